@@ -1,0 +1,54 @@
+/* Errors stick, per thread, and the first one wins.
+ *
+ * While an error is pending every operator returns grd_failed at once, so a caller looks once, at the end:
+ *
+ *     grd_tensor *loss = grd_mse_loss(grd_mm(x, w), y);
+ *     if (!grd_ok()) { fprintf(stderr, "%s\n", grd_error_message()); grd_error_clear(); }
+ *
+ * Nothing in the library calls abort or exit.
+ */
+#ifndef GRADUS_ERROR_H
+#define GRADUS_ERROR_H
+
+#include <stdbool.h>
+
+#include "gradus/export.h"
+
+GRD_BEGIN_DECLS
+
+/* The error table: code, the class a language binding raises, what it means. */
+#define GRD_ERRORS(X)                                                             \
+    X(NONE, "", "no error is pending")                                            \
+    X(RUNTIME, "RuntimeError", "shapes, dtypes, devices or state do not fit")     \
+    X(VALUE, "ValueError", "a value is outside its domain")                       \
+    X(TYPE, "TypeError", "an argument is of the wrong kind")                      \
+    X(INDEX, "IndexError", "a dimension or an index is out of range")             \
+    X(NOT_IMPLEMENTED, "NotImplementedError", "no kernel for this combination")   \
+    X(MEMORY, "MemoryError", "an allocation failed or exceeds the limit")         \
+    X(IO, "OSError", "a file could not be read or written")
+
+typedef enum grd_error_code {
+#define GRD_ERROR_ENUM(code, class_name, meaning) GRD_ERROR_##code,
+    GRD_ERRORS(GRD_ERROR_ENUM)
+#undef GRD_ERROR_ENUM
+} grd_error_code;
+
+/* True while no error is pending on this thread. */
+GRD_API bool grd_ok(void);
+
+GRD_API grd_error_code grd_error_get(void);
+
+/* The pending error, e.g. "layer_norm: mul: shapes [3, 5] and [4] do not broadcast"; "" when none is.
+ * The text stays valid until the next error or grd_error_clear on this thread. */
+GRD_API const char *grd_error_message(void);
+
+/* "ValueError", "RuntimeError", …: the class a binding raises for the code. */
+GRD_API const char *grd_error_class(grd_error_code code);
+
+GRD_API void grd_error_clear(void);
+
+/* Makes an error pending unless one already is: for custom functions, hooks and plug-ins. */
+GRD_API void grd_error_set(grd_error_code code, const char *format, ...) GRD_PRINTF(2, 3);
+
+GRD_END_DECLS
+#endif

@@ -1,0 +1,21 @@
+/* What every public header needs: linkage, visibility, attributes. */
+#ifndef GRADUS_EXPORT_H
+#define GRADUS_EXPORT_H
+
+#ifdef __cplusplus
+#define GRD_BEGIN_DECLS extern "C" {
+#define GRD_END_DECLS }
+#else
+#define GRD_BEGIN_DECLS
+#define GRD_END_DECLS
+#endif
+
+#if defined(__GNUC__)
+#define GRD_API __attribute__((visibility("default")))
+#define GRD_PRINTF(at, first) __attribute__((format(printf, at, first)))
+#else
+#define GRD_API
+#define GRD_PRINTF(at, first)
+#endif
+
+#endif

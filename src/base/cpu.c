@@ -1,0 +1,220 @@
+/* cpuid, affinity and cgroups. Nothing here fails: what cannot be read does not restrict.
+ * cgroup files: https://docs.kernel.org/admin-guide/cgroup-v2.html, levels: the x86-64 psABI. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "base/cpu.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "gradus/runtime.h"
+
+/* ---- Instruction set ------------------------------------------------------------------------------------------------ */
+
+#if defined(__x86_64__)
+static bool has_all(uint32_t word, uint32_t bits)
+{
+    return (word & bits) == bits;
+}
+
+static uint32_t saved_by_system(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static enum grd_isa_level detect_level(void)
+{
+    uint32_t a, b, c, d, extended_c = 0, ignored;
+    if (!__get_cpuid(1, &a, &b, &c, &d))
+        return GRD_ISA_PORTABLE;
+    __get_cpuid(0x80000001, &ignored, &ignored, &extended_c, &ignored);
+    enum { LAHF = 1 << 0, LZCNT = 1 << 5, CMPXCHG16B = 1 << 13 };
+    if (!has_all(c, bit_SSE3 | bit_SSSE3 | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT | CMPXCHG16B) || !has_all(extended_c, LAHF))
+        return GRD_ISA_PORTABLE;
+    if (!has_all(c, bit_OSXSAVE | bit_AVX | bit_F16C | bit_FMA | bit_MOVBE) || !has_all(extended_c, LZCNT))
+        return GRD_ISA_V2;
+    uint32_t features = 0;
+    __get_cpuid_count(7, 0, &ignored, &features, &ignored, &ignored);
+    enum { SAVES_AVX = 0x06, SAVES_AVX512 = 0xe6 };
+    uint32_t saved = saved_by_system();
+    if (!has_all(features, bit_AVX2 | bit_BMI | bit_BMI2) || !has_all(saved, SAVES_AVX))
+        return GRD_ISA_V2;
+    if (!has_all(features, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL) ||
+        !has_all(saved, SAVES_AVX512))
+        return GRD_ISA_V3;
+    return GRD_ISA_V4;
+}
+#else
+static enum grd_isa_level detect_level(void)
+{
+    return GRD_ISA_PORTABLE;
+}
+#endif
+
+static enum grd_isa_level level;
+
+static void choose_level(void)
+{
+    static const char *const words[GRD_ISA_COUNT] = {"portable", "v2", "v3", "v4"};
+    level = detect_level();
+    const char *wanted = getenv("GRADUS_ISA");
+    for (int i = 0; wanted != NULL && i < (int)level; i++)
+        if (strcmp(wanted, words[i]) == 0)
+            level = (enum grd_isa_level)i;
+}
+
+enum grd_isa_level grd_cpu_level(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, choose_level);
+    return level;
+}
+
+const char *grd_isa(void)
+{
+    static const char *const names[GRD_ISA_COUNT] = {"portable", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+    return names[grd_cpu_level()];
+}
+
+/* ---- cgroups -------------------------------------------------------------------------------------------------------- */
+
+/* The cgroup of this process for a controller ("" for version 2), "/a/b". False when there is none. */
+static bool cgroup_path(const char *controller, char *ret_path, size_t size)
+{
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    if (file == NULL)
+        return false;
+    char line[PATH_MAX + 256];
+    bool found = false;
+    while (!found && fgets(line, sizeof line, file) != NULL) {
+        /* "4:cpu,cpuacct:/a/b" or "0::/a/b" */
+        char *list = strchr(line, ':');
+        char *path = list != NULL ? strchr(list + 1, ':') : NULL;
+        if (path == NULL)
+            continue;
+        *path++ = '\0';
+        path[strcspn(path, "\n")] = '\0';
+        list++;
+        if (*controller == '\0') {
+            found = *list == '\0';
+        } else {
+            char *rest = NULL;
+            for (char *word = strtok_r(list, ",", &rest); word != NULL && !found; word = strtok_r(NULL, ",", &rest))
+                found = strcmp(word, controller) == 0;
+        }
+        if (found)
+            snprintf(ret_path, size, "%s", path);
+    }
+    fclose(file);
+    return found;
+}
+
+/* A file of a few words in a cgroup directory. */
+static bool read_word_file(const char *root, const char *path, const char *name, char *ret_words, size_t size)
+{
+    char full[2 * PATH_MAX];
+    snprintf(full, sizeof full, "%s%s/%s", root, path, name);
+    FILE *file = fopen(full, "re");
+    if (file == NULL)
+        return false;
+    bool ok = fgets(ret_words, (int)size, file) != NULL;
+    fclose(file);
+    return ok;
+}
+
+/* The value of one cgroup, or a negative number for no restriction. */
+typedef double cgroup_value(const char *root, const char *path);
+
+static double cpu_value_v2(const char *root, const char *path)
+{
+    char words[128];
+    double quota, period;
+    if (!read_word_file(root, path, "cpu.max", words, sizeof words) || sscanf(words, "%lf %lf", &quota, &period) != 2)
+        return -1;
+    return period > 0 ? quota / period : -1;
+}
+
+static double cpu_value_v1(const char *root, const char *path)
+{
+    char quota[64], period[64];
+    if (!read_word_file(root, path, "cpu.cfs_quota_us", quota, sizeof quota) ||
+        !read_word_file(root, path, "cpu.cfs_period_us", period, sizeof period) || atof(period) <= 0)
+        return -1;
+    return atof(quota) / atof(period);
+}
+
+static double memory_value_v2(const char *root, const char *path)
+{
+    char words[64];
+    double bytes;
+    return read_word_file(root, path, "memory.max", words, sizeof words) && sscanf(words, "%lf", &bytes) == 1 ? bytes : -1;
+}
+
+static double memory_value_v1(const char *root, const char *path)
+{
+    char words[64];
+    return read_word_file(root, path, "memory.limit_in_bytes", words, sizeof words) ? atof(words) : -1;
+}
+
+/* The least value among the cgroup and those around it, up to the root of what this process sees. */
+static double least_value(const char *controller, const char *root, cgroup_value *value, double least)
+{
+    char path[PATH_MAX];
+    if (!cgroup_path(controller, path, sizeof path))
+        return least;
+    for (;;) {
+        double v = value(root, path);
+        if (v > 0 && v < least)
+            least = v;
+        char *slash = strrchr(path, '/');
+        if (slash == NULL)
+            return least;
+        *slash = '\0';
+    }
+}
+
+int grd_cpu_count(void)
+{
+    double count = (double)sysconf(_SC_NPROCESSORS_ONLN);
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < count)
+        count = CPU_COUNT(&set);
+    count = least_value("", "/sys/fs/cgroup", cpu_value_v2, count);
+    count = least_value("cpu", "/sys/fs/cgroup/cpu", cpu_value_v1, count);
+#endif
+    int whole = (int)count;
+    whole += whole < count; /* a quota of 1.5 cores keeps two threads busy */
+    return whole > 1 ? whole : 1;
+}
+
+static int64_t system_memory;
+
+static void find_system_memory(void)
+{
+    double bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    if (bytes <= 0)
+        bytes = (double)(INT64_C(1) << 30);
+#ifdef __linux__
+    bytes = least_value("", "/sys/fs/cgroup", memory_value_v2, bytes);
+    bytes = least_value("memory", "/sys/fs/cgroup/memory", memory_value_v1, bytes);
+#endif
+    system_memory = (int64_t)bytes;
+}
+
+int64_t grd_system_memory(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_system_memory);
+    return system_memory;
+}

@@ -1,0 +1,28 @@
+/* Raising and decorating the pending error. The public part is gradus/error.h. */
+#ifndef GRD_BASE_ERROR_H
+#define GRD_BASE_ERROR_H
+
+#include "base/thread.h"
+#include "gradus/error.h"
+
+/* Makes an error pending unless one is. Always returns false, so that a check reads `return grd_raise(…)`. */
+bool grd_raise(grd_error_code code, const char *format, ...) GRD_PRINTF(2, 3);
+
+/* "mul: " before the pending message: the way out of operator `name`. */
+void grd_error_add_context(const char *name);
+
+static inline bool grd_pending(void)
+{
+    return GRD_UNLIKELY(grd_thread.error != 0);
+}
+
+/* Takes the pending error off this thread and puts it back, possibly on another: for worker threads and destructors.
+ * What was taken came first: it replaces an error raised since. Taking none and restoring it leaves a later error pending. */
+struct grd_error_state {
+    grd_error_code code;
+    char *message; /* malloc'ed, may be NULL when memory is out */
+};
+struct grd_error_state grd_error_take(void);
+void grd_error_restore(struct grd_error_state state);
+
+#endif

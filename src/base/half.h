@@ -1,0 +1,66 @@
+/* Conversions between float and the formats below it, round to nearest even, as PyTorch's. Inline: kernels use them. */
+#ifndef GRD_BASE_HALF_H
+#define GRD_BASE_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t grd_float_bits(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline float grd_float_from_bits(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static inline float grd_from_bfloat16(uint16_t h)
+{
+    return grd_float_from_bits((uint32_t)h << 16);
+}
+
+static inline uint16_t grd_to_bfloat16(float x)
+{
+    uint32_t u = grd_float_bits(x);
+    uint16_t rounded = (uint16_t)((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+    return (u & 0x7fffffff) > 0x7f800000 ? 0x7fc0 : rounded;
+}
+
+/* Branch-free, so that loops over it vectorise. */
+static inline float grd_from_float16(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+    uint32_t rest = (uint32_t)(h & 0x7fff) << 13;
+    /* Normal, infinite and NaN values: move the exponent from bias 15 to 127 (twice for all-ones). */
+    uint32_t exponent = rest & 0x0f800000;
+    uint32_t normal = rest + 0x38000000 + (exponent == 0x0f800000 ? 0x38000000 : 0);
+    /* Zero and subnormal values: an exact float subtraction normalises them. */
+    uint32_t subnormal = grd_float_bits(grd_float_from_bits(rest + 0x38800000) - grd_float_from_bits(0x38800000));
+    return grd_float_from_bits(sign | (exponent == 0 ? subnormal : normal));
+}
+
+static inline uint16_t grd_to_float16(float x)
+{
+    uint32_t u = grd_float_bits(x);
+    uint32_t sign = (u >> 16) & 0x8000;
+    uint32_t a = u & 0x7fffffff;
+    /* Subnormal results: adding 0.5 leaves the rounded mantissa in the low bits. */
+    uint32_t subnormal = grd_float_bits(grd_float_from_bits(a) + 0.5f) - 0x3f000000;
+    uint32_t normal = (a - 0x38000000 + 0xfff + ((a >> 13) & 1)) >> 13;
+    uint32_t finite = a < 0x38800000 ? subnormal : normal;
+    uint32_t special = a > 0x7f800000 ? 0x7e00 : 0x7c00;
+    return (uint16_t)(sign | (a >= 0x47800000 ? special : finite));
+}
+
+/* Table-sized formats, out of line. */
+float grd_from_float8_e4m3fn(uint8_t v);
+uint8_t grd_to_float8_e4m3fn(float x);
+float grd_from_float8_e5m2(uint8_t v);
+uint8_t grd_to_float8_e5m2(float x);
+
+#endif

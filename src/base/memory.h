@@ -1,0 +1,23 @@
+/* The host allocator. Small blocks come from free lists of the thread; large ones from a size-classed cache shared by all.
+ * Every byte the library owns comes from here, so that it is counted, limited, and can be failed by a test.
+ * Counted for the limit: small blocks by their class, larger ones by the size asked for. */
+#ifndef GRD_BASE_MEMORY_H
+#define GRD_BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* `size` bytes, aligned to 64 when size >= 64 and to 16 below. NULL, with MemoryError pending, on failure. size 0 is allowed.
+ * Not zeroed. */
+void *grd_alloc(size_t size);
+/* Zeroed. */
+void *grd_alloc_zeroed(size_t size);
+/* Frees a block of grd_alloc; `size` is the size asked for (checked under AddressSanitizer). NULL is allowed. Any thread may free. */
+void grd_free(void *block, size_t size);
+/* Grows or shrinks, keeping the contents; NULL with the block untouched on failure. */
+void *grd_realloc(void *block, size_t old_size, size_t new_size);
+
+/* Called by a thread that ends: hands its free lists over. */
+void grd_memory_thread_exit(void);
+
+#endif

@@ -1,0 +1,107 @@
+/* The scope pool: a stack of references per thread. Scopes are marks on it.
+ * Invariant: slots below pool_top hold one reference each; dropping one may push and pop above, never below. */
+#include "base/object.h"
+
+#include "base/cold.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "gradus/runtime.h"
+
+bool grd_pool_grow(void)
+{
+    enum { FIRST = 256 };
+    /* The thread must be known before it owns anything, so that its end drops the pool. */
+    if (grd_thread_get_cold() == NULL)
+        return grd_raise(GRD_ERROR_MEMORY, "cannot allocate the state of a thread");
+    int64_t old = grd_thread.pool_capacity;
+    int64_t wanted = old == 0 ? FIRST : 2 * old;
+    void **pool = grd_realloc(grd_thread.pool, (size_t)old * sizeof(void *), (size_t)wanted * sizeof(void *));
+    if (pool == NULL)
+        return false;
+    grd_thread.pool = pool;
+    grd_thread.pool_capacity = wanted;
+    return true;
+}
+
+void grd_pool_release(int64_t mark)
+{
+    if (mark < 0)
+        mark = 0;
+    while (grd_thread.pool_top > mark)
+        grd_object_drop(grd_thread.pool[--grd_thread.pool_top]);
+}
+
+bool grd_pool_return_slow(int64_t mark, void *object)
+{
+    if (grd_object_immortal(object)) {
+        grd_pool_release(mark);
+        return true;
+    }
+    void **pool = grd_thread.pool;
+    for (int64_t i = grd_thread.pool_top - 1; i >= mark && i >= 0; i--) {
+        if (pool[i] == object) {
+            pool[i] = pool[mark];
+            pool[mark] = object;
+            grd_pool_release(mark + 1);
+            return true;
+        }
+    }
+    grd_object_keep(object);
+    grd_pool_release(mark);
+    return grd_pool_push(object);
+}
+
+bool grd_pool_return_many(int64_t mark, void *const *objects, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        grd_object_keep(objects[i]);
+    /* The list itself may live in the scope: put the references on top first, then close the gap below them. */
+    int64_t first = grd_thread.pool_top;
+    bool ok = true;
+    for (int64_t i = 0; i < n; i++)
+        ok = grd_pool_push(objects[i]) && ok;
+    int64_t moved = grd_thread.pool_top - first;
+    for (int64_t lower = mark, i = 0; lower < first && i < moved; lower++, i++) {
+        void *object = grd_thread.pool[lower];
+        grd_thread.pool[lower] = grd_thread.pool[first + i];
+        grd_thread.pool[first + i] = object;
+    }
+    grd_pool_release(mark + moved);
+    return ok;
+}
+
+struct pool_block {
+    struct grd_object object;
+    size_t size;
+    _Alignas(16) char data[];
+};
+
+static void destroy_pool_block(struct grd_object *object)
+{
+    struct pool_block *block = (struct pool_block *)object;
+    grd_free(block, block->size);
+}
+
+static const struct grd_object_type pool_block_type = {"pool block", destroy_pool_block};
+
+void *grd_pool_alloc(size_t size)
+{
+    size_t total = size > SIZE_MAX - sizeof(struct pool_block) ? SIZE_MAX : sizeof(struct pool_block) + size;
+    struct pool_block *block = grd_alloc(total);
+    if (block == NULL)
+        return NULL;
+    block->object.type = &pool_block_type;
+    atomic_init(&block->object.refs, 1);
+    block->size = total;
+    return grd_pool_push(block) ? block->data : NULL;
+}
+
+grd_scope grd_scope_open(void)
+{
+    return (grd_scope){grd_pool_mark()};
+}
+
+void grd_scope_close(grd_scope scope)
+{
+    grd_pool_release(scope.mark);
+}

@@ -1,0 +1,97 @@
+/* Reference-counted objects and the scope pool that owns temporaries.
+ * Invariant: an object's first member is struct grd_object; its count is the number of owners, pool slots included.
+ * An immortal object is made with the count GRD_IMMORTAL, which then never changes. */
+#ifndef GRD_BASE_OBJECT_H
+#define GRD_BASE_OBJECT_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/thread.h"
+
+/* An object with this many references or more is never destroyed. */
+#define GRD_IMMORTAL (UINT32_C(1) << 30)
+
+struct grd_object;
+
+struct grd_object_type {
+    const char *name;
+    void (*destroy)(struct grd_object *object); /* called when the last owner is gone */
+};
+
+struct grd_object {
+    const struct grd_object_type *type;
+    _Atomic uint32_t refs;
+};
+
+static inline bool grd_object_immortal(const void *object)
+{
+    return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_relaxed) >= GRD_IMMORTAL;
+}
+
+static inline void *grd_object_keep(void *object)
+{
+    if (GRD_LIKELY(!grd_object_immortal(object)))
+        atomic_fetch_add_explicit(&((struct grd_object *)object)->refs, 1, memory_order_relaxed);
+    return object;
+}
+
+/* A sole owner skips the locked decrement: nobody else can reach the object. */
+static inline void grd_object_drop(void *object)
+{
+    struct grd_object *o = object;
+    if (o == NULL)
+        return;
+    uint32_t refs = atomic_load_explicit(&o->refs, memory_order_acquire);
+    if (GRD_UNLIKELY(refs >= GRD_IMMORTAL))
+        return;
+    if (refs == 1 || atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) == 1)
+        o->type->destroy(o);
+}
+
+static inline bool grd_object_unique(const void *object)
+{
+    return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_acquire) == 1;
+}
+
+/* Grows the pool; on failure raises MemoryError and returns false. Cold. */
+bool grd_pool_grow(void);
+
+/* Gives one reference of `object` to the innermost scope. On failure drops it and returns false. */
+static inline bool grd_pool_push(void *object)
+{
+    if (GRD_UNLIKELY(grd_thread.pool_top == grd_thread.pool_capacity) && !grd_pool_grow()) {
+        grd_object_drop(object);
+        return false;
+    }
+    grd_thread.pool[grd_thread.pool_top++] = object;
+    return true;
+}
+
+static inline int64_t grd_pool_mark(void)
+{
+    return grd_thread.pool_top;
+}
+
+/* Drops everything above the mark. */
+void grd_pool_release(int64_t mark);
+
+/* Drops everything above the mark but moves one reference of `object` out of it; takes a new one when it is not there.
+ * False, with the error raised, when the pool could not grow. */
+bool grd_pool_return_slow(int64_t mark, void *object);
+
+static inline bool grd_pool_return(int64_t mark, void *object)
+{
+    if (GRD_LIKELY(grd_thread.pool_top == mark + 1 && grd_thread.pool[mark] == object))
+        return true;
+    return grd_pool_return_slow(mark, object);
+}
+
+/* The same for several objects. On failure those that found no room in the pool are dropped. */
+bool grd_pool_return_many(int64_t mark, void *const *objects, int64_t n);
+
+/* `size` bytes that live until the innermost scope closes: for result lists. Aligned to 16. NULL, with MemoryError, on failure. */
+void *grd_pool_alloc(size_t size);
+
+#endif

@@ -1,0 +1,19 @@
+/* The thread pool. Work is split at fixed points, so that results do not depend on the number of threads. */
+#ifndef GRD_BASE_PARALLEL_H
+#define GRD_BASE_PARALLEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A piece of work: indices [begin, end). Must not raise errors or allocate; runs on any thread. */
+typedef void grd_task(int64_t begin, int64_t end, void *context);
+
+/* Runs `task` over [begin, end) in pieces of exactly `grain` indices (the last may be shorter): piece k is
+ * [begin + k*grain, …) whatever the number of threads. Returns when all are done. A nested call runs inline.
+ * One piece, or one thread, runs in the caller without touching the pool. */
+void grd_parallel_for(int64_t begin, int64_t end, int64_t grain, grd_task *task, void *context);
+
+/* True inside a task that is one of several pieces: a loop started there runs inline. */
+bool grd_in_parallel(void);
+
+#endif

@@ -1,0 +1,256 @@
+/* mt19937 and the generator: the same bits, in the same order, and the same saved state as PyTorch's CPU generator.
+ * Invariant: the engine is only touched between grd_generator_lock and grd_generator_unlock. */
+#define _GNU_SOURCE /* getrandom */
+#include "base/random.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/random.h>
+#endif
+
+#include "base/error.h"
+#include "base/memory.h"
+
+enum { STATE_SIZE = 624, STATE_SHIFT = 397 };
+
+/* ---- The engine (Matsumoto and Nishimura, 1998) --------------------------------------------------------------------- */
+
+static void seed_engine(struct grd_mt19937 *engine, uint32_t seed)
+{
+    uint32_t *s = engine->state;
+    s[0] = seed;
+    for (uint32_t i = 1; i < STATE_SIZE; i++)
+        s[i] = UINT32_C(1812433253) * (s[i - 1] ^ (s[i - 1] >> 30)) + i;
+    engine->left = 1;
+    engine->next = 0;
+}
+
+static inline uint32_t twist(uint32_t u, uint32_t v)
+{
+    uint32_t mixed = (u & UINT32_C(0x80000000)) | (v & UINT32_C(0x7fffffff));
+    return (mixed >> 1) ^ (-(v & 1) & UINT32_C(0x9908b0df));
+}
+
+static void renew(struct grd_mt19937 *engine)
+{
+    uint32_t *s = engine->state;
+    for (int i = 0; i < STATE_SIZE - STATE_SHIFT; i++)
+        s[i] = s[i + STATE_SHIFT] ^ twist(s[i], s[i + 1]);
+    for (int i = STATE_SIZE - STATE_SHIFT; i < STATE_SIZE - 1; i++)
+        s[i] = s[i + STATE_SHIFT - STATE_SIZE] ^ twist(s[i], s[i + 1]);
+    s[STATE_SIZE - 1] = s[STATE_SHIFT - 1] ^ twist(s[STATE_SIZE - 1], s[0]);
+    engine->left = STATE_SIZE;
+    engine->next = 0;
+}
+
+uint32_t grd_mt19937_next(struct grd_mt19937 *engine)
+{
+    if (--engine->left == 0)
+        renew(engine);
+    uint32_t y = engine->state[engine->next++];
+    y ^= y >> 11;
+    y ^= (y << 7) & UINT32_C(0x9d2c5680);
+    y ^= (y << 15) & UINT32_C(0xefc60000);
+    return y ^ (y >> 18);
+}
+
+uint32_t grd_random32(struct grd_generator *generator)
+{
+    return grd_mt19937_next(&generator->engine);
+}
+
+uint64_t grd_random64(struct grd_generator *generator)
+{
+    uint64_t high = grd_mt19937_next(&generator->engine);
+    return high << 32 | grd_mt19937_next(&generator->engine);
+}
+
+/* ---- The generator ---------------------------------------------------------------------------------------------------- */
+
+static void reseed(struct grd_generator *generator, uint64_t seed)
+{
+    generator->seed = seed;
+    generator->has_normal_double = generator->has_normal_float = false;
+    seed_engine(&generator->engine, (uint32_t)seed);
+}
+
+static void destroy_generator(struct grd_object *object)
+{
+    grd_free(object, sizeof(struct grd_generator));
+}
+
+static const struct grd_object_type generator_type = {"generator", destroy_generator};
+
+static struct grd_generator default_generator = {
+    .object = {.type = &generator_type, .refs = GRD_IMMORTAL},
+    .lock = ATOMIC_FLAG_INIT,
+};
+
+static uint64_t unpredictable(void)
+{
+    uint64_t seed;
+#ifdef __linux__
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
+        return seed;
+#endif
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    seed = (uint64_t)now.tv_sec * UINT64_C(1000000007) + (uint64_t)now.tv_nsec;
+    return (seed ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* The thread that held the lock is not in the child. */
+static void unlock_in_child(void)
+{
+    atomic_flag_clear(&default_generator.lock);
+}
+
+static void start_default(void)
+{
+    reseed(&default_generator, unpredictable() & (UINT64_MAX >> 11)); /* 53 bits: exact in a double, as PyTorch's */
+    pthread_atfork(NULL, NULL, unlock_in_child);
+}
+
+grd_generator *grd_generator_default(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_default);
+    return &default_generator;
+}
+
+struct grd_generator *grd_generator_lock(struct grd_generator *generator)
+{
+    if (generator == NULL)
+        generator = grd_generator_default();
+    while (atomic_flag_test_and_set_explicit(&generator->lock, memory_order_acquire))
+        sched_yield();
+    return generator;
+}
+
+void grd_generator_unlock(struct grd_generator *generator)
+{
+    atomic_flag_clear_explicit(&generator->lock, memory_order_release);
+}
+
+grd_generator *grd_generator_new(uint64_t seed)
+{
+    struct grd_generator *generator = grd_alloc_zeroed(sizeof *generator);
+    if (generator == NULL)
+        return NULL;
+    generator->object.type = &generator_type;
+    atomic_init(&generator->object.refs, 1);
+    atomic_flag_clear(&generator->lock);
+    reseed(generator, seed);
+    return generator;
+}
+
+grd_generator *grd_generator_keep(grd_generator *generator)
+{
+    return generator != NULL ? grd_object_keep(generator) : NULL;
+}
+
+void grd_generator_drop(grd_generator *generator)
+{
+    grd_object_drop(generator);
+}
+
+void grd_generator_seed(grd_generator *generator, uint64_t seed)
+{
+    generator = grd_generator_lock(generator);
+    reseed(generator, seed);
+    grd_generator_unlock(generator);
+}
+
+void grd_manual_seed(uint64_t seed)
+{
+    grd_generator_seed(NULL, seed);
+}
+
+uint64_t grd_generator_initial_seed(const grd_generator *generator)
+{
+    struct grd_generator *g = grd_generator_lock((struct grd_generator *)generator);
+    uint64_t seed = g->seed;
+    grd_generator_unlock(g);
+    return seed;
+}
+
+/* ---- The saved state: the layout of torch.Generator.get_state(), 5056 bytes ---------------------------------------------- */
+
+struct saved_state {
+    uint64_t seed;
+    int32_t left;
+    int32_t seeded; /* 1 */
+    uint64_t next;
+    uint64_t words[STATE_SIZE]; /* 32 bits each */
+    double normal_x;            /* 0 */
+    double normal_double;
+    double normal_rho; /* 0 */
+    int32_t has_normal_double;
+    int32_t pad;
+    float normal_float;
+    uint8_t has_normal_float, pad_end[3];
+};
+
+_Static_assert(sizeof(struct saved_state) == 5056, "the size of PyTorch's state");
+
+size_t grd_generator_state_size(void)
+{
+    return sizeof(struct saved_state);
+}
+
+void grd_generator_get_state(const grd_generator *generator, void *ret_state)
+{
+    struct saved_state s = {.seeded = 1};
+    struct grd_generator *g = grd_generator_lock((struct grd_generator *)generator);
+    s.seed = g->seed;
+    s.left = g->engine.left;
+    s.next = (uint64_t)g->engine.next;
+    for (int i = 0; i < STATE_SIZE; i++)
+        s.words[i] = g->engine.state[i];
+    s.has_normal_double = g->has_normal_double;
+    s.normal_double = g->has_normal_double ? g->normal_double : 0;
+    s.has_normal_float = g->has_normal_float;
+    s.normal_float = g->has_normal_float ? g->normal_float : 0;
+    grd_generator_unlock(g);
+    memcpy(ret_state, &s, sizeof s);
+}
+
+/* left + next is 625 once a value was drawn and 1 before: more would read beyond the words. */
+static bool is_state(const struct saved_state *s)
+{
+    if (s->seeded != 1 || s->left < 1 || s->next > STATE_SIZE || (uint64_t)s->left + s->next > STATE_SIZE + 1)
+        return false;
+    for (int i = 0; i < STATE_SIZE; i++)
+        if (s->words[i] > UINT32_MAX)
+            return false;
+    return true;
+}
+
+void grd_generator_set_state(grd_generator *generator, const void *state, size_t size)
+{
+    struct saved_state s;
+    if (size != sizeof s) {
+        grd_raise(GRD_ERROR_VALUE, "a generator state has %zu bytes, got %zu", sizeof s, size);
+        return;
+    }
+    memcpy(&s, state, sizeof s);
+    if (!is_state(&s)) {
+        grd_raise(GRD_ERROR_VALUE, "these %zu bytes are not the state of a generator", size);
+        return;
+    }
+    struct grd_generator *g = grd_generator_lock(generator);
+    g->seed = s.seed;
+    g->engine.left = s.left;
+    g->engine.next = (int)s.next;
+    for (int i = 0; i < STATE_SIZE; i++)
+        g->engine.state[i] = (uint32_t)s.words[i];
+    g->has_normal_double = s.has_normal_double != 0;
+    g->normal_double = s.normal_double;
+    g->has_normal_float = s.has_normal_float != 0;
+    g->normal_float = s.normal_float;
+    grd_generator_unlock(g);
+}

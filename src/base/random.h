@@ -1,0 +1,39 @@
+/* mt19937 and the generator object. Distributions live with the operators. */
+#ifndef GRD_BASE_RANDOM_H
+#define GRD_BASE_RANDOM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/object.h"
+#include "gradus/runtime.h"
+
+struct grd_mt19937 {
+    uint32_t state[624];
+    int left; /* values until the state must be renewed */
+    int next; /* index of the next one */
+};
+
+struct grd_generator {
+    struct grd_object object;
+    atomic_flag lock; /* held while an operator draws */
+    uint64_t seed;
+    struct grd_mt19937 engine;
+    /* The spare value of a Box–Muller pair, kept across calls as PyTorch's CPU generator does. */
+    bool has_normal_double, has_normal_float;
+    double normal_double;
+    float normal_float;
+};
+
+uint32_t grd_mt19937_next(struct grd_mt19937 *engine);
+
+/* NULL means the default generator. Between the two the generator is the caller's alone. */
+struct grd_generator *grd_generator_lock(struct grd_generator *generator);
+void grd_generator_unlock(struct grd_generator *generator);
+
+/* 32 and 64 random bits; 64 takes two draws, the first as the high half, as PyTorch. */
+uint32_t grd_random32(struct grd_generator *generator);
+uint64_t grd_random64(struct grd_generator *generator);
+
+#endif

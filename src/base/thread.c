@@ -1,0 +1,51 @@
+/* The per-thread state and its end. What the fields mean is said by the files that use them. */
+#include "base/thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/cold.h"
+#include "base/memory.h"
+#include "base/object.h"
+#include "gradus/error.h"
+
+_Thread_local struct grd_thread_state grd_thread __attribute__((tls_model("initial-exec")));
+
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool key_made;
+
+/* Destructors of pooled objects may use the library again: if they do, the state is made anew and this runs once more. */
+static void thread_exit(void *cold)
+{
+    grd_pool_release(0);
+    grd_free(grd_thread.pool, (size_t)grd_thread.pool_capacity * sizeof(void *));
+    grd_thread.pool = NULL;
+    grd_thread.pool_capacity = 0;
+    grd_error_clear();
+    grd_memory_thread_exit();
+    grd_thread.cold = NULL;
+    free(cold);
+}
+
+static void make_key(void)
+{
+    key_made = pthread_key_create(&key, thread_exit) == 0;
+}
+
+struct grd_thread_cold *grd_thread_get_cold(void)
+{
+    if (GRD_LIKELY(grd_thread.cold != NULL))
+        return grd_thread.cold;
+    /* Not from grd_alloc: the allocator needs it to work, and to report its own failures. */
+    struct grd_thread_cold *cold = calloc(1, sizeof *cold);
+    if (cold == NULL)
+        return NULL;
+    cold->owner = &grd_thread;
+    grd_thread.cold = cold;
+    pthread_once(&key_once, make_key);
+    if (key_made)
+        pthread_setspecific(key, cold);
+    grd_memory_thread_start(cold);
+    return cold;
+}
