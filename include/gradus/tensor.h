@@ -1,0 +1,83 @@
+/* Tensors: lifetime, geometry, data, printing. Operators are in gradus/ops.h. */
+#ifndef GRADUS_TENSOR_H
+#define GRADUS_TENSOR_H
+
+#include "gradus/types.h"
+
+GRD_BEGIN_DECLS
+
+/* What a failed operator returns: immortal, 0-d float32, reads as NaN. Never NULL: NULL is an absent optional argument. */
+GRD_API grd_tensor *grd_failed_tensor(void);
+#define grd_failed (grd_failed_tensor())
+
+/* ---- Lifetime ---------------------------------------------------------------------------------------------------- */
+/* Takes a reference that outlives the scope; returns `t`. */
+GRD_API grd_tensor *grd_keep(grd_tensor *t);
+/* Gives a kept reference up. NULL is allowed. */
+GRD_API void grd_drop(grd_tensor *t);
+
+/* ---- From and to memory -------------------------------------------------------------------------------------------- */
+/* A new contiguous cpu tensor with a copy of `data`: as many elements of `dtype` as the sizes say. */
+GRD_API grd_tensor *grd_from_data(const void *data, grd_dims sizes, grd_dtype dtype);
+/* A tensor over memory the caller owns; release(context) is called once when the last view of it goes (release may be NULL).
+ * Strides are in elements; absent strides mean contiguous. RuntimeError when an offset would be negative. */
+GRD_API grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype,
+                                    void (*release)(void *context), void *context);
+/* A 0-d tensor that takes part in type promotion as a plain number does. */
+GRD_API grd_tensor *grd_number(grd_scalar value);
+/* The only element of a one-element tensor. RuntimeError otherwise. NaN (kind FLOAT) on failure. */
+GRD_API grd_scalar grd_item(grd_tensor *t);
+GRD_API double grd_item_double(grd_tensor *t);
+GRD_API int64_t grd_item_int64(grd_tensor *t);
+/* Copies the elements, in row-major order, to `ret_data`, as `dtype`. */
+GRD_API void grd_to_memory(grd_tensor *t, void *ret_data, grd_dtype dtype);
+
+/* ---- Geometry: never fails, never dispatches ------------------------------------------------------------------------- */
+GRD_API int64_t grd_ndim(const grd_tensor *t);
+GRD_API int64_t grd_numel(const grd_tensor *t);
+GRD_API grd_dims grd_sizes(const grd_tensor *t);   /* valid while the tensor lives */
+GRD_API grd_dims grd_strides(const grd_tensor *t); /* in elements */
+/* Size and stride of one dimension, which may be negative; IndexError and 0 when out of range. */
+GRD_API int64_t grd_size(const grd_tensor *t, int64_t dim);
+GRD_API int64_t grd_stride(const grd_tensor *t, int64_t dim);
+GRD_API int64_t grd_offset(const grd_tensor *t); /* elements from the start of the storage */
+GRD_API grd_dtype grd_tensor_dtype(const grd_tensor *t);
+GRD_API grd_device grd_tensor_device(const grd_tensor *t);
+GRD_API grd_layout grd_tensor_layout(const grd_tensor *t);
+GRD_API bool grd_is_contiguous(const grd_tensor *t);
+GRD_API bool grd_is_channels_last(const grd_tensor *t);
+/* The first element; NULL on the meta device. Writing through it is not seen by version checks. */
+GRD_API void *grd_data(const grd_tensor *t);
+/* Bytes of the storage, and whether two tensors share one. */
+GRD_API int64_t grd_storage_bytes(const grd_tensor *t);
+GRD_API bool grd_same_storage(const grd_tensor *a, const grd_tensor *b);
+/* How often the storage was written by operators: the counter saved tensors are checked against. */
+GRD_API int64_t grd_tensor_version(const grd_tensor *t);
+/* The tensor this one is a view of, or NULL. */
+GRD_API grd_tensor *grd_view_base(const grd_tensor *t);
+
+/* ---- Comparing whole tensors ----------------------------------------------------------------------------------------- */
+/* Same sizes and equal elements (NaN equals nothing); dtypes are promoted. */
+GRD_API bool grd_equal(grd_tensor *a, grd_tensor *b);
+/* Whether |a - b| <= atol + rtol * |b| for all elements, which broadcast; infinities must be equal. equal_nan: NaN is close to NaN.
+ * RuntimeError unless the dtypes are the same and the tolerances are not negative. */
+GRD_API bool grd_allclose(grd_tensor *a, grd_tensor *b, double rtol, double atol, bool equal_nan);
+
+/* ---- Printing ------------------------------------------------------------------------------------------------------- */
+typedef struct grd_print_options {
+    int precision;     /* digits after the point; 4 */
+    int64_t threshold; /* elements above which the middle is left out; 1000 */
+    int64_t edge;      /* elements shown at each end then; 3 */
+    int line_width;    /* 80 */
+    int sci_mode;      /* -1: decide from the values; 0: never; 1: always */
+} grd_print_options;
+
+GRD_API grd_print_options grd_print_options_get(void);
+GRD_API void grd_print_options_set(grd_print_options options);
+/* The tensor as PyTorch prints it, "tensor([1., 2.])"; malloc'ed, the caller frees it. NULL on failure. */
+GRD_API char *grd_to_string(grd_tensor *t);
+/* Prints it and a newline to standard output. */
+GRD_API void grd_print(grd_tensor *t);
+
+GRD_END_DECLS
+#endif

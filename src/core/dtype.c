@@ -1,0 +1,153 @@
+/* The dtype table, promotion between dtypes, and the default dtype.
+ *
+ * Values of a dtype are scalar.c's. Invariant: promotion is PyTorch's promote_types, refusals included. */
+#include "core/tensor.h"
+
+const struct grd_dtype_info grd_dtype_table[GRD_DTYPE_COUNT] = {
+    [GRD_DTYPE_NONE] = {"none", 0, 0},
+#define DTYPE_INFO(NAME, name, ctype, size, category, acc) [GRD_##NAME] = {#name, size, GRD_CATEGORY_##category},
+    GRD_DTYPES(DTYPE_INFO)
+#undef DTYPE_INFO
+};
+
+#define CHECK_SIZE(NAME, name, ctype, size, category, acc) _Static_assert(sizeof(ctype) == (size), #name);
+GRD_DTYPES(CHECK_SIZE)
+#undef CHECK_SIZE
+
+static _Atomic uint8_t default_dtype = GRD_FLOAT32;
+
+static const struct grd_dtype_info *info(grd_dtype dtype)
+{
+    return &grd_dtype_table[(unsigned)dtype < GRD_DTYPE_COUNT ? dtype : GRD_DTYPE_NONE];
+}
+
+const char *grd_dtype_name(grd_dtype dtype)
+{
+    return info(dtype)->name;
+}
+
+const char *grd_dtype_type_name(grd_dtype dtype)
+{
+    static const char *const names[GRD_DTYPE_COUNT] = {
+        [GRD_BOOL] = "Bool",
+        [GRD_UINT8] = "Byte",
+        [GRD_INT8] = "Char",
+        [GRD_UINT16] = "UInt16",
+        [GRD_INT16] = "Short",
+        [GRD_UINT32] = "UInt32",
+        [GRD_INT32] = "Int",
+        [GRD_UINT64] = "UInt64",
+        [GRD_INT64] = "Long",
+        [GRD_FLOAT16] = "Half",
+        [GRD_BFLOAT16] = "BFloat16",
+        [GRD_FLOAT32] = "Float",
+        [GRD_FLOAT64] = "Double",
+        [GRD_COMPLEX64] = "ComplexFloat",
+        [GRD_COMPLEX128] = "ComplexDouble",
+        [GRD_FLOAT8_E4M3FN] = "Float8_e4m3fn",
+        [GRD_FLOAT8_E5M2] = "Float8_e5m2",
+        [GRD_QINT8] = "QInt8",
+        [GRD_QUINT8] = "QUInt8",
+        [GRD_QINT32] = "QInt32",
+    };
+    const char *name = (unsigned)dtype < GRD_DTYPE_COUNT ? names[dtype] : NULL;
+    return name != NULL ? name : "Undefined";
+}
+
+int64_t grd_dtype_size(grd_dtype dtype)
+{
+    return info(dtype)->size;
+}
+
+bool grd_dtype_is_floating(grd_dtype dtype)
+{
+    return info(dtype)->category == GRD_CATEGORY_FLOAT;
+}
+
+bool grd_dtype_is_complex(grd_dtype dtype)
+{
+    return info(dtype)->category == GRD_CATEGORY_COMPLEX;
+}
+
+bool grd_dtype_is_integer(grd_dtype dtype)
+{
+    return info(dtype)->category == GRD_CATEGORY_INTEGER;
+}
+
+grd_dtype grd_dtype_to_real(grd_dtype dtype)
+{
+    return dtype == GRD_COMPLEX64 ? GRD_FLOAT32 : dtype == GRD_COMPLEX128 ? GRD_FLOAT64 : dtype;
+}
+
+grd_dtype grd_dtype_to_complex(grd_dtype dtype)
+{
+    if (!grd_dtype_is_floating(dtype))
+        return dtype;
+    return dtype == GRD_FLOAT64 ? GRD_COMPLEX128 : GRD_COMPLEX64;
+}
+
+grd_dtype grd_default_dtype(void)
+{
+    return (grd_dtype)atomic_load_explicit(&default_dtype, memory_order_relaxed);
+}
+
+void grd_set_default_dtype(grd_dtype dtype)
+{
+    if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64) {
+        grd_raise(GRD_ERROR_TYPE, "only floating-point types are supported as the default type, not %s", grd_dtype_name(dtype));
+        return;
+    }
+    atomic_store_explicit(&default_dtype, (uint8_t)dtype, memory_order_relaxed);
+}
+
+bool grd_can_cast(grd_dtype from, grd_dtype to)
+{
+    int source = info(from)->category, target = info(to)->category;
+    if (source == GRD_CATEGORY_COMPLEX)
+        return target == GRD_CATEGORY_COMPLEX;
+    if (source == GRD_CATEGORY_FLOAT)
+        return target != GRD_CATEGORY_BOOL && target != GRD_CATEGORY_INTEGER;
+    return source == GRD_CATEGORY_BOOL || target != GRD_CATEGORY_BOOL;
+}
+
+/* uint16, uint32 and uint64 came late to PyTorch: they promote with floating dtypes only. */
+static bool is_barebones_unsigned(grd_dtype dtype)
+{
+    return dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
+}
+
+static bool is_float8(grd_dtype dtype)
+{
+    return dtype == GRD_FLOAT8_E4M3FN || dtype == GRD_FLOAT8_E5M2;
+}
+
+static GRD_PRINTF(1, 0) grd_dtype refuse(const char *format, grd_dtype a, grd_dtype b)
+{
+    grd_raise(GRD_ERROR_RUNTIME, format, grd_dtype_type_name(a), grd_dtype_type_name(b));
+    return GRD_DTYPE_NONE;
+}
+
+grd_dtype grd_promote(grd_dtype a, grd_dtype b)
+{
+    if (a == b)
+        return a;
+    if (a == GRD_DTYPE_NONE || b == GRD_DTYPE_NONE)
+        return a == GRD_DTYPE_NONE ? b : a;
+    grd_dtype low = a < b ? a : b, high = a < b ? b : a;
+    if (info(high)->category == GRD_CATEGORY_QUANTIZED)
+        return refuse("promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should be, "
+                      "offending types: %s %s",
+                      a, b);
+    if (is_float8(high))
+        return refuse("Promotion for Float8 Types is not supported, attempted to promote %s and %s", a, b);
+    bool floating = info(high)->category == GRD_CATEGORY_FLOAT;
+    if ((is_barebones_unsigned(low) || is_barebones_unsigned(high)) && !floating)
+        return refuse("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s", a, b);
+    if (low == GRD_UINT8 && high == GRD_INT8)
+        return GRD_INT16;
+    if (low == GRD_FLOAT16 && high == GRD_BFLOAT16)
+        return GRD_FLOAT32;
+    if (low == GRD_FLOAT64 && high == GRD_COMPLEX64)
+        return GRD_COMPLEX128;
+    return high;
+}

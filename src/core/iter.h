@@ -1,0 +1,80 @@
+/* Elementwise iteration: broadcasts, promotes, checks overlap, allocates the result, reorders and coalesces dimensions,
+ * splits the work over threads and calls a one-dimensional kernel.
+ *
+ *     struct grd_iter it;
+ *     grd_tensor *result = grd_iter_elementwise(&it, &(struct grd_iter_spec){.out = out, .inputs = {a, b}, .ninputs = 2, …});
+ *     if (!grd_pending()) grd_iter_run(&it, kernel, params);
+ *
+ * Invariant: nothing is written before every check has passed. */
+#ifndef GRD_CORE_ITER_H
+#define GRD_CORE_ITER_H
+
+#include "core/tensor.h"
+
+/* An inner loop over n elements: data[0] is the result, data[1...] the inputs, strides in bytes. See kernel/table.h.
+ * grd_iter_cast gives the kernels that convert between dtypes; set once at load by the floor that owns the kernel table. */
+typedef void grd_loop(int64_t n, char *const *data, const int64_t *strides, const void *params);
+extern grd_loop *(*grd_iter_cast)(grd_dtype from, grd_dtype to);
+
+enum { GRD_ITER_OPERANDS = 6, GRD_ITER_INPUTS = 4 };
+
+/* What dtype the kernel computes in and what the result has. */
+enum grd_type_rule {
+    GRD_TYPE_PROMOTE, /* result and computation: the promoted dtype of the inputs */
+    GRD_TYPE_FLOAT,   /* the same, with integers and bool promoted to the default float dtype */
+    GRD_TYPE_COMPARE, /* computes in the promoted dtype, the result is bool */
+    GRD_TYPE_BOOL,    /* every input is used as is: inputs promoted, result bool; the kernel reads the promoted dtype (logical_*) */
+    GRD_TYPE_KEEP     /* result dtype given in spec.dtype; inputs are not converted (where's condition, copy) */
+};
+
+struct grd_iter_spec {
+    grd_tensor *out; /* NULL: allocate; one of the inputs: in place */
+    grd_tensor *inputs[GRD_ITER_INPUTS];
+    int ninputs;
+    enum grd_type_rule rule;
+    grd_dtype dtype; /* result dtype for KEEP */
+    uint8_t promote_from; /* first input that takes part in promotion (1 for where: the condition does not) */
+    const char *name; /* of the operator, for errors */
+    /* Called once the dtypes are known and before anything is allocated, resized or written: raises and returns false to refuse. NULL: none. */
+    bool (*accept)(const struct grd_iter_spec *spec, grd_dtype compute, const void *context);
+    const void *context;
+};
+
+struct grd_iter {
+    int ndim, noperands; /* operand 0 is the result */
+    grd_dtype compute;   /* dtype the kernel is to be taken for */
+    grd_dtype dtypes[GRD_ITER_OPERANDS];  /* of the operands in memory */
+    grd_dtype wanted[GRD_ITER_OPERANDS];  /* what the kernel reads and writes; converted in cache-sized pieces where different */
+    char *data[GRD_ITER_OPERANDS];
+    int64_t numel;
+    int64_t shape[GRD_MAX_DIMS]; /* shape[0] is the innermost dimension */
+    int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS]; /* bytes */
+    bool meta; /* nothing to compute */
+};
+
+/* Returns the result tensor, or grd_failed with the error raised. `it` is then ready for grd_iter_run. */
+grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec *spec);
+
+/* A bare iterator over operands of one shape, already broadcast and typed by the caller (copy, reductions, indexing). */
+void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes);
+
+/* Work is split into pieces of this many elements, whatever the number of threads. */
+enum { GRD_ITER_GRAIN = 32768 };
+
+/* Runs the kernel over everything. Cannot fail. Does nothing on meta tensors. */
+void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params);
+
+/* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
+void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params);
+
+/* The dtype of a result of these inputs as torch.result_type: tensors with dimensions decide, then 0-d tensors, then plain numbers, the
+ * later ones only by their category. NULL entries are skipped. NONE, with the error raised, when the dtypes do not promote. */
+grd_dtype grd_result_type(grd_tensor *const *inputs, int n);
+
+/* RuntimeError when a tensor that is written has elements that share memory
+ * ("unsupported operation: more than one element of the written-to tensor refers to a single memory location"). */
+bool grd_check_no_internal_overlap(const grd_tensor *written);
+/* RuntimeError when `read`, broadcast to the written tensor, overlaps it otherwise than element by element. */
+bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read);
+
+#endif

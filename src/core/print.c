@@ -1,0 +1,348 @@
+/* Tensors as text, as PyTorch prints them: one width for all elements, the middle of large tensors left out.
+ *
+ * Invariant: what decides about the format (integers only, scientific or not, width) are the elements that are shown. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "core/tensor.h"
+
+const char *(*grd_print_grad_fn)(const grd_tensor *t);
+
+/* ---- Options ------------------------------------------------------------------------------------------------------------ */
+
+enum { MAX_PRECISION = 100, NUMBER_CHARS = 512 }; /* 309 digits before the point, and the point, and MAX_PRECISION after it */
+
+static grd_print_options options = {.precision = 4, .threshold = 1000, .edge = 3, .line_width = 80, .sci_mode = -1};
+static pthread_mutex_t options_lock = PTHREAD_MUTEX_INITIALIZER;
+
+grd_print_options grd_print_options_get(void)
+{
+    pthread_mutex_lock(&options_lock);
+    grd_print_options result = options;
+    pthread_mutex_unlock(&options_lock);
+    return result;
+}
+
+void grd_print_options_set(grd_print_options wanted)
+{
+    if (wanted.precision < 0 || wanted.precision > MAX_PRECISION || wanted.threshold < 0 || wanted.edge < 0 ||
+        wanted.line_width < 0) {
+        grd_raise(GRD_ERROR_VALUE, "print options: precision must be in [0, %d], threshold, edge and line width not negative", MAX_PRECISION);
+        return;
+    }
+    pthread_mutex_lock(&options_lock);
+    options = wanted;
+    pthread_mutex_unlock(&options_lock);
+}
+
+/* ---- One column of numbers: all elements, or the real or imaginary parts of complex ones ------------------------------------ */
+
+enum part { WHOLE, REAL, IMAGINARY };
+
+struct column {
+    enum part part;
+    bool floating, integers_only, scientific;
+    int width;
+};
+
+struct printer {
+    const grd_tensor *t;
+    const char *bytes; /* of the storage */
+    grd_print_options options;
+    bool summarize;
+    struct column columns[2];
+    int ncolumns;
+    struct grd_text text;
+};
+
+/* The element's number for a column of floating numbers. */
+static double number_of(const struct column *column, grd_scalar element)
+{
+    return column->part == IMAGINARY ? element.v.c.im : grd_scalar_double(element);
+}
+
+/* Writes one number, without padding; returns its length. */
+static int format_number(const struct printer *p, const struct column *column, grd_scalar element, char *ret_text)
+{
+    if (!column->floating) {
+        if (element.kind == GRD_SCALAR_BOOL)
+            return snprintf(ret_text, NUMBER_CHARS, "%s", element.v.i ? "True" : "False");
+        if (p->t->dtype == GRD_UINT64)
+            return snprintf(ret_text, NUMBER_CHARS, "%llu", (unsigned long long)element.v.i);
+        return snprintf(ret_text, NUMBER_CHARS, "%lld", (long long)element.v.i);
+    }
+    double x = number_of(column, element);
+    if (isnan(x))
+        return snprintf(ret_text, NUMBER_CHARS, "nan");
+    if (isinf(x))
+        return snprintf(ret_text, NUMBER_CHARS, x < 0 ? "-inf" : "inf");
+    if (column->scientific)
+        return snprintf(ret_text, NUMBER_CHARS, "%.*e", p->options.precision, x);
+    if (column->integers_only)
+        return snprintf(ret_text, NUMBER_CHARS, "%.0f.", x);
+    return snprintf(ret_text, NUMBER_CHARS, "%.*f", p->options.precision, x);
+}
+
+/* ---- The elements that are shown ------------------------------------------------------------------------------------------------ */
+
+struct scan {
+    double min, max; /* of the magnitudes of finite numbers that are not zero */
+    bool any, integers_only, measuring;
+    struct column *column;
+};
+
+static bool leaves_out_middle(const struct printer *p, int dim)
+{
+    return p->summarize && (p->t->sizes[dim] - 1) / 2 >= p->options.edge;
+}
+
+static void scan_element(const struct printer *p, struct scan *scan, const char *element_bytes)
+{
+    grd_scalar element = grd_scalar_read(element_bytes, (grd_dtype)p->t->dtype);
+    if (scan->column->floating) {
+        double x = fabs(number_of(scan->column, element));
+        if (!isfinite(x) || x == 0)
+            return;
+        if (!scan->measuring) {
+            scan->min = scan->any ? fmin(scan->min, x) : x;
+            scan->max = scan->any ? fmax(scan->max, x) : x;
+            scan->integers_only &= x == ceil(x);
+            scan->any = true;
+            return;
+        }
+    }
+    char number[NUMBER_CHARS];
+    int width = format_number(p, scan->column, element, number);
+    if (width > scan->column->width)
+        scan->column->width = width;
+}
+
+static void scan_shown(const struct printer *p, struct scan *scan, int dim, const char *at)
+{
+    const grd_tensor *t = p->t;
+    if (dim == t->ndim) {
+        scan_element(p, scan, at);
+        return;
+    }
+    bool cut = leaves_out_middle(p, dim);
+    for (int64_t i = 0; i < t->sizes[dim]; i++) {
+        if (cut && i == p->options.edge)
+            i = t->sizes[dim] - p->options.edge;
+        if (i < t->sizes[dim])
+            scan_shown(p, scan, dim + 1, at + i * t->strides[dim] * t->itemsize);
+    }
+}
+
+/* Decides how a column is printed. Zeros and what is not finite have no say in it. */
+static void prepare_column(struct printer *p, struct column *column, enum part part, const char *first)
+{
+    int category = grd_dtype_table[p->t->dtype].category;
+    *column = (struct column){.part = part, .integers_only = true, .width = 1};
+    column->floating = category == GRD_CATEGORY_FLOAT || category == GRD_CATEGORY_COMPLEX;
+    struct scan scan = {.column = column, .integers_only = true};
+    if (column->floating) {
+        scan_shown(p, &scan, 0, first);
+        if (!scan.any)
+            return;
+        column->integers_only = scan.integers_only;
+        column->scientific =
+            p->options.sci_mode < 0 ? scan.max / scan.min > 1000 || scan.max > 1e8 || scan.min < 1e-4 : p->options.sci_mode != 0;
+    }
+    scan.measuring = true;
+    scan_shown(p, &scan, 0, first);
+}
+
+/* ---- Text ------------------------------------------------------------------------------------------------------------------------- */
+
+static void add_element(struct printer *p, const char *at)
+{
+    grd_scalar element = grd_scalar_read(at, (grd_dtype)p->t->dtype);
+    char number[NUMBER_CHARS];
+    format_number(p, &p->columns[0], element, number);
+    grd_text_add(&p->text, "%*s", p->columns[0].width, number);
+    if (p->ncolumns == 2) {
+        format_number(p, &p->columns[1], element, number);
+        grd_text_add(&p->text, "%s%sj", number[0] == '-' ? "" : "+", number);
+    }
+}
+
+static void add_vector(struct printer *p, int indent, const char *at)
+{
+    const grd_tensor *t = p->t;
+    int dim = t->ndim - 1;
+    int64_t size = t->sizes[dim], edge = p->options.edge;
+    int64_t element_width = p->columns[0].width + 2 + (p->ncolumns == 2 ? p->columns[1].width + 1 : 0);
+    int64_t per_line = (p->options.line_width - indent) / element_width;
+    bool cut = leaves_out_middle(p, dim);
+    int64_t entries = cut ? 2 * edge + 1 : size;
+    if (per_line < 1)
+        per_line = 1;
+    grd_text_add(&p->text, "[");
+    for (int64_t i = 0; i < entries && !p->text.failed; i++) {
+        if (i > 0 && i % per_line == 0)
+            grd_text_add(&p->text, ",\n%*s", indent + 1, "");
+        else if (i > 0)
+            grd_text_add(&p->text, ", ");
+        if (cut && i == edge)
+            grd_text_add(&p->text, edge > 0 ? " ..." : "...");
+        else
+            add_element(p, at + (cut && i > edge ? size - entries + i : i) * t->strides[dim] * t->itemsize);
+    }
+    grd_text_add(&p->text, "]");
+}
+
+static void add_slices(struct printer *p, int dim, int indent, const char *at)
+{
+    const grd_tensor *t = p->t;
+    if (t->ndim == 0) {
+        add_element(p, at);
+        return;
+    }
+    if (dim == t->ndim - 1) {
+        add_vector(p, indent, at);
+        return;
+    }
+    int64_t size = t->sizes[dim], edge = p->options.edge;
+    bool cut = leaves_out_middle(p, dim);
+    int64_t entries = cut ? 2 * edge + 1 : size;
+    grd_text_add(&p->text, "[");
+    for (int64_t i = 0; i < entries && !p->text.failed; i++) {
+        if (i > 0) {
+            grd_text_add(&p->text, ",");
+            for (int newlines = t->ndim - dim - 1; newlines > 0; newlines--)
+                grd_text_add(&p->text, "\n");
+            grd_text_add(&p->text, "%*s", indent + 1, "");
+        }
+        if (cut && i == edge)
+            grd_text_add(&p->text, "...");
+        else
+            add_slices(p, dim + 1, indent + 1, at + (cut && i > edge ? size - entries + i : i) * t->strides[dim] * t->itemsize);
+    }
+    grd_text_add(&p->text, "]");
+}
+
+/* ", device='meta'" and the like, on a new line where the last one is full. */
+struct suffixes {
+    struct grd_text *text;
+    int indent, line_width;
+    int64_t last_line;
+};
+
+static void add_suffix(struct suffixes *s, const char *suffix)
+{
+    int64_t length = (int64_t)strlen(suffix);
+    bool wraps = s->last_line + length + 2 > s->line_width;
+    if (wraps)
+        grd_text_add(s->text, ",\n%*s%s", s->indent, "", suffix);
+    else
+        grd_text_add(s->text, ", %s", suffix);
+    s->last_line = wraps ? s->indent + length : s->last_line + length + 2;
+}
+
+static void add_size_suffix(struct suffixes *s, const grd_tensor *t)
+{
+    struct grd_text tuple = {0};
+    grd_text_add(&tuple, "size=(");
+    for (int dim = 0; dim < t->ndim; dim++)
+        grd_text_add(&tuple, "%s%lld", dim > 0 ? ", " : "", (long long)t->sizes[dim]);
+    grd_text_add(&tuple, t->ndim == 1 ? ",)" : ")");
+    if (tuple.failed)
+        s->text->failed = true;
+    else
+        add_suffix(s, tuple.data);
+    grd_text_done(&tuple);
+}
+
+/* Whether the dtype can be told from the numbers; with no numbers, only the default one can. */
+static bool shows_dtype(const grd_tensor *t, bool has_numbers)
+{
+    grd_dtype dtype = (grd_dtype)t->dtype, standard = grd_default_dtype();
+    if (!has_numbers)
+        return dtype != standard;
+    return dtype != standard && dtype != grd_dtype_to_complex(standard) && dtype != GRD_INT64 && dtype != GRD_BOOL;
+}
+
+static void add_suffixes(struct printer *p, int indent)
+{
+    const grd_tensor *t = p->t;
+    const char *newline = strrchr(p->text.data, '\n');
+    int64_t line_start = newline != NULL ? newline - p->text.data : -1;
+    struct suffixes s = {.text = &p->text, .indent = indent, .line_width = p->options.line_width};
+    s.last_line = (int64_t)p->text.size - line_start + 1; /* counts what add_suffix closes the line with */
+    bool meta = grd_is_meta(t), has_numbers = !meta && t->numel > 0;
+    char suffix[NUMBER_CHARS];
+    if (t->device != GRD_DEVICE_CPU) {
+        const char *name = grd_device_name(grd_device_of(t));
+        if (t->device_index >= 0)
+            snprintf(suffix, sizeof suffix, "device='%s:%d'", name, t->device_index);
+        else
+            snprintf(suffix, sizeof suffix, "device='%s'", name);
+        add_suffix(&s, suffix);
+    }
+    if (meta || (t->numel == 0 && t->ndim != 1) || (has_numbers && p->options.edge == 0))
+        add_size_suffix(&s, t);
+    if (shows_dtype(t, has_numbers)) {
+        snprintf(suffix, sizeof suffix, "dtype=torch.%s", grd_dtype_name((grd_dtype)t->dtype));
+        add_suffix(&s, suffix);
+    }
+    const char *grad_fn = grd_print_grad_fn != NULL ? grd_print_grad_fn(t) : NULL;
+    if (grad_fn != NULL) {
+        snprintf(suffix, sizeof suffix, "grad_fn=<%s>", grad_fn);
+        add_suffix(&s, suffix);
+    } else if (grd_has(t, GRD_FLAG_REQUIRES_GRAD)) {
+        add_suffix(&s, "requires_grad=True");
+    }
+}
+
+static void add_contents(struct printer *p, int indent)
+{
+    const grd_tensor *t = p->t;
+    if (grd_is_meta(t) || t->numel == 0) {
+        grd_text_add(&p->text, grd_is_meta(t) ? "..." : "[]");
+        return;
+    }
+    const char *first = p->bytes + t->offset * t->itemsize;
+    p->summarize = t->numel > p->options.threshold;
+    p->ncolumns = grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? 2 : 1;
+    for (int i = 0; i < p->ncolumns; i++)
+        prepare_column(p, &p->columns[i], p->ncolumns == 1 ? WHOLE : i == 0 ? REAL : IMAGINARY, first);
+    add_slices(p, 0, indent, first);
+}
+
+char *grd_to_string(grd_tensor *t)
+{
+    static const char prefix[] = "tensor(";
+    enum { INDENT = sizeof prefix - 1 };
+    struct printer p = {.t = t, .options = grd_print_options_get()};
+    void *copy = NULL;
+    char *result = NULL;
+    if (t == NULL) {
+        grd_raise(GRD_ERROR_TYPE, "grd_to_string: argument 't' must be a tensor, not NULL");
+        return NULL;
+    }
+    if (!grd_is_meta(t) && (p.bytes = grd_storage_read(t->storage, &copy)) == NULL)
+        return NULL;
+    grd_text_add(&p.text, "%s", prefix);
+    add_contents(&p, INDENT);
+    if (!p.text.failed)
+        add_suffixes(&p, INDENT);
+    grd_text_add(&p.text, ")");
+    if (!p.text.failed && (result = strdup(p.text.data)) == NULL)
+        grd_raise(GRD_ERROR_MEMORY, "out of memory");
+    grd_text_done(&p.text);
+    grd_free(copy, (size_t)t->storage->bytes);
+    return result;
+}
+
+void grd_print(grd_tensor *t)
+{
+    char *text = grd_to_string(t);
+    if (text != NULL)
+        puts(text);
+    free(text);
+}

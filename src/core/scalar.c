@@ -1,0 +1,295 @@
+/* Numbers: scalars with their kind, and single elements of every dtype read, written and converted.
+ *
+ * Loops over elements are kernels, not here. Invariant: nothing here computes through undefined conversions. */
+#include "base/half.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/tensor.h"
+
+double grd_scalar_double(grd_scalar s)
+{
+    switch (s.kind) {
+    case GRD_SCALAR_BOOL:
+    case GRD_SCALAR_INT:
+        return (double)s.v.i;
+    case GRD_SCALAR_FLOAT:
+    case GRD_SCALAR_COMPLEX:
+        return s.v.c.re;
+    default:
+        return NAN;
+    }
+}
+
+/* As x86-64 does it: out of range and NaN give INT64_MIN. */
+static int64_t truncate_to_int64(double x)
+{
+    return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;
+}
+
+int64_t grd_scalar_int64(grd_scalar s)
+{
+    switch (s.kind) {
+    case GRD_SCALAR_BOOL:
+    case GRD_SCALAR_INT:
+        return s.v.i;
+    case GRD_SCALAR_FLOAT:
+    case GRD_SCALAR_COMPLEX:
+        return truncate_to_int64(s.v.c.re);
+    default:
+        return 0;
+    }
+}
+
+grd_dtype grd_scalar_dtype(grd_scalar s)
+{
+    switch (s.kind) {
+    case GRD_SCALAR_BOOL:
+        return GRD_BOOL;
+    case GRD_SCALAR_INT:
+        return GRD_INT64;
+    case GRD_SCALAR_FLOAT:
+        return grd_default_dtype();
+    case GRD_SCALAR_COMPLEX:
+        return grd_dtype_to_complex(grd_default_dtype());
+    default:
+        return GRD_DTYPE_NONE;
+    }
+}
+
+/* ---- Elements ------------------------------------------------------------------------------------------------------ */
+
+static void write_double(double x, grd_dtype dtype, void *element)
+{
+    switch (dtype) {
+    case GRD_FLOAT64:
+        memcpy(element, &x, sizeof x);
+        break;
+    case GRD_FLOAT32:
+        memcpy(element, &(float){(float)x}, sizeof(float));
+        break;
+    case GRD_FLOAT16:
+        memcpy(element, &(uint16_t){grd_to_float16((float)x)}, sizeof(uint16_t));
+        break;
+    case GRD_BFLOAT16:
+        memcpy(element, &(uint16_t){grd_to_bfloat16((float)x)}, sizeof(uint16_t));
+        break;
+    case GRD_FLOAT8_E4M3FN:
+        *(uint8_t *)element = grd_to_float8_e4m3fn((float)x);
+        break;
+    default:
+        *(uint8_t *)element = grd_to_float8_e5m2((float)x);
+        break;
+    }
+}
+
+/* The low bits of `bits` as an integer of 1, 2, 4 or 8 bytes. */
+static void write_bits(uint64_t bits, int size, void *element)
+{
+    switch (size) {
+    case 1:
+        *(uint8_t *)element = (uint8_t)bits;
+        break;
+    case 2:
+        memcpy(element, &(uint16_t){(uint16_t)bits}, sizeof(uint16_t));
+        break;
+    case 4:
+        memcpy(element, &(uint32_t){(uint32_t)bits}, sizeof(uint32_t));
+        break;
+    default:
+        memcpy(element, &bits, sizeof bits);
+        break;
+    }
+}
+
+static void write_complex(double re, double im, grd_dtype dtype, void *element)
+{
+    if (dtype == GRD_COMPLEX64)
+        memcpy(element, &(grd_complex64){(float)re, (float)im}, sizeof(grd_complex64));
+    else
+        memcpy(element, &(grd_complex128){re, im}, sizeof(grd_complex128));
+}
+
+grd_scalar grd_scalar_read(const void *element, grd_dtype dtype)
+{
+    union {
+        uint8_t u8;
+        int8_t i8;
+        uint16_t u16;
+        int16_t i16;
+        uint32_t u32;
+        int32_t i32;
+        int64_t i64;
+        float f;
+        double d;
+        grd_complex64 c;
+        grd_complex128 z;
+    } x;
+    memcpy(&x, element, grd_dtype_table[dtype].size);
+    switch (dtype) {
+    case GRD_BOOL:
+        return grd_bool(x.u8 != 0);
+    case GRD_UINT8:
+    case GRD_QUINT8:
+        return grd_int(x.u8);
+    case GRD_INT8:
+    case GRD_QINT8:
+        return grd_int(x.i8);
+    case GRD_UINT16:
+        return grd_int(x.u16);
+    case GRD_INT16:
+        return grd_int(x.i16);
+    case GRD_UINT32:
+        return grd_int(x.u32);
+    case GRD_INT32:
+    case GRD_QINT32:
+        return grd_int(x.i32);
+    case GRD_UINT64:
+    case GRD_INT64:
+        return grd_int(x.i64);
+    case GRD_FLOAT16:
+        return grd_float(grd_from_float16(x.u16));
+    case GRD_BFLOAT16:
+        return grd_float(grd_from_bfloat16(x.u16));
+    case GRD_FLOAT32:
+        return grd_float(x.f);
+    case GRD_FLOAT64:
+        return grd_float(x.d);
+    case GRD_COMPLEX64:
+        return grd_complex_number(x.c.re, x.c.im);
+    case GRD_COMPLEX128:
+        return grd_complex_number(x.z.re, x.z.im);
+    case GRD_FLOAT8_E4M3FN:
+        return grd_float(grd_from_float8_e4m3fn(x.u8));
+    case GRD_FLOAT8_E5M2:
+        return grd_float(grd_from_float8_e5m2(x.u8));
+    default:
+        return (grd_scalar){.kind = GRD_SCALAR_NONE};
+    }
+}
+
+void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, grd_dtype to_dtype)
+{
+    if (from_dtype == to_dtype) {
+        memcpy(ret_to, from, grd_dtype_table[to_dtype].size);
+        return;
+    }
+    grd_scalar s = grd_scalar_read(from, from_dtype);
+    bool integral = s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL;
+    double re = integral && from_dtype == GRD_UINT64 ? (double)(uint64_t)s.v.i : grd_scalar_double(s);
+    double im = s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
+    switch (grd_dtype_table[to_dtype].category) {
+    case GRD_CATEGORY_BOOL:
+        *(uint8_t *)ret_to = integral ? s.v.i != 0 : re != 0 || im != 0;
+        break;
+    case GRD_CATEGORY_FLOAT:
+        write_double(re, to_dtype, ret_to);
+        break;
+    case GRD_CATEGORY_COMPLEX:
+        write_complex(re, im, to_dtype, ret_to);
+        break;
+    default: {
+        uint64_t bits = integral ? (uint64_t)s.v.i : (uint64_t)truncate_to_int64(re);
+        if (!integral && to_dtype == GRD_UINT64 && re >= 0x1p63 && re < 0x1p64)
+            bits = (uint64_t)re;
+        write_bits(bits, grd_dtype_table[to_dtype].size, ret_to);
+    }
+    }
+}
+
+/* ---- Writing with the range checked ----------------------------------------------------------------------------------- */
+
+/* Range of an integer dtype; the name is the one PyTorch's message has. */
+struct range {
+    const char *type;
+    int64_t min;
+    uint64_t max;
+};
+
+static struct range integer_range(grd_dtype dtype)
+{
+    switch (dtype) {
+    case GRD_UINT8:
+    case GRD_QUINT8:
+        return (struct range){"uint8_t", 0, UINT8_MAX};
+    case GRD_INT8:
+    case GRD_QINT8:
+        return (struct range){"int8_t", INT8_MIN, INT8_MAX};
+    case GRD_UINT16:
+        return (struct range){"uint16_t", 0, UINT16_MAX};
+    case GRD_INT16:
+        return (struct range){"int16_t", INT16_MIN, INT16_MAX};
+    case GRD_UINT32:
+        return (struct range){"uint32_t", 0, UINT32_MAX};
+    case GRD_INT32:
+    case GRD_QINT32:
+        return (struct range){"int", INT32_MIN, INT32_MAX};
+    case GRD_UINT64:
+        return (struct range){"uint64_t", 0, UINT64_MAX};
+    default:
+        return (struct range){"int64_t", INT64_MIN, INT64_MAX};
+    }
+}
+
+static bool overflow(const char *type)
+{
+    return grd_raise(GRD_ERROR_RUNTIME, "value cannot be converted to type %s without overflow", type);
+}
+
+/* Note [Unsigned wrap-around]
+ * A negative integer may be written to an unsigned dtype and wraps around, as in C and in PyTorch, when its magnitude is in
+ * range: -255 to uint8, but not -256. A negative floating number may not. */
+static bool write_integer(grd_scalar s, grd_dtype dtype, void *element)
+{
+    struct range range = integer_range(dtype);
+    int size = grd_dtype_table[dtype].size;
+    if (s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL) {
+        int64_t i = s.v.i;
+        uint64_t magnitude = i < 0 ? -(uint64_t)i : (uint64_t)i;
+        bool fits = i >= 0 ? magnitude <= range.max : range.min < 0 ? i >= range.min : magnitude <= range.max;
+        if (!fits)
+            return overflow(range.type);
+        write_bits((uint64_t)i, size, element);
+        return true;
+    }
+    double x = s.v.c.re;
+    /* 64-bit maxima are no doubles; they round up to a power of two, which does not fit. */
+    bool below = size == 8 ? x < (double)range.max : x <= (double)range.max;
+    if (!(x >= (double)range.min && below) || (s.kind == GRD_SCALAR_COMPLEX && s.v.c.im != 0))
+        return overflow(range.type);
+    write_bits(dtype == GRD_UINT64 ? (uint64_t)x : (uint64_t)(int64_t)x, size, element);
+    return true;
+}
+
+static bool beyond_float(double x)
+{
+    return isfinite(x) && fabs(x) > (double)FLT_MAX;
+}
+
+bool grd_scalar_write(grd_scalar s, grd_dtype dtype, void *ret_element)
+{
+    if (s.kind == GRD_SCALAR_NONE)
+        return grd_raise(GRD_ERROR_TYPE, "a number is required");
+    bool integral = s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL;
+    double re = integral ? (double)s.v.i : s.v.c.re;
+    double im = s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
+    switch (grd_dtype_table[dtype].category) {
+    case GRD_CATEGORY_BOOL:
+        *(uint8_t *)ret_element = re != 0 || im != 0;
+        return true;
+    case GRD_CATEGORY_FLOAT:
+        if (im != 0 || (dtype == GRD_FLOAT32 && beyond_float(re)))
+            return overflow(dtype == GRD_FLOAT32 ? "float" : "double");
+        write_double(re, dtype, ret_element);
+        return true;
+    case GRD_CATEGORY_COMPLEX:
+        if (dtype == GRD_COMPLEX64 && (beyond_float(re) || beyond_float(im)))
+            return overflow("c10::complex<float>");
+        write_complex(re, im, dtype, ret_element);
+        return true;
+    default:
+        return write_integer(s, dtype, ret_element);
+    }
+}

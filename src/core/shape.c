@@ -1,0 +1,343 @@
+/* Shape algebra: pure functions of sizes and strides. No tensor is read or written here.
+ *
+ * Invariant: products are checked; nothing overflows for any int64 sizes, except that the functions that return void
+ * take sizes grd_shape_numel has accepted. */
+#include <string.h>
+
+#include "base/text.h"
+#include "core/tensor.h"
+
+enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
+
+static int64_t at_least_one(int64_t size)
+{
+    return size > 1 ? size : 1;
+}
+
+static bool has_zero(grd_dims sizes)
+{
+    for (int64_t i = 0; i < sizes.n; i++)
+        if (sizes.data[i] == 0)
+            return true;
+    return false;
+}
+
+/* The product of sizes[first...], empty dimensions counting as one. */
+static bool product_from(grd_dims sizes, int64_t first, int64_t *ret_product)
+{
+    int64_t product = 1;
+    for (int64_t i = first; i < sizes.n; i++)
+        if (__builtin_mul_overflow(product, at_least_one(sizes.data[i]), &product))
+            return false;
+    *ret_product = product;
+    return true;
+}
+
+/* What grd_shape_numel does once something is odd: names it, or finds it harmless. */
+static bool numel_slow(grd_dims sizes, int64_t *ret_numel)
+{
+    char list[LIST_CHARS];
+    if (sizes.n < 0 || sizes.n > GRD_MAX_DIMS)
+        return grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)sizes.n, GRD_MAX_DIMS);
+    for (int64_t i = 0; i < sizes.n; i++)
+        if (sizes.data[i] < 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "Trying to create tensor with negative dimension %lld: %s", (long long)sizes.data[i],
+                             grd_format_int64s(list, sizeof list, sizes.data, sizes.n));
+    int64_t product;
+    if (!has_zero(sizes))
+        return grd_raise(GRD_ERROR_RUNTIME, "Storage size calculation overflowed with sizes=%s",
+                         grd_format_int64s(list, sizeof list, sizes.data, sizes.n));
+    if (!product_from(sizes, 1, &product))
+        return grd_raise(GRD_ERROR_RUNTIME, "Stride calculation overflowed with sizes=%s",
+                         grd_format_int64s(list, sizeof list, sizes.data, sizes.n));
+    *ret_numel = 0;
+    return true;
+}
+
+bool grd_shape_numel(grd_dims sizes, int64_t *ret_numel)
+{
+    bool odd = (uint64_t)sizes.n > GRD_MAX_DIMS, empty = false;
+    int64_t product = 1;
+    for (int64_t i = 0; i < sizes.n && !odd; i++) {
+        empty |= sizes.data[i] == 0;
+        odd = sizes.data[i] < 0 || __builtin_mul_overflow(product, at_least_one(sizes.data[i]), &product);
+    }
+    if (GRD_UNLIKELY(odd))
+        return numel_slow(sizes, ret_numel);
+    *ret_numel = empty ? 0 : product;
+    return true;
+}
+
+void grd_shape_contiguous_strides(grd_dims sizes, int64_t *ret_strides)
+{
+    int64_t stride = 1;
+    for (int64_t i = sizes.n - 1; i >= 0; i--) {
+        ret_strides[i] = stride;
+        if (i > 0)
+            stride *= at_least_one(sizes.data[i]);
+    }
+}
+
+bool grd_shape_is_contiguous(grd_dims sizes, const int64_t *strides)
+{
+    int64_t expected = 1;
+    bool follows = true;
+    for (int64_t i = sizes.n - 1; i >= 0; i--) {
+        int64_t size = sizes.data[i];
+        if (size == 0)
+            return true;
+        if (size != 1 && follows) {
+            follows = strides[i] == expected;
+            expected *= size;
+        }
+    }
+    return follows;
+}
+
+bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides)
+{
+    static const int8_t order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+    if (sizes.n != 4 && sizes.n != 5)
+        return false;
+    int64_t expected = 1;
+    for (int64_t i = 0; i < sizes.n; i++) {
+        int64_t dim = order[sizes.n - 4][i];
+        if (sizes.data[dim] == 1)
+            continue;
+        if (strides[dim] != expected)
+            return false;
+        expected *= sizes.data[dim];
+    }
+    return true;
+}
+
+static int64_t magnitude(int64_t stride)
+{
+    return stride == INT64_MIN ? INT64_MAX : stride < 0 ? -stride : stride;
+}
+
+/* The dimensions with more than one element, by rising magnitude of stride; returns how many. */
+static int64_t sort_by_stride(grd_dims sizes, const int64_t *strides, int64_t *ret_order)
+{
+    int64_t n = 0;
+    for (int64_t dim = sizes.n - 1; dim >= 0; dim--) {
+        if (sizes.data[dim] <= 1)
+            continue;
+        int64_t place = n++;
+        for (; place > 0 && magnitude(strides[ret_order[place - 1]]) > magnitude(strides[dim]); place--)
+            ret_order[place] = ret_order[place - 1];
+        ret_order[place] = dim;
+    }
+    return n;
+}
+
+bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides)
+{
+    if (has_zero(sizes))
+        return true;
+    int64_t order[GRD_MAX_DIMS], expected = 1;
+    int64_t n = sort_by_stride(sizes, strides, order);
+    for (int64_t i = 0; i < n; i++) {
+        if (strides[order[i]] != expected)
+            return false;
+        expected *= sizes.data[order[i]];
+    }
+    return true;
+}
+
+bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides)
+{
+    if (has_zero(sizes))
+        return false;
+    int64_t order[GRD_MAX_DIMS], reach = 0; /* of the dimensions inside the current one */
+    int64_t n = sort_by_stride(sizes, strides, order);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t stride = magnitude(strides[order[i]]), span;
+        if (stride <= reach)
+            return true;
+        if (__builtin_mul_overflow(stride, sizes.data[order[i]] - 1, &span) || __builtin_add_overflow(reach, span, &reach))
+            return i + 1 < n;
+    }
+    return false;
+}
+
+bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowest, int64_t *ret_highest)
+{
+    int64_t lowest = 0, highest = 0;
+    if (!has_zero(sizes)) {
+        for (int64_t i = 0; i < sizes.n; i++) {
+            int64_t span;
+            if (__builtin_mul_overflow(sizes.data[i] - 1, strides[i], &span) ||
+                __builtin_add_overflow(span < 0 ? lowest : highest, span, span < 0 ? &lowest : &highest))
+                return false;
+        }
+    }
+    *ret_lowest = lowest;
+    *ret_highest = highest;
+    return true;
+}
+
+/* How two dimensions should lie: negative, `a` inside `b`; positive, outside; 0, the strides do not tell. */
+static int compare_strides(grd_dims sizes, const int64_t *strides, int64_t a, int64_t b)
+{
+    int64_t stride_a = magnitude(strides[a]), stride_b = magnitude(strides[b]);
+    if (stride_a == 0 || stride_b == 0)
+        return 0;
+    if (stride_a != stride_b)
+        return stride_a < stride_b ? -1 : 1;
+    return sizes.data[a] > sizes.data[b] ? 1 : 0;
+}
+
+/* Note [Ambiguous strides]
+ * "Does not tell" is not transitive, so the order is defined by this insertion, as PyTorch's is: a dimension moves inwards
+ * past all that are outside it, looking through those that do not tell. */
+void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *ret_strides)
+{
+    int64_t order[GRD_MAX_DIMS];
+    for (int64_t i = 0; i < sizes.n; i++)
+        order[i] = sizes.n - 1 - i;
+    for (int64_t i = 1; i < sizes.n; i++) {
+        int64_t moving = i;
+        for (int64_t j = i - 1; j >= 0; j--) {
+            int comparison = compare_strides(sizes, strides, order[j], order[moving]);
+            if (comparison < 0)
+                break;
+            if (comparison > 0) {
+                int64_t outer = order[j];
+                order[j] = order[moving];
+                order[moving] = outer;
+                moving = j;
+            }
+        }
+    }
+    int64_t stride = 1;
+    for (int64_t i = 0; i < sizes.n; i++) {
+        ret_strides[order[i]] = stride;
+        stride *= at_least_one(sizes.data[order[i]]);
+    }
+}
+
+bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_dim)
+{
+    int64_t n = at_least_one(ndim);
+    if (GRD_UNLIKELY(dim < -n || dim >= n))
+        return grd_raise(GRD_ERROR_INDEX, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-n,
+                         (long long)(n - 1), (long long)dim);
+    *ret_dim = dim < 0 ? dim + n : dim;
+    return true;
+}
+
+bool grd_shape_dim_mask(grd_dims dims, int64_t ndim, uint64_t *ret_mask)
+{
+    uint64_t mask = 0;
+    if (dims.data == NULL || dims.n == 0)
+        mask = ndim == 0 ? 0 : UINT64_MAX >> (64 - ndim);
+    for (int64_t i = 0; dims.data != NULL && i < dims.n; i++) {
+        int64_t dim = 0;
+        if (!grd_shape_wrap_dim(dims.data[i], ndim, &dim))
+            return false;
+        if (mask >> dim & 1)
+            return grd_raise(GRD_ERROR_RUNTIME, "dim %lld appears multiple times in the list of dims", (long long)dim);
+        mask |= (uint64_t)1 << dim;
+    }
+    *ret_mask = mask;
+    return true;
+}
+
+bool grd_shape_broadcast(grd_dims a, grd_dims b, int64_t *ret_sizes, int64_t *ret_ndim)
+{
+    int64_t ndim = a.n > b.n ? a.n : b.n;
+    for (int64_t i = ndim - 1; i >= 0; i--) {
+        int64_t in_a = i - (ndim - a.n), in_b = i - (ndim - b.n);
+        int64_t size_a = in_a >= 0 ? a.data[in_a] : 1, size_b = in_b >= 0 ? b.data[in_b] : 1;
+        if (size_a != size_b && size_a != 1 && size_b != 1)
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %lld",
+                             (long long)size_a, (long long)size_b, (long long)i);
+        ret_sizes[i] = size_a == 1 ? size_b : size_a;
+    }
+    *ret_ndim = ndim;
+    return true;
+}
+
+/* Strides of one-element dimensions are arbitrary, so this product may overflow: it then equals no stride that is used. */
+static int64_t wrapping_product(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+/* Works inwards out: old dimensions that lie without gaps between them form a chunk, and the new dimensions must divide
+ * each chunk exactly. */
+bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new_sizes, int64_t *ret_strides)
+{
+    if (has_zero(sizes)) {
+        if (grd_dims_equal(sizes, new_sizes))
+            memcpy(ret_strides, strides, (size_t)sizes.n * sizeof *strides);
+        else
+            grd_shape_contiguous_strides(new_sizes, ret_strides);
+        return true;
+    }
+    int64_t next = new_sizes.n - 1; /* new dimension to be placed */
+    int64_t chunk_stride = sizes.n > 0 ? strides[sizes.n - 1] : 1, chunk = 1;
+    for (int64_t i = sizes.n - 1; i >= 0; i--) {
+        chunk *= sizes.data[i];
+        bool ends = i == 0 || (sizes.data[i - 1] != 1 && strides[i - 1] != wrapping_product(chunk, chunk_stride));
+        if (!ends)
+            continue;
+        int64_t placed = 1;
+        while (next >= 0 && (placed < chunk || new_sizes.data[next] == 1)) {
+            ret_strides[next] = wrapping_product(placed, chunk_stride);
+            placed *= new_sizes.data[next--];
+        }
+        if (placed != chunk)
+            return false;
+        if (i > 0) {
+            chunk_stride = strides[i - 1];
+            chunk = 1;
+        }
+    }
+    for (; next >= 0 && sizes.n == 0; next--)
+        ret_strides[next] = 1;
+    return next < 0;
+}
+
+static bool invalid_shape(grd_dims sizes, int64_t numel)
+{
+    char list[LIST_CHARS];
+    return grd_raise(GRD_ERROR_RUNTIME, "shape '%s' is invalid for input of size %lld",
+                     grd_format_int64s(list, sizeof list, sizes.data, sizes.n), (long long)numel);
+}
+
+bool grd_shape_infer(grd_dims sizes, int64_t numel, int64_t *ret_sizes)
+{
+    char list[LIST_CHARS];
+    int64_t inferred = -1, product = 1;
+    bool empty = has_zero(sizes), overflow = false;
+    if (sizes.n > GRD_MAX_DIMS)
+        return grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)sizes.n, GRD_MAX_DIMS);
+    for (int64_t i = 0; i < sizes.n; i++) {
+        int64_t size = sizes.data[i];
+        if (size == -1 && inferred >= 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "only one dimension can be inferred");
+        if (size < -1)
+            return grd_raise(GRD_ERROR_RUNTIME, "invalid shape dimension %lld at index %lld of shape %s", (long long)size, (long long)i,
+                             grd_format_int64s(list, sizeof list, sizes.data, sizes.n));
+        if (size == -1)
+            inferred = i;
+        else if (!empty)
+            overflow |= __builtin_mul_overflow(product, size, &product);
+    }
+    if (empty)
+        product = 0;
+    if (inferred >= 0 && product == 0 && numel == 0)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "cannot reshape tensor of 0 elements into shape %s because the unspecified dimension size -1 can be any value and "
+                         "is ambiguous",
+                         grd_format_int64s(list, sizeof list, sizes.data, sizes.n));
+    bool fits = inferred >= 0 ? product != 0 && numel % product == 0 : product == numel;
+    if (overflow || !fits)
+        return invalid_shape(sizes, numel);
+    for (int64_t i = 0; i < sizes.n; i++)
+        ret_sizes[i] = i == inferred ? numel / product : sizes.data[i];
+    return true;
+}

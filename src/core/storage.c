@@ -1,0 +1,94 @@
+/* Storage: the bytes tensors share, where they came from, and how they go back.
+ *
+ * Invariant: a storage lies in a struct grd_block and frees that block when its last owner goes; data that lies
+ * elsewhere goes back to its device, or to whoever lent it. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/tensor.h"
+
+static struct grd_block *block_of(const struct grd_storage *storage)
+{
+    return (struct grd_block *)((char *)storage - offsetof(struct grd_block, storage));
+}
+
+static void release_data(struct grd_storage *storage)
+{
+    if (storage->release != NULL)
+        storage->release(storage->context);
+    else if (storage->data != NULL && storage->data != block_of(storage)->data)
+        grd_device_type_at(storage->device)->release(storage->data, storage->bytes);
+}
+
+static void storage_destroy(struct grd_object *object)
+{
+    struct grd_storage *storage = (struct grd_storage *)object;
+    release_data(storage);
+    grd_free(block_of(storage), storage->block_bytes);
+}
+
+static const struct grd_object_type storage_type = {"storage", storage_destroy};
+
+void grd_storage_init(struct grd_block *block, uint16_t block_bytes, void *data, int64_t bytes, grd_device device)
+{
+    struct grd_storage *storage = &block->storage;
+    storage->object.type = &storage_type;
+    atomic_init(&storage->object.refs, 1);
+    storage->data = data;
+    storage->bytes = bytes;
+    atomic_init(&storage->version, 0);
+    storage->device = device.type;
+    storage->device_index = device.index;
+    storage->block_bytes = block_bytes;
+    storage->release = NULL;
+    storage->context = NULL;
+}
+
+bool grd_storage_grow(struct grd_storage *storage, int64_t bytes)
+{
+    if (storage->release != NULL || !grd_object_unique(storage))
+        return grd_raise(GRD_ERROR_RUNTIME, "Trying to resize storage that is not resizable");
+    const struct grd_device_type *device = grd_device_type_at(storage->device);
+    if (device->has_data) {
+        void *data = device->allocate(bytes);
+        if (data == NULL)
+            return false;
+        device->copy(data, storage->data, storage->bytes, storage->device, storage->device);
+        release_data(storage);
+        storage->data = data;
+    }
+    storage->bytes = bytes;
+    return true;
+}
+
+const char *grd_storage_read(const struct grd_storage *storage, void **ret_copy)
+{
+    *ret_copy = NULL;
+    if (storage->device == GRD_DEVICE_CPU)
+        return storage->data;
+    const struct grd_device_type *device = grd_device_type_at(storage->device);
+    if (!device->has_data) {
+        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of %s tensor; no data!", device->name);
+        return NULL;
+    }
+    void *copy = grd_alloc((size_t)storage->bytes);
+    if (copy == NULL)
+        return NULL;
+    device->copy(copy, storage->data, storage->bytes, GRD_DEVICE_CPU, storage->device);
+    if (grd_pending()) {
+        grd_free(copy, (size_t)storage->bytes);
+        return NULL;
+    }
+    *ret_copy = copy;
+    return copy;
+}
+
+int64_t grd_storage_bytes(const grd_tensor *t)
+{
+    return t != NULL ? t->storage->bytes : 0;
+}
+
+bool grd_same_storage(const grd_tensor *a, const grd_tensor *b)
+{
+    return a != NULL && b != NULL && a->storage == b->storage;
+}

@@ -1,0 +1,233 @@
+/* The tensor: sizes, strides, offset, dtype, device and layout over a shared storage. Fixed layout, no virtual calls.
+ *
+ * Invariants
+ * - A tensor always has a storage (grd_failed_tensor included); many tensors may share one.
+ * - `data` is storage->data + offset * itemsize, or NULL on the meta device.
+ * - `keys` is what the dispatcher reads: the device's key, plus AUTOGRAD while requires_grad.
+ * - A storage lies in one block of memory with the tensor it was made for, and small data lies there too. The block lives until
+ *   the storage's count is zero; that tensor holds one of its references, so a view may outlive the tensor it was taken of. */
+#ifndef GRD_CORE_TENSOR_H
+#define GRD_CORE_TENSOR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/object.h"
+#include "gradus/dispatch.h"
+#include "gradus/tensor.h"
+#include "gradus/types.h"
+
+enum { GRD_INLINE_DIMS = 5 };
+
+enum grd_tensor_flags {
+    GRD_FLAG_CONTIGUOUS = 1,    /* row-major, no gaps */
+    GRD_FLAG_CHANNELS_LAST = 2, /* 4-d NHWC or 5-d NDHWC strides */
+    GRD_FLAG_NUMBER = 4,        /* a plain number in type promotion */
+    GRD_FLAG_REQUIRES_GRAD = 8,
+    GRD_FLAG_NO_GRAD_VIEW = 16, /* a view made while grad mode was off */
+    GRD_FLAG_MULTI_VIEW = 32,   /* one of several views returned by one operator (split, unbind, chunk) */
+    GRD_FLAG_DETACHED = 64      /* shares data, not history: in-place writes are not a view's writes */
+};
+
+struct grd_storage {
+    struct grd_object object;
+    void *data;
+    int64_t bytes;
+    _Atomic uint32_t version; /* bumped by every operator that writes; shared by all views */
+    uint8_t device;           /* type, in the device table */
+    int8_t device_index;
+    uint16_t block_bytes;     /* size of the struct grd_block this storage lies in */
+    void (*release)(void *context); /* not NULL: `data` is borrowed, and this gives it back */
+    void *context;
+};
+
+struct grd_tensor {
+    struct grd_object object;
+    grd_keyset keys;
+    uint8_t dtype, layout, device;
+    int8_t device_index;
+    uint16_t flags;
+    uint16_t ndim;
+    uint32_t itemsize;
+    struct grd_storage *storage;
+    char *data;
+    int64_t offset; /* in elements */
+    int64_t numel;
+    int64_t *sizes, *strides; /* inline_dims, or one block of 2 * ndim */
+    struct grd_tensor *base;  /* of a view: the root it is a view of, owned; NULL otherwise */
+    struct grd_object *autograd; /* owned by the autograd floor; NULL for most tensors */
+    int64_t inline_dims[2 * GRD_INLINE_DIMS];
+};
+
+/* One allocation: the tensor that was made, its storage and, on the cpu up to GRD_SMALL_BYTES, its data. */
+enum { GRD_SMALL_BYTES = 512, GRD_DATA_ALIGNMENT = 64 };
+
+struct grd_block {
+    struct grd_tensor tensor;
+    struct grd_storage storage;
+    _Alignas(GRD_DATA_ALIGNMENT) char data[];
+};
+
+/* ---- Dtype table ------------------------------------------------------------------------------------------------ */
+enum grd_category { GRD_CATEGORY_BOOL, GRD_CATEGORY_INTEGER, GRD_CATEGORY_FLOAT, GRD_CATEGORY_COMPLEX, GRD_CATEGORY_QUANTIZED };
+
+struct grd_dtype_info {
+    const char *name;
+    uint8_t size, category;
+};
+extern const struct grd_dtype_info grd_dtype_table[GRD_DTYPE_COUNT];
+
+typedef struct grd_complex64 {
+    float re, im;
+} grd_complex64;
+typedef struct grd_complex128 {
+    double re, im;
+} grd_complex128;
+
+/* As PyTorch's errors call it: "Float", "Long", "ComplexDouble". */
+const char *grd_dtype_type_name(grd_dtype dtype);
+/* The real dtype of a complex one's parts, the complex one of a real one; others unchanged. */
+grd_dtype grd_dtype_to_real(grd_dtype dtype);
+grd_dtype grd_dtype_to_complex(grd_dtype dtype);
+/* The dtype a bare number has: bool, int64, the default float, or the complex of that. */
+grd_dtype grd_scalar_dtype(grd_scalar s);
+/* Whether a value of `from` may be written to a tensor of `to`: category of `to` is not below (PyTorch's can_cast). */
+bool grd_can_cast(grd_dtype from, grd_dtype to);
+/* Writes the scalar as one element of dtype, as fill_ does. RuntimeError "value cannot be converted to type uint8_t without
+ * overflow" when it is out of range; see Note [Unsigned wrap-around]. Absent scalars are refused: TypeError. */
+bool grd_scalar_write(grd_scalar s, grd_dtype dtype, void *ret_element);
+/* One element as a scalar. uint64 above INT64_MAX keeps its bits (a negative integer): grd_scalar_write gives it back. */
+grd_scalar grd_scalar_read(const void *element, grd_dtype dtype);
+/* Converts one element as a cast does: truncates, wraps, drops imaginary parts; never fails. */
+void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, grd_dtype to_dtype);
+
+/* ---- Making tensors: each result is pooled; grd_failed, with the error raised, on failure ------------------------------ */
+/* Uninitialised and contiguous. Sizes are checked: negative is RuntimeError, overflow too. */
+grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device);
+/* With given strides over a fresh storage big enough for them. */
+grd_tensor *grd_new_strided(grd_dims sizes, grd_dims strides, grd_dtype dtype, grd_device device);
+/* Uninitialised, of the same sizes, and of the same strides where `like` is dense and non-overlapping (otherwise contiguous
+ * in the order of its strides), as empty_like. dtype NONE: that of `like`. */
+grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype);
+/* A view of `base`'s storage with strides of any sign; `offset` is in elements of the storage. Records the root base for
+ * autograd. Bounds are checked against the storage: RuntimeError. */
+grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
+/* A view that shares data but has no history and no base. */
+grd_tensor *grd_new_detached(grd_tensor *t);
+/* Resizes an `out` tensor in place: contiguous, from the same offset; grows the storage when it is too small. RuntimeError
+ * when that storage is borrowed or has other views. Nothing changes when the sizes are those it has. */
+bool grd_resize(grd_tensor *t, grd_dims sizes);
+
+extern struct grd_block grd_failed_block;
+
+static inline bool grd_is_failed(const grd_tensor *t)
+{
+    return GRD_UNLIKELY(t == &grd_failed_block.tensor);
+}
+
+static inline bool grd_is_meta(const grd_tensor *t)
+{
+    return GRD_UNLIKELY(t->device == GRD_DEVICE_META);
+}
+
+static inline grd_dims grd_dims_from(const int64_t *data, int64_t n)
+{
+    return (grd_dims){data, n};
+}
+
+static inline bool grd_dims_equal(grd_dims a, grd_dims b)
+{
+    if (a.n != b.n)
+        return false;
+    for (int64_t i = 0; i < a.n; i++)
+        if (a.data[i] != b.data[i])
+            return false;
+    return true;
+}
+
+static inline grd_device grd_device_of(const grd_tensor *t)
+{
+    return (grd_device){t->device, t->device_index};
+}
+
+static inline bool grd_has(const grd_tensor *t, enum grd_tensor_flags flag)
+{
+    return (t->flags & flag) != 0;
+}
+
+static inline void grd_bump_version(grd_tensor *t)
+{
+    atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
+}
+
+static inline uint32_t grd_version_of(const grd_tensor *t)
+{
+    return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+}
+
+/* Sets requires_grad and the AUTOGRAD key; the caller has checked the dtype. */
+void grd_mark_requires_grad(grd_tensor *t, bool requires_grad);
+/* Marks a 0-d tensor as a plain number for type promotion. */
+grd_tensor *grd_mark_number(grd_tensor *t);
+
+/* ---- Shape algebra (shape.c): pure functions of sizes and strides --------------------------------------------------------- */
+/* Product of sizes; false, with RuntimeError naming the sizes, when negative or when it overflows. */
+bool grd_shape_numel(grd_dims sizes, int64_t *ret_numel);
+void grd_shape_contiguous_strides(grd_dims sizes, int64_t *ret_strides);
+bool grd_shape_is_contiguous(grd_dims sizes, const int64_t *strides);
+bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides);
+/* Every element at its own address, no gaps, in some order of dimensions; strides positive. Empty shapes are dense. */
+bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides);
+/* Whether two indices may share an address: stride 0 with size > 1, or strides that interleave. False is certain, true is not. */
+bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides);
+/* Wraps a negative dim; false, with IndexError "Dimension out of range (expected to be in range of [-2, 1], but got 2)".
+ * ndim 0 counts as 1. */
+bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_dim);
+/* Wraps a list and refuses duplicates ("dim 0 appears multiple times in the list of dims"); absent or empty gives all dims.
+ * Bit set of dims. */
+bool grd_shape_dim_mask(grd_dims dims, int64_t ndim, uint64_t *ret_mask);
+/* Broadcast of two shapes into ret_sizes[GRD_MAX_DIMS]; false, with RuntimeError
+ * "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1". */
+bool grd_shape_broadcast(grd_dims a, grd_dims b, int64_t *ret_sizes, int64_t *ret_ndim);
+/* Lowest and highest offset, relative to the first element, that an index reaches (both 0 when empty); false, with no error,
+ * when they overflow. */
+bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowest, int64_t *ret_highest);
+/* Strides without gaps that keep the order of the given ones: what empty_like gives a tensor that is not dense. */
+void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *ret_strides);
+/* Strides of a view with new sizes over the old geometry; false (no error) when only a copy can do. Sizes have no -1. */
+bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new_sizes, int64_t *ret_strides);
+/* Replaces one -1; false, with RuntimeError "shape '[2, -1]' is invalid for input of size 3". */
+bool grd_shape_infer(grd_dims sizes, int64_t numel, int64_t *ret_sizes);
+
+/* ---- Devices (device.c) ------------------------------------------------------------------------------------------ */
+struct grd_device_type {
+    const char *name;
+    void *(*allocate)(int64_t bytes); /* NULL, with MemoryError pending, on failure */
+    void (*release)(void *data, int64_t bytes);
+    void (*copy)(void *to, const void *from, int64_t bytes, uint8_t to_device, uint8_t from_device);
+    grd_key key;
+    bool has_data; /* false: meta */
+};
+const struct grd_device_type *grd_device_type_at(uint8_t type); /* NULL when unknown */
+/* Absent becomes cpu; false, with RuntimeError, when unknown. */
+bool grd_device_resolve(grd_device device, grd_device *ret_device);
+/* Adds a device to the table (it must stay valid); RuntimeError when the name is taken or the table is full. */
+bool grd_device_register(const struct grd_device_type *type, uint8_t *ret_type);
+
+/* ---- Storage (storage.c) ----------------------------------------------------------------------------------------- */
+/* Fills the storage of a block whose data, if any, is given; the only reference is the caller's. */
+void grd_storage_init(struct grd_block *block, uint16_t block_bytes, void *data, int64_t bytes, grd_device device);
+/* Grows the data, keeping what is there. RuntimeError for borrowed memory, and for a storage with other views: they would
+ * keep the old address. */
+bool grd_storage_grow(struct grd_storage *storage, int64_t bytes);
+/* The storage's bytes where this process can read them: its own data, or a copy, to be freed with grd_free(copy, bytes).
+ * NULL on failure. */
+const char *grd_storage_read(const struct grd_storage *storage, void **ret_copy);
+
+/* ---- Printing (print.c) ------------------------------------------------------------------------------------------ */
+/* The name printed as grad_fn=<AddBackward0>, or NULL for a leaf. Set by the autograd floor at load; NULL: nothing is printed. */
+extern const char *(*grd_print_grad_fn)(const grd_tensor *t);
+
+#endif

@@ -1,0 +1,245 @@
+/* Dtypes and scalars: the tables of PyTorch 2.13, ranges, conversions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the four above */
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/tensor.h"
+
+/* torch.promote_types, dtypes in the order of GRD_DTYPES: 'a' is the first; '-' is refused. */
+static const char *const promotions[] = {
+    "abc-e-g-ijklmno-----", /* bool */
+    "bbe-e-g-ijklmno-----", /* uint8 */
+    "cec-e-g-ijklmno-----", /* int8 */
+    "---d-----jklm-------", /* uint16 */
+    "eee-e-g-ijklmno-----", /* int16 */
+    "-----f---jklm-------", /* uint32 */
+    "ggg-g-g-ijklmno-----", /* int32 */
+    "-------h-jklm-------", /* uint64 */
+    "iii-i-i-ijklmno-----", /* int64 */
+    "jjjjjjjjjjllmno-----", /* float16 */
+    "kkkkkkkkklklmno-----", /* bfloat16 */
+    "llllllllllllmno-----", /* float32 */
+    "mmmmmmmmmmmmmoo-----", /* float64 */
+    "nnn-n-n-nnnnono-----", /* complex64 */
+    "ooo-o-o-ooooooo-----", /* complex128 */
+    "---------------p----", /* float8_e4m3fn */
+    "----------------q---", /* float8_e5m2 */
+    "-----------------r--", /* qint8 */
+    "------------------s-", /* quint8 */
+    "-------------------t", /* qint32 */
+};
+
+/* torch.can_cast(row, column). */
+static const char *const casts[] = {
+    "11111111111111111111", /* bool */
+    ".1111111111111111111", /* uint8 */
+    ".1111111111111111111", /* int8 */
+    ".1111111111111111111", /* uint16 */
+    ".1111111111111111111", /* int16 */
+    ".1111111111111111111", /* uint32 */
+    ".1111111111111111111", /* int32 */
+    ".1111111111111111111", /* uint64 */
+    ".1111111111111111111", /* int64 */
+    ".........11111111111", /* float16 */
+    ".........11111111111", /* bfloat16 */
+    ".........11111111111", /* float32 */
+    ".........11111111111", /* float64 */
+    ".............11.....", /* complex64 */
+    ".............11.....", /* complex128 */
+    ".........11111111111", /* float8_e4m3fn */
+    ".........11111111111", /* float8_e5m2 */
+    ".1111111111111111111", /* qint8 */
+    ".1111111111111111111", /* quint8 */
+    ".1111111111111111111", /* qint32 */
+};
+
+static void promotion_is_pytorchs(void **state)
+{
+    (void)state;
+    for (int a = 1; a < GRD_DTYPE_COUNT; a++) {
+        for (int b = 1; b < GRD_DTYPE_COUNT; b++) {
+            char expected = promotions[a - 1][b - 1];
+            grd_dtype promoted = grd_promote((grd_dtype)a, (grd_dtype)b);
+            assert_int_equal(promoted, expected == '-' ? GRD_DTYPE_NONE : (grd_dtype)(expected - 'a' + 1));
+            assert_int_equal(grd_error_get(), expected == '-' ? GRD_ERROR_RUNTIME : GRD_ERROR_NONE);
+            grd_error_clear();
+            assert_int_equal(grd_can_cast((grd_dtype)a, (grd_dtype)b), casts[a - 1][b - 1] == '1');
+        }
+    }
+    grd_promote(GRD_INT8, GRD_UINT16);
+    assert_string_equal(grd_error_message(),
+                        "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote Char and UInt16");
+    grd_error_clear();
+    assert_int_equal(grd_promote(GRD_DTYPE_NONE, GRD_INT8), GRD_INT8);
+}
+
+static void table(void **state)
+{
+    (void)state;
+    assert_string_equal(grd_dtype_name(GRD_BFLOAT16), "bfloat16");
+    assert_string_equal(grd_dtype_name(GRD_DTYPE_NONE), "none");
+    assert_string_equal(grd_dtype_name((grd_dtype)99), "none");
+    assert_int_equal(grd_dtype_size(GRD_COMPLEX128), 16);
+    assert_int_equal(grd_dtype_size((grd_dtype)-1), 0);
+    assert_true(grd_dtype_is_floating(GRD_FLOAT8_E5M2) && !grd_dtype_is_floating(GRD_COMPLEX64));
+    assert_true(grd_dtype_is_complex(GRD_COMPLEX64) && !grd_dtype_is_integer(GRD_BOOL));
+    assert_int_equal(grd_dtype_to_real(GRD_COMPLEX128), GRD_FLOAT64);
+    assert_int_equal(grd_dtype_to_complex(GRD_FLOAT32), GRD_COMPLEX64);
+    assert_int_equal(grd_dtype_to_complex(GRD_INT8), GRD_INT8);
+}
+
+static void default_dtype(void **state)
+{
+    (void)state;
+    assert_int_equal(grd_scalar_dtype(grd_float(1)), GRD_FLOAT32);
+    grd_set_default_dtype(GRD_FLOAT64);
+    assert_int_equal(grd_default_dtype(), GRD_FLOAT64);
+    assert_int_equal(grd_scalar_dtype(grd_float(1)), GRD_FLOAT64);
+    assert_int_equal(grd_scalar_dtype(grd_complex_number(1, 2)), GRD_COMPLEX128);
+    grd_set_default_dtype(GRD_INT32);
+    assert_int_equal(grd_error_get(), GRD_ERROR_TYPE);
+    grd_error_clear();
+    assert_int_equal(grd_default_dtype(), GRD_FLOAT64);
+    grd_set_default_dtype(GRD_FLOAT32);
+    assert_int_equal(grd_scalar_dtype(grd_complex_number(1, 2)), GRD_COMPLEX64);
+    assert_int_equal(grd_scalar_dtype(grd_int(1)), GRD_INT64);
+    assert_int_equal(grd_scalar_dtype(grd_bool(1)), GRD_BOOL);
+    assert_int_equal(grd_scalar_dtype((grd_scalar){0}), GRD_DTYPE_NONE);
+}
+
+/* What fill_ writes, as a double, or the type the error names. */
+struct write {
+    grd_dtype dtype;
+    grd_scalar value;
+    double expected;
+    const char *overflows;
+};
+
+static void writing_checks_the_range(void **state)
+{
+    (void)state;
+    const struct write writes[] = {
+        {GRD_UINT8, grd_int(255), 255, NULL},
+        {GRD_UINT8, grd_int(256), 0, "uint8_t"},
+        {GRD_UINT8, grd_int(-1), 255, NULL},
+        {GRD_UINT8, grd_int(-255), 1, NULL},
+        {GRD_UINT8, grd_int(-256), 0, "uint8_t"},
+        {GRD_UINT8, grd_float(-0.5), 0, "uint8_t"},
+        {GRD_UINT8, grd_float(255.5), 0, "uint8_t"},
+        {GRD_UINT8, grd_float(3.7), 3, NULL},
+        {GRD_INT8, grd_int(-128), -128, NULL},
+        {GRD_INT8, grd_int(-129), 0, "int8_t"},
+        {GRD_INT8, grd_float(-1.5), -1, NULL},
+        {GRD_INT16, grd_int(32768), 0, "int16_t"},
+        {GRD_UINT16, grd_int(-65535), 1, NULL},
+        {GRD_INT32, grd_float(2147483648.0), 0, "int"},
+        {GRD_INT32, grd_float(NAN), 0, "int"},
+        {GRD_UINT32, grd_int(4294967296), 0, "uint32_t"},
+        {GRD_INT64, grd_float(INFINITY), 0, "int64_t"},
+        {GRD_INT64, grd_float(0x1p63), 0, "int64_t"},
+        {GRD_INT64, grd_float(-0x1p63), -0x1p63, NULL},
+        {GRD_UINT64, grd_int(-1), 0x1p64, NULL},
+        {GRD_UINT64, grd_float(0x1p63), 0x1p63, NULL},
+        {GRD_UINT64, grd_float(0x1p64), 0, "uint64_t"},
+        {GRD_INT64, grd_complex_number(1, 0), 1, NULL},
+        {GRD_INT64, grd_complex_number(1, 2), 0, "int64_t"},
+        {GRD_FLOAT32, grd_float(1e39), 0, "float"},
+        {GRD_FLOAT32, grd_float(INFINITY), INFINITY, NULL},
+        {GRD_FLOAT32, grd_complex_number(1, NAN), 0, "float"},
+        {GRD_FLOAT16, grd_float(1e6), INFINITY, NULL},
+        {GRD_BFLOAT16, grd_float(1e39), INFINITY, NULL},
+        {GRD_FLOAT64, grd_complex_number(1, 1), 0, "double"},
+        {GRD_COMPLEX64, grd_complex_number(1e39, 0), 0, "c10::complex<float>"},
+        {GRD_COMPLEX64, grd_complex_number(-2, 1), -2, NULL},
+        {GRD_BOOL, grd_float(-0.0), 0, NULL},
+        {GRD_BOOL, grd_float(NAN), 1, NULL},
+        {GRD_BOOL, grd_complex_number(0, 2), 1, NULL},
+        {GRD_QINT8, grd_int(-128), -128, NULL},
+    };
+    for (int i = 0; i < GRD_LENGTH(writes); i++) {
+        uint8_t element[16], untouched[16];
+        char message[100];
+        memset(element, 0x5a, sizeof element);
+        memcpy(untouched, element, sizeof element);
+        bool ok = grd_scalar_write(writes[i].value, writes[i].dtype, element);
+        assert_int_equal(ok, writes[i].overflows == NULL);
+        if (ok) {
+            double read;
+            grd_element_convert(element, writes[i].dtype, &read, GRD_FLOAT64);
+            assert_true(read == writes[i].expected);
+        } else {
+            snprintf(message, sizeof message, "value cannot be converted to type %s without overflow", writes[i].overflows);
+            assert_string_equal(grd_error_message(), message);
+            assert_memory_equal(element, untouched, sizeof element);
+        }
+        grd_error_clear();
+    }
+    uint8_t element[16];
+    assert_false(grd_scalar_write((grd_scalar){0}, GRD_INT8, element));
+    assert_int_equal(grd_error_get(), GRD_ERROR_TYPE);
+    grd_error_clear();
+}
+
+static void reading_gives_back_what_was_written(void **state)
+{
+    (void)state;
+    for (int d = 1; d < GRD_DTYPE_COUNT; d++) {
+        for (int i = 0; i < 2; i++) {
+            uint8_t element[16];
+            assert_true(grd_scalar_write(grd_int(i), (grd_dtype)d, element));
+            grd_scalar s = grd_scalar_read(element, (grd_dtype)d);
+            assert_true(grd_scalar_double(s) == i);
+            assert_int_equal(grd_scalar_int64(s), i);
+            for (int other = 1; other < GRD_DTYPE_COUNT; other++) {
+                uint8_t converted[16];
+                grd_element_convert(element, (grd_dtype)d, converted, (grd_dtype)other);
+                assert_true(grd_scalar_double(grd_scalar_read(converted, (grd_dtype)other)) == i);
+            }
+        }
+    }
+}
+
+static int64_t converted(double x, grd_dtype dtype)
+{
+    uint8_t element[16];
+    grd_element_convert(&x, GRD_FLOAT64, element, dtype);
+    return grd_scalar_read(element, dtype).v.i;
+}
+
+static void conversions_wrap(void **state)
+{
+    (void)state;
+    assert_int_equal(converted(300, GRD_UINT8), 44);
+    assert_int_equal(converted(-1, GRD_UINT16), 65535);
+    assert_int_equal(converted(-1.9, GRD_INT32), -1);
+    assert_int_equal(converted(NAN, GRD_INT64), INT64_MIN);
+    assert_int_equal(converted(1e300, GRD_INT32), 0);
+    assert_true((uint64_t)converted(0x1p63, GRD_UINT64) == (uint64_t)1 << 63);
+    assert_true((uint64_t)converted(-1, GRD_UINT64) == UINT64_MAX);
+    uint64_t big = UINT64_MAX;
+    double read;
+    grd_element_convert(&big, GRD_UINT64, &read, GRD_FLOAT64);
+    assert_true(read == 0x1p64);
+    assert_true(isnan(grd_scalar_double((grd_scalar){0})));
+    assert_int_equal(grd_scalar_int64((grd_scalar){0}), 0);
+    assert_int_equal(grd_scalar_int64(grd_float(-2.7)), -2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(promotion_is_pytorchs),
+        cmocka_unit_test(table),
+        cmocka_unit_test(default_dtype),
+        cmocka_unit_test(writing_checks_the_range),
+        cmocka_unit_test(reading_gives_back_what_was_written),
+        cmocka_unit_test(conversions_wrap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
