@@ -1,0 +1,49 @@
+"""python -m codegen --schema schema --out build: writes what changed. --show OP prints everything generated for one operator."""
+import argparse
+import sys
+from pathlib import Path
+
+from codegen import emit, samples
+from codegen.schema import SchemaError, read_schema
+
+
+def write_changed(root, files):
+    """Leaves files that would not change alone, so that nothing that includes them is built again."""
+    for name, text in files.items():
+        path = root / name
+        if path.exists() and path.read_text() == text:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def show(name, operators):
+    if name not in operators:
+        raise SchemaError(f"no operator '{name}'")
+    operator = operators[name]
+    rows = ""
+    if operator.kernel:
+        rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{emit.rows_file(operator.kernel, {name: operator})}"
+    parts = [f"/* ---- include/gradus/ops.h */\n{emit.declare(operator)}", emit.operator_text(operator, operators), rows,
+             f"/* ---- test */\n{samples.operator_cases(operator)}"]
+    return "\n".join(p for p in parts if p)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
+    parser.add_argument("--schema", default="schema", type=Path)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--show", metavar="OP")
+    arguments = parser.parse_args()
+    try:
+        operators = read_schema(arguments.schema)
+        if arguments.show:
+            print(show(arguments.show, operators))
+        if arguments.out:
+            write_changed(arguments.out, emit.files(operators) | samples.files(operators))
+    except SchemaError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

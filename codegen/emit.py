@@ -1,0 +1,476 @@
+"""From operators to C: the public header, and per operator its implementation (where declared), entry functions and backward.
+
+Everything about one operator stands together in gen/<family>.c, so that it can be read, and shown, as a whole.
+"""
+from codegen import ctype
+from codegen.formula import Lowering, argument_type
+from codegen.schema import KERNELS
+
+BANNER = "/* Generated from {} by codegen. Do not edit. */\n"
+
+
+def camel(name):
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def index(operator):
+    return f"GRD_OP_{operator.name.upper()}"
+
+
+def required(operator):
+    return [a for a in operator.args if not a.has_default]
+
+
+def options(operator):
+    return [a for a in operator.args if a.has_default]
+
+
+# ---- Public header ---------------------------------------------------------------------------------------------------
+
+def form_names(operator):
+    """[(suffix, takes out)] of the public functions."""
+    names = {"functional": ("", False), "inplace": ("_", False), "out": ("_out", True)}
+    return [names[form] for form in operator.forms]
+
+
+def result_type(operator):
+    if len(operator.results) > 1:
+        return f"grd_{operator.name}_result "
+    return ctype.implementation_result(operator)
+
+
+def public_parameters(operator, takes_out, scalar=False):
+    words = ["grd_tensor *out"] if takes_out else []
+    for argument in required(operator):
+        replaced = scalar and argument is second_tensor(operator)
+        words.append(f"grd_scalar {argument.name}" if replaced else ctype.parameter(argument))
+    return words
+
+
+def second_tensor(operator):
+    return [a for a in operator.args if a.is_tensor][1]
+
+
+def doc_comment(operator):
+    lines = [f"/* {operator.schema}", f" * {operator.doc}"]
+    for name, formula in (operator.grads or {}).items():
+        lines.append(f" * d/d{name}: {formula}")
+    if operator.formula:
+        lines.append(f" * Formula: {operator.formula}")
+    return "\n".join(lines) + " */\n"
+
+
+def public_functions(operator):
+    """[(name, parameters)] of an operator: its forms, each with a variant that takes a number where the schema says so."""
+    functions = []
+    for suffix, takes_out in form_names(operator):
+        functions.append((operator.name + suffix, public_parameters(operator, takes_out)))
+        if operator.scalar and not takes_out:
+            functions.append((f"{operator.name}_scalar{suffix}", public_parameters(operator, takes_out, scalar=True)))
+    return functions
+
+
+def declare(operator):
+    """Plain prototypes; with options, a macro that names them in C and a default argument in C++, over grd_with_…."""
+    text = doc_comment(operator)
+    if len(operator.results) > 1:
+        fields = "".join(f"    grd_tensor *{name};\n" for name in operator.results)
+        text += f"typedef struct grd_{operator.name}_result {{\n{fields}}} grd_{operator.name}_result;\n"
+    result, functions = result_type(operator), public_functions(operator)
+    if not options(operator):
+        return text + "".join(f"GRD_API {result}grd_{name}({', '.join(words) or 'void'});\n" for name, words in functions)
+    struct = f"grd_{operator.name}_options"
+    fields = "".join(f"    {ctype.of_option(a)}{a.name};{default_note(a)}\n" for a in options(operator))
+    text += f"typedef struct {struct} {{\n{fields}}} {struct};\n"
+    plain = cpp = macros = ""
+    for name, words in functions:
+        names = [w.split()[-1].lstrip("*") for w in words]
+        given = "".join(f"{w}, " for w in words)
+        plain += f"GRD_API {result}grd_with_{name}({given}const {struct} *options);\n"
+        cpp += (f'extern "C++" inline {result}grd_{name}({given}const {struct} &options = {struct}())\n'
+                f"{{\n    return grd_with_{name}({''.join(f'{n}, ' for n in names)}&options);\n}}\n")
+        macros += (f"#define grd_{name}({''.join(f'{n}, ' for n in names)}...) "
+                   f"grd_with_{name}({''.join(f'({n}), ' for n in names)}&({struct}){{__VA_ARGS__}})\n")
+    return f"{text}{plain}#ifdef __cplusplus\n{cpp}#else\n{macros}#endif\n"
+
+
+def default_note(argument):
+    return "" if argument.default in (None, False) else f" /* default {ctype.literal(argument.default)} */"
+
+
+def public_header(operators):
+    body = "\n".join(declare(o) for o in operators.values())
+    return (BANNER.format("schema") + "#ifndef GRADUS_OPS_H\n#define GRADUS_OPS_H\n\n"
+            '#include "gradus/tensor.h"\n#include "gradus/types.h"\n\nGRD_BEGIN_DECLS\n\n' + body + "\nGRD_END_DECLS\n#endif\n")
+
+
+# ---- Implementations that the schema declares -------------------------------------------------------------------------
+
+def implementation_prototype(operator):
+    return f"{ctype.implementation_result(operator)}op_{operator.name}({ctype.implementation_parameters(operator)})"
+
+
+def elementwise_implementation(operator):
+    tensors = ", ".join(a.name for a in operator.args if a.is_tensor)
+    numbers = [ctype_scalar(a) for a in operator.args if a.kind in ctype.NUMBERS]
+    parameters = f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
+    return (f"{implementation_prototype(operator)}\n{{\n"
+            f"    static const struct grd_elementwise op = {{.inputs = {KERNELS[operator.kernel]}, "
+            f".kernel = GRD_{operator.kernel.upper()}_{operator.name.upper()}, .rule = GRD_TYPE_{operator.rule.upper()}, "
+            f'{".mask = true, " if operator.mask else ""}{".divides = true, " if operator.divides else ""}.name = "{operator.name}"}};\n'
+            f"    return grd_op_elementwise(&op, out, (grd_tensor *const[]){{{tensors}}}, {parameters});\n}}\n")
+
+
+def ctype_scalar(argument):
+    kind = argument_type(argument)
+    return argument.name if kind == "Scalar" else f"grd_{kind}({argument.name})"
+
+
+def formula_implementation(operator, operators):
+    value = Lowering(operator, operators, "formula").lower(operator.formula)
+    result = f"grd_out_finish(out, {value.c})" if operator.has_out else value.c
+    return f"{implementation_prototype(operator)}\n{{\n    return {result};\n}}\n"
+
+
+def implementation(operator, operators):
+    if operator.kernel:
+        return elementwise_implementation(operator)
+    if operator.formula:
+        return formula_implementation(operator, operators)
+    return ""
+
+
+# ---- Entry functions ------------------------------------------------------------------------------------------------------
+
+def tensor_arguments(operator):
+    return [a for a in operator.args if a.is_tensor]
+
+
+def key_expression(operator):
+    words = []
+    for a in tensor_arguments(operator):
+        words.append(f"grd_list_keys({a.name})" if a.list else f"({a.name} ? {a.name}->keys : 0)" if a.may_be_absent else f"{a.name}->keys")
+    if operator.has_out:
+        words.append("(out ? out->keys : 0)")
+    if not tensor_arguments(operator) and operator.arg("device"):
+        words.append("grd_device_keys(device)")
+    return " | ".join(words) or "0"
+
+
+def null_check(operator):
+    """Refuses NULL for required tensors, naming the argument."""
+    checks = []
+    for position, a in enumerate(operator.args):
+        if a.is_tensor and not a.may_be_absent:
+            checks.append((f"grd_list_has_null({a.name})" if a.list else f"{a.name} == NULL", position))
+    if not checks:
+        return ""
+    which = str(checks[-1][1])
+    for test, position in reversed(checks[:-1]):
+        which = f"{test} ? {position} : {which}"
+    failed = failed_value(operator)
+    return (f"    if (GRD_UNLIKELY({' || '.join(t for t, _ in checks)})) {{\n"
+            f"        grd_raise_null_argument(op, {which});\n        return {failed};\n    }}\n")
+
+
+def failed_value(operator):
+    if operator.returns_list:
+        return "(grd_tensors){0}"
+    if len(operator.results) > 1:
+        return f"(grd_{operator.name}_result){{{', '.join(['grd_failed'] * len(operator.results))}}}"
+    return "grd_failed"
+
+
+def call_function(operator):
+    """NAME_call(out, …): checks, dispatches, leaves; every public form goes through it."""
+    names = [a.name for a in operator.args]
+    arguments = (["out"] if operator.has_out else []) + names
+    parameters = (["grd_tensor *out"] if operator.has_out else []) + [ctype.parameter(a) for a in operator.args]
+    several = len(operator.results) > 1
+    kernel = f"{operator.name}_kernel"
+    boxed = ", ".join(ctype.value(a, a.name) for a in operator.args) or "{0}"
+    out = "out" if operator.has_out else "NULL"
+    if several:
+        count = len(operator.results)
+        local = f"    grd_tensor *results[{count}];\n"
+        direct = f"        (({kernel} *)kernel)({', '.join([*arguments, 'results'])});\n"
+        unbox = f"        grd_value boxed[{count}];\n        grd_dispatch_boxed(op, keys, {out}, args, boxed);\n" + "".join(
+            f"        results[{i}] = boxed[{i}].v.tensor;\n" for i in range(count))
+        leave = (f"    grd_leave_many(op, mark, results, {count});\n"
+                 f"    return (grd_{operator.name}_result){{{', '.join(f'results[{i}]' for i in range(count))}}};\n")
+    else:
+        member = "tensors" if operator.returns_list else "tensor"
+        local = f"    {ctype.implementation_result(operator)}returned;\n"
+        direct = f"        returned = (({kernel} *)kernel)({', '.join(arguments)});\n"
+        unbox = f"        grd_value boxed;\n        grd_dispatch_boxed(op, keys, {out}, args, &boxed);\n        returned = boxed.v.{member};\n"
+        leave = f"    return grd_leave{'_list' if operator.returns_list else ''}(op, mark, returned);\n"
+    bump = "        grd_written(out);\n" if operator.has_out and not operator.is_composite else ""
+    return (f"typedef {ctype.implementation_result(operator)}{kernel}({ctype.implementation_parameters(operator)});\n\n"
+            f"static {result_type(operator)}{operator.name}_call({', '.join(parameters) or 'void'})\n{{\n"
+            f"    const struct grd_op *op = &grd_op_table[{index(operator)}];\n"
+            f"    if (grd_pending())\n        return {failed_value(operator)};\n"
+            f"{null_check(operator)}"
+            f"{local}"
+            f"    const grd_keyset keys = grd_active_keys({key_expression(operator)});\n"
+            f"    const int64_t mark = grd_pool_mark();\n"
+            f"    grd_kernel *kernel = grd_typed_kernel(op, keys);\n"
+            f"    if (GRD_LIKELY(kernel != NULL)) {{\n{direct}{bump}    }} else {{\n"
+            f"        const grd_value args[] = {{{boxed}}};\n{unbox}    }}\n"
+            f"{leave}}}\n")
+
+
+def entry_function(operator, suffix, takes_out, scalar=False):
+    words = public_parameters(operator, takes_out, scalar)
+    name = f"{operator.name}{'_scalar' if scalar else ''}{suffix}"
+    first = operator.args[0].name if suffix == "_" else "out" if takes_out else "NULL"
+    arguments = [first] if operator.has_out else []
+    number = second_tensor(operator).name if scalar else None
+    for a in operator.args:
+        word = a.name if not a.has_default else ctype.from_option(a)
+        arguments.append(f"grd_number({word})" if a.name == number else word)
+    guard = "" if first == "NULL" or not operator.has_out else f"    if (!grd_check_writable(&grd_op_table[{index(operator)}], {first}))\n        return grd_failed;\n"
+    call = f"{operator.name}_call({', '.join(arguments)})"
+    result = result_type(operator)
+    # A number that becomes a tensor is a temporary of this call.
+    body = f"    const int64_t mark = grd_pool_mark();\n    return grd_leave_number(mark, {call});\n" if scalar else f"    return {call};\n"
+    if options(operator):
+        words.append(f"const grd_{operator.name}_options *options")
+        name = f"with_{name}"
+        guard += (f"    static const grd_{operator.name}_options defaults;\n"
+                  f"    if (options == NULL)\n        options = &defaults;\n")
+    return f"{result}grd_{name}({', '.join(words) or 'void'})\n{{\n{guard}{body}}}\n"
+
+
+def entries(operator):
+    parts = [call_function(operator)]
+    for suffix, takes_out in form_names(operator):
+        parts.append(entry_function(operator, suffix, takes_out))
+        if operator.scalar and not takes_out:
+            parts.append(entry_function(operator, suffix, takes_out, scalar=True))
+    return "\n".join(parts)
+
+
+# ---- Backward -------------------------------------------------------------------------------------------------------------
+
+def gradient_names(operator):
+    if operator.returns_list:
+        return {"grads": "Tensor[]"}
+    if len(operator.results) > 1:
+        return {f"grad_{name}": "Tensor" for name in operator.results} | {"grad": "Tensor"}
+    return {"grad": "Tensor"}
+
+
+def gradient_declarations(operator, used):
+    if operator.returns_list:
+        return ["    grd_tensors grads = {b->grads, b->ngrads};\n"] if "grads" in used else []
+    lines = []
+    for position, name in enumerate(operator.results):
+        for variable in ([f"grad_{name}"] if len(operator.results) > 1 else []) + (["grad"] if position == 0 else []):
+            if variable in used:
+                lines.append(f"    grd_tensor *{variable} = b->grads[{position}];\n")
+    return lines
+
+
+def backward(operator, operators):
+    """The backward function and its derivative table; '' where there is none."""
+    if not operator.grads:
+        return ""
+    saves, statements, used = [], "", set()
+    for position, (name, formula) in enumerate(operator.grads.items()):
+        lowering = Lowering(operator, operators, f"grad.{name}", gradient_names(operator))
+        lowering.saves = saves
+        value = lowering.lower(formula)
+        used |= {n for n in gradient_names(operator) if n in words_of(value.c)}
+        is_list = operator.arg(name).list
+        if value.type == "None":
+            continue
+        result = lowering.convert(value, "Tensor[]" if is_list else "Tensor")
+        target = f"grd_backward_spread(b, {position}, {result});" if is_list else f"b->ret_grads[b->first_edge[{position}]] = {result};"
+        statements += f"    if (b->needs >> {position} & 1) /* {name}: {formula} */\n        {target}\n"
+    declarations = "".join(gradient_declarations(operator, used))
+    for i, save in enumerate(saves):
+        c, member = saved_type(operator, save)
+        declarations += f"    {c}{save.variable} = b->saved[{i}].v.{member};\n"
+    rows = ", ".join(save_row(operator, s) for s in saves)
+    saves_table = f"static const struct grd_save {operator.name}_saves[] = {{{rows}}};\n" if saves else ""
+    positions = ", ".join(str([a.name for a in operator.args].index(name)) for name in operator.grads)
+    unused = "" if statements else "    (void)b;\n"
+    return (f"static void {operator.name}_backward(const struct grd_backward *b)\n{{\n{declarations}{statements}{unused}}}\n\n{saves_table}"
+            f"static const uint8_t {operator.name}_differentiable[] = {{{positions}}};\n"
+            f"const struct grd_derivative grd_derivative_{operator.name} = {{\n"
+            f'    .node_name = "{camel(operator.name)}Backward0", .backward = {operator.name}_backward, '
+            f".saves = {operator.name + '_saves' if saves else 'NULL'}, .args = {operator.name}_differentiable,\n"
+            f"    .nsaves = {len(saves)}, .nargs = {len(operator.grads)}, .results = {(1 << len(operator.results)) - 1}, "
+            f".materialize = {'true' if operator.returns_list or len(operator.results) > 1 else 'false'}}};\n")
+
+
+def words_of(text):
+    word, words = "", set()
+    for c in text + " ":
+        if c.isalnum() or c == "_":
+            word += c
+        else:
+            words.add(word)
+            word = ""
+    return words
+
+
+def saved_type(operator, save):
+    facts = {"SHAPE": ("grd_dims ", "dims"), "STRIDES": ("grd_dims ", "dims"), "OFFSET": ("int64_t ", "integer"),
+             "DTYPE": ("grd_dtype ", "dtype"), "SIZES_ALONG": ("grd_dims ", "dims")}
+    if save.how in facts:
+        return facts[save.how]
+    argument = operator.arg(save.name)
+    if argument is None:
+        return ("grd_tensors ", "tensors") if operator.returns_list else ("grd_tensor *", "tensor")
+    return ctype.of(argument)[:2]
+
+
+def save_row(operator, save):
+    names = [a.name for a in operator.args]
+    is_result = save.name not in names
+    position = operator.results.index(save.name) if is_result else names.index(save.name)
+    extra = f", .extra = {names.index(save.extra)}" if save.extra else ""
+    return f"{{.how = GRD_SAVE_{save.how}, .result = {str(is_result).lower()}, .index = {position}{extra}}}"
+
+
+# ---- Files ----------------------------------------------------------------------------------------------------------------
+
+def operator_text(operator, operators):
+    """Everything generated for one operator, in reading order."""
+    parts = [f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n",
+             implementation(operator, operators), entries(operator), backward(operator, operators)]
+    return "\n".join(p for p in parts if p)
+
+
+def family_file(family, members, operators):
+    head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/derivative.h"\n#include "dispatch/op.h"\n#include "gen/op_index.h"\n'
+            '#include "gen/op_impl.h"\n#include "gradus/ops.h"\n#include "op/common.h"\n#include "op/elementwise.h"\n\n')
+    return head + "\n".join(operator_text(o, operators) for o in members)
+
+
+def index_header(operators):
+    rows = "".join(f"    {index(o)},\n" for o in operators.values())
+    externs = "".join(f"extern const struct grd_derivative grd_derivative_{o.name};\n" for o in operators.values() if o.grads)
+    return (BANNER.format("schema") + "#ifndef GRD_GEN_OP_INDEX_H\n#define GRD_GEN_OP_INDEX_H\n\n"
+            f'#include "autograd/derivative.h"\n\nenum grd_op_index {{\n{rows}    GRD_OP_COUNT\n}};\n\n{externs}\n#endif\n')
+
+
+def implementation_header(operators):
+    rows = "".join(f"{implementation_prototype(o)};\n" for o in operators.values())
+    return (BANNER.format("schema") + "#ifndef GRD_GEN_OP_IMPL_H\n#define GRD_GEN_OP_IMPL_H\n\n"
+            f'#include "gradus/types.h"\n\n{rows}\n#endif\n')
+
+
+def thunk(signature, operator):
+    """Unboxes for every operator of this C signature."""
+    words = (["out"] if operator.has_out else []) + [f"args[{i}].v.{ctype.of(a)[1]}" for i, a in enumerate(operator.args)]
+    types = (["grd_tensor *"] if operator.has_out else []) + [ctype.of(a)[0].strip() for a in operator.args]
+    count = len(operator.results)
+    if count > 1:
+        words.append("results")
+        types.append("grd_tensor **")
+    call = f"((typed *)kernel)({', '.join(words)})"
+    unused = "".join(f"    (void){n};\n" for n in (["out"] if not operator.has_out else []) + (["args"] if not operator.args else []))
+    if count > 1:
+        body = f"    grd_tensor *results[{count}];\n    {call};\n" + "".join(
+            f"    ret_results[{i}] = (grd_value){{.kind = GRD_KIND_TENSOR, .v.tensor = results[{i}]}};\n" for i in range(count))
+    elif operator.returns_list:
+        body = f"    ret_results[0] = (grd_value){{.kind = GRD_KIND_TENSORS, .v.tensors = {call}}};\n"
+    else:
+        body = f"    ret_results[0] = (grd_value){{.kind = GRD_KIND_TENSOR, .v.tensor = {call}}};\n"
+    return (f"static void thunk_{signature}(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)\n"
+            f"{{\n    typedef {ctype.implementation_result(operator)}typed({', '.join(types) or 'void'});\n{unused}{body}}}\n")
+
+
+def argument_row(argument):
+    text = f'{{.name = "{argument.name}", .kind = GRD_KIND_{ctype.of(argument)[2]}, .optional = {str(argument.may_be_absent).lower()}'
+    if argument.has_default and argument.default is not None:
+        text += f", .value = {ctype.value(argument, static_default(argument))}"
+    return text + "}"
+
+
+def static_default(argument):
+    """Like ctype.default, but a constant expression: functions are not allowed in a static initialiser."""
+    value = argument.default
+    if argument.list:
+        values = value if isinstance(value, list) else [value]
+        return f"{{(const int64_t[]){{{', '.join(map(str, values)) or '0'}}}, {len(values)}}}"
+    if ctype.of(argument)[0] == "grd_scalar ":
+        kind = "BOOL" if isinstance(value, bool) else "INT" if isinstance(value, int) else "FLOAT"
+        member = f".v.c = {{{ctype.literal(value)}, 0}}" if kind == "FLOAT" else f".v.i = {int(value)}"
+        return f"{{.kind = GRD_SCALAR_{kind}, {member}}}"
+    return ctype.literal(value)
+
+
+def table_row(operator):
+    forms = " | ".join(f"1 << GRD_{form.upper()}" for form in operator.forms)
+    arguments = f"(const struct grd_arg[]){{{', '.join(argument_row(a) for a in operator.args)}}}" if operator.args else "NULL"
+    flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view),
+                    ("returns_list", operator.returns_list), ("composite", operator.is_composite)) if on)
+    derivative = f"&grd_derivative_{operator.name}" if operator.grads else "NULL"
+    schema = operator.schema.replace('"', '\\"')
+    return (f'    [{index(operator)}] = {{.name = "{operator.name}", .schema = "{schema}",\n'
+            f"        .args = {arguments},\n"
+            f"        .nargs = {len(operator.args)}, .nresults = {len(operator.results)}, .forms = {forms}{flags},\n"
+            f"        .thunk = thunk_{ctype.letters(operator)}, .derivative = {derivative}, .kernel = (grd_kernel *)op_{operator.name}}},\n")
+
+
+def table_file(operators):
+    thunks = {}
+    for operator in operators.values():
+        thunks.setdefault(ctype.letters(operator), operator)
+    return (BANNER.format("schema") + '#include <math.h>\n\n#include "dispatch/op.h"\n#include "gen/op_impl.h"\n#include "gen/op_index.h"\n\n'
+            + "\n".join(thunk(s, o) for s, o in sorted(thunks.items()))
+            + "\nstruct grd_op grd_op_table[] = {\n" + "".join(table_row(o) for o in operators.values()) + "};\n\n"
+            "const int64_t grd_op_table_size = GRD_OP_COUNT;\n")
+
+
+# ---- Kernel tables ----------------------------------------------------------------------------------------------------------
+
+def kernels_header(operators):
+    text = BANNER.format("schema") + "#ifndef GRD_GEN_KERNELS_H\n#define GRD_GEN_KERNELS_H\n\n"
+    for kind in KERNELS:
+        rows = "".join(f"    GRD_{kind.upper()}_{o.name.upper()},\n" for o in operators.values() if o.kernel == kind)
+        text += f"enum grd_{kind}_kernel {{\n{rows}    GRD_{kind.upper()}_COUNT\n}};\n\n"
+    return text + "#endif\n"
+
+
+def map_call(operator):
+    numbers = [a for a in operator.args if a.kind in ctype.NUMBERS]
+    suffix = f"_{len(numbers)}" if numbers else ""
+    if operator.rule in ("compare", "bool"):
+        suffix += "_bool"
+    if operator.mask:
+        suffix += "_mask"
+    values = "".join(f", param(params, {i})" for i in range(len(numbers)))
+    unused = "" if numbers else "    (void)params;\n"
+    return f"{unused}    map_{operator.kernel}{suffix}(n, data, strides, {operator.kernel}_{operator.name}{values});\n"
+
+
+def rows_file(kind, operators):
+    """The loops of one typed file: a function and a table entry per kernel that its dtype has."""
+    members = [o for o in operators.values() if o.kernel == kind]
+    text, rows = BANNER.format("schema"), ""
+    for operator in members:
+        categories = sorted(operator.dtypes)
+        condition = " || ".join(f"GRD_IS_{c.upper()}" for c in categories)
+        text += (f"#if {condition}\nstatic void {operator.name}_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)\n"
+                 f"{{\n{map_call(operator)}}}\n#endif\n\n")
+        rows += f"#if {condition}\n    [GRD_{kind.upper()}_{operator.name.upper()}] = {operator.name}_loop,\n#endif\n"
+    return text + f"grd_loop_kernel *const GRD_TYPED(grd_{kind}_row)[GRD_{kind.upper()}_COUNT] = {{\n{rows}}};\n"
+
+
+def files(operators):
+    """{relative path: text} of everything generated."""
+    families = {}
+    for operator in operators.values():
+        families.setdefault(operator.file, []).append(operator)
+    result = {"include/gradus/ops.h": public_header(operators), "gen/op_index.h": index_header(operators),
+              "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators),
+              "gen/kernels.h": kernels_header(operators)}
+    for kind in KERNELS:
+        result[f"gen/{kind}_rows.h"] = rows_file(kind, operators)
+    for family, members in families.items():
+        result[f"gen/{family.split('/')[-1].removesuffix('.toml')}.c"] = family_file(family, members, operators)
+    return result

@@ -1,0 +1,257 @@
+"""The formula language: a subset of Python expressions, lowered to C operator calls.
+
+Names are arguments, results and gradients; operators are + - * / ** and unary minus; calls are operators of the schema or the facts
+shape(x), strides(x), offset(x), dtype(x), sizes_along(xs, dim), of which only the fact is saved. See DESIGN §4.
+"""
+import ast
+from dataclasses import dataclass
+
+from codegen import ctype
+
+BINARY = {ast.Add: ("add", "+"), ast.Sub: ("sub", "-"), ast.Mult: ("mul", "*"), ast.Div: ("div", "/"), ast.Pow: ("pow", None)}
+FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
+         "sizes_along": ("SIZES_ALONG", "dims")}
+COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+NUMERIC = ("int", "float", "bool", "Scalar")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A C expression and its type: Tensor, Tensor[], Scalar, int, float, bool, dims, dtype, device, str, Generator, None."""
+    c: str
+    type: str
+    literal: object = None
+
+
+@dataclass(frozen=True)
+class Save:
+    """A value the backward needs: what (argument or result), which and how."""
+    how: str
+    name: str
+    extra: str = ""
+
+    @property
+    def variable(self):
+        return self.name if self.how == "WHOLE" else f"{self.name}_{self.how.lower()}"
+
+
+def argument_type(argument):
+    if argument.list:
+        return "Tensor[]" if argument.kind == "Tensor" else "dims"
+    return "Scalar" if ctype.of(argument)[0] == "grd_scalar " else argument.kind
+
+
+class Lowering:
+    """Lowers the formulas of one operator; collects what must be saved."""
+
+    def __init__(self, operator, operators, key, gradients=()):
+        self.operator, self.operators, self.key = operator, operators, key
+        self.names = {a.name: argument_type(a) for a in operator.args}
+        self.gradients = dict(gradients)  # name -> type; never saved
+        self.results = operator.results if gradients else []
+        self.saves = []
+
+    def fail(self, message):
+        return self.operator.error(message, self.key)
+
+    def lower(self, text):
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except SyntaxError as error:
+            raise self.fail(f"cannot read formula '{text}': {error.msg}") from None
+        return self.expression(tree)
+
+    def save(self, how, name, extra=""):
+        save = Save(how, name, extra)
+        if self.gradients and save not in self.saves:
+            self.saves.append(save)
+        return save.variable
+
+    def expression(self, node):
+        method = getattr(self, "on_" + type(node).__name__, None)
+        if method is None:
+            raise self.fail(f"formulas have no {type(node).__name__}: '{ast.unparse(node)}'")
+        return method(node)
+
+    def on_Constant(self, node):
+        value = node.value
+        kinds = {bool: "bool", int: "int", float: "float", str: "str", type(None): "None"}
+        if type(value) not in kinds:
+            raise self.fail(f"formulas have no constant like {value!r}")
+        return Value("NULL" if value is None else ctype.literal(value), kinds[type(value)], value)
+
+    def on_Name(self, node):
+        name = node.id
+        if name in self.gradients:
+            return Value(name, self.gradients[name])
+        if name in self.names:
+            return Value(self.save("WHOLE", name), self.names[name])
+        if name in self.results:
+            return Value(self.save("WHOLE", name), "Tensor[]" if self.operator.returns_list else "Tensor")
+        known = [*self.gradients, *self.names, *self.results]
+        raise self.fail(f"unknown name '{name}'; known are {', '.join(known)}")
+
+    def on_List(self, node):
+        items = [self.expression(item) for item in node.elts]
+        if any(item.type == "Tensor" for item in items):
+            return Value(f"grd_tensors({', '.join(self.convert(i, 'Tensor') for i in items)})", "Tensor[]")
+        return Value(ctype.dims([self.convert(i, "int") for i in items]), "dims")
+
+    on_Tuple = on_List
+
+    def on_UnaryOp(self, node):
+        value = self.expression(node.operand)
+        if isinstance(node.op, ast.Not):
+            return Value(f"!{self.truth(value)}", "bool")
+        if not isinstance(node.op, ast.USub):
+            raise self.fail(f"formulas have no '{ast.unparse(node)}'")
+        if value.type == "Tensor":
+            return Value(f"grd_neg({value.c})", "Tensor")
+        literal = None if value.literal is None else -value.literal
+        return Value(f"-{self.plain(value)}", self.numeric(value), literal)
+
+    def on_BinOp(self, node):
+        if type(node.op) not in BINARY:
+            raise self.fail(f"formulas have no operator like in '{ast.unparse(node)}'")
+        name, symbol = BINARY[type(node.op)]
+        left, right = self.expression(node.left), self.expression(node.right)
+        if "Tensor" in (left.type, right.type):
+            return Value(f"grd_{name}({self.convert(left, 'Tensor')}, {self.convert(right, 'Tensor')})", "Tensor")
+        if symbol is None:
+            raise self.fail(f"** needs a tensor: '{ast.unparse(node)}'")
+        both = "int" if self.numeric(left) == self.numeric(right) == "int" and symbol != "/" else "float"
+        return Value(f"({self.plain(left, both)} {symbol} {self.plain(right, both)})", both)
+
+    def on_IfExp(self, node):
+        test = self.truth(self.expression(node.test))
+        yes, no = self.expression(node.body), self.expression(node.orelse)
+        kind = no.type if yes.type in ("None", "int", "float") else yes.type
+        if kind in NUMERIC and "Tensor" not in (yes.type, no.type):
+            return Value(f"({test} ? {self.plain(yes, 'float')} : {self.plain(no, 'float')})", "float")
+        return Value(f"({test} ? {self.convert(yes, kind)} : {self.convert(no, kind)})", kind)
+
+    def on_BoolOp(self, node):
+        symbol = " && " if isinstance(node.op, ast.And) else " || "
+        return Value(f"({symbol.join(self.truth(self.expression(v)) for v in node.values)})", "bool")
+
+    def on_Compare(self, node):
+        if len(node.ops) != 1:
+            raise self.fail(f"chained comparison: '{ast.unparse(node)}'")
+        left, right, op = self.expression(node.left), self.expression(node.comparators[0]), type(node.ops[0])
+        if op in (ast.Is, ast.IsNot):
+            absent = self.absent(left)
+            return Value(absent if op is ast.Is else f"!({absent})", "bool")
+        if op not in COMPARE:
+            raise self.fail(f"formulas have no comparison like '{ast.unparse(node)}'")
+        if "str" in (left.type, right.type):
+            return Value(f"(strcmp({left.c}, {right.c}) {COMPARE[op]} 0)", "bool")
+        return Value(f"({self.plain(left)} {COMPARE[op]} {self.plain(right)})", "bool")
+
+    def on_Call(self, node):
+        if not isinstance(node.func, ast.Name):
+            raise self.fail(f"only operators can be called: '{ast.unparse(node.func)}'")
+        name = node.func.id
+        if name in FACTS:
+            return self.fact(name, node)
+        callee = self.operators.get(name)
+        if callee is None:
+            raise self.fail(f"'{name}' is not an operator")
+        if len(callee.results) > 1:
+            raise self.fail(f"'{name}' has several results; a formula needs one")
+        return self.call(callee, node)
+
+    def call(self, callee, node):
+        given = {}
+        for argument, value in zip(callee.args, node.args):
+            given[argument.name] = value
+        if len(node.args) > len(callee.args):
+            raise self.fail(f"'{callee.name}' takes {len(callee.args)} arguments")
+        for keyword in node.keywords:
+            if callee.arg(keyword.arg) is None or keyword.arg in given:
+                raise self.fail(f"'{callee.name}' does not take '{keyword.arg}' here")
+            given[keyword.arg] = keyword.value
+        words, options = [], []
+        for argument in callee.args:
+            if argument.name in given:
+                value = self.expression(given[argument.name])
+                if argument.has_default:
+                    options.append(f".{argument.name} = {self.option(value, argument)}")
+                else:
+                    words.append(self.convert(value, argument_type(argument)))
+            elif not argument.has_default:
+                raise self.fail(f"'{callee.name}' needs '{argument.name}'")
+        form = "" if "functional" in callee.forms else "_"
+        return Value(f"grd_{callee.name}{form}({', '.join(words + options)})", "Tensor[]" if callee.returns_list else "Tensor")
+
+    def fact(self, name, node):
+        how, kind = FACTS[name]
+        subject = node.args[0]
+        if not isinstance(subject, ast.Name):
+            raise self.fail(f"{name}(…) takes a name")
+        if subject.id in self.gradients:
+            read = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})"}
+            return Value(read[how].format(subject.id), kind)
+        if subject.id not in self.names and subject.id not in self.results:
+            raise self.fail(f"unknown name '{subject.id}'")
+        extra = node.args[1].id if how == "SIZES_ALONG" else ""
+        if not self.gradients:
+            read = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})"}
+            return Value(read[how].format(subject.id), kind)
+        return Value(self.save(how, subject.id, extra), kind)
+
+    # ---- conversions -------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def numeric(value):
+        return "int" if value.type in ("int", "bool") else "float"
+
+    def plain(self, value, wanted=None):
+        """A C number."""
+        if value.type not in NUMERIC:
+            raise self.fail(f"'{value.c}' is a {value.type}, not a number")
+        if value.type != "Scalar":
+            return value.c
+        return f"grd_scalar_{'int64' if wanted == 'int' else 'double'}({value.c})"
+
+    def scalar(self, value):
+        """A grd_scalar."""
+        if value.type == "None":
+            return "(grd_scalar){0}"
+        if value.type == "Scalar":
+            return value.c
+        return f"grd_{value.type}({self.plain(value)})"
+
+    def truth(self, value):
+        if value.type in ("Tensor", "Tensor[]", "dims", "str"):
+            raise self.fail(f"'{value.c}' is no condition; say 'is None' or compare")
+        return self.plain(value, "int") if value.type == "Scalar" else value.c
+
+    def absent(self, value):
+        if value.type == "dims":
+            return f"{value.c}.data == NULL"
+        return f"{value.c}.kind == GRD_SCALAR_NONE" if value.type == "Scalar" else f"{value.c} == NULL"
+
+    def convert(self, value, wanted):
+        if wanted == value.type or (value.type == "None" and wanted in ("Tensor", "str", "Generator")):
+            return value.c
+        if wanted == "Tensor" and value.type in NUMERIC:
+            return f"grd_number({self.scalar(value)})"
+        if wanted == "Scalar" and value.type in (*NUMERIC, "None"):
+            return self.scalar(value)
+        if wanted in ("int", "float", "bool") and value.type in NUMERIC:
+            return self.plain(value, wanted)
+        if wanted == "dims":
+            if value.type in ("int", "bool"):
+                return ctype.dims([value.c])
+            if value.type == "None":
+                return "(grd_dims){0}"
+        if wanted == "dtype" and value.type == "str":
+            return f"GRD_{value.literal.upper()}"
+        if wanted == "dtype" and value.type == "None":
+            return "GRD_DTYPE_NONE"
+        raise self.fail(f"'{value.c}' is a {value.type} where {wanted} is needed")
+
+    def option(self, value, argument):
+        if ctype.of_option(argument) == "grd_scalar ":
+            return self.scalar(value)
+        return self.convert(value, argument_type(argument))

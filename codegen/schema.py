@@ -1,0 +1,251 @@
+"""The schema: operators read from schema/*.toml, checked, with file and line in every error.
+
+Lives here: the signature grammar and what an entry may say. Not here: C (see ctype.py) and formulas (see formula.py).
+"""
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "Generator"}
+KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
+RULES = {"promote", "float", "compare", "bool", "keep"}
+CATEGORIES = {"bool", "integer", "float", "complex"}
+FORMS = ("functional", "inplace", "out")
+KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "scalar", "mask", "divides", "test"}
+TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "skip"}
+
+
+class SchemaError(Exception):
+    pass
+
+
+@dataclass
+class Argument:
+    name: str
+    kind: str  # one of KINDS
+    list: bool = False
+    optional: bool = False  # "?"
+    default: object = None
+    has_default: bool = False
+
+    @property
+    def is_tensor(self):
+        return self.kind == "Tensor"
+
+    @property
+    def may_be_absent(self):
+        return self.optional or (self.has_default and self.default is None)
+
+
+@dataclass
+class Operator:
+    name: str
+    file: str
+    line: int
+    signature: str
+    args: list
+    results: list  # names; one unnamed result is ["result"]
+    returns_list: bool
+    doc: str
+    kernel: str = None
+    rule: str = None
+    mask: bool = False
+    divides: bool = False  # integer division by zero is an error
+    dtypes: frozenset = frozenset()
+    formula: str = None
+    composite: bool = False
+    grads: dict = None  # argument name -> formula; None for composites
+    forms: tuple = ("functional",)
+    view: bool = False
+    scalar: bool = False
+    test: dict = field(default_factory=dict)
+    lines: dict = field(default_factory=dict)  # key -> line
+
+    @property
+    def has_out(self):
+        return "inplace" in self.forms or "out" in self.forms
+
+    @property
+    def is_composite(self):
+        return self.composite or self.formula is not None
+
+    @property
+    def schema(self):
+        return self.name + self.signature
+
+    @property
+    def hidden(self):
+        return self.name.startswith("_")
+
+    def arg(self, name):
+        return next((a for a in self.args if a.name == name), None)
+
+    def error(self, message, key="sig"):
+        return SchemaError(f"{self.file}:{self.lines.get(key, self.line)}: [{self.name}] {message}")
+
+
+def split_top(text, separator=","):
+    """Splits at separators that stand outside brackets and quotes."""
+    parts, depth, quote, current = [], 0, None, ""
+    for c in text:
+        if quote:
+            quote = None if c == quote else quote
+        elif c in "'\"":
+            quote = c
+        elif c in "([{":
+            depth += 1
+        elif c in ")]}":
+            depth -= 1
+        if c == separator and depth == 0 and not quote:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += c
+    if current.strip():
+        parts.append(current.strip())
+    return parts
+
+
+def parse_default(text):
+    constants = {"None": None, "True": True, "False": False}
+    if text in constants:
+        return constants[text]
+    if text[0] in "'\"":
+        return text[1:-1]
+    if text[0] == "[":
+        return [int(x) for x in split_top(text[1:-1])]
+    return float(text) if re.search(r"[.e]", text) or "inf" in text else int(text)
+
+
+def parse_argument(text):
+    match = re.fullmatch(r"(\w+)(\?)?(\[\])?(\?)? (\w+)(?:=(.+))?", text)
+    if not match or match[1] not in KINDS:
+        raise ValueError(f"cannot read argument '{text}'")
+    kind, inner, is_list, outer, name, default = match.groups()
+    if inner and is_list:
+        raise ValueError(f"lists of optionals are not supported: '{text}'")
+    argument = Argument(name, kind, bool(is_list), bool(inner or outer))
+    if default is not None:
+        argument.has_default, argument.default = True, parse_default(default)
+    if is_list and kind not in ("Tensor", "int"):
+        raise ValueError(f"lists are of Tensor or int: '{text}'")
+    return argument
+
+
+def parse_signature(text):
+    """'(Tensor self, *, Scalar alpha=1) -> Tensor' to (arguments, result names, returns_list)."""
+    match = re.fullmatch(r"\((.*)\) -> (.+)", text.strip(), re.S)
+    if not match:
+        raise ValueError(f"signature must read '(arguments) -> results', not '{text}'")
+    args = [parse_argument(part) for part in split_top(match[1]) if part != "*"]
+    if len({a.name for a in args}) != len(args):
+        raise ValueError("two arguments have the same name")
+    result = match[2].strip()
+    if result == "Tensor":
+        return args, ["result"], False
+    if result == "Tensor[]":
+        return args, ["result"], True
+    names = re.findall(r"Tensor (\w+)", result)
+    if not names or re.sub(r"Tensor \w+|[(), ]", "", result):
+        raise ValueError(f"results must be Tensor, Tensor[] or (Tensor a, Tensor b), not '{result}'")
+    return args, names, False
+
+
+def line_numbers(text):
+    """{operator: {key: line}} of a TOML file; '' is the line of the header."""
+    found, current = {}, None
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\[([\w\"]+)\]", line)
+        key = re.match(r"([\w.\"]+)\s*=", line)
+        if header:
+            current = found.setdefault(header[1], {"": number})
+        elif key and current is not None:
+            current.setdefault(key[1], number)
+    return found
+
+
+def default_forms(entry):
+    return FORMS if "kernel" in entry else ("functional",)
+
+
+def read_operator(name, entry, file, lines):
+    def fail(message, key=""):
+        raise SchemaError(f"{file}:{lines.get(key, lines.get('', 1))}: [{name}] {message}")
+
+    for key in entry:
+        if key not in KEYS:
+            fail(f"unknown key '{key}'; known are {', '.join(sorted(KEYS))}", key)
+    for key in ("sig", "doc"):
+        if key not in entry:
+            fail(f"'{key}' is missing")
+    try:
+        args, results, returns_list = parse_signature(entry["sig"])
+    except ValueError as error:
+        fail(str(error), "sig")
+    kernel, formula, composite = entry.get("kernel"), entry.get("formula"), entry.get("composite", False)
+    if sum(map(bool, (kernel, formula, composite))) > 1:
+        fail("say one of kernel, formula, composite")
+    if kernel:
+        if kernel not in KERNELS:
+            fail(f"kernel must be one of {', '.join(KERNELS)}, not '{kernel}'", "kernel")
+        if entry.get("type") not in RULES:
+            fail(f"type must be one of {', '.join(sorted(RULES))}", "type")
+        if sum(a.is_tensor for a in args) != KERNELS[kernel]:
+            fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
+    dtypes = frozenset(entry.get("dtypes", "bool integer float complex").split())
+    if dtypes - CATEGORIES:
+        fail(f"dtypes knows {', '.join(sorted(CATEGORIES))}, not '{' '.join(sorted(dtypes - CATEGORIES))}'", "dtypes")
+    forms = tuple(entry["forms"].split()) if "forms" in entry else default_forms(entry)
+    if set(forms) - set(FORMS):
+        fail(f"forms are {', '.join(FORMS)}", "forms")
+    if set(forms) != {"functional"} and (len(results) > 1 or returns_list):
+        fail("only an operator with one result has other forms than functional", "forms")
+    if "inplace" in forms and not (args and args[0].is_tensor and not args[0].list):
+        fail("the in-place form writes the first argument, which must be a tensor", "forms")
+    grads = read_grads(entry, args, kernel, formula, composite, fail)
+    test = entry.get("test", {})
+    for key in test:
+        if key not in TEST_KEYS:
+            fail(f"unknown test fact '{key}'; known are {', '.join(sorted(TEST_KEYS))}", f"test.{key}")
+    return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
+                    " ".join(entry["doc"].split()), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False), dtypes, formula, composite,
+                    grads, forms, entry.get("view", False), entry.get("scalar", False), test, lines)
+
+
+def read_grads(entry, args, kernel, formula, composite, fail):
+    grad = entry.get("grad")
+    if formula or composite:
+        if grad is not None:
+            fail("a composite is differentiated through its parts: no grad entry", "grad")
+        return None
+    if grad == "none":
+        return {}
+    tensors = [a.name for a in args if a.is_tensor]
+    if grad is None:
+        if tensors:
+            fail("the derivative is missing: say grad.<argument> = \"…\" or grad = \"none\"")
+        return {}
+    for name in grad:
+        if name not in tensors:
+            fail(f"grad.{name}: no tensor argument of that name", f"grad.{name}")
+    return {a.name: grad[a.name] for a in args if a.name in grad}
+
+
+def read_schema(folder):
+    """Every operator of the folder, by name, in order of file and line."""
+    operators = {}
+    for path in sorted(Path(folder).glob("*.toml")):
+        text = path.read_text()
+        file = f"{Path(folder).name}/{path.name}"
+        try:
+            entries = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SchemaError(f"{file}: {error}") from None
+        lines = line_numbers(text)
+        for name, entry in entries.items():
+            operator = read_operator(name, entry, file, lines.get(name, {}))
+            if name in operators:
+                raise operator.error(f"is defined in {operators[name].file}:{operators[name].line} already")
+            operators[name] = operator
+    return operators

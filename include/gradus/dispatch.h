@@ -1,0 +1,108 @@
+/* Dispatch: keys, operators by name, boxed calls, kernels registered at run time. */
+#ifndef GRADUS_DISPATCH_H
+#define GRADUS_DISPATCH_H
+
+#include "gradus/types.h"
+
+GRD_BEGIN_DECLS
+
+/* Dispatch keys, lowest priority first. An operator runs for the highest key of its arguments that is not excluded. */
+#define GRD_KEYS(X)                                             \
+    X(CPU) X(META)                                              \
+    X(EXTRA1) X(EXTRA2) X(EXTRA3) X(EXTRA4) X(EXTRA5) X(EXTRA6) \
+    X(EXTRA7) X(EXTRA8) X(EXTRA9) X(EXTRA10) X(EXTRA11) X(EXTRA12) X(EXTRA13) \
+    X(AUTOGRAD) X(BATCH) X(WRAPPER)
+
+typedef enum grd_key {
+#define GRD_KEY_ENUM(name) GRD_KEY_##name,
+    GRD_KEYS(GRD_KEY_ENUM)
+#undef GRD_KEY_ENUM
+    GRD_KEY_COUNT
+} grd_key;
+
+typedef uint32_t grd_keyset; /* bit k stands for key k */
+
+GRD_API const char *grd_key_name(grd_key key);
+GRD_API grd_keyset grd_tensor_keys(const grd_tensor *t);
+
+/* Keys added to and removed from every dispatch of this thread; set returns the previous sets for restoring. */
+typedef struct grd_key_guard {
+    grd_keyset include, exclude;
+} grd_key_guard;
+GRD_API grd_key_guard grd_key_guard_set(grd_keyset include, grd_keyset exclude);
+GRD_API void grd_key_guard_restore(grd_key_guard previous);
+
+/* ---- Generic values ------------------------------------------------------------------------------------------------- */
+typedef enum grd_kind {
+    GRD_KIND_NONE,
+    GRD_KIND_TENSOR,
+    GRD_KIND_TENSORS,
+    GRD_KIND_SCALAR, /* also optional numbers */
+    GRD_KIND_INT,
+    GRD_KIND_FLOAT,
+    GRD_KIND_BOOL,
+    GRD_KIND_DIMS,
+    GRD_KIND_DTYPE,
+    GRD_KIND_DEVICE,
+    GRD_KIND_STRING,
+    GRD_KIND_GENERATOR
+} grd_kind;
+
+typedef struct grd_value {
+    grd_kind kind;
+    union {
+        grd_tensor *tensor;
+        grd_tensors tensors;
+        grd_scalar scalar;
+        int64_t integer;
+        double number;
+        bool boolean;
+        grd_dims dims;
+        grd_dtype dtype;
+        grd_device device;
+        const char *string;
+        grd_generator *generator;
+    } v;
+} grd_value;
+
+/* ---- Operators --------------------------------------------------------------------------------------------------------- */
+typedef struct grd_op grd_op;
+
+/* The operator of that name ("add"), or NULL. */
+GRD_API const grd_op *grd_op_find(const char *name);
+GRD_API int64_t grd_op_count(void);
+GRD_API const grd_op *grd_op_at(int64_t index);
+GRD_API const char *grd_op_name(const grd_op *op);
+/* "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
+GRD_API const char *grd_op_schema(const grd_op *op);
+GRD_API int grd_op_arg_count(const grd_op *op);
+GRD_API int grd_op_result_count(const grd_op *op); /* a list counts as one */
+GRD_API const char *grd_op_arg_name(const grd_op *op, int arg);
+GRD_API grd_kind grd_op_arg_kind(const grd_op *op, int arg);
+/* Whether the argument may be left out: it is optional or has a default. */
+GRD_API bool grd_op_arg_optional(const grd_op *op, int arg);
+/* Bit set of grd_form: 1 << GRD_INPLACE is set where the operator has an in-place form. */
+GRD_API unsigned grd_op_forms(const grd_op *op);
+
+/* How an operator is called: a new result, over its first argument, or into `out`. */
+typedef enum grd_form { GRD_FUNCTIONAL, GRD_INPLACE, GRD_OUT } grd_form;
+
+/* Calls an operator with generic values, one for each argument of its schema (kind NONE: absent or default).
+ * `out` is given for GRD_OUT only. Results (tensors, or one list) are pooled and written to ret_results. */
+GRD_API bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results);
+
+/* A kernel for any operator: args are those of the schema; for an operator with an out form, `out` is the tensor to write
+ * (NULL: allocate). Writes grd_op_result_count results. `keys` is the set being dispatched, for grd_redispatch. */
+typedef void grd_boxed_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+
+/* The same call, for the keys that remain. */
+GRD_API void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+
+/* Registration: one operator for a key, or every operator that has no kernel of its own for it. RuntimeError when taken. */
+GRD_API void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel);
+GRD_API void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel);
+GRD_API void grd_unregister_kernel(const char *op_name, grd_key key);
+GRD_API void grd_unregister_fallback(grd_key key);
+
+GRD_END_DECLS
+#endif

@@ -1,0 +1,410 @@
+/* Choosing and calling kernels: the slots of an operator, boxed kernels, fallbacks, registration at run time.
+ *
+ * Lives here: everything that reads or writes slots. Not here: operator names (they are in the generated table).
+ * Invariant: a typed slot holds the kernel of the tree for that key; whatever is registered at run time is boxed. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "dispatch/op.h"
+
+#include "base/text.h"
+
+static grd_boxed_kernel *_Atomic fallbacks[GRD_KEY_COUNT];
+static pthread_mutex_t registration = PTHREAD_MUTEX_INITIALIZER;
+
+const char *grd_key_name(grd_key key)
+{
+    static const char *const names[] = {
+#define GRD_KEY_NAME(name) #name,
+        GRD_KEYS(GRD_KEY_NAME)
+#undef GRD_KEY_NAME
+    };
+    return (unsigned)key < GRD_KEY_COUNT ? names[key] : "?";
+}
+
+grd_keyset grd_tensor_keys(const grd_tensor *t)
+{
+    return t->keys;
+}
+
+grd_key_guard grd_key_guard_set(grd_keyset include, grd_keyset exclude)
+{
+    grd_key_guard previous = {grd_thread.include, grd_thread.exclude};
+    grd_thread.include |= include;
+    grd_thread.exclude |= exclude;
+    return previous;
+}
+
+void grd_key_guard_restore(grd_key_guard previous)
+{
+    grd_thread.include = previous.include;
+    grd_thread.exclude = previous.exclude;
+}
+
+grd_keyset grd_device_keys(grd_device device)
+{
+    const struct grd_device_type *type = grd_device_type_at(device.type);
+    return type ? (grd_keyset)1 << type->key : 0;
+}
+
+/* A composite only calls operators, so it serves every key; other kernels of the tree serve cpu and meta. */
+static grd_kernel *tree_kernel(const struct grd_op *op, grd_key key)
+{
+    return op->composite || key == GRD_KEY_CPU || key == GRD_KEY_META ? op->kernel : NULL;
+}
+
+void grd_dispatch_init(void)
+{
+    for (int64_t i = 0; i < grd_op_table_size; i++)
+        for (int key = 0; key < GRD_KEY_COUNT; key++)
+            atomic_store(&grd_op_table[i].typed[key], tree_kernel(&grd_op_table[i], (grd_key)key));
+}
+
+/* ---- Calling ------------------------------------------------------------------------------------------------------- */
+
+static void raise_no_kernel(const struct grd_op *op, grd_key key)
+{
+    struct grd_text keys = {0};
+    for (int k = 0; k < GRD_KEY_COUNT; k++)
+        if (op->typed[k] || op->boxed[k] || fallbacks[k])
+            grd_text_add(&keys, "%s%s", keys.size ? ", " : "", grd_key_name((grd_key)k));
+    grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "no kernel for dispatch key %s; there are kernels for %s", grd_key_name(key),
+              keys.size ? keys.data : "no key");
+    grd_text_done(&keys);
+}
+
+static void fail_results(const struct grd_op *op, grd_value *ret_results)
+{
+    for (int i = 0; i < op->nresults; i++)
+        ret_results[i] = op->returns_list ? (grd_value){.kind = GRD_KIND_TENSORS}
+                                          : (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
+}
+
+void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    const grd_key key = grd_top_key(keys);
+    grd_kernel *typed = atomic_load_explicit(&op->typed[key], memory_order_acquire);
+    fail_results(op, ret_results);
+    if (typed != NULL) {
+        op->thunk(typed, out, args, ret_results);
+        if (!op->composite)
+            grd_written(out);
+        return;
+    }
+    grd_boxed_kernel *boxed = atomic_load_explicit(&op->boxed[key], memory_order_acquire);
+    if (boxed == NULL)
+        boxed = atomic_load_explicit(&fallbacks[key], memory_order_acquire);
+    if (boxed != NULL)
+        boxed(op, keys, out, args, ret_results);
+    else
+        raise_no_kernel(op, key);
+}
+
+void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    if (grd_pending())
+        fail_results(op, ret_results);
+    else
+        grd_dispatch_boxed(op, keys, out, args, ret_results);
+}
+
+void grd_raise_null_argument(const struct grd_op *op, int arg)
+{
+    grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) must be a tensor, not NULL", op->name, op->args[arg].name, arg + 1);
+}
+
+bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
+{
+    if (grd_pending())
+        return false;
+    if (out == NULL)
+        return grd_raise(GRD_ERROR_TYPE, "%s: the tensor to write must be a tensor, not NULL", op->name);
+    if (grd_is_failed(out))
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: the failed tensor cannot be written", op->name);
+    return true;
+}
+
+grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark)
+{
+    grd_error_add_context(op->name);
+    grd_pool_release(mark);
+    return grd_failed;
+}
+
+void grd_leave_many(const struct grd_op *op, int64_t mark, grd_tensor **results, int n)
+{
+    if (!grd_pending() && grd_pool_return_many(mark, (void *const *)results, n))
+        return;
+    grd_leave_failed(op, mark);
+    for (int i = 0; i < n; i++)
+        results[i] = grd_failed;
+}
+
+grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors result)
+{
+    if (!grd_pending())
+        return result;
+    grd_leave_failed(op, mark);
+    return (grd_tensors){0};
+}
+
+grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result)
+{
+    if (!grd_pending() && grd_pool_return(mark, result))
+        return result;
+    grd_pool_release(mark);
+    return grd_failed;
+}
+
+/* ---- Operators by name ------------------------------------------------------------------------------------------------ */
+
+const grd_op *grd_op_find(const char *name)
+{
+    for (int64_t i = 0; i < grd_op_table_size; i++)
+        if (strcmp(grd_op_table[i].name, name) == 0)
+            return &grd_op_table[i];
+    return NULL;
+}
+
+int64_t grd_op_count(void)
+{
+    return grd_op_table_size;
+}
+
+const grd_op *grd_op_at(int64_t index)
+{
+    return index >= 0 && index < grd_op_table_size ? &grd_op_table[index] : NULL;
+}
+
+const char *grd_op_name(const grd_op *op)
+{
+    return op->name;
+}
+
+const char *grd_op_schema(const grd_op *op)
+{
+    return op->schema;
+}
+
+int grd_op_arg_count(const grd_op *op)
+{
+    return op->nargs;
+}
+
+int grd_op_result_count(const grd_op *op)
+{
+    return op->nresults;
+}
+
+const char *grd_op_arg_name(const grd_op *op, int arg)
+{
+    return op->args[arg].name;
+}
+
+grd_kind grd_op_arg_kind(const grd_op *op, int arg)
+{
+    return (grd_kind)op->args[arg].kind;
+}
+
+bool grd_op_arg_optional(const grd_op *op, int arg)
+{
+    return op->args[arg].optional || op->args[arg].value.kind != GRD_KIND_NONE;
+}
+
+unsigned grd_op_forms(const grd_op *op)
+{
+    return op->forms;
+}
+
+/* ---- Generic calls ------------------------------------------------------------------------------------------------------- */
+
+static const char *kind_name(grd_kind kind)
+{
+    static const char *const names[] = {"None", "Tensor", "Tensor[]", "Scalar", "int", "float", "bool", "int[]", "dtype", "device", "str", "Generator"};
+    return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "?";
+}
+
+static bool is_number(grd_kind kind)
+{
+    return kind == GRD_KIND_SCALAR || kind == GRD_KIND_INT || kind == GRD_KIND_FLOAT || kind == GRD_KIND_BOOL;
+}
+
+static grd_scalar to_scalar(const grd_value *value)
+{
+    switch (value->kind) {
+    case GRD_KIND_INT:
+        return grd_int(value->v.integer);
+    case GRD_KIND_FLOAT:
+        return grd_float(value->v.number);
+    case GRD_KIND_BOOL:
+        return grd_bool(value->v.boolean);
+    default:
+        return value->v.scalar;
+    }
+}
+
+/* Converts between the kinds of numbers where nothing is lost, and a number to a 0-d tensor; false when it does not fit. */
+static bool convert(const grd_value *from, const struct grd_arg *arg, grd_value *ret_value)
+{
+    *ret_value = (grd_value){.kind = (grd_kind)arg->kind};
+    if (from->kind == arg->kind) {
+        *ret_value = *from;
+        return true;
+    }
+    if (!is_number(from->kind))
+        return false;
+    const grd_scalar s = to_scalar(from);
+    switch (arg->kind) {
+    case GRD_KIND_SCALAR:
+        ret_value->v.scalar = s;
+        return true;
+    case GRD_KIND_TENSOR:
+        ret_value->v.tensor = grd_number(s);
+        return true;
+    case GRD_KIND_INT:
+        ret_value->v.integer = grd_scalar_int64(s);
+        return s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL;
+    case GRD_KIND_FLOAT:
+        ret_value->v.number = grd_scalar_double(s);
+        return s.kind != GRD_SCALAR_COMPLEX;
+    case GRD_KIND_BOOL:
+        ret_value->v.boolean = grd_scalar_int64(s) != 0;
+        return s.kind == GRD_SCALAR_BOOL;
+    default:
+        return false;
+    }
+}
+
+/* The value of one argument: given, default or absent. */
+static bool complete(const struct grd_op *op, int i, const grd_value *given, grd_value *ret_value)
+{
+    const struct grd_arg *arg = &op->args[i];
+    if (given == NULL || given->kind == GRD_KIND_NONE || (given->kind == GRD_KIND_TENSOR && given->v.tensor == NULL)) {
+        *ret_value = arg->value;
+        ret_value->kind = (grd_kind)arg->kind;
+        if (arg->optional || arg->value.kind != GRD_KIND_NONE)
+            return true;
+        return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) is missing", op->name, arg->name, i + 1);
+    }
+    if (!convert(given, arg, ret_value))
+        return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) must be %s, not %s", op->name, arg->name, i + 1,
+                         kind_name((grd_kind)arg->kind), kind_name(given->kind));
+    if (arg->kind == GRD_KIND_TENSORS && grd_list_has_null(ret_value->v.tensors)) {
+        grd_raise_null_argument(op, i);
+        return false;
+    }
+    return true;
+}
+
+static grd_keyset value_keys(const grd_value *value)
+{
+    if (value->kind == GRD_KIND_TENSORS)
+        return grd_list_keys(value->v.tensors);
+    return value->kind == GRD_KIND_TENSOR && value->v.tensor ? value->v.tensor->keys : 0;
+}
+
+static grd_keyset call_keys(const struct grd_op *op, const grd_tensor *out, const grd_value *args)
+{
+    grd_keyset keys = out ? out->keys : 0;
+    bool tensors = false;
+    for (int i = 0; i < op->nargs; i++) {
+        keys |= value_keys(&args[i]);
+        tensors = tensors || args[i].kind == GRD_KIND_TENSOR || args[i].kind == GRD_KIND_TENSORS;
+    }
+    for (int i = 0; i < op->nargs && !tensors; i++)
+        if (args[i].kind == GRD_KIND_DEVICE)
+            keys |= grd_device_keys(args[i].v.device);
+    return keys;
+}
+
+bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results)
+{
+    static const char *const form_names[] = {"functional", "in-place", "out"};
+    fail_results(op, ret_results);
+    if (grd_pending())
+        return false;
+    if (n > op->nargs)
+        return grd_raise(GRD_ERROR_TYPE, "%s: takes %d arguments, %d were given", op->name, op->nargs, n);
+    if (!(op->forms >> form & 1))
+        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "%s: has no %s form", op->name, form_names[form]);
+    const int64_t mark = grd_pool_mark();
+    grd_value values[GRD_MAX_ARGS];
+    for (int i = 0; i < op->nargs; i++)
+        if (!complete(op, i, i < n ? &args[i] : NULL, &values[i])) {
+            grd_pool_release(mark);
+            return false;
+        }
+    grd_tensor *written = form == GRD_INPLACE ? values[0].v.tensor : form == GRD_OUT ? out : NULL;
+    if (form != GRD_FUNCTIONAL && !grd_check_writable(op, written)) {
+        grd_pool_release(mark);
+        return false;
+    }
+    grd_redispatch(op, grd_active_keys(call_keys(op, written, values)), written, values, ret_results);
+    if (op->returns_list) {
+        ret_results[0].v.tensors = grd_leave_list(op, mark, ret_results[0].v.tensors);
+        return !grd_pending();
+    }
+    grd_tensor *results[GRD_MAX_RESULTS];
+    for (int i = 0; i < op->nresults; i++)
+        results[i] = ret_results[i].v.tensor;
+    grd_leave_many(op, mark, results, op->nresults);
+    for (int i = 0; i < op->nresults; i++)
+        ret_results[i].v.tensor = results[i];
+    return !grd_pending();
+}
+
+/* ---- Registration ------------------------------------------------------------------------------------------------------------ */
+
+static bool check_key(grd_key key)
+{
+    return (unsigned)key < GRD_KEY_COUNT || grd_raise(GRD_ERROR_VALUE, "no dispatch key %d", (int)key);
+}
+
+static struct grd_op *find_for_registration(const char *name)
+{
+    struct grd_op *op = (struct grd_op *)grd_op_find(name);
+    if (op == NULL)
+        grd_raise(GRD_ERROR_RUNTIME, "there is no operator '%s' to register a kernel for", name);
+    return op;
+}
+
+void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel)
+{
+    struct grd_op *op = find_for_registration(op_name);
+    if (op == NULL || !check_key(key))
+        return;
+    pthread_mutex_lock(&registration);
+    const bool taken = op->boxed[key] != NULL || (op->typed[key] != NULL && !op->composite);
+    if (!taken) {
+        atomic_store(&op->boxed[key], kernel);
+        atomic_store(&op->typed[key], NULL);
+    }
+    pthread_mutex_unlock(&registration);
+    if (taken)
+        grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has a kernel for dispatch key %s already", op_name, grd_key_name(key));
+}
+
+void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel)
+{
+    grd_boxed_kernel *none = NULL;
+    if (check_key(key) && !atomic_compare_exchange_strong(&fallbacks[key], &none, kernel))
+        grd_raise(GRD_ERROR_RUNTIME, "dispatch key %s has a fallback already", grd_key_name(key));
+}
+
+void grd_unregister_kernel(const char *op_name, grd_key key)
+{
+    struct grd_op *op = find_for_registration(op_name);
+    if (op == NULL || !check_key(key))
+        return;
+    pthread_mutex_lock(&registration);
+    atomic_store(&op->boxed[key], NULL);
+    atomic_store(&op->typed[key], tree_kernel(op, key));
+    pthread_mutex_unlock(&registration);
+}
+
+void grd_unregister_fallback(grd_key key)
+{
+    if (check_key(key))
+        atomic_store(&fallbacks[key], NULL);
+}

@@ -1,0 +1,115 @@
+/* What an operator is to the dispatcher: arguments, the thunk that unboxes, and a slot per dispatch key.
+ * The table grd_op_table is generated from the schema; slots are filled at load and by registration. */
+#ifndef GRD_DISPATCH_OP_H
+#define GRD_DISPATCH_OP_H
+
+#include "base/error.h"
+#include "core/tensor.h"
+#include "gradus/dispatch.h"
+
+enum { GRD_MAX_ARGS = 12, GRD_MAX_RESULTS = 4 };
+
+struct grd_derivative; /* autograd/derivative.h */
+
+struct grd_arg {
+    const char *name;
+    uint8_t kind; /* grd_kind */
+    bool optional;
+    grd_value value; /* default; kind NONE when there is none */
+};
+
+typedef void grd_kernel(void); /* a typed kernel, cast to its real type by the thunk and by the entry functions */
+
+/* Calls a typed kernel with generic values. */
+typedef void grd_thunk(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+
+struct grd_op {
+    const char *name, *schema;
+    const struct grd_arg *args;
+    uint8_t nargs, nresults;
+    bool has_out;   /* typed kernels take `out` first: NULL allocates, args[0] is in place */
+    bool is_view;   /* the result shares storage with args[0] */
+    bool returns_list;
+    uint8_t forms;  /* bit set of grd_form */
+    grd_thunk *thunk;
+    const struct grd_derivative *derivative; /* NULL: not differentiable, or composite */
+    grd_kernel *kernel;  /* from the tree */
+    bool composite;      /* the kernel serves every key, autograd included: it only calls operators */
+    /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
+    grd_kernel *_Atomic typed[GRD_KEY_COUNT];
+    grd_boxed_kernel *_Atomic boxed[GRD_KEY_COUNT];
+};
+
+extern struct grd_op grd_op_table[];
+extern const int64_t grd_op_table_size;
+
+/* Fills the slots; run once, before main, by the library's constructor. */
+void grd_dispatch_init(void);
+
+static inline grd_keyset grd_active_keys(grd_keyset keys)
+{
+    return (keys | grd_thread.include) & ~(grd_thread.exclude | grd_thread.grad_off);
+}
+
+static inline grd_key grd_top_key(grd_keyset keys)
+{
+    return keys ? (grd_key)(31 - __builtin_clz(keys)) : GRD_KEY_CPU;
+}
+
+/* The typed kernel for the highest key, or NULL: then the call goes through grd_dispatch_boxed. */
+static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset keys)
+{
+    return atomic_load_explicit(&op->typed[grd_top_key(keys)], memory_order_acquire);
+}
+
+/* The cold way of an entry function: boxed kernels, fallbacks, missing kernels. */
+void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+
+/* The key of a device, for operators without tensor arguments. */
+grd_keyset grd_device_keys(grd_device device);
+
+/* ---- What entry functions are made of ----------------------------------------------------------------------------- */
+/* Raises "argument 'other' is NULL, a tensor is required". */
+void grd_raise_null_argument(const struct grd_op *op, int arg);
+/* False, with RuntimeError, for NULL and for the failed tensor. */
+bool grd_check_writable(const struct grd_op *op, const grd_tensor *out);
+
+static inline void grd_written(grd_tensor *out)
+{
+    if (out != NULL && grd_thread.error == 0)
+        grd_bump_version(out);
+}
+
+static inline bool grd_list_has_null(grd_tensors list)
+{
+    for (int64_t i = 0; i < list.n; i++)
+        if (list.data[i] == NULL)
+            return true;
+    return false;
+}
+
+static inline grd_keyset grd_list_keys(grd_tensors list)
+{
+    grd_keyset keys = 0;
+    for (int64_t i = 0; i < list.n; i++)
+        keys |= list.data[i]->keys;
+    return keys;
+}
+
+grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark);
+
+/* The way out of an operator: drops its temporaries, moves the result to the caller's scope, names the operator in an error. */
+static inline grd_tensor *grd_leave(const struct grd_op *op, int64_t mark, grd_tensor *result)
+{
+    if (GRD_LIKELY(grd_thread.error == 0) && grd_pool_return(mark, result))
+        return result;
+    return grd_leave_failed(op, mark);
+}
+
+void grd_leave_many(const struct grd_op *op, int64_t mark, grd_tensor **results, int n);
+/* The tensors of a list, and the list itself, stay in the caller's scope. */
+grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors result);
+/* Drops the 0-d tensor made of a number, keeps the result. */
+grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result);
+
+#endif

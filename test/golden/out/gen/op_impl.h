@@ -1,0 +1,20 @@
+/* Generated from schema by codegen. Do not edit. */
+#ifndef GRD_GEN_OP_IMPL_H
+#define GRD_GEN_OP_IMPL_H
+
+#include "gradus/types.h"
+
+grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self);
+grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
+grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other);
+grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other);
+grd_tensor *op_neg(grd_tensor *out, grd_tensor *self);
+grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other);
+grd_tensor *op_twice(grd_tensor *self);
+grd_tensors op_unbind(grd_tensor *self, int64_t dim);
+grd_tensor *op_stack(grd_tensors tensors, int64_t dim);
+void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret);
+grd_tensor *op__place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
+grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad);
+
+#endif

@@ -1,0 +1,689 @@
+/* Generated from schema/tiny.toml by codegen. Do not edit. */
+#include <math.h>
+#include <string.h>
+
+#include "autograd/derivative.h"
+#include "dispatch/op.h"
+#include "gen/op_index.h"
+#include "gen/op_impl.h"
+#include "gradus/ops.h"
+#include "op/common.h"
+#include "op/elementwise.h"
+
+/* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
+
+grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self)
+{
+    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .name = "tanh"};
+    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self}, NULL);
+}
+
+typedef grd_tensor *tanh_kernel(grd_tensor *out, grd_tensor *self);
+
+static grd_tensor *tanh_call(grd_tensor *out, grd_tensor *self)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_TANH];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(self == NULL)) {
+        grd_raise_null_argument(op, 0);
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(self->keys | (out ? out->keys : 0));
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((tanh_kernel *)kernel)(out, self);
+        grd_written(out);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, out, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_tanh(grd_tensor *self)
+{
+    return tanh_call(NULL, self);
+}
+
+grd_tensor *grd_tanh_(grd_tensor *self)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_TANH], self))
+        return grd_failed;
+    return tanh_call(self, self);
+}
+
+grd_tensor *grd_tanh_out(grd_tensor *out, grd_tensor *self)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_TANH], out))
+        return grd_failed;
+    return tanh_call(out, self);
+}
+
+static void tanh_backward(const struct grd_backward *b)
+{
+    grd_tensor *grad = b->grads[0];
+    grd_tensor *result = b->saved[0].v.tensor;
+    if (b->needs >> 0 & 1) /* self: grad * (1 - result * result) */
+        b->ret_grads[b->first_edge[0]] = grd_mul(grad, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
+}
+
+static const struct grd_save tanh_saves[] = {{.how = GRD_SAVE_WHOLE, .result = true, .index = 0}};
+static const uint8_t tanh_differentiable[] = {0};
+const struct grd_derivative grd_derivative_tanh = {
+    .node_name = "TanhBackward0", .backward = tanh_backward, .saves = tanh_saves, .args = tanh_differentiable,
+    .nsaves = 1, .nargs = 1, .results = 1, .materialize = false};
+
+/* ---- add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor (schema/tiny.toml:13) */
+
+typedef grd_tensor *add_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
+
+static grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_ADD];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(self == NULL || other == NULL)) {
+        grd_raise_null_argument(op, self == NULL ? 0 : 1);
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(self->keys | other->keys | (out ? out->keys : 0));
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((add_kernel *)kernel)(out, self, other, alpha);
+        grd_written(out);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}, {.kind = GRD_KIND_SCALAR, .v.scalar = alpha}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, out, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
+{
+    static const grd_add_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    return add_call(NULL, self, other, options->alpha.kind ? options->alpha : grd_int(1));
+}
+
+grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options *options)
+{
+    static const grd_add_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    const int64_t mark = grd_pool_mark();
+    return grd_leave_number(mark, add_call(NULL, self, grd_number(other), options->alpha.kind ? options->alpha : grd_int(1)));
+}
+
+grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_ADD], self))
+        return grd_failed;
+    static const grd_add_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    return add_call(self, self, other, options->alpha.kind ? options->alpha : grd_int(1));
+}
+
+grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_add_options *options)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_ADD], self))
+        return grd_failed;
+    static const grd_add_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    const int64_t mark = grd_pool_mark();
+    return grd_leave_number(mark, add_call(self, self, grd_number(other), options->alpha.kind ? options->alpha : grd_int(1)));
+}
+
+grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_ADD], out))
+        return grd_failed;
+    static const grd_add_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    return add_call(out, self, other, options->alpha.kind ? options->alpha : grd_int(1));
+}
+
+static void add_backward(const struct grd_backward *b)
+{
+    grd_tensor *grad = b->grads[0];
+    grd_scalar alpha = b->saved[0].v.scalar;
+    if (b->needs >> 0 & 1) /* self: grad */
+        b->ret_grads[b->first_edge[0]] = grad;
+    if (b->needs >> 1 & 1) /* other: grad * alpha */
+        b->ret_grads[b->first_edge[1]] = grd_mul(grad, grd_number(alpha));
+}
+
+static const struct grd_save add_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 2}};
+static const uint8_t add_differentiable[] = {0, 1};
+const struct grd_derivative grd_derivative_add = {
+    .node_name = "AddBackward0", .backward = add_backward, .saves = add_saves, .args = add_differentiable,
+    .nsaves = 1, .nargs = 2, .results = 1, .materialize = false};
+
+/* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:22) */
+
+grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
+    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self, other}, NULL);
+}
+
+typedef grd_tensor *sub_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
+
+static grd_tensor *sub_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_SUB];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(self == NULL || other == NULL)) {
+        grd_raise_null_argument(op, self == NULL ? 0 : 1);
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(self->keys | other->keys | (out ? out->keys : 0));
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((sub_kernel *)kernel)(out, self, other);
+        grd_written(out);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, out, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other)
+{
+    return sub_call(NULL, self, other);
+}
+
+grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_SUB], self))
+        return grd_failed;
+    return sub_call(self, self, other);
+}
+
+grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_SUB], out))
+        return grd_failed;
+    return sub_call(out, self, other);
+}
+
+static void sub_backward(const struct grd_backward *b)
+{
+    grd_tensor *grad = b->grads[0];
+    if (b->needs >> 0 & 1) /* self: grad */
+        b->ret_grads[b->first_edge[0]] = grad;
+    if (b->needs >> 1 & 1) /* other: -grad */
+        b->ret_grads[b->first_edge[1]] = grd_neg(grad);
+}
+
+static const uint8_t sub_differentiable[] = {0, 1};
+const struct grd_derivative grd_derivative_sub = {
+    .node_name = "SubBackward0", .backward = sub_backward, .saves = NULL, .args = sub_differentiable,
+    .nsaves = 0, .nargs = 2, .results = 1, .materialize = false};
+
+/* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:30) */
+
+grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
+    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self, other}, NULL);
+}
+
+typedef grd_tensor *mul_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
+
+static grd_tensor *mul_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_MUL];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(self == NULL || other == NULL)) {
+        grd_raise_null_argument(op, self == NULL ? 0 : 1);
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(self->keys | other->keys | (out ? out->keys : 0));
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((mul_kernel *)kernel)(out, self, other);
+        grd_written(out);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, out, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other)
+{
+    return mul_call(NULL, self, other);
+}
+
+grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_MUL], self))
+        return grd_failed;
+    return mul_call(self, self, other);
+}
+
+grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_MUL], out))
+        return grd_failed;
+    return mul_call(out, self, other);
+}
+
+static void mul_backward(const struct grd_backward *b)
+{
+    grd_tensor *grad = b->grads[0];
+    grd_tensor *other = b->saved[0].v.tensor;
+    grd_tensor *self = b->saved[1].v.tensor;
+    if (b->needs >> 0 & 1) /* self: grad * other */
+        b->ret_grads[b->first_edge[0]] = grd_mul(grad, other);
+    if (b->needs >> 1 & 1) /* other: grad * self */
+        b->ret_grads[b->first_edge[1]] = grd_mul(grad, self);
+}
+
+static const struct grd_save mul_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 0}};
+static const uint8_t mul_differentiable[] = {0, 1};
+const struct grd_derivative grd_derivative_mul = {
+    .node_name = "MulBackward0", .backward = mul_backward, .saves = mul_saves, .args = mul_differentiable,
+    .nsaves = 2, .nargs = 2, .results = 1, .materialize = false};
+
+/* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:38) */
+
+grd_tensor *op_neg(grd_tensor *out, grd_tensor *self)
+{
+    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_NEG, .rule = GRD_TYPE_PROMOTE, .name = "neg"};
+    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self}, NULL);
+}
+
+typedef grd_tensor *neg_kernel(grd_tensor *out, grd_tensor *self);
+
+static grd_tensor *neg_call(grd_tensor *out, grd_tensor *self)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_NEG];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(self == NULL)) {
+        grd_raise_null_argument(op, 0);
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(self->keys | (out ? out->keys : 0));
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((neg_kernel *)kernel)(out, self);
+        grd_written(out);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, out, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_neg(grd_tensor *self)
+{
+    return neg_call(NULL, self);
+}
+
+grd_tensor *grd_neg_(grd_tensor *self)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_NEG], self))
+        return grd_failed;
+    return neg_call(self, self);
+}
+
+grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_NEG], out))
+        return grd_failed;
+    return neg_call(out, self);
+}
+
+static void neg_backward(const struct grd_backward *b)
+{
+    grd_tensor *grad = b->grads[0];
+    if (b->needs >> 0 & 1) /* self: -grad */
+        b->ret_grads[b->first_edge[0]] = grd_neg(grad);
+}
+
+static const uint8_t neg_differentiable[] = {0};
+const struct grd_derivative grd_derivative_neg = {
+    .node_name = "NegBackward0", .backward = neg_backward, .saves = NULL, .args = neg_differentiable,
+    .nsaves = 0, .nargs = 1, .results = 1, .materialize = false};
+
+/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:45) */
+
+grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .name = "lt"};
+    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self, other}, NULL);
+}
+
+typedef grd_tensor *lt_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
+
+static grd_tensor *lt_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_LT];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(self == NULL || other == NULL)) {
+        grd_raise_null_argument(op, self == NULL ? 0 : 1);
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(self->keys | other->keys | (out ? out->keys : 0));
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((lt_kernel *)kernel)(out, self, other);
+        grd_written(out);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, out, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other)
+{
+    return lt_call(NULL, self, other);
+}
+
+grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_LT], self))
+        return grd_failed;
+    return lt_call(self, self, other);
+}
+
+grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_LT], out))
+        return grd_failed;
+    return lt_call(out, self, other);
+}
+
+/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:53) */
+
+grd_tensor *op_twice(grd_tensor *self)
+{
+    return grd_mul(grd_number(grd_int(2)), self);
+}
+
+typedef grd_tensor *twice_kernel(grd_tensor *self);
+
+static grd_tensor *twice_call(grd_tensor *self)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_TWICE];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(self == NULL)) {
+        grd_raise_null_argument(op, 0);
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(self->keys);
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((twice_kernel *)kernel)(self);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_twice(grd_tensor *self)
+{
+    return twice_call(self);
+}
+
+/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:58) */
+
+typedef grd_tensors unbind_kernel(grd_tensor *self, int64_t dim);
+
+static grd_tensors unbind_call(grd_tensor *self, int64_t dim)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_UNBIND];
+    if (grd_pending())
+        return (grd_tensors){0};
+    if (GRD_UNLIKELY(self == NULL)) {
+        grd_raise_null_argument(op, 0);
+        return (grd_tensors){0};
+    }
+    grd_tensors returned;
+    const grd_keyset keys = grd_active_keys(self->keys);
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((unbind_kernel *)kernel)(self, dim);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
+        returned = boxed.v.tensors;
+    }
+    return grd_leave_list(op, mark, returned);
+}
+
+grd_tensors grd_with_unbind(grd_tensor *self, const grd_unbind_options *options)
+{
+    static const grd_unbind_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    return unbind_call(self, options->dim.kind ? grd_scalar_int64(options->dim) : 0);
+}
+
+static void unbind_backward(const struct grd_backward *b)
+{
+    grd_tensors grads = {b->grads, b->ngrads};
+    int64_t dim = b->saved[0].v.integer;
+    if (b->needs >> 0 & 1) /* self: stack(grads, dim=dim) */
+        b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = grd_int(dim));
+}
+
+static const struct grd_save unbind_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1}};
+static const uint8_t unbind_differentiable[] = {0};
+const struct grd_derivative grd_derivative_unbind = {
+    .node_name = "UnbindBackward0", .backward = unbind_backward, .saves = unbind_saves, .args = unbind_differentiable,
+    .nsaves = 1, .nargs = 1, .results = 1, .materialize = true};
+
+/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:65) */
+
+typedef grd_tensor *stack_kernel(grd_tensors tensors, int64_t dim);
+
+static grd_tensor *stack_call(grd_tensors tensors, int64_t dim)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_STACK];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(grd_list_has_null(tensors))) {
+        grd_raise_null_argument(op, 0);
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(grd_list_keys(tensors));
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((stack_kernel *)kernel)(tensors, dim);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSORS, .v.tensors = tensors}, {.kind = GRD_KIND_INT, .v.integer = dim}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_with_stack(grd_tensors tensors, const grd_stack_options *options)
+{
+    static const grd_stack_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    return stack_call(tensors, options->dim.kind ? grd_scalar_int64(options->dim) : 0);
+}
+
+static void stack_backward(const struct grd_backward *b)
+{
+    grd_tensor *grad = b->grads[0];
+    int64_t dim = b->saved[0].v.integer;
+    if (b->needs >> 0 & 1) /* tensors: unbind(grad, dim=dim) */
+        grd_backward_spread(b, 0, grd_unbind(grad, .dim = grd_int(dim)));
+}
+
+static const struct grd_save stack_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1}};
+static const uint8_t stack_differentiable[] = {0};
+const struct grd_derivative grd_derivative_stack = {
+    .node_name = "StackBackward0", .backward = stack_backward, .saves = stack_saves, .args = stack_differentiable,
+    .nsaves = 1, .nargs = 1, .results = 1, .materialize = false};
+
+/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:71) */
+
+typedef void max_dim_kernel(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret);
+
+static grd_max_dim_result max_dim_call(grd_tensor *self, int64_t dim, bool keepdim)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_MAX_DIM];
+    if (grd_pending())
+        return (grd_max_dim_result){grd_failed, grd_failed};
+    if (GRD_UNLIKELY(self == NULL)) {
+        grd_raise_null_argument(op, 0);
+        return (grd_max_dim_result){grd_failed, grd_failed};
+    }
+    grd_tensor *results[2];
+    const grd_keyset keys = grd_active_keys(self->keys);
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        ((max_dim_kernel *)kernel)(self, dim, keepdim, results);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}};
+        grd_value boxed[2];
+        grd_dispatch_boxed(op, keys, NULL, args, boxed);
+        results[0] = boxed[0].v.tensor;
+        results[1] = boxed[1].v.tensor;
+    }
+    grd_leave_many(op, mark, results, 2);
+    return (grd_max_dim_result){results[0], results[1]};
+}
+
+grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options)
+{
+    static const grd_max_dim_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    return max_dim_call(self, dim, options->keepdim);
+}
+
+static void max_dim_backward(const struct grd_backward *b)
+{
+    grd_tensor *grad = b->grads[0];
+    grd_tensor *indices = b->saved[0].v.tensor;
+    int64_t dim = b->saved[1].v.integer;
+    bool keepdim = b->saved[2].v.boolean;
+    grd_dims self_shape = b->saved[3].v.dims;
+    if (b->needs >> 0 & 1) /* self: _place(grad, indices, dim, keepdim, shape(self)) */
+        b->ret_grads[b->first_edge[0]] = grd__place(grad, indices, dim, keepdim, self_shape);
+}
+
+static const struct grd_save max_dim_saves[] = {{.how = GRD_SAVE_WHOLE, .result = true, .index = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 2}, {.how = GRD_SAVE_SHAPE, .result = false, .index = 0}};
+static const uint8_t max_dim_differentiable[] = {0};
+const struct grd_derivative grd_derivative_max_dim = {
+    .node_name = "MaxDimBackward0", .backward = max_dim_backward, .saves = max_dim_saves, .args = max_dim_differentiable,
+    .nsaves = 4, .nargs = 1, .results = 3, .materialize = true};
+
+/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:77) */
+
+typedef grd_tensor *_place_kernel(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
+
+static grd_tensor *_place_call(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP__PLACE];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(grad == NULL || indices == NULL)) {
+        grd_raise_null_argument(op, grad == NULL ? 0 : 1);
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(grad->keys | indices->keys);
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((_place_kernel *)kernel)(grad, indices, dim, keepdim, sizes);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = grad}, {.kind = GRD_KIND_TENSOR, .v.tensor = indices}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}, {.kind = GRD_KIND_DIMS, .v.dims = sizes}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd__place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
+{
+    return _place_call(grad, indices, dim, keepdim, sizes);
+}
+
+/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:82) */
+
+typedef grd_tensor *zeros_kernel(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad);
+
+static grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_ZEROS];
+    if (grd_pending())
+        return grd_failed;
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(grd_device_keys(device));
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((zeros_kernel *)kernel)(size, dtype, device, requires_grad);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_DIMS, .v.dims = size}, {.kind = GRD_KIND_DTYPE, .v.dtype = dtype}, {.kind = GRD_KIND_DEVICE, .v.device = device}, {.kind = GRD_KIND_BOOL, .v.boolean = requires_grad}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_with_zeros(grd_dims size, const grd_zeros_options *options)
+{
+    static const grd_zeros_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    return zeros_call(size, options->dtype, options->device, options->requires_grad);
+}

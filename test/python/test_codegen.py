@@ -1,0 +1,74 @@
+"""The generator: snapshots, and errors that say file, line, operator and rule."""
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+from codegen import emit, samples, snapshots  # noqa: E402
+from codegen.schema import SchemaError, read_schema  # noqa: E402
+
+GOOD = '''
+[neg]
+sig = "(Tensor self) -> Tensor"
+doc = "-self."
+type = "promote"
+kernel = "unary"
+grad.self = "-grad"
+'''
+
+
+def generate(folder, text):
+    (folder / "family.toml").write_text(GOOD + text)
+    operators = read_schema(folder)
+    return emit.files(operators) | samples.files(operators)
+
+
+def test_snapshots():
+    files = snapshots.generated()
+    for name, text in files.items():
+        assert (snapshots.FOLDER / "out" / name).read_text() == text, name
+
+
+def test_every_operator_of_the_tree_is_generated():
+    operators = read_schema(ROOT / "schema")
+    header = emit.public_header(operators)
+    for operator in operators.values():
+        assert f"grd_{operator.name}" in header
+    assert len([o for o in operators.values() if not o.hidden]) >= 150
+
+
+@pytest.mark.parametrize("entry, message", [
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\n', "family.toml:9: [a] the derivative is missing"),
+    ('[a]\nsig = "(Tensor self -> Tensor"\ndoc = "x"\n', "family.toml:10: [a] signature must read"),
+    ('[a]\nsig = "(Tensr self) -> Tensor"\ndoc = "x"\n', "family.toml:10: [a] cannot read argument 'Tensr self'"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\n', "[a] 'doc' is missing"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ncolour = "red"\n', "family.toml:12: [a] unknown key 'colour'"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.other = "grad"\n', "family.toml:12: [a] grad.other: no tensor argument"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "grad * unknown"\n', "family.toml:12: [a] unknown name 'unknown'"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "frobnicate(grad)"\n', "family.toml:12: [a] 'frobnicate' is not an operator"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg(grad, 1)"\n', "family.toml:12: [a] 'neg' takes 1 arguments"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg("\n', "family.toml:12: [a] cannot read formula"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nkernel = "quaternary"\n', "family.toml:12: [a] kernel must be one of"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nforms = "sideways"\ngrad = "none"\n', "family.toml:12: [a] forms are"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2), 3"]\n', "family.toml:13: [a] sample 'T(2), 3' has more arguments"),
+    ('[a]\nsig = "(Tensor self, int dim) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2)"]\n', "[a] sample 'T(2)' lacks 'dim'"),
+])
+def test_errors_name_file_line_and_rule(tmp_path, entry, message):
+    with pytest.raises(SchemaError) as error:
+        generate(tmp_path, entry)
+    assert message in str(error.value)
+
+
+def test_an_operator_in_two_files(tmp_path):
+    (tmp_path / "other.toml").write_text(GOOD)
+    with pytest.raises(SchemaError, match=r"\[neg\] is defined in .*family.toml:2 already"):
+        generate(tmp_path, "")
+
+
+def test_name_test():
+    """Adding an operator types its name once in the schema: no generated name comes from anywhere else."""
+    operators = read_schema(ROOT / "schema")
+    for operator in operators.values():
+        assert operator.name not in operator.signature.split("(")[0]
