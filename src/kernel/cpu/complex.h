@@ -1,0 +1,69 @@
+/* Arithmetic of complex numbers as the struct C of typed.h, and the way to C's own complex type for libm. Complex dtypes only. */
+#ifndef GRD_KERNEL_COMPLEX_H
+#define GRD_KERNEL_COMPLEX_H
+
+#include <string.h>
+#include <tgmath.h>
+
+#include "kernel/cpu/typed.h"
+
+#if GRD_TAG == GRD_TAG_complex64
+typedef float _Complex libm_complex;
+#else
+typedef double _Complex libm_complex;
+#endif
+
+static inline libm_complex to_libm(C x)
+{
+    libm_complex z;
+    memcpy(&z, &x, sizeof z);
+    return z;
+}
+
+static inline C of_libm(libm_complex z)
+{
+    C x;
+    memcpy(&x, &z, sizeof x);
+    return x;
+}
+
+static inline C number(R re, R im)
+{
+    C x = {re, im};
+    return x;
+}
+
+static inline R part_abs(R x)
+{
+    return x < 0 ? -x : x;
+}
+
+static inline C sum(C x, C y)
+{
+    return number(x.re + y.re, x.im + y.im);
+}
+
+static inline C difference(C x, C y)
+{
+    return number(x.re - y.re, x.im - y.im);
+}
+
+static inline C product(C x, C y)
+{
+    return number(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+}
+
+/* Smith's method: divides by the larger part of y first, so that |y|^2 does not overflow. By zero: each part by zero. */
+static inline C quotient(C x, C y)
+{
+    const bool real_larger = part_abs(y.re) >= part_abs(y.im);
+    const R large = real_larger ? y.re : y.im, small = real_larger ? y.im : y.re;
+    const R ratio = large == 0 ? 0 : small / large;
+    const R scale = 1 / (large + small * ratio);
+    const R re = real_larger ? x.re + x.im * ratio : x.re * ratio + x.im;
+    const R im = real_larger ? x.im - x.re * ratio : x.im * ratio - x.re;
+    const C by_zero = {x.re / part_abs(y.re), x.im / part_abs(y.im)};
+    return large == 0 ? by_zero : number(re * scale, im * scale);
+}
+
+#endif

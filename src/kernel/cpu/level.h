@@ -1,0 +1,16 @@
+/* Names that carry the instruction-set level and, in typed files, the dtype. The build compiles every file of this folder once per level
+ * with -DGRD_LEVEL=v3 (portable, v2, v3, v4), and typed files once per dtype too, with -DGRD_DTYPE=float32. */
+#ifndef GRD_KERNEL_LEVEL_H
+#define GRD_KERNEL_LEVEL_H
+
+#define GRD_PASTE2_(a, b) a##_##b
+#define GRD_PASTE2(a, b) GRD_PASTE2_(a, b)
+#define GRD_PASTE3_(a, b, c) a##_##b##_##c
+#define GRD_PASTE3(a, b, c) GRD_PASTE3_(a, b, c)
+
+/* grd_reduce_kernels_v3 */
+#define GRD_AT_LEVEL(name) GRD_PASTE2(name, GRD_LEVEL)
+/* grd_unary_row_float32_v3 */
+#define GRD_TYPED(name) GRD_PASTE3(name, GRD_DTYPE, GRD_LEVEL)
+
+#endif

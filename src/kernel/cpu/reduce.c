@@ -1,0 +1,413 @@
+/* Reductions along one dimension. Typed: uint8 (bool too) int64 uint64 float32 float64 complex128.
+ *
+ * A line is spread over LANES partial results, which are added up every STEPS steps, so that the error of a sum grows with
+ * the logarithm of n and the order is the same at every instruction-set level. Columns are taken four rows at a time. */
+#include "kernel/reduce.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "kernel/cpu/level.h"
+#include "kernel/cpu/typed.h"
+#include "kernel/cpu/vecmath.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* E: an element; G: what values are gathered in (integers wrap around, so they are gathered without sign). */
+#if GRD_IS_COMPLEX
+typedef double _Complex E, G;
+#elif GRD_IS_FLOAT
+typedef T E;
+typedef double G;
+#else
+typedef T E;
+typedef uint64_t G;
+#endif
+
+enum { LANES = sizeof(E) == 16 ? 8 : 32, STEPS = 32 };
+
+typedef G map_function(E x, G center);
+typedef G combine_function(G a, G b);
+typedef E choose_function(E a, E b);
+
+INLINE int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- Scalar bodies ------------------------------------------------------------------------------------------------------ */
+INLINE G add(G a, G b)
+{
+    return a + b;
+}
+
+INLINE G multiply(G a, G b)
+{
+    return a * b;
+}
+
+INLINE G itself(E x, G center)
+{
+    (void)center;
+    return (G)x;
+}
+
+INLINE G is_nonzero(E x, G center)
+{
+    (void)center;
+    return x != 0;
+}
+
+#if GRD_IS_COMPLEX
+INLINE G magnitude(E x, G center)
+{
+    (void)center;
+    return hypot(__real__ x, __imag__ x);
+}
+
+INLINE G squared_distance(E x, G center)
+{
+    double re = __real__ x - __real__ center, im = __imag__ x - __imag__ center;
+    return re * re + im * im;
+}
+#elif GRD_IS_FLOAT
+INLINE G magnitude(E x, G center)
+{
+    (void)center;
+    return x < 0 ? -(G)x : (G)x;
+}
+
+INLINE G squared_distance(E x, G center)
+{
+    G d = (G)x - center;
+    return d * d;
+}
+#endif
+
+#if !GRD_IS_COMPLEX
+INLINE bool is_nan(E x)
+{
+#if GRD_IS_FLOAT
+    return isnan(x);
+#else
+    (void)x;
+    return false;
+#endif
+}
+
+/* a, unless b is better or NaN. */
+INLINE E larger(E a, E b)
+{
+    return (b > a) | is_nan(b) ? b : a;
+}
+
+INLINE E smaller(E a, E b)
+{
+    return (b < a) | is_nan(b) ? b : a;
+}
+#endif
+
+/* ---- Gathering: combine(map(x)) --------------------------------------------------------------------------------------------- */
+INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine_function *combine, G identity)
+{
+    G result = identity;
+    int64_t i = 0;
+    if (n >= LANES) {
+        G total[LANES];
+        for (int l = 0; l < LANES; l++)
+            total[l] = identity;
+        while (n - i >= LANES) {
+            G part[LANES];
+            for (int l = 0; l < LANES; l++)
+                part[l] = map(x[i + l], center);
+            int64_t end = i + at_most((n - i) / LANES, STEPS) * LANES;
+            for (i += LANES; i < end; i += LANES)
+                for (int l = 0; l < LANES; l++)
+                    part[l] = combine(part[l], map(x[i + l], center));
+            for (int l = 0; l < LANES; l++)
+                total[l] = combine(total[l], part[l]);
+        }
+        for (int width = LANES / 2; width > 0; width /= 2)
+            for (int l = 0; l < width; l++)
+                total[l] = combine(total[l], total[l + width]);
+        result = total[0];
+    }
+    for (; i < n; i++)
+        result = combine(result, map(x[i], center));
+    return result;
+}
+
+INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, combine_function *combine, G identity)
+{
+    G *gathered = b->gathered;
+    const G *center = b->center;
+    for (int64_t j = 0; j < b->outputs; j++) {
+        G c = center != NULL ? center[j] : 0;
+        gathered[j] = combine(gathered[j], gather_line(b->n, (const E *)(b->in + j * b->stride), c, map, combine, identity));
+    }
+}
+
+INLINE void gather_columns(const struct grd_reduce_block *b, map_function *map, combine_function *combine, const G *center)
+{
+    G *restrict gathered = b->gathered;
+    int64_t i = 0, cols = b->outputs;
+    for (; i + 4 <= b->n; i += 4) {
+        const char *row = b->in + i * b->stride;
+        const E *x0 = (const E *)row, *x1 = (const E *)(row + b->stride);
+        const E *x2 = (const E *)(row + 2 * b->stride), *x3 = (const E *)(row + 3 * b->stride);
+        for (int64_t j = 0; j < cols; j++) {
+            G c = center != NULL ? center[j] : 0;
+            G low = combine(map(x0[j], c), map(x1[j], c)), high = combine(map(x2[j], c), map(x3[j], c));
+            gathered[j] = combine(gathered[j], combine(low, high));
+        }
+    }
+    for (; i < b->n; i++) {
+        const E *x = (const E *)(b->in + i * b->stride);
+        for (int64_t j = 0; j < cols; j++)
+            gathered[j] = combine(gathered[j], map(x[j], center != NULL ? center[j] : 0));
+    }
+}
+
+static void sum_columns(const struct grd_reduce_block *b)
+{
+    gather_columns(b, itself, add, NULL);
+}
+
+static void nonzero_columns(const struct grd_reduce_block *b)
+{
+    gather_columns(b, is_nonzero, add, NULL);
+}
+
+static void sum_lines(const struct grd_reduce_block *b)
+{
+    gather_lines(b, itself, add, 0);
+}
+
+static void nonzero_lines(const struct grd_reduce_block *b)
+{
+    gather_lines(b, is_nonzero, add, 0);
+}
+
+static void prod_lines(const struct grd_reduce_block *b)
+{
+    gather_lines(b, itself, multiply, 1);
+}
+
+static void prod_columns(const struct grd_reduce_block *b)
+{
+    gather_columns(b, itself, multiply, NULL);
+}
+
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
+static void abs_lines(const struct grd_reduce_block *b)
+{
+    gather_lines(b, magnitude, add, 0);
+}
+
+static void abs_columns(const struct grd_reduce_block *b)
+{
+    gather_columns(b, magnitude, add, NULL);
+}
+
+static void square_lines(const struct grd_reduce_block *b)
+{
+    gather_lines(b, squared_distance, add, 0);
+}
+
+static void square_columns(const struct grd_reduce_block *b)
+{
+    if (b->center != NULL)
+        gather_columns(b, squared_distance, add, b->center);
+    else
+        gather_columns(b, squared_distance, add, NULL);
+}
+#endif
+
+#if GRD_IS_FLOAT
+/* In the precision of the elements, in pieces that stay in the first cache. */
+enum { PIECE = 256 };
+
+INLINE void exponentials(int64_t n, const E *restrict x, E center, E *restrict ret)
+{
+    for (int64_t i = 0; i < n; i++)
+        ret[i] = vm_exp(x[i] - center);
+}
+
+static void exp_lines(const struct grd_reduce_block *b)
+{
+    E piece[PIECE];
+    for (int64_t j = 0; j < b->outputs; j++) {
+        const E *x = (const E *)(b->in + j * b->stride);
+        G sum = 0;
+        for (int64_t i = 0; i < b->n; i += PIECE) {
+            int64_t n = at_most(PIECE, b->n - i);
+            exponentials(n, x + i, (E)((const G *)b->center)[j], piece);
+            sum += gather_line(n, piece, 0, itself, add, 0);
+        }
+        ((G *)b->gathered)[j] += sum;
+    }
+}
+
+static void exp_columns(const struct grd_reduce_block *b)
+{
+    const G *restrict center = b->center;
+    G *restrict gathered = b->gathered;
+    for (int64_t i = 0; i < b->n; i++) {
+        const E *restrict x = (const E *)(b->in + i * b->stride);
+        for (int64_t j = 0; j < b->outputs; j++)
+            gathered[j] += vm_exp(x[j] - (E)center[j]);
+    }
+}
+#endif
+
+/* ---- Extremes: gathered in the type of the elements ------------------------------------------------------------------------ */
+#if !GRD_IS_COMPLEX
+INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choose)
+{
+    enum { WIDE = 64 };
+    E *gathered = b->gathered;
+    for (int64_t j = 0; j < b->outputs; j++) {
+        const E *x = (const E *)(b->in + j * b->stride);
+        E best = gathered[j];
+        int64_t i = 0;
+        if (b->n >= WIDE) {
+            E lanes[WIDE];
+            for (int l = 0; l < WIDE; l++)
+                lanes[l] = x[l];
+            for (i = WIDE; i + WIDE <= b->n; i += WIDE)
+                for (int l = 0; l < WIDE; l++)
+                    lanes[l] = choose(lanes[l], x[i + l]);
+            for (int l = 0; l < WIDE; l++)
+                best = choose(best, lanes[l]);
+        }
+        for (; i < b->n; i++)
+            best = choose(best, x[i]);
+        gathered[j] = best;
+    }
+}
+
+INLINE void choose_columns(const struct grd_reduce_block *b, choose_function *choose)
+{
+    E *restrict gathered = b->gathered;
+    int64_t i = 0;
+    for (; i + 4 <= b->n; i += 4) {
+        const char *row = b->in + i * b->stride;
+        const E *x0 = (const E *)row, *x1 = (const E *)(row + b->stride);
+        const E *x2 = (const E *)(row + 2 * b->stride), *x3 = (const E *)(row + 3 * b->stride);
+        for (int64_t j = 0; j < b->outputs; j++)
+            gathered[j] = choose(gathered[j], choose(choose(x0[j], x1[j]), choose(x2[j], x3[j])));
+    }
+    for (; i < b->n; i++) {
+        const E *x = (const E *)(b->in + i * b->stride);
+        for (int64_t j = 0; j < b->outputs; j++)
+            gathered[j] = choose(gathered[j], x[j]);
+    }
+}
+
+static void max_lines(const struct grd_reduce_block *b)
+{
+    choose_lines(b, larger);
+}
+
+static void max_columns(const struct grd_reduce_block *b)
+{
+    choose_columns(b, larger);
+}
+
+static void min_lines(const struct grd_reduce_block *b)
+{
+    choose_lines(b, smaller);
+}
+
+static void min_columns(const struct grd_reduce_block *b)
+{
+    choose_columns(b, smaller);
+}
+
+/* Equal, or both NaN. */
+INLINE bool same(E x, E wanted)
+{
+    return (x == wanted) | (is_nan(x) & is_nan(wanted));
+}
+
+static void find_lines(const struct grd_reduce_block *b)
+{
+    int64_t *found = b->gathered;
+    for (int64_t j = 0; j < b->outputs; j++) {
+        const E *x = (const E *)(b->in + j * b->stride);
+        E wanted = ((const E *)b->center)[j];
+        if (found[j] <= b->first)
+            continue;
+        for (int64_t i = 0; i < b->n; i += LANES) {
+            int64_t end = at_most(b->n, i + LANES);
+            unsigned any = 0;
+            if (end == i + LANES)
+                for (int l = 0; l < LANES; l++)
+                    any |= same(x[i + l], wanted);
+            else
+                any = 1;
+            if (!any)
+                continue;
+            int64_t k = i;
+            while (k < end && !same(x[k], wanted))
+                k++;
+            if (k < end) {
+                found[j] = at_most(found[j], b->first + k);
+                break;
+            }
+        }
+    }
+}
+
+static void find_columns(const struct grd_reduce_block *b)
+{
+    int64_t *restrict found = b->gathered;
+    const E *restrict wanted = b->center;
+    for (int64_t i = 0; i < b->n; i++) {
+        const E *restrict x = (const E *)(b->in + i * b->stride);
+        int64_t index = b->first + i;
+        for (int64_t j = 0; j < b->outputs; j++) {
+            int64_t candidate = same(x[j], wanted[j]) ? index : INT64_MAX;
+            found[j] = candidate < found[j] ? candidate : found[j];
+        }
+    }
+}
+#endif
+
+extern const struct grd_reduce_row GRD_TYPED(grd_reduce_row);
+const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
+    .lines = {
+        [GRD_REDUCE_SUM] = sum_lines,
+        [GRD_REDUCE_PROD] = prod_lines,
+        [GRD_REDUCE_NONZERO] = nonzero_lines,
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
+        [GRD_REDUCE_ABS] = abs_lines,
+        [GRD_REDUCE_SQUARE] = square_lines,
+#endif
+#if GRD_IS_FLOAT
+        [GRD_REDUCE_EXP] = exp_lines,
+#endif
+#if !GRD_IS_COMPLEX
+        [GRD_REDUCE_MAX] = max_lines,
+        [GRD_REDUCE_MIN] = min_lines,
+        [GRD_REDUCE_FIND] = find_lines,
+#endif
+    },
+    .columns = {
+        [GRD_REDUCE_SUM] = sum_columns,
+        [GRD_REDUCE_PROD] = prod_columns,
+        [GRD_REDUCE_NONZERO] = nonzero_columns,
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
+        [GRD_REDUCE_ABS] = abs_columns,
+        [GRD_REDUCE_SQUARE] = square_columns,
+#endif
+#if GRD_IS_FLOAT
+        [GRD_REDUCE_EXP] = exp_columns,
+#endif
+#if !GRD_IS_COMPLEX
+        [GRD_REDUCE_MAX] = max_columns,
+        [GRD_REDUCE_MIN] = min_columns,
+        [GRD_REDUCE_FIND] = find_columns,
+#endif
+    },
+};

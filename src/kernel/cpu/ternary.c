@@ -1,0 +1,75 @@
+/* The scalar bodies of operators with kernel = "ternary": ternary_<name>(x, y, z, numbers…) over the compute type C. Typed file.
+ * The loops are in map.h; the table is generated from the schema. */
+#include <math.h>
+
+#include "kernel/cpu/map.h"
+#include "kernel/table.h"
+#if GRD_IS_COMPLEX
+#include "kernel/cpu/complex.h"
+#endif
+
+static inline C ternary_where(bool condition, C x, C y)
+{
+    return condition ? x : y;
+}
+
+#if GRD_IS_INTEGER
+static inline C ternary_addcmul(C x, C y, C z, C value)
+{
+    return (C)((U)x + (U)value * (U)y * (U)z);
+}
+
+static inline C ternary__clamp_both(C x, C low, C high)
+{
+    const C above = x > low ? x : low;
+    return above < high ? above : high;
+}
+#endif
+
+#if GRD_IS_FLOAT
+/* From the nearer end, so that weight 1 gives `end`. */
+static inline C ternary_lerp(C x, C end, C weight)
+{
+    const C way = end - x;
+    const bool near_x = (weight < (C)0.5) & (weight > (C)-0.5);
+    return near_x ? x + weight * way : end - way * (1 - weight);
+}
+
+static inline C ternary_addcmul(C x, C y, C z, C value)
+{
+    return x + value * y * z;
+}
+
+static inline C ternary_addcdiv(C x, C y, C z, C value)
+{
+    return x + value * y / z;
+}
+
+/* NaN in any input gives NaN. */
+static inline C ternary__clamp_both(C x, C low, C high)
+{
+    const C above = ((x > low) | (x != x)) != 0 ? x : low;
+    return ((above < high) | (above != above)) != 0 ? above : high;
+}
+#endif
+
+#if GRD_IS_COMPLEX
+static inline C ternary_lerp(C x, C end, C weight)
+{
+    const C way = difference(end, x);
+    const bool near_x = weight.re * weight.re + weight.im * weight.im < (R)0.25;
+    return near_x ? sum(x, product(weight, way)) : difference(end, product(way, number(1 - weight.re, -weight.im)));
+}
+
+static inline C ternary_addcmul(C x, C y, C z, C value)
+{
+    return sum(x, product(product(value, y), z));
+}
+
+static inline C ternary_addcdiv(C x, C y, C z, C value)
+{
+    return sum(x, quotient(product(value, y), z));
+}
+#endif
+
+#include "gen/ternary_rows.h"

@@ -1,0 +1,124 @@
+/* What a typed file sees of its dtype, from -DGRD_DTYPE=float16: the storage type T, the type C it computes in, the way between them,
+ * and the categories as GRD_IS_… for #if. Half types are stored as uint16_t and computed in float; bool is uint8_t, 0 or 1.
+ * Cast files also know float8 (stored as uint8_t, computed in float). No loops here: see map.h. */
+#ifndef GRD_KERNEL_TYPED_H
+#define GRD_KERNEL_TYPED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/half.h"
+#include "gradus/types.h"
+#include "kernel/cpu/level.h"
+
+#define GRD_TAG_bool 1
+#define GRD_TAG__Bool 1 /* stdbool.h makes bool this: in the names of rows, too */
+#define GRD_TAG_uint8 2
+#define GRD_TAG_int8 3
+#define GRD_TAG_uint16 4
+#define GRD_TAG_int16 5
+#define GRD_TAG_uint32 6
+#define GRD_TAG_int32 7
+#define GRD_TAG_uint64 8
+#define GRD_TAG_int64 9
+#define GRD_TAG_float16 10
+#define GRD_TAG_bfloat16 11
+#define GRD_TAG_float32 12
+#define GRD_TAG_float64 13
+#define GRD_TAG_complex64 14
+#define GRD_TAG_complex128 15
+#define GRD_TAG_float8_e4m3fn 16
+#define GRD_TAG_float8_e5m2 17
+#define GRD_TAG GRD_PASTE2(GRD_TAG, GRD_DTYPE)
+
+#define GRD_IS_BOOL (GRD_TAG == GRD_TAG_bool)
+#define GRD_IS_INTEGER (GRD_TAG >= GRD_TAG_uint8 && GRD_TAG <= GRD_TAG_int64)
+#define GRD_IS_SIGNED (GRD_IS_INTEGER && GRD_TAG % 2 == 1)
+#define GRD_IS_HALF (GRD_TAG == GRD_TAG_float16 || GRD_TAG == GRD_TAG_bfloat16)
+#define GRD_IS_FLOAT8 (GRD_TAG == GRD_TAG_float8_e4m3fn || GRD_TAG == GRD_TAG_float8_e5m2)
+#define GRD_IS_FLOAT ((GRD_TAG >= GRD_TAG_float16 && GRD_TAG <= GRD_TAG_float64) || GRD_IS_FLOAT8)
+#define GRD_IS_COMPLEX (GRD_TAG == GRD_TAG_complex64 || GRD_TAG == GRD_TAG_complex128)
+
+/* T, C; for integers U, the unsigned type that arithmetic wraps in (never narrower than unsigned int: no promotion to a signed type);
+ * for complex numbers R, the type of a part. */
+#if GRD_IS_BOOL
+typedef uint8_t T, C;
+#elif GRD_TAG == GRD_TAG_uint8
+typedef uint8_t T, C;
+typedef uint32_t U;
+#elif GRD_TAG == GRD_TAG_int8
+typedef int8_t T, C;
+typedef uint32_t U;
+#elif GRD_TAG == GRD_TAG_uint16
+typedef uint16_t T, C;
+typedef uint32_t U;
+#elif GRD_TAG == GRD_TAG_int16
+typedef int16_t T, C;
+typedef uint32_t U;
+#elif GRD_TAG == GRD_TAG_uint32
+typedef uint32_t T, C;
+typedef uint32_t U;
+#elif GRD_TAG == GRD_TAG_int32
+typedef int32_t T, C;
+typedef uint32_t U;
+#elif GRD_TAG == GRD_TAG_uint64
+typedef uint64_t T, C;
+typedef uint64_t U;
+#elif GRD_TAG == GRD_TAG_int64
+typedef int64_t T, C;
+typedef uint64_t U;
+#elif GRD_IS_HALF
+typedef uint16_t T;
+typedef float C;
+#elif GRD_TAG == GRD_TAG_float32
+typedef float T, C;
+#elif GRD_TAG == GRD_TAG_float64
+typedef double T, C;
+#elif GRD_TAG == GRD_TAG_complex64
+typedef float R;
+typedef struct {
+    R re, im;
+} T, C;
+#elif GRD_TAG == GRD_TAG_complex128
+typedef double R;
+typedef struct {
+    R re, im;
+} T, C;
+#elif GRD_IS_FLOAT8
+typedef uint8_t T;
+typedef float C;
+#else
+#error "GRD_DTYPE is not a dtype with kernels"
+#endif
+
+static inline C load(T x)
+{
+#if GRD_TAG == GRD_TAG_float16
+    return grd_from_float16(x);
+#elif GRD_TAG == GRD_TAG_bfloat16
+    return grd_from_bfloat16(x);
+#elif GRD_TAG == GRD_TAG_float8_e4m3fn
+    return grd_from_float8_e4m3fn(x);
+#elif GRD_TAG == GRD_TAG_float8_e5m2
+    return grd_from_float8_e5m2(x);
+#else
+    return x;
+#endif
+}
+
+static inline T store(C x)
+{
+#if GRD_TAG == GRD_TAG_float16
+    return grd_to_float16(x);
+#elif GRD_TAG == GRD_TAG_bfloat16
+    return grd_to_bfloat16(x);
+#elif GRD_TAG == GRD_TAG_float8_e4m3fn
+    return grd_to_float8_e4m3fn(x);
+#elif GRD_TAG == GRD_TAG_float8_e5m2
+    return grd_to_float8_e5m2(x);
+#else
+    return x;
+#endif
+}
+
+#endif

@@ -1,0 +1,498 @@
+/* The scalar bodies of operators with kernel = "unary": unary_<name>(x, numbers…) over the compute type C. Typed file.
+ * The loops around them are in map.h, the functions that vectorise in vecmath.h; the table is generated from the schema. */
+#include <math.h>
+#include <string.h>
+
+#include "kernel/cpu/map.h"
+#include "kernel/cpu/vecmath.h"
+#include "kernel/table.h"
+#if GRD_IS_COMPLEX
+#include "kernel/cpu/complex.h"
+#endif
+#if GRD_IS_FLOAT
+#include <tgmath.h>
+#endif
+
+/* ---- Every dtype ---------------------------------------------------------------------------------------------------------- */
+static inline bool unary_logical_not(C x)
+{
+#if GRD_IS_COMPLEX
+    return x.re == 0 && x.im == 0;
+#else
+    return x == 0;
+#endif
+}
+
+#if GRD_IS_FLOAT
+static inline bool unary_isnan(C x)
+{
+    return x != x;
+}
+
+static inline bool unary_isinf(C x)
+{
+    return fabs(x) == INFINITY;
+}
+
+/* A difference with itself is NaN for infinities and NaN. */
+static inline bool unary_isfinite(C x)
+{
+    return x - x == 0;
+}
+#elif GRD_IS_COMPLEX
+static inline bool unary_isnan(C x)
+{
+    return x.re != x.re || x.im != x.im;
+}
+
+static inline bool unary_isinf(C x)
+{
+    return part_abs(x.re) == INFINITY || part_abs(x.im) == INFINITY;
+}
+
+static inline bool unary_isfinite(C x)
+{
+    return x.re - x.re == 0 && x.im - x.im == 0;
+}
+#else
+static inline bool unary_isnan(C x)
+{
+    (void)x;
+    return false;
+}
+
+static inline bool unary_isinf(C x)
+{
+    (void)x;
+    return false;
+}
+
+static inline bool unary_isfinite(C x)
+{
+    (void)x;
+    return true;
+}
+#endif
+
+/* ---- Bool ------------------------------------------------------------------------------------------------------------------- */
+#if GRD_IS_BOOL
+static inline C unary_sign(C x)
+{
+    return x;
+}
+
+static inline C unary_bitwise_not(C x)
+{
+    return x == 0;
+}
+#endif
+
+/* ---- Integers: arithmetic wraps --------------------------------------------------------------------------------------------- */
+#if GRD_IS_INTEGER
+static inline C unary_neg(C x)
+{
+    return (C)(0 - (U)x);
+}
+
+static inline C unary_square(C x)
+{
+    return (C)((U)x * (U)x);
+}
+
+#if GRD_IS_SIGNED
+static inline C unary_abs(C x)
+{
+    return x < 0 ? (C)(0 - (U)x) : x;
+}
+
+static inline C unary_sign(C x)
+{
+    return (C)((x > 0) - (x < 0));
+}
+
+static inline C unary_relu(C x)
+{
+    return x < 0 ? 0 : x;
+}
+#else
+static inline C unary_abs(C x)
+{
+    return x;
+}
+
+static inline C unary_sign(C x)
+{
+    return x != 0;
+}
+
+static inline C unary_relu(C x)
+{
+    return x;
+}
+#endif
+
+static inline C unary_floor(C x)
+{
+    return x;
+}
+
+static inline C unary_ceil(C x)
+{
+    return x;
+}
+
+static inline C unary_round(C x)
+{
+    return x;
+}
+
+static inline C unary_trunc(C x)
+{
+    return x;
+}
+
+static inline C unary_bitwise_not(C x)
+{
+    return (C)~x;
+}
+#endif
+
+/* ---- Floating point ----------------------------------------------------------------------------------------------------------- */
+#if GRD_IS_FLOAT
+static inline C unary_neg(C x)
+{
+    return -x;
+}
+
+static inline C unary_abs(C x)
+{
+    return fabs(x);
+}
+
+/* 0 for NaN. */
+static inline C unary_sign(C x)
+{
+    return (C)((x > 0) - (x < 0));
+}
+
+static inline C unary_reciprocal(C x)
+{
+    return 1 / x;
+}
+
+static inline C unary_square(C x)
+{
+    return x * x;
+}
+
+static inline C unary_sqrt(C x)
+{
+    return sqrt(x);
+}
+
+static inline C unary_rsqrt(C x)
+{
+    return 1 / sqrt(x);
+}
+
+static inline C unary_exp(C x)
+{
+    return vm_exp(x);
+}
+
+static inline C unary_exp2(C x)
+{
+    return vm_exp2(x);
+}
+
+static inline C unary_expm1(C x)
+{
+    return vm_expm1(x);
+}
+
+static inline C unary_log(C x)
+{
+    return vm_log(x);
+}
+
+static inline C unary_log2(C x)
+{
+    return vm_log2(x);
+}
+
+static inline C unary_log10(C x)
+{
+    return vm_log10(x);
+}
+
+static inline C unary_log1p(C x)
+{
+    return vm_log1p(x);
+}
+
+static inline bool all_within(int64_t n, const C *x, C limit)
+{
+    int outside = 0;
+    for (int64_t i = 0; i < n; i++)
+        outside |= !(fabs(x[i]) <= limit);
+    return outside == 0;
+}
+
+/* sin and cos of a block: vm_sin where all arguments are in its range, else libm's for those that are not. */
+static void unary_sin(int64_t n, C *y, const C *x)
+{
+    if (all_within(n, x, VM_TRIG_LIMIT)) {
+        MAP_INDEPENDENT
+        for (int64_t i = 0; i < n; i++)
+            y[i] = vm_sin(x[i]);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        y[i] = all_within(1, x + i, VM_TRIG_LIMIT) ? vm_sin(x[i]) : sin(x[i]);
+}
+
+static void unary_cos(int64_t n, C *y, const C *x)
+{
+    if (all_within(n, x, VM_TRIG_LIMIT)) {
+        MAP_INDEPENDENT
+        for (int64_t i = 0; i < n; i++)
+            y[i] = vm_cos(x[i]);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        y[i] = all_within(1, x + i, VM_TRIG_LIMIT) ? vm_cos(x[i]) : cos(x[i]);
+}
+
+static inline C unary_tan(C x)
+{
+    return tan(x);
+}
+
+static inline C unary_asin(C x)
+{
+    return asin(x);
+}
+
+static inline C unary_acos(C x)
+{
+    return acos(x);
+}
+
+static inline C unary_atan(C x)
+{
+    return atan(x);
+}
+
+static inline C unary_sinh(C x)
+{
+    return sinh(x);
+}
+
+static inline C unary_cosh(C x)
+{
+    return cosh(x);
+}
+
+static inline C unary_tanh(C x)
+{
+    return vm_tanh(x);
+}
+
+static inline C unary_erf(C x)
+{
+    return vm_erf(x);
+}
+
+static inline C unary_sigmoid(C x)
+{
+    return vm_sigmoid(x);
+}
+
+/* NaN and -0 stay. */
+static inline C unary_relu(C x)
+{
+    return x < 0 ? 0 : x;
+}
+
+static inline C unary_leaky_relu(C x, C negative_slope)
+{
+    return x > 0 ? x : negative_slope * x;
+}
+
+static inline C unary_elu(C x, C alpha)
+{
+    const C below = alpha * vm_expm1(x);
+    return x > 0 ? x : below;
+}
+
+static inline C unary__gelu_erf(C x)
+{
+    return vm_gelu(x);
+}
+
+static inline C unary__gelu_tanh(C x)
+{
+    return vm_gelu_tanh(x);
+}
+
+static inline C unary_silu(C x)
+{
+    return vm_silu(x);
+}
+
+/* log(1 + e^(beta x)) / beta */
+static inline C unary_softplus(C x, C beta, C threshold)
+{
+    const C scaled = x * beta;
+    const C y = vm_softplus(scaled) / beta;
+    return scaled > threshold ? x : y;
+}
+
+static inline C unary_floor(C x)
+{
+    return floor(x);
+}
+
+static inline C unary_ceil(C x)
+{
+    return ceil(x);
+}
+
+/* Halves to even. */
+static inline C unary_round(C x)
+{
+    return rint(x);
+}
+
+static inline C unary_trunc(C x)
+{
+    return trunc(x);
+}
+
+static inline C unary_frac(C x)
+{
+    return x - trunc(x);
+}
+#endif
+
+/* ---- Complex --------------------------------------------------------------------------------------------------------------------- */
+#if GRD_IS_COMPLEX
+static inline C unary_neg(C x)
+{
+    return number(-x.re, -x.im);
+}
+
+static inline C unary__conj(C x)
+{
+    return number(x.re, -x.im);
+}
+
+static inline C unary_reciprocal(C x)
+{
+    return quotient(number(1, 0), x);
+}
+
+static inline C unary_square(C x)
+{
+    return product(x, x);
+}
+
+static inline C unary_sqrt(C x)
+{
+    return of_libm(sqrt(to_libm(x)));
+}
+
+static inline C unary_rsqrt(C x)
+{
+    return unary_reciprocal(unary_sqrt(x));
+}
+
+static inline C unary_exp(C x)
+{
+    return of_libm(exp(to_libm(x)));
+}
+
+static inline C unary_exp2(C x)
+{
+    const R ln2 = (R)0.69314718055994530942;
+    return unary_exp(number(x.re * ln2, x.im * ln2));
+}
+
+static inline C unary_log(C x)
+{
+    return of_libm(log(to_libm(x)));
+}
+
+static inline C unary_log2(C x)
+{
+    const R ln2 = (R)0.69314718055994530942;
+    const C y = unary_log(x);
+    return number(y.re / ln2, y.im / ln2);
+}
+
+static inline C unary_log10(C x)
+{
+    const R ln10 = (R)2.30258509299404568402;
+    const C y = unary_log(x);
+    return number(y.re / ln10, y.im / ln10);
+}
+
+static inline C unary_sin(C x)
+{
+    return of_libm(sin(to_libm(x)));
+}
+
+static inline C unary_cos(C x)
+{
+    return of_libm(cos(to_libm(x)));
+}
+
+static inline C unary_tan(C x)
+{
+    return of_libm(tan(to_libm(x)));
+}
+
+static inline C unary_asin(C x)
+{
+    return of_libm(asin(to_libm(x)));
+}
+
+static inline C unary_acos(C x)
+{
+    return of_libm(acos(to_libm(x)));
+}
+
+static inline C unary_atan(C x)
+{
+    return of_libm(atan(to_libm(x)));
+}
+
+static inline C unary_sinh(C x)
+{
+    return of_libm(sinh(to_libm(x)));
+}
+
+static inline C unary_cosh(C x)
+{
+    return of_libm(cosh(to_libm(x)));
+}
+
+static inline C unary_tanh(C x)
+{
+    return of_libm(tanh(to_libm(x)));
+}
+
+static inline C unary_sigmoid(C x)
+{
+    const C e = unary_exp(unary_neg(x));
+    return unary_reciprocal(number(1 + e.re, e.im));
+}
+
+static inline C unary_silu(C x)
+{
+    const C e = unary_exp(unary_neg(x));
+    return quotient(x, number(1 + e.re, e.im));
+}
+#endif
+
+#include "gen/unary_rows.h"

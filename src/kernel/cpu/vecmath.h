@@ -1,0 +1,614 @@
+/* Transcendental functions as branch-free inline bodies, which the compiler vectorises in any loop they stand in.
+ * vm_exp(x) is by the type of x: float or double.
+ *
+ * The float ones compute in double with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp over the whole
+ * range (tested on all 2^32 values). The double ones use the classic reductions with longer polynomials: at most 2.5 ulp, vm_gelu
+ * at most 6, and vm_gelu_tanh less exact in its left tail, where the exponent of e is large.
+ * A result may differ between levels in the last bit, since a level with fused multiply-add rounds less often; within a level it is
+ * the same in every loop and at every position.
+ * Infinities, NaN, signed zeros and subnormal numbers are as in the C standard's functions. vm_sin and vm_cos need |x| <= VM_TRIG_LIMIT.
+ * The coefficients are interpolations at Chebyshev nodes, computed with 60 digits. */
+#ifndef GRD_KERNEL_VECMATH_H
+#define GRD_KERNEL_VECMATH_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define VM_INLINE static inline __attribute__((always_inline, unused, const))
+
+#define VM_TRIG_LIMIT 0x1p20
+
+/* ---- Bits -------------------------------------------------------------------------------------------------------------- */
+VM_INLINE uint64_t vm_bits(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+VM_INLINE double vm_from_bits(uint64_t u)
+{
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* a * b + c, fused where that is one instruction. */
+VM_INLINE double vm_fma(double a, double b, double c)
+{
+#ifdef __FMA__
+    return __builtin_fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+VM_INLINE double vm_abs(double x)
+{
+    return vm_from_bits(vm_bits(x) & 0x7fffffffffffffff);
+}
+
+VM_INLINE double vm_copysign(double x, double sign)
+{
+    return vm_from_bits((vm_bits(x) & 0x7fffffffffffffff) | (vm_bits(sign) & 0x8000000000000000));
+}
+
+/* NaN stays NaN. */
+VM_INLINE double vm_clamp(double x, double low, double high)
+{
+    x = x < low ? low : x;
+    return x > high ? high : x;
+}
+
+/* Adding 1.5 * 2^52 rounds to an integer (|x| < 2^51) and leaves it, in two's complement, in the low bits. */
+#define VM_ROUNDER 0x1.8p52
+
+/* 2^n for n = t - VM_ROUNDER in [-1022, 1023]. */
+VM_INLINE double vm_power_of_two(double t)
+{
+    return vm_from_bits((vm_bits(t) + 1023) << 52);
+}
+
+/* c[0] + c[1] x + … */
+VM_INLINE double vm_poly(const double *c, int n, double x)
+{
+    double p = c[n - 1];
+#pragma GCC unroll 16
+    for (int i = n - 2; i >= 0; i--)
+        p = vm_fma(p, x, c[i]);
+    return p;
+}
+
+/* ---- exp ----------------------------------------------------------------------------------------------------------------- */
+/* x = n ln2 + r, e^r - 1 = r + r^2 q(r), |r| <= ln2 / 2. */
+#define VM_LOG2E 0x1.71547652b82fep+0
+#define VM_LN2 0x1.62e42fefa39efp-1
+#define VM_LN2_HIGH 0x1.62e42fef00000p-1
+#define VM_LN2_LOW 0x1.473de6af278edp-34
+
+VM_INLINE double vm_exp_q_short(double r)
+{
+    static const double c[] = {0.5000000013481058, 0.16666666681640166, 0.041666464772966816,
+                               0.008333310908565454, 0.0013933666900006931, 0.00019891009596308316};
+    return vm_poly(c, 6, r);
+}
+
+VM_INLINE double vm_exp_q(double r)
+{
+    static const double c[] = {0.5000000000000001, 0.16666666666666669, 0.041666666666624066, 0.008333333333330056,
+                               0.0013888888917245787, 0.0001984126986307828, 2.4801521246131495e-05, 2.7557268421682613e-06,
+                               2.7620112139572367e-07, 2.510040371657669e-08};
+    return vm_poly(c, 10, r);
+}
+
+/* For floats: arguments beyond +-200 give something that rounds to 0 or infinity. */
+VM_INLINE double vm_exp_short(double x)
+{
+    x = vm_clamp(x, -200, 200);
+    const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER);
+    const double r = vm_fma(t - VM_ROUNDER, -VM_LN2, x);
+    return vm_fma(r, vm_fma(r, vm_exp_q_short(r), 1), 1) * vm_power_of_two(t);
+}
+
+VM_INLINE double vm_exp2_short(double x)
+{
+    x = vm_clamp(x, -300, 300);
+    const double t = x + VM_ROUNDER;
+    const double r = (x - (t - VM_ROUNDER)) * VM_LN2;
+    return vm_fma(r, vm_fma(r, vm_exp_q_short(r), 1), 1) * vm_power_of_two(t);
+}
+
+VM_INLINE double vm_expm1_short(double x)
+{
+    const double a = vm_clamp(x, -200, 200);
+    const double t = vm_fma(a, VM_LOG2E, VM_ROUNDER);
+    const double r = vm_fma(t - VM_ROUNDER, -VM_LN2, a);
+    const double scale = vm_power_of_two(t);
+    const double y = vm_fma(scale, r * vm_fma(r, vm_exp_q_short(r), 1), scale - 1);
+    return x == 0 ? x : y;
+}
+
+/* e^(x + low) as a product of two normal numbers: the last multiplication rounds once, also to a subnormal result. */
+struct vm_product {
+    double a, b;
+};
+
+VM_INLINE struct vm_product vm_exp_product(double x, double low)
+{
+    x = vm_clamp(x, -1400, 710);
+    const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
+    const double r = vm_fma(n, -VM_LN2_HIGH, x) + vm_fma(n, -VM_LN2_LOW, low);
+    const double half = vm_fma(n, 0.5, VM_ROUNDER), rest = n - (half - VM_ROUNDER) + VM_ROUNDER;
+    struct vm_product e = {(1 + vm_fma(r * r, vm_exp_q(r), r)) * vm_power_of_two(half), vm_power_of_two(rest)};
+    return e;
+}
+
+VM_INLINE double vm_exp_double(double x)
+{
+    const struct vm_product e = vm_exp_product(x, 0);
+    return e.a * e.b;
+}
+
+VM_INLINE double vm_exp2_double(double x)
+{
+    x = vm_clamp(x, -1080, 1025);
+    const double t = x + VM_ROUNDER, n = t - VM_ROUNDER;
+    const double f = x - n, r = f * VM_LN2;
+    const double half = vm_fma(n, 0.5, VM_ROUNDER), rest = n - (half - VM_ROUNDER) + VM_ROUNDER;
+    return (1 + vm_fma(r * r, vm_exp_q(r), r)) * vm_power_of_two(half) * vm_power_of_two(rest);
+}
+
+VM_INLINE double vm_expm1_double(double x)
+{
+    const double a = vm_clamp(x, -50, 710);
+    const double t = vm_fma(a, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
+    const double r = vm_fma(n, -VM_LN2_HIGH, a) - n * VM_LN2_LOW;
+    const double scale = vm_power_of_two(t - 1); /* half of 2^n, which may overflow */
+    const double y = 2 * vm_fma(scale, vm_fma(r * r, vm_exp_q(r), r), scale - 0.5);
+    return vm_abs(x) < 0x1p-54 ? x : y;
+}
+
+/* ---- log ------------------------------------------------------------------------------------------------------------------- */
+/* x = 2^exponent * (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); x positive and normal. */
+struct vm_split {
+    double f, exponent;
+    uint64_t biased; /* exponent + 1023 */
+};
+
+VM_INLINE struct vm_split vm_split(double x)
+{
+    const uint64_t sqrt_half = 0x3fe6a09e667f3bcd, one = 0x3ff0000000000000;
+    const uint64_t u = vm_bits(x) + (one - sqrt_half);
+    struct vm_split s;
+    s.biased = u >> 52;
+    s.exponent = vm_from_bits(s.biased | 0x4330000000000000) - (0x1p52 + 1023);
+    s.f = vm_from_bits((u & 0x000fffffffffffff) + sqrt_half) - 1;
+    return s;
+}
+
+/* What log gives for arguments out of (0, infinity); y elsewhere. */
+VM_INLINE double vm_log_special(double x, double y)
+{
+    y = x == INFINITY ? x : y;
+    y = x > 0 ? y : NAN;
+    return x == 0 ? -INFINITY : y;
+}
+
+/* log(1 + f) = f - f^2 / 2 + f^3 p(f) */
+VM_INLINE double vm_log_short_unchecked(double x)
+{
+    static const double c[] = {0.33333333281200334, -0.2499999027237084, 0.2000001003497686, -0.16668001803748264, 0.14286525158465885,
+                               -0.12450736358856745, 0.11037764778517271, -0.10646234025693226, 0.1053101767433568, -0.06201590950942333};
+    const struct vm_split s = vm_split(x);
+    const double square = s.f * s.f;
+    const double y = vm_fma(square, vm_fma(s.f, vm_poly(c, 10, s.f), -0.5), s.f);
+    return vm_fma(s.exponent, VM_LN2, y);
+}
+
+VM_INLINE double vm_log_short(double x)
+{
+    return vm_log_special(x, vm_log_short_unchecked(x));
+}
+
+/* For |x| >= 2^-26 a float, 1 + x is exact. */
+VM_INLINE double vm_log1p_short(double x)
+{
+    const double y = vm_log_short(1 + x);
+    return vm_abs(x) < 0x1p-26 ? x : y;
+}
+
+/* log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + z R(z))), s = f / (2 + f), z = s^2: this is s (f^2 / 2 + z R(z)). */
+VM_INLINE double vm_log_tail(double f, double half_square)
+{
+    static const double c[] = {0.666666666666667, 0.3999999999989889, 0.28571428626253836, 0.22222211089379496,
+                               0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
+    const double s = f / (2 + f), z = s * s;
+    return s * vm_fma(z, vm_poly(c, 7, z), half_square);
+}
+
+VM_INLINE double vm_log_of_split(double f, double exponent)
+{
+    const double half_square = 0.5 * f * f;
+    const double tail = vm_fma(exponent, VM_LN2_LOW, vm_log_tail(f, half_square));
+    return vm_fma(exponent, VM_LN2_HIGH, f - (half_square - tail));
+}
+
+/* Subnormal numbers are scaled to normal ones. */
+VM_INLINE struct vm_split vm_split_any(double x)
+{
+    const bool small = x < 0x1p-1022;
+    struct vm_split s = vm_split(small ? x * 0x1p54 : x);
+    s.exponent -= small ? 54 : 0;
+    return s;
+}
+
+VM_INLINE double vm_log_double(double x)
+{
+    const struct vm_split s = vm_split_any(x);
+    return vm_log_special(x, vm_log_of_split(s.f, s.exponent));
+}
+
+/* With the rounding error of 1 + x put back into f. */
+VM_INLINE double vm_log1p_double(double x)
+{
+    const double y = 1 + x, x_part = y - 1;
+    const double error = (1 - (y - x_part)) + (x - x_part);
+    const struct vm_split s = vm_split(y);
+    const double f = vm_fma(error, vm_from_bits((s.biased < 2046 ? 2046 - s.biased : 0) << 52), s.f);
+    const double result = vm_log_special(y, vm_log_of_split(f, s.exponent));
+    return x == 0 ? x : result;
+}
+
+/* log to another base: log(x) in two parts times 1 / log(base) in two parts. */
+VM_INLINE double vm_log_base(double x, double inverse_high, double inverse_low, double two_high, double two_low)
+{
+    const struct vm_split s = vm_split_any(x);
+    const double half_square = 0.5 * s.f * s.f;
+    const double high = vm_from_bits(vm_bits(s.f - half_square) & 0xffffffff00000000);
+    const double low = (s.f - high) - half_square + vm_log_tail(s.f, half_square);
+    const double small = vm_fma(s.exponent, two_low, vm_fma(low + high, inverse_low, low * inverse_high));
+    const double a = s.exponent * two_high, b = high * inverse_high;
+    const double sum = a + b;
+    const double y = sum + (small + ((a - sum) + b));
+    return vm_log_special(x, y);
+}
+
+VM_INLINE double vm_log2_double(double x)
+{
+    return vm_log_base(x, 0x1.715476p+0, 0x1.4ae0bf85ddf44p-26, 1, 0);
+}
+
+VM_INLINE double vm_log10_double(double x)
+{
+    return vm_log_base(x, 0x1.bcb7b1p-2, 0x1.49b9438ca9aaep-28, 0x1.34413508p-2, 0x1.f79fef311f12bp-34);
+}
+
+VM_INLINE double vm_log2_short(double x)
+{
+    return vm_log_short(x) * VM_LOG2E;
+}
+
+VM_INLINE double vm_log10_short(double x)
+{
+    return vm_log_short(x) * 0x1.bcb7b1526e50ep-2;
+}
+
+/* ---- pow --------------------------------------------------------------------------------------------------------------------- */
+/* x^y = 2^(y log2 |x|), with the sign of x for odd y. log2 is good to 2^-43, since y multiplies its error. */
+VM_INLINE double vm_pow_short(double x, double y)
+{
+    static const double c[] = {0.6666666666737868, 0.3999999879244169, 0.28571755535032944, 0.22191337428065783, 0.19363884986633198};
+    const double a = vm_abs(x), size = vm_abs(y), half = 0.5 * y;
+    const struct vm_split split = vm_split(a);
+    const double s = split.f / (2 + split.f), z = s * s;
+    double log2 = vm_fma(vm_fma(z, vm_poly(c, 5, z), 2) * s, VM_LOG2E, split.exponent);
+    log2 = a == 0 ? -INFINITY : log2;
+    log2 = a == INFINITY ? INFINITY : log2;
+    const double exponent = a == 1 ? 0 : y * log2;
+    double result = vm_exp2_short(exponent);
+
+    /* Floats from 2^24 on are even integers. */
+    const bool whole = (size >= 0x1p24) | (y + VM_ROUNDER - VM_ROUNDER == y);
+    const bool odd = (size < 0x1p24) & whole & (half + VM_ROUNDER - VM_ROUNDER != half);
+    const bool undefined = (x < 0) & (a != INFINITY) & !whole;
+    result = undefined ? NAN : result;
+    result = odd ? vm_copysign(result, x) : result;
+    result = x != x ? x : result;
+    return y == 0 ? 1 : result;
+}
+
+/* ---- sin, cos ------------------------------------------------------------------------------------------------------------------ */
+/* x = n pi/2 + r, |r| <= pi/4; n mod 4 chooses sin or cos of r and the sign. pi/2 in pieces whose products with n are exact. */
+#define VM_TWO_OVER_PI 0x1.45f306dc9c883p-1
+#define VM_PIO2_1 0x1.921fb54400000p+0
+#define VM_PIO2_2 0x1.0b4611a600000p-34
+#define VM_PIO2_3 0x1.3198a2e037073p-69
+#define VM_PIO2_REST 0x1.0b4611a626331p-34 /* VM_PIO2_2 + VM_PIO2_3 */
+
+/* sin for quarter 0, cos for quarter 1. */
+VM_INLINE double vm_sin_short(double x, uint64_t quarter)
+{
+    static const double sine[] = {-0.1666666666382941, 0.008333331864658363, -0.0001984008131142098, 2.724922330963213e-06};
+    static const double cosine[] = {-0.5, 0.041666666664299606, -0.0013888887663627797, 2.4800595850273357e-05, -2.730037288066759e-07};
+    const double t = vm_fma(x, VM_TWO_OVER_PI, VM_ROUNDER), n = t - VM_ROUNDER;
+    const double r = (x - n * VM_PIO2_1) - n * VM_PIO2_REST, z = r * r;
+    quarter += vm_bits(t);
+    const double s = r * vm_fma(z, vm_poly(sine, 4, z), 1), c = vm_fma(z, vm_poly(cosine, 5, z), 1);
+    const double y = (quarter & 1) != 0 ? c : s;
+    return vm_from_bits(vm_bits(y) ^ ((quarter & 2) << 62));
+}
+
+VM_INLINE double vm_trig(double x, uint64_t quarter)
+{
+    static const double sine[] = {-0.16666666666666666, 0.00833333333333092, -0.00019841269836717035,
+                                  2.755731608103071e-06, -2.505112736468637e-08, 1.5917806876037754e-10};
+    static const double cosine[] = {0.041666666666666664, -0.001388888888888738, 2.4801587298739702e-05,
+                                    -2.7557317258266183e-07, 2.0876143465572525e-09, -1.1382430722901563e-11};
+    const double t = vm_fma(x, VM_TWO_OVER_PI, VM_ROUNDER), n = t - VM_ROUNDER;
+    /* r + low = x - n pi/2, with the error of the second subtraction. */
+    const double first = x - n * VM_PIO2_1, second = n * VM_PIO2_2;
+    const double difference = first - second, part = difference - first;
+    const double error = (first - (difference - part)) - (second + part);
+    const double tail = error - n * VM_PIO2_3;
+    const double r = difference + tail, low = (difference - r) + tail, z = r * r;
+    quarter += vm_bits(t);
+    const double s = r + vm_fma(r * z, vm_poly(sine, 6, z), vm_fma(-0.5 * z, low, low));
+    const double w = vm_fma(z, -0.5, 1);
+    const double c = w + (vm_fma(z, -0.5, 1 - w) + vm_fma(z * z, vm_poly(cosine, 6, z), -r * low));
+    const double y = (quarter & 1) != 0 ? c : s;
+    return vm_from_bits(vm_bits(y) ^ ((quarter & 2) << 62));
+}
+
+VM_INLINE double vm_sin_double(double x)
+{
+    const double y = vm_trig(x, 0);
+    return x == 0 ? x : y;
+}
+
+VM_INLINE double vm_cos_double(double x)
+{
+    return vm_trig(x, 1);
+}
+
+/* ---- tanh, sigmoid and what is made of exp ----------------------------------------------------------------------------------------- */
+VM_INLINE double vm_tanh_short(double x)
+{
+    const double t = vm_expm1_short(2 * vm_clamp(x, -20, 20));
+    return t / (t + 2);
+}
+
+VM_INLINE double vm_tanh_double(double x)
+{
+    const double t = vm_expm1_double(2 * vm_clamp(vm_abs(x), 0, 22));
+    return vm_copysign(t / (t + 2), x);
+}
+
+VM_INLINE double vm_sigmoid_short(double x)
+{
+    return 1 / (1 + vm_exp_short(-x));
+}
+
+/* e / (1 + e) for negative x, so that e does not overflow. */
+VM_INLINE double vm_sigmoid_double(double x)
+{
+    const double e = vm_exp_double(-vm_abs(x));
+    return (x < 0 ? e : 1) / (1 + e);
+}
+
+/* -infinity gives NaN, as -infinity / infinity does. */
+VM_INLINE double vm_silu_short(double x)
+{
+    const double y = x / (1 + vm_exp_short(-x));
+    return x == -INFINITY ? NAN : y;
+}
+
+VM_INLINE double vm_silu_double(double x)
+{
+    const struct vm_product e = vm_exp_product(-vm_abs(x), 0);
+    const double y = (x < 0 ? vm_clamp(x, -1500, 0) * e.a : x) / (1 + e.a * e.b) * (x < 0 ? e.b : 1);
+    return x == -INFINITY ? NAN : y;
+}
+
+/* log(1 + e^x) */
+VM_INLINE double vm_softplus_short(double x)
+{
+    const double e = vm_exp_short(x);
+    const double y = e < 0x1p-20 ? e - 0.5 * e * e : vm_log_short_unchecked(1 + e);
+    return x <= 40 ? y : x;
+}
+
+VM_INLINE double vm_softplus_double(double x)
+{
+    const double y = vm_log1p_double(vm_exp_double(x));
+    return x <= 40 ? y : x;
+}
+
+/* ---- erf, gelu ----------------------------------------------------------------------------------------------------------------------- */
+/* e^(b^2) erfc(b) = p(u) / (b + k), u = (b - k) / (b + k), b in [0, 10.3] (short) or [0, 27.5]. */
+VM_INLINE double vm_erfcx_short(double b)
+{
+    static const double c[] = {1.0740069070899243, -0.8833944533017201, 0.5902283577293508, -0.31046724544195786, 0.11952773645583661,
+                               -0.02682759610122276, -0.0012122981091737324, 0.003036977368128681, -0.0005471072055244758,
+                               -0.00028649168811159455, 9.808030932569633e-05, 4.0485547824225195e-05};
+    const double inverse = 1 / (b + 3);
+    return vm_poly(c, 12, (b - 3) * inverse) * inverse;
+}
+
+VM_INLINE double vm_erfcx(double b)
+{
+    static const double c[] = {1.095995661000491, -0.9765487290808821, 0.7732087022652375, -0.5408538313132207, 0.3308515878779825,
+                               -0.17401093724042524, 0.07638151491000642, -0.026370053332541235, 0.0061120556477607425,
+                               -0.00028095893420234937, -0.00045505263527494783, 0.0001768131875167485, -3.635338935865469e-06,
+                               -1.8862141788750368e-05, 4.694725890285188e-06, 1.4269062796438086e-06, -8.464456189715969e-07,
+                               -7.912789673646787e-08, 1.2408010985923537e-07, 3.5265157733177e-09, -1.5224847883687636e-08,
+                               -6.973176548183896e-10, 8.892365082453874e-10};
+    const double u = (b - 4) / (b + 4), u2 = u * u, u4 = u2 * u2;
+    return vm_fma(vm_poly(c + 12, 11, u), u4 * u4 * u4, vm_poly(c, 12, u)) / (b + 4);
+}
+
+VM_INLINE double vm_erf_short(double x)
+{
+    static const double c[] = {1.1283791658483509, -0.37612626666720334, 0.11283594715160218, -0.026854212010626412,
+                               0.005189087423433974, -0.000801686428716587, 7.875875062685488e-05};
+    const double a = vm_clamp(vm_abs(x), 0, 5), z = a * a;
+    const double small = a * vm_poly(c, 7, z), large = 1 - vm_exp_short(-z) * vm_erfcx_short(a);
+    return vm_copysign(a < 1 ? small : large, x);
+}
+
+VM_INLINE double vm_erf_double(double x)
+{
+    static const double c[] = {1.1283791670955126, -0.3761263890318375, 0.11283791670954879, -0.026866170645076792, 0.0052239776248180145,
+                               -0.000854832698083379, 0.0001205533111164271, -1.4925595266831182e-05, 1.6461000484121368e-06,
+                               -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09, 5.957176147748911e-11};
+    const double a = vm_clamp(vm_abs(x), 0, 7), z = a * a;
+    const double small = a * vm_poly(c, 13, z), large = 1 - vm_exp_double(-z) * vm_erfcx(a);
+    return vm_copysign(a < 1 ? small : large, x);
+}
+
+/* x Phi(x), Phi(-a) = e^(-a^2 / 2) erfcx(a / sqrt(2)) / 2. -infinity gives NaN, as the formula with erf does. */
+#define VM_SQRT_HALF 0x1.6a09e667f3bcdp-1
+
+VM_INLINE double vm_gelu_short(double x)
+{
+    const double a = vm_clamp(vm_abs(x), 0, 14.5);
+    const double q = 0.5 * vm_exp_short(-0.5 * a * a) * vm_erfcx_short(a * VM_SQRT_HALF);
+    const double y = x < 0 ? -a * q : x * (1 - q);
+    return x == -INFINITY ? NAN : y;
+}
+
+/* a^2 in two parts, so that e^(-a^2 / 2) keeps its last bits. */
+VM_INLINE double vm_gelu_double(double x)
+{
+    const double a = vm_clamp(vm_abs(x), 0, 38.8);
+    const double high = vm_from_bits(vm_bits(a) & 0xfffffffff8000000);
+    const struct vm_product e = vm_exp_product(-0.5 * high * high, -0.5 * (a - high) * (a + high));
+    const double q = 0.5 * e.a * vm_erfcx(a * VM_SQRT_HALF);
+    const double y = x < 0 ? -a * q * e.b : x * (1 - q * e.b);
+    return x == -INFINITY ? NAN : y;
+}
+
+/* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = 2 sqrt(2 / pi) (x + 0.044715 x^3). */
+VM_INLINE double vm_gelu_argument(double x)
+{
+    return 1.5957691216057308 * vm_fma(0.044715 * x * x, x, x);
+}
+
+VM_INLINE double vm_gelu_tanh_short(double x)
+{
+    const double y = x / (1 + vm_exp_short(-vm_gelu_argument(x)));
+    return x == -INFINITY ? NAN : y;
+}
+
+VM_INLINE double vm_gelu_tanh_double(double x)
+{
+    const struct vm_product e = vm_exp_product(-vm_abs(vm_gelu_argument(vm_clamp(x, -40, 40))), 0);
+    const double y = (x < 0 ? vm_clamp(x, -40, 0) * e.a : x) / (1 + e.a * e.b) * (x < 0 ? e.b : 1);
+    return x == -INFINITY ? NAN : y;
+}
+
+/* ---- By type ---------------------------------------------------------------------------------------------------------------------------- */
+VM_INLINE float vm_exp_float(float x)
+{
+    return (float)vm_exp_short(x);
+}
+
+VM_INLINE float vm_exp2_float(float x)
+{
+    return (float)vm_exp2_short(x);
+}
+
+VM_INLINE float vm_expm1_float(float x)
+{
+    return (float)vm_expm1_short(x);
+}
+
+VM_INLINE float vm_log_float(float x)
+{
+    return (float)vm_log_short(x);
+}
+
+VM_INLINE float vm_log2_float(float x)
+{
+    return (float)vm_log2_short(x);
+}
+
+VM_INLINE float vm_log10_float(float x)
+{
+    return (float)vm_log10_short(x);
+}
+
+VM_INLINE float vm_log1p_float(float x)
+{
+    return (float)vm_log1p_short(x);
+}
+
+VM_INLINE float vm_pow_float(float x, float y)
+{
+    return (float)vm_pow_short(x, y);
+}
+
+VM_INLINE float vm_sin_float(float x)
+{
+    return (float)vm_sin_short(x, 0);
+}
+
+VM_INLINE float vm_cos_float(float x)
+{
+    return (float)vm_sin_short(x, 1);
+}
+
+VM_INLINE float vm_tanh_float(float x)
+{
+    return (float)vm_tanh_short(x);
+}
+
+VM_INLINE float vm_sigmoid_float(float x)
+{
+    return (float)vm_sigmoid_short(x);
+}
+
+VM_INLINE float vm_silu_float(float x)
+{
+    return (float)vm_silu_short(x);
+}
+
+VM_INLINE float vm_softplus_float(float x)
+{
+    return (float)vm_softplus_short(x);
+}
+
+VM_INLINE float vm_erf_float(float x)
+{
+    return (float)vm_erf_short(x);
+}
+
+VM_INLINE float vm_gelu_float(float x)
+{
+    return (float)vm_gelu_short(x);
+}
+
+VM_INLINE float vm_gelu_tanh_float(float x)
+{
+    return (float)vm_gelu_tanh_short(x);
+}
+
+#define vm_exp(x) _Generic((x), float: vm_exp_float, double: vm_exp_double)(x)
+#define vm_exp2(x) _Generic((x), float: vm_exp2_float, double: vm_exp2_double)(x)
+#define vm_expm1(x) _Generic((x), float: vm_expm1_float, double: vm_expm1_double)(x)
+#define vm_log(x) _Generic((x), float: vm_log_float, double: vm_log_double)(x)
+#define vm_log2(x) _Generic((x), float: vm_log2_float, double: vm_log2_double)(x)
+#define vm_log10(x) _Generic((x), float: vm_log10_float, double: vm_log10_double)(x)
+#define vm_log1p(x) _Generic((x), float: vm_log1p_float, double: vm_log1p_double)(x)
+#define vm_pow(x, y) _Generic((x), float: vm_pow_float, double: pow)(x, y)
+#define vm_sin(x) _Generic((x), float: vm_sin_float, double: vm_sin_double)(x)
+#define vm_cos(x) _Generic((x), float: vm_cos_float, double: vm_cos_double)(x)
+#define vm_tanh(x) _Generic((x), float: vm_tanh_float, double: vm_tanh_double)(x)
+#define vm_sigmoid(x) _Generic((x), float: vm_sigmoid_float, double: vm_sigmoid_double)(x)
+#define vm_silu(x) _Generic((x), float: vm_silu_float, double: vm_silu_double)(x)
+#define vm_softplus(x) _Generic((x), float: vm_softplus_float, double: vm_softplus_double)(x)
+#define vm_erf(x) _Generic((x), float: vm_erf_float, double: vm_erf_double)(x)
+#define vm_gelu(x) _Generic((x), float: vm_gelu_float, double: vm_gelu_double)(x)
+#define vm_gelu_tanh(x) _Generic((x), float: vm_gelu_tanh_float, double: vm_gelu_tanh_double)(x)
+
+#endif

@@ -1,0 +1,38 @@
+/* Loops over elements that indices or masks name, and blocked transposition. Most move bytes and so exist per element size, not per dtype:
+ * arrays of GRD_INDEX_SIZES are indexed by the base-2 logarithm of the element's bytes.
+ *
+ * An indexed loop gets (n, data, strides in bytes, params): data[0] the result, data[1] the source, data[2] int64 indices that are in range;
+ * params points to the int64 byte stride of the indexed dimension. */
+#ifndef GRD_KERNEL_INDEX_H
+#define GRD_KERNEL_INDEX_H
+
+#include "kernel/table.h"
+
+enum { GRD_INDEX_SIZES = 5 }; /* 1, 2, 4, 8 and 16 bytes */
+
+/* The number of set bytes among n. */
+typedef int64_t grd_mask_count(int64_t n, const uint8_t *mask);
+/* Moves elements one after the other to (compress) or from (expand) a dense list, where the mask is set; returns how many. */
+typedef int64_t grd_mask_move(int64_t n, const uint8_t *mask, char *to, const char *from);
+/* to[r * to_stride + c] = from[c * from_stride + r], strides in bytes, elements of the size in question. */
+typedef void grd_transpose_kernel(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride);
+
+struct grd_index_kernels {
+    /* The position of the first of n indices outside [low, high), or -1. */
+    int64_t (*check)(int64_t n, const int64_t *index, int64_t low, int64_t high);
+    grd_loop_kernel *gather[GRD_INDEX_SIZES];  /* result[i] = source[index[i]] */
+    grd_loop_kernel *scatter[GRD_INDEX_SIZES]; /* result[index[i]] = source[i] */
+    grd_loop_kernel *add[GRD_DTYPE_COUNT];     /* result[index[i]] += source[i], i rising; bool: or */
+    /* data: result, source, bool mask; params: the element to put where the mask is set */
+    grd_loop_kernel *masked_fill[GRD_INDEX_SIZES];
+    grd_mask_count *count;
+    grd_mask_move *compress[GRD_INDEX_SIZES], *expand[GRD_INDEX_SIZES];
+    grd_transpose_kernel *transpose[GRD_INDEX_SIZES];
+};
+
+static inline int grd_index_size(int64_t itemsize)
+{
+    return __builtin_ctzll((unsigned long long)itemsize);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* Chooses the kernel table of this machine, once, when the library is loaded. */
+#include "kernel/table.h"
+
+extern const struct grd_kernel_table grd_kernel_table_portable;
+#if defined(__x86_64__)
+extern const struct grd_kernel_table grd_kernel_table_v2, grd_kernel_table_v3, grd_kernel_table_v4;
+#endif
+
+const struct grd_kernel_table *grd_kernels = &grd_kernel_table_portable;
+
+__attribute__((constructor)) static void select_kernels(void)
+{
+#if defined(__x86_64__)
+    static const struct grd_kernel_table *const tables[GRD_ISA_COUNT] = {
+        [GRD_ISA_PORTABLE] = &grd_kernel_table_portable,
+        [GRD_ISA_V2] = &grd_kernel_table_v2,
+        [GRD_ISA_V3] = &grd_kernel_table_v3,
+        [GRD_ISA_V4] = &grd_kernel_table_v4,
+    };
+    grd_kernels = tables[grd_cpu_level()];
+#endif
+}

@@ -1,0 +1,39 @@
+/* The kernel table: one constant struct per instruction-set level, chosen once at load.
+ *
+ * Kernels are inner loops. They cannot fail, do not allocate, know no tensors. An elementwise kernel is
+ * (n, data, strides in bytes, params): data[0] is the result, data[1...] the inputs, params the operator's numbers in the order of
+ * its signature. A missing kernel (NULL) means the operator does not exist for that dtype; the operator makes it an error. */
+#ifndef GRD_KERNEL_TABLE_H
+#define GRD_KERNEL_TABLE_H
+
+#include <stdint.h>
+
+#include "base/cpu.h"
+#include "gradus/types.h"
+#include "gen/kernels.h" /* enum grd_unary_kernel, grd_binary_kernel, grd_ternary_kernel: generated from the schema */
+
+typedef void grd_loop_kernel(int64_t n, char *const *data, const int64_t *strides, const void *params);
+
+struct grd_reduce_kernels; /* kernel/reduce.h */
+struct grd_gemm_kernels;   /* kernel/gemm.h */
+struct grd_index_kernels;  /* kernel/index.h */
+struct grd_random_kernels; /* kernel/random.h */
+
+struct grd_kernel_table {
+    const char *isa;
+    /* Elementwise: unary[dtype] is the row of that dtype, indexed by enum grd_unary_kernel. */
+    grd_loop_kernel *const *unary[GRD_DTYPE_COUNT];
+    grd_loop_kernel *const *binary[GRD_DTYPE_COUNT];
+    grd_loop_kernel *const *ternary[GRD_DTYPE_COUNT];
+    /* Conversion: cast[from][to]; same to same is a copy. All dtypes but quantized. */
+    grd_loop_kernel *const *cast[GRD_DTYPE_COUNT];
+    const struct grd_reduce_kernels *reduce;
+    const struct grd_gemm_kernels *gemm;
+    const struct grd_index_kernels *index;
+    const struct grd_random_kernels *random;
+};
+
+/* The level in use (kernel/select.c). */
+extern const struct grd_kernel_table *grd_kernels;
+
+#endif
