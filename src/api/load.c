@@ -1,0 +1,32 @@
+/* What happens when the library is loaded: kernels are chosen, slots filled, the autograd key connected. */
+#include "autograd/autograd.h"
+#include "base/error.h"
+#include "base/object.h"
+#include "core/iter.h"
+#include "dispatch/op.h"
+#include "gradus/runtime.h"
+#include "kernel/table.h"
+
+const char *grd_version(void)
+{
+    return GRADUS_VERSION;
+}
+
+grd_tensor *grd_scope_return(grd_scope scope, grd_tensor *result)
+{
+    return grd_leave_number(scope.mark, result);
+}
+
+static grd_loop *cast_kernel(grd_dtype from, grd_dtype to)
+{
+    return grd_kernels->cast[from] ? grd_kernels->cast[from][to] : NULL;
+}
+
+void grd_load(void);
+
+__attribute__((constructor)) void grd_load(void)
+{
+    grd_iter_cast = cast_kernel;
+    grd_dispatch_init();
+    grd_autograd_init();
+}

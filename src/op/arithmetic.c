@@ -1,0 +1,307 @@
+/* Elementwise operators with more to say than their kernel: checks of numbers, the choice of a kernel, derivatives with cases.
+ *
+ * op_add … op_gelu write tensors through the hidden operators' implementations (op__add, …), below the dispatcher. The composites further
+ * down call operators (grd_…) and are differentiated through them.
+ * Schema: schema/elementwise.toml. */
+#include <string.h>
+
+#include "gen/op_impl.h"
+#include "gradus/ops.h"
+#include "op/common.h"
+
+static bool is_integral(grd_dtype dtype)
+{
+    return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
+}
+
+static bool is_number(const grd_tensor *t)
+{
+    return grd_has(t, GRD_FLAG_NUMBER) && t->data != NULL;
+}
+
+static bool is_int(grd_scalar s, int64_t value)
+{
+    return s.kind == GRD_SCALAR_INT && s.v.i == value;
+}
+
+/* ---- add, sub --------------------------------------------------------------------------------------------------------------------- */
+
+/* What torch.add demands of alpha for a result of this dtype. */
+static bool check_alpha(grd_dtype result, grd_scalar alpha)
+{
+    char element[16];
+    if (alpha.kind == GRD_SCALAR_BOOL && result != GRD_BOOL)
+        return grd_raise(GRD_ERROR_RUNTIME, "Boolean alpha only supported for Boolean results.");
+    if (alpha.kind >= GRD_SCALAR_FLOAT && is_integral(result))
+        return grd_raise(GRD_ERROR_RUNTIME, "For integral input tensors, argument alpha must not be a floating point number.");
+    if (alpha.kind == GRD_SCALAR_COMPLEX && grd_category_of(result) != GRD_CATEGORY_COMPLEX)
+        return grd_raise(GRD_ERROR_RUNTIME, "For non-complex input tensors, argument alpha must not be a complex number.");
+    return grd_scalar_write(alpha, result, element);
+}
+
+static grd_scalar negated(grd_scalar s)
+{
+    if (s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL)
+        return grd_int((int64_t)-(uint64_t)s.v.i);
+    s.v.c.re = -s.v.c.re;
+    s.v.c.im = -s.v.c.im;
+    return s;
+}
+
+grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
+{
+    if (GRD_LIKELY(is_int(alpha, 1)))
+        return op__add(out, self, other);
+    grd_dtype result = grd_result_type((grd_tensor *const[]){self, other}, 2);
+    if (grd_pending() || !check_alpha(result, alpha))
+        return grd_failed;
+    if (result == GRD_BOOL)
+        alpha = grd_bool(grd_scalar_int64(alpha) != 0);
+    return op__add_scaled(out, self, other, alpha);
+}
+
+grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
+{
+    if (GRD_UNLIKELY(self->dtype == GRD_BOOL || other->dtype == GRD_BOOL)) {
+        if (self->dtype == GRD_BOOL && other->dtype == GRD_BOOL)
+            grd_raise(GRD_ERROR_RUNTIME, "Subtraction, the `-` operator, with two bool tensors is not supported. "
+                                         "Use the `^` or `logical_xor()` operator instead.");
+        else
+            grd_raise(GRD_ERROR_RUNTIME, "Subtraction, the `-` operator, with a bool tensor is not supported. "
+                                         "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.");
+        return grd_failed;
+    }
+    if (GRD_LIKELY(is_int(alpha, 1)))
+        return op__sub(out, self, other);
+    grd_dtype result = grd_result_type((grd_tensor *const[]){self, other}, 2);
+    if (grd_pending() || !check_alpha(result, alpha))
+        return grd_failed;
+    return op__add_scaled(out, self, other, negated(alpha));
+}
+
+grd_tensor *op__times_conj(grd_tensor *self, grd_scalar factor)
+{
+    if (is_int(factor, 1))
+        return self;
+    if (factor.kind == GRD_SCALAR_COMPLEX)
+        factor.v.c.im = -factor.v.c.im;
+    return grd_mul_scalar(self, factor);
+}
+
+grd_tensor *op_conj(grd_tensor *self)
+{
+    return grd_category_of(self->dtype) == GRD_CATEGORY_COMPLEX ? grd__conj(self) : self;
+}
+
+/* ---- div ------------------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensor *op_div(grd_tensor *out, grd_tensor *self, grd_tensor *other, const char *rounding_mode)
+{
+    if (rounding_mode == NULL)
+        return op__div_true(out, self, other);
+    if (strcmp(rounding_mode, "floor") == 0)
+        return op__div_floor(out, self, other);
+    if (strcmp(rounding_mode, "trunc") == 0)
+        return op__div_trunc(out, self, other);
+    grd_raise(GRD_ERROR_RUNTIME, "expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", rounding_mode);
+    return grd_failed;
+}
+
+grd_tensor *op_floor_divide(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    return op__div_floor(out, self, other);
+}
+
+grd_tensor *op__div_self_backward(grd_tensor *grad_output, grd_tensor *other, const char *rounding_mode)
+{
+    return rounding_mode != NULL ? grd_zeros_like(grad_output) : grd_div(grad_output, grd_conj(other));
+}
+
+grd_tensor *op__div_other_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *other, const char *rounding_mode)
+{
+    if (rounding_mode != NULL)
+        return grd_zeros_like(grad_output);
+    return grd_neg(grd_mul(grad_output, grd_conj(grd_div(grd_div(self, other), other))));
+}
+
+/* ---- pow ------------------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_pow(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)
+{
+    if (!is_number(exponent))
+        return op__pow(out, self, exponent);
+    grd_scalar power = grd_scalar_read(exponent->data, exponent->dtype);
+    if (power.kind == GRD_SCALAR_INT && power.v.i < 0 && is_integral(self->dtype)) {
+        grd_raise(GRD_ERROR_RUNTIME, "Integers to negative integer powers are not allowed.");
+        return grd_failed;
+    }
+    char element[16];
+    grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, exponent}, 2);
+    if (dtype == GRD_DTYPE_NONE || (is_integral(dtype) && !grd_scalar_write(power, dtype, element)))
+        return grd_failed;
+    if (dtype != (grd_dtype)self->dtype || power.kind == GRD_SCALAR_COMPLEX)
+        return op__pow(out, self, exponent);
+    double value = grd_scalar_double(power);
+    if (value == 2)
+        return op_square(out, self);
+    if (value == 0.5)
+        return op_sqrt(out, self);
+    if (value == -0.5)
+        return op_rsqrt(out, self);
+    return op__pow(out, self, exponent);
+}
+
+static grd_tensor *zero(void)
+{
+    return grd_number(grd_int(0));
+}
+
+static grd_tensor *pow_self_backward_number(grd_tensor *grad_output, grd_tensor *self, grd_tensor *exponent, grd_scalar power)
+{
+    double value = grd_scalar_double(power);
+    if (value == 0)
+        return grd_zeros_like(grad_output);
+    if (value == 1)
+        return grad_output;
+    grd_scalar lower = power.kind == GRD_SCALAR_INT ? grd_int(power.v.i - 1) : grd_float(value - 1);
+    grd_tensor *base = value == 2 ? self : grd_pow_scalar(self, lower);
+    return grd_mul(grad_output, grd_conj(grd_mul(base, exponent)));
+}
+
+grd_tensor *op__pow_self_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *exponent)
+{
+    if (is_number(exponent) && grd_category_of(exponent->dtype) != GRD_CATEGORY_COMPLEX)
+        return pow_self_backward_number(grad_output, self, exponent, grd_scalar_read(exponent->data, exponent->dtype));
+    grd_tensor *lower = grd_pow(self, grd_add_scalar(exponent, grd_int(-1)));
+    return grd_where(grd_eq_scalar(exponent, grd_int(0)), zero(), grd_mul(grad_output, grd_conj(grd_mul(lower, exponent))));
+}
+
+/* Where self is 0 the logarithm is taken of 1, so that no infinity meets a zero in a second derivative. */
+grd_tensor *op__pow_exponent_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *exponent, grd_tensor *result)
+{
+    grd_tensor *base_is_zero = grd_eq_scalar(self, grd_int(0)), *none = base_is_zero;
+    if (grd_category_of(exponent->dtype) != GRD_CATEGORY_COMPLEX)
+        none = grd_logical_and(base_is_zero, grd_ge_scalar(exponent, grd_int(0)));
+    grd_tensor *logarithm = grd_log(grd_where(none, grd_number(grd_int(1)), self));
+    return grd_where(none, zero(), grd_mul(grad_output, grd_conj(grd_mul(result, logarithm))));
+}
+
+/* ---- clamp --------------------------------------------------------------------------------------------------------------------------------- */
+
+/* `dtype` is what self and the bounds promote to. */
+static bool check_clamp(bool bounded, grd_dtype dtype)
+{
+    if (!bounded)
+        return grd_raise(GRD_ERROR_RUNTIME, "At least one of 'min' or 'max' must not be None");
+    if (grd_category_of(dtype) == GRD_CATEGORY_COMPLEX)
+        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "clamp is not supported for complex types");
+    return dtype != GRD_BOOL || grd_raise_no_kernel("clamp", GRD_BOOL);
+}
+
+static grd_tensor *clamp(grd_tensor *out, grd_tensor *self, grd_tensor *min, grd_tensor *max)
+{
+    if (min == NULL)
+        return op_minimum(out, self, max);
+    return max == NULL ? op_maximum(out, self, min) : op__clamp_both(out, self, min, max);
+}
+
+/* A bound beyond an integer dtype would wrap around into it. */
+static bool check_bound(grd_scalar bound, grd_dtype dtype)
+{
+    char element[16];
+    if (bound.kind == GRD_SCALAR_NONE || grd_category_of(dtype) != GRD_CATEGORY_INTEGER)
+        return true;
+    if (!grd_scalar_write(bound, dtype, element))
+        return false;
+    grd_scalar back = grd_scalar_read(element, dtype);
+    return back.v.i == bound.v.i ||
+           grd_raise(GRD_ERROR_RUNTIME, "value %lld cannot be converted to type %s without overflow", (long long)bound.v.i, grd_dtype_name(dtype));
+}
+
+grd_tensor *op_clamp(grd_tensor *out, grd_tensor *self, grd_scalar min, grd_scalar max)
+{
+    grd_tensor *low = min.kind == GRD_SCALAR_NONE ? NULL : grd_number(min);
+    grd_tensor *high = max.kind == GRD_SCALAR_NONE ? NULL : grd_number(max);
+    grd_dtype dtype = grd_pending() ? GRD_DTYPE_NONE : grd_result_type((grd_tensor *const[]){self, low, high}, 3);
+    if (dtype == GRD_DTYPE_NONE || !check_clamp(low != NULL || high != NULL, dtype) || !check_bound(min, dtype) || !check_bound(max, dtype))
+        return grd_failed;
+    return clamp(out, self, low, high);
+}
+
+grd_tensor *op_clamp_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *min, grd_tensor *max)
+{
+    grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, min, max}, 3);
+    if (dtype == GRD_DTYPE_NONE || !check_clamp(min != NULL || max != NULL, dtype))
+        return grd_failed;
+    return clamp(out, self, min, max);
+}
+
+/* The conjunction of two masks, either of which may be absent. */
+static grd_tensor *both(grd_tensor *a, grd_tensor *b)
+{
+    return a == NULL ? b : b == NULL ? a : grd_logical_and(a, b);
+}
+
+grd_tensor *op__clamp_backward(grd_tensor *grad_output, grd_tensor *self, grd_scalar min, grd_scalar max)
+{
+    grd_tensor *above = min.kind == GRD_SCALAR_NONE ? NULL : grd_ge_scalar(self, min);
+    grd_tensor *below = max.kind == GRD_SCALAR_NONE ? NULL : grd_le_scalar(self, max);
+    return grd_where(both(above, below), grad_output, zero());
+}
+
+grd_tensor *op__clamp_tensor_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *min, grd_tensor *max, int64_t which)
+{
+    grd_tensor *chosen;
+    if (which == 0)
+        chosen = both(min != NULL ? grd_ge(self, min) : NULL, max != NULL ? grd_le(self, max) : NULL);
+    else if (which == 1)
+        chosen = both(grd_lt(self, min), max != NULL ? grd_lt(min, max) : NULL);
+    else
+        chosen = min == NULL ? grd_gt(self, max) : grd_logical_or(grd_gt(self, max), grd_lt(max, min));
+    return grd_where(chosen, grad_output, zero());
+}
+
+/* ---- gelu ------------------------------------------------------------------------------------------------------------------------------------ */
+
+static const double sqrt_half = 0.7071067811865476;     /* sqrt(1 / 2) */
+static const double sqrt_2_pi = 0.7978845608028654;     /* sqrt(2 / pi) */
+static const double normal_height = 0.3989422804014327; /* 1 / sqrt(2 * pi): the normal density at 0 */
+static const double gelu_cubic = 0.044715;
+
+/* 0: with erf; 1: with tanh; -1: raised. */
+static int gelu_kind(const char *approximate)
+{
+    if (strcmp(approximate, "none") == 0)
+        return 0;
+    if (strcmp(approximate, "tanh") == 0)
+        return 1;
+    grd_raise(GRD_ERROR_RUNTIME, "approximate argument must be either none or tanh.");
+    return -1;
+}
+
+grd_tensor *op_gelu(grd_tensor *out, grd_tensor *self, const char *approximate)
+{
+    int kind = gelu_kind(approximate);
+    if (kind < 0)
+        return grd_failed;
+    return kind == 0 ? op__gelu_erf(out, self) : op__gelu_tanh(out, self);
+}
+
+grd_tensor *op__gelu_backward(grd_tensor *grad_output, grd_tensor *x, const char *approximate)
+{
+    grd_tensor *square = grd_square(x), *slope;
+    if (gelu_kind(approximate) == 0) {
+        /* Phi(x) + x * phi(x) */
+        grd_tensor *cdf = grd_mul_scalar(grd_add_scalar(grd_erf(grd_mul_scalar(x, grd_float(sqrt_half))), grd_int(1)), grd_float(0.5));
+        grd_tensor *pdf = grd_mul_scalar(grd_exp(grd_mul_scalar(square, grd_float(-0.5))), grd_float(normal_height));
+        slope = grd_add(cdf, grd_mul(x, pdf));
+    } else {
+        /* t = tanh(k * (x + c * x**3)): 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * k * (1 + 3 * c * x * x) */
+        grd_tensor *inner = grd_mul_scalar(grd_add(x, grd_mul_scalar(grd_mul(square, x), grd_float(gelu_cubic))), grd_float(sqrt_2_pi));
+        grd_tensor *t = grd_tanh(inner), *one = grd_number(grd_int(1));
+        grd_tensor *inner_slope = grd_mul_scalar(grd_add(grd_mul_scalar(square, grd_float(3 * gelu_cubic)), one), grd_float(sqrt_2_pi));
+        grd_tensor *right = grd_mul(grd_mul(x, grd_sub(one, grd_square(t))), inner_slope);
+        slope = grd_mul_scalar(grd_add(grd_add(t, one), right), grd_float(0.5));
+    }
+    return grd_mul(grad_output, slope);
+}

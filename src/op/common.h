@@ -1,0 +1,72 @@
+/* What operator files of all families share: where results go, checks with PyTorch's wording, plain copies and conversions.
+ *
+ * Nothing here records gradients or dispatches: these helpers work on the memory of strided tensors, below the operators.
+ * They return pooled tensors. Every `bool` check raises and returns false when it does not hold. */
+#ifndef GRD_OP_COMMON_H
+#define GRD_OP_COMMON_H
+
+#include "core/iter.h"
+#include "core/tensor.h"
+
+/* ---- Where the result goes ---------------------------------------------------------------------------------------------
+ *
+ *     grd_tensor *result = grd_out_prepare(out, sizes, dtype, device);
+ *     if (grd_pending())
+ *         return grd_failed;
+ *     … write the elements of `result`, which is contiguous and of exactly that dtype …
+ *     return grd_out_finish(out, result);
+ */
+
+/* A contiguous tensor to write the result into: a new one, or `out` itself where it has the right dtype and shape, is contiguous and
+ * shares its memory with no other tensor. Raises when `out` is given and could not take the result: dtype not castable, another
+ * device, elements that share memory. Changes nothing yet. */
+grd_tensor *grd_out_prepare(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
+/* The same, but never `out` itself: for operators that read inputs after they began to write, when `out` may be an input. */
+grd_tensor *grd_out_prepare_apart(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
+/* Returns what the operator returns: `result`, or `out` resized to its shape and filled from it. */
+grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result);
+
+/* The checks of grd_out_prepare alone. `out` NULL: true. */
+bool grd_out_check(const grd_tensor *out, grd_dtype dtype, grd_device device);
+/* Before the loops of an operator that writes `out` through its own strides: checks, and resizes where the shape differs. */
+bool grd_out_resize(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
+/* RuntimeError "output with shape [1] doesn't match the broadcast shape [3]" when in-place results have another shape. */
+bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes);
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------------- */
+/* "result type Float can't be cast to the desired output type Long" */
+bool grd_check_castable(grd_dtype from, grd_dtype to);
+/* "Expected all tensors to be on the same device, but found at least two devices, cpu and meta!" NULL entries are skipped. */
+bool grd_check_same_device(grd_tensors tensors);
+/* NotImplementedError "not available on the meta device": for operators that must read data. */
+bool grd_check_has_data(const grd_tensor *t);
+/* NotImplementedError "\"tanh_cpu\" not implemented for 'Int'". Always false. */
+bool grd_raise_no_kernel(const char *name, grd_dtype dtype);
+/* A dim of `t`, wrapped; IndexError when out of range. */
+bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_dim);
+bool grd_same_sizes(const grd_tensor *t, grd_dims sizes);
+
+/* ---- Copies --------------------------------------------------------------------------------------------------------------- */
+/* Writes the elements of `from`, broadcast and converted, to `to`. The shapes must broadcast and both be strided cpu tensors
+ * (checked by the caller); memory may overlap. Does nothing on meta. False only when a temporary could not be had or there is no
+ * conversion between the dtypes. */
+bool grd_copy_elements(grd_tensor *to, const grd_tensor *from);
+/* `t` itself when it is contiguous and of that dtype (NONE: any), otherwise a contiguous converted copy. */
+grd_tensor *grd_contiguous_as(grd_tensor *t, grd_dtype dtype);
+/* A new contiguous tensor with the same elements. */
+grd_tensor *grd_clone_contiguous(const grd_tensor *t, grd_dtype dtype);
+
+/* ---- Dtypes --------------------------------------------------------------------------------------------------------------- */
+static inline enum grd_category grd_category_of(grd_dtype dtype)
+{
+    return (enum grd_category)grd_dtype_table[dtype].category;
+}
+
+/* Floating and complex dtypes stay, bool and integers become the default float: the result of mean, softmax of integers, … */
+static inline grd_dtype grd_dtype_to_float(grd_dtype dtype)
+{
+    enum grd_category category = grd_category_of(dtype);
+    return category == GRD_CATEGORY_FLOAT || category == GRD_CATEGORY_COMPLEX ? dtype : grd_default_dtype();
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* Copying and filling memory of tensors, with the fast ways: blocks, runs of bytes, blocked transposition.
+ * Below the operators: nothing dispatches, records or bumps a version, and meta tensors are left alone.
+ * The operators around these are in copy.c. */
+#ifndef GRD_OP_COPY_H
+#define GRD_OP_COPY_H
+
+#include "core/tensor.h"
+
+/* Writes `from`, converted, to `to`. Same sizes; no memory in common, or the very same elements. */
+void grd_copy_strided(grd_tensor *to, const grd_tensor *from);
+/* Writes one element, of t's dtype, everywhere. */
+void grd_fill_elements(grd_tensor *t, const void *element);
+void grd_zero_elements(grd_tensor *t);
+/* Zeros, contiguous and pooled; grd_failed, with the error raised, on failure. */
+grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device);
+/* RuntimeError unless a gradient has the sizes of the view it belongs to. */
+bool grd_check_view_gradient(const grd_tensor *view, const grd_tensor *grad);
+
+#endif

@@ -1,0 +1,21 @@
+/* The one implementation behind every operator declared with kernel = "unary", "binary" or "ternary". */
+#ifndef GRD_OP_ELEMENTWISE_H
+#define GRD_OP_ELEMENTWISE_H
+
+#include "core/iter.h"
+#include "kernel/table.h"
+
+struct grd_elementwise {
+    uint8_t inputs;  /* 1, 2, 3: which kernel table */
+    uint16_t kernel; /* in that table */
+    uint8_t rule;    /* grd_type_rule */
+    bool mask;       /* the first input is a bool mask and takes no part in promotion */
+    bool divides;    /* a zero in the last input is an error for integers */
+    const char *name;
+};
+
+/* Checks, allocates (or takes `out`), runs the kernel. `params`: the operator's numbers, or NULL. Where there is no kernel for the dtype:
+ * NotImplementedError "\"tanh_cpu\" not implemented for 'Int'", or what PyTorch says instead. */
+grd_tensor *grd_op_elementwise(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs, const grd_scalar *params);
+
+#endif

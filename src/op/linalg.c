@@ -1,0 +1,496 @@
+/* Products: mm, bmm, mv, addmm and their kin, dot; matmul and linear over them.
+ *
+ * Every product is `batch` matrix products c = alpha * a @ b + beta * c over strided memory (run_product), cut into pieces at points that
+ * depend on the shapes alone, so that the bits do not depend on the number of threads. A piece is one call of OpenBLAS where that is
+ * faster and of the built-in kernel otherwise; both take transposed operands as they lie. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "base/text.h"
+#include "gen/op_impl.h"
+#include "gradus/ops.h"
+#include "kernel/gemm.h"
+#include "kernel/table.h"
+#include "op/blas.h"
+#include "op/common.h"
+
+/* ---- Running a product ------------------------------------------------------------------------------------------------------- */
+
+enum {
+    PIECE_WORK = 1 << 21,  /* multiplications worth a piece of their own */
+    PIECE_COLUMNS = 192,   /* a piece is at least that wide … */
+    PIECE_ROWS = 192,      /* … or high; every kernel's panel width divides COLUMN_UNIT */
+    COLUMN_UNIT = 96,
+    ROW_UNIT = 8
+};
+
+struct product {
+    struct grd_gemm g; /* of the first matrices of the batch */
+    int64_t batch, a_batch, b_batch, c_batch; /* strides in elements */
+    grd_dtype dtype;
+    int64_t itemsize;
+    int64_t row_pieces, column_pieces, piece_rows, piece_columns;
+    bool blas;
+    grd_gemm_kernel *kernel;
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Pieces [begin, end) of all matrices, in the order (matrix, row piece, column piece). */
+static void run_pieces(int64_t begin, int64_t end, void *context)
+{
+    const struct product *p = context;
+    int64_t per_matrix = p->row_pieces * p->column_pieces;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t matrix = piece / per_matrix;
+        int64_t row = piece % per_matrix / p->column_pieces * p->piece_rows, column = piece % p->column_pieces * p->piece_columns;
+        struct grd_gemm g = p->g;
+        g.m = g.m - row < p->piece_rows ? g.m - row : p->piece_rows;
+        g.n = g.n - column < p->piece_columns ? g.n - column : p->piece_columns;
+        g.a += (matrix * p->a_batch + row * g.a_row) * p->itemsize;
+        g.b += (matrix * p->b_batch + column * g.b_col) * p->itemsize;
+        g.c += (matrix * p->c_batch + row * g.c_row + column * g.c_col) * p->itemsize;
+        if (!p->blas || !grd_blas_gemm(p->dtype, &g))
+            p->kernel(&g);
+    }
+}
+
+/* Fills in how the product is cut, and runs it. */
+static void run_product(struct product *p)
+{
+    int64_t m = p->g.m, n = p->g.n, k = p->g.k;
+    if (m == 0 || n == 0 || p->batch == 0)
+        return;
+    double work = (double)m * (double)n * (double)(k > 0 ? k : 1), wanted = work / PIECE_WORK;
+    int64_t most_columns = ceil_div(n, PIECE_COLUMNS), most_rows = ceil_div(m, PIECE_ROWS);
+    p->column_pieces = wanted < 2 ? 1 : wanted < (double)most_columns ? (int64_t)wanted : most_columns;
+    wanted /= (double)p->column_pieces;
+    p->row_pieces = wanted < 2 ? 1 : wanted < (double)most_rows ? (int64_t)wanted : most_rows;
+    p->piece_columns = ceil_div(ceil_div(n, p->column_pieces), COLUMN_UNIT) * COLUMN_UNIT;
+    p->piece_rows = ceil_div(ceil_div(m, p->row_pieces), ROW_UNIT) * ROW_UNIT;
+    p->column_pieces = ceil_div(n, p->piece_columns);
+    p->row_pieces = ceil_div(m, p->piece_rows);
+    int64_t piece_m = p->row_pieces > 1 ? p->piece_rows : m, piece_n = p->column_pieces > 1 ? p->piece_columns : n;
+    p->blas = grd_blas_worth(p->dtype, piece_m, piece_n, k);
+    int64_t pieces = p->row_pieces * p->column_pieces;
+    double piece_work = work / (double)pieces;
+    int64_t grain = piece_work >= PIECE_WORK ? 1 : (int64_t)(PIECE_WORK / piece_work) + 1;
+    grd_parallel_for(0, p->batch * pieces, grain, run_pieces, p);
+}
+
+/* A matrix as the kernels read it: the last two dimensions of `t` (a vector is a column), and the stride of the batch. */
+struct matrix {
+    const char *data;
+    int64_t row, column, batch;
+};
+
+static struct matrix matrix_of(const grd_tensor *t)
+{
+    struct matrix x = {t->data, 0, 0, 0};
+    const int64_t *strides = t->strides;
+    if (t->ndim == 1) {
+        x.row = strides[0];
+        return x;
+    }
+    x.batch = t->ndim == 3 ? strides[0] : 0;
+    x.row = strides[t->ndim - 2];
+    x.column = strides[t->ndim - 1];
+    return x;
+}
+
+static bool zero(grd_scalar s)
+{
+    return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re == 0 && s.v.c.im == 0 : s.v.i == 0;
+}
+
+/* Whether `out` can be written while a and b are read. */
+static bool apart(const grd_tensor *out, const grd_tensor *a, const grd_tensor *b)
+{
+    return out == NULL || (!grd_same_storage(out, a) && !grd_same_storage(out, b));
+}
+
+/* beta * self + alpha * a @ b into `out`; self NULL: none. All shapes and dtypes have been checked; `name` is for the error of a dtype
+ * without products. The result has the given sizes: (m, n), (batch, m, n) or (m). */
+static grd_tensor *add_product(grd_tensor *out, grd_tensor *self, grd_tensor *a, grd_tensor *b, grd_dims sizes, grd_scalar beta,
+                               grd_scalar alpha, const char *name)
+{
+    grd_dtype dtype = (grd_dtype)a->dtype;
+    grd_gemm_kernel *kernel = grd_kernels->gemm->gemm[dtype];
+    if (kernel == NULL) {
+        grd_raise_no_kernel(name, dtype);
+        return grd_failed;
+    }
+    bool integer = grd_category_of(dtype) == GRD_CATEGORY_INTEGER;
+    if (integer) {
+        alpha = grd_int(grd_scalar_int64(alpha));
+        beta = grd_int(grd_scalar_int64(beta));
+    }
+    if (self == NULL || zero(beta))
+        beta = grd_int(0), self = NULL;
+    grd_tensor *result = apart(out, a, b) ? grd_out_prepare(out, sizes, dtype, grd_device_of(a))
+                                          : grd_out_prepare_apart(out, sizes, dtype, grd_device_of(a));
+    if (grd_pending())
+        return grd_failed;
+    if (!grd_is_meta(result) && result->numel > 0) {
+        if (self != NULL && self != result && !grd_copy_elements(result, self))
+            return grd_failed;
+        struct matrix x = matrix_of(a), y = matrix_of(b), z = matrix_of(result);
+        bool vector = b->ndim == 1;
+        struct product p = {
+            .g = {.m = a->sizes[a->ndim - 2], .n = vector ? 1 : b->sizes[b->ndim - 1], .k = a->sizes[a->ndim - 1], .a = x.data, .b = y.data,
+                  .c = result->data, .a_row = x.row, .a_col = x.column, .b_row = y.row, .b_col = y.column, .c_row = z.row, .c_col = z.column,
+                  .alpha = alpha, .beta = beta},
+            .batch = a->ndim == 3 ? a->sizes[0] : 1, .a_batch = x.batch, .b_batch = y.batch, .c_batch = z.batch, .dtype = dtype,
+            .itemsize = a->itemsize, .kernel = kernel};
+        if (vector)
+            p.g.b_col = p.g.c_col = 1;
+        run_product(&p);
+    }
+    return grd_out_finish(out, result);
+}
+
+/* ---- Checks -------------------------------------------------------------------------------------------------------------------- */
+
+/* The name of the C++ type that PyTorch prints for a dtype. */
+static const char *type_name(grd_dtype dtype)
+{
+    switch (dtype) {
+    case GRD_BOOL:
+        return "bool";
+    case GRD_UINT8:
+        return "unsigned char";
+    case GRD_INT8:
+        return "signed char";
+    case GRD_UINT16:
+        return "unsigned short";
+    case GRD_INT16:
+        return "short";
+    case GRD_UINT32:
+        return "unsigned int";
+    case GRD_INT32:
+        return "int";
+    case GRD_UINT64:
+        return "unsigned long";
+    case GRD_INT64:
+        return "long";
+    case GRD_FLOAT16:
+        return "c10::Half";
+    case GRD_BFLOAT16:
+        return "c10::BFloat16";
+    case GRD_FLOAT32:
+        return "float";
+    case GRD_FLOAT64:
+        return "double";
+    case GRD_COMPLEX64:
+        return "c10::complex<float>";
+    case GRD_COMPLEX128:
+        return "c10::complex<double>";
+    default:
+        return grd_dtype_name(dtype);
+    }
+}
+
+static bool check_matrices(const grd_tensor *mat1, const char *name1, const grd_tensor *mat2)
+{
+    if (mat1->ndim != 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s must be a matrix, got %d-D tensor", name1, mat1->ndim);
+    if (mat2->ndim != 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "mat2 must be a matrix, got %d-D tensor", mat2->ndim);
+    if (mat1->sizes[1] != mat2->sizes[0])
+        return grd_raise(GRD_ERROR_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", (long long)mat1->sizes[0],
+                         (long long)mat1->sizes[1], (long long)mat2->sizes[0], (long long)mat2->sizes[1]);
+    if (mat1->dtype != mat2->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s", type_name((grd_dtype)mat1->dtype),
+                         type_name((grd_dtype)mat2->dtype));
+    return true;
+}
+
+static bool check_batches(const grd_tensor *batch1, const grd_tensor *batch2)
+{
+    if (batch1->ndim != 3)
+        return grd_raise(GRD_ERROR_RUNTIME, "batch1 must be a 3D tensor");
+    if (batch2->ndim != 3)
+        return grd_raise(GRD_ERROR_RUNTIME, "batch2 must be a 3D tensor");
+    if (batch1->sizes[0] != batch2->sizes[0] || batch1->sizes[2] != batch2->sizes[1])
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
+                         (long long)batch1->sizes[0], (long long)batch1->sizes[2], (long long)batch2->sizes[0], (long long)batch2->sizes[1]);
+    if (batch1->dtype != batch2->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)batch1->dtype),
+                         grd_dtype_type_name((grd_dtype)batch2->dtype));
+    return true;
+}
+
+/* `self` may be NULL. */
+static bool check_matrix_vector(const grd_tensor *self, const grd_tensor *mat, const grd_tensor *vec)
+{
+    if (mat->ndim != 2 || vec->ndim != 1 || (self != NULL && self->ndim > 1))
+        return grd_raise(GRD_ERROR_RUNTIME, "vector + matrix @ vector expected, got %d, %d, %d", self == NULL ? 1 : self->ndim, mat->ndim,
+                         vec->ndim);
+    if (mat->sizes[1] != vec->sizes[0] || (self != NULL && self->numel != mat->sizes[0] && self->numel != 1))
+        return grd_raise(GRD_ERROR_RUNTIME, "size mismatch, got input (%lld), mat (%lldx%lld), vec (%lld)",
+                         (long long)(self == NULL || self->numel == 1 ? mat->sizes[0] : self->numel), (long long)mat->sizes[0],
+                         (long long)mat->sizes[1], (long long)vec->sizes[0]);
+    grd_dtype first = self == NULL ? (grd_dtype)vec->dtype : (grd_dtype)self->dtype;
+    if (mat->dtype != vec->dtype || mat->dtype != first)
+        return grd_raise(GRD_ERROR_RUNTIME, "addmv input tensors must have the same dtype, but got %s, %s, and %s", grd_dtype_type_name(first),
+                         grd_dtype_type_name((grd_dtype)mat->dtype), grd_dtype_type_name((grd_dtype)vec->dtype));
+    return true;
+}
+
+/* The added tensor broadcasts to the product. */
+static bool check_expands(const grd_tensor *self, grd_dims sizes)
+{
+    for (int64_t i = 1; i <= self->ndim && i <= sizes.n; i++) {
+        int64_t have = self->sizes[self->ndim - i], want = sizes.data[sizes.n - i];
+        if (have == want || have == 1)
+            continue;
+        char target[1024], own[1024];
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %lld.  Target sizes: "
+                         "%s.  Tensor sizes: %s",
+                         (long long)want, (long long)have, (long long)(sizes.n - i), grd_format_int64s(target, sizeof target, sizes.data, sizes.n),
+                         grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
+    }
+    if (self->ndim > sizes.n)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "the number of sizes provided (%lld) must be greater or equal to the number of dimensions in the tensor (%d)",
+                         (long long)sizes.n, self->ndim);
+    return true;
+}
+
+/* ---- Operators ------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensor *op_mm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
+{
+    if (self->ndim != 2 || mat2->ndim != 2) {
+        grd_raise(GRD_ERROR_RUNTIME, "%s must be a matrix", self->ndim != 2 ? "self" : "mat2");
+        return grd_failed;
+    }
+    if (!check_matrices(self, "self", mat2) || !grd_check_same_device(grd_tensors(self, mat2)))
+        return grd_failed;
+    return add_product(out, NULL, self, mat2, grd_dims(self->sizes[0], mat2->sizes[1]), grd_int(0), grd_int(1), "addmm_impl");
+}
+
+grd_tensor *op_addmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat1, grd_tensor *mat2, grd_scalar beta, grd_scalar alpha)
+{
+    if (!check_matrices(mat1, "mat1", mat2) || !grd_check_same_device(grd_tensors(self, mat1, mat2)))
+        return grd_failed;
+    grd_dims sizes = grd_dims(mat1->sizes[0], mat2->sizes[1]);
+    if (self->dtype != mat2->dtype)
+        grd_raise(GRD_ERROR_RUNTIME, "self and mat2 must have the same dtype, but got %s and %s", grd_dtype_type_name((grd_dtype)self->dtype),
+                  grd_dtype_type_name((grd_dtype)mat2->dtype));
+    if (grd_pending() || !check_expands(self, sizes) || (out == self && !grd_check_inplace_shape(self, sizes)))
+        return grd_failed;
+    return add_product(out, self, mat1, mat2, sizes, beta, alpha, "addmm_impl");
+}
+
+grd_tensor *op_bmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
+{
+    if (!check_batches(self, mat2) || !grd_check_same_device(grd_tensors(self, mat2)))
+        return grd_failed;
+    return add_product(out, NULL, self, mat2, grd_dims(self->sizes[0], self->sizes[1], mat2->sizes[2]), grd_int(0), grd_int(1), "bmm");
+}
+
+grd_tensor *op_baddbmm(grd_tensor *out, grd_tensor *self, grd_tensor *batch1, grd_tensor *batch2, grd_scalar beta, grd_scalar alpha)
+{
+    if (batch1->dtype != batch2->dtype || self->dtype != batch1->dtype)
+        grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", type_name((grd_dtype)self->dtype),
+                  type_name((grd_dtype)batch1->dtype), type_name((grd_dtype)batch2->dtype));
+    if (grd_pending() || !check_batches(batch1, batch2) || !grd_check_same_device(grd_tensors(self, batch1, batch2)))
+        return grd_failed;
+    grd_dims sizes = grd_dims(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);
+    if (!check_expands(self, sizes) || (out == self && !grd_check_inplace_shape(self, sizes)))
+        return grd_failed;
+    return add_product(out, self, batch1, batch2, sizes, beta, alpha, "baddbmm");
+}
+
+grd_tensor *op_mv(grd_tensor *out, grd_tensor *self, grd_tensor *vec)
+{
+    if (!check_matrix_vector(NULL, self, vec) || !grd_check_same_device(grd_tensors(self, vec)))
+        return grd_failed;
+    return add_product(out, NULL, self, vec, grd_dims(self->sizes[0]), grd_int(0), grd_int(1), "addmv_impl");
+}
+
+grd_tensor *op_addmv(grd_tensor *out, grd_tensor *self, grd_tensor *mat, grd_tensor *vec, grd_scalar beta, grd_scalar alpha)
+{
+    if (!check_matrix_vector(self, mat, vec) || !grd_check_same_device(grd_tensors(self, mat, vec)))
+        return grd_failed;
+    grd_dims sizes = grd_dims(mat->sizes[0]);
+    if (!check_expands(self, sizes) || (out == self && !grd_check_inplace_shape(self, sizes)))
+        return grd_failed;
+    return add_product(out, self, mat, vec, sizes, beta, alpha, "addmv_impl");
+}
+
+/* ---- Dot products ------------------------------------------------------------------------------------------------------------------ */
+
+enum { DOT_PIECE = 1 << 16 };
+
+struct dot {
+    const grd_tensor *x, *y;
+    grd_dot_kernel *kernel;
+    char *sums; /* one of the accumulator dtype per piece, each in its own slot */
+};
+
+enum { DOT_SLOT = 16 };
+
+static void dot_pieces(int64_t begin, int64_t end, void *context)
+{
+    const struct dot *d = context;
+    const int64_t sx = d->x->strides[0], sy = d->y->strides[0], itemsize = d->x->itemsize;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t at = piece * DOT_PIECE, n = d->x->numel - at < DOT_PIECE ? d->x->numel - at : DOT_PIECE;
+        d->kernel(n, d->x->data + at * sx * itemsize, sx, d->y->data + at * sy * itemsize, sy, d->sums + piece * DOT_SLOT);
+    }
+}
+
+grd_tensor *op_dot(grd_tensor *out, grd_tensor *self, grd_tensor *tensor)
+{
+    grd_dtype dtype = (grd_dtype)self->dtype;
+    if (self->ndim != 1 || tensor->ndim != 1)
+        grd_raise(GRD_ERROR_RUNTIME, "1D tensors expected, but got %dD and %dD tensors", self->ndim, tensor->ndim);
+    else if (self->dtype != tensor->dtype)
+        grd_raise(GRD_ERROR_RUNTIME, "dot : expected both vectors to have same dtype, but found %s and %s", grd_dtype_type_name(dtype),
+                  grd_dtype_type_name((grd_dtype)tensor->dtype));
+    else if (self->numel != tensor->numel)
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of elements, but got %lld and %lld "
+                  "elements respectively",
+                  (long long)self->numel, (long long)tensor->numel, (long long)self->numel, (long long)tensor->numel);
+    else if (grd_kernels->gemm->dot[dtype] == NULL)
+        grd_raise_no_kernel("dot", dtype);
+    if (grd_pending() || !grd_check_same_device(grd_tensors(self, tensor)))
+        return grd_failed;
+    grd_tensor *result = grd_out_prepare(out, GRD_NO_DIMS, dtype, grd_device_of(self));
+    if (grd_pending())
+        return grd_failed;
+    if (!grd_is_meta(result)) {
+        grd_dtype sum_dtype = dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
+        int64_t pieces = self->numel <= DOT_PIECE ? 1 : ceil_div(self->numel, DOT_PIECE);
+        _Alignas(16) char one_sum[DOT_SLOT], total[DOT_SLOT];
+        struct dot d = {self, tensor, grd_kernels->gemm->dot[dtype], pieces == 1 ? one_sum : grd_alloc((size_t)pieces * DOT_SLOT)};
+        if (d.sums == NULL)
+            return grd_failed;
+        grd_parallel_for(0, pieces, 1, dot_pieces, &d);
+        if (pieces > 1) { /* the sum of the pieces, as their product with ones */
+            _Alignas(16) char one[DOT_SLOT];
+            grd_scalar_write(grd_int(1), sum_dtype, one);
+            grd_kernels->gemm->dot[sum_dtype](pieces, d.sums, DOT_SLOT / grd_dtype_size(sum_dtype), one, 0, total);
+            grd_free(d.sums, (size_t)pieces * DOT_SLOT);
+        } else {
+            memcpy(total, one_sum, sizeof total);
+        }
+        grd_kernels->cast[sum_dtype][dtype](1, (char *const[]){result->data, total}, (const int64_t[]){0, 0}, NULL);
+    }
+    return grd_out_finish(out, result);
+}
+
+grd_tensor *op_vdot(grd_tensor *self, grd_tensor *other)
+{
+    return grd_dot(grd_conj(self), other);
+}
+
+grd_tensor *op_outer(grd_tensor *self, grd_tensor *vec2)
+{
+    if (self->ndim != 1 || vec2->ndim != 1) {
+        bool first = self->ndim != 1;
+        grd_raise(GRD_ERROR_RUNTIME, "Expected 1-D argument %s, but got %d-D", first ? "self" : "vec2", first ? self->ndim : vec2->ndim);
+        return grd_failed;
+    }
+    return grd_mul(grd_unsqueeze(self, 1), grd_unsqueeze(vec2, 0));
+}
+
+/* ---- matmul and linear --------------------------------------------------------------------------------------------------------------- */
+
+/* Many rows against one matrix or vector: one product over all rows. */
+static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other)
+{
+    int64_t sizes[GRD_MAX_DIMS], ndim = self->ndim, rows = 1;
+    memcpy(sizes, self->sizes, (size_t)ndim * sizeof *sizes);
+    for (int64_t d = 0; d < ndim - 1; d++)
+        rows *= sizes[d];
+    grd_tensor *folded = grd_reshape(self, grd_dims(rows, sizes[ndim - 1]));
+    if (other->ndim == 1)
+        return grd_reshape(grd_mv(folded, other), grd_dims_from(sizes, ndim - 1));
+    grd_tensor *product = grd_mm(folded, other);
+    if (grd_pending())
+        return grd_failed;
+    sizes[ndim - 1] = product->sizes[1];
+    return grd_reshape(product, grd_dims_from(sizes, ndim));
+}
+
+/* `t` with its batch dimensions broadcast to `batch` and folded into one. */
+static grd_tensor *fold_batch(grd_tensor *t, grd_dims batch, int64_t count)
+{
+    int64_t sizes[GRD_MAX_DIMS], rows = t->sizes[t->ndim - 2], columns = t->sizes[t->ndim - 1];
+    memcpy(sizes, batch.data, (size_t)batch.n * sizeof *sizes);
+    sizes[batch.n] = rows;
+    sizes[batch.n + 1] = columns;
+    return grd_reshape(grd_expand(t, grd_dims_from(sizes, batch.n + 2)), grd_dims(count, rows, columns));
+}
+
+static grd_tensor *batched_product(grd_tensor *self, grd_tensor *other)
+{
+    bool row = self->ndim == 1, column = other->ndim == 1;
+    grd_tensor *a = row ? grd_unsqueeze(self, 0) : self, *b = column ? grd_unsqueeze(other, 1) : other;
+    int64_t sizes[GRD_MAX_DIMS + 2], ndim, count = 1;
+    if (grd_pending() || !grd_shape_broadcast(grd_dims_from(a->sizes, a->ndim - 2), grd_dims_from(b->sizes, b->ndim - 2), sizes, &ndim))
+        return grd_failed;
+    for (int64_t d = 0; d < ndim; d++)
+        count *= sizes[d];
+    grd_dims batch = grd_dims_from(sizes, ndim);
+    grd_tensor *product = grd_bmm(fold_batch(a, batch, count), fold_batch(b, batch, count));
+    if (grd_pending())
+        return grd_failed;
+    if (!row)
+        sizes[ndim++] = product->sizes[1];
+    if (!column)
+        sizes[ndim++] = product->sizes[2];
+    return grd_reshape(product, grd_dims_from(sizes, ndim));
+}
+
+grd_tensor *op_matmul(grd_tensor *self, grd_tensor *other)
+{
+    int a = self->ndim, b = other->ndim;
+    if (a == 0 || b == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "both arguments to matmul need to be at least 1D, but they are %dD and %dD", a, b);
+        return grd_failed;
+    }
+    if (a == 2 && b == 2)
+        return grd_mm(self, other);
+    if (a == 1 && b == 1)
+        return grd_dot(self, other);
+    if (a == 2 && b == 1)
+        return grd_mv(self, other);
+    if (a == 1 && b == 2)
+        return grd_squeeze(grd_mm(grd_unsqueeze(self, 0), other), .dim = grd_dims(0));
+    return b <= 2 ? fold_rows(self, other) : batched_product(self, other);
+}
+
+grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)
+{
+    if (input->ndim == 0 || weight->ndim == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "both arguments to linear need to be at least 1D, but they are %dD and %dD", input->ndim, weight->ndim);
+        return grd_failed;
+    }
+    grd_tensor *transposed = grd_t(weight);
+    if (bias == NULL)
+        return grd_matmul(input, transposed);
+    if (input->ndim == 2)
+        return grd_addmm(bias, input, transposed);
+    if (input->ndim < 2 || weight->ndim != 2 || bias->ndim != 1)
+        return grd_add(grd_matmul(input, transposed), bias);
+    int64_t sizes[GRD_MAX_DIMS], ndim = input->ndim, rows = 1;
+    memcpy(sizes, input->sizes, (size_t)ndim * sizeof *sizes);
+    for (int64_t d = 0; d < ndim - 1; d++)
+        rows *= sizes[d];
+    grd_tensor *product = grd_addmm(bias, grd_reshape(input, grd_dims(rows, sizes[ndim - 1])), transposed);
+    if (grd_pending())
+        return grd_failed;
+    sizes[ndim - 1] = product->sizes[1];
+    return grd_reshape(product, grd_dims_from(sizes, ndim));
+}

@@ -1,0 +1,459 @@
+/* Losses: composites over elementwise operators, and the pair behind nll_loss, which walks memory.
+ * Invariant: a composite never divides by or takes the logarithm of something whose gradient would be lost to infinity. */
+#include <math.h>
+#include <string.h>
+
+#include "base/half.h"
+#include "base/text.h"
+#include "gen/op_impl.h"
+#include "gradus/ops.h"
+#include "op/common.h"
+
+/* ---- Reduction ------------------------------------------------------------------------------------------------------------------ */
+
+enum reduction { MEAN, SUM, NONE, BATCH_MEAN, INVALID };
+
+/* Raises for anything but the three reductions that every loss has. */
+static enum reduction reduction_of(const char *name)
+{
+    if (name == NULL || strcmp(name, "mean") == 0)
+        return MEAN;
+    if (strcmp(name, "sum") == 0)
+        return SUM;
+    if (strcmp(name, "none") == 0)
+        return NONE;
+    grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for reduction", name);
+    return INVALID;
+}
+
+static grd_tensor *reduce(grd_tensor *loss, enum reduction reduction)
+{
+    return reduction == MEAN ? grd_mean(loss) : reduction == SUM ? grd_sum(loss) : loss;
+}
+
+static grd_tensor *weighted(grd_tensor *loss, grd_tensor *weight, enum reduction reduction)
+{
+    return reduce(weight == NULL ? loss : grd_mul(loss, weight), reduction);
+}
+
+static bool is_floating(const grd_tensor *t)
+{
+    return grd_category_of((grd_dtype)t->dtype) == GRD_CATEGORY_FLOAT;
+}
+
+/* A dtype that neither input can lift into the floating ones. */
+static bool check_floating(const char *name, const grd_tensor *a, const grd_tensor *b)
+{
+    grd_dtype dtype = grd_promote((grd_dtype)a->dtype, (grd_dtype)b->dtype);
+    return grd_category_of(dtype) == GRD_CATEGORY_FLOAT || grd_raise_no_kernel(name, dtype);
+}
+
+/* ---- Differences ------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensor *op_mse_loss(grd_tensor *self, grd_tensor *target, const char *reduction)
+{
+    enum reduction how = reduction_of(reduction);
+    if (how == INVALID || !check_floating("mse", self, target))
+        return grd_failed;
+    return reduce(grd_square(grd_sub(self, target)), how);
+}
+
+grd_tensor *op_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction)
+{
+    enum reduction how = reduction_of(reduction);
+    if (how == INVALID)
+        return grd_failed;
+    return reduce(grd_abs(grd_sub(self, target)), how);
+}
+
+grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double beta)
+{
+    enum reduction how = reduction_of(reduction);
+    if (!(beta >= 0))
+        grd_raise(GRD_ERROR_RUNTIME, "smooth_l1_loss does not support negative values for beta.");
+    if (grd_pending() || !check_floating("smooth_l1", self, target))
+        return grd_failed;
+    if (beta == 0)
+        return grd_l1_loss(self, target, .reduction = reduction);
+    grd_tensor *d = grd_abs(grd_sub(self, target));
+    grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5 / beta)), *far = grd_sub_scalar(d, grd_float(0.5 * beta));
+    return reduce(grd_where(grd_lt_scalar(d, grd_float(beta)), near, far), how);
+}
+
+grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double delta)
+{
+    enum reduction how = reduction_of(reduction);
+    if (!(delta > 0))
+        grd_raise(GRD_ERROR_RUNTIME, "huber_loss does not support non-positive values for delta.");
+    if (grd_pending() || !check_floating("huber", self, target))
+        return grd_failed;
+    grd_tensor *d = grd_abs(grd_sub(self, target));
+    grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5));
+    grd_tensor *far = grd_mul_scalar(grd_sub_scalar(d, grd_float(0.5 * delta)), grd_float(delta));
+    return reduce(grd_where(grd_le_scalar(d, grd_float(delta)), near, far), how);
+}
+
+/* ---- Distributions ------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensor *op_kl_div(grd_tensor *self, grd_tensor *target, const char *reduction, bool log_target)
+{
+    enum reduction how = reduction != NULL && strcmp(reduction, "batchmean") == 0 ? BATCH_MEAN : reduction_of(reduction);
+    if (how != INVALID && (grd_category_of((grd_dtype)self->dtype) <= GRD_CATEGORY_INTEGER ||
+                           grd_category_of((grd_dtype)target->dtype) <= GRD_CATEGORY_INTEGER))
+        grd_raise(GRD_ERROR_RUNTIME, "Integral inputs not supported.");
+    if (grd_pending())
+        return grd_failed;
+    grd_tensor *loss;
+    if (log_target) {
+        loss = grd_mul(grd_exp(target), grd_sub(target, self));
+    } else { /* t log t, with log 1 where t is 0 */
+        grd_tensor *one = grd_number(grd_int(1));
+        grd_tensor *log_t = grd_log(grd_where(grd_eq_scalar(target, grd_int(0)), one, target));
+        loss = grd_sub(grd_mul(target, log_t), grd_mul(target, self));
+    }
+    if (how != BATCH_MEAN)
+        return reduce(loss, how);
+    double batch = self->ndim > 0 ? (double)self->sizes[0] : 1;
+    return grd_div_scalar(grd_sum(loss), grd_float(batch));
+}
+
+/* min(x, 0) - log(1 + exp(-|x|)) */
+grd_tensor *op_log_sigmoid(grd_tensor *self)
+{
+    grd_tensor *small = grd_log1p(grd_exp(grd_neg(grd_abs(self))));
+    return grd_sub(grd_clamp_max(self, grd_int(0)), small);
+}
+
+grd_tensor *op__binary_cross_entropy(grd_tensor *self, grd_tensor *target)
+{
+    if (!grd_is_meta(self) && self->numel > 0) {
+        double low = grd_item_double(grd_amin(self)), high = grd_item_double(grd_amax(self));
+        if (!grd_pending() && !(low >= 0 && high <= 1))
+            grd_raise(GRD_ERROR_RUNTIME, "all elements of input should be between 0 and 1");
+        if (grd_pending())
+            return grd_failed;
+    }
+    grd_scalar floor = grd_int(-100);
+    grd_tensor *no = grd_clamp_min(grd_log1p(grd_neg(self)), floor), *yes = grd_clamp_min(grd_log(self), floor);
+    return grd_sub(grd_mul(grd_sub_scalar(target, grd_int(1)), no), grd_mul(target, yes));
+}
+
+grd_tensor *op_binary_cross_entropy(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction)
+{
+    enum reduction how = reduction_of(reduction);
+    if (how != INVALID && self->dtype != target->dtype)
+        grd_raise(GRD_ERROR_RUNTIME, "Found dtype %s but expected %s", grd_dtype_type_name((grd_dtype)target->dtype),
+                  grd_dtype_type_name((grd_dtype)self->dtype));
+    else if (how != INVALID && !grd_same_sizes(target, grd_dims_from(self->sizes, self->ndim))) {
+        char own[1024], other[1024];
+        grd_raise(GRD_ERROR_VALUE,
+                  "Using a target size (%s) that is different to the input size (%s) is deprecated. Please ensure they have the same size.",
+                  grd_format_int64s(other, sizeof other, target->sizes, target->ndim),
+                  grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
+    } else if (how != INVALID && !is_floating(self))
+        grd_raise_no_kernel("binary_cross_entropy", (grd_dtype)self->dtype);
+    if (grd_pending())
+        return grd_failed;
+    return weighted(grd__binary_cross_entropy(self, target), weight, how);
+}
+
+grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *target, grd_tensor *weight, grd_tensor *pos_weight,
+                                                const char *reduction)
+{
+    enum reduction how = reduction_of(reduction);
+    if (how != INVALID && !grd_same_sizes(target, grd_dims_from(self->sizes, self->ndim))) {
+        char own[1024], other[1024];
+        grd_raise(GRD_ERROR_VALUE, "Target size (%s) must be the same as input size (%s)",
+                  grd_format_int64s(other, sizeof other, target->sizes, target->ndim),
+                  grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
+    }
+    if (grd_pending())
+        return grd_failed;
+    grd_scalar one = grd_int(1);
+    grd_tensor *log_sigmoid = grd_log_sigmoid(self);
+    if (pos_weight != NULL)
+        log_sigmoid = grd_mul(grd_add_scalar(grd_mul(grd_sub_scalar(pos_weight, one), target), one), log_sigmoid);
+    grd_tensor *rest = grd_mul(grd_neg(grd_sub_scalar(target, one)), self);
+    return weighted(grd_sub(rest, log_sigmoid), weight, how);
+}
+
+/* ---- nll_loss ------------------------------------------------------------------------------------------------------------------------- */
+
+static double read_element(const char *data, int64_t index, grd_dtype dtype)
+{
+    switch (dtype) {
+    case GRD_FLOAT16:
+        return grd_from_float16(((const uint16_t *)data)[index]);
+    case GRD_BFLOAT16:
+        return grd_from_bfloat16(((const uint16_t *)data)[index]);
+    case GRD_FLOAT64:
+        return ((const double *)data)[index];
+    default:
+        return ((const float *)data)[index];
+    }
+}
+
+static void write_element(char *data, int64_t index, grd_dtype dtype, double x)
+{
+    switch (dtype) {
+    case GRD_FLOAT16:
+        ((uint16_t *)data)[index] = grd_to_float16((float)x);
+        return;
+    case GRD_BFLOAT16:
+        ((uint16_t *)data)[index] = grd_to_bfloat16((float)x);
+        return;
+    case GRD_FLOAT64:
+        ((double *)data)[index] = x;
+        return;
+    default:
+        ((float *)data)[index] = (float)x;
+    }
+}
+
+/* An input of (N, C, d1, …) as N x C x D, with contiguous targets and weights. */
+struct nll {
+    int64_t n, classes, d;
+    const int64_t *target;
+    const char *weight; /* NULL: ones */
+    grd_dtype dtype;    /* of input and weight */
+    int64_t ignore;
+};
+
+static double weight_of(const struct nll *x, int64_t class)
+{
+    return x->weight == NULL ? 1 : read_element(x->weight, class, x->dtype);
+}
+
+static bool check_target_sizes(grd_dims size, const grd_tensor *target)
+{
+    if (size.n == 0)
+        return grd_raise(GRD_ERROR_VALUE, "Expected 1 or more dimensions (got 0)");
+    if (size.n == 1) {
+        if (target->ndim > 1)
+            return grd_raise(GRD_ERROR_RUNTIME, "0D or 1D target tensor expected, multi-target not supported");
+        return target->numel == 1 || grd_raise(GRD_ERROR_VALUE, "For 1D input, 1D target must have size 1, but got target size: %lld",
+                                               (long long)target->numel);
+    }
+    int64_t batch = target->ndim > 0 ? target->sizes[0] : 1;
+    if (batch != size.data[0])
+        return grd_raise(GRD_ERROR_VALUE, "Expected input batch_size (%lld) to match target batch_size (%lld).", (long long)size.data[0],
+                         (long long)batch);
+    if (size.n == 2 && target->ndim != 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "0D or 1D target tensor expected, multi-target not supported");
+    int64_t want[GRD_MAX_DIMS] = {size.data[0]};
+    memcpy(want + 1, size.data + 2, (size_t)(size.n - 2) * sizeof *want);
+    if (grd_same_sizes(target, grd_dims_from(want, size.n - 1)))
+        return true;
+    char text[1024], have[1024];
+    return grd_raise(GRD_ERROR_RUNTIME, "Expected target size %s, got %s", grd_format_int64s(text, sizeof text, want, size.n - 1),
+                     grd_format_int64s(have, sizeof have, target->sizes, target->ndim));
+}
+
+/* Checks everything about an input of that size and dtype and reads the target; false with the error raised. */
+static bool prepare_nll(struct nll *x, grd_dims size, grd_dtype dtype, grd_tensor *target, grd_tensor *weight, int64_t ignore_index)
+{
+    if (grd_category_of(dtype) != GRD_CATEGORY_FLOAT || dtype == GRD_FLOAT8_E4M3FN || dtype == GRD_FLOAT8_E5M2)
+        return grd_raise_no_kernel("nll_loss_out_frame", dtype);
+    if (target->dtype != GRD_INT64 && target->dtype != GRD_UINT8)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected target dtype to be Long or Byte, but got %s",
+                         grd_dtype_type_name((grd_dtype)target->dtype));
+    if (!check_target_sizes(size, target))
+        return false;
+    *x = (struct nll){.n = size.n == 1 ? 1 : size.data[0], .classes = size.data[size.n == 1 ? 0 : 1], .d = 1, .dtype = dtype,
+                      .ignore = ignore_index};
+    for (int64_t i = 2; i < size.n; i++)
+        x->d *= size.data[i];
+    if (weight != NULL && (weight->ndim != 1 || weight->numel != x->classes)) {
+        char have[1024];
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
+                         (long long)x->classes, grd_format_int64s(have, sizeof have, weight->sizes, weight->ndim));
+    }
+    if (weight != NULL && weight->dtype != dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name(dtype),
+                         grd_dtype_type_name((grd_dtype)weight->dtype));
+    if (grd_is_meta(target))
+        return true;
+    grd_tensor *classes = grd_contiguous_as(target, GRD_INT64), *weights = weight == NULL ? NULL : grd_contiguous_as(weight, GRD_DTYPE_NONE);
+    if (grd_pending())
+        return false;
+    x->target = (const int64_t *)classes->data;
+    x->weight = weights == NULL ? NULL : weights->data;
+    for (int64_t i = 0; i < x->n * x->d; i++)
+        if (x->target[i] != ignore_index && (x->target[i] < 0 || x->target[i] >= x->classes))
+            return grd_raise(GRD_ERROR_INDEX, "Target %lld is out of bounds.", (long long)x->target[i]);
+    return true;
+}
+
+/* The result of reduction "none": the target's sizes, but 0-d for one sample without a batch. */
+static grd_dims loss_sizes(grd_dims size, const grd_tensor *target, enum reduction how)
+{
+    return how == NONE && size.n > 1 ? grd_dims_from(target->sizes, target->ndim) : grd_dims_from(target->sizes, 0);
+}
+
+/* Sums in double: mean = -sum(w x) / sum(w). */
+void op__nll_loss_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
+                          grd_tensor **ret)
+{
+    struct nll x;
+    grd_dims size = grd_dims_from(self->sizes, self->ndim);
+    enum reduction how = reduction_of(reduction);
+    ret[0] = ret[1] = grd_failed;
+    if (how == INVALID || !grd_check_same_device(grd_tensors(self, target, weight)) ||
+        !prepare_nll(&x, size, (grd_dtype)self->dtype, target, weight, ignore_index))
+        return;
+    grd_tensor *input = grd_contiguous_as(self, GRD_DTYPE_NONE);
+    grd_tensor *output = grd_new(loss_sizes(size, target, how), x.dtype, grd_device_of(self));
+    grd_tensor *total_weight = grd_new(GRD_NO_DIMS, GRD_FLOAT64, grd_device_of(self));
+    if (grd_pending())
+        return;
+    ret[0] = output;
+    ret[1] = total_weight;
+    if (grd_is_meta(self))
+        return;
+    double sum = 0, total = 0;
+    for (int64_t n = 0; n < x.n; n++)
+        for (int64_t d = 0; d < x.d; d++) {
+            int64_t class = x.target[n * x.d + d];
+            double loss = 0;
+            if (class != x.ignore) {
+                double w = weight_of(&x, class);
+                loss = -w * read_element(input->data, (n * x.classes + class) * x.d + d, x.dtype);
+                total += w;
+            }
+            sum += loss;
+            if (how == NONE)
+                write_element(output->data, n * x.d + d, x.dtype, loss);
+        }
+    if (how != NONE)
+        write_element(output->data, 0, x.dtype, how == MEAN ? sum / total : sum);
+    *(double *)total_weight->data = total;
+}
+
+grd_tensor *op__nll_loss_backward(grd_tensor *grad_output, grd_dims size, grd_tensor *target, grd_tensor *weight, const char *reduction,
+                                  int64_t ignore_index, grd_tensor *total_weight)
+{
+    struct nll x;
+    enum reduction how = reduction_of(reduction);
+    if (how == INVALID || !prepare_nll(&x, size, (grd_dtype)grad_output->dtype, target, weight, ignore_index))
+        return grd_failed;
+    grd_dims want = loss_sizes(size, target, how);
+    if (!grd_same_sizes(grad_output, want))
+        grd_raise(GRD_ERROR_RUNTIME, "grad_output does not have the sizes of the loss");
+    grd_tensor *grad = grd_contiguous_as(grad_output, GRD_DTYPE_NONE);
+    grd_tensor *result = grd_new(size, x.dtype, grd_device_of(grad_output));
+    if (grd_pending() || grd_is_meta(result))
+        return grd_pending() ? grd_failed : result;
+    memset(result->data, 0, (size_t)(result->numel * (int64_t)result->itemsize));
+    double scale = how == MEAN ? 1 / *(const double *)total_weight->data : 1;
+    for (int64_t n = 0; n < x.n; n++)
+        for (int64_t d = 0; d < x.d; d++) {
+            int64_t class = x.target[n * x.d + d];
+            if (class == x.ignore)
+                continue;
+            double g = read_element(grad->data, how == NONE ? n * x.d + d : 0, x.dtype);
+            write_element(result->data, (n * x.classes + class) * x.d + d, x.dtype, -weight_of(&x, class) * scale * g);
+        }
+    return result;
+}
+
+grd_tensor *op_nll_loss(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index)
+{
+    return grd__nll_loss_forward(self, target, weight, reduction, ignore_index).output;
+}
+
+/* ---- Cross entropy ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Class weights in a shape that broadcasts over the class dimension. */
+static grd_tensor *spread_weight(grd_tensor *weight, int64_t ndim, int64_t class_dim)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    for (int64_t d = 0; d < ndim; d++)
+        sizes[d] = d == class_dim ? weight->numel : 1;
+    return grd_reshape(weight, grd_dims_from(sizes, ndim));
+}
+
+/* Targets are probabilities: -sum(weight target log_p), the mean over all but the class dimension. */
+static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum reduction how, int64_t dim,
+                                               double smoothing)
+{
+    int64_t classes = log_p->sizes[dim];
+    if (smoothing > 0)
+        target = grd_add_scalar(grd_mul_scalar(target, grd_float(1 - smoothing)), grd_float(smoothing / (double)classes));
+    grd_tensor *loss = grd_mul(log_p, target);
+    if (weight != NULL)
+        loss = grd_mul(loss, spread_weight(weight, log_p->ndim, dim));
+    if (how == NONE)
+        return grd_neg(grd_sum(loss, .dim = grd_dims(dim)));
+    grd_tensor *sum = grd_neg(grd_sum(loss));
+    return how == SUM ? sum : grd_div_scalar(sum, grd_float((double)log_p->numel / (double)classes));
+}
+
+/* Targets are classes, smoothed: (1 - s) nll + s / C * (the loss of a uniform target, over the same samples and weights). */
+static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum reduction how, int64_t dim,
+                                          int64_t ignore_index, const char *reduction, double smoothing)
+{
+    grd_tensor *nll = grd_nll_loss(log_p, target, .weight = weight, .reduction = reduction, .ignore_index = grd_int(ignore_index));
+    grd_tensor *spread = weight == NULL ? log_p : grd_mul(log_p, spread_weight(weight, log_p->ndim, dim));
+    grd_tensor *uniform = grd_neg(grd_sum(spread, .dim = grd_dims(dim)));
+    grd_tensor *ignored = grd_eq_scalar(target, grd_int(ignore_index));
+    if (grd_pending())
+        return grd_failed;
+    if (log_p->ndim == 1)
+        ignored = grd_reshape(ignored, GRD_NO_DIMS);
+    uniform = grd_masked_fill(uniform, ignored, grd_int(0));
+    if (how == SUM)
+        uniform = grd_sum(uniform);
+    if (how == MEAN) {
+        grd_tensor *counted;
+        if (weight == NULL) {
+            counted = grd_to(grd_logical_not(ignored), .dtype = (grd_dtype)log_p->dtype);
+        } else {
+            grd_tensor *classes = grd_masked_fill(grd_to(grd_reshape(target, grd_dims(target->numel)), .dtype = GRD_INT64),
+                                                  grd_reshape(ignored, grd_dims(target->numel)), grd_int(0));
+            counted = grd_masked_fill(grd_index_select(weight, 0, classes), grd_reshape(ignored, grd_dims(target->numel)), grd_int(0));
+        }
+        uniform = grd_div(grd_sum(uniform), grd_sum(counted));
+    }
+    double share = smoothing / (double)log_p->sizes[dim];
+    return grd_add(grd_mul_scalar(nll, grd_float(1 - smoothing)), grd_mul_scalar(uniform, grd_float(share)));
+}
+
+grd_tensor *op_cross_entropy(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
+                             double label_smoothing)
+{
+    enum reduction how = reduction_of(reduction);
+    if (how == INVALID)
+        return grd_failed;
+    if (!(label_smoothing >= 0 && label_smoothing <= 1))
+        grd_raise(GRD_ERROR_RUNTIME, "label_smoothing must be between 0.0 and 1.0. Got: %g", label_smoothing);
+    else if (self->ndim == 0)
+        grd_raise(GRD_ERROR_VALUE, "Expected 1 or more dimensions (got 0)");
+    if (grd_pending())
+        return grd_failed;
+    int64_t dim = self->ndim == 1 ? 0 : 1;
+    bool probabilities = grd_same_sizes(target, grd_dims_from(self->sizes, self->ndim));
+    if (probabilities && !is_floating(target)) {
+        grd_raise(GRD_ERROR_RUNTIME, "Expected floating point type for target with class probabilities, got %s",
+                  grd_dtype_type_name((grd_dtype)target->dtype));
+    } else if (probabilities && ignore_index >= 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "ignore_index is not supported for floating point target");
+    } else if (weight != NULL && (weight->ndim != 1 || weight->numel != self->sizes[dim])) {
+        char have[1024];
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
+                  (long long)self->sizes[dim], grd_format_int64s(have, sizeof have, weight->sizes, weight->ndim));
+    } else if (!is_floating(self)) {
+        grd_raise_no_kernel("log_softmax_lastdim_kernel_impl", (grd_dtype)self->dtype);
+    }
+    if (grd_pending())
+        return grd_failed;
+    grd_tensor *log_p = grd_log_softmax(self, dim);
+    if (grd_pending())
+        return grd_failed;
+    if (probabilities)
+        return cross_entropy_probabilities(log_p, target, weight, how, dim, label_smoothing);
+    if (label_smoothing > 0)
+        return cross_entropy_smoothed(log_p, target, weight, how, dim, ignore_index, reduction, label_smoothing);
+    return grd_nll_loss(log_p, target, .weight = weight, .reduction = reduction, .ignore_index = grd_int(ignore_index));
+}

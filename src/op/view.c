@@ -1,0 +1,784 @@
+/* Views, and the gradients of views.
+ *
+ * Lives here: the geometry of every operator whose result shares storage with its argument, and the hidden operators that put a
+ * gradient back where a view took it from. Bounds against the storage are checked once, by grd_new_view.
+ * Invariant: no view reads or writes an element. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "gen/op_impl.h"
+#include "gradus/gradus.h"
+#include "op/common.h"
+#include "op/copy.h"
+
+enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
+
+/* Sizes and strides under construction; starts as those of a tensor. */
+struct geometry {
+    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+    int64_t n, offset;
+};
+
+static void geometry_of(const grd_tensor *t, struct geometry *g)
+{
+    memcpy(g->sizes, t->sizes, t->ndim * sizeof *g->sizes);
+    memcpy(g->strides, t->strides, t->ndim * sizeof *g->strides);
+    g->n = t->ndim;
+    g->offset = t->offset;
+}
+
+static void remove_dim(struct geometry *g, int64_t dim)
+{
+    size_t rest = (size_t)(g->n - dim - 1) * sizeof *g->sizes;
+    memmove(g->sizes + dim, g->sizes + dim + 1, rest);
+    memmove(g->strides + dim, g->strides + dim + 1, rest);
+    g->n--;
+}
+
+static void insert_dim(struct geometry *g, int64_t dim, int64_t size, int64_t stride)
+{
+    size_t rest = (size_t)(g->n - dim) * sizeof *g->sizes;
+    memmove(g->sizes + dim + 1, g->sizes + dim, rest);
+    memmove(g->strides + dim + 1, g->strides + dim, rest);
+    g->sizes[dim] = size;
+    g->strides[dim] = stride;
+    g->n++;
+}
+
+static grd_tensor *view_with(grd_tensor *self, const struct geometry *g)
+{
+    return grd_new_view(self, grd_dims_from(g->sizes, g->n), grd_dims_from(g->strides, g->n), g->offset);
+}
+
+static bool check_ndim(int64_t n)
+{
+    return n <= GRD_MAX_DIMS ||
+           grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
+}
+
+/* ---- Other sizes, same elements --------------------------------------------------------------------------------------- */
+
+grd_tensor *op_view(grd_tensor *self, grd_dims size)
+{
+    struct geometry g = {.n = size.n, .offset = self->offset};
+    if (!grd_shape_infer(size, self->numel, g.sizes))
+        return grd_failed;
+    if (!grd_shape_view_strides(grd_sizes(self), self->strides, grd_dims_from(g.sizes, g.n), g.strides)) {
+        grd_raise(GRD_ERROR_RUNTIME, "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+                                     "two contiguous subspaces). Use .reshape(...) instead.");
+        return grd_failed;
+    }
+    return view_with(self, &g);
+}
+
+grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
+{
+    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+    if (!grd_shape_infer(shape, self->numel, sizes))
+        return grd_failed;
+    grd_dims wanted = grd_dims_from(sizes, shape.n);
+    if (grd_shape_view_strides(grd_sizes(self), self->strides, wanted, strides))
+        return grd_view(self, wanted);
+    return grd_view(grd_clone(self, .memory_format = "contiguous"), wanted);
+}
+
+grd_tensor *op_view_as(grd_tensor *self, grd_tensor *other)
+{
+    return grd_view(self, grd_sizes(other));
+}
+
+grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
+{
+    int64_t sizes[GRD_MAX_DIMS], n = 0, product = 1;
+    if (!grd_wrap_dim(self, start_dim, &start_dim) || !grd_wrap_dim(self, end_dim, &end_dim))
+        return grd_failed;
+    if (start_dim > end_dim) {
+        grd_raise(GRD_ERROR_RUNTIME, "has invalid args: start_dim cannot come after end_dim");
+        return grd_failed;
+    }
+    if (self->ndim == 0)
+        return grd_view(self, grd_dims(1));
+    if (start_dim == end_dim)
+        return self;
+    for (int64_t i = 0; i < self->ndim; i++) {
+        if (i < start_dim || i > end_dim) {
+            sizes[n++] = self->sizes[i];
+            continue;
+        }
+        product *= self->sizes[i];
+        if (i == end_dim)
+            sizes[n++] = product;
+    }
+    return grd_reshape(self, grd_dims_from(sizes, n));
+}
+
+static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64_t *ret_sizes)
+{
+    char list[LIST_CHARS];
+    int64_t size = self->ndim ? self->sizes[dim] : 1, product = 1, inferred = -1;
+    if (sizes.n == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "sizes must be non-empty");
+    if (!check_ndim(self->ndim + sizes.n - 1))
+        return false;
+    bool fits = true;
+    for (int64_t i = 0; i < sizes.n; i++) {
+        ret_sizes[i] = sizes.data[i];
+        if (sizes.data[i] != -1)
+            fits &= sizes.data[i] >= 0 && !__builtin_mul_overflow(product, sizes.data[i], &product);
+        else if (inferred >= 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "only one dimension can be inferred");
+        else
+            inferred = i;
+    }
+    if (inferred >= 0 && fits && product != 0 && size % product == 0)
+        ret_sizes[inferred] = size / product;
+    else if (inferred >= 0 || !fits || product != size)
+        return grd_raise(GRD_ERROR_RUNTIME, "Provided sizes %s don't multiply up to the size of dim %lld (%lld) in the input tensor",
+                         grd_format_int64s(list, sizeof list, sizes.data, sizes.n), (long long)dim, (long long)size);
+    return true;
+}
+
+grd_tensor *op_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes)
+{
+    int64_t parts[GRD_MAX_DIMS], result[2 * GRD_MAX_DIMS], n = 0;
+    if (!grd_wrap_dim(self, dim, &dim) || !check_unflatten(self, dim, sizes, parts))
+        return grd_failed;
+    for (int64_t i = 0; i < dim; i++)
+        result[n++] = self->sizes[i];
+    for (int64_t i = 0; i < sizes.n; i++)
+        result[n++] = parts[i];
+    for (int64_t i = dim + 1; i < self->ndim; i++)
+        result[n++] = self->sizes[i];
+    return grd_view(self, grd_dims_from(result, n));
+}
+
+/* Note that an empty list squeezes nothing, while an absent one squeezes everything. */
+grd_tensor *op_squeeze(grd_tensor *self, grd_dims dim)
+{
+    uint64_t mask = 0;
+    if ((dim.data == NULL || dim.n > 0) && !grd_shape_dim_mask(dim, self->ndim, &mask))
+        return grd_failed;
+    struct geometry g = {.offset = self->offset};
+    for (int64_t i = 0; i < self->ndim; i++) {
+        if (self->sizes[i] == 1 && (mask >> i & 1))
+            continue;
+        g.sizes[g.n] = self->sizes[i];
+        g.strides[g.n++] = self->strides[i];
+    }
+    return view_with(self, &g);
+}
+
+grd_tensor *op_unsqueeze(grd_tensor *self, int64_t dim)
+{
+    if (!check_ndim(self->ndim + 1) || !grd_shape_wrap_dim(dim, self->ndim + 1, &dim))
+        return grd_failed;
+    struct geometry g;
+    geometry_of(self, &g);
+    int64_t stride = 1;
+    if (dim < self->ndim && __builtin_mul_overflow(self->sizes[dim], self->strides[dim], &stride))
+        stride = 1;
+    insert_dim(&g, dim, 1, stride);
+    return view_with(self, &g);
+}
+
+/* ---- Other order of dimensions ------------------------------------------------------------------------------------------ */
+
+static grd_tensor *swapped(grd_tensor *self, int64_t a, int64_t b)
+{
+    struct geometry g;
+    geometry_of(self, &g);
+    if (a != b) {
+        g.sizes[a] = self->sizes[b];
+        g.sizes[b] = self->sizes[a];
+        g.strides[a] = self->strides[b];
+        g.strides[b] = self->strides[a];
+    }
+    return view_with(self, &g);
+}
+
+grd_tensor *op_transpose(grd_tensor *self, int64_t dim0, int64_t dim1)
+{
+    if (!grd_wrap_dim(self, dim0, &dim0) || !grd_wrap_dim(self, dim1, &dim1))
+        return grd_failed;
+    return swapped(self, dim0, dim1);
+}
+
+grd_tensor *op_swapaxes(grd_tensor *self, int64_t axis0, int64_t axis1)
+{
+    return grd_transpose(self, axis0, axis1);
+}
+
+grd_tensor *op_t(grd_tensor *self)
+{
+    if (self->ndim > 2) {
+        grd_raise(GRD_ERROR_RUNTIME, "expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
+        return grd_failed;
+    }
+    return swapped(self, 0, self->ndim == 2);
+}
+
+grd_tensor *op_mT(grd_tensor *self)
+{
+    if (self->ndim < 2) {
+        grd_raise(GRD_ERROR_RUNTIME, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", self->ndim);
+        return grd_failed;
+    }
+    return swapped(self, self->ndim - 2, self->ndim - 1);
+}
+
+/* Wraps the dims and checks that each occurs once. */
+static bool check_permutation(int64_t ndim, grd_dims dims, int64_t *ret_dims)
+{
+    uint64_t seen = 0;
+    if (dims.n != ndim)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. "
+                         "input.dim() = %lld is not equal to len(dims) = %lld",
+                         (long long)ndim, (long long)dims.n);
+    for (int64_t i = 0; i < dims.n; i++) {
+        if (!grd_shape_wrap_dim(dims.data[i], ndim, &ret_dims[i]))
+            return false;
+        if (seen >> ret_dims[i] & 1)
+            return grd_raise(GRD_ERROR_RUNTIME, "duplicate dims are not allowed.");
+        seen |= (uint64_t)1 << ret_dims[i];
+    }
+    return true;
+}
+
+grd_tensor *op_permute(grd_tensor *self, grd_dims dims)
+{
+    int64_t order[GRD_MAX_DIMS];
+    if (!check_permutation(self->ndim, dims, order))
+        return grd_failed;
+    struct geometry g = {.n = dims.n, .offset = self->offset};
+    for (int64_t i = 0; i < dims.n; i++) {
+        g.sizes[i] = self->sizes[order[i]];
+        g.strides[i] = self->strides[order[i]];
+    }
+    return view_with(self, &g);
+}
+
+grd_tensor *op__permute_backward(grd_tensor *grad, grd_dims dims)
+{
+    int64_t order[GRD_MAX_DIMS], inverse[GRD_MAX_DIMS];
+    if (!check_permutation(grad->ndim, dims, order))
+        return grd_failed;
+    for (int64_t i = 0; i < dims.n; i++)
+        inverse[order[i]] = i;
+    return grd_permute(grad, grd_dims_from(inverse, dims.n));
+}
+
+static bool wrap_moved(const grd_tensor *self, const char *what, grd_dims dims, int64_t *ret_dims, uint64_t *ret_mask)
+{
+    char list[LIST_CHARS];
+    uint64_t mask = 0;
+    for (int64_t i = 0; i < dims.n; i++) {
+        if (!grd_wrap_dim(self, dims.data[i], &ret_dims[i]))
+            return false;
+        if (mask >> ret_dims[i] & 1)
+            return grd_raise(GRD_ERROR_RUNTIME, "repeated dim in `%s` (%s)", what, grd_format_int64s(list, sizeof list, dims.data, dims.n));
+        mask |= (uint64_t)1 << ret_dims[i];
+    }
+    *ret_mask = mask;
+    return true;
+}
+
+grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
+{
+    char list[LIST_CHARS], other[LIST_CHARS];
+    if (source.n != destination.n) {
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "Invalid source or destination dims: source (%s dims) should contain the same number of dims as destination (%s dims)",
+                  grd_format_int64s(list, sizeof list, source.data, source.n),
+                  grd_format_int64s(other, sizeof other, destination.data, destination.n));
+        return grd_failed;
+    }
+    if (source.n > GRD_MAX_DIMS) {
+        check_ndim(source.n);
+        return grd_failed;
+    }
+    int64_t from[GRD_MAX_DIMS], to[GRD_MAX_DIMS], order[GRD_MAX_DIMS];
+    uint64_t taken, placed;
+    if (!wrap_moved(self, "source", source, from, &taken) || !wrap_moved(self, "destination", destination, to, &placed))
+        return grd_failed;
+    if (self->ndim == 0)
+        return self;
+    for (int64_t i = 0; i < source.n; i++)
+        order[to[i]] = from[i];
+    for (int64_t i = 0, next = 0; i < self->ndim; i++) {
+        if (placed >> i & 1)
+            continue;
+        while (taken >> next & 1)
+            next++;
+        order[i] = next++;
+    }
+    return grd_permute(self, grd_dims_from(order, self->ndim));
+}
+
+/* ---- Repeated elements --------------------------------------------------------------------------------------------------- */
+
+static bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct geometry *g)
+{
+    char list[LIST_CHARS], own[LIST_CHARS];
+    int64_t dim = i - (size.n - self->ndim), wanted = size.data[i];
+    if (dim < 0 && wanted < 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "The expanded size of the tensor (%lld) isn't allowed in a leading, non-existing dimension %lld",
+                         (long long)wanted, (long long)i);
+    int64_t present = dim >= 0 ? self->sizes[dim] : 1;
+    if (wanted == -1)
+        wanted = present;
+    if (wanted != present && (present != 1 || wanted < 0))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %lld.  "
+                         "Target sizes: %s.  Tensor sizes: %s",
+                         (long long)wanted, (long long)present, (long long)i, grd_format_int64s(list, sizeof list, size.data, size.n),
+                         grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
+    g->sizes[i] = wanted;
+    if (dim >= 0 && wanted == present)
+        g->strides[i] = self->strides[dim];
+    else if (dim < 0 && wanted == 1 && self->ndim > 0)
+        g->strides[i] = i + 1 < size.n ? g->sizes[i + 1] * g->strides[i + 1] : 1;
+    else
+        g->strides[i] = 0;
+    return true;
+}
+
+grd_tensor *op_expand(grd_tensor *self, grd_dims size)
+{
+    char list[LIST_CHARS], own[LIST_CHARS];
+    if (!check_ndim(size.n))
+        return grd_failed;
+    if (size.n < self->ndim) {
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "tensor of size %s, size=%s: the number of sizes provided (%lld) must be greater or equal to the number of "
+                  "dimensions in the tensor (%d)",
+                  grd_format_int64s(own, sizeof own, self->sizes, self->ndim), grd_format_int64s(list, sizeof list, size.data, size.n),
+                  (long long)size.n, self->ndim);
+        return grd_failed;
+    }
+    struct geometry g = {.n = size.n, .offset = self->offset};
+    for (int64_t i = size.n - 1; i >= 0; i--)
+        if (!expanded_size(self, size, i, &g))
+            return grd_failed;
+    return view_with(self, &g);
+}
+
+grd_tensor *op_expand_as(grd_tensor *self, grd_tensor *other)
+{
+    return grd_expand(self, grd_sizes(other));
+}
+
+grd_tensor *op_broadcast_to(grd_tensor *self, grd_dims size)
+{
+    return grd_expand(self, size);
+}
+
+/* ---- Part of the elements -------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_select(grd_tensor *self, int64_t dim, int64_t index)
+{
+    char list[LIST_CHARS];
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
+        return grd_failed;
+    }
+    if (!grd_wrap_dim(self, dim, &dim))
+        return grd_failed;
+    int64_t size = self->sizes[dim];
+    if (index < -size || index >= size) {
+        grd_raise(GRD_ERROR_INDEX, "index %lld out of range for tensor of size %s at dimension %lld", (long long)index,
+                  grd_format_int64s(list, sizeof list, self->sizes, self->ndim), (long long)dim);
+        return grd_failed;
+    }
+    struct geometry g;
+    geometry_of(self, &g);
+    g.offset += (index < 0 ? index + size : index) * g.strides[dim];
+    remove_dim(&g, dim);
+    return view_with(self, &g);
+}
+
+static int64_t clamped(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* A bound as Python's slices read it: absent, counted from the end, beyond either end. */
+static int64_t slice_bound(grd_scalar bound, int64_t absent, int64_t size, int64_t low, int64_t high)
+{
+    if (bound.kind == GRD_SCALAR_NONE)
+        return absent;
+    int64_t value = grd_scalar_int64(bound);
+    return clamped(value < 0 ? value + size : value, low, high);
+}
+
+/* The first index and the number of elements; step is not 0. */
+static int64_t slice_range(int64_t size, grd_scalar start, grd_scalar end, int64_t step, int64_t *ret_first)
+{
+    if (step > 0) {
+        int64_t first = slice_bound(start, 0, size, 0, size), last = slice_bound(end, size, size, 0, size);
+        *ret_first = first;
+        return first < last ? (last - first - 1) / step + 1 : 0;
+    }
+    int64_t first = slice_bound(start, size - 1, size, -1, size - 1), last = slice_bound(end, -1, size, -1, size - 1);
+    *ret_first = first < 0 ? 0 : first;
+    return first > last ? (int64_t)((uint64_t)(first - last - 1) / -(uint64_t)step) + 1 : 0;
+}
+
+grd_tensor *op_slice(grd_tensor *self, int64_t dim, grd_scalar start, grd_scalar end, int64_t step)
+{
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
+        return grd_failed;
+    }
+    if (!grd_wrap_dim(self, dim, &dim))
+        return grd_failed;
+    if (step == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "slice step must not be zero");
+        return grd_failed;
+    }
+    struct geometry g;
+    geometry_of(self, &g);
+    int64_t first, stride;
+    g.sizes[dim] = slice_range(self->sizes[dim], start, end, step, &first);
+    g.offset += first * g.strides[dim];
+    /* A step too large for a stride can only be that of a single element, whose stride is never used. */
+    if (!__builtin_mul_overflow(g.strides[dim], step, &stride))
+        g.strides[dim] = stride;
+    return view_with(self, &g);
+}
+
+grd_tensor *op_narrow(grd_tensor *self, int64_t dim, int64_t start, int64_t length)
+{
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "cannot be applied to a 0-dim tensor.");
+        return grd_failed;
+    }
+    if (length < 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "length must be non-negative.");
+        return grd_failed;
+    }
+    if (!grd_wrap_dim(self, dim, &dim))
+        return grd_failed;
+    int64_t size = self->sizes[dim];
+    if (start < -size || start > size) {
+        grd_raise(GRD_ERROR_INDEX, "start out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-size,
+                  (long long)size, (long long)start);
+        return grd_failed;
+    }
+    if (start < 0)
+        start += size;
+    if (length > size - start) {
+        grd_raise(GRD_ERROR_RUNTIME, "start (%lld) + length (%lld) exceeds dimension size (%lld).", (long long)start, (long long)length,
+                  (long long)size);
+        return grd_failed;
+    }
+    return grd_slice(self, .dim = grd_int(dim), .start = grd_int(start), .end = grd_int(start + length));
+}
+
+grd_tensor *op_diagonal(grd_tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
+{
+    int64_t given1 = dim1, given2 = dim2;
+    if (!grd_wrap_dim(self, dim1, &dim1) || !grd_wrap_dim(self, dim2, &dim2))
+        return grd_failed;
+    if (dim1 == dim2) {
+        grd_raise(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)given1, (long long)given2);
+        return grd_failed;
+    }
+    int64_t rows = self->sizes[dim1], columns = self->sizes[dim2], size;
+    offset = clamped(offset, -rows, columns);
+    if (offset >= 0)
+        size = rows < columns - offset ? rows : columns - offset;
+    else
+        size = rows + offset < columns ? rows + offset : columns;
+    struct geometry g;
+    geometry_of(self, &g);
+    int64_t stride = g.strides[dim1] + g.strides[dim2];
+    if (size > 0)
+        g.offset += offset >= 0 ? offset * g.strides[dim2] : -offset * g.strides[dim1];
+    remove_dim(&g, dim1 > dim2 ? dim1 : dim2);
+    remove_dim(&g, dim1 > dim2 ? dim2 : dim1);
+    insert_dim(&g, g.n, size, stride);
+    return view_with(self, &g);
+}
+
+grd_tensor *op_unfold(grd_tensor *self, int64_t dimension, int64_t size, int64_t step)
+{
+    if (!check_ndim(self->ndim + 1) || !grd_wrap_dim(self, dimension, &dimension))
+        return grd_failed;
+    int64_t present = self->ndim ? self->sizes[dimension] : 1, stride = self->ndim ? self->strides[dimension] : 1;
+    if (size < 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "size is %lld but must be >= 0", (long long)size);
+        return grd_failed;
+    }
+    if (size > present) {
+        grd_raise(GRD_ERROR_RUNTIME, "maximum size for tensor at dimension %lld is %lld but size is %lld", (long long)dimension,
+                  (long long)present, (long long)size);
+        return grd_failed;
+    }
+    if (step <= 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "step is %lld but must be > 0", (long long)step);
+        return grd_failed;
+    }
+    struct geometry g;
+    geometry_of(self, &g);
+    insert_dim(&g, g.n, size, stride);
+    if (self->ndim > 0) {
+        int64_t windows_stride;
+        g.sizes[dimension] = (present - size) / step + 1;
+        if (!__builtin_mul_overflow(stride, step, &windows_stride))
+            g.strides[dimension] = windows_stride;
+    }
+    return view_with(self, &g);
+}
+
+/* ---- Several views ---------------------------------------------------------------------------------------------------------- */
+
+static const grd_tensors no_tensors = {NULL, 0};
+
+/* A result list of n tensors; NULL, with MemoryError pending, on failure. */
+static grd_tensor **new_list(int64_t n)
+{
+    if (n > (int64_t)(SIZE_MAX / sizeof(grd_tensor *) / 2)) {
+        grd_raise(GRD_ERROR_MEMORY, "a list of %lld tensors", (long long)n);
+        return NULL;
+    }
+    return grd_pool_alloc((size_t)(n > 0 ? n : 1) * sizeof(grd_tensor *));
+}
+
+grd_tensors op_unbind(grd_tensor *self, int64_t dim)
+{
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+        return no_tensors;
+    }
+    if (!grd_wrap_dim(self, dim, &dim))
+        return no_tensors;
+    int64_t n = self->sizes[dim];
+    grd_tensor **list = new_list(n);
+    if (list == NULL)
+        return no_tensors;
+    for (int64_t i = 0; i < n && !grd_pending(); i++)
+        list[i] = op_select(self, dim, i);
+    return grd_pending() ? no_tensors : (grd_tensors){list, n};
+}
+
+/* Views of `size` elements each, the last with what is left. */
+static grd_tensors split_evenly(grd_tensor *self, int64_t size, int64_t n, int64_t dim)
+{
+    int64_t total = self->sizes[dim];
+    int64_t *sizes = n <= INT64_MAX / 16 ? grd_pool_alloc((size_t)n * sizeof *sizes) : NULL;
+    if (sizes == NULL) {
+        grd_raise(GRD_ERROR_MEMORY, "a list of %lld tensors", (long long)n);
+        return no_tensors;
+    }
+    for (int64_t i = 0; i < n; i++)
+        sizes[i] = total - i * size < size ? total - i * size : size;
+    return grd_split_with_sizes(self, grd_dims_from(sizes, n), .dim = grd_int(dim));
+}
+
+grd_tensors op_split(grd_tensor *self, int64_t split_size, int64_t dim)
+{
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "expects at least a 1-dimensional tensor");
+        return no_tensors;
+    }
+    if (split_size < 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "expects split_size be non-negative, but got split_size=%lld", (long long)split_size);
+        return no_tensors;
+    }
+    if (!grd_wrap_dim(self, dim, &dim))
+        return no_tensors;
+    int64_t size = self->sizes[dim];
+    if (split_size == 0 && size != 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "split_size can only be 0 if dimension size is 0, but got dimension size of %lld", (long long)size);
+        return no_tensors;
+    }
+    return split_evenly(self, split_size, size == 0 ? 1 : (size - 1) / split_size + 1, dim);
+}
+
+grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
+{
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "expects at least a 1-dimensional tensor");
+        return no_tensors;
+    }
+    if (chunks <= 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+        return no_tensors;
+    }
+    if (!grd_wrap_dim(self, dim, &dim))
+        return no_tensors;
+    int64_t total = self->sizes[dim];
+    if (total == 0)
+        return split_evenly(self, 0, chunks, dim);
+    int64_t size = (total - 1) / chunks + 1;
+    return split_evenly(self, size, (total - 1) / size + 1, dim);
+}
+
+grd_tensors op_split_with_sizes(grd_tensor *self, grd_dims split_sizes, int64_t dim)
+{
+    char list_text[LIST_CHARS];
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "expects at least a 1-dimensional tensor");
+        return no_tensors;
+    }
+    if (!grd_wrap_dim(self, dim, &dim))
+        return no_tensors;
+    int64_t total = 0;
+    bool overflow = false;
+    for (int64_t i = 0; i < split_sizes.n; i++) {
+        if (split_sizes.data[i] < 0) {
+            grd_raise(GRD_ERROR_RUNTIME, "expects split_sizes have only non-negative entries, but got split_sizes=%s",
+                      grd_format_int64s(list_text, sizeof list_text, split_sizes.data, split_sizes.n));
+            return no_tensors;
+        }
+        overflow |= __builtin_add_overflow(total, split_sizes.data[i], &total);
+    }
+    if (overflow || total != self->sizes[dim]) {
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
+                  (long long)self->sizes[dim], (long long)dim,
+                  grd_format_int64s(list_text, sizeof list_text, split_sizes.data, split_sizes.n));
+        return no_tensors;
+    }
+    grd_tensor **list = new_list(split_sizes.n);
+    if (list == NULL)
+        return no_tensors;
+    for (int64_t i = 0, start = 0; i < split_sizes.n && !grd_pending(); start += split_sizes.data[i], i++)
+        list[i] = op_slice(self, dim, grd_int(start), grd_int(start + split_sizes.data[i]), 1);
+    return grd_pending() ? no_tensors : (grd_tensors){list, split_sizes.n};
+}
+
+/* ---- Anything over the storage ------------------------------------------------------------------------------------------------ */
+
+static bool check_strided(grd_dims size, grd_dims stride)
+{
+    return size.n == stride.n || grd_raise(GRD_ERROR_RUNTIME, "mismatch in length of strides and shape");
+}
+
+grd_tensor *op_as_strided(grd_tensor *self, grd_dims size, grd_dims stride, grd_scalar storage_offset)
+{
+    int64_t offset = storage_offset.kind == GRD_SCALAR_NONE ? self->offset : grd_scalar_int64(storage_offset);
+    if (!check_strided(size, stride))
+        return grd_failed;
+    if (offset < 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "Tensor: invalid storage offset %lld", (long long)offset);
+        return grd_failed;
+    }
+    return grd_new_view(self, size, stride, offset);
+}
+
+grd_tensor *op_detach(grd_tensor *self)
+{
+    return grd_new_detached(self);
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------------------------------------------ */
+
+/* Zeros like `grad` but of other sizes. */
+static grd_tensor *zeros_of(grd_dims sizes, const grd_tensor *grad)
+{
+    return grd_new_zeros(sizes, grad->dtype, grd_device_of(grad));
+}
+
+/* Writes grad to `view`, a view of `zeros`, and returns these. */
+static grd_tensor *written(grd_tensor *zeros, grd_tensor *view, const grd_tensor *grad)
+{
+    if (!grd_pending() && grd_check_view_gradient(view, grad))
+        grd_copy_strided(view, grad);
+    return grd_pending() ? grd_failed : zeros;
+}
+
+grd_tensor *op__select_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, int64_t index)
+{
+    grd_tensor *zeros = zeros_of(sizes, grad);
+    return written(zeros, grd_pending() ? zeros : op_select(zeros, dim, index), grad);
+}
+
+grd_tensor *op__slice_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, grd_scalar start, grd_scalar end, int64_t step)
+{
+    grd_tensor *zeros = zeros_of(sizes, grad);
+    return written(zeros, grd_pending() ? zeros : op_slice(zeros, dim, start, end, step), grad);
+}
+
+grd_tensor *op__diagonal_backward(grd_tensor *grad, grd_dims sizes, int64_t offset, int64_t dim1, int64_t dim2)
+{
+    grd_tensor *zeros = zeros_of(sizes, grad);
+    return written(zeros, grd_pending() ? zeros : op_diagonal(zeros, offset, dim1, dim2), grad);
+}
+
+/* One window position at a time: within it no two elements share memory. */
+grd_tensor *op__unfold_backward(grd_tensor *grad, grd_dims sizes, int64_t dimension, int64_t size, int64_t step)
+{
+    grd_tensor *zeros = zeros_of(sizes, grad);
+    grd_tensor *windows = grd_pending() ? zeros : op_unfold(zeros, dimension, size, step);
+    if (grd_pending() || !grd_check_view_gradient(windows, grad))
+        return grd_failed;
+    for (int64_t i = 0; i < size && !grd_pending(); i++) {
+        grd_scope round = grd_scope_open();
+        grd_add_(op_select(windows, -1, i), op_select(grad, -1, i));
+        grd_scope_close(round);
+    }
+    return grd_pending() ? grd_failed : zeros;
+}
+
+/* Addresses of both geometries lie in [0, span) once `base` is taken off. */
+static bool span_of_both(grd_dims a, grd_dims a_strides, int64_t a_offset, grd_dims b, grd_dims b_strides, int64_t b_offset,
+                         int64_t *ret_base, int64_t *ret_span)
+{
+    int64_t a_low = 0, a_high = 0, b_low = 0, b_high = 0;
+    bool fits = grd_shape_extent(a, a_strides.data, &a_low, &a_high) && grd_shape_extent(b, b_strides.data, &b_low, &b_high) &&
+                !__builtin_add_overflow(a_low, a_offset, &a_low) && !__builtin_add_overflow(a_high, a_offset, &a_high) &&
+                !__builtin_add_overflow(b_low, b_offset, &b_low) && !__builtin_add_overflow(b_high, b_offset, &b_high);
+    int64_t low = a_low < b_low ? a_low : b_low, high = a_high > b_high ? a_high : b_high;
+    if (!fits || low < 0 || high == INT64_MAX)
+        return grd_raise(GRD_ERROR_RUNTIME, "the geometries reach outside any storage");
+    *ret_base = low;
+    *ret_span = high - low + 1;
+    return true;
+}
+
+/* Adds `self` into `memory` where two of its elements may share an address: through a list of addresses, in row-major order. */
+static void add_overlapping(grd_tensor *memory, grd_tensor *self, grd_dims strides, int64_t offset)
+{
+    grd_tensor *addresses = op_arange(grd_int(0), grd_int(memory->numel), grd_int(1), GRD_INT64, grd_device_of(self), false);
+    grd_tensor *used = grd_clone_contiguous(grd_new_view(addresses, grd_sizes(self), strides, offset), GRD_INT64);
+    grd_tensor *values = grd_contiguous_as(self, GRD_DTYPE_NONE);
+    grd_dims flat = grd_dims(self->numel);
+    grd_index_add_(memory, 0, grd_new_view(used, flat, grd_dims(1), 0), grd_new_view(values, flat, grd_dims(1), values->offset));
+}
+
+grd_tensor *op__restride(grd_tensor *self, grd_dims from_strides, int64_t from_offset, grd_dims size, grd_dims stride, int64_t offset)
+{
+    int64_t base = 0, span = 0, numel;
+    if (!check_strided(grd_sizes(self), from_strides) || !check_strided(size, stride) || !grd_shape_numel(size, &numel) ||
+        !span_of_both(grd_sizes(self), from_strides, from_offset, size, stride, offset, &base, &span))
+        return grd_failed;
+    grd_tensor *memory = zeros_of(grd_dims(span), self);
+    grd_tensor *result = grd_new(size, self->dtype, grd_device_of(self));
+    if (!grd_pending() && !grd_is_meta(self) && self->numel > 0 && numel > 0) {
+        if (grd_shape_may_overlap(grd_sizes(self), from_strides.data))
+            add_overlapping(memory, self, from_strides, from_offset - base);
+        else
+            grd_copy_strided(grd_new_view(memory, grd_sizes(self), from_strides, from_offset - base), self);
+        if (!grd_pending())
+            grd_copy_strided(result, grd_new_view(memory, size, stride, offset - base));
+    } else if (!grd_pending()) {
+        grd_zero_elements(result);
+    }
+    return grd_pending() ? grd_failed : result;
+}
+
+/* Where elements of the input share memory, a change of that memory is a change of all of them: each gets the mean. */
+grd_tensor *op__as_strided_backward(grd_tensor *grad, grd_dims sizes, grd_dims strides, int64_t offset, grd_dims view_sizes,
+                                    grd_dims view_strides, grd_scalar view_offset)
+{
+    (void)view_sizes;
+    int64_t from = view_offset.kind == GRD_SCALAR_NONE ? offset : grd_scalar_int64(view_offset);
+    grd_tensor *result = grd__restride(grad, view_strides, from, sizes, strides, offset);
+    if (!check_strided(sizes, strides) || !grd_shape_may_overlap(sizes, strides.data))
+        return result;
+    grd_tensor *ones = grd_ones(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
+    return grd_div(result, grd__restride(ones, strides, offset, sizes, strides, offset));
+}

@@ -1,0 +1,164 @@
+/* For tests of kernels: the tables of every level this machine has, calls with any strides, and distances in ulps. */
+#ifndef GRD_TEST_KERNEL_LEVELS_H
+#define GRD_TEST_KERNEL_LEVELS_H
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/table.h"
+
+extern const struct grd_kernel_table grd_kernel_table_portable;
+#if defined(__x86_64__)
+extern const struct grd_kernel_table grd_kernel_table_v2, grd_kernel_table_v3, grd_kernel_table_v4;
+#endif
+
+/* The table of a level, NULL where the machine or GRADUS_ISA stops below it. */
+static inline const struct grd_kernel_table *table_of_level(int level)
+{
+#if defined(__x86_64__)
+    static const struct grd_kernel_table *const tables[] = {&grd_kernel_table_portable, &grd_kernel_table_v2, &grd_kernel_table_v3,
+                                                            &grd_kernel_table_v4};
+    return level <= (int)grd_cpu_level() ? tables[level] : NULL;
+#else
+    return level == 0 ? &grd_kernel_table_portable : NULL;
+#endif
+}
+
+static inline uint64_t random_bits(void)
+{
+    static uint64_t state = 88172645463325252u;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+/* A number of the dtype, written to `out`: of moderate size mostly, now and then any bits. */
+static inline void random_element(grd_dtype dtype, char *out)
+{
+    const uint64_t bits = random_bits();
+    const double x = ((double)(bits >> 11) * 0x1p-53 - 0.5) * (bits % 16 == 0 ? 1000 : 8);
+    const float f = (float)x, pair[2] = {f, f - 1};
+    const double wide_pair[2] = {x, x + 1};
+    if (dtype == GRD_FLOAT32 && bits % 32 != 1)
+        memcpy(out, &f, sizeof f);
+    else if (dtype == GRD_FLOAT64 && bits % 32 != 1)
+        memcpy(out, &x, sizeof x);
+    else if (dtype == GRD_COMPLEX64)
+        memcpy(out, pair, sizeof pair);
+    else if (dtype == GRD_COMPLEX128)
+        memcpy(out, wide_pair, sizeof wide_pair);
+    else if (dtype == GRD_BOOL)
+        *out = (char)(bits >> 20 & 1);
+    else
+        memcpy(out, &bits, (size_t)grd_dtype_size(dtype));
+}
+
+static inline float float_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* |y - exact| in units of the last place of a format with `digits` bits and smallest exponent `least`; 0 for the same NaN or infinity,
+ * infinity where only one of them is one or the sign of a zero differs. */
+static inline double distance(double y, long double exact, double rounded, int digits, int least)
+{
+    if (isnan(y) || isnan(rounded))
+        return isnan(y) && isnan(rounded) ? 0 : INFINITY;
+    if (isinf(y) || isinf(rounded))
+        return y == rounded ? 0 : INFINITY;
+    if ((y == 0 || rounded == 0) && !signbit(y) != !signbit(rounded))
+        return INFINITY;
+    int exponent;
+    frexpl(exact, &exponent);
+    if (exponent < least)
+        exponent = least;
+    return (double)(fabsl(y - exact) * ldexpl(1, digits - exponent));
+}
+
+/* Whether the same operation gives the same bits for contiguous operands, in place, strided, backwards and broadcast, for all small n
+ * and for some larger ones. `sizes`: bytes of the elements of the result and the inputs. */
+static inline bool same_on_every_path(grd_loop_kernel *kernel, int inputs, const grd_dtype *dtypes, const void *params)
+{
+    enum { COUNT = 700, WIDEST = 16 };
+    static _Alignas(64) char dense[4][COUNT * WIDEST], spread[4][3 * COUNT * WIDEST], expected[COUNT * WIDEST];
+    const int64_t result_size = grd_dtype_size(dtypes[0]);
+    int64_t strides[4];
+    char *data[4];
+    for (int k = 1; k <= inputs; k++)
+        for (int i = 0; i < COUNT; i++)
+            random_element(dtypes[k], dense[k] + i * grd_dtype_size(dtypes[k]));
+    for (int k = 0; k <= inputs; k++) {
+        data[k] = dense[k];
+        strides[k] = grd_dtype_size(dtypes[k]);
+    }
+    data[0] = expected;
+    kernel(COUNT, data, strides, params);
+
+    /* Every length from the start gives the first elements. */
+    data[0] = dense[0];
+    for (int64_t n = 0; n < COUNT; n += n < 70 ? 1 : 89) {
+        memset(dense[0], 0x5a, sizeof dense[0]);
+        kernel(n, data, strides, params);
+        if (memcmp(dense[0], expected, (size_t)(n * result_size)) != 0 || dense[0][n * result_size] != 0x5a)
+            return false;
+    }
+    /* Strided results and inputs, each alone and together; every second one backwards. */
+    for (int mask = 1; mask < 1 << (inputs + 1); mask++) {
+        for (int k = 0; k <= inputs; k++) {
+            const int64_t size = grd_dtype_size(dtypes[k]);
+            const bool is_spread = mask >> k & 1, backwards = is_spread && k % 2 == 1;
+            strides[k] = is_spread ? (backwards ? -3 : 3) * size : size;
+            data[k] = is_spread ? spread[k] + (backwards ? 3 * (COUNT - 1) * size : 0) : dense[k];
+            for (int i = 0; is_spread && k > 0 && i < COUNT; i++)
+                memcpy(data[k] + i * strides[k], dense[k] + i * size, (size_t)size);
+        }
+        memset(data[0], 0x5a, (size_t)result_size);
+        kernel(COUNT, data, strides, params);
+        for (int i = 0; i < COUNT; i++)
+            if (memcmp(data[0] + i * strides[0], expected + i * result_size, (size_t)result_size) != 0)
+                return false;
+    }
+    /* An input that is one number. */
+    for (int k = 1; k <= inputs; k++) {
+        static char filled[COUNT * WIDEST];
+        const int64_t size = grd_dtype_size(dtypes[k]);
+        for (int i = 0; i < COUNT; i++)
+            memcpy(filled + i * size, dense[k], (size_t)size);
+        for (int j = 0; j <= inputs; j++) {
+            data[j] = dense[j];
+            strides[j] = grd_dtype_size(dtypes[j]);
+        }
+        data[k] = filled;
+        data[0] = expected;
+        kernel(COUNT, data, strides, params);
+        data[k] = dense[k];
+        strides[k] = 0;
+        data[0] = dense[0];
+        kernel(COUNT, data, strides, params);
+        if (memcmp(dense[0], expected, (size_t)(COUNT * result_size)) != 0)
+            return false;
+    }
+    /* In place. */
+    for (int k = 1; k <= inputs; k++) {
+        if (dtypes[k] != dtypes[0])
+            continue;
+        for (int j = 0; j <= inputs; j++) {
+            data[j] = dense[j];
+            strides[j] = grd_dtype_size(dtypes[j]);
+        }
+        data[0] = expected;
+        kernel(COUNT, data, strides, params);
+        memcpy(spread[k], dense[k], (size_t)(COUNT * result_size));
+        data[0] = data[k] = spread[k];
+        kernel(COUNT, data, strides, params);
+        if (memcmp(spread[k], expected, (size_t)(COUNT * result_size)) != 0)
+            return false;
+    }
+    return true;
+}
+
+#endif

@@ -1,0 +1,282 @@
+/* Unary kernels at every level: accuracy against libm, special values, all half numbers, integers, every path the same bits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the four above */
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/half.h"
+#include "kernel_levels.h"
+
+static long double sigmoid(long double x)
+{
+    return 1 / (1 + expl(-x));
+}
+
+static long double silu(long double x)
+{
+    return x / (1 + expl(-x));
+}
+
+/* The complementary error function keeps the digits that 1 + erf loses. */
+static long double gelu(long double x)
+{
+    const long double tail = 0.5L * erfcl(fabsl(x) * sqrtl(0.5L));
+    return x < 0 ? x * tail : x * (1 - tail);
+}
+
+static long double gelu_tanh(long double x)
+{
+    return x / (1 + expl(-2 * sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x)));
+}
+
+static long double reciprocal(long double x)
+{
+    return 1 / x;
+}
+
+static long double rsqrt(long double x)
+{
+    return 1 / sqrtl(x);
+}
+
+static long double square(long double x)
+{
+    return x * x;
+}
+
+static const struct function {
+    const char *name;
+    int kernel;
+    long double (*exact)(long double x);
+    double float_ulps, double_ulps;
+    double range; /* of the double arguments that are looked at */
+} functions[] = {
+    {"exp", GRD_UNARY_EXP, expl, 0.6, 1.5, 800},
+    {"exp2", GRD_UNARY_EXP2, exp2l, 0.6, 1.5, 1100},
+    {"expm1", GRD_UNARY_EXPM1, expm1l, 0.6, 2.5, 800},
+    {"log", GRD_UNARY_LOG, logl, 0.6, 1, INFINITY},
+    {"log2", GRD_UNARY_LOG2, log2l, 0.6, 1, INFINITY},
+    {"log10", GRD_UNARY_LOG10, log10l, 0.6, 1, INFINITY},
+    {"log1p", GRD_UNARY_LOG1P, log1pl, 0.6, 1, INFINITY},
+    {"sin", GRD_UNARY_SIN, sinl, 1, 1, INFINITY},
+    {"cos", GRD_UNARY_COS, cosl, 1, 1, INFINITY},
+    {"tan", GRD_UNARY_TAN, tanl, 1.5, 1.5, INFINITY},
+    {"tanh", GRD_UNARY_TANH, tanhl, 0.6, 2.6, 30},
+    {"atan", GRD_UNARY_ATAN, atanl, 1.5, 1.5, INFINITY},
+    {"sigmoid", GRD_UNARY_SIGMOID, sigmoid, 0.6, 2.6, 800},
+    {"silu", GRD_UNARY_SILU, silu, 0.6, 3, 800},
+    {"erf", GRD_UNARY_ERF, erfl, 0.6, 2, 8},
+    {"gelu", GRD_UNARY__GELU_ERF, gelu, 0.6, 6.5, 40},
+    {"gelu_tanh", GRD_UNARY__GELU_TANH, gelu_tanh, 0.6, 16, 3},
+    {"sqrt", GRD_UNARY_SQRT, sqrtl, 0.5, 0.501, INFINITY},
+    {"rsqrt", GRD_UNARY_RSQRT, rsqrt, 1.5, 1.5, INFINITY},
+    {"reciprocal", GRD_UNARY_RECIPROCAL, reciprocal, 0.5, 0.501, INFINITY},
+    {"square", GRD_UNARY_SQUARE, square, 0.5, 0.501, INFINITY},
+    {"floor", GRD_UNARY_FLOOR, floorl, 0, 0, INFINITY},
+    {"ceil", GRD_UNARY_CEIL, ceill, 0, 0, INFINITY},
+    {"round", GRD_UNARY_ROUND, rintl, 0, 0, INFINITY},
+    {"trunc", GRD_UNARY_TRUNC, truncl, 0, 0, INFINITY},
+    {"abs", GRD_UNARY_ABS, fabsl, 0, 0, INFINITY},
+};
+
+enum { CHUNK = 256 };
+
+static void check_float(const struct grd_kernel_table *table, const struct function *function, float *x, int n)
+{
+    float y[CHUNK];
+    table->unary[GRD_FLOAT32][function->kernel](n, (char *[]){(char *)y, (char *)x}, (int64_t[]){4, 4}, NULL);
+    for (int i = 0; i < n; i++) {
+        const long double exact = function->exact(x[i]);
+        const double error = distance(y[i], exact, (float)exact, 24, -125);
+        if (!(error <= function->float_ulps))
+            fail_msg("%s: %s(%a) = %a, %g ulps from %La", table->isa, function->name, x[i], y[i], error, exact);
+    }
+}
+
+static void check_double(const struct grd_kernel_table *table, const struct function *function, double *x, int n)
+{
+    double y[CHUNK];
+    table->unary[GRD_FLOAT64][function->kernel](n, (char *[]){(char *)y, (char *)x}, (int64_t[]){8, 8}, NULL);
+    for (int i = 0; i < n; i++) {
+        const long double exact = function->exact(x[i]);
+        const double error = distance(y[i], exact, (double)exact, 53, -1021);
+        if (!(error <= function->double_ulps))
+            fail_msg("%s: %s(%a) = %a, %g ulps from %La", table->isa, function->name, x[i], y[i], error, exact);
+    }
+}
+
+/* One float in 100003 of all there are, in order; every exponent and both signs are met. */
+static void test_float_accuracy(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (int f = 0; f < (int)(sizeof functions / sizeof *functions); f++)
+            for (uint64_t bits = 0; bits < 1ull << 32;) {
+                float x[CHUNK];
+                int n = 0;
+                for (; n < CHUNK && bits < 1ull << 32; bits += 100003)
+                    x[n++] = float_of_bits((uint32_t)bits);
+                check_float(table_of_level(level), &functions[f], x, n);
+            }
+}
+
+static void test_double_accuracy(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (int f = 0; f < (int)(sizeof functions / sizeof *functions); f++)
+            for (int round = 0; round < 80; round++) {
+                double x[CHUNK];
+                for (int i = 0; i < CHUNK; i++) {
+                    const double unit = (double)(random_bits() >> 11) * 0x1p-52 - 1;
+                    const double any = ldexp(unit, (int)(random_bits() % 2000) - 1000), limit = functions[f].range;
+                    x[i] = round % 4 == 0   ? (fabs(any) <= limit ? any : unit)
+                           : round % 4 == 1 ? unit * (limit < 2 ? limit : 2)
+                           : round % 4 == 2 ? unit * (limit < 40 ? limit : 40)
+                                            : unit * (limit < 1e6 ? limit : 1e6);
+                }
+                check_double(table_of_level(level), &functions[f], x, CHUNK);
+            }
+}
+
+static void test_special_values(void **state)
+{
+    (void)state;
+    static const double specials[] = {0.0, -0.0, INFINITY, NAN, 0x1p-1074, -0x1p-1074, 0x1p-149, 0x1p-1022, 0.5, -0.5, 1.5, 2.5, 1, -1,
+                                      0x1p-30, -0x1p-30, 0x1p20, 0x1.000001p20, 0x1.fffffep127, 1e22, -1e22, -1e6};
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (int f = 0; f < (int)(sizeof functions / sizeof *functions); f++)
+            for (int i = 0; i < (int)(sizeof specials / sizeof *specials); i++) {
+                double x = specials[i];
+                float narrow = (float)x;
+                check_double(table_of_level(level), &functions[f], &x, 1);
+                check_float(table_of_level(level), &functions[f], &narrow, 1);
+            }
+}
+
+/* Half types give the rounded float result, for every number there is. */
+static void test_half(void **state)
+{
+    (void)state;
+    static uint16_t x[65536], y[65536];
+    static float wide[65536];
+    for (int i = 0; i < 65536; i++)
+        x[i] = (uint16_t)i;
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (int bfloat = 0; bfloat < 2; bfloat++)
+            for (int kernel = 0; kernel < GRD_UNARY_COUNT; kernel++) {
+                const struct grd_kernel_table *table = table_of_level(level);
+                grd_loop_kernel *half_loop = table->unary[bfloat ? GRD_BFLOAT16 : GRD_FLOAT16][kernel];
+                if (half_loop == NULL || kernel == GRD_UNARY_ISNAN || kernel == GRD_UNARY_ISINF || kernel == GRD_UNARY_ISFINITE ||
+                    kernel == GRD_UNARY_LOGICAL_NOT)
+                    continue;
+                const grd_scalar params[] = {grd_float(1.25), grd_int(20)};
+                half_loop(65536, (char *[]){(char *)y, (char *)x}, (int64_t[]){2, 2}, params);
+                for (int i = 0; i < 65536; i++)
+                    wide[i] = bfloat ? grd_from_bfloat16(x[i]) : grd_from_float16(x[i]);
+                table->unary[GRD_FLOAT32][kernel](65536, (char *[]){(char *)wide, (char *)wide}, (int64_t[]){4, 4}, params);
+                for (int i = 0; i < 65536; i++)
+                    if (y[i] != (bfloat ? grd_to_bfloat16(wide[i]) : grd_to_float16(wide[i])))
+                        fail_msg("%s: kernel %d of %#x is %#x, float gives %a", table->isa, kernel, i, y[i], wide[i]);
+            }
+}
+
+static void test_every_path(void **state)
+{
+    (void)state;
+    const grd_scalar params[] = {grd_float(1.25), grd_int(3)};
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (grd_dtype dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++)
+            for (int kernel = 0; kernel < GRD_UNARY_COUNT; kernel++) {
+                grd_loop_kernel *loop = table_of_level(level)->unary[dtype][kernel];
+                if (loop == NULL)
+                    continue;
+                const bool to_bool = kernel == GRD_UNARY_ISNAN || kernel == GRD_UNARY_ISINF || kernel == GRD_UNARY_ISFINITE ||
+                                     kernel == GRD_UNARY_LOGICAL_NOT;
+                if (!same_on_every_path(loop, 1, (grd_dtype[]){to_bool ? GRD_BOOL : dtype, dtype}, params))
+                    fail_msg("%s: kernel %d of %s", table_of_level(level)->isa, kernel, grd_dtype_name(dtype));
+            }
+}
+
+static void test_integers(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        const struct grd_kernel_table *table = table_of_level(level);
+        int32_t x[] = {INT32_MIN, -5, 0, 7, INT32_MAX}, y[5];
+        char *data[] = {(char *)y, (char *)x};
+        const int64_t strides[] = {4, 4};
+        table->unary[GRD_INT32][GRD_UNARY_ABS](5, data, strides, NULL);
+        assert_memory_equal(y, ((int32_t[]){INT32_MIN, 5, 0, 7, INT32_MAX}), sizeof y);
+        table->unary[GRD_INT32][GRD_UNARY_NEG](5, data, strides, NULL);
+        assert_memory_equal(y, ((int32_t[]){INT32_MIN, 5, 0, -7, -INT32_MAX}), sizeof y);
+        table->unary[GRD_INT32][GRD_UNARY_SIGN](5, data, strides, NULL);
+        assert_memory_equal(y, ((int32_t[]){-1, -1, 0, 1, 1}), sizeof y);
+        table->unary[GRD_INT32][GRD_UNARY_SQUARE](5, data, strides, NULL);
+        assert_memory_equal(y, ((int32_t[]){0, 25, 0, 49, 1}), sizeof y);
+        table->unary[GRD_INT32][GRD_UNARY_RELU](5, data, strides, NULL);
+        assert_memory_equal(y, ((int32_t[]){0, 0, 0, 7, INT32_MAX}), sizeof y);
+        table->unary[GRD_UINT32][GRD_UNARY_NEG](5, data, strides, NULL);
+        assert_memory_equal(y, ((int32_t[]){INT32_MIN, 5, 0, -7, -INT32_MAX}), sizeof y);
+        table->unary[GRD_INT32][GRD_UNARY_BITWISE_NOT](5, data, strides, NULL);
+        assert_memory_equal(y, ((int32_t[]){INT32_MAX, 4, -1, -8, INT32_MIN}), sizeof y);
+        assert_null(table->unary[GRD_INT32][GRD_UNARY_EXP]);
+        assert_null(table->unary[GRD_BOOL][GRD_UNARY_NEG]);
+    }
+}
+
+static void test_float_edges(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        const struct grd_kernel_table *table = table_of_level(level);
+        float x[] = {NAN, -0.0f, -INFINITY, INFINITY, -2.5f, 30}, y[6];
+        char *data[] = {(char *)y, (char *)x};
+        const int64_t strides[] = {4, 4};
+        table->unary[GRD_FLOAT32][GRD_UNARY_SIGN](6, data, strides, NULL);
+        assert_memory_equal(y, ((float[]){0, 0, -1, 1, -1, 1}), sizeof y);
+        table->unary[GRD_FLOAT32][GRD_UNARY_RELU](6, data, strides, NULL);
+        assert_true(isnan(y[0]) && y[1] == 0 && signbit(y[1]) && y[2] == 0 && y[3] == INFINITY && y[4] == 0 && y[5] == 30);
+        table->unary[GRD_FLOAT32][GRD_UNARY_SOFTPLUS](6, data, strides, (grd_scalar[]){grd_int(1), grd_int(20)});
+        assert_true(isnan(y[0]) && y[2] == 0 && y[3] == INFINITY && y[5] == 30 && fabsf(y[1] - logf(2)) < 1e-7f);
+        table->unary[GRD_FLOAT32][GRD_UNARY_SOFTPLUS](6, data, strides, (grd_scalar[]){grd_float(2), grd_int(20)});
+        assert_true(fabsf(y[4] - log1pf(expf(-5)) / 2) < 1e-9f);
+        table->unary[GRD_FLOAT32][GRD_UNARY_LEAKY_RELU](6, data, strides, (grd_scalar[]){grd_float(0.5)});
+        assert_true(isnan(y[0]) && y[4] == -1.25f && y[5] == 30);
+    }
+}
+
+static void test_complex(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        const struct grd_kernel_table *table = table_of_level(level);
+        double x[] = {3, 4}, y[2];
+        char *data[] = {(char *)y, (char *)x};
+        const int64_t strides[] = {16, 16};
+        table->unary[GRD_COMPLEX128][GRD_UNARY_SQRT](1, data, strides, NULL);
+        assert_true(y[0] == 2 && y[1] == 1);
+        table->unary[GRD_COMPLEX128][GRD_UNARY_SQUARE](1, data, strides, NULL);
+        assert_true(y[0] == -7 && y[1] == 24);
+        table->unary[GRD_COMPLEX128][GRD_UNARY_RECIPROCAL](1, data, strides, NULL);
+        assert_true(fabs(y[0] - 0.12) < 1e-16 && fabs(y[1] + 0.16) < 1e-16);
+        table->unary[GRD_COMPLEX128][GRD_UNARY__CONJ](1, data, strides, NULL);
+        assert_true(y[0] == 3 && y[1] == -4);
+        table->unary[GRD_COMPLEX128][GRD_UNARY_EXP](1, data, strides, NULL);
+        assert_true(fabs(y[0] - exp(3) * cos(4)) < 1e-14 && fabs(y[1] - exp(3) * sin(4)) < 1e-14);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_float_accuracy), cmocka_unit_test(test_double_accuracy), cmocka_unit_test(test_special_values),
+        cmocka_unit_test(test_half),           cmocka_unit_test(test_every_path),      cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_float_edges),    cmocka_unit_test(test_complex),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* Copying, filling and joining: every geometry against element loops, overlap, large blocks, errors by their text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the four above */
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "core/tensor.h"
+#include "gradus/gradus.h"
+
+static void expect_error(grd_error_code code, const char *text)
+{
+    assert_string_equal(grd_error_message(), text);
+    assert_int_equal(grd_error_get(), code);
+    grd_error_clear();
+}
+
+static int open_scope(void **state)
+{
+    static grd_scope scope;
+    scope = grd_scope_open();
+    *state = &scope;
+    return 0;
+}
+
+static int close_scope(void **state)
+{
+    grd_scope_close(*(grd_scope *)*state);
+    return 0;
+}
+
+/* 0, 1, 2, ... in the given sizes. */
+static grd_tensor *counting(grd_dims sizes)
+{
+    int64_t n = 1;
+    for (int64_t i = 0; i < sizes.n; i++)
+        n *= sizes.data[i];
+    return grd_view(grd_arange(grd_int(n), .dtype = GRD_FLOAT64), sizes);
+}
+
+/* The element of a float64 tensor at a row-major position. */
+static double at(const grd_tensor *t, int64_t position)
+{
+    const char *data = t->data;
+    for (int64_t i = t->ndim - 1; i >= 0; i--) {
+        data += position % t->sizes[i] * t->strides[i] * (int64_t)t->itemsize;
+        position /= t->sizes[i];
+    }
+    return *(const double *)(const void *)data;
+}
+
+static void expect_same(const grd_tensor *a, const grd_tensor *b)
+{
+    assert_true(grd_ok());
+    assert_int_equal(a->numel, b->numel);
+    for (int64_t i = 0; i < a->numel; i++)
+        if (at(a, i) != at(b, i))
+            fail_msg("element %lld: %g, not %g", (long long)i, at(a, i), at(b, i));
+}
+
+/* Sizes that reach the block, transposition and general ways, and the pieces of several threads. */
+static void test_copy_geometries(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 1, 1}, {2, 3, 4}, {9, 20, 33}, {3, 70, 130}, {2, 300, 257}, {0, 3, 4}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        grd_scope scope = grd_scope_open();
+        grd_tensor *x = counting((grd_dims){shapes[s], 3});
+        grd_tensor *views[] = {x, grd_permute(x, grd_dims(0, 2, 1)), grd_permute(x, grd_dims(2, 1, 0)),
+                               grd_slice(x, .dim = grd_int(2), .step = grd_int(-1)), grd_slice(x, .dim = grd_int(1), .step = grd_int(2))};
+        for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+            expect_same(grd_clone(views[i]), views[i]);
+            expect_same(grd_contiguous(views[i]), views[i]);
+            for (int order = 0; order < 3; order++) {
+                grd_tensor *to = grd_zeros(grd_sizes(views[i]), .dtype = GRD_FLOAT64);
+                if (order == 1)
+                    to = grd_transpose(grd_zeros(grd_sizes(grd_transpose(to, 1, 2)), .dtype = GRD_FLOAT64), 1, 2);
+                if (order == 2)
+                    to = grd_flip(to, grd_dims(0));
+                expect_same(grd_copy_(to, views[i]), views[i]);
+            }
+        }
+        grd_scope_close(scope);
+    }
+}
+
+static void test_overlap(void **state)
+{
+    (void)state;
+    grd_tensor *x = counting(grd_dims(6));
+    grd_tensor *shifted = grd_slice(x, .start = grd_int(1));
+    grd_copy_(shifted, grd_slice(x, .end = grd_int(-1)));
+    for (int i = 0; i < 6; i++)
+        assert_true(at(x, i) == (i > 0 ? i - 1 : 0));
+    x = counting(grd_dims(6));
+    grd_copy_(x, grd_slice(x, .step = grd_int(-1)));
+    for (int i = 0; i < 6; i++)
+        assert_true(at(x, i) == 5 - i);
+    grd_copy_(grd_expand(counting(grd_dims(1)), grd_dims(3)), counting(grd_dims(3)));
+    assert_int_equal(grd_error_get(), GRD_ERROR_RUNTIME);
+    grd_error_clear();
+}
+
+static void test_fill(void **state)
+{
+    (void)state;
+    enum { N = 70001 };
+    grd_tensor *x = grd_zeros(grd_dims(3, N));
+    grd_fill_(x, grd_float(1.5));
+    assert_true(grd_item_double(grd_sum(grd_to(x, .dtype = GRD_FLOAT64))) == 4.5 * N);
+    grd_fill_(grd_slice(x, .dim = grd_int(1), .step = grd_int(2)), grd_int(0));
+    assert_true(grd_item_double(grd_sum(grd_to(x, .dtype = GRD_FLOAT64))) == 4.5 * (N / 2));
+    grd_zero_(grd_t(x));
+    assert_true(grd_item_double(grd_sum(x)) == 0);
+    grd_fill_(grd_zeros(grd_dims(2), .dtype = GRD_UINT8), grd_int(300));
+    assert_int_equal(grd_error_get(), GRD_ERROR_RUNTIME);
+    grd_error_clear();
+}
+
+static void test_to(void **state)
+{
+    (void)state;
+    grd_tensor *x = counting(grd_dims(2, 3));
+    assert_true(grd_to(x) == x);
+    assert_true(grd_to(x, .dtype = GRD_FLOAT64, .device = GRD_CPU) == x);
+    assert_false(grd_same_storage(grd_to(x, .copy = true), x));
+    grd_tensor *half = grd_to(grd_t(x), .dtype = GRD_FLOAT16);
+    assert_int_equal(grd_tensor_dtype(half), GRD_FLOAT16);
+    assert_int_equal(grd_stride(half, 0), 1);
+    grd_tensor *meta = grd_to(x, .device = GRD_META);
+    assert_int_equal(grd_tensor_device(meta).type, GRD_DEVICE_META);
+    grd_to(meta, .device = GRD_CPU);
+    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "to: _to_copy: Cannot copy out of meta tensor; no data!");
+}
+
+static void test_cat(void **state)
+{
+    (void)state;
+    grd_tensor *a = counting(grd_dims(2, 3)), *b = grd_t(counting(grd_dims(2, 2))), *none = counting(grd_dims(0));
+    grd_tensor *joined = grd_cat(grd_tensors(none, a, b, a), .dim = grd_int(-1));
+    assert_true(grd_ok());
+    assert_int_equal(grd_size(joined, 1), 8);
+    for (int64_t row = 0; row < 2; row++)
+        for (int64_t column = 0; column < 8; column++) {
+            double expected = column < 3 ? at(a, 3 * row + column) : column < 5 ? at(b, 2 * row + column - 3) : at(a, 3 * row + column - 5);
+            assert_true(at(joined, 8 * row + column) == expected);
+        }
+    assert_int_equal(grd_tensor_dtype(grd_cat(grd_tensors(grd_arange(grd_int(2)), grd_ones(grd_dims(1))))), GRD_FLOAT32);
+    assert_int_equal(grd_numel(grd_cat(grd_tensors(none, none))), 0);
+    assert_int_equal(grd_ndim(grd_stack(grd_tensors(a, a), .dim = grd_int(2))), 3);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    grd_tensor *x = counting(grd_dims(2, 3)), *v = counting(grd_dims(3)), *zero = grd_scalar_tensor(grd_int(1));
+    grd_cat((grd_tensors[]){{0}}[0]);
+    expect_error(GRD_ERROR_VALUE, "cat: expected a non-empty list of Tensors");
+    grd_cat(grd_tensors(x, v));
+    expect_error(GRD_ERROR_RUNTIME, "cat: Tensors must have same number of dimensions: got 2 and 1");
+    grd_cat(grd_tensors(x, grd_t(x)));
+    expect_error(GRD_ERROR_RUNTIME, "cat: Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1 "
+                                    "in the list.");
+    grd_cat(grd_tensors(zero));
+    expect_error(GRD_ERROR_RUNTIME, "cat: zero-dimensional tensor (at position 0) cannot be concatenated");
+    grd_stack(grd_tensors(x, v));
+    expect_error(GRD_ERROR_RUNTIME, "stack: expects each tensor to be equal size, but got [2, 3] at entry 0 and [3] at entry 1");
+    grd_copy_(v, x);
+    expect_error(GRD_ERROR_RUNTIME, "copy: output with shape [3] doesn't match the broadcast shape [2, 3]");
+    grd_roll(x, grd_dims(1, 2));
+    expect_error(GRD_ERROR_RUNTIME, "roll: shifts and dimensions must align. shifts: 2, dims:0");
+    grd_repeat(x, grd_dims(2));
+    expect_error(GRD_ERROR_RUNTIME, "repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+    grd_repeat(x, grd_dims(INT64_MAX, INT64_MAX));
+    assert_false(grd_ok());
+    grd_error_clear();
+    grd_clone(x, .memory_format = "channels");
+    expect_error(GRD_ERROR_VALUE, "clone: memory_format must be 'preserve', 'contiguous' or 'channels_last', not 'channels'");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_copy_geometries, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_overlap, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_fill, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_to, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_cat, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

