@@ -1,0 +1,106 @@
+/* Reverse-mode differentiation: leaves, the graph, the engine, hooks, custom functions, gradient checks. */
+#ifndef GRADUS_AUTOGRAD_H
+#define GRADUS_AUTOGRAD_H
+
+#include "gradus/types.h"
+
+GRD_BEGIN_DECLS
+
+typedef struct grd_node grd_node;
+
+/* ---- Leaves --------------------------------------------------------------------------------------------------------- */
+GRD_API bool grd_requires_grad(const grd_tensor *t);
+/* RuntimeError for integer dtypes, and when turned off for a tensor that has a history. Returns `t`. */
+GRD_API grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad);
+GRD_API bool grd_is_leaf(const grd_tensor *t);
+/* The accumulated gradient of a leaf (or of a tensor with grd_retain_grad), or NULL. Borrowed: valid until it is replaced. */
+GRD_API grd_tensor *grd_grad_of(const grd_tensor *t);
+/* Replaces the gradient; NULL clears it. Shape, dtype and device must be the tensor's. */
+GRD_API void grd_set_grad(grd_tensor *t, grd_tensor *grad);
+/* Keeps the gradient of a tensor that is no leaf, too. */
+GRD_API void grd_retain_grad(grd_tensor *t);
+
+/* ---- Modes ------------------------------------------------------------------------------------------------------------ */
+GRD_API bool grd_grad_enabled(void);
+/* Of this thread; returns the previous setting. */
+GRD_API bool grd_set_grad_enabled(bool enabled);
+
+/* ---- The engine -------------------------------------------------------------------------------------------------------- */
+/* Accumulates d(tensor)/d(leaf) into every leaf below `tensor`, which must have one element. Frees the graph. */
+GRD_API void grd_backward(grd_tensor *tensor);
+
+typedef struct grd_backward_options {
+    grd_tensors grad_outputs; /* absent: ones, for one-element outputs; single entries may be NULL likewise */
+    bool retain_graph;        /* keep saved tensors for another pass; implied by create_graph */
+    bool create_graph;        /* record the backward pass, for higher derivatives */
+    bool allow_unused;        /* grd_grad only: NULL for an input that is not in the graph, instead of an error */
+} grd_backward_options;
+
+/* The general form: several outputs. `options` may be NULL. */
+GRD_API void grd_backward_all(grd_tensors outputs, const grd_backward_options *options);
+
+/* Gradients of the outputs with respect to the inputs, without touching any .grad: inputs.n pooled tensors (or NULL, with
+ * allow_unused) written to ret_grads. False on failure, with ret_grads all grd_failed. */
+GRD_API bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, grd_tensor **ret_grads);
+
+/* ---- The graph ----------------------------------------------------------------------------------------------------------- */
+/* The node that computed the tensor, or NULL for a leaf. Borrowed. */
+GRD_API grd_node *grd_grad_fn(grd_tensor *t);
+/* The node that gradients of the tensor flow to: its grad_fn, or for a leaf its AccumulateGrad. Borrowed. NULL when none. */
+GRD_API grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output);
+/* "AddBackward", "AccumulateGrad", … */
+GRD_API const char *grd_node_name(const grd_node *node);
+GRD_API int grd_node_edge_count(const grd_node *node);
+/* The node an edge leads to (NULL: that input needs no gradient) and the output of that node it stands for. */
+GRD_API grd_node *grd_node_edge(const grd_node *node, int edge, int *ret_output);
+/* The leaf of an AccumulateGrad node, NULL for others. */
+GRD_API grd_tensor *grd_node_variable(const grd_node *node);
+
+/* ---- Hooks ------------------------------------------------------------------------------------------------------------------ */
+/* A tensor hook sees the gradient before it flows on and returns it or a replacement. */
+typedef grd_tensor *grd_tensor_hook(grd_tensor *grad, void *context);
+/* A node hook runs before (pre) a node on the gradients of its outputs, or after it on those of its inputs, and may replace entries. */
+typedef void grd_node_hook(grd_node *node, grd_tensor **grads, int n, void *context);
+/* Each returns a handle for grd_hook_remove; release(context) is called when the hook goes (may be NULL). 0 on failure. */
+GRD_API uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, void (*release)(void *context));
+GRD_API uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *context, void (*release)(void *context));
+/* Runs after a leaf's gradient has been accumulated; gets the leaf. */
+GRD_API uint64_t grd_hook_accumulated(grd_tensor *leaf, void (*hook)(grd_tensor *leaf, void *context), void *context,
+                                      void (*release)(void *context));
+GRD_API void grd_hook_remove(uint64_t handle);
+
+/* ---- Custom functions ----------------------------------------------------------------------------------------------------------- */
+/* A function with a backward of its own. `forward` computes outputs from inputs (its operators are not recorded) and may keep
+ * tensors for `backward` with grd_custom_save; `backward` gets the gradients of the outputs (NULL where undefined) and writes those of the
+ * inputs (NULL: none); it is recorded when create_graph is on. Both report failure with grd_error_set. */
+typedef struct grd_custom_call grd_custom_call;
+typedef struct grd_custom_function {
+    const char *name;
+    void (*forward)(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs);
+    void (*backward)(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads);
+    int inputs, outputs;
+    void *context; /* grd_custom_context */
+} grd_custom_function;
+GRD_API bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs);
+GRD_API void grd_custom_save(grd_custom_call *call, grd_tensor *t);           /* an input or an output */
+GRD_API grd_tensor *grd_custom_saved(grd_custom_call *call, int index);       /* checked against in-place changes */
+GRD_API bool grd_custom_needs_grad(const grd_custom_call *call, int input);
+GRD_API void *grd_custom_context(const grd_custom_call *call);
+GRD_API void grd_custom_mark_dirty(grd_custom_call *call, grd_tensor *t);     /* an input written in place and returned */
+GRD_API void grd_custom_mark_non_differentiable(grd_custom_call *call, grd_tensor *output);
+
+/* ---- Checks -------------------------------------------------------------------------------------------------------------------------- */
+/* Compares analytic gradients with central differences, for float64 or complex128 inputs that require gradients.
+ * False, with an error that names input, element and both values, where they differ.
+ * Formula: |analytic - numeric| <= atol + rtol * |numeric|, with step eps. Zeros mean eps 1e-6, atol 1e-5, rtol 1e-3. */
+typedef struct grd_gradcheck_options {
+    double eps, atol, rtol;
+} grd_gradcheck_options;
+/* The list a function returns must stay valid until it is called again; it may be static. */
+typedef grd_tensors grd_function(grd_tensor *const *inputs, int n, void *context);
+GRD_API bool grd_gradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options);
+/* The same for the gradients themselves: second order. */
+GRD_API bool grd_gradgradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options);
+
+GRD_END_DECLS
+#endif

@@ -1,0 +1,57 @@
+/* The generated description of one operator's derivative, and what a generated backward function gets.
+ * The autograd key is one boxed kernel for all operators (record.c); these tables tell it what to save. */
+#ifndef GRD_AUTOGRAD_DERIVATIVE_H
+#define GRD_AUTOGRAD_DERIVATIVE_H
+
+#include "dispatch/op.h"
+
+/* What is saved for the formulas. WHOLE keeps the value itself: tensors with a version check, everything else copied. */
+enum grd_save_how {
+    GRD_SAVE_WHOLE,
+    GRD_SAVE_SHAPE,   /* sizes of a tensor: DIMS */
+    GRD_SAVE_STRIDES, /* strides: DIMS */
+    GRD_SAVE_OFFSET,  /* storage offset: INT */
+    GRD_SAVE_DTYPE,   /* DTYPE */
+    GRD_SAVE_SIZES_ALONG /* of a tensor list: the size of each along dim args[extra]: DIMS */
+};
+
+struct grd_save {
+    uint8_t how;
+    bool result;   /* a result of the operator, otherwise an argument */
+    uint8_t index; /* which */
+    uint8_t extra; /* SIZES_ALONG: the argument that holds the dim */
+    uint16_t used_by; /* bit i: the formula of differentiable argument i uses it; 0: all may. Not saved when none of them needs a gradient */
+};
+
+struct grd_backward {
+    grd_tensor *const *grads;    /* of the results, in order; undefined ones are NULL unless the derivative asks for zeros */
+    int ngrads;                  /* how many: for an operator that returns a list, its length */
+    const grd_value *saved;      /* in the order of grd_derivative.saves */
+    uint64_t needs;              /* bit i: differentiable argument i (in the order of its table) needs a gradient */
+    grd_tensor **ret_grads;      /* one per edge; an argument that is a list has an edge per tensor */
+    const int *first_edge;       /* first edge of each differentiable argument; one more entry ends the last */
+};
+
+typedef void grd_backward_function(const struct grd_backward *b);
+
+struct grd_derivative {
+    const char *node_name; /* "TanhBackward" */
+    grd_backward_function *backward;
+    const struct grd_save *saves;
+    const uint8_t *args; /* indices of the differentiable arguments: those with a formula */
+    uint8_t nsaves, nargs;
+    uint8_t results;     /* bit set: results that carry gradients */
+    bool materialize;    /* undefined gradients are passed as zeros (operators with several results) */
+};
+
+/* For a list argument: hands out one gradient per tensor. */
+static inline void grd_backward_spread(const struct grd_backward *b, int arg, grd_tensors grads)
+{
+    for (int64_t i = 0; i < grads.n && b->first_edge[arg] + i < b->first_edge[arg + 1]; i++)
+        b->ret_grads[b->first_edge[arg] + i] = grads.data[i];
+}
+
+/* The boxed kernel of the AUTOGRAD key. */
+grd_boxed_kernel grd_autograd_record;
+
+#endif

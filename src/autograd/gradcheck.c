@@ -1,0 +1,346 @@
+/* Gradient checks: analytic gradients against central differences.
+ *
+ * A complex number counts as two real ones, so that everything compared is real: row k of the Jacobian is the gradient of one real part of one
+ * output element (a vector of zeros with a 1, or an i, sent backwards), column j the change of all outputs when one real part of one input
+ * element moves. This matches the convention that the gradient of a real L at z = x + iy is dL/dx + i dL/dy.
+ * Invariant: every input has its old elements when the check returns. */
+#include "autograd/node.h"
+#include "gradus/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+struct check {
+    grd_function *function;
+    void *context;
+    grd_tensors inputs;
+    grd_gradcheck_options options;
+    int64_t rows, columns; /* real parts of all differentiable outputs, of all inputs that require gradients */
+    double *numeric;       /* [columns][rows] */
+};
+
+static int parts_of(const grd_tensor *t)
+{
+    return grd_dtype_is_complex((grd_dtype)t->dtype) ? 2 : 1;
+}
+
+/* ---- Elements ------------------------------------------------------------------------------------------------------------------ */
+/* Address of element `index` in row-major order. */
+static char *element(const grd_tensor *t, int64_t index)
+{
+    char *at = t->data;
+    for (int dim = t->ndim - 1; dim >= 0; dim--) {
+        at += index % t->sizes[dim] * t->strides[dim] * t->itemsize;
+        index /= t->sizes[dim];
+    }
+    return at;
+}
+
+/* All real parts of a tensor, in order, to `ret_parts`. */
+static void read_parts(grd_tensor *t, double *ret_parts)
+{
+    grd_to_memory(t, ret_parts, parts_of(t) == 2 ? GRD_COMPLEX128 : GRD_FLOAT64);
+}
+
+static bool is_output(const grd_tensor *t, bool any_requires)
+{
+    return grd_dtype_carries(t->dtype) && (!any_requires || grd_needs_grad(t));
+}
+
+static bool any_requires(grd_tensors outputs)
+{
+    for (int64_t i = 0; i < outputs.n; i++)
+        if (grd_needs_grad(outputs.data[i]))
+            return true;
+    return false;
+}
+
+/* ---- Numeric ------------------------------------------------------------------------------------------------------------------------ */
+/* All compared real parts of the function's outputs. */
+static bool evaluate(const struct check *check, bool differentiable, double *ret_parts)
+{
+    int64_t mark = grd_pool_mark(), done = 0;
+    grd_tensors outputs = check->function(check->inputs.data, (int)check->inputs.n, check->context);
+    for (int64_t i = 0; !grd_pending() && i < outputs.n; i++) {
+        grd_tensor *t = outputs.data[i];
+        if (!is_output(t, differentiable))
+            continue;
+        int64_t n = t->numel * parts_of(t);
+        if (done + n > check->rows)
+            grd_raise(GRD_ERROR_RUNTIME, "the function does not always return outputs of the same sizes");
+        else
+            read_parts(t, ret_parts + done);
+        done += n;
+    }
+    grd_pool_release(mark);
+    return !grd_pending();
+}
+
+static bool numeric_column(const struct check *check, bool differentiable, double *part, double *ret_column, double *scratch)
+{
+    const double eps = check->options.eps, old = *part;
+    *part = old - eps;
+    bool ok = evaluate(check, differentiable, scratch);
+    *part = old + eps;
+    ok = ok && evaluate(check, differentiable, ret_column);
+    *part = old;
+    for (int64_t i = 0; ok && i < check->rows; i++)
+        ret_column[i] = (ret_column[i] - scratch[i]) / (2 * eps);
+    return ok;
+}
+
+static bool numeric_jacobian(const struct check *check, bool differentiable)
+{
+    int64_t column = 0;
+    double *scratch = check->numeric + check->rows * check->columns;
+    for (int64_t i = 0; i < check->inputs.n; i++) {
+        grd_tensor *t = check->inputs.data[i];
+        for (int64_t k = 0; grd_needs_grad(t) && k < t->numel * parts_of(t); k++, column++) {
+            double *part = (double *)(void *)element(t, k / parts_of(t)) + k % parts_of(t);
+            if (!numeric_column(check, differentiable, part, check->numeric + column * check->rows, scratch))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Analytic --------------------------------------------------------------------------------------------------------------------------- */
+static bool close_enough(const struct check *check, double analytic, double numeric)
+{
+    if (analytic == numeric || (isnan(analytic) && isnan(numeric)))
+        return true;
+    return fabs(analytic - numeric) <= check->options.atol + check->options.rtol * fabs(numeric);
+}
+
+static bool differs(int64_t output, int64_t row, int64_t input, int64_t k, int parts, double analytic, double numeric)
+{
+    const char *part = parts == 2 ? (k % 2 ? " (imaginary part)" : " (real part)") : "";
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "Jacobian mismatch for output %lld (part %lld) with respect to input %lld, element %lld%s: numerical %.10g, analytical %.10g",
+                     (long long)output, (long long)row, (long long)input, (long long)(k / parts), part, numeric, analytic);
+}
+
+/* Compares one row: gradients of all inputs for one part of one output. */
+static bool compare_row(const struct check *check, grd_tensor *const *grads, int64_t output, int64_t part, int64_t row)
+{
+    int64_t column = 0, used = 0;
+    for (int64_t i = 0; i < check->inputs.n; i++) {
+        grd_tensor *t = check->inputs.data[i];
+        if (!grd_needs_grad(t))
+            continue;
+        grd_tensor *grad = grads[used++];
+        int64_t n = t->numel * parts_of(t);
+        double *values = grd_pool_alloc((size_t)(n + 1) * sizeof *values);
+        if (values == NULL)
+            return false;
+        memset(values, 0, (size_t)n * sizeof *values);
+        if (grad != NULL)
+            read_parts(grad, values);
+        for (int64_t k = 0; !grd_pending() && k < n; k++, column++) {
+            double numeric = check->numeric[column * check->rows + row];
+            if (!close_enough(check, values[k], numeric))
+                return differs(output, part, i, k, parts_of(t), values[k], numeric);
+        }
+    }
+    return !grd_pending();
+}
+
+static bool analytic_row(const struct check *check, grd_tensor *output, int64_t number, int64_t part, int64_t row)
+{
+    int64_t mark = grd_pool_mark(), n = 0;
+    grd_tensor *seed = grd_zero_(grd_new(grd_sizes(output), (grd_dtype)output->dtype, grd_device_of(output)));
+    grd_tensor **wanted = grd_pool_alloc(2 * (size_t)check->inputs.n * sizeof *wanted);
+    bool ok = !grd_pending();
+    if (ok) {
+        ((double *)seed->data)[part] = 1;
+        for (int64_t i = 0; i < check->inputs.n; i++)
+            if (grd_needs_grad(check->inputs.data[i]))
+                wanted[n++] = check->inputs.data[i];
+        grd_tensor **grads = wanted + check->inputs.n;
+        const grd_backward_options options = {.grad_outputs = {&seed, 1}, .retain_graph = true, .allow_unused = true};
+        ok = grd_grad((grd_tensors){&output, 1}, (grd_tensors){wanted, n}, &options, grads) &&
+             compare_row(check, grads, number, part, row);
+    }
+    grd_pool_release(mark);
+    return ok;
+}
+
+static bool compare_all(const struct check *check, grd_tensors outputs)
+{
+    int64_t row = 0;
+    for (int64_t i = 0; i < outputs.n; i++) {
+        grd_tensor *t = outputs.data[i];
+        if (!is_output(t, true))
+            continue;
+        if (t->dtype != GRD_FLOAT64 && t->dtype != GRD_COMPLEX128)
+            return grd_raise(GRD_ERROR_VALUE, "output %lld has dtype %s; gradcheck needs float64 or complex128", (long long)i,
+                             grd_dtype_name((grd_dtype)t->dtype));
+        for (int64_t part = 0; part < t->numel * parts_of(t); part++, row++)
+            if (!analytic_row(check, t, i, part, row))
+                return false;
+    }
+    return true;
+}
+
+/* Outputs that claim to depend on nothing must not move. */
+static bool expect_zero(const struct check *check)
+{
+    for (int64_t i = 0; i < check->rows * check->columns; i++)
+        if (!close_enough(check, 0, check->numeric[i]))
+            return grd_raise(GRD_ERROR_RUNTIME, "Numerical gradient for function expected to be zero");
+    return true;
+}
+
+/* ---- The checks ------------------------------------------------------------------------------------------------------------------------------ */
+static bool check_inputs(struct check *check)
+{
+    bool any = false;
+    for (int64_t i = 0; i < check->inputs.n; i++) {
+        const grd_tensor *t = check->inputs.data[i];
+        if (!grd_needs_grad(t))
+            continue;
+        any = true;
+        if (t->dtype != GRD_FLOAT64 && t->dtype != GRD_COMPLEX128)
+            return grd_raise(GRD_ERROR_VALUE, "input %lld requires gradient and has dtype %s; gradcheck needs float64 or complex128", (long long)i,
+                             grd_dtype_name((grd_dtype)t->dtype));
+        if (t->device != GRD_DEVICE_CPU)
+            return grd_raise(GRD_ERROR_VALUE, "input %lld is not a cpu tensor", (long long)i);
+        if (grd_shape_may_overlap(grd_dims_from(t->sizes, t->ndim), t->strides))
+            return grd_raise(GRD_ERROR_RUNTIME, "input %lld has elements that share memory; gradcheck only supports inputs that are non-overlapping",
+                             (long long)i);
+        check->columns += t->numel * parts_of(t);
+    }
+    return any || grd_raise(GRD_ERROR_VALUE, "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.");
+}
+
+static double or_default(double value, double otherwise)
+{
+    return value != 0 ? value : otherwise;
+}
+
+static bool run_check(struct check *check)
+{
+    if (!check_inputs(check))
+        return false;
+    const grd_tensors returned = check->function(check->inputs.data, (int)check->inputs.n, check->context);
+    grd_tensor **list = grd_pool_alloc((size_t)(returned.n + 1) * sizeof *list);
+    if (grd_pending())
+        return false;
+    /* The function may use the same memory for its list the next time. */
+    if (returned.n > 0)
+        memcpy(list, returned.data, (size_t)returned.n * sizeof *list);
+    const grd_tensors outputs = {list, returned.n};
+    bool differentiable = any_requires(outputs);
+    for (int64_t i = 0; i < outputs.n; i++)
+        if (is_output(outputs.data[i], differentiable))
+            check->rows += outputs.data[i]->numel * parts_of(outputs.data[i]);
+    size_t size = (size_t)(check->rows * (check->columns + 1)) * sizeof(double);
+    check->numeric = grd_alloc_zeroed(size);
+    if (check->numeric == NULL)
+        return false;
+    bool ok = numeric_jacobian(check, differentiable) && (differentiable ? compare_all(check, outputs) : expect_zero(check));
+    grd_free(check->numeric, size);
+    return ok;
+}
+
+bool grd_gradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options)
+{
+    if (grd_pending())
+        return false;
+    struct check check = {.function = function, .context = context, .inputs = inputs};
+    if (options != NULL)
+        check.options = *options;
+    check.options.eps = or_default(check.options.eps, 1e-6);
+    check.options.atol = or_default(check.options.atol, 1e-5);
+    check.options.rtol = or_default(check.options.rtol, 1e-3);
+    int64_t mark = grd_pool_mark();
+    bool enabled = grd_set_grad_enabled(true);
+    bool ok = run_check(&check);
+    grd_set_grad_enabled(enabled);
+    grd_pool_release(mark);
+    return ok;
+}
+
+/* ---- Second order ---------------------------------------------------------------------------------------------------------------------------- */
+struct second {
+    grd_function *function;
+    void *context;
+    int ninputs;
+};
+
+/* The gradients of the function, as a function of its inputs and of the gradients of its outputs. */
+static grd_tensors gradients(grd_tensor *const *inputs, int n, void *context)
+{
+    const struct second *second = context;
+    const grd_tensors none = {0};
+    grd_tensors outputs = second->function(inputs, second->ninputs, second->context);
+    grd_tensor **lists = grd_pool_alloc((size_t)(outputs.n + 2 * second->ninputs + 1) * sizeof *lists);
+    if (grd_pending())
+        return none;
+    grd_tensor **used = lists, **wanted = lists + outputs.n, **grads = wanted + second->ninputs;
+    int64_t nused = 0, nwanted = 0, ngrads = 0;
+    for (int64_t i = 0; i < outputs.n; i++)
+        if (grd_needs_grad(outputs.data[i]) && nused < n - second->ninputs)
+            used[nused++] = outputs.data[i];
+    for (int i = 0; i < second->ninputs; i++)
+        if (grd_needs_grad(inputs[i]))
+            wanted[nwanted++] = inputs[i];
+    const grd_backward_options options = {
+        .grad_outputs = {inputs + second->ninputs, nused}, .create_graph = true, .allow_unused = true};
+    if (!grd_grad((grd_tensors){used, nused}, (grd_tensors){wanted, nwanted}, &options, grads))
+        return none;
+    for (int64_t i = 0; i < nwanted; i++)
+        if (grads[i] != NULL)
+            grads[ngrads++] = grads[i];
+    return (grd_tensors){grads, ngrads};
+}
+
+/* Values in (-1, 1), the same in every run. */
+static void fill_seed(grd_tensor *t, uint64_t *state)
+{
+    double *parts = (double *)t->data;
+    for (int64_t i = 0; i < t->numel * parts_of(t); i++) {
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        parts[i] = (double)(int64_t)(*state >> 11) / (double)((int64_t)1 << 52) - 1;
+    }
+}
+
+static bool run_second(const struct second *second, grd_tensors inputs, const grd_gradcheck_options *options)
+{
+    grd_tensors outputs = second->function(inputs.data, (int)inputs.n, second->context);
+    grd_tensor **all = grd_pool_alloc((size_t)(inputs.n + outputs.n + 1) * sizeof *all);
+    if (grd_pending())
+        return false;
+    uint64_t state = 1;
+    int64_t n = inputs.n;
+    memcpy(all, inputs.data, (size_t)inputs.n * sizeof *all);
+    for (int64_t i = 0; i < outputs.n; i++) {
+        grd_tensor *t = outputs.data[i];
+        if (!grd_needs_grad(t))
+            continue;
+        grd_tensor *seed = grd_new(grd_sizes(t), (grd_dtype)t->dtype, grd_device_of(t));
+        if (grd_pending())
+            return false;
+        if (t->dtype != GRD_FLOAT64 && t->dtype != GRD_COMPLEX128)
+            return grd_raise(GRD_ERROR_VALUE, "output %lld has dtype %s; gradgradcheck needs float64 or complex128", (long long)i,
+                             grd_dtype_name((grd_dtype)t->dtype));
+        fill_seed(seed, &state);
+        all[n++] = grd_set_requires_grad(seed, true);
+    }
+    if (n == inputs.n)
+        return true;
+    return grd_gradcheck(gradients, (grd_tensors){all, n}, (void *)(uintptr_t)second, options);
+}
+
+bool grd_gradgradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options)
+{
+    if (grd_pending())
+        return false;
+    struct second second = {function, context, (int)inputs.n};
+    int64_t mark = grd_pool_mark();
+    bool enabled = grd_set_grad_enabled(true);
+    bool ok = run_second(&second, inputs, options);
+    grd_set_grad_enabled(enabled);
+    grd_pool_release(mark);
+    return ok;
+}

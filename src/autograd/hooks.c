@@ -1,0 +1,327 @@
+/* Hooks: functions of the user that see gradients on their way.
+ *
+ * A hook belongs to a list: of a node, or of a leaf's meta. Lists and the table of handles change under one lock; a hook is called with
+ * the lock released and a reference held, so it may remove itself or any other.
+ * Order: that of registration; hooks that keep a gradient (grd_retain_grad) see what the others made of it. */
+#include "autograd/node.h"
+#include "gradus/ops.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum hook_kind { HOOK_TENSOR, HOOK_RETAIN, HOOK_PRE, HOOK_POST, HOOK_ACCUMULATED };
+
+struct grd_hook {
+    struct grd_object object;
+    struct grd_hook *next;
+    struct grd_hooks *list; /* NULL once removed */
+    uint64_t order;
+    uint64_t handle; /* 0: not in the table */
+    enum hook_kind kind;
+    uint32_t output;
+    union {
+        grd_tensor_hook *tensor;
+        grd_node_hook *node;
+        void (*accumulated)(grd_tensor *leaf, void *context);
+    } call;
+    void *context;
+    void (*release)(void *context);
+};
+
+/* A handle is the hook's number with its place in the table in the low bits. */
+enum { SLOT_BITS = 24, FIRST_CAPACITY = 16 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct grd_hook **slots;
+    uint32_t capacity, live, cursor;
+    uint64_t order;
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- The table, under its lock --------------------------------------------------------------------------------------------- */
+static bool grow_table(void)
+{
+    uint32_t capacity = table.capacity ? 2 * table.capacity : FIRST_CAPACITY;
+    if (capacity > 1u << SLOT_BITS)
+        return grd_raise(GRD_ERROR_RUNTIME, "too many hooks");
+    struct grd_hook **slots = grd_realloc(table.slots, table.capacity * sizeof *slots, capacity * sizeof *slots);
+    if (slots == NULL)
+        return false;
+    memset(slots + table.capacity, 0, (capacity - table.capacity) * sizeof *slots);
+    table.cursor = table.capacity;
+    table.slots = slots;
+    table.capacity = capacity;
+    return true;
+}
+
+static bool enter(struct grd_hook *hook)
+{
+    if (table.live == table.capacity && !grow_table())
+        return false;
+    while (table.slots[table.cursor % table.capacity] != NULL)
+        table.cursor++;
+    uint32_t slot = table.cursor++ % table.capacity;
+    table.slots[slot] = hook;
+    table.live++;
+    hook->handle = hook->order << SLOT_BITS | slot;
+    return true;
+}
+
+static void leave(struct grd_hook *hook)
+{
+    hook->list = NULL;
+    if (hook->handle == 0)
+        return;
+    table.slots[hook->handle & ((1u << SLOT_BITS) - 1)] = NULL;
+    hook->handle = 0;
+    if (--table.live == 0) {
+        grd_free(table.slots, table.capacity * sizeof *table.slots);
+        table.slots = NULL;
+        table.capacity = table.cursor = 0;
+    }
+}
+
+static void append(struct grd_hooks *list, struct grd_hook *hook)
+{
+    struct grd_hook **end = &list->first;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = hook;
+    hook->list = list;
+}
+
+static void unlink_hook(struct grd_hook *hook)
+{
+    struct grd_hook **link = &hook->list->first;
+    while (*link != hook)
+        link = &(*link)->next;
+    *link = hook->next;
+    leave(hook);
+}
+
+/* ---- Registration ------------------------------------------------------------------------------------------------------------- */
+static void hook_destroy(struct grd_object *object)
+{
+    struct grd_hook *hook = (struct grd_hook *)object;
+    if (hook->release != NULL)
+        hook->release(hook->context);
+    grd_free(hook, sizeof *hook);
+}
+
+static const struct grd_object_type hook_type = {"hook", hook_destroy};
+
+static uint64_t add(struct grd_hooks *list, const struct grd_hook *description)
+{
+    struct grd_hook *hook = grd_alloc(sizeof *hook);
+    if (hook == NULL)
+        return 0;
+    *hook = *description;
+    hook->object.type = &hook_type;
+    atomic_init(&hook->object.refs, 1);
+    pthread_mutex_lock(&table.lock);
+    hook->order = ++table.order;
+    bool ok = hook->kind == HOOK_RETAIN || enter(hook);
+    uint64_t handle = ok && hook->handle ? hook->handle : ok;
+    if (ok)
+        append(list, hook);
+    pthread_mutex_unlock(&table.lock);
+    if (!ok)
+        grd_free(hook, sizeof *hook);
+    return handle;
+}
+
+uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, void (*release)(void *context))
+{
+    if (grd_pending())
+        return 0;
+    if (!grd_needs_grad(t)) {
+        grd_raise(GRD_ERROR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
+        return 0;
+    }
+    struct grd_edge edge;
+    if (!grd_edge_of(t, &edge))
+        return 0;
+    uint64_t handle = add(grd_node_tensor_hooks(edge.node), &(struct grd_hook){.kind = HOOK_TENSOR,
+                                                                              .output = edge.output,
+                                                                              .call.tensor = hook,
+                                                                              .context = context,
+                                                                              .release = release});
+    grd_object_drop(edge.node);
+    return handle;
+}
+
+uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *context, void (*release)(void *context))
+{
+    if (grd_pending())
+        return 0;
+    return add(&node->hooks,
+               &(struct grd_hook){.kind = pre ? HOOK_PRE : HOOK_POST, .call.node = hook, .context = context, .release = release});
+}
+
+uint64_t grd_hook_accumulated(grd_tensor *leaf, void (*hook)(grd_tensor *leaf, void *context), void *context,
+                              void (*release)(void *context))
+{
+    if (grd_pending())
+        return 0;
+    if (!grd_needs_grad(leaf)) {
+        grd_raise(GRD_ERROR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
+        return 0;
+    }
+    if (!grd_is_leaf(leaf)) {
+        grd_raise(GRD_ERROR_RUNTIME, "post accumulate grad hooks cannot be registered on non-leaf tensors");
+        return 0;
+    }
+    struct grd_meta *meta = grd_meta_ensure(leaf);
+    if (meta == NULL)
+        return 0;
+    return add(&meta->hooks,
+               &(struct grd_hook){.kind = HOOK_ACCUMULATED, .call.accumulated = hook, .context = context, .release = release});
+}
+
+void grd_hook_remove(uint64_t handle)
+{
+    uint32_t slot = handle & ((1u << SLOT_BITS) - 1);
+    struct grd_hook *hook = NULL;
+    pthread_mutex_lock(&table.lock);
+    if (handle != 0 && slot < table.capacity && table.slots[slot] != NULL && table.slots[slot]->handle == handle) {
+        hook = table.slots[slot];
+        unlink_hook(hook);
+    }
+    pthread_mutex_unlock(&table.lock);
+    grd_object_drop(hook);
+}
+
+void grd_hooks_clear(struct grd_hooks *hooks)
+{
+    if (hooks->first == NULL)
+        return;
+    pthread_mutex_lock(&table.lock);
+    struct grd_hook *hook = hooks->first;
+    hooks->first = NULL;
+    for (struct grd_hook *h = hook; h != NULL; h = h->next)
+        leave(h);
+    pthread_mutex_unlock(&table.lock);
+    while (hook != NULL) {
+        struct grd_hook *next = hook->next;
+        grd_object_drop(hook);
+        hook = next;
+    }
+}
+
+/* ---- Calling --------------------------------------------------------------------------------------------------------------------- */
+/* The first hook of a kind after number `after`, with a reference. */
+static struct grd_hook *next_hook(struct grd_hooks *hooks, enum hook_kind kind, uint64_t after)
+{
+    pthread_mutex_lock(&table.lock);
+    struct grd_hook *hook = hooks->first;
+    while (hook != NULL && (hook->order <= after || hook->kind != kind))
+        hook = hook->next;
+    if (hook != NULL)
+        grd_object_keep(hook);
+    pthread_mutex_unlock(&table.lock);
+    return hook;
+}
+
+static void replace(grd_tensor **slot, grd_tensor *by)
+{
+    grd_tensor *old = *slot;
+    if (by == old)
+        return;
+    *slot = by != NULL ? grd_object_keep(by) : NULL;
+    grd_object_drop(old);
+}
+
+static bool check_replacement(const grd_tensor *old, const grd_tensor *by)
+{
+    if (by->ndim != old->ndim || memcmp(by->sizes, old->sizes, old->ndim * sizeof(int64_t)) != 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "hook has changed the size of value");
+    if (by->dtype != old->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "hook has changed the type of value (was %s got %s)", grd_dtype_name(old->dtype),
+                         grd_dtype_name(by->dtype));
+    if (by->device != old->device || by->device_index != old->device_index)
+        return grd_raise(GRD_ERROR_RUNTIME, "hook has changed the device of value (was %s got %s)", grd_device_name(grd_device_of(old)),
+                         grd_device_name(grd_device_of(by)));
+    return true;
+}
+
+static void call_tensor_hook(const struct grd_hook *hook, grd_tensor **grads)
+{
+    grd_tensor *grad = grads[hook->output];
+    if (grad == NULL)
+        return;
+    grd_tensor *result = hook->call.tensor(grad, hook->context);
+    if (!grd_pending() && result != NULL && check_replacement(grad, result))
+        replace(&grads[hook->output], result);
+}
+
+static void keep_gradient(const struct grd_hook *hook, grd_tensor **grads)
+{
+    struct grd_retained *retained = hook->context;
+    grd_tensor *grad = grads[hook->output];
+    if (grad == NULL)
+        return;
+    grd_tensor *kept = retained->grad == NULL ? grd_clone(grad, .memory_format = "contiguous") : grd_add(retained->grad, grad);
+    if (!grd_pending())
+        replace(&retained->grad, kept);
+}
+
+void grd_hooks_run_tensor(struct grd_hooks *hooks, grd_tensor **grads, uint32_t n)
+{
+    struct grd_hook *hook;
+    for (int retain = 0; retain < 2; retain++)
+        for (uint64_t order = 0; !grd_pending() && (hook = next_hook(hooks, retain ? HOOK_RETAIN : HOOK_TENSOR, order)) != NULL;) {
+            order = hook->order;
+            if (hook->output < n && retain)
+                keep_gradient(hook, grads);
+            else if (hook->output < n)
+                call_tensor_hook(hook, grads);
+            grd_object_drop(hook);
+        }
+}
+
+void grd_hooks_run_node(struct grd_node *node, bool pre, grd_tensor **grads, uint32_t n)
+{
+    struct grd_hook *hook;
+    for (uint64_t order = 0; !grd_pending() && (hook = next_hook(&node->hooks, pre ? HOOK_PRE : HOOK_POST, order)) != NULL;) {
+        order = hook->order;
+        grd_tensor **seen = grd_pool_alloc((n + 1) * sizeof *seen);
+        if (seen != NULL) {
+            memcpy(seen, grads, n * sizeof *seen);
+            hook->call.node(node, seen, (int)n, hook->context);
+            for (uint32_t i = 0; !grd_pending() && i < n; i++)
+                replace(&grads[i], seen[i]);
+        }
+        grd_object_drop(hook);
+    }
+}
+
+void grd_hooks_run_accumulated(struct grd_hooks *hooks, grd_tensor *leaf)
+{
+    struct grd_hook *hook;
+    for (uint64_t order = 0; !grd_pending() && (hook = next_hook(hooks, HOOK_ACCUMULATED, order)) != NULL;) {
+        order = hook->order;
+        hook->call.accumulated(leaf, hook->context);
+        grd_object_drop(hook);
+    }
+}
+
+/* ---- Kept gradients ---------------------------------------------------------------------------------------------------------------- */
+bool grd_hooks_retain(struct grd_node *node, uint32_t output, struct grd_retained *retained)
+{
+    if (add(&node->hooks, &(struct grd_hook){.kind = HOOK_RETAIN, .output = output, .context = retained, .release = grd_object_drop}) == 0)
+        return false;
+    grd_object_keep(retained);
+    return true;
+}
+
+void grd_hooks_unretain(struct grd_node *node, struct grd_retained *retained)
+{
+    pthread_mutex_lock(&table.lock);
+    struct grd_hook *hook = node->hooks.first;
+    while (hook != NULL && (hook->kind != HOOK_RETAIN || hook->context != retained))
+        hook = hook->next;
+    if (hook != NULL)
+        unlink_hook(hook);
+    pthread_mutex_unlock(&table.lock);
+    grd_object_drop(hook);
+}

@@ -1,0 +1,408 @@
+/* What a tensor knows about gradients: leaves, their gradient, its place in the graph, modes.
+ * Most tensors know nothing (autograd is NULL); a plain result knows its node; only leaves, second outputs and tensors with hooks or a
+ * kept gradient have a grd_meta.
+ * Invariant: a leaf that requires a gradient and was made so by grd_set_requires_grad has a grd_meta, so that threads that share it
+ * only read t->autograd. */
+#include "autograd/autograd.h"
+#include "autograd/node.h"
+#include "base/text.h"
+#include "gradus/ops.h"
+
+#include <string.h>
+
+/* ---- The meta object ------------------------------------------------------------------------------------------------------ */
+static void meta_destroy(struct grd_object *object)
+{
+    struct grd_meta *meta = (struct grd_meta *)object;
+    grd_hooks_clear(&meta->hooks);
+    grd_object_drop(meta->grad_fn);
+    grd_object_drop(meta->grad);
+    grd_object_drop(meta->retained);
+    grd_free(meta, sizeof *meta);
+}
+
+static const struct grd_object_type meta_type = {"meta", meta_destroy};
+
+static void retained_destroy(struct grd_object *object)
+{
+    struct grd_retained *retained = (struct grd_retained *)object;
+    grd_object_drop(retained->grad);
+    grd_free(retained, sizeof *retained);
+}
+
+static const struct grd_object_type retained_type = {"retained", retained_destroy};
+
+struct grd_meta *grd_meta_get(const grd_tensor *t)
+{
+    struct grd_object *object = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    return object != NULL && !grd_node_is(object) ? (struct grd_meta *)object : NULL;
+}
+
+struct grd_meta *grd_meta_ensure(grd_tensor *t)
+{
+    struct grd_object *object = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    if (object != NULL && !grd_node_is(object))
+        return (struct grd_meta *)object;
+    struct grd_meta *meta = grd_alloc_zeroed(sizeof *meta);
+    if (meta == NULL)
+        return NULL;
+    meta->object.type = &meta_type;
+    atomic_init(&meta->object.refs, 1);
+    atomic_flag_clear(&meta->lock.flag);
+    atomic_flag_clear(&meta->accumulating.flag);
+    if (object != NULL) { /* the tensor's reference of the node moves to the meta */
+        meta->grad_fn = (struct grd_node *)object;
+        meta->view_version = meta->grad_fn->view_version;
+    }
+    if (!__atomic_compare_exchange_n(&t->autograd, &object, &meta->object, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        meta->grad_fn = NULL;
+        grd_object_drop(meta);
+        return (struct grd_meta *)object;
+    }
+    return meta;
+}
+
+/* Gives up a replaced history. The history of a view may be refreshed by one of several threads that only read it: another may be about
+ * to look at the old one, so that stays until the scope closes. */
+static void retire(const grd_tensor *t, void *old)
+{
+    if (t->base != NULL)
+        grd_pool_push(old);
+    else
+        grd_object_drop(old);
+}
+
+bool grd_set_history(grd_tensor *t, struct grd_node *node, uint32_t output)
+{
+    uint32_t version = grd_version_of(t);
+    if (output == 0 && GRD_LIKELY(t->autograd == NULL)) {
+        node->view_version = version;
+        t->autograd = grd_object_keep(node);
+    } else if (output == 0 && grd_node_is(t->autograd)) {
+        node->view_version = version;
+        struct grd_object *old = t->autograd;
+        __atomic_store_n(&t->autograd, (struct grd_object *)grd_object_keep(node), __ATOMIC_RELEASE);
+        retire(t, old);
+    } else {
+        struct grd_meta *meta = grd_meta_ensure(t);
+        if (meta == NULL)
+            return false;
+        if (meta->retained != NULL && !grd_hooks_retain(node, output, meta->retained))
+            return false;
+        struct grd_node *old = meta->grad_fn;
+        meta->grad_fn = grd_object_keep(node);
+        meta->output = output;
+        meta->view_version = version;
+        if (old != NULL) {
+            if (meta->retained != NULL)
+                grd_hooks_unretain(old, meta->retained);
+            retire(t, old);
+        }
+    }
+    if (!grd_has(t, GRD_FLAG_REQUIRES_GRAD))
+        grd_mark_requires_grad(t, true);
+    return !grd_pending();
+}
+
+/* ---- AccumulateGrad ----------------------------------------------------------------------------------------------------------- */
+struct accumulator {
+    struct grd_node node;
+    grd_tensor *variable; /* owned */
+};
+
+/* Whether the gradient has the strides the leaf's own gradient would have. */
+static bool has_layout_of(const grd_tensor *grad, const grd_tensor *leaf)
+{
+    if (grd_has(leaf, GRD_FLAG_CONTIGUOUS))
+        return grd_has(grad, GRD_FLAG_CONTIGUOUS);
+    grd_dims sizes = grd_dims_from(leaf->sizes, leaf->ndim);
+    if (!grd_shape_is_dense(sizes, leaf->strides))
+        return grd_has(grad, GRD_FLAG_CONTIGUOUS);
+    return memcmp(grad->strides, leaf->strides, leaf->ndim * sizeof(int64_t)) == 0;
+}
+
+/* The gradient becomes the leaf's: the very tensor when nobody else holds it, otherwise a copy laid out like the leaf. */
+static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *grad)
+{
+    if (!grd_is_recording() && grd_is_exclusive(grad) && has_layout_of(grad, leaf))
+        return grad->base == NULL ? grad : grd_new_detached(grad);
+    grd_tensor *copy = grd_new_like(leaf, GRD_DTYPE_NONE);
+    return grd_pending() ? grd_failed : grd_copy_(copy, grad);
+}
+
+static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor *grad)
+{
+    if (meta->grad == NULL) {
+        grd_tensor *first = first_gradient(leaf, grad);
+        if (!grd_pending())
+            meta->grad = grd_object_keep(first);
+    } else if (!grd_is_recording()) {
+        grd_add_(meta->grad, grad);
+    } else {
+        grd_tensor *sum = grd_add(meta->grad, grad);
+        if (!grd_pending()) {
+            grd_object_drop(meta->grad);
+            meta->grad = grd_object_keep(sum);
+        }
+    }
+}
+
+static void accumulator_run(struct grd_node *node, const struct grd_run *run)
+{
+    grd_tensor *leaf = ((struct accumulator *)node)->variable;
+    struct grd_meta *meta = grd_meta_get(leaf);
+    grd_spin_lock(&meta->accumulating);
+    accumulate(meta, leaf, run->grads[0]);
+    grd_spin_unlock(&meta->accumulating);
+    if (!grd_pending() && meta->hooks.first != NULL)
+        grd_hooks_run_accumulated(&meta->hooks, leaf);
+}
+
+/* The leaf knows this node without owning it: somebody may have taken a reference between the last owner's decision and now. A sole
+ * owner does not decrement, so the count is 0 or includes that owner. */
+static bool accumulator_finish(struct grd_node *node)
+{
+    struct accumulator *self = (struct accumulator *)node;
+    struct grd_meta *meta = grd_meta_get(self->variable);
+    grd_spin_lock(&meta->lock);
+    bool alive = atomic_load(&node->object.refs) > 0 && atomic_fetch_sub(&node->object.refs, 1) > 1;
+    if (!alive && meta->accumulator == node)
+        meta->accumulator = NULL;
+    grd_spin_unlock(&meta->lock);
+    if (!alive)
+        grd_object_drop(self->variable);
+    return !alive;
+}
+
+struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node)
+{
+    grd_tensor *leaf = grd_node_variable(node);
+    return leaf != NULL ? &grd_meta_get(leaf)->hooks : &node->hooks;
+}
+
+static const struct grd_node_class accumulator_class = {.run = accumulator_run, .finish = accumulator_finish};
+
+static bool keep_if_alive(struct grd_node *node)
+{
+    uint32_t refs = atomic_load(&node->object.refs);
+    while (refs > 0)
+        if (atomic_compare_exchange_weak(&node->object.refs, &refs, refs + 1))
+            return true;
+    return false;
+}
+
+/* An owned reference of the leaf's AccumulateGrad, made when there is none. */
+static struct grd_node *leaf_accumulator(grd_tensor *leaf)
+{
+    struct grd_meta *meta = grd_meta_ensure(leaf);
+    if (meta == NULL)
+        return NULL;
+    grd_spin_lock(&meta->lock);
+    struct grd_node *node = meta->accumulator;
+    if (node == NULL || !keep_if_alive(node)) {
+        int64_t *sizes = NULL;
+        node = grd_node_new(&accumulator_class, "AccumulateGrad", sizeof(struct accumulator), 0, 1, leaf->ndim * sizeof(int64_t), &sizes);
+        if (node != NULL) {
+            if (leaf->ndim > 0)
+                memcpy(sizes, leaf->sizes, leaf->ndim * sizeof(int64_t));
+            grd_node_describe_output(node, 0, leaf, sizes);
+            node->sequence = UINT64_MAX;
+            ((struct accumulator *)node)->variable = grd_object_keep(leaf);
+            meta->accumulator = node;
+        }
+    }
+    grd_spin_unlock(&meta->lock);
+    return node;
+}
+
+grd_tensor *grd_node_variable(const grd_node *node)
+{
+    return node->class == &accumulator_class ? ((const struct accumulator *)node)->variable : NULL;
+}
+
+/* ---- Edges -------------------------------------------------------------------------------------------------------------------------- */
+struct grd_node *grd_recorded_grad_fn(const grd_tensor *t, uint32_t *ret_output)
+{
+    struct grd_object *object = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    *ret_output = 0;
+    if (object == NULL)
+        return NULL;
+    if (grd_node_is(object))
+        return (struct grd_node *)object;
+    *ret_output = ((struct grd_meta *)object)->output;
+    return ((struct grd_meta *)object)->grad_fn;
+}
+
+/* The same, brought up to date with what was written through the base or other views of it. */
+static bool current_grad_fn(grd_tensor *t, struct grd_node **ret_node, uint32_t *ret_output)
+{
+    if (GRD_UNLIKELY(t->base != NULL) && !grd_view_refresh(t))
+        return false;
+    *ret_node = grd_recorded_grad_fn(t, ret_output);
+    return true;
+}
+
+bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
+{
+    *ret_edge = (struct grd_edge){NULL, 0};
+    if (!grd_needs_grad(t))
+        return true;
+    struct grd_node *node;
+    uint32_t output;
+    if (!current_grad_fn(t, &node, &output))
+        return false;
+    if (node != NULL)
+        grd_object_keep(node);
+    else if ((node = leaf_accumulator(t)) == NULL)
+        return false;
+    *ret_edge = (struct grd_edge){node, output};
+    return true;
+}
+
+grd_node *grd_grad_fn(grd_tensor *t)
+{
+    struct grd_node *node = NULL;
+    uint32_t output;
+    return !grd_pending() && current_grad_fn(t, &node, &output) ? node : NULL;
+}
+
+grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output)
+{
+    struct grd_edge edge;
+    if (grd_pending() || !grd_edge_of(t, &edge) || edge.node == NULL)
+        return NULL;
+    if (ret_output != NULL)
+        *ret_output = (int)edge.output;
+    return grd_pool_push(edge.node) ? edge.node : NULL;
+}
+
+/* ---- Leaves ---------------------------------------------------------------------------------------------------------------------------- */
+bool grd_requires_grad(const grd_tensor *t)
+{
+    return grd_needs_grad(t);
+}
+
+bool grd_is_leaf(const grd_tensor *t)
+{
+    uint32_t output;
+    if (t->base != NULL && grd_needs_grad(t) && !grd_view_refresh((grd_tensor *)(uintptr_t)t))
+        return false;
+    return grd_recorded_grad_fn(t, &output) == NULL;
+}
+
+grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
+{
+    if (grd_pending() || grd_is_failed(t))
+        return t;
+    if (!grd_is_leaf(t)) {
+        if (!requires_grad)
+            grd_raise(GRD_ERROR_RUNTIME, "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                                         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+        return t;
+    }
+    if (requires_grad && !grd_dtype_carries(t->dtype)) {
+        grd_raise(GRD_ERROR_RUNTIME, "only Tensors of floating point and complex dtype can require gradients");
+        return t;
+    }
+    if (requires_grad && grd_meta_ensure(t) == NULL)
+        return t;
+    grd_mark_requires_grad(t, requires_grad);
+    return t;
+}
+
+grd_tensor *grd_grad_of(const grd_tensor *t)
+{
+    const struct grd_meta *meta = grd_meta_get(t);
+    if (meta == NULL)
+        return NULL;
+    return meta->retained != NULL ? meta->retained->grad : meta->grad;
+}
+
+static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
+{
+    char ours[256], theirs[256];
+    if (grad == t)
+        return grd_raise(GRD_ERROR_RUNTIME, "can't assign Variable as its own grad");
+    if (grad->ndim != t->ndim || memcmp(grad->sizes, t->sizes, t->ndim * sizeof(int64_t)) != 0)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "attempting to assign a gradient of size '%s' to a tensor of size '%s'. Please ensure that the gradient and the "
+                         "tensor are the same size",
+                         grd_format_int64s(theirs, sizeof theirs, grad->sizes, grad->ndim),
+                         grd_format_int64s(ours, sizeof ours, t->sizes, t->ndim));
+    if (grad->dtype != t->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'. Please ensure that the gradient and "
+                         "the tensor are of the same dtype",
+                         grd_dtype_name(grad->dtype), grd_dtype_name(t->dtype));
+    if (grad->device != t->device || grad->device_index != t->device_index)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "attempting to assign a gradient located on device '%s' to a tensor located on device '%s'. Please ensure that the "
+                         "gradient and the tensor are on the same device",
+                         grd_device_name(grd_device_of(grad)), grd_device_name(grd_device_of(t)));
+    return true;
+}
+
+void grd_set_grad(grd_tensor *t, grd_tensor *grad)
+{
+    if (grd_pending() || (grad == NULL && grd_meta_get(t) == NULL) || (grad != NULL && !check_gradient(t, grad)))
+        return;
+    struct grd_meta *meta = grd_meta_ensure(t);
+    if (meta == NULL)
+        return;
+    grd_tensor **slot = meta->retained != NULL ? &meta->retained->grad : &meta->grad;
+    grd_tensor *old = *slot;
+    *slot = grad != NULL ? grd_object_keep(grad) : NULL;
+    grd_object_drop(old);
+}
+
+void grd_retain_grad(grd_tensor *t)
+{
+    if (grd_pending())
+        return;
+    if (!grd_needs_grad(t)) {
+        grd_raise(GRD_ERROR_RUNTIME, "can't retain_grad on Tensor that has requires_grad=False");
+        return;
+    }
+    uint32_t output;
+    struct grd_node *node;
+    if (!current_grad_fn(t, &node, &output) || node == NULL)
+        return;
+    struct grd_meta *meta = grd_meta_ensure(t);
+    if (meta == NULL || meta->retained != NULL)
+        return;
+    struct grd_retained *retained = grd_alloc_zeroed(sizeof *retained);
+    if (retained == NULL)
+        return;
+    retained->object.type = &retained_type;
+    atomic_init(&retained->object.refs, 1);
+    if (grd_hooks_retain(node, output, retained))
+        meta->retained = retained;
+    else
+        grd_object_drop(retained);
+}
+
+/* ---- Modes -------------------------------------------------------------------------------------------------------------------------------- */
+bool grd_grad_enabled(void)
+{
+    return grd_thread.grad_off == 0;
+}
+
+bool grd_set_grad_enabled(bool enabled)
+{
+    bool previous = grd_thread.grad_off == 0;
+    grd_thread.grad_off = enabled ? 0 : GRD_AUTOGRAD_BIT;
+    return previous;
+}
+
+/* ---- At load --------------------------------------------------------------------------------------------------------------------------------- */
+static const char *print_grad_fn(const grd_tensor *t)
+{
+    const struct grd_node *node = grd_grad_fn((grd_tensor *)(uintptr_t)t);
+    return node != NULL ? node->name : NULL;
+}
+
+void grd_autograd_init(void)
+{
+    grd_register_fallback(GRD_KEY_AUTOGRAD, grd_autograd_record);
+    grd_print_grad_fn = print_grad_fn;
+}

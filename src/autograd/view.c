@@ -1,0 +1,250 @@
+/* Writing in place: what is refused, how the history of a written tensor is rebased, and how views learn that their base was written.
+ *
+ * Note [Views and in-place]: a view and its base share data but have a grad_fn each. When an operator writes through a view, the new value
+ * of the base is the old one with a part replaced: that is a CopySlices node, which wraps the operator's own node and becomes the base's grad_fn.
+ * Every view of the base, the written one included, is then out of date, which it notices by the version of the storage the next time it
+ * is asked for its grad_fn: it becomes an as_strided of the base. */
+#include "autograd/node.h"
+#include "gradus/ops.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* ---- What is refused ------------------------------------------------------------------------------------------------------ */
+/* Raises the error for a view whose history may not be rewritten. `indirect`: the write went through the base or another view. */
+static bool refuse_special_view(const grd_tensor *view, bool indirect)
+{
+    bool multi = grd_has(view, GRD_FLAG_MULTI_VIEW), no_grad = grd_has(view, GRD_FLAG_NO_GRAD_VIEW);
+    if (!multi && !no_grad)
+        return true;
+    const char *what = indirect ? "its base or another view of its base has been" : "is being";
+    uint32_t output;
+    const struct grd_node *node = grd_recorded_grad_fn(view, &output);
+    if (no_grad && node == NULL)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "A view was created in no_grad mode and %s modified inplace with grad mode enabled. Given that this use case is ambiguous "
+                         "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
+                         "no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
+                         what);
+    if (no_grad && grd_is_custom_node(node))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Output %u of %s is a view and %s modified inplace. This view was created inside a custom Function (or because an input was "
+                         "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the "
+                         "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
+                         "the custom Function.",
+                         output, node->name, what);
+    if (no_grad)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Output %u of %s is a view of a view which was created in no_grad mode and %s modified inplace with grad mode enabled. Given "
+                         "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+                         "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+                         "the inplace to be tracked).",
+                         output, node->name, what);
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "Output %u of %s is a view and %s modified inplace. This view is the output of a function that returns multiple views. Such "
+                     "functions do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+                     output, node != NULL ? node->name : "an operator", what);
+}
+
+static bool refuse_other_dtype(const grd_tensor *view)
+{
+    if (view->dtype == view->base->dtype)
+        return true;
+    return grd_raise(GRD_ERROR_RUNTIME, "a %s view of a %s tensor that requires grad is being used in an in-place operation.",
+                     grd_dtype_name(view->dtype), grd_dtype_name(view->base->dtype));
+}
+
+bool grd_check_inplace(grd_tensor *t)
+{
+    uint32_t output;
+    if (t->base != NULL) {
+        if (!refuse_other_dtype(t) || !refuse_special_view(t, false))
+            return false;
+        if (grd_needs_grad(t->base) && grd_recorded_grad_fn(t->base, &output) == NULL)
+            return grd_raise(GRD_ERROR_RUNTIME, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    }
+    if (!grd_needs_grad(t))
+        return true;
+    if (t->base != NULL && !grd_view_refresh(t))
+        return false;
+    if (grd_recorded_grad_fn(t, &output) == NULL)
+        return grd_raise(GRD_ERROR_RUNTIME, "a leaf Variable that requires grad is being used in an in-place operation.");
+    return true;
+}
+
+/* ---- CopySlices --------------------------------------------------------------------------------------------------------------- */
+struct copy_slices {
+    struct grd_node node;
+    struct grd_node *inner; /* of the operator that wrote the view; owned */
+    bool self_edge;         /* its edge 0 is the view's */
+    int64_t *base_strides, base_offset;
+    int64_t ndim, *sizes, *strides, offset; /* of the view, from the start of the base */
+};
+
+/* The operator's node runs on the part of the gradient that belongs to the view. */
+static bool run_inner(struct copy_slices *self, const struct grd_run *run, grd_tensor *part, grd_tensor **ret_grads)
+{
+    grd_tensor *part_grad = grd_clone(part);
+    uint64_t shared = run->needs & (uint64_t)1 << 63;
+    struct grd_run inner = {&part_grad, ret_grads, self->self_edge ? run->needs : run->needs >> 1 | shared, run->retain};
+    if (!grd_pending())
+        self->inner->class->run(self->inner, &inner);
+    return !grd_pending();
+}
+
+static void copy_slices_run(struct grd_node *node, const struct grd_run *run)
+{
+    struct copy_slices *self = (struct copy_slices *)node;
+    const struct grd_output *base = &node->outputs[0];
+    grd_tensor *whole = grd_new_strided(grd_dims_from(base->sizes, base->ndim), grd_dims_from(self->base_strides, base->ndim),
+                                        (grd_dtype)base->dtype, (grd_device){base->device, base->device_index});
+    grd_tensor **grads = grd_pool_alloc((self->inner->nedges + 1) * sizeof *grads);
+    if (grd_pending())
+        return;
+    memset(grads, 0, (self->inner->nedges + 1) * sizeof *grads);
+    grd_copy_(whole, run->grads[0]);
+    grd_tensor *part = grd_as_strided(whole, grd_dims_from(self->sizes, self->ndim), grd_dims_from(self->strides, self->ndim),
+                                      .storage_offset = grd_int(whole->offset + self->offset));
+    if (!run_inner(self, run, part, grads))
+        return;
+    uint32_t first = self->self_edge ? 1 : 0;
+    for (uint32_t i = first; i < self->inner->nedges; i++)
+        run->ret_grads[i - first + 1] = grads[i];
+    if (!grd_run_needs(run, 0))
+        return;
+    if (self->self_edge && grads[0] != NULL)
+        grd_copy_(part, grd_fit_gradient(&self->inner->outputs[0], grads[0], node->name, 0));
+    else
+        grd_zero_(part);
+    run->ret_grads[0] = whole;
+}
+
+static void copy_slices_release(struct grd_node *node)
+{
+    struct grd_node *inner = ((struct copy_slices *)node)->inner;
+    if (inner->class->release != NULL)
+        inner->class->release(inner);
+}
+
+static bool copy_slices_finish(struct grd_node *node)
+{
+    struct copy_slices *self = (struct copy_slices *)node;
+    struct grd_node *inner = self->inner;
+    static const struct grd_node_class empty = {0};
+    node->class = &empty;
+    inner->wrapper = NULL;
+    grd_object_drop(inner);
+    return true;
+}
+
+static const struct grd_node_class copy_slices_class = {copy_slices_run, copy_slices_release, copy_slices_finish};
+
+grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
+{
+    const struct copy_slices *self = (const struct copy_slices *)wrapper;
+    grd_tensor *base = grd_new_view(saved, grd_dims_from(wrapper->outputs[0].sizes, wrapper->outputs[0].ndim),
+                                    grd_dims_from(self->base_strides, wrapper->outputs[0].ndim), self->base_offset);
+    if (grd_pending() || !grd_set_history(base, wrapper, 0))
+        return grd_failed;
+    return grd_as_strided(base, grd_sizes(saved), grd_strides(saved), .storage_offset = grd_int(saved->offset));
+}
+
+static int64_t *copy_numbers(int64_t **room, const int64_t *numbers, int64_t n)
+{
+    int64_t *copy = *room;
+    *room += n;
+    if (n > 0)
+        memcpy(copy, numbers, (size_t)n * sizeof *copy);
+    return copy;
+}
+
+struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool self_edge)
+{
+    grd_tensor *base = t->base;
+    if (base == NULL)
+        return node;
+    struct grd_edge base_edge;
+    if (!grd_edge_of(base, &base_edge)) {
+        grd_object_drop(node);
+        return NULL;
+    }
+    uint32_t first = self_edge ? 1 : 0, nedges = 1 + node->nedges - first;
+    int64_t *room = NULL;
+    struct copy_slices *self = (struct copy_slices *)grd_node_new(&copy_slices_class, "CopySlices", sizeof *self, nedges, 1,
+                                                                  2u * (base->ndim + t->ndim) * sizeof(int64_t), &room);
+    if (self == NULL) {
+        grd_object_drop(base_edge.node);
+        grd_object_drop(node);
+        return NULL;
+    }
+    grd_node_describe_output(&self->node, 0, base, copy_numbers(&room, base->sizes, base->ndim));
+    self->base_strides = copy_numbers(&room, base->strides, base->ndim);
+    self->base_offset = base->offset;
+    self->inner = node;
+    node->wrapper = &self->node;
+    self->self_edge = self_edge;
+    self->ndim = t->ndim;
+    self->sizes = copy_numbers(&room, t->sizes, t->ndim);
+    self->strides = copy_numbers(&room, t->strides, t->ndim);
+    self->offset = t->offset - base->offset;
+    self->node.edges[0] = base_edge;
+    /* The view's own edge goes: its gradient flows to the base. */
+    if (self_edge) {
+        grd_object_drop(node->edges[0].node);
+        node->edges[0].node = NULL;
+    }
+    for (uint32_t i = first; i < node->nedges; i++) {
+        self->node.edges[i - first + 1] = node->edges[i];
+        node->edges[i].node = NULL;
+    }
+    return &self->node;
+}
+
+bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared)
+{
+    if (t->base == NULL)
+        return grd_set_history(t, prepared, 0);
+    if (!grd_set_history(t->base, prepared, 0))
+        return false;
+    grd_mark_requires_grad(t, true);
+    return true;
+}
+
+/* ---- Views whose base was written ----------------------------------------------------------------------------------------------- */
+static bool is_current(const grd_tensor *view)
+{
+    uint32_t output;
+    const struct grd_node *node = grd_recorded_grad_fn(view, &output);
+    if (node == NULL) {
+        /* Made before the base had a history, unless the view is a leaf: made without recording, or with a base that is one. */
+        return grd_has(view, GRD_FLAG_NO_GRAD_VIEW) || !grd_needs_grad(view->base) || grd_recorded_grad_fn(view->base, &output) == NULL;
+    }
+    const struct grd_meta *meta = grd_meta_get(view);
+    return (meta != NULL ? meta->view_version : node->view_version) == grd_version_of(view);
+}
+
+static bool restride_base(grd_tensor *view)
+{
+    static const grd_op *_Atomic as_strided;
+    if (as_strided == NULL)
+        as_strided = grd_op_find("as_strided");
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = view->base},
+                              {.kind = GRD_KIND_DIMS, .v.dims = grd_sizes(view)},
+                              {.kind = GRD_KIND_DIMS, .v.dims = grd_strides(view)},
+                              {.kind = GRD_KIND_SCALAR, .v.scalar = grd_int(view->offset)}};
+    struct grd_node *node = grd_op_node_new(as_strided, args, &view, 1, 1, NULL);
+    bool ok = node != NULL && grd_set_history(view, node, 0);
+    grd_object_drop(node);
+    return ok;
+}
+
+bool grd_view_refresh(grd_tensor *view)
+{
+    static pthread_mutex_t refreshing = PTHREAD_MUTEX_INITIALIZER;
+    if (GRD_LIKELY(is_current(view)))
+        return true;
+    pthread_mutex_lock(&refreshing);
+    bool ok = is_current(view) || (refuse_other_dtype(view) && refuse_special_view(view, true) && restride_base(view));
+    pthread_mutex_unlock(&refreshing);
+    return ok;
+}

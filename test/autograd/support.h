@@ -1,0 +1,110 @@
+/* What the tests of this folder share: making tensors, reading them, expecting an error by its text, and that nothing is left behind. */
+#ifndef GRD_TEST_AUTOGRAD_SUPPORT_H
+#define GRD_TEST_AUTOGRAD_SUPPORT_H
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gradus/gradus.h"
+
+/* A 1-d float32 tensor of n numbers. */
+static inline grd_tensor *vector(int64_t n, const float *values)
+{
+    return grd_from_data(values, grd_dims(n), GRD_FLOAT32);
+}
+
+#define VECTOR(...) vector((int64_t)(sizeof((const float[]){__VA_ARGS__}) / sizeof(float)), (const float[]){__VA_ARGS__})
+
+/* A leaf of three elements 1, 2, 3. */
+static inline grd_tensor *leaf3(void)
+{
+    return grd_set_requires_grad(VECTOR(1, 2, 3), true);
+}
+
+static inline void expect_ok(void)
+{
+    if (!grd_ok())
+        fail_msg("unexpected error: %s", grd_error_message());
+}
+
+/* An error is pending that contains `text`; it is cleared. */
+static inline void expect_error(const char *text)
+{
+    if (grd_ok())
+        fail_msg("no error, expected: %s", text);
+    if (strstr(grd_error_message(), text) == NULL)
+        fail_msg("error: %s\nexpected: %s", grd_error_message(), text);
+    grd_error_clear();
+}
+
+static inline void expect_values(grd_tensor *t, int n, const double *values)
+{
+    double actual[64];
+    expect_ok();
+    if (t == NULL)
+        fail_msg("no tensor");
+    assert_int_equal(grd_numel(t), n);
+    grd_to_memory(t, actual, GRD_FLOAT64);
+    expect_ok();
+    for (int i = 0; i < n; i++)
+        if (fabs(actual[i] - values[i]) > 1e-5 * (1 + fabs(values[i])))
+            fail_msg("element %d is %g, expected %g", i, actual[i], values[i]);
+}
+
+#define EXPECT_VALUES(t, ...) \
+    expect_values((t), (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)), (const double[]){__VA_ARGS__})
+
+/* Setup and teardown of a test: a scope around it, and as many bytes and blocks in use afterwards as before. */
+struct test_state {
+    grd_scope scope;
+    grd_memory_stats before;
+};
+
+static inline int setup(void **state)
+{
+    static struct test_state current;
+    current.before = grd_memory_get_stats();
+    current.scope = grd_scope_open();
+    *state = &current;
+    return 0;
+}
+
+static inline int teardown(void **state)
+{
+    struct test_state *current = *state;
+    grd_error_clear();
+    grd_memory_fail_at(0, false);
+    grd_set_grad_enabled(true);
+    grd_scope_close(current->scope);
+    grd_memory_stats after = grd_memory_get_stats();
+    if (after.blocks == current->before.blocks && after.allocated == current->before.allocated)
+        return 0;
+    print_error("left behind: %lld blocks, %lld bytes\n", (long long)(after.blocks - current->before.blocks),
+                (long long)(after.allocated - current->before.allocated));
+    return 1;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+/* The pool, error text and hook table of a thread are made on first use; a test should not be charged for them. */
+static inline int warm_up(void **state)
+{
+    (void)state;
+    grd_scope scope = grd_scope_open();
+    for (int i = 0; i < 4096; i++)
+        grd_ones(GRD_NO_DIMS);
+    grd_error_set(GRD_ERROR_RUNTIME, "warm");
+    grd_error_clear();
+    grd_scope_close(scope);
+    return 0;
+}
+
+#endif

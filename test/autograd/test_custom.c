@@ -1,0 +1,224 @@
+/* Functions with a backward of their own. */
+#include "support.h"
+
+/* x^2 * factor, with the factor as context. */
+static void square_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    grd_custom_save(call, inputs[0]);
+    ret_outputs[0] = grd_mul_scalar(grd_mul(inputs[0], inputs[0]), grd_float(*(double *)grd_custom_context(call)));
+}
+
+static void square_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    grd_tensor *x = grd_custom_saved(call, 0);
+    ret_grads[0] = grd_mul(grad_outputs[0], grd_mul_scalar(x, grd_float(2 * *(double *)grd_custom_context(call))));
+}
+
+static double factor = 3;
+static const grd_custom_function square = {"Square", square_forward, square_backward, 1, 1, &factor};
+
+static grd_tensor *apply1(const grd_custom_function *function, grd_tensor *x)
+{
+    grd_tensor *result;
+    grd_custom_apply(function, &x, &result);
+    return result;
+}
+
+static void test_square(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = apply1(&square, x);
+    assert_string_equal(grd_node_name(grd_grad_fn(y)), "SquareBackward");
+    EXPECT_VALUES(y, 3, 12, 27);
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 6, 12, 18);
+    grd_backward(grd_sum(y));
+    expect_error("SquareBackward: Trying to backward through the graph a second time");
+}
+
+static void test_without_gradient(void **state)
+{
+    (void)state;
+    grd_tensor *y = apply1(&square, VECTOR(1, 2));
+    EXPECT_VALUES(y, 3, 12);
+    assert_false(grd_requires_grad(y));
+    grd_set_grad_enabled(false);
+    assert_false(grd_requires_grad(apply1(&square, leaf3())));
+}
+
+static void test_second_order(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *g, *gg;
+    grd_tensor *y = grd_sum(apply1(&square, apply1(&square, x))); /* 27 x^4 */
+    assert_true(grd_grad(grd_tensors(y), grd_tensors(x), &(grd_backward_options){.create_graph = true}, &g));
+    EXPECT_VALUES(g, 108, 864, 2916);
+    assert_true(grd_grad(grd_tensors(grd_sum(g)), grd_tensors(x), NULL, &gg));
+    EXPECT_VALUES(gg, 324, 1296, 2916);
+}
+
+static void exp_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    ret_outputs[0] = grd_exp(inputs[0]);
+    grd_custom_save(call, ret_outputs[0]);
+}
+
+static void exp_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    ret_grads[0] = grd_mul(grad_outputs[0], grd_custom_saved(call, 0));
+}
+
+static void test_saved_output(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL};
+    grd_tensor *x = leaf3(), *y = apply1(&function, x), *g, *gg;
+    assert_true(grd_grad(grd_tensors(grd_sum(y)), grd_tensors(x), &(grd_backward_options){.create_graph = true}, &g));
+    assert_true(grd_grad(grd_tensors(grd_sum(g)), grd_tensors(x), NULL, &gg));
+    EXPECT_VALUES(gg, exp(1), exp(2), exp(3));
+    y = apply1(&function, x);
+    grd_mul_(y, VECTOR(1, 1, 1));
+    grd_backward(grd_sum(y));
+    expect_error("has been modified by an inplace operation: [FloatTensor [3]], which is output 0 of ExpBackward, is at version 1; expected version 0");
+}
+
+/* Two inputs, two outputs; the second output does not depend on anything. */
+static void two_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    ret_outputs[0] = grd_add(inputs[0], inputs[1]);
+    ret_outputs[1] = grd_sign(inputs[0]);
+    grd_custom_mark_non_differentiable(call, ret_outputs[1]);
+    assert_true(grd_custom_needs_grad(call, 0));
+    assert_false(grd_custom_needs_grad(call, 1));
+}
+
+static void two_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    assert_null(grad_outputs[1]);
+    assert_true(grd_custom_needs_grad(call, 0));
+    ret_grads[0] = grad_outputs[0];
+}
+
+static void test_two_outputs(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {"Two", two_forward, two_backward, 2, 2, NULL};
+    grd_tensor *x = leaf3(), *inputs[] = {x, VECTOR(1, 1, 1)}, *outputs[2];
+    assert_true(grd_custom_apply(&function, inputs, outputs));
+    assert_true(grd_requires_grad(outputs[0]));
+    assert_false(grd_requires_grad(outputs[1]));
+    grd_backward(grd_sum(outputs[0]));
+    EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
+}
+
+static void double_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    grd_custom_mark_dirty(call, inputs[0]);
+    ret_outputs[0] = grd_mul_(inputs[0], grd_number(grd_int(2)));
+}
+
+static void double_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    (void)call;
+    ret_grads[0] = grd_mul_scalar(grad_outputs[0], grd_int(2));
+}
+
+static const grd_custom_function twice = {"Twice", double_forward, double_backward, 1, 1, NULL};
+
+static void test_dirty(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x);
+    assert_ptr_equal(apply1(&twice, y), y);
+    assert_string_equal(grd_node_name(grd_grad_fn(y)), "TwiceBackward");
+    grd_tensor *row = grd_select(y, 0, 1);
+    apply1(&twice, row);
+    expect_ok();
+    EXPECT_VALUES(y, 2, 8, 6);
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 2, 4, 2);
+    apply1(&twice, x);
+    expect_error("a leaf Variable that requires grad has been used in an in-place operation.");
+}
+
+static void same_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    (void)call;
+    ret_outputs[0] = inputs[0];
+}
+
+static void test_input_returned(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL};
+    grd_tensor *x = leaf3(), *y = apply1(&function, x);
+    assert_ptr_not_equal(x, y);
+    assert_true(grd_is_leaf(x));
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 2, 2, 2);
+}
+
+static void wrong_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    (void)call;
+    (void)grad_outputs;
+    ret_grads[0] = VECTOR(1, 2);
+}
+
+static void raising_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    (void)call;
+    (void)grad_outputs;
+    (void)ret_grads;
+    grd_error_set(GRD_ERROR_VALUE, "no gradient today");
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    const grd_custom_function wrong = {"Wrong", square_forward, wrong_backward, 1, 1, &factor};
+    const grd_custom_function raising = {"Raising", square_forward, raising_backward, 1, 1, &factor};
+    grd_tensor *x = leaf3();
+    grd_backward(grd_sum(apply1(&wrong, x)));
+    expect_error("Function WrongBackward returned an invalid gradient at index 0 - got [2] but expected shape compatible with [3]");
+    grd_backward(grd_sum(apply1(&raising, x)));
+    expect_error("RaisingBackward: no gradient today");
+    assert_null(grd_grad_of(x));
+}
+
+static void inner_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    grd_tensor *x = grd_detach(grd_custom_saved(call, 0)), *g;
+    bool enabled = grd_set_grad_enabled(true);
+    grd_set_requires_grad(x, true);
+    grd_grad(grd_tensors(grd_sum(grd_mul(x, x))), grd_tensors(x), NULL, &g);
+    grd_set_grad_enabled(enabled);
+    ret_grads[0] = grd_mul(grad_outputs[0], g);
+}
+
+/* As in checkpointing: the backward computes the function again and differentiates it. */
+static void test_backward_inside_backward(void **state)
+{
+    (void)state;
+    double one = 1;
+    const grd_custom_function function = {"Again", square_forward, inner_backward, 1, 1, &one};
+    grd_tensor *x = leaf3();
+    grd_backward(grd_sum(apply1(&function, x)));
+    EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_square),
+        TEST(test_without_gradient),
+        TEST(test_second_order),
+        TEST(test_saved_output),
+        TEST(test_two_outputs),
+        TEST(test_dirty),
+        TEST(test_input_returned),
+        TEST(test_errors),
+        TEST(test_backward_inside_backward),
+    };
+    return cmocka_run_group_tests(tests, warm_up, NULL);
+}

@@ -1,0 +1,428 @@
+/* The engine: graph shapes, accumulation, several outputs, unused inputs, freeing, errors on the way, threads. */
+#include "support.h"
+
+#include <pthread.h>
+
+static void test_chain(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3();
+    grd_backward(grd_sum(grd_exp(grd_mul(x, x))));
+    EXPECT_VALUES(grd_grad_of(x), 2 * exp(1), 4 * exp(4), 6 * exp(9));
+}
+
+static void test_diamond(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *a = grd_sin(x), *b = grd_mul(a, a), *c = grd_mul(a, x);
+    grd_backward(grd_sum(grd_mul(b, c)));
+    double expected[3];
+    for (int i = 0; i < 3; i++) {
+        double v = i + 1, s = sin(v);
+        expected[i] = 3 * s * s * cos(v) * v + s * s * s;
+    }
+    expect_values(grd_grad_of(x), 3, expected);
+}
+
+static void test_shared_input(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_add(x, x);
+    for (int i = 0; i < 10; i++)
+        y = grd_add(y, y);
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 2048, 2048, 2048);
+}
+
+static void test_accumulates_over_passes(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3();
+    grd_backward(grd_sum(grd_mul(x, x)));
+    grd_tensor *first = grd_grad_of(x);
+    grd_backward(grd_sum(x));
+    assert_ptr_equal(grd_grad_of(x), first);
+    EXPECT_VALUES(grd_grad_of(x), 3, 5, 7);
+    grd_set_grad(x, NULL);
+    assert_null(grd_grad_of(x));
+    grd_backward(grd_sum(x));
+    EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
+}
+
+static void test_gradient_of_output_is_not_stolen(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *g = VECTOR(5, 6, 7), *y = grd_clone(x);
+    grd_backward_all(grd_tensors(y), &(grd_backward_options){.grad_outputs = grd_tensors(g)});
+    EXPECT_VALUES(grd_grad_of(x), 5, 6, 7);
+    assert_ptr_not_equal(grd_grad_of(x), g);
+    assert_false(grd_same_storage(grd_grad_of(x), g));
+    grd_backward(grd_sum(x));
+    EXPECT_VALUES(g, 5, 6, 7);
+    EXPECT_VALUES(grd_grad_of(x), 6, 7, 8);
+}
+
+static void test_two_leaves_get_their_own_gradient(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = leaf3();
+    grd_backward(grd_sum(grd_mul_scalar(grd_add(x, y), grd_int(2))));
+    assert_false(grd_same_storage(grd_grad_of(x), grd_grad_of(y)));
+    grd_backward(grd_sum(x));
+    EXPECT_VALUES(grd_grad_of(x), 3, 3, 3);
+    EXPECT_VALUES(grd_grad_of(y), 2, 2, 2);
+}
+
+static void test_gradient_has_layout_of_leaf(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_set_requires_grad(grd_clone(grd_t(grd_rand(grd_dims(3, 4)))), true);
+    assert_int_equal(grd_stride(x, 0), 1);
+    grd_backward(grd_sum(grd_mul(x, grd_rand(grd_dims(4, 3)))));
+    expect_ok();
+    assert_int_equal(grd_stride(grd_grad_of(x), 0), 1);
+    assert_int_equal(grd_stride(grd_grad_of(x), 1), 4);
+}
+
+static void test_million_nodes(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_keep(grd_set_requires_grad(grd_ones(GRD_NO_DIMS), true)), *y = grd_keep(grd_clone(x));
+    for (int i = 0; i < 1000000; i++) {
+        grd_scope scope = grd_scope_open();
+        grd_tensor *next = grd_keep(grd_neg(y));
+        grd_drop(y);
+        y = next;
+        grd_scope_close(scope);
+    }
+    grd_backward(y);
+    EXPECT_VALUES(grd_grad_of(x), 1);
+    grd_drop(y);
+    grd_drop(x);
+}
+
+/* The chain goes through saved tensors too: each node keeps its input, whose grad_fn is the node before. */
+static void test_million_nodes_freed_without_backward(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_keep(grd_set_requires_grad(grd_ones(GRD_NO_DIMS), true)), *y = grd_keep(grd_clone(x));
+    for (int i = 0; i < 1000000; i++) {
+        grd_scope scope = grd_scope_open();
+        grd_tensor *next = grd_keep(grd_sin(y));
+        grd_drop(y);
+        y = next;
+        grd_scope_close(scope);
+    }
+    grd_drop(y);
+    grd_drop(x);
+    expect_ok();
+}
+
+static void test_wide_graph(void **state)
+{
+    (void)state;
+    enum { WIDTH = 200 };
+    grd_tensor *x = leaf3(), *parts[WIDTH];
+    for (int i = 0; i < WIDTH; i++)
+        parts[i] = grd_mul_scalar(x, grd_int(i));
+    const grd_tensors list = {parts, WIDTH};
+    grd_backward(grd_sum(grd_cat(list)));
+    double sum = WIDTH * (WIDTH - 1) / 2.0;
+    EXPECT_VALUES(grd_grad_of(x), sum, sum, sum);
+}
+
+static void test_several_outputs(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *a = grd_mul(x, x), *b = grd_sin(a);
+    grd_tensor *ga = VECTOR(1, 1, 1), *gb = VECTOR(2, 2, 2);
+    grd_backward_all(grd_tensors(a, b), &(grd_backward_options){.grad_outputs = grd_tensors(ga, gb)});
+    EXPECT_VALUES(grd_grad_of(x), 2 + 4 * cos(1), 4 + 8 * cos(4), 6 + 12 * cos(9));
+}
+
+static void test_same_output_twice(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_sum(grd_mul(x, x));
+    grd_backward_all(grd_tensors(y, y), NULL);
+    EXPECT_VALUES(grd_grad_of(x), 4, 8, 12);
+}
+
+static void test_leaf_is_output(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_set_requires_grad(grd_ones(GRD_NO_DIMS), true);
+    grd_backward(x);
+    EXPECT_VALUES(grd_grad_of(x), 1);
+}
+
+static void test_grad_of_inputs(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = leaf3(), *h = grd_mul(x, y), *loss = grd_sum(grd_mul(h, h)), *grads[3];
+    assert_true(grd_grad(grd_tensors(loss), grd_tensors(x, h, loss), &(grd_backward_options){.retain_graph = true}, grads));
+    EXPECT_VALUES(grads[0], 2, 16, 54);
+    EXPECT_VALUES(grads[1], 2, 8, 18);
+    EXPECT_VALUES(grads[2], 1);
+    assert_null(grd_grad_of(x));
+    assert_null(grd_grad_of(y));
+}
+
+static void test_unused(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = leaf3(), *loss = grd_sum(grd_mul(x, x)), *grads[2];
+    assert_false(grd_grad(grd_tensors(loss), grd_tensors(x, y), &(grd_backward_options){.retain_graph = true}, grads));
+    assert_ptr_equal(grads[0], grd_failed);
+    expect_error("The differentiated Tensor at index 1 appears to not have been used in the graph. Set allow_unused=True if this is the "
+                 "desired behavior.");
+    assert_true(grd_grad(grd_tensors(loss), grd_tensors(x, y), &(grd_backward_options){.allow_unused = true}, grads));
+    EXPECT_VALUES(grads[0], 2, 4, 6);
+    assert_null(grads[1]);
+    grd_grad(grd_tensors(loss), grd_tensors(VECTOR(1)), NULL, grads);
+    expect_error("One of the differentiated Tensors does not require grad");
+}
+
+static void test_double_backward(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_sum(grd_mul(grd_mul(x, x), x)), *g, *gg, *ggg;
+    grd_backward_options create = {.create_graph = true};
+    assert_true(grd_grad(grd_tensors(y), grd_tensors(x), &create, &g));
+    EXPECT_VALUES(g, 3, 12, 27);
+    assert_true(grd_grad(grd_tensors(grd_sum(g)), grd_tensors(x), &create, &gg));
+    EXPECT_VALUES(gg, 6, 12, 18);
+    assert_true(grd_grad(grd_tensors(grd_sum(gg)), grd_tensors(x), NULL, &ggg));
+    EXPECT_VALUES(ggg, 6, 6, 6);
+    assert_false(grd_requires_grad(ggg));
+}
+
+/* exp saves its own result, which must find its way back into the graph. */
+static void test_double_backward_through_result(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *g, *gg;
+    assert_true(grd_grad(grd_tensors(grd_sum(grd_exp(x))), grd_tensors(x), &(grd_backward_options){.create_graph = true}, &g));
+    assert_true(grd_grad(grd_tensors(grd_sum(grd_mul(g, g))), grd_tensors(x), NULL, &gg));
+    EXPECT_VALUES(gg, 2 * exp(2), 2 * exp(4), 2 * exp(6));
+}
+
+static void test_backward_with_graph(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *gg;
+    grd_backward_all(grd_tensors(grd_sum(grd_mul(grd_mul(x, x), x))), &(grd_backward_options){.create_graph = true});
+    grd_tensor *g = grd_grad_of(x);
+    assert_true(grd_requires_grad(g));
+    assert_true(grd_grad(grd_tensors(grd_sum(g)), grd_tensors(x), NULL, &gg));
+    EXPECT_VALUES(gg, 6, 12, 18);
+    grd_set_grad(x, NULL);
+}
+
+static void test_freed_graph(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_sum(grd_mul(x, x));
+    grd_backward_all(grd_tensors(y), &(grd_backward_options){.retain_graph = true});
+    grd_backward(y);
+    EXPECT_VALUES(grd_grad_of(x), 4, 8, 12);
+    grd_backward(y);
+    expect_error("MulBackward0: Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+                 "been freed).");
+}
+
+static void test_bad_calls(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_mul(x, x);
+    grd_backward(y);
+    expect_error("grad can be implicitly created only for scalar outputs");
+    grd_backward(VECTOR(1));
+    expect_error("element 0 of tensors does not require grad and does not have a grad_fn");
+    grd_backward(NULL);
+    expect_error("output 0 must be a tensor, not NULL");
+    grd_tensor *wrong = VECTOR(1, 2);
+    grd_backward_all(grd_tensors(y), &(grd_backward_options){.grad_outputs = grd_tensors(wrong)});
+    expect_error("Mismatch in shape: grad_output[0] has a shape of [2] and output[0] has a shape of [3].");
+    grd_backward_all(grd_tensors(y, y), &(grd_backward_options){.grad_outputs = grd_tensors(wrong)});
+    expect_error("got 2 tensors and 1 gradients");
+}
+
+static void test_broadcast_gradients(void **state)
+{
+    (void)state;
+    grd_tensor *a = grd_set_requires_grad(grd_ones(grd_dims(2, 1)), true), *b = leaf3();
+    grd_backward(grd_sum(grd_mul(a, b)));
+    EXPECT_VALUES(grd_grad_of(a), 6, 6);
+    EXPECT_VALUES(grd_grad_of(b), 2, 2, 2);
+    assert_int_equal(grd_ndim(grd_grad_of(a)), 2);
+}
+
+static void test_dtype_of_gradients(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *d = grd_set_requires_grad(grd_ones(grd_dims(3), .dtype = GRD_FLOAT64), true);
+    grd_backward(grd_sum(grd_mul(x, d)));
+    expect_ok();
+    assert_int_equal(grd_tensor_dtype(grd_grad_of(x)), GRD_FLOAT32);
+    assert_int_equal(grd_tensor_dtype(grd_grad_of(d)), GRD_FLOAT64);
+    EXPECT_VALUES(grd_grad_of(d), 1, 2, 3);
+}
+
+static void test_pending_error_stops(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_sum(x);
+    grd_error_set(GRD_ERROR_VALUE, "mine");
+    grd_backward(y);
+    expect_error("mine");
+    assert_null(grd_grad_of(x));
+}
+
+/* Every allocation of a pass fails once: an error, no crash, and (teardown) no leak. */
+static void test_failing_allocations(void **state)
+{
+    (void)state;
+    int failures = 0;
+    for (int n = 1; n < 200; n++) {
+        grd_scope scope = grd_scope_open();
+        grd_tensor *x = leaf3(), *y = leaf3();
+        grd_tensor *loss = grd_sum(grd_mul(grd_exp(grd_mul(x, y)), grd_add(x, y)));
+        expect_ok();
+        grd_memory_fail_at(n, false);
+        grd_backward(loss);
+        grd_memory_fail_at(0, false);
+        failures += !grd_ok();
+        if (!grd_ok())
+            assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
+        grd_error_clear();
+        grd_scope_close(scope);
+    }
+    assert_true(failures > 3);
+}
+
+static void test_failing_allocations_while_recording(void **state)
+{
+    (void)state;
+    int failures = 0;
+    for (int n = 1; n < 60; n++) {
+        grd_scope scope = grd_scope_open();
+        grd_tensor *x = leaf3();
+        grd_memory_fail_at(n, false);
+        grd_tensor *y = grd_mul_(grd_select(grd_exp(grd_mul(x, x)), 0, 1), x);
+        grd_backward(grd_sum(y));
+        grd_memory_fail_at(0, false);
+        failures += !grd_ok();
+        grd_error_clear();
+        grd_scope_close(scope);
+    }
+    assert_true(failures > 3);
+}
+
+enum { THREADS = 8, ROUNDS = 200 };
+
+struct job {
+    grd_tensor *shared;
+    bool ok;
+};
+
+static void *work(void *context)
+{
+    struct job *job = context;
+    job->ok = true;
+    for (int i = 0; i < ROUNDS; i++) {
+        grd_scope scope = grd_scope_open();
+        grd_tensor *own = leaf3();
+        grd_backward(grd_sum(grd_mul(grd_mul(own, own), job->shared)));
+        double got[3];
+        grd_to_memory(grd_grad_of(own), got, GRD_FLOAT64);
+        for (int k = 0; k < 3; k++)
+            job->ok = job->ok && got[k] == 2.0 * (k + 1) * (k + 1);
+        job->ok = job->ok && grd_ok();
+        grd_scope_close(scope);
+    }
+    return NULL;
+}
+
+static void test_threads_share_a_leaf(void **state)
+{
+    (void)state;
+    grd_tensor *shared = leaf3();
+    pthread_t threads[THREADS];
+    struct job jobs[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        jobs[i].shared = shared;
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &jobs[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        assert_true(jobs[i].ok);
+    double n = THREADS * ROUNDS;
+    EXPECT_VALUES(grd_grad_of(shared), n, 4 * n, 9 * n);
+}
+
+static void *backward_shared(void *context)
+{
+    grd_scope scope = grd_scope_open();
+    struct job *job = context;
+    grd_tensor *loss = job->shared;
+    job->ok = true;
+    for (int i = 0; i < ROUNDS; i++) {
+        grd_backward_all(grd_tensors(loss), &(grd_backward_options){.retain_graph = true});
+        job->ok = job->ok && grd_ok();
+    }
+    grd_scope_close(scope);
+    return NULL;
+}
+
+static void test_threads_share_a_graph(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *loss = grd_sum(grd_exp(grd_mul(x, VECTOR(0, 0, 0))));
+    pthread_t threads[THREADS];
+    struct job jobs[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        jobs[i].shared = loss;
+        assert_int_equal(pthread_create(&threads[i], NULL, backward_shared, &jobs[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        assert_true(jobs[i].ok);
+    EXPECT_VALUES(grd_grad_of(x), 0, 0, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_chain),
+        TEST(test_diamond),
+        TEST(test_shared_input),
+        TEST(test_accumulates_over_passes),
+        TEST(test_gradient_of_output_is_not_stolen),
+        TEST(test_two_leaves_get_their_own_gradient),
+        TEST(test_gradient_has_layout_of_leaf),
+        TEST(test_million_nodes),
+        TEST(test_million_nodes_freed_without_backward),
+        TEST(test_wide_graph),
+        TEST(test_several_outputs),
+        TEST(test_same_output_twice),
+        TEST(test_leaf_is_output),
+        TEST(test_grad_of_inputs),
+        TEST(test_unused),
+        TEST(test_double_backward),
+        TEST(test_double_backward_through_result),
+        TEST(test_backward_with_graph),
+        TEST(test_freed_graph),
+        TEST(test_bad_calls),
+        TEST(test_broadcast_gradients),
+        TEST(test_dtype_of_gradients),
+        TEST(test_pending_error_stops),
+        TEST(test_failing_allocations),
+        TEST(test_failing_allocations_while_recording),
+        TEST(test_threads_share_a_leaf),
+        TEST(test_threads_share_a_graph),
+    };
+    return cmocka_run_group_tests(tests, warm_up, NULL);
+}

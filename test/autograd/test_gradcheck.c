@@ -1,0 +1,146 @@
+/* The gradient checks themselves: they accept right gradients and name what is wrong. */
+#include "support.h"
+
+static grd_tensor *outputs_slot[2];
+
+static grd_tensors one(grd_tensor *t)
+{
+    outputs_slot[0] = t;
+    return (grd_tensors){outputs_slot, 1};
+}
+
+static grd_tensors product(grd_tensor *const *inputs, int n, void *context)
+{
+    (void)n;
+    (void)context;
+    return one(grd_mul(grd_exp(inputs[0]), inputs[1]));
+}
+
+static grd_tensors two_outputs(grd_tensor *const *inputs, int n, void *context)
+{
+    (void)n;
+    (void)context;
+    outputs_slot[0] = grd_sin(inputs[0]);
+    outputs_slot[1] = grd_sum(grd_mul(inputs[0], inputs[0]));
+    return (grd_tensors){outputs_slot, 2};
+}
+
+static grd_tensors written_in_place(grd_tensor *const *inputs, int n, void *context)
+{
+    (void)n;
+    (void)context;
+    grd_tensor *copy = grd_mul(inputs[0], inputs[0]);
+    grd_mul_(grd_select(copy, 0, 1), grd_select(inputs[0], 0, 0));
+    return one(copy);
+}
+
+static void wrong_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    (void)call;
+    ret_outputs[0] = grd_mul_scalar(inputs[0], grd_int(3));
+}
+
+static void wrong_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    (void)call;
+    ret_grads[0] = grd_mul_scalar(grad_outputs[0], grd_int(2));
+}
+
+static grd_tensors wrong(grd_tensor *const *inputs, int n, void *context)
+{
+    (void)n;
+    (void)context;
+    static const grd_custom_function function = {"Wrong", wrong_forward, wrong_backward, 1, 1, NULL};
+    grd_tensor *result;
+    grd_custom_apply(&function, inputs, &result);
+    return one(result);
+}
+
+static grd_tensors detached(grd_tensor *const *inputs, int n, void *context)
+{
+    (void)n;
+    (void)context;
+    return one(grd_detach(grd_mul(inputs[0], inputs[0])));
+}
+
+static grd_tensor *leaf(const double *values, grd_dims sizes, grd_dtype dtype)
+{
+    return grd_set_requires_grad(grd_from_data(values, sizes, dtype), true);
+}
+
+static const double numbers[] = {0.3, -1.2, 0.7, 1.9, -0.4, 0.8, 1.1, -0.9};
+
+static void test_accepts(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf(numbers, grd_dims(2, 2), GRD_FLOAT64), *y = leaf(numbers + 2, grd_dims(2), GRD_FLOAT64);
+    assert_true(grd_gradcheck(product, grd_tensors(x, y), NULL, NULL));
+    assert_true(grd_gradgradcheck(product, grd_tensors(x, y), NULL, NULL));
+    assert_true(grd_gradcheck(two_outputs, grd_tensors(x), NULL, NULL));
+    assert_true(grd_gradgradcheck(two_outputs, grd_tensors(x), NULL, NULL));
+    double after[4];
+    grd_to_memory(x, after, GRD_FLOAT64);
+    assert_memory_equal(after, numbers, sizeof after);
+    assert_null(grd_grad_of(x));
+}
+
+static void test_strided_input(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_set_requires_grad(grd_detach(grd_t(grd_from_data(numbers, grd_dims(4, 2), GRD_FLOAT64))), true);
+    grd_tensor *y = leaf(numbers, grd_dims(4), GRD_FLOAT64);
+    assert_true(grd_gradcheck(product, grd_tensors(x, y), NULL, NULL));
+}
+
+static void test_complex(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf(numbers, grd_dims(2), GRD_COMPLEX128), *y = leaf(numbers + 4, grd_dims(2), GRD_COMPLEX128);
+    grd_tensor *real = leaf(numbers + 3, grd_dims(2), GRD_FLOAT64);
+    if (!grd_gradcheck(product, grd_tensors(x, y), NULL, NULL) || !grd_gradgradcheck(product, grd_tensors(x, y), NULL, NULL))
+        fail_msg("%s", grd_error_message());
+    if (!grd_gradcheck(product, grd_tensors(x, real), NULL, NULL) || !grd_gradcheck(product, grd_tensors(real, x), NULL, NULL))
+        fail_msg("%s", grd_error_message());
+}
+
+static void test_in_place(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf(numbers, grd_dims(3), GRD_FLOAT64);
+    if (!grd_gradcheck(written_in_place, grd_tensors(x), NULL, NULL) || !grd_gradgradcheck(written_in_place, grd_tensors(x), NULL, NULL))
+        fail_msg("%s", grd_error_message());
+}
+
+static void test_refuses(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf(numbers, grd_dims(2), GRD_FLOAT64);
+    assert_false(grd_gradcheck(wrong, grd_tensors(x), NULL, NULL));
+    expect_error("Jacobian mismatch for output 0 (part 0) with respect to input 0, element 0: numerical 3");
+    assert_false(grd_gradcheck(detached, grd_tensors(x), NULL, NULL));
+    expect_error("Numerical gradient for function expected to be zero");
+    assert_false(grd_gradcheck(product, grd_tensors(leaf3(), leaf3()), NULL, NULL));
+    expect_error("input 0 requires gradient and has dtype float32; gradcheck needs float64 or complex128");
+    assert_false(grd_gradcheck(product, grd_tensors(VECTOR(1), VECTOR(2)), NULL, NULL));
+    expect_error("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.");
+    grd_tensor *overlapping = grd_set_requires_grad(grd_detach(grd_expand(grd_ones(grd_dims(1), .dtype = GRD_FLOAT64), grd_dims(3))), true);
+    assert_false(grd_gradcheck(two_outputs, grd_tensors(overlapping), NULL, NULL));
+    expect_error("input 0 has elements that share memory");
+}
+
+static void test_tolerances(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf(numbers, grd_dims(2), GRD_FLOAT64);
+    assert_true(grd_gradcheck(wrong, grd_tensors(x), NULL, &(grd_gradcheck_options){.atol = 2}));
+    assert_true(grd_gradcheck(wrong, grd_tensors(x), NULL, &(grd_gradcheck_options){.rtol = 0.5}));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_accepts),  TEST(test_strided_input), TEST(test_complex),
+        TEST(test_in_place), TEST(test_refuses),       TEST(test_tolerances),
+    };
+    return cmocka_run_group_tests(tests, warm_up, NULL);
+}

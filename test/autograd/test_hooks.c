@@ -1,0 +1,253 @@
+/* Hooks: order, replacing, removing, lifetime; kept gradients. */
+#include "support.h"
+
+static char trace[256];
+
+static grd_tensor *note_tensor(grd_tensor *grad, void *context)
+{
+    strcat(trace, context);
+    return grad;
+}
+
+static void note_node(grd_node *node, grd_tensor **grads, int n, void *context)
+{
+    (void)node;
+    (void)grads;
+    assert_true(n > 0);
+    strcat(trace, context);
+}
+
+static void note_leaf(grd_tensor *leaf, void *context)
+{
+    assert_non_null(grd_grad_of(leaf));
+    strcat(trace, context);
+}
+
+static grd_tensor *doubled(grd_tensor *grad, void *context)
+{
+    (void)context;
+    return grd_mul_scalar(grad, grd_int(2));
+}
+
+static int released;
+static void count_release(void *context)
+{
+    (void)context;
+    released++;
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    trace[0] = 0;
+    grd_tensor *x = leaf3(), *y = grd_clone(x);
+    grd_node *node = grd_grad_fn(y);
+    assert_true(grd_hook_tensor(y, note_tensor, "y1 ", NULL) != 0);
+    grd_hook_node(node, true, note_node, "pre ", NULL);
+    grd_hook_node(node, false, note_node, "post ", NULL);
+    grd_hook_tensor(x, note_tensor, "x ", NULL);
+    grd_hook_accumulated(x, note_leaf, "acc ", NULL);
+    grd_hook_tensor(y, note_tensor, "y2 ", NULL);
+    grd_backward(grd_sum(y));
+    expect_ok();
+    assert_string_equal(trace, "y1 y2 pre post x acc ");
+}
+
+static void test_replacing(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_mul(x, x);
+    grd_retain_grad(y);
+    grd_hook_tensor(y, doubled, NULL, NULL);
+    grd_hook_tensor(x, doubled, NULL, NULL);
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(y), 2, 2, 2);
+    EXPECT_VALUES(grd_grad_of(x), 8, 16, 24);
+}
+
+static void replace_first(grd_node *node, grd_tensor **grads, int n, void *context)
+{
+    (void)node;
+    (void)n;
+    (void)context;
+    grads[0] = grd_mul_scalar(grads[0], grd_int(10));
+}
+
+static void test_replacing_around_a_node(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x);
+    grd_hook_node(grd_grad_fn(y), true, replace_first, NULL, NULL);
+    grd_hook_node(grd_grad_fn(y), false, replace_first, NULL, NULL);
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 100, 100, 100);
+}
+
+static void test_removing(void **state)
+{
+    (void)state;
+    released = 0;
+    grd_tensor *x = leaf3();
+    uint64_t a = grd_hook_tensor(x, doubled, NULL, count_release), b = grd_hook_tensor(x, doubled, NULL, count_release);
+    assert_true(a != b);
+    grd_hook_remove(a);
+    assert_int_equal(released, 1);
+    grd_hook_remove(a);
+    grd_hook_remove(12345);
+    assert_int_equal(released, 1);
+    grd_backward(grd_sum(x));
+    EXPECT_VALUES(grd_grad_of(x), 2, 2, 2);
+    grd_hook_remove(b);
+    grd_backward(grd_sum(x));
+    EXPECT_VALUES(grd_grad_of(x), 3, 3, 3);
+}
+
+static void test_released_with_owner(void **state)
+{
+    (void)state;
+    released = 0;
+    grd_scope scope = grd_scope_open();
+    grd_tensor *x = leaf3(), *y = grd_exp(x);
+    grd_hook_tensor(x, doubled, NULL, count_release);
+    grd_hook_tensor(y, doubled, NULL, count_release);
+    grd_scope_close(scope);
+    assert_int_equal(released, 2);
+}
+
+static uint64_t own_handle;
+static grd_tensor *remove_itself(grd_tensor *grad, void *context)
+{
+    (void)context;
+    strcat(trace, "once ");
+    grd_hook_remove(own_handle);
+    return grad;
+}
+
+static void test_hook_removes_itself(void **state)
+{
+    (void)state;
+    trace[0] = 0;
+    grd_tensor *x = leaf3();
+    own_handle = grd_hook_tensor(x, remove_itself, NULL, NULL);
+    grd_hook_tensor(x, note_tensor, "other ", NULL);
+    grd_backward(grd_sum(x));
+    grd_backward(grd_sum(x));
+    assert_string_equal(trace, "once other other ");
+}
+
+static grd_tensor *wrong_size(grd_tensor *grad, void *context)
+{
+    (void)grad;
+    (void)context;
+    return VECTOR(1, 2);
+}
+
+static grd_tensor *raising(grd_tensor *grad, void *context)
+{
+    (void)context;
+    grd_error_set(GRD_ERROR_VALUE, "from a hook");
+    return grad;
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3();
+    uint64_t handle = grd_hook_tensor(x, wrong_size, NULL, NULL);
+    grd_backward(grd_sum(x));
+    expect_error("hook has changed the size of value");
+    grd_hook_remove(handle);
+    grd_hook_tensor(x, raising, NULL, NULL);
+    grd_backward(grd_sum(x));
+    expect_error("from a hook");
+    assert_null(grd_grad_of(x));
+    assert_int_equal(grd_hook_tensor(VECTOR(1), doubled, NULL, NULL), 0);
+    expect_error("cannot register a hook on a tensor that doesn't require gradient");
+    assert_int_equal(grd_hook_accumulated(grd_mul(x, x), note_leaf, NULL, NULL), 0);
+    expect_error("post accumulate grad hooks cannot be registered on non-leaf tensors");
+    grd_retain_grad(VECTOR(1));
+    expect_error("can't retain_grad on Tensor that has requires_grad=False");
+}
+
+static void test_retain(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_mul(x, x);
+    assert_null(grd_grad_of(y));
+    grd_retain_grad(y);
+    grd_retain_grad(y);
+    grd_retain_grad(x);
+    grd_tensor *loss = grd_sum(grd_mul(y, y));
+    grd_backward_all(grd_tensors(loss), &(grd_backward_options){.retain_graph = true});
+    EXPECT_VALUES(grd_grad_of(y), 2, 8, 18);
+    grd_backward(loss);
+    EXPECT_VALUES(grd_grad_of(y), 4, 16, 36);
+}
+
+static void test_retain_follows_inplace(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x);
+    grd_retain_grad(y);
+    grd_mul_(y, VECTOR(2, 2, 2));
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(y), 1, 1, 1);
+    EXPECT_VALUES(grd_grad_of(x), 2, 2, 2);
+}
+
+static void step(grd_tensor *leaf, void *context)
+{
+    (void)context;
+    bool enabled = grd_set_grad_enabled(false);
+    grd_sub_(leaf, grd_grad_of(leaf));
+    grd_set_grad_enabled(enabled);
+    grd_set_grad(leaf, NULL);
+}
+
+/* An optimizer inside the backward pass. */
+static void test_step_in_hook(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3();
+    grd_hook_accumulated(x, step, NULL, NULL);
+    grd_backward(grd_sum(x));
+    EXPECT_VALUES(x, 0, 1, 2);
+    assert_null(grd_grad_of(x));
+}
+
+static grd_tensor *backward_again(grd_tensor *grad, void *context)
+{
+    grd_tensor *x = context;
+    bool enabled = grd_set_grad_enabled(true);
+    grd_backward(grd_sum(grd_mul(x, x)));
+    grd_set_grad_enabled(enabled);
+    return grad;
+}
+
+static void test_backward_inside_a_hook(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *z = leaf3(), *y = grd_clone(x);
+    grd_hook_tensor(y, backward_again, z, NULL);
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(z), 2, 4, 6);
+    EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_order),
+        TEST(test_replacing),
+        TEST(test_replacing_around_a_node),
+        TEST(test_removing),
+        TEST(test_released_with_owner),
+        TEST(test_hook_removes_itself),
+        TEST(test_errors),
+        TEST(test_retain),
+        TEST(test_retain_follows_inplace),
+        TEST(test_step_in_hook),
+        TEST(test_backward_inside_a_hook),
+    };
+    return cmocka_run_group_tests(tests, warm_up, NULL);
+}

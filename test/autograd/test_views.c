@@ -1,0 +1,170 @@
+/* Views and writing in place: the history of a base and of its views, whichever was written. */
+#include "support.h"
+
+static void test_view_of_view(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *v = grd_select(grd_unsqueeze(x, 0), 1, 2);
+    grd_backward(grd_sum(grd_mul(v, v)));
+    EXPECT_VALUES(grd_grad_of(x), 0, 0, 6);
+}
+
+static void test_write_through_a_view(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x), *v = grd_slice(y, .start = grd_int(0), .end = grd_int(2));
+    grd_exp_(v);
+    expect_ok();
+    assert_string_equal(grd_node_name(grd_grad_fn(y)), "CopySlices");
+    assert_string_equal(grd_node_name(grd_grad_fn(v)), "AsStridedBackward0");
+    EXPECT_VALUES(y, exp(1), exp(2), 3);
+    grd_backward(grd_sum(grd_mul(y, VECTOR(1, 10, 100))));
+    EXPECT_VALUES(grd_grad_of(x), exp(1), 10 * exp(2), 100);
+}
+
+static void test_view_sees_what_base_became(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x), *v = grd_select(y, 0, 1);
+    grd_mul_(y, VECTOR(2, 3, 4));
+    assert_string_equal(grd_node_name(grd_grad_fn(v)), "AsStridedBackward0");
+    grd_backward(grd_mul(v, v));
+    EXPECT_VALUES(grd_grad_of(x), 0, 36, 0);
+}
+
+static void test_sibling_view(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x), *all = grd_view(y, grd_dims(3, 1)), *part = grd_select(y, 0, 2);
+    grd_copy_(part, grd_ones(GRD_NO_DIMS));
+    grd_backward(grd_sum(grd_mul(all, all)));
+    EXPECT_VALUES(grd_grad_of(x), 2, 4, 0);
+}
+
+static void test_base_without_gradient(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *base = grd_zeros(grd_dims(2, 3)), *row = grd_select(base, 0, 1), *before = grd_select(base, 0, 1);
+    grd_add_(row, w);
+    expect_ok();
+    assert_true(grd_requires_grad(base));
+    assert_true(grd_requires_grad(before));
+    assert_string_equal(grd_node_name(grd_grad_fn(before)), "AsStridedBackward0");
+    grd_backward(grd_sum(grd_mul(base, base)));
+    EXPECT_VALUES(grd_grad_of(w), 2, 4, 6);
+}
+
+/* A view made before its base took part in anything. */
+static void test_early_view_is_recorded(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *base = grd_ones(grd_dims(3)), *early = grd_select(base, 0, 2);
+    grd_mul_(base, w);
+    grd_tensor *y = grd_mul(early, early);
+    assert_true(grd_requires_grad(y));
+    grd_backward(y);
+    EXPECT_VALUES(grd_grad_of(w), 0, 0, 6);
+}
+
+static void test_filling_rows(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *out = grd_zeros(grd_dims(4, 3));
+    for (int i = 0; i < 4; i++)
+        grd_copy_(grd_select(out, 0, i), grd_mul_scalar(x, grd_int(i)));
+    grd_backward(grd_sum(grd_mul(out, out)));
+    EXPECT_VALUES(grd_grad_of(x), 28, 56, 84);
+}
+
+static void test_double_backward_through_slices(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x), *g, *gg;
+    grd_exp_(grd_select(y, 0, 0));
+    assert_true(grd_grad(grd_tensors(grd_sum(grd_mul(y, y))), grd_tensors(x), &(grd_backward_options){.create_graph = true}, &g));
+    EXPECT_VALUES(g, 2 * exp(2), 4, 6);
+    assert_true(grd_grad(grd_tensors(grd_sum(g)), grd_tensors(x), NULL, &gg));
+    EXPECT_VALUES(gg, 4 * exp(2), 2, 2);
+}
+
+static void test_negative_strides(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x), *back = grd_slice(y, .step = grd_int(-1));
+    expect_ok();
+    grd_mul_(back, VECTOR(1, 10, 100));
+    EXPECT_VALUES(y, 100, 20, 3);
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 100, 10, 1);
+}
+
+static void test_view_made_without_recording(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x);
+    grd_set_grad_enabled(false);
+    grd_tensor *v = grd_select(y, 0, 0);
+    grd_set_grad_enabled(true);
+    assert_true(grd_requires_grad(v));
+    assert_true(grd_is_leaf(v));
+    grd_mul_(v, grd_ones(GRD_NO_DIMS));
+    expect_error("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is ambiguous "
+                 "and error-prone, it is forbidden.");
+    EXPECT_VALUES(y, 1, 2, 3);
+}
+
+static void test_detached_alias(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x), *d = grd_detach(y);
+    grd_add_(d, VECTOR(1, 1, 1));
+    expect_ok();
+    assert_string_equal(grd_node_name(grd_grad_fn(y)), "CloneBackward0");
+    assert_int_equal(grd_tensor_version(y), 1);
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
+}
+
+static void test_step_on_a_viewed_leaf(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *v = grd_unsqueeze(w, 0);
+    grd_set_grad_enabled(false);
+    grd_sub_(w, VECTOR(1, 1, 1));
+    grd_set_grad_enabled(true);
+    grd_backward(grd_sum(grd_mul(v, v)));
+    EXPECT_VALUES(grd_grad_of(w), 0, 2, 4);
+}
+
+static void test_no_pile_of_history(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x);
+    for (int i = 0; i < 1000; i++) {
+        grd_scope scope = grd_scope_open();
+        grd_add_(grd_select(y, 0, i % 3), grd_ones(GRD_NO_DIMS));
+        grd_scope_close(scope);
+    }
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_view_of_view),
+        TEST(test_write_through_a_view),
+        TEST(test_view_sees_what_base_became),
+        TEST(test_sibling_view),
+        TEST(test_base_without_gradient),
+        TEST(test_early_view_is_recorded),
+        TEST(test_filling_rows),
+        TEST(test_double_backward_through_slices),
+        TEST(test_negative_strides),
+        TEST(test_view_made_without_recording),
+        TEST(test_detached_alias),
+        TEST(test_step_on_a_viewed_leaf),
+        TEST(test_no_pile_of_history),
+    };
+    return cmocka_run_group_tests(tests, warm_up, NULL);
+}
