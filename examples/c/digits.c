@@ -1,0 +1,221 @@
+/* Trains a two-layer network to read handwritten digits, with AdamW and minibatches.
+ *
+ *     digits [examples/data/digits.csv]
+ *
+ * Shows how to use the library from C: tensors from memory, scopes that own temporaries, operators with named options,
+ * a backward pass, in-place updates without recording, and one look at the error state where it matters. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <gradus/gradus.h>
+
+enum { IMAGES = 1797, PIXELS = 64, DIGITS = 10, HIDDEN = 128, BATCH = 32, EPOCHS = 40, TEST = IMAGES / 3, SHOWN = 3 };
+
+/* ---- Data ---------------------------------------------------------------------------------------------------------- */
+
+struct data {
+    grd_tensor *images; /* [IMAGES, PIXELS], 0 to 1 */
+    grd_tensor *labels; /* [IMAGES], int64 */
+};
+
+static int read_digits(const char *path, struct data *ret_data)
+{
+    static float images[IMAGES][PIXELS];
+    static int64_t labels[IMAGES];
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        perror(path);
+        return -1;
+    }
+    for (int i = 0; i < IMAGES; i++) {
+        int value = 0, found = 0;
+        for (int k = 0; k < PIXELS; k++) {
+            found += fscanf(file, "%d,", &value);
+            images[i][k] = (float)value / 16;
+        }
+        found += fscanf(file, "%d", &value);
+        labels[i] = value;
+        if (found != PIXELS + 1) {
+            fprintf(stderr, "%s: line %d is not %d pixels and a digit\n", path, i + 1, PIXELS);
+            fclose(file);
+            return -1;
+        }
+    }
+    fclose(file);
+    ret_data->images = grd_keep(grd_from_data(images, grd_dims(IMAGES, PIXELS), GRD_FLOAT32));
+    ret_data->labels = grd_keep(grd_from_data(labels, grd_dims(IMAGES), GRD_INT64));
+    return 0;
+}
+
+/* ---- Network --------------------------------------------------------------------------------------------------------- */
+
+enum { W1, B1, W2, B2, PARAMETERS };
+
+struct network {
+    grd_tensor *parameter[PARAMETERS];
+    grd_tensor *mean[PARAMETERS], *square[PARAMETERS]; /* AdamW's running averages of gradients and their squares */
+    int steps;
+};
+
+static grd_tensor *uniform_parameter(grd_dims sizes, int inputs)
+{
+    const double bound = 1 / sqrt(inputs);
+    grd_tensor *values = grd_uniform_(grd_empty(sizes), .from = grd_float(-bound), .to = grd_float(bound));
+    return grd_set_requires_grad(grd_keep(values), true);
+}
+
+static void network_init(struct network *net)
+{
+    net->parameter[W1] = uniform_parameter(grd_dims(HIDDEN, PIXELS), PIXELS);
+    net->parameter[B1] = uniform_parameter(grd_dims(HIDDEN), PIXELS);
+    net->parameter[W2] = uniform_parameter(grd_dims(DIGITS, HIDDEN), HIDDEN);
+    net->parameter[B2] = uniform_parameter(grd_dims(DIGITS), HIDDEN);
+    for (int i = 0; i < PARAMETERS; i++) {
+        net->mean[i] = grd_keep(grd_zeros_like(net->parameter[i]));
+        net->square[i] = grd_keep(grd_zeros_like(net->parameter[i]));
+    }
+    net->steps = 0;
+}
+
+static void network_done(struct network *net)
+{
+    for (int i = 0; i < PARAMETERS; i++) {
+        grd_drop(net->parameter[i]);
+        grd_drop(net->mean[i]);
+        grd_drop(net->square[i]);
+    }
+}
+
+/* images [N, PIXELS] to scores [N, DIGITS]. */
+static grd_tensor *network_forward(const struct network *net, grd_tensor *images)
+{
+    grd_tensor *hidden = grd_relu(grd_linear(images, net->parameter[W1], .bias = net->parameter[B1]));
+    return grd_linear(hidden, net->parameter[W2], .bias = net->parameter[B2]);
+}
+
+/* One step of AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019), in place and not recorded. */
+static void adamw_step(struct network *net)
+{
+    const double lr = 3e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0.01;
+    const bool recording = grd_set_grad_enabled(false);
+    net->steps++;
+    const double correction1 = 1 - pow(beta1, net->steps), correction2 = 1 - pow(beta2, net->steps);
+    for (int i = 0; i < PARAMETERS; i++) {
+        grd_tensor *p = net->parameter[i], *m = net->mean[i], *v = net->square[i], *g = grd_grad_of(p);
+        grd_mul_scalar_(p, grd_float(1 - lr * decay));
+        grd_mul_scalar_(m, grd_float(beta1));
+        grd_add_(m, g, .alpha = grd_float(1 - beta1));
+        grd_mul_scalar_(v, grd_float(beta2));
+        grd_addcmul_(v, g, g, .value = grd_float(1 - beta2));
+        grd_tensor *size = grd_add_scalar(grd_sqrt(grd_div_scalar(v, grd_float(correction2))), grd_float(eps));
+        grd_addcdiv_(p, m, size, .value = grd_float(-lr / correction1));
+        grd_set_grad(p, NULL);
+    }
+    grd_set_grad_enabled(recording);
+}
+
+/* One minibatch; returns its loss. */
+static double train_step(struct network *net, const struct data *data, grd_tensor *chosen)
+{
+    grd_scope scope = grd_scope_open();
+    grd_tensor *images = grd_index_select(data->images, 0, chosen);
+    grd_tensor *labels = grd_index_select(data->labels, 0, chosen);
+    grd_tensor *loss = grd_cross_entropy(network_forward(net, images), labels);
+    grd_backward(loss);
+    adamw_step(net);
+    const double value = grd_item_double(loss);
+    grd_scope_close(scope);
+    return value;
+}
+
+/* ---- Reporting ----------------------------------------------------------------------------------------------------------- */
+
+static double seconds(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void show_progress(int epoch, double loss, double rate)
+{
+    printf("\repoch %2d/%d  loss %.4f  %7.0f images/s%s", epoch, EPOCHS, loss, rate, epoch < EPOCHS ? "" : "\n");
+    fflush(stdout);
+}
+
+static void draw(grd_tensor *image)
+{
+    float pixels[PIXELS];
+    grd_to_memory(image, pixels, GRD_FLOAT32);
+    for (int row = 0; row < 8; row++) {
+        printf("    ");
+        for (int column = 0; column < 8; column++) {
+            const char shade = " .:-=+*#@"[(int)(pixels[8 * row + column] * 8)];
+            printf("%c%c", shade, shade);
+        }
+        printf("\n");
+    }
+}
+
+/* Prints a few misread digits; returns the share that was read right. */
+static double evaluate(const struct network *net, const struct data *data, grd_tensor *chosen)
+{
+    grd_scope scope = grd_scope_open();
+    const bool recording = grd_set_grad_enabled(false);
+    grd_tensor *images = grd_index_select(data->images, 0, chosen);
+    grd_tensor *labels = grd_index_select(data->labels, 0, chosen);
+    grd_tensor *read = grd_argmax(network_forward(net, images), .dim = grd_int(1));
+    grd_tensor *wrong = grd_flatten(grd_nonzero(grd_ne(read, labels)));
+    for (int64_t i = 0; i < SHOWN && i < grd_numel(wrong); i++) {
+        const int64_t which = grd_item_int64(grd_select(wrong, 0, i));
+        printf("\nread as %lld, is %lld:\n", (long long)grd_item_int64(grd_select(read, 0, which)),
+               (long long)grd_item_int64(grd_select(labels, 0, which)));
+        draw(grd_select(images, 0, which));
+    }
+    const double right = 1 - (double)grd_numel(wrong) / (double)grd_numel(chosen);
+    grd_set_grad_enabled(recording);
+    grd_scope_close(scope);
+    return right;
+}
+
+int main(int argc, char **argv)
+{
+    struct data data;
+    struct network net;
+    if (read_digits(argc > 1 ? argv[1] : "examples/data/digits.csv", &data) < 0)
+        return 1;
+
+    grd_manual_seed(0);
+    grd_tensor *order = grd_randperm(IMAGES);
+    grd_tensor *test = grd_keep(grd_narrow(order, 0, 0, TEST));
+    grd_tensor *train = grd_keep(grd_narrow(order, 0, TEST, IMAGES - TEST));
+    network_init(&net);
+    printf("%d images to learn from, %d to be tested on; kernels: %s, products: %s\n", IMAGES - TEST, TEST, grd_isa(), grd_blas());
+
+    for (int epoch = 1; epoch <= EPOCHS && grd_ok(); epoch++) {
+        grd_scope scope = grd_scope_open();
+        grd_tensor *shuffled = grd_index_select(train, 0, grd_randperm(IMAGES - TEST));
+        const double start = seconds();
+        double loss = 0;
+        int batches = 0;
+        for (int64_t i = 0; i + BATCH <= IMAGES - TEST; i += BATCH, batches++)
+            loss += train_step(&net, &data, grd_narrow(shuffled, 0, i, BATCH));
+        show_progress(epoch, loss / batches, batches * BATCH / (seconds() - start));
+        grd_scope_close(scope);
+    }
+    const double accuracy = evaluate(&net, &data, test);
+
+    network_done(&net);
+    grd_drop(test);
+    grd_drop(train);
+    grd_drop(data.images);
+    grd_drop(data.labels);
+    if (!grd_ok()) {
+        fprintf(stderr, "error: %s\n", grd_error_message());
+        return 1;
+    }
+    printf("\ntest accuracy: %.4f\n", accuracy);
+    return 0;
+}
