@@ -1,0 +1,533 @@
+/* The operator matrix: every operator of the schema × dtype × strides × form, from the samples of its entry.
+ *
+ * For each sample: float64 against the entry's reference; every dtype against the same operator in its widest dtype on the same
+ * values; every layout against contiguous; out= and in-place against functional; meta against cpu; NULL for each required tensor; first and second
+ * derivatives against finite differences. One operator is one test; `test_matrix tanh` runs one. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "matrix.h"
+
+enum layout { CONTIGUOUS, TRANSPOSED, GAPS, NEGATIVE, LAYOUTS };
+static const char *const layout_names[] = {"contiguous", "transposed", "with gaps", "negative strides"};
+
+enum { MAX_ARGS = 12, MAX_TENSORS = 16, MAX_VALUES = 4096, MAX_RESULTS = 16 };
+
+struct setting {
+    grd_dtype dtype; /* of FLOATS arguments */
+    grd_dtype values_as; /* the dtype whose rounding the values have been through */
+    enum layout layout;
+    grd_device device;
+    bool requires_grad;
+};
+
+/* Arguments ready for grd_call; the tensors in them, flattened. */
+struct call {
+    const struct test_case *test;
+    const grd_op *op;
+    grd_value args[MAX_ARGS];
+    grd_tensor *lists[MAX_ARGS][MAX_TENSORS];
+    grd_tensor *differentiable[MAX_TENSORS];
+    int ndifferentiable;
+};
+
+static const char *place(const struct test_case *test, const struct setting *s)
+{
+    static char text[512];
+    snprintf(text, sizeof text, "%s(%s) dtype=%s %s; reproduce: test_matrix %s", test->op, test->text, grd_dtype_name(s->dtype),
+             layout_names[s->layout], test->op);
+    return text;
+}
+
+/* ---- Values ---------------------------------------------------------------------------------------------------------- */
+
+static uint64_t random_state;
+
+static double next_uniform(void)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(random_state >> 11) / 9007199254740992.0;
+}
+
+/* A value that the dtype holds exactly. */
+static double quantise(double x, double lo, double hi, grd_dtype dtype)
+{
+    if (dtype == GRD_BOOL)
+        return x > (lo + hi) / 2;
+    if (!grd_dtype_is_integer(dtype))
+        return x;
+    const bool is_unsigned = dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
+    x = floor(x * 2 + 0.5);
+    return is_unsigned ? fabs(x) : x;
+}
+
+static grd_tensor *with_layout(grd_tensor *t, enum layout layout)
+{
+    const int64_t ndim = grd_ndim(t);
+    if (layout == CONTIGUOUS || ndim == 0)
+        return t;
+    int64_t order[8];
+    for (int64_t d = 0; d < ndim; d++)
+        order[d] = ndim - 1 - d;
+    if (layout == TRANSPOSED)
+        return grd_permute(grd_contiguous(grd_permute(t, (grd_dims){order, ndim})), (grd_dims){order, ndim});
+    if (layout == NEGATIVE) {
+        grd_tensor *reversed = grd_flip(t, (grd_dims){order, ndim});
+        for (int64_t d = 0; d < ndim; d++)
+            reversed = grd_slice(reversed, .dim = grd_int(d), .step = grd_int(-1));
+        return reversed;
+    }
+    int64_t strides[8], step = 2;
+    for (int64_t d = ndim - 1; d >= 0; d--) {
+        strides[d] = step;
+        step *= grd_size(t, d) * 2 + 1;
+    }
+    grd_tensor *wide = grd_empty_strided(grd_sizes(t), (grd_dims){strides, ndim}, .dtype = grd_tensor_dtype(t));
+    return grd_copy_(wide, t);
+}
+
+static grd_tensor *make_tensor(const struct test_arg *arg, const struct setting *s)
+{
+    const grd_dims sizes = {arg->shape, arg->ndim};
+    int64_t n = 1;
+    for (int d = 0; d < arg->ndim; d++)
+        n *= arg->shape[d];
+    assert_true(2 * n <= MAX_VALUES);
+    static double data[MAX_VALUES];
+    const bool floats = arg->kind == TEST_FLOATS;
+    const bool is_complex = floats && grd_dtype_is_complex(s->values_as);
+    for (int64_t i = 0; i < n * (is_complex ? 2 : 1); i++) {
+        const double x = arg->lo + (arg->hi - arg->lo) * next_uniform();
+        data[i] = floats ? quantise(x, arg->lo, arg->hi, s->values_as) : floor(x);
+    }
+    grd_tensor *t = grd_from_data(data, sizes, is_complex ? GRD_COMPLEX128 : GRD_FLOAT64);
+    if (floats)
+        t = grd_to(grd_to(t, .dtype = s->values_as), .dtype = s->dtype);
+    else
+        t = grd_to(t, .dtype = arg->kind == TEST_BOOLEANS ? GRD_BOOL : GRD_INT64);
+    if (s->device.type == GRD_DEVICE_META)
+        return grd_empty_strided(grd_sizes(t), grd_strides(t), .dtype = grd_tensor_dtype(t), .device = GRD_META);
+    t = with_layout(t, s->layout);
+    if (s->requires_grad && floats)
+        t = grd_set_requires_grad(grd_detach(t), true);
+    return t;
+}
+
+static void make_argument(struct call *call, int i, const struct setting *s)
+{
+    const struct test_arg *arg = &call->test->args[i];
+    grd_value *value = &call->args[i];
+    switch (arg->kind) {
+    case TEST_ABSENT:
+        *value = (grd_value){.kind = GRD_KIND_NONE};
+        break;
+    case TEST_FLOATS:
+    case TEST_INTEGERS:
+    case TEST_BOOLEANS:
+        *value = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = make_tensor(arg, s)};
+        if (arg->kind == TEST_FLOATS)
+            call->differentiable[call->ndifferentiable++] = value->v.tensor;
+        break;
+    case TEST_LIST:
+        for (int64_t k = 0; k < arg->n; k++) {
+            call->lists[i][k] = make_tensor(&arg->items[k], s);
+            if (arg->items[k].kind == TEST_FLOATS)
+                call->differentiable[call->ndifferentiable++] = call->lists[i][k];
+        }
+        *value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {call->lists[i], arg->n}};
+        break;
+    case TEST_NUMBER:
+        *value = (grd_value){.kind = GRD_KIND_SCALAR, .v.scalar = arg->number};
+        break;
+    case TEST_DIMS:
+        *value = (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {arg->shape, arg->n}};
+        break;
+    case TEST_STRING:
+        *value = (grd_value){.kind = GRD_KIND_STRING, .v.string = arg->text};
+        break;
+    case TEST_DTYPE:
+        *value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)arg->n};
+        break;
+    case TEST_DEVICE:
+        *value = (grd_value){.kind = GRD_KIND_DEVICE, .v.device = {(uint8_t)arg->n, -1}};
+        break;
+    }
+}
+
+static void make_call(struct call *call, const struct test_case *test, const struct setting *s)
+{
+    *call = (struct call){.test = test, .op = grd_op_find(test->op)};
+    assert_non_null(call->op);
+    random_state = 88172645463325252u;
+    for (int i = 0; i < test->n; i++)
+        make_argument(call, i, s);
+    if (!grd_ok())
+        fail_msg("making arguments of %s: %s", place(test, s), grd_error_message());
+}
+
+/* ---- Results --------------------------------------------------------------------------------------------------------- */
+
+struct results {
+    grd_tensor *tensors[MAX_RESULTS];
+    int n;
+};
+
+static bool has_form(const grd_op *op, grd_form form)
+{
+    return grd_op_forms(op) >> form & 1;
+}
+
+/* The operator's functional form; in place on a copy where it has no other. */
+static bool run(const struct call *call, struct results *ret_results)
+{
+    grd_value values[MAX_RESULTS], args[MAX_ARGS];
+    memcpy(args, call->args, sizeof args);
+    const bool functional = has_form(call->op, GRD_FUNCTIONAL);
+    if (!functional && args[0].kind == GRD_KIND_TENSOR)
+        args[0].v.tensor = grd_clone(args[0].v.tensor);
+    *ret_results = (struct results){0};
+    if (!grd_call(call->op, functional ? GRD_FUNCTIONAL : GRD_INPLACE, args, call->test->n, NULL, values))
+        return false;
+    if (values[0].kind == GRD_KIND_TENSORS) {
+        ret_results->n = (int)values[0].v.tensors.n;
+        for (int i = 0; i < ret_results->n; i++)
+            ret_results->tensors[i] = values[0].v.tensors.data[i];
+    } else {
+        ret_results->n = grd_op_result_count(call->op);
+        for (int i = 0; i < ret_results->n; i++)
+            ret_results->tensors[i] = values[i].v.tensor;
+    }
+    return true;
+}
+
+static double epsilon_of(grd_dtype dtype)
+{
+    switch (dtype) {
+    case GRD_FLOAT16:
+        return 9.8e-4;
+    case GRD_BFLOAT16:
+        return 7.9e-3;
+    case GRD_FLOAT32:
+    case GRD_COMPLEX64:
+        return 1.2e-7;
+    default:
+        return 2.3e-16;
+    }
+}
+
+/* Elements as doubles, complex ones as pairs. Returns how many doubles. */
+static int64_t read_values(grd_tensor *t, double *ret_values)
+{
+    const bool is_complex = grd_dtype_is_complex(grd_tensor_dtype(t));
+    const int64_t n = grd_numel(t) * (is_complex ? 2 : 1);
+    assert_true(n <= MAX_VALUES);
+    grd_to_memory(t, ret_values, is_complex ? GRD_COMPLEX128 : GRD_FLOAT64);
+    return n;
+}
+
+static void check_shape(grd_tensor *got, grd_tensor *wanted, const char *what, const struct test_case *test, const struct setting *s)
+{
+    const grd_dims a = grd_sizes(got), b = grd_sizes(wanted);
+    if (a.n != b.n || memcmp(a.data, b.data, (size_t)a.n * sizeof *a.data) != 0)
+        fail_msg("%s: shape differs (%lld and %lld dimensions) in %s", what, (long long)a.n, (long long)b.n, place(test, s));
+}
+
+/* Compares within `ulps` units of the last place of the coarser dtype; 0: bit for bit (NaN equals NaN). */
+static void check_close(grd_tensor *got, grd_tensor *wanted, double ulps, const char *what, const struct test_case *test, const struct setting *s)
+{
+    static double a[MAX_VALUES], b[MAX_VALUES];
+    check_shape(got, wanted, what, test, s);
+    const int64_t n = read_values(got, a);
+    const bool both = grd_dtype_is_complex(grd_tensor_dtype(got)) == grd_dtype_is_complex(grd_tensor_dtype(wanted));
+    if (!both)
+        fail_msg("%s: one result is complex in %s", what, place(test, s));
+    read_values(wanted, b);
+    double scale = 1;
+    for (int64_t i = 0; i < n; i++)
+        if (isfinite(b[i]))
+            scale = fmax(scale, fabs(b[i]));
+    const double eps = fmax(epsilon_of(grd_tensor_dtype(got)), epsilon_of(s->dtype));
+    const double largest = grd_tensor_dtype(got) == GRD_FLOAT16 ? 65504 : INFINITY;
+    for (int64_t i = 0; i < n; i++) {
+        const bool same = a[i] == b[i] || (isnan(a[i]) && isnan(b[i])) || (isinf(a[i]) && fabs(b[i]) > largest);
+        if (!same && !(fabs(a[i] - b[i]) <= ulps * eps * scale))
+            fail_msg("%s: element %lld is %.17g, not %.17g, in %s", what, (long long)i, a[i], b[i], place(test, s));
+    }
+}
+
+/* ---- Checks ----------------------------------------------------------------------------------------------------------- */
+
+static void check_reference(const struct call *call, const struct results *results, const struct setting *s)
+{
+    const struct test_case *test = call->test;
+    if (!test->reference || grd_dtype_is_complex(s->dtype))
+        return;
+    static double in[3][MAX_VALUES], got[MAX_VALUES];
+    const int64_t n = read_values(results->tensors[0], got);
+    int inputs = 0;
+    for (int i = 0; i < test->n && inputs < 3; i++)
+        if (call->args[i].kind == GRD_KIND_TENSOR)
+            read_values(grd_expand(call->args[i].v.tensor, grd_sizes(results->tensors[0])), in[inputs++]);
+    for (int i = 0; i < test->n; i++) /* a sample with numbers is not the reference's plain form */
+        if (call->args[i].kind == GRD_KIND_SCALAR)
+            return;
+    for (int64_t i = 0; i < n; i++) {
+        const double x[3] = {in[0][i], in[1][i], in[2][i]}, wanted = test->reference(x);
+        if (!(fabs(got[i] - wanted) <= test->tolerance * 2.3e-16 * fmax(1, fabs(wanted))) && !(isnan(got[i]) && isnan(wanted)))
+            fail_msg("element %lld is %.17g, the reference says %.17g, in %s", (long long)i, got[i], wanted, place(test, s));
+    }
+}
+
+static void check_forms(const struct call *call, const struct results *results, const struct setting *s)
+{
+    grd_value ret;
+    grd_tensor *wanted = results->tensors[0];
+    if (has_form(call->op, GRD_OUT)) {
+        grd_tensor *out = with_layout(grd_full(grd_sizes(wanted), grd_int(1), .dtype = grd_tensor_dtype(wanted)), s->layout);
+        if (!grd_call(call->op, GRD_OUT, call->args, call->test->n, out, &ret))
+            fail_msg("out=: %s in %s", grd_error_message(), place(call->test, s));
+        assert_ptr_equal(ret.v.tensor, out);
+        check_close(out, wanted, 0, "out=", call->test, s);
+        grd_tensor *empty = grd_empty(grd_dims(0), .dtype = grd_tensor_dtype(wanted));
+        grd_call(call->op, GRD_OUT, call->args, call->test->n, empty, &ret);
+        check_close(empty, wanted, 0, "out= of another shape", call->test, s);
+    }
+    if (has_form(call->op, GRD_INPLACE) && has_form(call->op, GRD_FUNCTIONAL) && call->args[0].kind == GRD_KIND_TENSOR) {
+        grd_value args[MAX_ARGS];
+        memcpy(args, call->args, sizeof args);
+        args[0].v.tensor = grd_clone(args[0].v.tensor);
+        const int64_t version = grd_tensor_version(args[0].v.tensor);
+        if (grd_call(call->op, GRD_INPLACE, args, call->test->n, NULL, &ret)) {
+            assert_ptr_equal(ret.v.tensor, args[0].v.tensor);
+            assert_true(grd_tensor_version(ret.v.tensor) > version);
+            if (grd_tensor_dtype(ret.v.tensor) == grd_tensor_dtype(wanted))
+                check_close(ret.v.tensor, wanted, 0, "in place", call->test, s);
+        } else {
+            /* Refused: the result does not fit into self. */
+            const grd_dims a = grd_sizes(args[0].v.tensor), b = grd_sizes(wanted);
+            const bool fits = a.n == b.n && memcmp(a.data, b.data, (size_t)a.n * 8) == 0 && grd_tensor_dtype(args[0].v.tensor) == grd_tensor_dtype(wanted);
+            if (fits)
+                fail_msg("in place: %s in %s", grd_error_message(), place(call->test, s));
+            grd_error_clear();
+        }
+    }
+}
+
+static void check_meta(const struct test_case *test, const struct results *results, const struct setting *cpu)
+{
+    struct setting s = *cpu;
+    struct call call;
+    struct results meta;
+    s.device = GRD_META;
+    make_call(&call, test, &s);
+    if (!run(&call, &meta)) {
+        if (grd_error_get() != GRD_ERROR_NOT_IMPLEMENTED)
+            fail_msg("meta: %s in %s", grd_error_message(), place(test, &s));
+        grd_error_clear();
+        return;
+    }
+    assert_int_equal(meta.n, results->n);
+    for (int i = 0; i < meta.n; i++) {
+        check_shape(meta.tensors[i], results->tensors[i], "meta", test, &s);
+        if (grd_tensor_dtype(meta.tensors[i]) != grd_tensor_dtype(results->tensors[i]))
+            fail_msg("meta: dtype is %s, not %s, in %s", grd_dtype_name(grd_tensor_dtype(meta.tensors[i])),
+                     grd_dtype_name(grd_tensor_dtype(results->tensors[i])), place(test, &s));
+    }
+}
+
+static void check_null(const struct call *call, const struct setting *s)
+{
+    for (int i = 0; i < call->test->n; i++) {
+        if (call->test->args[i].kind != TEST_FLOATS || grd_op_arg_optional(call->op, i))
+            continue;
+        struct call broken = *call;
+        struct results results;
+        broken.args[i] = (grd_value){.kind = GRD_KIND_TENSOR};
+        if (run(&broken, &results) || grd_error_get() != GRD_ERROR_TYPE || !strstr(grd_error_message(), grd_op_arg_name(call->op, i)))
+            fail_msg("NULL for argument %d gave \"%s\" in %s", i, grd_error_message(), place(call->test, s));
+        grd_error_clear();
+    }
+}
+
+/* ---- Derivatives ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_differentiable(grd_tensor *t)
+{
+    return grd_dtype_is_floating(grd_tensor_dtype(t)) || grd_dtype_is_complex(grd_tensor_dtype(t));
+}
+
+/* The operator as a function of its differentiable tensors. */
+static grd_tensors as_function(grd_tensor *const *inputs, int n, void *context)
+{
+    static grd_tensor *outputs[MAX_RESULTS];
+    struct call call = *(struct call *)context;
+    struct results results;
+    int used = 0;
+    for (int i = 0; i < call.test->n; i++) {
+        if (call.test->args[i].kind == TEST_FLOATS)
+            call.args[i].v.tensor = inputs[used++];
+        for (int64_t k = 0; call.test->args[i].kind == TEST_LIST && k < call.test->args[i].n; k++)
+            if (call.test->args[i].items[k].kind == TEST_FLOATS)
+                call.lists[i][k] = inputs[used++];
+        if (call.test->args[i].kind == TEST_LIST)
+            call.args[i].v.tensors.data = call.lists[i];
+    }
+    assert_int_equal(used, n);
+    int count = 0;
+    if (run(&call, &results))
+        for (int i = 0; i < results.n; i++)
+            if (is_differentiable(results.tensors[i]) && grd_requires_grad(results.tensors[i]))
+                outputs[count++] = results.tensors[i];
+    return (grd_tensors){outputs, count};
+}
+
+static void check_gradients(const struct test_case *test, grd_dtype dtype)
+{
+    const struct setting s = {dtype, dtype, CONTIGUOUS, GRD_CPU, true};
+    struct call call;
+    struct results results;
+    make_call(&call, test, &s);
+    if (call.ndifferentiable == 0)
+        return;
+    if (!run(&call, &results)) { /* no kernel for this dtype: the dtype checks have had their say */
+        grd_error_clear();
+        return;
+    }
+    bool any = false;
+    for (int i = 0; i < results.n; i++)
+        any = any || (is_differentiable(results.tensors[i]) && grd_requires_grad(results.tensors[i]));
+    if (!any)
+        return;
+    const grd_tensors inputs = {call.differentiable, call.ndifferentiable};
+    if (!grd_gradcheck(as_function, inputs, &call, NULL))
+        fail_msg("gradcheck: %s in %s", grd_error_message(), place(test, &s));
+    if (!grd_gradgradcheck(as_function, inputs, &call, NULL))
+        fail_msg("gradgradcheck: %s in %s", grd_error_message(), place(test, &s));
+}
+
+/* ---- One operator ------------------------------------------------------------------------------------------------------------ */
+
+static grd_dtype widest(grd_dtype dtype)
+{
+    return grd_dtype_is_complex(dtype) ? GRD_COMPLEX128 : grd_dtype_is_floating(dtype) ? GRD_FLOAT64 : dtype == GRD_BOOL ? GRD_BOOL : GRD_INT64;
+}
+
+/* Values of narrow integers wrap where int64's do not. */
+static bool comparable(const struct results *wide, grd_dtype dtype)
+{
+    static double values[MAX_VALUES];
+    const double limit = grd_dtype_is_integer(dtype) ? 127 : dtype == GRD_FLOAT16 ? 65504 : INFINITY;
+    for (int i = 0; i < wide->n; i++) {
+        const int64_t n = read_values(wide->tensors[i], values);
+        for (int64_t k = 0; k < n; k++)
+            if (fabs(values[k]) > limit || (grd_dtype_is_integer(dtype) && values[k] < 0))
+                return false;
+    }
+    return true;
+}
+
+static void check_dtype(const struct test_case *test, grd_dtype dtype)
+{
+    struct results wanted = {0};
+    for (int layout = 0; layout < LAYOUTS; layout++) {
+        const grd_scope scope = grd_scope_open();
+        const struct setting s = {dtype, dtype, (enum layout)layout, GRD_CPU, false};
+        struct call call;
+        struct results got;
+        make_call(&call, test, &s);
+        if (!run(&call, &got)) {
+            /* Missing for this dtype: an error of the right kind, the same for every layout; float32 and float64 are never missing. */
+            const bool needed = test->complex_only ? dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 : dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
+            if (needed || (layout && wanted.n) || grd_error_get() == GRD_ERROR_MEMORY)
+                fail_msg("%s in %s", grd_error_message(), place(test, &s));
+            grd_error_clear();
+            grd_scope_close(scope);
+            continue;
+        }
+        if (test->skip) {
+            grd_scope_close(scope);
+            continue;
+        }
+        if (dtype == GRD_FLOAT64)
+            check_reference(&call, &got, &s);
+        check_forms(&call, &got, &s);
+        struct setting contiguous = s, wide = s;
+        contiguous.layout = CONTIGUOUS;
+        make_call(&call, test, &contiguous);
+        assert_true(run(&call, &wanted));
+        for (int i = 0; i < got.n; i++)
+            check_close(got.tensors[i], wanted.tensors[i], dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX128 ? 4 * test->tolerance : test->tolerance, "strides", test, &s);
+        wide.dtype = widest(dtype);
+        make_call(&call, test, &wide);
+        if (run(&call, &wanted) && comparable(&wanted, dtype))
+            for (int i = 0; i < got.n; i++)
+                check_close(got.tensors[i], wanted.tensors[i], test->tolerance, "against the widest dtype", test, &s);
+        grd_error_clear();
+        if (layout == CONTIGUOUS)
+            check_meta(test, &got, &s);
+        grd_scope_close(scope);
+    }
+}
+
+static bool has_floats(const struct test_case *test)
+{
+    for (int i = 0; i < test->n; i++) {
+        if (test->args[i].kind == TEST_FLOATS)
+            return true;
+        for (int64_t k = 0; test->args[i].kind == TEST_LIST && k < test->args[i].n; k++)
+            if (test->args[i].items[k].kind == TEST_FLOATS)
+                return true;
+    }
+    return false;
+}
+
+static void test_operator(void **state)
+{
+    const struct test_cases *cases = *state;
+    for (int i = 0; i < cases->n; i++) {
+        const struct test_case *test = &cases->cases[i];
+        for (int dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++)
+            if (has_floats(test) || dtype == GRD_FLOAT64)
+                check_dtype(test, (grd_dtype)dtype);
+        const grd_scope scope = grd_scope_open();
+        const struct setting s = {GRD_FLOAT64, GRD_FLOAT64, CONTIGUOUS, GRD_CPU, false};
+        struct call call;
+        make_call(&call, test, &s);
+        check_null(&call, &s);
+        if (test->differentiable && !test->skip) {
+            check_gradients(test, GRD_FLOAT64);
+            check_gradients(test, GRD_COMPLEX128);
+        }
+        grd_scope_close(scope);
+        assert_true(grd_ok());
+    }
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    grd_error_clear();
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    int n = 0;
+    while (test_table[n].cases)
+        n++;
+    struct CMUnitTest *tests = calloc((size_t)n, sizeof *tests);
+    if (!tests)
+        return 1;
+    for (int i = 0; i < n; i++)
+        tests[i] = (struct CMUnitTest){test_table[i].cases->op, test_operator, NULL, clean, (void *)&test_table[i]};
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    const int failed = _cmocka_run_group_tests("operator matrix", tests, (size_t)n, NULL, NULL);
+    free(tests);
+    return failed;
+}

@@ -1,0 +1,204 @@
+"""Just enough of the C API through ctypes to call any operator by name with generic values."""
+import ctypes as c
+import os
+from pathlib import Path
+
+import numpy
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LIBRARY = Path(os.environ.get("GRADUS_LIBRARY", ROOT / "build" / "release" / "libgradus.so"))
+
+DTYPES = ["none", "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64",
+          "complex64", "complex128", "float8_e4m3fn", "float8_e5m2", "qint8", "quint8", "qint32"]
+CODE = {name: i for i, name in enumerate(DTYPES)}
+KINDS = ["None", "Tensor", "Tensor[]", "Scalar", "int", "float", "bool", "int[]", "dtype", "device", "str", "Generator"]
+FUNCTIONAL, INPLACE, OUT = range(3)
+
+
+class ScalarComplex(c.Structure):
+    _fields_ = [("re", c.c_double), ("im", c.c_double)]
+
+
+class ScalarValue(c.Union):
+    _fields_ = [("i", c.c_int64), ("c", ScalarComplex)]
+
+
+class Scalar(c.Structure):
+    _fields_ = [("kind", c.c_int), ("v", ScalarValue)]
+
+
+class Dims(c.Structure):
+    _fields_ = [("data", c.POINTER(c.c_int64)), ("n", c.c_int64)]
+
+
+class Tensors(c.Structure):
+    _fields_ = [("data", c.POINTER(c.c_void_p)), ("n", c.c_int64)]
+
+
+class Device(c.Structure):
+    _fields_ = [("type", c.c_uint8), ("index", c.c_int8)]
+
+
+class ValueUnion(c.Union):
+    _fields_ = [("tensor", c.c_void_p), ("tensors", Tensors), ("scalar", Scalar), ("integer", c.c_int64), ("number", c.c_double),
+                ("boolean", c.c_bool), ("dims", Dims), ("dtype", c.c_int), ("device", Device), ("string", c.c_char_p), ("generator", c.c_void_p)]
+
+
+class Value(c.Structure):
+    _fields_ = [("kind", c.c_int), ("v", ValueUnion)]
+
+
+class BackwardOptions(c.Structure):
+    _fields_ = [("grad_outputs", Tensors), ("retain_graph", c.c_bool), ("create_graph", c.c_bool), ("allow_unused", c.c_bool)]
+
+
+class Scope(c.Structure):
+    _fields_ = [("mark", c.c_int64)]
+
+
+class GradusError(RuntimeError):
+    def __init__(self, class_name, message):
+        super().__init__(message)
+        self.class_name = class_name
+
+
+def load():
+    lib = c.CDLL(str(LIBRARY))
+    pointer, text = c.c_void_p, c.c_char_p
+    prototypes = {
+        "grd_ok": (c.c_bool, []), "grd_error_message": (text, []), "grd_error_get": (c.c_int, []), "grd_error_class": (text, [c.c_int]),
+        "grd_error_clear": (None, []), "grd_scope_open": (Scope, []), "grd_scope_close": (None, [Scope]),
+        "grd_op_find": (pointer, [text]), "grd_op_arg_count": (c.c_int, [pointer]), "grd_op_arg_name": (text, [pointer, c.c_int]),
+        "grd_op_arg_kind": (c.c_int, [pointer, c.c_int]), "grd_op_result_count": (c.c_int, [pointer]), "grd_op_forms": (c.c_uint, [pointer]),
+        "grd_call": (c.c_bool, [pointer, c.c_int, c.POINTER(Value), c.c_int, pointer, c.POINTER(Value)]),
+        "grd_from_data": (pointer, [pointer, Dims, c.c_int]), "grd_to_memory": (None, [pointer, pointer, c.c_int]),
+        "grd_sizes": (Dims, [pointer]), "grd_strides": (Dims, [pointer]), "grd_tensor_dtype": (c.c_int, [pointer]),
+        "grd_offset": (c.c_int64, [pointer]), "grd_numel": (c.c_int64, [pointer]), "grd_set_requires_grad": (pointer, [pointer, c.c_bool]),
+        "grd_requires_grad": (c.c_bool, [pointer]), "grd_grad": (c.c_bool, [Tensors, Tensors, c.POINTER(BackwardOptions), c.POINTER(pointer)]),
+        "grd_manual_seed": (None, [c.c_uint64]), "grd_to_string": (pointer, [pointer]), "grd_print": (None, [pointer]),
+        "grd_promote": (c.c_int, [c.c_int, c.c_int]), "grd_isa": (text, []), "grd_blas": (text, []),
+    }
+    for name, (result, arguments) in prototypes.items():
+        function = getattr(lib, name)
+        function.restype, function.argtypes = result, arguments
+    return lib
+
+
+lib = load()
+
+
+def check():
+    if not lib.grd_ok():
+        error = GradusError(lib.grd_error_class(lib.grd_error_get()).decode(), lib.grd_error_message().decode())
+        lib.grd_error_clear()
+        raise error
+
+
+class scope:
+    def __enter__(self):
+        self.value = lib.grd_scope_open()
+
+    def __exit__(self, *_):
+        lib.grd_scope_close(self.value)
+
+
+def dims(values):
+    return Dims((c.c_int64 * max(len(values), 1))(*values), len(values))
+
+
+def tensors(pointers):
+    return Tensors((c.c_void_p * max(len(pointers), 1))(*pointers), len(pointers))
+
+
+def from_bytes(data, sizes, dtype):
+    """A tensor from raw bytes of contiguous elements."""
+    result = lib.grd_from_data(data, dims(sizes), CODE[dtype])
+    check()
+    return result
+
+
+def sizes(tensor):
+    d = lib.grd_sizes(tensor)
+    return tuple(d.data[i] for i in range(d.n))
+
+
+def strides(tensor):
+    d = lib.grd_strides(tensor)
+    return tuple(d.data[i] for i in range(d.n))
+
+
+def dtype(tensor):
+    return DTYPES[lib.grd_tensor_dtype(tensor)]
+
+
+def to_bytes(tensor, item_size):
+    buffer = c.create_string_buffer(max(lib.grd_numel(tensor) * item_size, 1))
+    lib.grd_to_memory(tensor, buffer, lib.grd_tensor_dtype(tensor))
+    check()
+    return buffer.raw[:lib.grd_numel(tensor) * item_size]
+
+
+def numpy_of(tensor):
+    """Values as float64, complex128 or int64."""
+    name = dtype(tensor)
+    wide = "complex128" if "complex" in name else "float64" if "float" in name else "uint64" if name == "uint64" else "int64"
+    array = numpy.empty(sizes(tensor), dtype=wide)
+    lib.grd_to_memory(tensor, array.ctypes.data_as(c.c_void_p), CODE[wide])
+    check()
+    return array
+
+
+def scalar(value):
+    result = Scalar()
+    if isinstance(value, bool):
+        result.kind, result.v.i = 1, value
+    elif isinstance(value, int):
+        result.kind, result.v.i = 2, value
+    elif isinstance(value, float):
+        result.kind, result.v.c = 3, ScalarComplex(value, 0)
+    else:
+        result.kind, result.v.c = 4, ScalarComplex(value.real, value.imag)
+    return result
+
+
+def value(kind, given):
+    """A generic value of the kind an argument has."""
+    result = Value()
+    if given is None:
+        return result
+    if isinstance(given, c.c_void_p):
+        result.kind, result.v.tensor = KINDS.index("Tensor"), given
+        return result
+    if isinstance(given, (bool, int, float, complex)) and kind != "int[]":
+        result.kind, result.v.scalar = KINDS.index("Scalar"), scalar(given)
+        return result
+    result.kind = KINDS.index(kind)
+    if kind == "Tensor[]":
+        result.v.tensors = tensors(given)
+    elif kind == "int[]":
+        result.v.dims = dims(given if isinstance(given, (list, tuple)) else [given])
+    elif kind == "dtype":
+        result.v.dtype = CODE[given]
+    elif kind == "device":
+        result.v.device = Device({"cpu": 1, "meta": 2}[given], -1)
+    elif kind == "str":
+        result.v.string = given.encode()
+    else:
+        raise TypeError(f"no {kind} from {given!r}")
+    return result
+
+
+def call(name, arguments, form=FUNCTIONAL, out=None):
+    """Calls an operator; arguments by name, tensors as c_void_p. Returns a list of tensors (c_void_p)."""
+    op = lib.grd_op_find(name.encode())
+    if not op:
+        raise KeyError(name)
+    count = lib.grd_op_arg_count(op)
+    names = [lib.grd_op_arg_name(op, i).decode() for i in range(count)]
+    values = (Value * count)(*[value(KINDS[lib.grd_op_arg_kind(op, i)], arguments.get(n)) for i, n in enumerate(names)])
+    results = (Value * 8)()
+    lib.grd_call(op, form, values, count, out, results)
+    check()
+    if results[0].kind == KINDS.index("Tensor[]"):
+        return [c.c_void_p(results[0].v.tensors.data[i]) for i in range(results[0].v.tensors.n)]
+    return [c.c_void_p(results[i].v.tensor) for i in range(lib.grd_op_result_count(op))]

@@ -1,0 +1,258 @@
+"""Every operator of the schema against PyTorch, on the samples of its entry: values, dtype, shape, strides, gradients."""
+import ast
+import sys
+import warnings
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
+
+import binding as g  # noqa: E402
+
+sys.path.insert(0, str(g.ROOT))
+from codegen.samples import evaluate, sample_texts  # noqa: E402
+from codegen.schema import read_schema  # noqa: E402
+
+warnings.simplefilter("ignore")
+OPERATORS = read_schema(g.ROOT / "schema")
+FLOATING = ["float64", "float32", "bfloat16", "float16", "complex64", "complex128"]
+INTEGERS = ["int64", "int32", "int16", "int8", "uint8", "bool"]
+EPSILON = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "complex64": 4e-6}
+
+# Where PyTorch's function has another name or lives elsewhere; None: not a function of PyTorch.
+F = torch.nn.functional
+NAMES = {
+    "max_dim": lambda self, dim, keepdim=False: torch.max(self, dim, keepdim),
+    "min_dim": lambda self, dim, keepdim=False: torch.min(self, dim, keepdim),
+    "slice": lambda self, dim=0, start=None, end=None, step=1: torch.ops.aten.slice(self, dim, start, end, step),
+    "embedding": lambda weight, indices, padding_idx=-1, scale_grad_by_freq=False: torch.embedding(weight, indices, padding_idx, scale_grad_by_freq),
+    "clamp_tensor": lambda self, min=None, max=None: torch.clamp(self, min, max),
+    "masked_fill_tensor": torch.masked_fill,
+    "scatter_value": torch.scatter,
+    "prod": lambda self, dim=None, keepdim=False, dtype=None: torch.prod(self, dtype=dtype) if dim is None else torch.prod(self, dim, keepdim, dtype=dtype),
+    "any": lambda self, dim=None, keepdim=False: torch.any(self, dim=dim, keepdim=keepdim),
+    "all": lambda self, dim=None, keepdim=False: torch.all(self, dim=dim, keepdim=keepdim),
+    "norm": lambda self, p=None, dim=None, keepdim=False, dtype=None: torch.norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype),
+    "permute": lambda self, dims: self.permute(dims),
+    "expand": lambda self, size, implicit=False: self.expand(size),
+    "view": lambda self, size: self.view(size),
+    "repeat": lambda self, repeats: self.repeat(repeats),
+    "bernoulli": None, "multinomial": None, "dropout": None,
+    "squeeze_dims": lambda self, dim: torch.squeeze(self, dim),
+    "split_with_sizes": lambda self, split_sizes, dim=0: torch.split(self, split_sizes, dim),
+    "split": lambda self, split_size, dim=0: torch.split(self, split_size, dim),
+    "mT": lambda self: self.mT,
+    "one_hot": lambda self, num_classes=-1: F.one_hot(self, num_classes),
+    "fill": lambda self, value: self.clone().fill_(value), "zero": lambda self: self.clone().zero_(),
+    "copy": lambda self, src, non_blocking=False: self.clone().copy_(src),
+    "to": lambda self, dtype=None, device=None, copy=False: self.to(dtype=dtype or self.dtype, copy=copy),
+    "scalar_tensor": lambda s, dtype=None, device=None, requires_grad=False: torch.tensor(s, dtype=dtype),
+    "empty_strided": None, "where": lambda condition, self, other: torch.where(condition, self, other),
+    "cast": None,
+}
+
+
+def oracle(name):
+    if name in NAMES:
+        return NAMES[name]
+    for place in (F, torch):
+        if hasattr(place, name) and not (place is F and hasattr(torch, name)):
+            return getattr(place, name)
+    method = getattr(torch.Tensor, name, None)
+    return method if callable(method) else None
+
+
+def to_gradus(t):
+    """The same values and strides."""
+    flat = t.detach()
+    dtype = str(t.dtype).split(".")[1]
+    contiguous = flat.contiguous()
+    result = g.c.c_void_p(g.from_bytes(contiguous.view(torch.uint8).numpy().tobytes() if contiguous.numel() and t.dim() else
+                                       contiguous.reshape(-1).view(torch.uint8).numpy().tobytes() if contiguous.numel() else b"", t.shape, dtype))
+    if not t.is_contiguous() and t.numel():
+        order = sorted(range(t.dim()), key=lambda d: -t.stride(d))
+        inverse = [order.index(d) for d in range(t.dim())]
+        result = g.call("permute", {"self": g.call("contiguous", {"self": g.call("permute", {"self": result, "dims": order})[0]})[0], "dims": inverse})[0]
+    return result
+
+
+def make(call, dtype, seed, transposed):
+    """A torch tensor for T(…), I(…) or B(…)."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = [ast.literal_eval(a) for a in call.args]
+    bounds = {k.arg: ast.literal_eval(k.value) for k in call.keywords}
+    kind = call.func.id
+    low, high = bounds.get("lo", 0), bounds.get("hi", 2)
+    if kind == "B":
+        return torch.randint(0, 2, shape, generator=generator).bool()
+    if kind == "I":
+        return torch.randint(low, high, shape, generator=generator)
+    low, high = bounds.get("lo", make.domain[0]), bounds.get("hi", make.domain[1])
+    t = torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low
+    if "complex" in dtype:
+        t = torch.complex(t, torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low)
+    elif dtype == "bool":
+        t = t > (low + high) / 2
+    elif "int" in dtype:
+        t = (t * 2).round().abs() if dtype[0] == "u" else (t * 2).round()
+    t = t.to(getattr(torch, dtype))
+    if transposed and t.dim() >= 2:
+        t = t.transpose(0, -1).contiguous().transpose(0, -1)
+    return t
+
+
+def arguments(operator, text, dtype, transposed):
+    """{name: torch or Python value} of one sample."""
+    make.domain = operator.test.get("domain", [-2, 2])
+    call = ast.parse(f"f({text})", mode="eval").body
+    nodes = dict(zip((a.name for a in operator.args), call.args)) | {k.arg: k.value for k in call.keywords}
+    values = {}
+    for position, (name, node) in enumerate(nodes.items()):
+        if isinstance(node, ast.Call):
+            values[name] = make(node, dtype, position, transposed)
+        elif isinstance(node, ast.List) and any(isinstance(e, ast.Call) for e in node.elts):
+            values[name] = [make(e, dtype, 10 * position + i, transposed) for i, e in enumerate(node.elts)]
+        else:
+            values[name] = evaluate(node, operator)
+    return values
+
+
+def torch_call(operator, function, values):
+    """Calls PyTorch: tensors and required arguments by position, the rest by keyword."""
+    values = dict(values)
+    for a in operator.args:
+        if a.kind == "dtype" and values.get(a.name):
+            values[a.name] = getattr(torch, values[a.name])
+    positional = []
+    for a in operator.args:
+        if a.has_default or a.name not in values:
+            break
+        positional.append(values.pop(a.name))
+    if operator.name in ("transpose", "cat", "stack") or not values:
+        return function(*positional, **values)
+    return function(*positional, **{k: v for k, v in values.items()})
+
+
+def as_list(result):
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+def to_numpy(t):
+    t = t.detach()
+    wide = torch.complex128 if t.is_complex() else torch.float64 if t.is_floating_point() else torch.uint64 if t.dtype == torch.uint64 else torch.int64
+    return t.to(wide).resolve_conj().numpy()
+
+
+def compare(got, wanted, dtype, what):
+    assert g.dtype(got) == str(wanted.dtype).split(".")[1], f"{what}: dtype"
+    assert g.sizes(got) == tuple(wanted.shape), f"{what}: shape"
+    tolerance = EPSILON.get(g.dtype(got), 1e-12)
+    tolerance = max(tolerance, EPSILON.get(dtype, 0)) if "float" in g.dtype(got) or "complex" in g.dtype(got) else 0
+    expected = to_numpy(wanted)
+    scale = max(1.0, float(numpy.nanmax(numpy.abs(expected[numpy.isfinite(expected)]), initial=0))) if expected.size else 1.0
+    numpy.testing.assert_allclose(g.numpy_of(got), expected, rtol=tolerance * 4, atol=tolerance * scale, err_msg=what)
+
+
+def differentiable(values):
+    found = []
+    for v in values.values():
+        for t in v if isinstance(v, list) else [v]:
+            if isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex()):
+                found.append(t)
+    return found
+
+
+def cases():
+    for operator in OPERATORS.values():
+        if operator.hidden or "skip" in operator.test:
+            continue
+        for text in sample_texts(operator):
+            yield pytest.param(operator, text, id=f"{operator.name}({text})")
+
+
+@pytest.mark.parametrize("operator, text", cases())
+def test_operator(operator, text):
+    function = oracle(operator.name)
+    if function is None:
+        pytest.skip(f"PyTorch has no function {operator.name}")
+    floats = "T(" in text
+    for dtype in FLOATING + INTEGERS if floats else ["float64"]:
+        for transposed in (False, True) if floats else (False,):
+            what = f"{operator.name}({text}) {dtype}{' transposed' if transposed else ''}"
+            with g.scope():
+                check_operator(operator, function, arguments(operator, text, dtype, transposed), dtype, what)
+
+
+def check_operator(operator, function, values, dtype, what):
+    try:
+        wanted = as_list(torch_call(operator, function, {k: v for k, v in values.items()}))
+    except (RuntimeError, NotImplementedError, ValueError, TypeError, IndexError) as error:
+        wanted = error
+    mine = {k: [to_gradus(t) for t in v] if isinstance(v, list) and v and isinstance(v[0], torch.Tensor) else to_gradus(v) if isinstance(v, torch.Tensor) else v
+            for k, v in values.items()}
+    form = g.FUNCTIONAL if "functional" in operator.forms else g.INPLACE
+    try:
+        got = g.call(operator.name, mine, form)
+    except g.GradusError as error:
+        if not isinstance(wanted, Exception):
+            raise AssertionError(f"{what}: {error.class_name}: {error}") from None
+        return
+    if isinstance(wanted, Exception):
+        return  # a superset: PyTorch has no kernel for this dtype
+    assert len(got) == len(wanted), what
+    for i, (a, b) in enumerate(zip(got, wanted)):
+        if isinstance(b, torch.Tensor):
+            compare(a, b, dtype, f"{what} result {i}")
+            if operator.view and b.numel():
+                assert g.strides(a) == b.stride(), f"{what}: strides"
+    if dtype in ("float64", "complex128") and operator.test.get("grad", True):
+        check_gradients(operator, function, values, wanted, dtype, what)
+
+
+def check_gradients(operator, function, values, wanted, dtype, what):
+    if operator.grads == {}:
+        return
+    leaves, named = [], {}
+    for name, v in values.items():
+        if isinstance(v, list) and v and isinstance(v[0], torch.Tensor):
+            named[name] = [t.detach().requires_grad_() for t in v]
+            leaves += named[name]
+        elif isinstance(v, torch.Tensor) and (v.is_floating_point() or v.is_complex()):
+            named[name] = v.detach().requires_grad_()
+            leaves.append(named[name])
+        else:
+            named[name] = v
+    if not leaves:
+        return
+    results = [r for r in as_list(torch_call(operator, function, named)) if isinstance(r, torch.Tensor) and r.requires_grad]
+    if not results:
+        return
+    seeds = [torch.ones_like(r) * (0.5 + 0.25 * i) for i, r in enumerate(results)]
+    expected = torch.autograd.grad(results, leaves, seeds, allow_unused=True)
+    mine, inputs = {}, []
+    for name, v in named.items():
+        if isinstance(v, list) and v and isinstance(v[0], torch.Tensor):
+            mine[name] = [g.c.c_void_p(g.lib.grd_set_requires_grad(to_gradus(t), True)) for t in v]
+            inputs += mine[name]
+        elif isinstance(v, torch.Tensor) and v.requires_grad:
+            mine[name] = g.c.c_void_p(g.lib.grd_set_requires_grad(to_gradus(v), True))
+            inputs.append(mine[name])
+        else:
+            mine[name] = to_gradus(v) if isinstance(v, torch.Tensor) else v
+    form = g.FUNCTIONAL if "functional" in operator.forms else None
+    if form is None:
+        return
+    outputs = [r for r in g.call(operator.name, mine) if g.lib.grd_requires_grad(r)]
+    assert len(outputs) == len(results), f"{what}: which results require grad"
+    options = g.BackwardOptions(g.tensors([to_gradus(s).value for s in seeds]), False, False, True)
+    grads = (g.c.c_void_p * len(inputs))()
+    g.lib.grd_grad(g.tensors([o.value for o in outputs]), g.tensors([i.value for i in inputs]), options, grads)
+    g.check()
+    for i, wanted_grad in enumerate(expected):
+        if wanted_grad is None:
+            assert not grads[i] or not numpy.any(g.numpy_of(g.c.c_void_p(grads[i]))), f"{what}: gradient {i} should be absent"
+        elif not grads[i]:
+            assert not wanted_grad.abs().sum(), f"{what}: gradient {i} is absent"
+        else:
+            compare(g.c.c_void_p(grads[i]), wanted_grad, dtype, f"{what} gradient {i}")

@@ -1,0 +1,126 @@
+"""What a compiler does not check: the floors, the notes, exported symbols, forbidden calls, formatting, generated snapshots."""
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OPERATORS = ["gradus/ops.h", "gradus/gradus.h"]
+
+# floor -> prefixes of what it may include, besides the C library. An include only ever goes down (ARCHITECTURE.md).
+FLOORS = {
+    "base": ["base/", "gradus/export.h", "gradus/error.h", "gradus/types.h", "gradus/runtime.h"],
+    "kernel": ["base/", "kernel/", "gradus/export.h", "gradus/types.h", "gen/kernels.h", "gen/unary_rows.h", "gen/binary_rows.h", "gen/ternary_rows.h"],
+    "core": ["base/", "core/", "gradus/"],
+    "dispatch": ["base/", "core/", "dispatch/", "gradus/"],
+    "op": ["base/", "core/", "dispatch/", "op/", "kernel/", "gen/", "gradus/"],
+    "autograd": ["base/", "core/", "dispatch/", "autograd/", "gradus/"],
+    "api": ["base/", "core/", "dispatch/", "op/", "autograd/", "kernel/", "gen/", "gradus/"],
+}
+NO_OPERATORS = ("base", "kernel", "core", "dispatch")
+NO_CALLS = re.compile(r"(?<![\w.>])(abort|exit|_exit|longjmp|setjmp|assert)\s*\(")
+NO_MALLOC = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|free)\s*\(")
+
+
+def sources(*folders):
+    return [p for f in folders for p in sorted((ROOT / f).rglob("*")) if p.suffix in (".c", ".h")]
+
+
+def strip_comments(text):
+    """Comments and strings blanked, lines kept."""
+    pattern = r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"'
+    return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
+
+
+def check_floors():
+    for path in sources("src"):
+        floor = path.relative_to(ROOT / "src").parts[0]
+        allowed = FLOORS.get(floor)
+        name = path.relative_to(ROOT)
+        if allowed is None:
+            yield f"{name}: '{floor}' is not a floor"
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if not match:
+                continue
+            target = match[1] if "/" in match[1] else f"{floor}/{match[1]}"
+            if not any(target.startswith(prefix) for prefix in allowed):
+                yield f"{name}:{number}: floor '{floor}' may not include {match[1]}"
+            elif floor in NO_OPERATORS and target in OPERATORS:
+                yield f"{name}:{number}: floor '{floor}' may not call operators"
+
+
+def check_words():
+    for path in sources("src/base"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if "tensor" in line.lower() and "#include" not in line:
+                yield f"{path.relative_to(ROOT)}:{number}: the base floor does not know tensors"
+
+
+def check_calls():
+    for path in sources("src"):
+        text = strip_comments(path.read_text())
+        floor = path.relative_to(ROOT / "src").parts[0]
+        for number, line in enumerate(text.splitlines(), 1):
+            match = NO_CALLS.search(line) or (floor == "kernel" and NO_MALLOC.search(line))
+            if match:
+                yield f"{path.relative_to(ROOT)}:{number}: {match[1]} is not called in the library"
+
+
+def check_notes():
+    files = [*sources("src", "include", "test"), *ROOT.glob("*.md"), *(ROOT / "codegen").glob("*.py"), *(ROOT / "schema").glob("*.toml")]
+    texts = {p: p.read_text() for p in files}
+    defined = {m for t in texts.values() for m in re.findall(r"^\s*/?[*#]?\s*Note \[([^\]]+)\]\s*$", t, flags=re.M)}
+    for path, text in texts.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            for name in re.findall(r"Note \[([^\]]+)\]", line):
+                if name not in defined:
+                    yield f"{path.relative_to(ROOT)}:{number}: there is no Note [{name}]"
+
+
+def check_documents():
+    for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"):
+        lines = len((ROOT / name).read_text().splitlines())
+        if lines > 150:
+            yield f"{name}: {lines} lines, more than 150"
+
+
+def check_symbols():
+    libraries = sorted((ROOT / "build").glob("*/libgradus.so"))
+    if not libraries:
+        yield "no library is built: nothing to read the exported symbols of"
+    for library in libraries[:1]:
+        listing = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+        for line in listing.splitlines():
+            symbol = line.split()[-1].split("@")[0]
+            if not symbol.startswith("grd_"):
+                yield f"{library.relative_to(ROOT)}: exports {symbol}"
+
+
+def check_format():
+    tool = shutil.which("clang-format")
+    if not tool:
+        yield "clang-format is missing: run make lint"
+        return
+    files = [str(p) for p in sources("src", "include", "test", "examples", "bench")]
+    result = subprocess.run([tool, "--dry-run", "-Werror", *files], capture_output=True, text=True)
+    yield from sorted({line.split(": error")[0] + ": not formatted (make format)" for line in result.stderr.splitlines() if ": error" in line})[:20]
+
+
+def check_snapshots():
+    result = subprocess.run([sys.executable, "-m", "codegen.snapshots"], cwd=ROOT, capture_output=True, text=True)
+    if result.returncode:
+        yield result.stdout + result.stderr
+
+
+def main():
+    checks = [check_floors, check_words, check_calls, check_notes, check_documents, check_symbols, check_format, check_snapshots]
+    problems = [problem for check in checks for problem in check()]
+    print("\n".join(problems) or f"lint: {len(checks)} checks, nothing found")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""Builds a preset, runs its tests, and ends with the count of passed and failed.
+
+  test.py --preset release --all      everything `make test` runs: C tests, the tests in Python, a stranger's program against an install
+  test.py --preset dev                the C tests of a preset  [--label LABEL]
+"""
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ROOT / "tools" / "install-packages.sh"
+
+
+def run(command, **options):
+    return subprocess.run([str(c) for c in command], cwd=ROOT, **options)
+
+
+def need_cmocka():
+    """cmocka is the one thing the tests need that the Python registry does not have."""
+    probe = subprocess.run([os.environ.get("CC", "cc"), "-xc", "-fsyntax-only", "-"], capture_output=True, text=True,
+                           input="#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n")
+    if probe.returncode == 0:
+        return
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        print("cmocka is missing: running", PACKAGES.relative_to(ROOT), flush=True)
+        run(["bash", PACKAGES], check=True)
+    else:
+        sys.exit(f"The C tests need cmocka. As root, run {PACKAGES.relative_to(ROOT)}")
+
+
+def build(preset):
+    jobs = ["-j", str(os.cpu_count() or 2)]
+    directory = ROOT / "build" / preset
+    if not (directory / "build.ninja").exists():
+        run(["cmake", "--preset", preset], check=True, stdout=subprocess.DEVNULL)
+    run(["cmake", "--build", "--preset", preset, *jobs, "--target", "all", "tests"], check=True)
+    return directory
+
+
+def c_tests(directory, label):
+    """Runs ctest; counts the tests inside each cmocka program."""
+    selected = ["-L", label] if label else []
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
+                   "TSAN_OPTIONS": "halt_on_error=1"}
+    report = directory / "tests.xml"
+    report.unlink(missing_ok=True)
+    run(["ctest", "--test-dir", directory, "--output-on-failure", "-j", str(os.cpu_count() or 2), "--output-junit", report, *selected],
+        env=environment)
+    passed = failed = 0
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        output = case.findtext("system-out") or ""
+        inside = sum(int(n) for n in re.findall(r"\[  PASSED  \] (\d+) test", output))
+        broken = sum(int(n) for n in re.findall(r"\[  FAILED  \] (\d+) test", output))
+        ran = case.get("status") == "run"
+        passed += inside if inside or broken else int(ran)
+        failed += max(broken, 0 if ran else 1)
+    return passed, failed
+
+
+def python_tests():
+    result = run([sys.executable, "-m", "pytest", "-q", "test/python", "-p", "no:cacheprovider"], capture_output=True, text=True)
+    print(result.stdout[-4000:], result.stderr[-2000:], sep="", flush=True)
+    counts = dict((word, int(n)) for n, word in re.findall(r"(\d+) (passed|failed|error)", result.stdout))
+    failed = counts.get("failed", 0) + counts.get("error", 0)
+    return counts.get("passed", 0), failed or int(result.returncode not in (0,))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--preset", required=True)
+    parser.add_argument("--label")
+    parser.add_argument("--all", action="store_true")
+    arguments = parser.parse_args()
+    need_cmocka()
+    passed, failed = c_tests(build(arguments.preset), arguments.label)
+    if arguments.all:
+        more_passed, more_failed = python_tests()
+        passed, failed = passed + more_passed, failed + more_failed
+    print(f"\n{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
