@@ -149,9 +149,9 @@ def tensor_arguments(operator):
 def key_expression(operator):
     words = []
     for a in tensor_arguments(operator):
-        words.append(f"grd_list_keys({a.name})" if a.list else f"({a.name} ? {a.name}->keys : 0)" if a.may_be_absent else f"{a.name}->keys")
+        words.append(f"grd_list_keys({a.name})" if a.list else f"({a.name} ? grd_keys_of({a.name}) : 0)" if a.may_be_absent else f"grd_keys_of({a.name})")
     if operator.has_out:
-        words.append("(out ? out->keys : 0)")
+        words.append("(out ? grd_keys_of(out) : 0)")
     if not tensor_arguments(operator) and operator.arg("device"):
         words.append("grd_device_keys(device)")
     return " | ".join(words) or "0"
@@ -275,11 +275,12 @@ def backward(operator, operators):
     """The backward function and its derivative table; '' where there is none."""
     if not operator.grads:
         return ""
-    saves, statements, used = [], "", set()
+    users, statements, used = {}, "", set()  # users: save -> positions of the arguments whose formula reads it
     for position, (name, formula) in enumerate(operator.grads.items()):
         lowering = Lowering(operator, operators, f"grad.{name}", gradient_names(operator))
-        lowering.saves = saves
         value = lowering.lower(formula)
+        for save in lowering.saves:
+            users.setdefault(save, []).append(position)
         used |= {n for n in gradient_names(operator) if n in words_of(value.c)}
         is_list = operator.arg(name).list
         if value.type == "None":
@@ -288,19 +289,19 @@ def backward(operator, operators):
         target = f"grd_backward_spread(b, {position}, {result});" if is_list else f"b->ret_grads[b->first_edge[{position}]] = {result};"
         statements += f"    if (b->needs >> {position} & 1) /* {name}: {formula} */\n        {target}\n"
     declarations = "".join(gradient_declarations(operator, used))
-    for i, save in enumerate(saves):
+    for i, save in enumerate(users):
         c, member = saved_type(operator, save)
         declarations += f"    {c}{save.variable} = b->saved[{i}].v.{member};\n"
-    rows = ", ".join(save_row(operator, s) for s in saves)
-    saves_table = f"static const struct grd_save {operator.name}_saves[] = {{{rows}}};\n" if saves else ""
+    rows = ", ".join(save_row(operator, save, positions) for save, positions in users.items())
+    saves_table = f"static const struct grd_save {operator.name}_saves[] = {{{rows}}};\n" if users else ""
     positions = ", ".join(str([a.name for a in operator.args].index(name)) for name in operator.grads)
     unused = "" if statements else "    (void)b;\n"
     return (f"static void {operator.name}_backward(const struct grd_backward *b)\n{{\n{declarations}{statements}{unused}}}\n\n{saves_table}"
             f"static const uint8_t {operator.name}_differentiable[] = {{{positions}}};\n"
             f"const struct grd_derivative grd_derivative_{operator.name} = {{\n"
             f'    .node_name = "{camel(operator.name)}Backward0", .backward = {operator.name}_backward, '
-            f".saves = {operator.name + '_saves' if saves else 'NULL'}, .args = {operator.name}_differentiable,\n"
-            f"    .nsaves = {len(saves)}, .nargs = {len(operator.grads)}, .results = {(1 << len(operator.results)) - 1}, "
+            f".saves = {operator.name + '_saves' if users else 'NULL'}, .args = {operator.name}_differentiable,\n"
+            f"    .nsaves = {len(users)}, .nargs = {len(operator.grads)}, .results = {(1 << len(operator.results)) - 1}, "
             f".materialize = {'true' if operator.returns_list or len(operator.results) > 1 else 'false'}}};\n")
 
 
@@ -326,12 +327,12 @@ def saved_type(operator, save):
     return ctype.of(argument)[:2]
 
 
-def save_row(operator, save):
+def save_row(operator, save, users):
     names = [a.name for a in operator.args]
     is_result = save.name not in names
     position = operator.results.index(save.name) if is_result else names.index(save.name)
     extra = f", .extra = {names.index(save.extra)}" if save.extra else ""
-    return f"{{.how = GRD_SAVE_{save.how}, .result = {str(is_result).lower()}, .index = {position}{extra}}}"
+    return f"{{.how = GRD_SAVE_{save.how}, .result = {str(is_result).lower()}, .index = {position}{extra}, .used_by = {sum(1 << u for u in users)}}}"
 
 
 # ---- Files ----------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The generated tests: sample argument lists from the schema (or from the family), as C tables for test/op/matrix.c.
 
-The sample language is Python call syntax: T(2,3) random floats in the operator's domain, I(4, hi=3) integers, B(2,3) booleans,
-numbers, strings, lists, None, keywords.
+The sample language is Python call syntax: T(2,3) random floats in the operator's domain, C(2,3) the same without a gradient, I(4, hi=3)
+integers, B(2,3) booleans, numbers, strings, lists, None, keywords. A sample that begins with ~ is not checked for gradients: there the
+derivative is not that of the function (embedding's padding) or does not exist.
 """
 import ast
 
@@ -30,10 +31,10 @@ def required_numbers(operator):
 
 
 def tensor(call, operator):
-    kind = {"T": "FLOATS", "I": "INTEGERS", "B": "BOOLEANS"}[call.func.id]
+    kind = {"T": "FLOATS", "C": "CONSTANTS", "I": "INTEGERS", "B": "BOOLEANS"}[call.func.id]
     shape = [evaluate(size, operator) for size in call.args]
     bounds = {k.arg: evaluate(k.value, operator) for k in call.keywords}
-    low, high = operator.test.get("domain", [-2, 2]) if kind == "FLOATS" else (0, 2)
+    low, high = operator.test.get("domain", [-2, 2]) if kind in ("FLOATS", "CONSTANTS") else (0, 2)
     return (f"{{.kind = TEST_{kind}, .ndim = {len(shape)}, .shape = {{{', '.join(map(str, shape)) or '0'}}}, "
             f".lo = {bounds.get('lo', low)}, .hi = {bounds.get('hi', high)}}}")
 
@@ -50,8 +51,8 @@ def evaluate(node, operator):
 def value(node, argument, operator):
     """A struct test_arg initialiser."""
     if isinstance(node, ast.Call):
-        if not isinstance(node.func, ast.Name) or node.func.id not in ("T", "I", "B"):
-            raise operator.error(f"samples know T, I and B, not '{ast.unparse(node)}'", "test.samples")
+        if not isinstance(node.func, ast.Name) or node.func.id not in ("T", "C", "I", "B"):
+            raise operator.error(f"samples know T, C, I and B, not '{ast.unparse(node)}'", "test.samples")
         return tensor(node, operator)
     if isinstance(node, (ast.List, ast.Tuple)) and argument.kind == "Tensor":
         items = ", ".join(value(item, argument, operator) for item in node.elts)
@@ -84,7 +85,7 @@ def static_number(constant):
 def arguments(operator, text):
     """The argument list of one sample, in the order of the signature."""
     try:
-        call = ast.parse(f"f({text})", mode="eval").body
+        call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
     except SyntaxError as error:
         raise operator.error(f"cannot read sample '{text}': {error.msg}", "test.samples") from None
     if len(call.args) > len(operator.args):
@@ -126,13 +127,15 @@ def operator_cases(operator):
         args = ", ".join(arguments(operator, text))
         quoted = text.replace("\\", "\\\\").replace('"', '\\"')
         facts = [f'.op = "{operator.name}"', f'.text = "{quoted}"', f".n = {len(operator.args)}",
-                 f".differentiable = {str(differentiable(operator)).lower()}", f".tolerance = {operator.test.get('tol', 4)}"]
+                 f".differentiable = {str(differentiable(operator) and text[0] != '~').lower()}", f".tolerance = {operator.test.get('tol', 4)}"]
         if "ref" in operator.test:
             facts.append(f".reference = {operator.name}_reference")
         if "skip" in operator.test:
             facts.append(f'.skip = "{operator.test["skip"]}"')
         if operator.test.get("complex"):
             facts.append(".complex_only = true")
+        if operator.test.get("contiguous"):
+            facts.append(".contiguous_only = true")
         if operator.hidden:
             facts.append(".hidden = true")
         if args:

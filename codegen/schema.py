@@ -13,7 +13,7 @@ RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
 KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "scalar", "mask", "divides", "test"}
-TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "skip"}
+TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
 
 
 class SchemaError(Exception):

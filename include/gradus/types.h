@@ -152,6 +152,23 @@ typedef struct grd_tensors {
     int64_t n;
 } grd_tensors;
 
+/* Lists over arrays of the caller. */
+static inline grd_dims grd_dims_from(const int64_t *data, int64_t n)
+{
+    grd_dims dims;
+    dims.data = data;
+    dims.n = n;
+    return dims;
+}
+
+static inline grd_tensors grd_tensors_from(grd_tensor *const *data, int64_t n)
+{
+    grd_tensors tensors;
+    tensors.data = data;
+    tensors.n = n;
+    return tensors;
+}
+
 GRD_END_DECLS
 
 /* grd_dims(2, 3) and grd_tensors(a, b): lists that live as long as the enclosing block (in C++: the full expression).
@@ -159,17 +176,11 @@ GRD_END_DECLS
 #ifdef __cplusplus
 static inline grd_dims grd_dims_of(const std::initializer_list<int64_t> &list)
 {
-    grd_dims dims;
-    dims.data = list.begin();
-    dims.n = (int64_t)list.size();
-    return dims;
+    return grd_dims_from(list.begin(), (int64_t)list.size());
 }
 static inline grd_tensors grd_tensors_of(const std::initializer_list<grd_tensor *> &list)
 {
-    grd_tensors tensors;
-    tensors.data = list.begin();
-    tensors.n = (int64_t)list.size();
-    return tensors;
+    return grd_tensors_from(list.begin(), (int64_t)list.size());
 }
 #define grd_dims(...) grd_dims_of(std::initializer_list<int64_t>{__VA_ARGS__})
 #define grd_tensors(...) grd_tensors_of(std::initializer_list<grd_tensor *>{__VA_ARGS__})

@@ -132,11 +132,6 @@ static inline bool grd_is_meta(const grd_tensor *t)
     return GRD_UNLIKELY(t->device == GRD_DEVICE_META);
 }
 
-static inline grd_dims grd_dims_from(const int64_t *data, int64_t n)
-{
-    return (grd_dims){data, n};
-}
-
 static inline bool grd_dims_equal(grd_dims a, grd_dims b)
 {
     if (a.n != b.n)

@@ -301,12 +301,12 @@ static grd_keyset value_keys(const grd_value *value)
 {
     if (value->kind == GRD_KIND_TENSORS)
         return grd_list_keys(value->v.tensors);
-    return value->kind == GRD_KIND_TENSOR && value->v.tensor ? value->v.tensor->keys : 0;
+    return value->kind == GRD_KIND_TENSOR && value->v.tensor ? grd_keys_of(value->v.tensor) : 0;
 }
 
 static grd_keyset call_keys(const struct grd_op *op, const grd_tensor *out, const grd_value *args)
 {
-    grd_keyset keys = out ? out->keys : 0;
+    grd_keyset keys = out ? grd_keys_of(out) : 0;
     bool tensors = false;
     for (int i = 0; i < op->nargs; i++) {
         keys |= value_keys(&args[i]);

@@ -88,11 +88,17 @@ static inline bool grd_list_has_null(grd_tensors list)
     return false;
 }
 
+/* A view's base counts too: it may have come to require gradients after the view was made. */
+static inline grd_keyset grd_keys_of(const grd_tensor *t)
+{
+    return t->base ? t->keys | t->base->keys : t->keys;
+}
+
 static inline grd_keyset grd_list_keys(grd_tensors list)
 {
     grd_keyset keys = 0;
     for (int64_t i = 0; i < list.n; i++)
-        keys |= list.data[i]->keys;
+        keys |= grd_keys_of(list.data[i]);
     return keys;
 }
 

@@ -1,7 +1,7 @@
-/* Loops over elements that indices or masks name, and blocked transposition. Most move bytes and so exist per element size, not per dtype:
- * arrays of GRD_INDEX_SIZES are indexed by the base-2 logarithm of the element's bytes.
+/* Loops over elements that indices or masks name, and blocked transposition. Most move bytes and so exist per element size, not per
+ * dtype: arrays of GRD_INDEX_SIZES are indexed by the base-2 logarithm of an element's bytes.
  *
- * An indexed loop gets (n, data, strides in bytes, params): data[0] the result, data[1] the source, data[2] int64 indices that are in range;
+ * An indexed loop gets (n, data, strides in bytes, params): data[0] the result, data[1] the source, data[2] int64 indices, all in range;
  * params points to the int64 byte stride of the indexed dimension. */
 #ifndef GRD_KERNEL_INDEX_H
 #define GRD_KERNEL_INDEX_H

@@ -18,7 +18,7 @@
 enum {
     LIST_CHARS = 512,         /* of a formatted list in an error */
     BYTES_GRAIN = 256 * 1024, /* of a block that one thread copies */
-    PATTERN_BYTES = 1024,     /* of repeated elements that fill works with; a multiple of every element size */
+    PATTERN_BYTES = 2048,     /* of repeated elements that fill works with; a multiple of every element size */
     TRANSPOSE_ROWS = 64,      /* rows of one call of a transposition kernel */
     TRANSPOSE_MIN = 8,        /* smaller than this, the loop overhead is not worth it */
     ELEMENTS_GRAIN = 32 * 1024
@@ -235,10 +235,9 @@ grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device)
 bool grd_check_view_gradient(const grd_tensor *view, const grd_tensor *grad)
 {
     char list[LIST_CHARS], other[LIST_CHARS];
-    return grd_same_sizes(view, grd_sizes(grad)) ||
-           grd_raise(GRD_ERROR_RUNTIME, "the gradient has sizes %s where the view has %s",
-                     grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim),
-                     grd_format_int64s(other, sizeof other, view->sizes, view->ndim));
+    return grd_same_sizes(view, grd_sizes(grad)) || grd_raise(GRD_ERROR_RUNTIME, "the gradient has sizes %s where the view has %s",
+                                                              grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim),
+                                                              grd_format_int64s(other, sizeof other, view->sizes, view->ndim));
 }
 
 /* ---- copy, fill, zero --------------------------------------------------------------------------------------------------------- */
@@ -269,8 +268,7 @@ static bool check_convertible(grd_dtype from, grd_dtype to)
 
 static bool check_readable(const grd_tensor *src, const grd_tensor *to)
 {
-    return !grd_is_meta(src) || grd_is_meta(to) ||
-           grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+    return !grd_is_meta(src) || grd_is_meta(to) || grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
 }
 
 /* Whether the two may have bytes in common. */
@@ -387,8 +385,8 @@ grd_tensor *op_contiguous(grd_tensor *self, const char *memory_format)
 grd_tensor *op_to(grd_tensor *self, grd_dtype dtype, grd_device device, bool copy)
 {
     bool same_dtype = dtype == GRD_DTYPE_NONE || dtype == self->dtype;
-    bool same_device = device.type == GRD_DEVICE_NONE ||
-                       (device.type == self->device && (device.index < 0 || device.index == self->device_index));
+    bool same_device =
+        device.type == GRD_DEVICE_NONE || (device.type == self->device && (device.index < 0 || device.index == self->device_index));
     if (!same_dtype || !same_device)
         return grd__to_copy(self, .dtype = dtype, .device = device);
     return copy ? grd_clone(self) : self;
@@ -614,11 +612,11 @@ static void roll_once(grd_tensor *to, grd_tensor *from, int64_t dim, int64_t shi
         shift += size;
     for (int half = 0; half < 2; half++) {
         int64_t first = half ? size - shift : 0, length = half ? shift : size - shift, target = half ? 0 : shift;
-            grd_tensor *part = op_slice(to, dim, grd_int(target), grd_int(target + length), 1);
+        grd_tensor *part = op_slice(to, dim, grd_int(target), grd_int(target + length), 1);
         grd_tensor *source = op_slice(from, dim, grd_int(first), grd_int(first + length), 1);
         if (!grd_pending())
             grd_copy_strided(part, source);
-        }
+    }
 }
 
 /* Without dims: the elements in row-major order, as one dimension. */

@@ -13,8 +13,8 @@
 #include "op/copy.h"
 
 enum {
-    PIECE = 512,             /* elements computed before they are converted */
-    ELEMENTS_GRAIN = 32768,  /* a multiple of PIECE */
+    PIECE = 512,            /* elements computed before they are converted */
+    ELEMENTS_GRAIN = 32768, /* a multiple of PIECE */
     BYTES_GRAIN = 256 * 1024
 };
 
@@ -158,19 +158,30 @@ struct range {
     double base;
 };
 
-static double rounded(const struct range *r, double value)
+/* In float32 where the result is: so that every step rounds as PyTorch's do. */
+static void line_single(int64_t n, int64_t first, double start, double delta, double *ret, int64_t stride)
 {
-    return r->single ? (double)(float)value : value;
+    float from = (float)start, step = (float)delta;
+    for (int64_t i = 0; i < n; i++)
+        ret[i * stride] = (double)(from + step * (float)(first + i));
 }
 
-static double range_part(const struct range *r, int64_t i, int part)
+static void line_double(int64_t n, int64_t first, double start, double delta, double *ret, int64_t stride)
 {
-    double value;
-    if (r->from_start || i < r->n / 2)
-        value = rounded(r, r->start[part] + rounded(r, r->delta[part] * (double)i));
-    else
-        value = rounded(r, r->end[part] - rounded(r, r->delta[part] * (double)(r->n - 1 - i)));
-    return r->logarithmic ? pow(r->base, value) : value;
+    for (int64_t i = 0; i < n; i++)
+        ret[i * stride] = start + delta * (double)(first + i);
+}
+
+/* Elements [first, first + n) of one part: from the start in the first half, from the end in the second. */
+static void range_part(const struct range *r, int64_t first, int64_t n, int part, double *ret, int64_t stride)
+{
+    int64_t half = r->from_start ? r->n : r->n / 2, ahead = half - first;
+    void (*line)(int64_t, int64_t, double, double, double *, int64_t) = r->single ? line_single : line_double;
+    ahead = ahead < 0 ? 0 : ahead > n ? n : ahead;
+    line(ahead, first, r->start[part], r->delta[part], ret, stride);
+    line(n - ahead, first + ahead - (r->n - 1), r->end[part], r->delta[part], ret + ahead * stride, stride);
+    for (int64_t i = 0; r->logarithmic && i < n; i++)
+        ret[i * stride] = pow(r->base, ret[i * stride]);
 }
 
 static void range_pieces(int64_t begin, int64_t end, void *context)
@@ -178,20 +189,24 @@ static void range_pieces(int64_t begin, int64_t end, void *context)
     const struct range *r = context;
     union {
         int64_t integers[PIECE];
-        double reals[PIECE], parts[PIECE][2];
+        double parts[2 * PIECE];
     } piece;
     const int64_t strides[2] = {r->itemsize, r->complex ? 16 : 8};
     for (int64_t first = begin; first < end; first += PIECE) {
         int64_t n = end - first < PIECE ? end - first : PIECE;
-        for (int64_t i = 0; i < n && r->integer; i++)
+        for (int64_t i = 0; r->integer && i < n; i++)
             piece.integers[i] = (int64_t)((uint64_t)r->first + (uint64_t)r->step * (uint64_t)(first + i));
-        for (int64_t i = 0; i < n && r->complex; i++)
-            for (int part = 0; part < 2; part++)
-                piece.parts[i][part] = range_part(r, first + i, part);
-        for (int64_t i = 0; i < n && !r->integer && !r->complex; i++)
-            piece.reals[i] = range_part(r, first + i, 0);
+        if (!r->integer)
+            range_part(r, first, n, 0, piece.parts, r->complex ? 2 : 1);
+        if (r->complex)
+            range_part(r, first, n, 1, piece.parts + 1, 2);
         r->cast(n, (char *const[]){r->to + first * r->itemsize, (char *)&piece}, strides, NULL);
     }
+}
+
+static double rounded(const struct range *r, double value)
+{
+    return r->single ? (double)(float)value : value;
 }
 
 static grd_tensor *run_range(struct range *r, grd_dtype dtype, grd_device device, bool requires_grad)
@@ -317,7 +332,8 @@ grd_tensor *op_linspace(grd_scalar start, grd_scalar end, int64_t steps, grd_dty
     return spaced("linspace", start, end, steps, 0, false, dtype, device, requires_grad);
 }
 
-grd_tensor *op_logspace(grd_scalar start, grd_scalar end, int64_t steps, double base, grd_dtype dtype, grd_device device, bool requires_grad)
+grd_tensor *op_logspace(grd_scalar start, grd_scalar end, int64_t steps, double base, grd_dtype dtype, grd_device device,
+                        bool requires_grad)
 {
     return spaced("logspace", start, end, steps, base, true, dtype, device, requires_grad);
 }

@@ -17,7 +17,7 @@
 enum {
     LIST_CHARS = 512, /* of a formatted list in an error */
     ELEMENTS_GRAIN = 16 * 1024,
-    ROW_PIECE = 4096,  /* of a long inner dimension that is one unit of work */
+    ROW_PIECE = 4096, /* of a long inner dimension that is one unit of work */
     MASK_BLOCK = 16 * 1024
 };
 
@@ -358,9 +358,9 @@ static grd_tensor *write_slices(grd_tensor *out, grd_tensor *self, int64_t dim, 
         return grd_failed;
     struct indices indices;
     bool meta = grd_is_meta(self);
-    if (!meta && (!read_indices(apart_from(out, index), &indices) ||
-                  (!in_range(&indices, 0, size_along(self, dim)) &&
-                   !raise_out_of_bounds(range_error, &indices, dim, size_along(self, dim)))))
+    if (!meta &&
+        (!read_indices(apart_from(out, index), &indices) ||
+         (!in_range(&indices, 0, size_along(self, dim)) && !raise_out_of_bounds(range_error, &indices, dim, size_along(self, dim)))))
         return grd_failed;
     source = apart_from(out, source);
     grd_tensor *result = grd_pending() ? grd_failed : target_of(out, self);
@@ -487,16 +487,16 @@ grd_tensor *op_gather(grd_tensor *self, int64_t dim, grd_tensor *index)
     for (int64_t i = 0; index->numel > 0 && i < index->ndim && i < self->ndim; i++) {
         if (i == dim || index->sizes[i] <= self->sizes[i])
             continue;
-        grd_raise(GRD_ERROR_RUNTIME, "Size does not match at dimension %lld expected index %s to be no larger than self %s apart from dimension %lld",
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "Size does not match at dimension %lld expected index %s to be no larger than self %s apart from dimension %lld",
                   (long long)i, grd_format_int64s(list, sizeof list, index->sizes, index->ndim),
                   grd_format_int64s(other, sizeof other, self->sizes, self->ndim), (long long)dim);
         return grd_failed;
     }
     struct indices indices;
     bool skip = grd_is_meta(self) || index->numel == 0;
-    if (!skip && (!read_indices(index, &indices) ||
-                  (!in_range(&indices, 0, size_along(self, dim)) &&
-                   !raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, size_along(self, dim)))))
+    if (!skip && (!read_indices(index, &indices) || (!in_range(&indices, 0, size_along(self, dim)) &&
+                                                     !raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, size_along(self, dim)))))
         return grd_failed;
     grd_tensor *result = grd_new(grd_sizes(index), self->dtype, grd_device_of(self));
     if (!grd_is_failed(result) && !skip) {
@@ -539,8 +539,8 @@ static bool check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor 
         return grd_raise(GRD_ERROR_RUNTIME, "Expected index %s to be no larger than self %s apart from dimension %lld", list, own,
                          (long long)dim);
     return grd_raise(GRD_ERROR_RUNTIME,
-                     "Expected index %s to be no larger than self %s apart from dimension %lld and to be no larger size than src %s", list, own,
-                     (long long)dim, grd_format_int64s(other, sizeof other, src->sizes, src->ndim));
+                     "Expected index %s to be no larger than self %s apart from dimension %lld and to be no larger size than src %s", list,
+                     own, (long long)dim, grd_format_int64s(other, sizeof other, src->sizes, src->ndim));
 }
 
 /* `src` NULL: the one element `value` everywhere. */
@@ -552,9 +552,9 @@ static grd_tensor *write_elements(grd_tensor *out, grd_tensor *self, int64_t dim
         return grd_failed;
     struct indices indices;
     bool skip = grd_is_meta(self) || index->numel == 0;
-    if (!skip && (!read_indices(apart_from(out, index), &indices) ||
-                  (!in_range(&indices, 0, size_along(self, dim)) &&
-                   !raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, size_along(self, dim)))))
+    if (!skip &&
+        (!read_indices(apart_from(out, index), &indices) ||
+         (!in_range(&indices, 0, size_along(self, dim)) && !raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, size_along(self, dim)))))
         return grd_failed;
     if (src != NULL && !skip)
         src = apart_from(out, src);
@@ -635,12 +635,9 @@ grd_tensor *op_masked_fill(grd_tensor *out, grd_tensor *self, grd_tensor *mask, 
     if (!check_mask(mask) || !grd_check_same_device(grd_tensors(self, mask)) || !grd_scalar_write(value, self->dtype, element))
         return grd_failed;
     struct grd_iter it;
-    grd_tensor *result = grd_iter_elementwise(&it, &(struct grd_iter_spec){.out = out,
-                                                                            .inputs = {self, mask},
-                                                                            .ninputs = 2,
-                                                                            .rule = GRD_TYPE_KEEP,
-                                                                            .dtype = self->dtype,
-                                                                            .name = "masked_fill"});
+    grd_tensor *result = grd_iter_elementwise(
+        &it, &(struct grd_iter_spec){
+                 .out = out, .inputs = {self, mask}, .ninputs = 2, .rule = GRD_TYPE_KEEP, .dtype = self->dtype, .name = "masked_fill"});
     if (!grd_pending())
         grd_iter_run(&it, kernel_of_size(grd_kernels->index->masked_fill, self), element);
     return result;
@@ -828,7 +825,8 @@ static bool check_embedding(grd_dims weight, const grd_tensor *indices)
     if (indices->ndim >= GRD_MAX_DIMS)
         return grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %d, the limit is %d", indices->ndim + 1, GRD_MAX_DIMS);
     return is_index_dtype(indices) ||
-           grd_raise(GRD_ERROR_RUNTIME, "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got %s",
+           grd_raise(GRD_ERROR_RUNTIME,
+                     "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got %s",
                      grd_dtype_name(indices->dtype));
 }
 

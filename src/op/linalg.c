@@ -404,7 +404,7 @@ grd_tensor *op_outer(grd_tensor *self, grd_tensor *vec2)
     return grd_mul(grd_unsqueeze(self, 1), grd_unsqueeze(vec2, 0));
 }
 
-/* ---- matmul and linear --------------------------------------------------------------------------------------------------------------- */
+/* ---- matmul and linear -------------------------------------------------------------------------------------------------------------- */
 
 /* Many rows against one matrix or vector: one product over all rows. */
 static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other)

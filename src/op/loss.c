@@ -177,7 +177,7 @@ grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *ta
     return weighted(grd_sub(rest, log_sigmoid), weight, how);
 }
 
-/* ---- nll_loss ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- nll_loss ----------------------------------------------------------------------------------------------------------------------- */
 
 static double read_element(const char *data, int64_t index, grd_dtype dtype)
 {
@@ -362,7 +362,7 @@ grd_tensor *op_nll_loss(grd_tensor *self, grd_tensor *target, grd_tensor *weight
     return grd__nll_loss_forward(self, target, weight, reduction, ignore_index).output;
 }
 
-/* ---- Cross entropy ---------------------------------------------------------------------------------------------------------------------- */
+/* ---- Cross entropy ------------------------------------------------------------------------------------------------------------------ */
 
 /* Class weights in a shape that broadcasts over the class dimension. */
 static grd_tensor *spread_weight(grd_tensor *weight, int64_t ndim, int64_t class_dim)

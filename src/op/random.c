@@ -46,7 +46,7 @@ static double unit_normal(struct grd_generator *generator)
     return radius * cos(angle);
 }
 
-/* ---- Fills ---------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Fills -------------------------------------------------------------------------------------------------------------------------- */
 
 struct fill;
 
@@ -178,7 +178,7 @@ static bool is_floating(grd_dtype dtype)
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
 }
 
-/* ---- normal ------------------------------------------------------------------------------------------------------------------------------ */
+/* ---- normal ------------------------------------------------------------------------------------------------------------------------- */
 
 static void normal_block_half(struct grd_generator *generator, uint16_t *data, bool brain, float mean, float std)
 {
@@ -249,7 +249,7 @@ grd_tensor *op_normal(grd_tensor *out, grd_tensor *self, double mean, double std
     return self;
 }
 
-/* ---- uniform, exponential, bernoulli -------------------------------------------------------------------------------------------------------- */
+/* ---- uniform, exponential, bernoulli ------------------------------------------------------------------------------------------------ */
 
 static double largest_finite(grd_dtype dtype)
 {
@@ -368,7 +368,7 @@ grd_tensor *op_bernoulli_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *p
     return fill_bernoulli(self, p, generator);
 }
 
-/* ---- random ---------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- random ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Significant bits of a floating dtype, or bits above the sign of an integer one. */
 static int digits_of(grd_dtype dtype)
@@ -501,7 +501,7 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
     return run_fill(self, generator, fill);
 }
 
-/* ---- Factories --------------------------------------------------------------------------------------------------------------------------------- */
+/* ---- Factories ---------------------------------------------------------------------------------------------------------------------- */
 
 /* Gradients are asked for after the fill, which would be refused on a leaf that needs one. */
 static grd_tensor *finish_factory(grd_tensor *t, bool requires_grad)
@@ -599,7 +599,7 @@ grd_tensor *op_randperm(int64_t n, grd_generator *generator, grd_dtype dtype, gr
     return finish_factory(result, requires_grad);
 }
 
-/* ---- dropout, multinomial ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- dropout, multinomial ----------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator *generator)
 {

@@ -172,6 +172,7 @@ static void plan(struct reduction *r, enum grd_reduce_kind kind, grd_dtype read,
     r->in_size = self->itemsize;
     r->nreduced = r->nkept = 0;
     r->outputs = r->n = 1;
+    r->columns = false;
     r->center = NULL;
     r->gathered = NULL;
     r->finish = AS_IS;

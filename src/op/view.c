@@ -53,8 +53,7 @@ static grd_tensor *view_with(grd_tensor *self, const struct geometry *g)
 
 static bool check_ndim(int64_t n)
 {
-    return n <= GRD_MAX_DIMS ||
-           grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
+    return n <= GRD_MAX_DIMS || grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
 }
 
 /* ---- Other sizes, same elements --------------------------------------------------------------------------------------- */
@@ -323,7 +322,8 @@ static bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, stru
     char list[LIST_CHARS], own[LIST_CHARS];
     int64_t dim = i - (size.n - self->ndim), wanted = size.data[i];
     if (dim < 0 && wanted < 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "The expanded size of the tensor (%lld) isn't allowed in a leading, non-existing dimension %lld",
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "The expanded size of the tensor (%lld) isn't allowed in a leading, non-existing dimension %lld",
                          (long long)wanted, (long long)i);
     int64_t present = dim >= 0 ? self->sizes[dim] : 1;
     if (wanted == -1)
@@ -442,6 +442,9 @@ grd_tensor *op_slice(grd_tensor *self, int64_t dim, grd_scalar start, grd_scalar
     int64_t first, stride;
     g.sizes[dim] = slice_range(self->sizes[dim], start, end, step, &first);
     g.offset += first * g.strides[dim];
+    /* The end of a dimension that runs backwards may lie before the storage; nothing is there to be read. */
+    if (g.sizes[dim] == 0 && g.offset < 0)
+        g.offset = self->offset;
     /* A step too large for a stride can only be that of a single element, whose stride is never used. */
     if (!__builtin_mul_overflow(g.strides[dim], step, &stride))
         g.strides[dim] = stride;
@@ -636,10 +639,9 @@ grd_tensors op_split_with_sizes(grd_tensor *self, grd_dims split_sizes, int64_t 
         overflow |= __builtin_add_overflow(total, split_sizes.data[i], &total);
     }
     if (overflow || total != self->sizes[dim]) {
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
-                  (long long)self->sizes[dim], (long long)dim,
-                  grd_format_int64s(list_text, sizeof list_text, split_sizes.data, split_sizes.n));
+        grd_raise(
+            GRD_ERROR_RUNTIME, "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
+            (long long)self->sizes[dim], (long long)dim, grd_format_int64s(list_text, sizeof list_text, split_sizes.data, split_sizes.n));
         return no_tensors;
     }
     grd_tensor **list = new_list(split_sizes.n);

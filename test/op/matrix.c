@@ -16,7 +16,7 @@
 enum layout { CONTIGUOUS, TRANSPOSED, GAPS, NEGATIVE, LAYOUTS };
 static const char *const layout_names[] = {"contiguous", "transposed", "with gaps", "negative strides"};
 
-enum { MAX_ARGS = 12, MAX_TENSORS = 16, MAX_VALUES = 4096, MAX_RESULTS = 16 };
+enum { MAX_ARGS = 12, MAX_TENSORS = 16, MAX_VALUES = 1 << 17, MAX_RESULTS = 16 };
 
 struct setting {
     grd_dtype dtype; /* of FLOATS arguments */
@@ -54,6 +54,11 @@ static double next_uniform(void)
     return (double)(random_state >> 11) / 9007199254740992.0;
 }
 
+static bool is_unsigned(grd_dtype dtype)
+{
+    return dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
+}
+
 /* A value that the dtype holds exactly. */
 static double quantise(double x, double lo, double hi, grd_dtype dtype)
 {
@@ -61,9 +66,8 @@ static double quantise(double x, double lo, double hi, grd_dtype dtype)
         return x > (lo + hi) / 2;
     if (!grd_dtype_is_integer(dtype))
         return x;
-    const bool is_unsigned = dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
     x = floor(x * 2 + 0.5);
-    return is_unsigned ? fabs(x) : x;
+    return is_unsigned(dtype) ? fabs(x) : x;
 }
 
 static grd_tensor *with_layout(grd_tensor *t, enum layout layout)
@@ -75,9 +79,9 @@ static grd_tensor *with_layout(grd_tensor *t, enum layout layout)
     for (int64_t d = 0; d < ndim; d++)
         order[d] = ndim - 1 - d;
     if (layout == TRANSPOSED)
-        return grd_permute(grd_contiguous(grd_permute(t, (grd_dims){order, ndim})), (grd_dims){order, ndim});
+        return grd_permute(grd_contiguous(grd_permute(t, grd_dims_from(order, ndim))), grd_dims_from(order, ndim));
     if (layout == NEGATIVE) {
-        grd_tensor *reversed = grd_flip(t, (grd_dims){order, ndim});
+        grd_tensor *reversed = grd_flip(t, grd_dims_from(order, ndim));
         for (int64_t d = 0; d < ndim; d++)
             reversed = grd_slice(reversed, .dim = grd_int(d), .step = grd_int(-1));
         return reversed;
@@ -87,7 +91,7 @@ static grd_tensor *with_layout(grd_tensor *t, enum layout layout)
         strides[d] = step;
         step *= grd_size(t, d) * 2 + 1;
     }
-    grd_tensor *wide = grd_empty_strided(grd_sizes(t), (grd_dims){strides, ndim}, .dtype = grd_tensor_dtype(t));
+    grd_tensor *wide = grd_empty_strided(grd_sizes(t), grd_dims_from(strides, ndim), .dtype = grd_tensor_dtype(t));
     return grd_copy_(wide, t);
 }
 
@@ -99,7 +103,7 @@ static grd_tensor *make_tensor(const struct test_arg *arg, const struct setting 
         n *= arg->shape[d];
     assert_true(2 * n <= MAX_VALUES);
     static double data[MAX_VALUES];
-    const bool floats = arg->kind == TEST_FLOATS;
+    const bool floats = arg->kind == TEST_FLOATS || arg->kind == TEST_CONSTANTS;
     const bool is_complex = floats && grd_dtype_is_complex(s->values_as);
     for (int64_t i = 0; i < n * (is_complex ? 2 : 1); i++) {
         const double x = arg->lo + (arg->hi - arg->lo) * next_uniform();
@@ -113,7 +117,7 @@ static grd_tensor *make_tensor(const struct test_arg *arg, const struct setting 
     if (s->device.type == GRD_DEVICE_META)
         return grd_empty_strided(grd_sizes(t), grd_strides(t), .dtype = grd_tensor_dtype(t), .device = GRD_META);
     t = with_layout(t, s->layout);
-    if (s->requires_grad && floats)
+    if (s->requires_grad && arg->kind == TEST_FLOATS)
         t = grd_set_requires_grad(grd_detach(t), true);
     return t;
 }
@@ -127,6 +131,7 @@ static void make_argument(struct call *call, int i, const struct setting *s)
         *value = (grd_value){.kind = GRD_KIND_NONE};
         break;
     case TEST_FLOATS:
+    case TEST_CONSTANTS:
     case TEST_INTEGERS:
     case TEST_BOOLEANS:
         *value = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = make_tensor(arg, s)};
@@ -273,8 +278,8 @@ static void check_reference(const struct call *call, const struct results *resul
     for (int i = 0; i < test->n && inputs < 3; i++)
         if (call->args[i].kind == GRD_KIND_TENSOR)
             read_values(grd_expand(call->args[i].v.tensor, grd_sizes(results->tensors[0])), in[inputs++]);
-    for (int i = 0; i < test->n; i++) /* a sample with numbers is not the reference's plain form */
-        if (call->args[i].kind == GRD_KIND_SCALAR)
+    for (int i = 0; i < test->n; i++) /* a sample with options is not the reference's plain form */
+        if (call->args[i].kind != GRD_KIND_TENSOR && call->args[i].kind != GRD_KIND_NONE)
             return;
     for (int64_t i = 0; i < n; i++) {
         const double x[3] = {in[0][i], in[1][i], in[2][i]}, wanted = test->reference(x);
@@ -434,7 +439,7 @@ static bool comparable(const struct results *wide, grd_dtype dtype)
 static void check_dtype(const struct test_case *test, grd_dtype dtype)
 {
     struct results wanted = {0};
-    for (int layout = 0; layout < LAYOUTS; layout++) {
+    for (int layout = 0; layout < (test->contiguous_only ? CONTIGUOUS + 1 : LAYOUTS); layout++) {
         const grd_scope scope = grd_scope_open();
         const struct setting s = {dtype, dtype, (enum layout)layout, GRD_CPU, false};
         struct call call;
@@ -443,6 +448,12 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
         if (!run(&call, &got)) {
             /* Missing for this dtype: an error of the right kind, the same for every layout; float32 and float64 are never missing. */
             const bool needed = test->complex_only ? dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 : dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
+            const bool no_view = strstr(grd_error_message(), "view size is not compatible") != NULL; /* the layout's fault, not the dtype's */
+            if (no_view && layout != CONTIGUOUS) {
+                grd_error_clear();
+                grd_scope_close(scope);
+                continue;
+            }
             if (needed || (layout && wanted.n) || grd_error_get() == GRD_ERROR_MEMORY)
                 fail_msg("%s in %s", grd_error_message(), place(test, &s));
             grd_error_clear();
@@ -462,7 +473,8 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
         assert_true(run(&call, &wanted));
         for (int i = 0; i < got.n; i++)
             check_close(got.tensors[i], wanted.tensors[i], dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX128 ? 4 * test->tolerance : test->tolerance, "strides", test, &s);
-        wide.dtype = widest(dtype);
+        /* Differences of unsigned numbers wrap inside an operator, where the result does not show it. */
+        wide.dtype = is_unsigned(dtype) ? dtype : widest(dtype);
         make_call(&call, test, &wide);
         if (run(&call, &wanted) && comparable(&wanted, dtype))
             for (int i = 0; i < got.n; i++)

@@ -4,7 +4,7 @@
 
 #include "gradus/gradus.h"
 
-enum test_kind { TEST_ABSENT, TEST_FLOATS, TEST_INTEGERS, TEST_BOOLEANS, TEST_LIST, TEST_NUMBER, TEST_DIMS, TEST_STRING, TEST_DTYPE, TEST_DEVICE };
+enum test_kind { TEST_ABSENT, TEST_FLOATS, TEST_CONSTANTS, TEST_INTEGERS, TEST_BOOLEANS, TEST_LIST, TEST_NUMBER, TEST_DIMS, TEST_STRING, TEST_DTYPE, TEST_DEVICE };
 
 struct test_arg {
     enum test_kind kind;
@@ -21,7 +21,7 @@ struct test_case {
     const char *op, *text;
     const char *skip; /* why the results cannot be compared (random or uninitialised values) */
     int n;
-    bool differentiable, hidden, complex_only;
+    bool differentiable, hidden, complex_only, contiguous_only;
     double tolerance; /* in units of the last place */
     double (*reference)(const double *in);
     const struct test_arg *args;

@@ -105,7 +105,7 @@ def make(call, dtype, seed, transposed):
 def arguments(operator, text, dtype, transposed):
     """{name: torch or Python value} of one sample."""
     make.domain = operator.test.get("domain", [-2, 2])
-    call = ast.parse(f"f({text})", mode="eval").body
+    call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
     nodes = dict(zip((a.name for a in operator.args), call.args)) | {k.arg: k.value for k in call.keywords}
     values = {}
     for position, (name, node) in enumerate(nodes.items()):
@@ -176,7 +176,7 @@ def test_operator(operator, text):
     function = oracle(operator.name)
     if function is None:
         pytest.skip(f"PyTorch has no function {operator.name}")
-    floats = "T(" in text
+    floats = "T(" in text or "C(" in text
     for dtype in FLOATING + INTEGERS if floats else ["float64"]:
         for transposed in (False, True) if floats else (False,):
             what = f"{operator.name}({text}) {dtype}{' transposed' if transposed else ''}"

@@ -251,7 +251,7 @@ static void items(void **state)
     uint64_t big = UINT64_MAX;
     assert_true(grd_item_double(grd_from_data(&big, GRD_NO_DIMS, GRD_UINT64)) == 0x1p64);
     grd_tensor *number = grd_number(grd_complex_number(1, 2));
-    assert_true(grd_has(number, GRD_FLAG_NUMBER) && number->dtype == GRD_COMPLEX64);
+    assert_true(grd_has(number, GRD_FLAG_NUMBER) && number->dtype == GRD_COMPLEX128);
     assert_true(grd_item(number).v.c.im == 2);
     assert_int_equal(grd_item_int64(grd_number(grd_float(-2.5))), -2);
     assert_int_equal(grd_item(grd_number(grd_bool(true))).kind, GRD_SCALAR_BOOL);

@@ -71,7 +71,7 @@ static const struct function {
     {"silu", GRD_UNARY_SILU, silu, 0.6, 3, 800},
     {"erf", GRD_UNARY_ERF, erfl, 0.6, 2, 8},
     {"gelu", GRD_UNARY__GELU_ERF, gelu, 0.6, 6.5, 40},
-    {"gelu_tanh", GRD_UNARY__GELU_TANH, gelu_tanh, 0.6, 16, 3},
+    {"gelu_tanh", GRD_UNARY__GELU_TANH, gelu_tanh, 0.6, 30, 3},
     {"sqrt", GRD_UNARY_SQRT, sqrtl, 0.5, 0.501, INFINITY},
     {"rsqrt", GRD_UNARY_RSQRT, rsqrt, 1.5, 1.5, INFINITY},
     {"reciprocal", GRD_UNARY_RECIPROCAL, reciprocal, 0.5, 0.501, INFINITY},

@@ -162,8 +162,9 @@ static void test_errors(void **state)
     grd_cat(grd_tensors(x, v));
     expect_error(GRD_ERROR_RUNTIME, "cat: Tensors must have same number of dimensions: got 2 and 1");
     grd_cat(grd_tensors(x, grd_t(x)));
-    expect_error(GRD_ERROR_RUNTIME, "cat: Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1 "
-                                    "in the list.");
+    expect_error(GRD_ERROR_RUNTIME,
+                 "cat: Sizes of tensors must match except in dimension 0. Expected size 3 but got size 2 for tensor number 1 "
+                 "in the list.");
     grd_cat(grd_tensors(zero));
     expect_error(GRD_ERROR_RUNTIME, "cat: zero-dimensional tensor (at position 0) cannot be concatenated");
     grd_stack(grd_tensors(x, v));

@@ -129,7 +129,8 @@ static void test_nothing_is_written_on_error(void **state)
 {
     (void)state;
     static const int64_t bad[] = {0, 1, 3};
-    grd_tensor *x = counting(grd_dims(3)), *index = grd_from_data(bad, grd_dims(3), GRD_INT64), *ones = grd_ones(grd_dims(3), .dtype = GRD_FLOAT64);
+    grd_tensor *x = counting(grd_dims(3)), *index = grd_from_data(bad, grd_dims(3), GRD_INT64),
+               *ones = grd_ones(grd_dims(3), .dtype = GRD_FLOAT64);
     grd_tensor *kept = grd_clone(x);
     grd_scatter_add_(x, 0, index, ones);
     expect_error(GRD_ERROR_RUNTIME, "scatter_add: index 3 is out of bounds for dimension 0 with size 3");
@@ -157,8 +158,9 @@ static void test_errors(void **state)
     grd_gather(x, 0, grd_view(five, grd_dims(1, 1)));
     expect_error(GRD_ERROR_RUNTIME, "gather: index 5 is out of bounds for dimension 0 with size 3");
     grd_gather(x, 0, grd_zeros(grd_dims(1, 5), .dtype = GRD_INT64));
-    expect_error(GRD_ERROR_RUNTIME, "gather: Size does not match at dimension 1 expected index [1, 5] to be no larger than self [3, 4] apart from "
-                                    "dimension 0");
+    expect_error(GRD_ERROR_RUNTIME,
+                 "gather: Size does not match at dimension 1 expected index [1, 5] to be no larger than self [3, 4] apart from "
+                 "dimension 0");
     grd_masked_fill(x, real, grd_int(1));
     expect_error(GRD_ERROR_RUNTIME, "masked_fill: only boolean masks are supported, but got mask with dtype float32");
     grd_nonzero(grd_zeros(grd_dims(2), .device = GRD_META));
@@ -167,10 +169,29 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_RUNTIME, "one_hot: Class values must be smaller than num_classes.");
 }
 
+/* Rows 0, 1, 1, 2, 2, 2 of a matrix: how much of a gradient of ones comes back to each. */
+static void test_embedding_gradient(void **state)
+{
+    (void)state;
+    static const int32_t rows[] = {2, 1, 2, 0, 1, 2};
+    static const double expected[4][4] = {{1, 2, 3, 0}, {1, 0, 3, 0}, {1, 1, 1, 0}, {1, 0, 1, 0}};
+    grd_tensor *index = grd_from_data(rows, grd_dims(6), GRD_INT32);
+    for (int way = 0; way < 4; way++) {
+        grd_tensor *weight = grd_set_requires_grad(counting(grd_dims(4, 3)), true);
+        grd_tensor *picked = grd_embedding(weight, index, .padding_idx = grd_int(way & 1 ? 1 : -1), .scale_grad_by_freq = way >= 2);
+        grd_backward(grd_sum(picked));
+        assert_true(grd_ok());
+        const double *grad = grd_data(grd_grad_of(weight));
+        for (int i = 0; i < 12; i++)
+            assert_true(grad[i] == expected[way][i / 3]);
+    }
+}
+
 static void test_comparisons(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(2, 3)), *nan = grd_full(grd_dims(1), grd_float(NAN)), *inf = grd_full(grd_dims(1), grd_float(INFINITY));
+    grd_tensor *x = counting(grd_dims(2, 3)), *nan = grd_full(grd_dims(1), grd_float(NAN)),
+               *inf = grd_full(grd_dims(1), grd_float(INFINITY));
     assert_true(grd_equal(x, grd_clone(x)));
     assert_false(grd_equal(x, grd_view(x, grd_dims(3, 2))));
     assert_false(grd_equal(nan, nan));
@@ -193,6 +214,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_masks, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_nothing_is_written_on_error, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_embedding_gradient, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_comparisons, open_scope, close_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,14 +102,13 @@ static void test_special_values(void **state)
 {
     (void)state;
     grd_tensor *x = floats(grd_dims(4), (const float[]){1, NAN, 3, NAN}), *empty = grd_zeros(grd_dims(0));
-    grd_tensor *values[2];
     EXPECT(grd_max(x), NAN);
     EXPECT(grd_argmax(x), 1);
     EXPECT(grd_argmin(x), 1);
     EXPECT(grd_nansum(x), 4);
-    grd_max_dim(floats(grd_dims(2, 3), (const float[]){1, 3, 3, 2, 2, 0}), 1, values);
-    EXPECT(values[0], 3, 2);
-    EXPECT(values[1], 1, 0);
+    grd_max_dim_result max = grd_max_dim(floats(grd_dims(2, 3), (const float[]){1, 3, 3, 2, 2, 0}), 1);
+    EXPECT(max.values, 3, 2);
+    EXPECT(max.indices, 1, 0);
     EXPECT(grd_sum(empty), 0);
     EXPECT(grd_prod(empty), 1);
     EXPECT(grd_mean(empty), NAN);
@@ -122,14 +121,118 @@ static void test_special_values(void **state)
     EXPECT(grd_log_softmax(floats(grd_dims(2), (const float[]){-1000, 0}), 0), -1000, 0);
 }
 
-/* Every grid: lines, columns, gaps, pieces; against plain sums in long double. */
+/* Every grid (lines, columns, gaps, pieces), reduced dim and number of threads, against plain sums. */
 static void test_against_loops(void **state)
 {
     (void)state;
-    static const int64_t shapes[][3] = {{1, 1, 100000}, {100000, 1, 3}, {3, 1, 100000}, {300, 40, 5}, {7, 300, 20}, {1000, 300, 1}};
-    for (int s = 0; s < 6; s++) {
+    static const int64_t shapes[][3] = {{1, 1, 300000}, {100000, 1, 3}, {3, 1, 100000}, {300, 40, 5}, {7, 300, 20}, {1000, 300, 1}, {2, 70, 65}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         const int64_t *size = shapes[s], n = size[0] * size[1] * size[2];
-        grd_tensor *x = grd_reshape(grd_remainder_scalar(grd_arange(grd_int(n), .dtype = GRD_FLOAT32), grd_int(97)), grd_dims_of3(size));
-        (void)x;
+        float *data = malloc((size_t)n * sizeof *data);
+        double *sums = malloc((size_t)n * sizeof *sums), *got = malloc((size_t)n * sizeof *got), *again = malloc((size_t)n * sizeof *again);
+        for (int64_t i = 0; i < n; i++)
+            data[i] = (float)(i * 7919 % 1013) / 16 - 20;
+        for (int mask = 1; mask < 8; mask++) {
+            for (int order = 0; order < 2; order++) {
+                grd_scope scope = grd_scope_open();
+                int64_t dims[3], count = 0, results = 1, stride[3] = {0}, step = 1;
+                /* Order 1: the same values, laid out with the dimensions reversed. */
+                const int64_t in[2][3] = {{size[1] * size[2], size[2], 1}, {1, size[0], size[0] * size[1]}};
+                for (int d = 2; d >= 0; d--) {
+                    if (mask >> d & 1) {
+                        dims[count++] = d;
+                        continue;
+                    }
+                    results *= size[d];
+                    stride[d] = step;
+                    step *= size[d];
+                }
+                memset(sums, 0, (size_t)n * sizeof *sums);
+                for (int64_t i = 0; i < size[0]; i++)
+                    for (int64_t j = 0; j < size[1]; j++)
+                        for (int64_t k = 0; k < size[2]; k++)
+                            sums[i * stride[0] + j * stride[1] + k * stride[2]] +=
+                                data[i * in[order][0] + j * in[order][1] + k * in[order][2]];
+                grd_tensor *x = grd_from_memory(data, (grd_dims){size, 3}, (grd_dims){in[order], 3}, GRD_FLOAT32, NULL, NULL);
+                for (int threads = 1; threads <= 3; threads++) {
+                    grd_set_num_threads(threads);
+                    grd_to_memory(grd_sum(x, .dim = (grd_dims){dims, count}), threads == 1 ? got : again, GRD_FLOAT64);
+                    assert_true(grd_ok());
+                    if (threads > 1)
+                        assert_memory_equal(got, again, (size_t)results * sizeof *got);
+                }
+                for (int64_t i = 0; i < results; i++)
+                    assert_true(fabs(got[i] - sums[i]) <= 1e-7 * fabs(sums[i]) + 1e-9);
+                grd_scope_close(scope);
+            }
+        }
+        free(data);
+        free(sums);
+        free(got);
+        free(again);
     }
+}
+
+static grd_tensor *gradient(grd_tensor *y, grd_tensor *x)
+{
+    grd_tensor *result = grd_failed;
+    grd_grad(grd_tensors(grd_sum(y)), grd_tensors(x), NULL, &result);
+    return result;
+}
+
+static void test_gradients(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_set_requires_grad(floats(grd_dims(3), (const float[]){2, 0, 5}), true);
+    EXPECT(gradient(grd_prod(x), x), 0, 10, 0);
+    EXPECT(gradient(grd_cumprod(x, 0), x), 1, 12, 0);
+    EXPECT(gradient(grd_cumsum(x, 0), x), 3, 2, 1);
+    grd_tensor *ties = grd_set_requires_grad(floats(grd_dims(3), (const float[]){1, 3, 3}), true);
+    EXPECT(gradient(grd_max(ties), ties), 0, 0.5, 0.5);
+    EXPECT(gradient(grd_max_dim(ties, 0).values, ties), 0, 1, 0);
+    grd_tensor *zero = grd_set_requires_grad(floats(grd_dims(2), (const float[]){0, 0}), true);
+    EXPECT(gradient(grd_norm(zero), zero), 0, 0);
+    EXPECT(gradient(grd_norm(zero, .p = grd_float(0.5)), zero), 0, 0);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_ones(grd_dims(2, 3)), *none = grd_zeros(grd_dims(2, 0)), *whole = grd_ones(grd_dims(2), .dtype = GRD_INT64);
+    grd_mean(whole);
+    expect_error(GRD_ERROR_RUNTIME,
+                 "mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long");
+    grd_max(none);
+    expect_error(GRD_ERROR_RUNTIME, "max: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+                                    "the 'dim' argument.");
+    grd_amax(none, .dim = grd_dims(1));
+    expect_error(GRD_ERROR_INDEX, "amax: Expected reduction dim 1 to have non-zero size.");
+    grd_argmax(none);
+    expect_error(GRD_ERROR_INDEX, "argmax: Expected reduction dim to be specified for input.numel() == 0.");
+    grd_sum(x, .dim = grd_dims(0, 0));
+    expect_error(GRD_ERROR_RUNTIME, "sum: dim 0 appears multiple times in the list of dims");
+    grd_sum(x, .dim = grd_dims(2));
+    expect_error(GRD_ERROR_INDEX, "sum: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
+    grd_var(whole);
+    expect_error(GRD_ERROR_RUNTIME, "var: std and var only support floating point and complex dtypes");
+    grd_argmax(grd_ones(grd_dims(2), .dtype = GRD_BOOL));
+    expect_error(GRD_ERROR_RUNTIME, "argmax: does not support bool input");
+    grd_norm(none, .p = grd_float(INFINITY));
+    expect_error(GRD_ERROR_RUNTIME,
+                 "norm: cannot compute the inf norm on an empty tensor because the operation does not have an identity");
+    grd_softmax(x, 2);
+    expect_error(GRD_ERROR_INDEX, "softmax: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_shapes, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_dtypes, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_special_values, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_against_loops, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_gradients, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,9 +55,20 @@ static void test_views_share_storage(void **state)
     (void)state;
     grd_tensor *x = counting(grd_dims(2, 3, 4));
     grd_tensor *views[] = {
-        grd_view(x, grd_dims(6, 4)), grd_transpose(x, 0, 2), grd_permute(x, grd_dims(2, 0, 1)), grd_expand(x, grd_dims(5, 2, 3, 4)),
-        grd_squeeze(x), grd_unsqueeze(x, -1), grd_flatten(x), grd_select(x, 1, -1), grd_slice(x, .step = grd_int(-1)),
-        grd_diagonal(x), grd_unfold(x, 2, 2, 1), grd_narrow(x, 2, 1, 2), grd_detach(x), grd_movedim(x, grd_dims(0), grd_dims(-1)),
+        grd_view(x, grd_dims(6, 4)),
+        grd_transpose(x, 0, 2),
+        grd_permute(x, grd_dims(2, 0, 1)),
+        grd_expand(x, grd_dims(5, 2, 3, 4)),
+        grd_squeeze(x),
+        grd_unsqueeze(x, -1),
+        grd_flatten(x),
+        grd_select(x, 1, -1),
+        grd_slice(x, .step = grd_int(-1)),
+        grd_diagonal(x),
+        grd_unfold(x, 2, 2, 1),
+        grd_narrow(x, 2, 1, 2),
+        grd_detach(x),
+        grd_movedim(x, grd_dims(0), grd_dims(-1)),
     };
     for (size_t i = 0; i < sizeof views / sizeof *views; i++)
         assert_true(grd_same_storage(x, views[i]));
@@ -74,6 +85,7 @@ static void test_geometry(void **state)
     expect_geometry(grd_select(x, 1, -1), grd_dims(2, 4), grd_dims(12, 1), 8);
     expect_geometry(grd_slice(x, .dim = grd_int(2), .step = grd_int(-2)), grd_dims(2, 3, 2), grd_dims(12, 4, -2), 3);
     expect_geometry(grd_slice(x, .dim = grd_int(1), .start = grd_int(9)), grd_dims(2, 0, 4), grd_dims(12, 4, 1), 12);
+    expect_geometry(grd_slice(grd_slice(counting(grd_dims(4)), .step = grd_int(-1)), .start = grd_int(4)), grd_dims(0), grd_dims(-1), 3);
     expect_geometry(grd_diagonal(x, .offset = grd_int(1), .dim1 = grd_int(1), .dim2 = grd_int(2)), grd_dims(2, 3), grd_dims(12, 5), 1);
     expect_geometry(grd_unfold(x, 2, 3, 1), grd_dims(2, 3, 2, 3), grd_dims(12, 4, 1, 1), 0);
     expect_geometry(grd_expand(grd_select(x, 0, 1), grd_dims(2, -1, 4)), grd_dims(2, 3, 4), grd_dims(0, 4, 1), 12);
@@ -95,7 +107,7 @@ static void test_slice_ranges(void **state)
                 grd_tensor *part = grd_slice(x, .start = grd_int(start), .end = grd_int(end), .step = grd_int(step));
                 double values[N];
                 int64_t n = 0;
-                for (int64_t i = step > 0 ? 0 : N - 1; i >= 0 && i < N; i += step > 0 ? 1 : -1) {
+                for (int64_t i = step > 0 ? 0 : N - 1; i >= 0 && i<N; i += step> 0 ? 1 : -1) {
                     int64_t first = start < 0 ? start + N : start, last = end < 0 ? end + N : end;
                     if (step > 0 ? first < 0 : first > N - 1)
                         first = step > 0 ? 0 : N - 1;
@@ -148,13 +160,15 @@ static void test_errors(void **state)
     grd_narrow(v, 0, 2, 3);
     expect_error(GRD_ERROR_RUNTIME, "narrow: start (2) + length (3) exceeds dimension size (3).");
     grd_expand(x, grd_dims(4, 2));
-    expect_error(GRD_ERROR_RUNTIME, "expand: The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 1.  "
-                                    "Target sizes: [4, 2].  Tensor sizes: [2, 3]");
+    expect_error(GRD_ERROR_RUNTIME,
+                 "expand: The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 1.  "
+                 "Target sizes: [4, 2].  Tensor sizes: [2, 3]");
     grd_split(v, 0);
     expect_error(GRD_ERROR_RUNTIME, "split: split_size can only be 0 if dimension size is 0, but got dimension size of 3");
     grd_split_with_sizes(v, grd_dims(1, 1));
-    expect_error(GRD_ERROR_RUNTIME, "split_with_sizes: expects split_sizes to sum exactly to 3 (input tensor's size at dimension 0), but got "
-                                    "split_sizes=[1, 1]");
+    expect_error(GRD_ERROR_RUNTIME,
+                 "split_with_sizes: expects split_sizes to sum exactly to 3 (input tensor's size at dimension 0), but got "
+                 "split_sizes=[1, 1]");
     grd_diagonal(x, .dim1 = grd_int(1));
     expect_error(GRD_ERROR_RUNTIME, "diagonal: diagonal dimensions cannot be identical 1, 1");
     grd_mT(v);

@@ -48,9 +48,12 @@ static inline C difference(C x, C y)
     return number(x.re - y.re, x.im - y.im);
 }
 
+/* The real part is a sum like the imaginary one: from a difference beside a sum, GCC 12 makes fused multiply-adds although contraction is
+ * off, and the last elements of a loop would round differently. */
 static inline C product(C x, C y)
 {
-    return number(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
+    const R minus = -x.im;
+    return number(x.re * y.re + minus * y.im, x.re * y.im + x.im * y.re);
 }
 
 /* Smith's method: divides by the larger part of y first, so that |y|^2 does not overflow. By zero: each part by zero. */
@@ -60,8 +63,9 @@ static inline C quotient(C x, C y)
     const R large = real_larger ? y.re : y.im, small = real_larger ? y.im : y.re;
     const R ratio = large == 0 ? 0 : small / large;
     const R scale = 1 / (large + small * ratio);
+    const R minus = -x.re; /* as in product */
     const R re = real_larger ? x.re + x.im * ratio : x.re * ratio + x.im;
-    const R im = real_larger ? x.im - x.re * ratio : x.im * ratio - x.re;
+    const R im = real_larger ? x.im + minus * ratio : x.im * ratio + minus;
     const C by_zero = {x.re / part_abs(y.re), x.im / part_abs(y.im)};
     return large == 0 ? by_zero : number(re * scale, im * scale);
 }

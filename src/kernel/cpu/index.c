@@ -70,7 +70,8 @@ static ALWAYS_INLINE void move_row(int64_t n, char *restrict to, int64_t to_stri
         move(to + i * to_stride, from + i * from_stride);
 }
 
-static ALWAYS_INLINE void gather(int64_t n, char *const *data, const int64_t *strides, const void *params, move_function *move, int64_t size)
+static ALWAYS_INLINE void gather(int64_t n, char *const *data, const int64_t *strides, const void *params, move_function *move,
+                                 int64_t size)
 {
     int64_t stride = *(const int64_t *)params;
     char *to = data[0];

@@ -9,7 +9,7 @@
 
 #include "kernel/cpu/level.h"
 #include "kernel/cpu/typed.h"
-#include "kernel/cpu/vecmath.h"
+#include "kernel/cpu/reduce_exp.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -98,12 +98,14 @@ INLINE bool is_nan(E x)
 /* a, unless b is better or NaN. */
 INLINE E larger(E a, E b)
 {
-    return (b > a) | is_nan(b) ? b : a;
+    E best = b > a ? b : a;
+    return is_nan(b) ? b : best;
 }
 
 INLINE E smaller(E a, E b)
 {
-    return (b < a) | is_nan(b) ? b : a;
+    E best = b < a ? b : a;
+    return is_nan(b) ? b : best;
 }
 #endif
 
@@ -230,7 +232,7 @@ enum { PIECE = 256 };
 INLINE void exponentials(int64_t n, const E *restrict x, E center, E *restrict ret)
 {
     for (int64_t i = 0; i < n; i++)
-        ret[i] = vm_exp(x[i] - center);
+        ret[i] = reduce_exp(x[i] - center);
 }
 
 static void exp_lines(const struct grd_reduce_block *b)
@@ -252,54 +254,68 @@ static void exp_columns(const struct grd_reduce_block *b)
 {
     const G *restrict center = b->center;
     G *restrict gathered = b->gathered;
+    int64_t cols = b->outputs;
     for (int64_t i = 0; i < b->n; i++) {
         const E *restrict x = (const E *)(b->in + i * b->stride);
-        for (int64_t j = 0; j < b->outputs; j++)
-            gathered[j] += vm_exp(x[j] - (E)center[j]);
+        for (int64_t j = 0; j < cols; j++)
+            gathered[j] += reduce_exp(x[j] - (E)center[j]);
     }
 }
 #endif
 
 /* ---- Extremes: gathered in the type of the elements ------------------------------------------------------------------------ */
 #if !GRD_IS_COMPLEX
+/* What is left of a line after whole blocks is covered by a last block that overlaps: choosing twice changes nothing. */
+INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
+{
+    E lanes[64];
+    for (int l = 0; l < width; l++)
+        lanes[l] = x[l];
+    for (int64_t i = width; i < n; i += width) {
+        const E *block = x + at_most(i, n - width);
+        for (int l = 0; l < width; l++)
+            lanes[l] = choose(lanes[l], block[l]);
+    }
+    for (int half = width / 2; half > 0; half /= 2)
+        for (int l = 0; l < half; l++)
+            lanes[l] = choose(lanes[l], lanes[l + half]);
+    return choose(best, lanes[0]);
+}
+
 INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choose)
 {
-    enum { WIDE = 64 };
     E *gathered = b->gathered;
     for (int64_t j = 0; j < b->outputs; j++) {
         const E *x = (const E *)(b->in + j * b->stride);
-        E best = gathered[j];
-        int64_t i = 0;
-        if (b->n >= WIDE) {
-            E lanes[WIDE];
-            for (int l = 0; l < WIDE; l++)
-                lanes[l] = x[l];
-            for (i = WIDE; i + WIDE <= b->n; i += WIDE)
-                for (int l = 0; l < WIDE; l++)
-                    lanes[l] = choose(lanes[l], x[i + l]);
-            for (int l = 0; l < WIDE; l++)
-                best = choose(best, lanes[l]);
+        if (b->n >= 512) {
+            gathered[j] = choose_line(b->n, x, 64, gathered[j], choose);
+        } else if (b->n >= 16) {
+            gathered[j] = choose_line(b->n, x, 16, gathered[j], choose);
+        } else {
+            E best = gathered[j];
+            for (int64_t i = 0; i < b->n; i++)
+                best = choose(best, x[i]);
+            gathered[j] = best;
         }
-        for (; i < b->n; i++)
-            best = choose(best, x[i]);
-        gathered[j] = best;
     }
 }
 
 INLINE void choose_columns(const struct grd_reduce_block *b, choose_function *choose)
 {
     E *restrict gathered = b->gathered;
-    int64_t i = 0;
+    int64_t i = 0, cols = b->outputs;
     for (; i + 4 <= b->n; i += 4) {
         const char *row = b->in + i * b->stride;
         const E *x0 = (const E *)row, *x1 = (const E *)(row + b->stride);
         const E *x2 = (const E *)(row + 2 * b->stride), *x3 = (const E *)(row + 3 * b->stride);
-        for (int64_t j = 0; j < b->outputs; j++)
-            gathered[j] = choose(gathered[j], choose(choose(x0[j], x1[j]), choose(x2[j], x3[j])));
+        for (int64_t j = 0; j < cols; j++) {
+            E low = choose(x0[j], x1[j]), high = choose(x2[j], x3[j]);
+            gathered[j] = choose(gathered[j], choose(low, high));
+        }
     }
     for (; i < b->n; i++) {
         const E *x = (const E *)(b->in + i * b->stride);
-        for (int64_t j = 0; j < b->outputs; j++)
+        for (int64_t j = 0; j < cols; j++)
             gathered[j] = choose(gathered[j], x[j]);
     }
 }
@@ -327,7 +343,7 @@ static void min_columns(const struct grd_reduce_block *b)
 /* Equal, or both NaN. */
 INLINE bool same(E x, E wanted)
 {
-    return (x == wanted) | (is_nan(x) & is_nan(wanted));
+    return (x == wanted) | ((int)is_nan(x) & (int)is_nan(wanted));
 }
 
 static void find_lines(const struct grd_reduce_block *b)
@@ -363,10 +379,11 @@ static void find_columns(const struct grd_reduce_block *b)
 {
     int64_t *restrict found = b->gathered;
     const E *restrict wanted = b->center;
+    int64_t cols = b->outputs;
     for (int64_t i = 0; i < b->n; i++) {
         const E *restrict x = (const E *)(b->in + i * b->stride);
         int64_t index = b->first + i;
-        for (int64_t j = 0; j < b->outputs; j++) {
+        for (int64_t j = 0; j < cols; j++) {
             int64_t candidate = same(x[j], wanted[j]) ? index : INT64_MAX;
             found[j] = candidate < found[j] ? candidate : found[j];
         }

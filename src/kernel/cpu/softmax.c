@@ -1,12 +1,13 @@
 /* Softmax, log-softmax and their backward passes along one dimension. Typed: float32 float64.
  *
- * Everything is shifted by the maximum, so that nothing overflows; sums are gathered in double, over partial results at fixed
- * places. A line that holds NaN, or only -inf, is NaN throughout. */
+ * Everything is shifted by the maximum, so that nothing overflows; sums are gathered in double, piece by piece, and over
+ * partial results at fixed places within a piece. A line that holds NaN, or only -inf, is NaN throughout. */
 #include <math.h>
+#include <string.h>
 
 #include "kernel/cpu/level.h"
 #include "kernel/cpu/typed.h"
-#include "kernel/cpu/vecmath.h"
+#include "kernel/cpu/reduce_exp.h"
 #include "kernel/reduce.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -44,7 +45,7 @@ INLINE double piece_sum(int64_t n, const T *x)
     double sum = 0;
     int64_t i = 0;
     if (n >= LANES) {
-        double lanes[LANES];
+        T lanes[LANES];
         for (int l = 0; l < LANES; l++)
             lanes[l] = x[l];
         for (i = LANES; i + LANES <= n; i += LANES)
@@ -68,14 +69,15 @@ INLINE double piece_dot(int64_t n, const T *restrict x, const T *restrict y)
     return piece_sum(n, products);
 }
 
-INLINE void piece_exp(int64_t n, const T *x, T shift, T *ret)
+INLINE void piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret)
 {
     for (int64_t i = 0; i < n; i++)
-        ret[i] = vm_exp(x[i] - shift);
+        ret[i] = reduce_exp(x[i] - shift);
 }
 
 static void softmax_lines(const struct grd_softmax_block *b)
 {
+    T piece[PIECE]; /* out may be in: the loops are over memory of their own */
     for (int64_t line = 0; line < b->lines; line++) {
         const T *x = (const T *)b->in + line * b->n;
         T *out = (T *)b->out + line * b->n;
@@ -83,8 +85,9 @@ static void softmax_lines(const struct grd_softmax_block *b)
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE) {
             int64_t n = at_most(PIECE, b->n - i);
-            piece_exp(n, x + i, max, out + i);
-            sum += piece_sum(n, out + i);
+            piece_exp(n, x + i, max, piece);
+            sum += piece_sum(n, piece);
+            memcpy(out + i, piece, (size_t)n * sizeof *piece);
         }
         T scale = (T)(1 / sum);
         for (int64_t i = 0; i < b->n; i++)
@@ -135,93 +138,99 @@ static void log_softmax_backward_lines(const struct grd_softmax_block *b)
             sum += piece_sum(at_most(PIECE, b->n - i), grad + i);
         T s = (T)sum;
         for (int64_t i = 0; i < b->n; i++)
-            out[i] = grad[i] - vm_exp(y[i]) * s;
+            out[i] = grad[i] - reduce_exp(y[i]) * s;
     }
 }
 
 /* ---- Columns: row i of the block is at i * inner ------------------------------------------------------------------------------ */
 INLINE void column_max(const struct grd_softmax_block *b, T *restrict max)
 {
-    for (int64_t j = 0; j < b->lines; j++)
+    int64_t cols = b->lines;
+    for (int64_t j = 0; j < cols; j++)
         max[j] = -INFINITY;
     for (int64_t i = 0; i < b->n; i++) {
         const T *restrict x = (const T *)b->in + i * b->inner;
-        for (int64_t j = 0; j < b->lines; j++)
+        for (int64_t j = 0; j < cols; j++)
             max[j] = x[j] > max[j] ? x[j] : max[j];
     }
 }
 
 static void softmax_columns(const struct grd_softmax_block *b)
 {
-    T max[COLUMNS];
+    int64_t cols = b->lines;
+    T max[COLUMNS], row[COLUMNS];
     double sum[COLUMNS] = {0};
     column_max(b, max);
     for (int64_t i = 0; i < b->n; i++) {
         const T *x = (const T *)b->in + i * b->inner;
         T *out = (T *)b->out + i * b->inner;
-        for (int64_t j = 0; j < b->lines; j++)
-            out[j] = vm_exp(x[j] - max[j]);
-        for (int64_t j = 0; j < b->lines; j++)
-            sum[j] += out[j];
+        for (int64_t j = 0; j < cols; j++)
+            row[j] = reduce_exp(x[j] - max[j]);
+        for (int64_t j = 0; j < cols; j++)
+            sum[j] += row[j];
+        memcpy(out, row, (size_t)cols * sizeof *row);
     }
-    for (int64_t j = 0; j < b->lines; j++)
+    for (int64_t j = 0; j < cols; j++)
         max[j] = (T)(1 / sum[j]);
     for (int64_t i = 0; i < b->n; i++) {
         T *out = (T *)b->out + i * b->inner;
-        for (int64_t j = 0; j < b->lines; j++)
+        for (int64_t j = 0; j < cols; j++)
             out[j] *= max[j];
     }
 }
 
 static void log_softmax_columns(const struct grd_softmax_block *b)
 {
+    int64_t cols = b->lines;
     T max[COLUMNS], log_sum[COLUMNS];
     double sum[COLUMNS] = {0};
     column_max(b, max);
     for (int64_t i = 0; i < b->n; i++) {
         const T *x = (const T *)b->in + i * b->inner;
-        for (int64_t j = 0; j < b->lines; j++)
-            sum[j] += vm_exp(x[j] - max[j]);
+        for (int64_t j = 0; j < cols; j++)
+            sum[j] += reduce_exp(x[j] - max[j]);
     }
-    for (int64_t j = 0; j < b->lines; j++)
+    for (int64_t j = 0; j < cols; j++)
         log_sum[j] = (T)log(sum[j]);
     for (int64_t i = 0; i < b->n; i++) {
         const T *x = (const T *)b->in + i * b->inner;
         T *out = (T *)b->out + i * b->inner;
-        for (int64_t j = 0; j < b->lines; j++)
+        for (int64_t j = 0; j < cols; j++)
             out[j] = x[j] - max[j] - log_sum[j];
     }
 }
 
 static void softmax_backward_columns(const struct grd_softmax_block *b)
 {
+    int64_t cols = b->lines;
     double sum[COLUMNS] = {0};
     for (int64_t i = 0; i < b->n; i++) {
         const T *y = (const T *)b->in + i * b->inner, *grad = (const T *)b->grad + i * b->inner;
-        for (int64_t j = 0; j < b->lines; j++)
+        for (int64_t j = 0; j < cols; j++)
             sum[j] += grad[j] * y[j];
     }
     for (int64_t i = 0; i < b->n; i++) {
         const T *y = (const T *)b->in + i * b->inner, *grad = (const T *)b->grad + i * b->inner;
         T *out = (T *)b->out + i * b->inner;
-        for (int64_t j = 0; j < b->lines; j++)
+        for (int64_t j = 0; j < cols; j++)
             out[j] = (grad[j] - (T)sum[j]) * y[j];
     }
 }
 
 static void log_softmax_backward_columns(const struct grd_softmax_block *b)
 {
+    int64_t cols = b->lines;
     double sum[COLUMNS] = {0};
     for (int64_t i = 0; i < b->n; i++) {
         const T *grad = (const T *)b->grad + i * b->inner;
-        for (int64_t j = 0; j < b->lines; j++)
+        for (int64_t j = 0; j < cols; j++)
             sum[j] += grad[j];
     }
     for (int64_t i = 0; i < b->n; i++) {
         const T *y = (const T *)b->in + i * b->inner, *grad = (const T *)b->grad + i * b->inner;
         T *out = (T *)b->out + i * b->inner;
-        for (int64_t j = 0; j < b->lines; j++)
-            out[j] = grad[j] - vm_exp(y[j]) * (T)sum[j];
+        for (int64_t j = 0; j < cols; j++)
+            out[j] = grad[j] - reduce_exp(y[j]) * (T)sum[j];
     }
 }
 

@@ -238,29 +238,33 @@ static inline bool all_within(int64_t n, const C *x, C limit)
     return outside == 0;
 }
 
-/* sin and cos of a block: vm_sin where all arguments are in its range, else libm's for those that are not. */
+/* sin and cos of a block: vm_sin, then libm's for the arguments that are out of its range. */
 static void unary_sin(int64_t n, C *y, const C *x)
 {
-    if (all_within(n, x, VM_TRIG_LIMIT)) {
-        MAP_INDEPENDENT
-        for (int64_t i = 0; i < n; i++)
-            y[i] = vm_sin(x[i]);
-        return;
-    }
+    C kept[MAP_BLOCK];
+    const bool fast = all_within(n, x, VM_TRIG_LIMIT);
+    if (!fast)
+        memcpy(kept, x, (size_t)n * sizeof(C));
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
-        y[i] = all_within(1, x + i, VM_TRIG_LIMIT) ? vm_sin(x[i]) : sin(x[i]);
+        y[i] = vm_sin(x[i]);
+    for (int64_t i = 0; !fast && i < n; i++)
+        if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
+            y[i] = sin(kept[i]);
 }
 
 static void unary_cos(int64_t n, C *y, const C *x)
 {
-    if (all_within(n, x, VM_TRIG_LIMIT)) {
-        MAP_INDEPENDENT
-        for (int64_t i = 0; i < n; i++)
-            y[i] = vm_cos(x[i]);
-        return;
-    }
+    C kept[MAP_BLOCK];
+    const bool fast = all_within(n, x, VM_TRIG_LIMIT);
+    if (!fast)
+        memcpy(kept, x, (size_t)n * sizeof(C));
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
-        y[i] = all_within(1, x + i, VM_TRIG_LIMIT) ? vm_cos(x[i]) : cos(x[i]);
+        y[i] = vm_cos(x[i]);
+    for (int64_t i = 0; !fast && i < n; i++)
+        if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
+            y[i] = cos(kept[i]);
 }
 
 static inline C unary_tan(C x)

@@ -30,7 +30,7 @@ static grd_tensor *tanh_call(grd_tensor *out, grd_tensor *self)
         return grd_failed;
     }
     grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(self->keys | (out ? out->keys : 0));
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | (out ? grd_keys_of(out) : 0));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
@@ -72,7 +72,7 @@ static void tanh_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd_mul(grad, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
 }
 
-static const struct grd_save tanh_saves[] = {{.how = GRD_SAVE_WHOLE, .result = true, .index = 0}};
+static const struct grd_save tanh_saves[] = {{.how = GRD_SAVE_WHOLE, .result = true, .index = 0, .used_by = 1}};
 static const uint8_t tanh_differentiable[] = {0};
 const struct grd_derivative grd_derivative_tanh = {
     .node_name = "TanhBackward0", .backward = tanh_backward, .saves = tanh_saves, .args = tanh_differentiable,
@@ -92,7 +92,7 @@ static grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *other
         return grd_failed;
     }
     grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(self->keys | other->keys | (out ? out->keys : 0));
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | grd_keys_of(other) | (out ? grd_keys_of(out) : 0));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
@@ -165,7 +165,7 @@ static void add_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[1]] = grd_mul(grad, grd_number(alpha));
 }
 
-static const struct grd_save add_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 2}};
+static const struct grd_save add_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 2, .used_by = 2}};
 static const uint8_t add_differentiable[] = {0, 1};
 const struct grd_derivative grd_derivative_add = {
     .node_name = "AddBackward0", .backward = add_backward, .saves = add_saves, .args = add_differentiable,
@@ -191,7 +191,7 @@ static grd_tensor *sub_call(grd_tensor *out, grd_tensor *self, grd_tensor *other
         return grd_failed;
     }
     grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(self->keys | other->keys | (out ? out->keys : 0));
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | grd_keys_of(other) | (out ? grd_keys_of(out) : 0));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
@@ -259,7 +259,7 @@ static grd_tensor *mul_call(grd_tensor *out, grd_tensor *self, grd_tensor *other
         return grd_failed;
     }
     grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(self->keys | other->keys | (out ? out->keys : 0));
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | grd_keys_of(other) | (out ? grd_keys_of(out) : 0));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
@@ -304,7 +304,7 @@ static void mul_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[1]] = grd_mul(grad, self);
 }
 
-static const struct grd_save mul_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 0}};
+static const struct grd_save mul_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1, .used_by = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 0, .used_by = 2}};
 static const uint8_t mul_differentiable[] = {0, 1};
 const struct grd_derivative grd_derivative_mul = {
     .node_name = "MulBackward0", .backward = mul_backward, .saves = mul_saves, .args = mul_differentiable,
@@ -330,7 +330,7 @@ static grd_tensor *neg_call(grd_tensor *out, grd_tensor *self)
         return grd_failed;
     }
     grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(self->keys | (out ? out->keys : 0));
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | (out ? grd_keys_of(out) : 0));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
@@ -396,7 +396,7 @@ static grd_tensor *lt_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
         return grd_failed;
     }
     grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(self->keys | other->keys | (out ? out->keys : 0));
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | grd_keys_of(other) | (out ? grd_keys_of(out) : 0));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
@@ -449,7 +449,7 @@ static grd_tensor *twice_call(grd_tensor *self)
         return grd_failed;
     }
     grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(self->keys);
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
@@ -482,7 +482,7 @@ static grd_tensors unbind_call(grd_tensor *self, int64_t dim)
         return (grd_tensors){0};
     }
     grd_tensors returned;
-    const grd_keyset keys = grd_active_keys(self->keys);
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
@@ -512,7 +512,7 @@ static void unbind_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = grd_int(dim));
 }
 
-static const struct grd_save unbind_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1}};
+static const struct grd_save unbind_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1, .used_by = 1}};
 static const uint8_t unbind_differentiable[] = {0};
 const struct grd_derivative grd_derivative_unbind = {
     .node_name = "UnbindBackward0", .backward = unbind_backward, .saves = unbind_saves, .args = unbind_differentiable,
@@ -562,7 +562,7 @@ static void stack_backward(const struct grd_backward *b)
         grd_backward_spread(b, 0, grd_unbind(grad, .dim = grd_int(dim)));
 }
 
-static const struct grd_save stack_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1}};
+static const struct grd_save stack_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1, .used_by = 1}};
 static const uint8_t stack_differentiable[] = {0};
 const struct grd_derivative grd_derivative_stack = {
     .node_name = "StackBackward0", .backward = stack_backward, .saves = stack_saves, .args = stack_differentiable,
@@ -582,7 +582,7 @@ static grd_max_dim_result max_dim_call(grd_tensor *self, int64_t dim, bool keepd
         return (grd_max_dim_result){grd_failed, grd_failed};
     }
     grd_tensor *results[2];
-    const grd_keyset keys = grd_active_keys(self->keys);
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
@@ -617,7 +617,7 @@ static void max_dim_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd__place(grad, indices, dim, keepdim, self_shape);
 }
 
-static const struct grd_save max_dim_saves[] = {{.how = GRD_SAVE_WHOLE, .result = true, .index = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 2}, {.how = GRD_SAVE_SHAPE, .result = false, .index = 0}};
+static const struct grd_save max_dim_saves[] = {{.how = GRD_SAVE_WHOLE, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 1, .used_by = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .result = false, .index = 0, .used_by = 1}};
 static const uint8_t max_dim_differentiable[] = {0};
 const struct grd_derivative grd_derivative_max_dim = {
     .node_name = "MaxDimBackward0", .backward = max_dim_backward, .saves = max_dim_saves, .args = max_dim_differentiable,
@@ -637,7 +637,7 @@ static grd_tensor *_place_call(grd_tensor *grad, grd_tensor *indices, int64_t di
         return grd_failed;
     }
     grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grad->keys | indices->keys);
+    const grd_keyset keys = grd_active_keys(grd_keys_of(grad) | grd_keys_of(indices));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {

@@ -1,0 +1,99 @@
+"""Times Gradus beside PyTorch and prints both with their ratio (above 1: Gradus is faster).
+
+The two programs, micro.c and torch_micro.py, run in turn, so that what else the machine does meets both; medians of the rounds are shown.
+Nothing is asserted: times are for people to look at.
+"""
+import argparse
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "release"
+
+
+def pythons():
+    """This interpreter, then every other one on the path: PyTorch is often not in the one of build/venv."""
+    found = [sys.executable]
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        path = shutil.which("python3", path=folder)
+        if path and path not in found:
+            found.append(path)
+    return found
+
+
+def has_torch(python):
+    return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
+
+
+def measure(command):
+    """{name: nanoseconds} and the line that says what ran."""
+    result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if result.returncode:
+        sys.exit(f"{command[0]} failed:\n{result.stderr}")
+    lines = [line.split("\t") for line in result.stdout.splitlines()]
+    return {name: float(time) for name, time in lines}, result.stderr.strip().splitlines()[0]
+
+
+def medians(runs):
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def readable(nanoseconds):
+    for unit, size in (("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= size * 10:
+            return f"{nanoseconds / size:.1f} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def geometric_mean(ratios):
+    return math.exp(statistics.fmean(map(math.log, ratios))) if ratios else math.nan
+
+
+def table(ours, theirs):
+    print(f"\n{'':22}{'Gradus':>12}{'PyTorch':>12}{'ratio':>9}")
+    for name, time in ours.items():
+        other = theirs.get(name)
+        print(f"{name:22}{readable(time):>12}" + (f"{readable(other):>12}{other / time:>9.2f}" if other else ""))
+    ratios = {name: theirs[name] / time for name, time in ours.items() if name in theirs and not name.startswith("memcpy")}
+    groups = {"small": [r for n, r in ratios.items() if "/" not in n]}
+    for threads in ("1", "2"):
+        groups[f"large, {threads} thread{'s' * (threads > '1')}"] = [r for n, r in ratios.items() if n.endswith("/" + threads)]
+    print()
+    for title, group in groups.items():
+        if group:
+            print(f"geometric mean, {title + ':':20}{geometric_mean(group):>19.2f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", metavar="PART", default="", help="names that contain this")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--program", type=Path, help="a bench_micro built elsewhere")
+    arguments = parser.parse_args()
+    program = arguments.program or BUILD / "bench" / "bench_micro"
+    if not arguments.program:
+        subprocess.run(["cmake", "--build", str(BUILD), "--target", "bench_micro"], check=True, stdout=subprocess.DEVNULL)
+    python = next(filter(has_torch, pythons()), None)
+    commands = [[program, arguments.only]]
+    if python:
+        commands.append([python, ROOT / "bench" / "torch_micro.py", arguments.only])
+    else:
+        print("PyTorch is not installed (pip install torch): only Gradus is timed")
+    results = [[] for _ in commands]
+    about = []
+    for number in range(arguments.rounds):
+        for command, runs in zip(commands, results):
+            times, line = measure(command)
+            runs.append(times)
+            about += [line] if number == 0 else []
+    print("\n".join(about))
+    table(*[medians(runs) for runs in results], *([] if python else [{}]))
+
+
+if __name__ == "__main__":
+    main()

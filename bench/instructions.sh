@@ -1,0 +1,22 @@
+#!/bin/sh
+# Instructions per call of the small benchmarks, under callgrind: the same on a busy machine. Two runs of different length are
+# subtracted, so that loading and preparing do not count. Valgrind knows no AVX-512, hence the level and the core type.
+#
+#     bench/instructions.sh [NAME…]        BUILD=build/release
+set -eu
+cd "$(dirname "$0")/.."
+build=${BUILD:-build/release}
+names=${*:-add add_number add_recorded select view transpose zeros sum mm item backward training_step}
+program=$build/bench/bench_micro
+[ -n "${BUILD:-}" ] || cmake --build "$build" --target bench_micro > /dev/null
+export GRADUS_ISA=v3 OPENBLAS_CORETYPE=Haswell GRADUS_NUM_THREADS=1
+
+instructions() {
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" --count "$1" "$2" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+}
+
+for name in $names; do
+    few=$(instructions 20 "$name")
+    many=$(instructions 220 "$name")
+    printf '%-16s%8d\n' "$name" $(((many - few) / 200))
+done

@@ -1,0 +1,366 @@
+/* Times single operators, small training steps and large arrays; torch_micro.py does the same under the same names.
+ *
+ *     bench_micro [PART]          nanoseconds of one call, a line "name<TAB>nanoseconds" for each name that contains PART
+ *     bench_micro --count N NAME  makes N calls and prints nothing, for instructions.sh
+ *
+ * A time is the median of several batches; a batch is as many calls as fill BATCH_SECONDS. Large ones are named name/threads. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <gradus/gradus.h>
+
+enum { BATCHES = 7, LARGE = 4 << 20, SIDE = 2048, PRODUCTS = 6 };
+static const double BATCH_SECONDS = 0.02;
+
+struct bench {
+    const char *name;
+    void (*call)(int argument); /* in a scope of its own */
+    int argument;
+};
+
+/* ---- Small tensors ------------------------------------------------------------------------------------------------------------- */
+
+static grd_tensor *a, *b, *matrix, *one, *x, *y;
+
+static grd_tensor *uniform(grd_dims sizes)
+{
+    return grd_keep(grd_uniform_(grd_empty(sizes), .from = grd_float(-1), .to = grd_float(1)));
+}
+
+static void prepare_small(void)
+{
+    a = uniform(grd_dims(4));
+    b = uniform(grd_dims(4));
+    matrix = uniform(grd_dims(4, 4));
+    one = uniform(grd_dims(1));
+    x = grd_set_requires_grad(uniform(grd_dims(4)), true);
+    y = grd_set_requires_grad(uniform(grd_dims(4)), true);
+}
+
+static void add(int argument)
+{
+    (void)argument;
+    grd_add(a, b);
+}
+
+static void add_number(int argument)
+{
+    (void)argument;
+    grd_add_scalar(a, grd_float(2));
+}
+
+static void add_recorded(int argument)
+{
+    (void)argument;
+    grd_add(x, b);
+}
+
+static void select_row(int argument)
+{
+    (void)argument;
+    grd_select(matrix, 0, 1);
+}
+
+static void view(int argument)
+{
+    (void)argument;
+    grd_view(a, grd_dims(2, 2));
+}
+
+static void transpose(int argument)
+{
+    (void)argument;
+    grd_transpose(matrix, 0, 1);
+}
+
+static void zeros(int argument)
+{
+    (void)argument;
+    grd_zeros(grd_dims(4));
+}
+
+static void sum(int argument)
+{
+    (void)argument;
+    grd_sum(a);
+}
+
+static void mm(int argument)
+{
+    (void)argument;
+    grd_mm(matrix, matrix);
+}
+
+static volatile double read_number;
+
+static void item(int argument)
+{
+    (void)argument;
+    read_number = grd_item_double(one);
+}
+
+static void backward(int argument)
+{
+    (void)argument;
+    grd_backward(grd_sum(grd_mul(x, y)));
+    grd_set_grad(x, NULL);
+    grd_set_grad(y, NULL);
+}
+
+/* ---- A training step: 64-32-32-10, batch 16, AdamW by in-place operators ---------------------------------------------------------- */
+
+enum { LAYERS = 3, BATCH = 16 };
+static const int widths[LAYERS + 1] = {64, 32, 32, 10};
+
+static struct network {
+    grd_tensor *parameter[2 * LAYERS], *mean[2 * LAYERS], *square[2 * LAYERS];
+    grd_tensor *images, *labels;
+    int steps;
+} net;
+
+static void prepare_network(void)
+{
+    static int64_t labels[BATCH];
+    for (int i = 0; i < BATCH; i++)
+        labels[i] = i % widths[LAYERS];
+    net.images = uniform(grd_dims(BATCH, widths[0]));
+    net.labels = grd_keep(grd_from_data(labels, grd_dims(BATCH), GRD_INT64));
+    for (int i = 0; i < LAYERS; i++) {
+        net.parameter[2 * i] = uniform(grd_dims(widths[i + 1], widths[i]));
+        net.parameter[2 * i + 1] = uniform(grd_dims(widths[i + 1]));
+    }
+    for (int i = 0; i < 2 * LAYERS; i++) {
+        grd_mul_scalar_(net.parameter[i], grd_float(0.1));
+        grd_set_requires_grad(net.parameter[i], true);
+        net.mean[i] = grd_keep(grd_zeros_like(net.parameter[i]));
+        net.square[i] = grd_keep(grd_zeros_like(net.parameter[i]));
+    }
+}
+
+static void adamw(void)
+{
+    const double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0.01;
+    const bool recording = grd_set_grad_enabled(false);
+    net.steps++;
+    const double correction1 = 1 - pow(beta1, net.steps), correction2 = 1 - pow(beta2, net.steps);
+    for (int i = 0; i < 2 * LAYERS; i++) {
+        grd_tensor *p = net.parameter[i], *m = net.mean[i], *v = net.square[i], *g = grd_grad_of(p);
+        grd_mul_scalar_(p, grd_float(1 - lr * decay));
+        grd_mul_scalar_(m, grd_float(beta1));
+        grd_add_(m, g, .alpha = grd_float(1 - beta1));
+        grd_mul_scalar_(v, grd_float(beta2));
+        grd_addcmul_(v, g, g, .value = grd_float(1 - beta2));
+        grd_tensor *size = grd_add_scalar(grd_sqrt(grd_div_scalar(v, grd_float(correction2))), grd_float(eps));
+        grd_addcdiv_(p, m, size, .value = grd_float(-lr / correction1));
+        grd_set_grad(p, NULL);
+    }
+    grd_set_grad_enabled(recording);
+}
+
+static void training_step(int argument)
+{
+    (void)argument;
+    grd_tensor *h = net.images;
+    for (int i = 0; i < LAYERS; i++) {
+        h = grd_linear(h, net.parameter[2 * i], .bias = net.parameter[2 * i + 1]);
+        if (i + 1 < LAYERS)
+            h = grd_relu(h);
+    }
+    grd_backward(grd_cross_entropy(h, net.labels));
+    adamw();
+}
+
+static const struct bench small[] = {
+    {"add", add, 0},
+    {"add_number", add_number, 0},
+    {"add_recorded", add_recorded, 0},
+    {"select", select_row, 0},
+    {"view", view, 0},
+    {"transpose", transpose, 0},
+    {"zeros", zeros, 0},
+    {"sum", sum, 0},
+    {"mm", mm, 0},
+    {"item", item, 0},
+    {"backward", backward, 0},
+    {"training_step", training_step, 0},
+};
+
+/* ---- Large arrays: 4M elements ------------------------------------------------------------------------------------------------------ */
+
+static grd_tensor *p, *q, *rows, *side, *i64, *j64, *left[PRODUCTS], *right[PRODUCTS];
+static void *copied;
+
+static void prepare_large(void)
+{
+    p = uniform(grd_dims(LARGE));
+    q = uniform(grd_dims(LARGE));
+    rows = grd_keep(grd_view(p, grd_dims(LARGE / 1024, 1024)));
+    side = grd_keep(grd_t(grd_view(p, grd_dims(SIDE, LARGE / SIDE))));
+    i64 = grd_keep(grd_arange(grd_int(LARGE)));
+    j64 = grd_keep(grd_arange(grd_int(LARGE)));
+    for (int i = 0; i < PRODUCTS; i++) {
+        left[i] = uniform(grd_dims(64 << i, 64 << i));
+        right[i] = uniform(grd_dims(64 << i, 64 << i));
+    }
+    copied = malloc(LARGE * sizeof(float));
+}
+
+static void large_memcpy(int argument)
+{
+    (void)argument;
+    memcpy(copied, grd_data(p), LARGE * sizeof(float));
+}
+
+static void large_add(int argument)
+{
+    (void)argument;
+    grd_add(p, q);
+}
+
+static void large_exp(int argument)
+{
+    (void)argument;
+    grd_exp(p);
+}
+
+static void large_tanh(int argument)
+{
+    (void)argument;
+    grd_tanh(p);
+}
+
+static void large_sum(int argument)
+{
+    (void)argument;
+    grd_sum(p);
+}
+
+static void large_softmax(int argument)
+{
+    (void)argument;
+    grd_softmax(rows, 1);
+}
+
+static void large_transpose(int argument)
+{
+    (void)argument;
+    grd_contiguous(side);
+}
+
+static void large_add_int64(int argument)
+{
+    (void)argument;
+    grd_add(i64, j64);
+}
+
+static void large_mm(int argument)
+{
+    grd_mm(left[argument], right[argument]);
+}
+
+static const struct bench large[] = {
+    {"memcpy_4M", large_memcpy, 0},
+    {"add_4M", large_add, 0},
+    {"exp_4M", large_exp, 0},
+    {"tanh_4M", large_tanh, 0},
+    {"sum_4M", large_sum, 0},
+    {"softmax_4M", large_softmax, 0},
+    {"transpose_copy_4M", large_transpose, 0},
+    {"add_int64_4M", large_add_int64, 0},
+    {"mm_64", large_mm, 0},
+    {"mm_128", large_mm, 1},
+    {"mm_256", large_mm, 2},
+    {"mm_512", large_mm, 3},
+    {"mm_1024", large_mm, 4},
+    {"mm_2048", large_mm, 5},
+};
+
+/* ---- Timing ---------------------------------------------------------------------------------------------------------------------------- */
+
+static void repeat(const struct bench *bench, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const grd_scope scope = grd_scope_open();
+        bench->call(bench->argument);
+        grd_scope_close(scope);
+    }
+}
+
+static double seconds(const struct bench *bench, int64_t n)
+{
+    struct timespec start, end;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    repeat(bench, n);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    return (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+}
+
+static int by_value(const void *left_value, const void *right_value)
+{
+    const double l = *(const double *)left_value, r = *(const double *)right_value;
+    return (l > r) - (l < r);
+}
+
+static double median_nanoseconds(const struct bench *bench)
+{
+    double times[BATCHES];
+    int64_t n = 1;
+    double taken = seconds(bench, n); /* the first call warms up, too */
+    for (taken = seconds(bench, n); taken < BATCH_SECONDS / 4 && n < 1 << 30; taken = seconds(bench, n))
+        n *= 4;
+    n = (int64_t)fmax(1, (double)n * BATCH_SECONDS / taken);
+    for (int i = 0; i < BATCHES; i++)
+        times[i] = seconds(bench, n) / (double)n * 1e9;
+    qsort(times, BATCHES, sizeof *times, by_value);
+    return times[BATCHES / 2];
+}
+
+static void report(const char *part, const struct bench *benches, int n, int threads)
+{
+    for (int i = 0; i < n; i++) {
+        char name[64];
+        if (threads)
+            snprintf(name, sizeof name, "%s/%d", benches[i].name, threads);
+        else
+            snprintf(name, sizeof name, "%s", benches[i].name);
+        if (strstr(name, part) == NULL || (threads > 1 && benches[i].call == large_memcpy))
+            continue;
+        printf("%s\t%.1f\n", name, median_nanoseconds(&benches[i]));
+        fflush(stdout);
+    }
+}
+
+static int finish(void)
+{
+    if (grd_ok())
+        return 0;
+    fprintf(stderr, "error: %s\n", grd_error_message());
+    return 1;
+}
+
+int main(int argc, char **argv)
+{
+    enum { SMALL = sizeof small / sizeof *small, LARGES = sizeof large / sizeof *large };
+    grd_manual_seed(0);
+    prepare_small();
+    prepare_network();
+    if (argc == 4 && strcmp(argv[1], "--count") == 0) {
+        for (int i = 0; i < SMALL; i++)
+            if (strcmp(small[i].name, argv[3]) == 0)
+                repeat(&small[i], atoll(argv[2]));
+        return finish();
+    }
+    const char *const part = argc > 1 ? argv[1] : "";
+    fprintf(stderr, "gradus %s, kernels: %s, products: %s\n", grd_version(), grd_isa(), grd_blas());
+    grd_set_num_threads(1);
+    report(part, small, SMALL, 0);
+    prepare_large();
+    for (int threads = 1; threads <= 2; threads++) {
+        grd_set_num_threads(threads);
+        report(part, large, LARGES, threads);
+    }
+    return finish();
+}

@@ -1,0 +1,298 @@
+/* Binary and ternary kernels at every level: integer edge cases, NaN rules, accuracy of pow and division, every path the same bits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the four above */
+#include <cmocka.h>
+#include <math.h>
+
+#include "kernel_levels.h"
+
+static bool gives_bool(int kernel)
+{
+    switch (kernel) {
+    case GRD_BINARY_EQ:
+    case GRD_BINARY_NE:
+    case GRD_BINARY_LT:
+    case GRD_BINARY_LE:
+    case GRD_BINARY_GT:
+    case GRD_BINARY_GE:
+    case GRD_BINARY_LOGICAL_AND:
+    case GRD_BINARY_LOGICAL_OR:
+    case GRD_BINARY_LOGICAL_XOR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void test_every_path(void **state)
+{
+    (void)state;
+    const grd_scalar params[] = {grd_int(3)};
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (grd_dtype dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++) {
+            const struct grd_kernel_table *table = table_of_level(level);
+            for (int kernel = 0; kernel < GRD_BINARY_COUNT; kernel++)
+                if (table->binary[dtype][kernel] != NULL &&
+                    !same_on_every_path(table->binary[dtype][kernel], 2,
+                                        (grd_dtype[]){gives_bool(kernel) ? GRD_BOOL : dtype, dtype, dtype}, params))
+                    fail_msg("%s: binary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
+            for (int kernel = 0; kernel < GRD_TERNARY_COUNT; kernel++)
+                if (table->ternary[dtype][kernel] != NULL &&
+                    !same_on_every_path(table->ternary[dtype][kernel], 3,
+                                        (grd_dtype[]){dtype, kernel == GRD_TERNARY_WHERE ? GRD_BOOL : dtype, dtype, dtype}, params))
+                    fail_msg("%s: ternary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
+        }
+}
+
+static int64_t floor_quotient(int64_t x, int64_t y)
+{
+    return x / y - (x % y != 0 && (x < 0) != (y < 0));
+}
+
+/* int8 has all the edges, and the exact answer can be computed in int64 and wrapped. */
+static int64_t exact_int8(int kernel, int64_t x, int64_t y)
+{
+    switch (kernel) {
+    case GRD_BINARY__ADD:
+        return x + y;
+    case GRD_BINARY__SUB:
+        return x - y;
+    case GRD_BINARY_MUL:
+        return x * y;
+    case GRD_BINARY__DIV_TRUNC:
+        return y == 0 ? 0 : x / y;
+    case GRD_BINARY__DIV_FLOOR:
+        return y == 0 ? 0 : floor_quotient(x, y);
+    case GRD_BINARY_REMAINDER:
+        return y == 0 ? 0 : x - y * floor_quotient(x, y);
+    case GRD_BINARY_FMOD:
+        return y == 0 ? 0 : x % y;
+    case GRD_BINARY_MAXIMUM:
+        return x > y ? x : y;
+    case GRD_BINARY_MINIMUM:
+        return x < y ? x : y;
+    case GRD_BINARY_BITWISE_AND:
+        return x & y;
+    case GRD_BINARY_BITWISE_OR:
+        return x | y;
+    case GRD_BINARY_BITWISE_XOR:
+        return x ^ y;
+    case GRD_BINARY_BITWISE_LEFT_SHIFT:
+        return y < 0 || y >= 8 ? 0 : (int64_t)((uint64_t)x << y);
+    case GRD_BINARY_BITWISE_RIGHT_SHIFT:
+        return y < 0 || y >= 8 ? (x < 0 ? -1 : 0) : x >> y;
+    case GRD_BINARY__POW: {
+        if (y < 0)
+            return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
+        uint64_t power = 1;
+        for (int64_t i = 0; i < y; i++)
+            power *= (uint64_t)x;
+        return (int64_t)power;
+    }
+    default:
+        return 0;
+    }
+}
+
+static void test_int8(void **state)
+{
+    (void)state;
+    static const int kernels[] = {GRD_BINARY__ADD, GRD_BINARY__SUB, GRD_BINARY_MUL, GRD_BINARY__DIV_TRUNC, GRD_BINARY__DIV_FLOOR,
+                                  GRD_BINARY_REMAINDER, GRD_BINARY_FMOD, GRD_BINARY_MAXIMUM, GRD_BINARY_MINIMUM,
+                                  GRD_BINARY_BITWISE_AND, GRD_BINARY_BITWISE_OR, GRD_BINARY_BITWISE_XOR,
+                                  GRD_BINARY_BITWISE_LEFT_SHIFT, GRD_BINARY_BITWISE_RIGHT_SHIFT, GRD_BINARY__POW};
+    for (int level = 0; table_of_level(level) != NULL; level++)
+        for (int k = 0; k < (int)(sizeof kernels / sizeof *kernels); k++) {
+            int8_t x[65536], y[65536], z[65536];
+            for (int i = 0; i < 65536; i++) {
+                x[i] = (int8_t)(i & 255);
+                y[i] = (int8_t)(i >> 8);
+            }
+            table_of_level(level)->binary[GRD_INT8][kernels[k]](65536, (char *[]){(char *)z, (char *)x, (char *)y},
+                                                                (int64_t[]){1, 1, 1}, NULL);
+            for (int i = 0; i < 65536; i++)
+                if (z[i] != (int8_t)exact_int8(kernels[k], x[i], y[i]))
+                    fail_msg("%s: kernel %d of %d and %d is %d", table_of_level(level)->isa, kernels[k], x[i], y[i], z[i]);
+        }
+}
+
+static void test_wide_integers(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        grd_loop_kernel *const *const row = table_of_level(level)->binary[GRD_INT64];
+        int64_t x[] = {INT64_MIN, INT64_MIN, INT64_MAX, 5}, y[] = {-1, 0, 2, 64}, z[4];
+        char *data[] = {(char *)z, (char *)x, (char *)y};
+        const int64_t strides[] = {8, 8, 8};
+        row[GRD_BINARY__DIV_TRUNC](4, data, strides, NULL);
+        assert_memory_equal(z, ((int64_t[]){INT64_MIN, 0, INT64_MAX / 2, 0}), sizeof z);
+        row[GRD_BINARY__DIV_FLOOR](4, data, strides, NULL);
+        assert_memory_equal(z, ((int64_t[]){INT64_MIN, 0, INT64_MAX / 2, 0}), sizeof z);
+        row[GRD_BINARY_REMAINDER](4, data, strides, NULL);
+        assert_memory_equal(z, ((int64_t[]){0, 0, 1, 5}), sizeof z);
+        row[GRD_BINARY__ADD](4, data, strides, NULL);
+        assert_memory_equal(z, ((int64_t[]){INT64_MAX, INT64_MIN, INT64_MIN + 1, 69}), sizeof z);
+        row[GRD_BINARY_MUL](4, data, strides, NULL);
+        assert_memory_equal(z, ((int64_t[]){INT64_MIN, 0, -2, 320}), sizeof z);
+        row[GRD_BINARY_BITWISE_LEFT_SHIFT](4, data, strides, NULL);
+        assert_memory_equal(z, ((int64_t[]){0, INT64_MIN, -4, 0}), sizeof z);
+        row[GRD_BINARY_BITWISE_RIGHT_SHIFT](4, data, strides, NULL);
+        assert_memory_equal(z, ((int64_t[]){-1, INT64_MIN, INT64_MAX / 4, 0}), sizeof z);
+        row[GRD_BINARY__ADD_SCALED](4, data, strides, (grd_scalar[]){grd_int(-2)});
+        assert_memory_equal(z, ((int64_t[]){INT64_MIN + 2, INT64_MIN, INT64_MAX - 4, -123}), sizeof z);
+        /* Unsigned numbers above INT64_MAX. */
+        uint64_t a[] = {UINT64_MAX, UINT64_MAX - 1}, b[] = {2, UINT64_MAX}, c[2];
+        char *wide[] = {(char *)c, (char *)a, (char *)b};
+        table_of_level(level)->binary[GRD_UINT64][GRD_BINARY__DIV_FLOOR](2, wide, strides, NULL);
+        assert_memory_equal(c, ((uint64_t[]){UINT64_MAX / 2, 0}), sizeof c);
+        table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_MAXIMUM](2, wide, strides, NULL);
+        assert_memory_equal(c, ((uint64_t[]){UINT64_MAX, UINT64_MAX}), sizeof c);
+    }
+}
+
+static void test_nan_rules(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        const struct grd_kernel_table *table = table_of_level(level);
+        float x[] = {NAN, 1, NAN, 2, -1}, y[] = {1, NAN, NAN, 3, -2}, z[5];
+        char *data[] = {(char *)z, (char *)x, (char *)y};
+        const int64_t strides[] = {4, 4, 4};
+        table->binary[GRD_FLOAT32][GRD_BINARY_MAXIMUM](5, data, strides, NULL);
+        assert_true(isnan(z[0]) && isnan(z[1]) && isnan(z[2]) && z[3] == 3 && z[4] == -1);
+        table->binary[GRD_FLOAT32][GRD_BINARY_MINIMUM](5, data, strides, NULL);
+        assert_true(isnan(z[0]) && isnan(z[1]) && isnan(z[2]) && z[3] == 2 && z[4] == -2);
+        table->binary[GRD_FLOAT32][GRD_BINARY_FMAX](5, data, strides, NULL);
+        assert_true(z[0] == 1 && z[1] == 1 && isnan(z[2]) && z[3] == 3 && z[4] == -1);
+        table->binary[GRD_FLOAT32][GRD_BINARY_FMIN](5, data, strides, NULL);
+        assert_true(z[0] == 1 && z[1] == 1 && isnan(z[2]) && z[3] == 2 && z[4] == -2);
+        float low[] = {0, NAN, 5, 0, 3}, high[] = {1, 1, 1, NAN, 2}, middle[] = {NAN, 1, 0, 1, 1};
+        char *clamp[] = {(char *)z, (char *)middle, (char *)low, (char *)high};
+        table->ternary[GRD_FLOAT32][GRD_TERNARY__CLAMP_BOTH](5, clamp, (int64_t[]){4, 4, 4, 4}, NULL);
+        assert_true(isnan(z[0]) && isnan(z[1]) && z[2] == 1 && isnan(z[3]) && z[4] == 2);
+    }
+}
+
+static void test_float_division(void **state)
+{
+    (void)state;
+    static const double x[] = {7, -7, 7, -7, 1, -1, 0.5, 6, 0, INFINITY, 5, 1e300}, y[] = {2, 2, -2, -2, 0, 0, 0.1, 0.1, -3, 2, INFINITY, 7};
+    enum { N = sizeof x / sizeof *x };
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        double quotient[N], remainder[N], truncated[N];
+        const int64_t strides[] = {8, 8, 8};
+        grd_loop_kernel *const *const row = table_of_level(level)->binary[GRD_FLOAT64];
+        row[GRD_BINARY__DIV_FLOOR](N, (char *[]){(char *)quotient, (char *)x, (char *)y}, strides, NULL);
+        row[GRD_BINARY_REMAINDER](N, (char *[]){(char *)remainder, (char *)x, (char *)y}, strides, NULL);
+        row[GRD_BINARY__DIV_TRUNC](N, (char *[]){(char *)truncated, (char *)x, (char *)y}, strides, NULL);
+        assert_true(quotient[0] == 3 && quotient[1] == -4 && quotient[2] == -4 && quotient[3] == 3);
+        assert_true(quotient[4] == INFINITY && quotient[5] == -INFINITY && quotient[6] == 4 && quotient[7] == 59);
+        assert_true(quotient[8] == 0 && signbit(quotient[8]) && isnan(quotient[9]) && quotient[10] == 0);
+        assert_true(remainder[0] == 1 && remainder[1] == 1 && remainder[2] == -1 && remainder[3] == -1 && isnan(remainder[4]));
+        assert_true(remainder[10] == 5 && truncated[1] == -3 && truncated[2] == -3 && truncated[7] == 60);
+    }
+}
+
+static void test_pow(void **state)
+{
+    (void)state;
+    static const float specials[] = {0.0f, -0.0f, 1, -1, 2, -2, 3, -3, 0.5f, -0.5f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f,
+                                     0x1.fffffep127f, 16777216, 16777217, -16777215, 1e10f, 2.5f, -2.5f, 0.999999f, 1.000001f};
+    enum { COUNT = sizeof specials / sizeof *specials, RANDOM = 100000 };
+    static float x[COUNT * COUNT + RANDOM], y[COUNT * COUNT + RANDOM], z[COUNT * COUNT + RANDOM];
+    for (int i = 0; i < COUNT * COUNT; i++) {
+        x[i] = specials[i / COUNT];
+        y[i] = specials[i % COUNT];
+    }
+    for (int i = COUNT * COUNT; i < COUNT * COUNT + RANDOM; i++) {
+        x[i] = float_of_bits((uint32_t)random_bits());
+        const double unit = (double)(random_bits() >> 11) * 0x1p-52 - 1;
+        y[i] = i % 3 == 0 ? float_of_bits((uint32_t)random_bits()) : (float)(unit * 160 / log2(fabs(x[i])));
+        if (i % 3 == 2)
+            x[i] = fabsf(x[i]);
+    }
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        table_of_level(level)->binary[GRD_FLOAT32][GRD_BINARY__POW](COUNT * COUNT + RANDOM, (char *[]){(char *)z, (char *)x, (char *)y},
+                                                                    (int64_t[]){4, 4, 4}, NULL);
+        for (int i = 0; i < COUNT * COUNT + RANDOM; i++) {
+            const long double exact = powl(x[i], y[i]);
+            const double error = distance(z[i], exact, (float)exact, 24, -125);
+            if (!(error <= 0.6))
+                fail_msg("%s: pow(%a, %a) = %a, %g ulps from %La", table_of_level(level)->isa, x[i], y[i], z[i], error, exact);
+        }
+    }
+}
+
+static void test_complex(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        grd_loop_kernel *const *const row = table_of_level(level)->binary[GRD_COMPLEX128];
+        double x[] = {1, 2, 1e300, 1e300, 1, 0, 0, 0}, y[] = {3, -4, 1e300, 1e300, 0, 0, 0, 0}, z[8];
+        char *data[] = {(char *)z, (char *)x, (char *)y};
+        const int64_t strides[] = {16, 16, 16};
+        row[GRD_BINARY_MUL](1, data, strides, NULL);
+        assert_true(z[0] == 11 && z[1] == 2);
+        row[GRD_BINARY__DIV_TRUE](4, data, strides, NULL);
+        assert_true(fabs(z[0] + 0.2) < 1e-15 && fabs(z[1] - 0.4) < 1e-15 && z[2] == 1 && z[3] == 0);
+        assert_true(z[4] == INFINITY && isnan(z[5]) && isnan(z[6]) && isnan(z[7]));
+        row[GRD_BINARY__POW](4, data, strides, NULL);
+        assert_true(z[4] == 1 && z[5] == 0 && z[6] == 1 && z[7] == 0);
+        row[GRD_BINARY__ADD_SCALED](1, data, strides, (grd_scalar[]){grd_complex_number(0, 1)});
+        assert_true(z[0] == 5 && z[1] == 5);
+    }
+}
+
+static void test_ternary(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        const struct grd_kernel_table *table = table_of_level(level);
+        double x[] = {1, 2}, end[] = {3, 6}, weight[] = {0.25, 1}, z[2];
+        char *data[] = {(char *)z, (char *)x, (char *)end, (char *)weight};
+        const int64_t strides[] = {8, 8, 8, 8};
+        table->ternary[GRD_FLOAT64][GRD_TERNARY_LERP](2, data, strides, NULL);
+        assert_true(z[0] == 1.5 && z[1] == 6);
+        table->ternary[GRD_FLOAT64][GRD_TERNARY_ADDCMUL](2, data, strides, (grd_scalar[]){grd_int(2)});
+        assert_true(z[0] == 2.5 && z[1] == 14);
+        table->ternary[GRD_FLOAT64][GRD_TERNARY_ADDCDIV](2, data, strides, (grd_scalar[]){grd_float(0.5)});
+        assert_true(z[0] == 7 && z[1] == 5);
+        uint8_t mask[] = {0, 1};
+        data[1] = (char *)mask;
+        table->ternary[GRD_FLOAT64][GRD_TERNARY_WHERE](2, data, (int64_t[]){8, 1, 8, 8}, NULL);
+        assert_true(z[0] == 0.25 && z[1] == 6);
+    }
+}
+
+static void test_bool(void **state)
+{
+    (void)state;
+    for (int level = 0; table_of_level(level) != NULL; level++) {
+        grd_loop_kernel *const *const row = table_of_level(level)->binary[GRD_BOOL];
+        uint8_t x[] = {0, 0, 1, 1}, y[] = {0, 1, 0, 1}, z[4];
+        char *data[] = {(char *)z, (char *)x, (char *)y};
+        const int64_t strides[] = {1, 1, 1};
+        row[GRD_BINARY__ADD](4, data, strides, NULL);
+        assert_memory_equal(z, ((uint8_t[]){0, 1, 1, 1}), 4);
+        row[GRD_BINARY_MUL](4, data, strides, NULL);
+        assert_memory_equal(z, ((uint8_t[]){0, 0, 0, 1}), 4);
+        row[GRD_BINARY_LT](4, data, strides, NULL);
+        assert_memory_equal(z, ((uint8_t[]){0, 1, 0, 0}), 4);
+        row[GRD_BINARY_LOGICAL_XOR](4, data, strides, NULL);
+        assert_memory_equal(z, ((uint8_t[]){0, 1, 1, 0}), 4);
+        assert_null(row[GRD_BINARY__SUB]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_path), cmocka_unit_test(test_int8),           cmocka_unit_test(test_wide_integers),
+        cmocka_unit_test(test_nan_rules),  cmocka_unit_test(test_float_division), cmocka_unit_test(test_pow),
+        cmocka_unit_test(test_complex),    cmocka_unit_test(test_ternary),        cmocka_unit_test(test_bool),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

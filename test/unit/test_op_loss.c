@@ -1,0 +1,223 @@
+/* Losses against their formulas in plain C: values, gradients, reductions, errors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the four above */
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "gradus/gradus.h"
+#include "gradus/ops.h"
+
+enum { N = 3, C = 4, D = 5, IGNORED = 2 };
+
+static int open_scope(void **state)
+{
+    static grd_scope scope;
+    scope = grd_scope_open();
+    *state = &scope;
+    grd_manual_seed(1);
+    return 0;
+}
+
+static int close_scope(void **state)
+{
+    grd_scope_close(*(grd_scope *)*state);
+    return 0;
+}
+
+static void expect_error(grd_error_code code, const char *text)
+{
+    assert_int_equal(grd_error_get(), code);
+    assert_string_equal(grd_error_message(), text);
+    grd_error_clear();
+}
+
+static void expect_near(double got, double want)
+{
+    assert_string_equal(grd_error_message(), "");
+    assert_true(fabs(got - want) <= 1e-12 * (1 + fabs(want)));
+}
+
+static double at(grd_tensor *t, int64_t index)
+{
+    return grd_item_double(grd_select(grd_reshape(t, grd_dims(grd_numel(t))), 0, index));
+}
+
+static grd_tensor *random_input(grd_dims sizes)
+{
+    return grd_randn(sizes, .dtype = GRD_FLOAT64);
+}
+
+/* -w[t] x[t] over N x C x D, with its gradient, from the definition. */
+struct reference {
+    double losses[N * D], mean, sum, grad_sum[N * C * D], grad_mean[N * C * D];
+};
+
+static void nll_reference(grd_tensor *x, grd_tensor *target, grd_tensor *weight, struct reference *ret)
+{
+    double total = 0;
+    *ret = (struct reference){.sum = 0};
+    for (int n = 0; n < N; n++)
+        for (int d = 0; d < D; d++) {
+            int64_t t = (int64_t)at(target, n * D + d);
+            if (t == IGNORED)
+                continue;
+            double w = at(weight, t);
+            ret->losses[n * D + d] = -w * at(x, (n * C + t) * D + d);
+            ret->sum += ret->losses[n * D + d];
+            ret->grad_sum[(n * C + t) * D + d] = -w;
+            total += w;
+        }
+    ret->mean = ret->sum / total;
+    for (int i = 0; i < N * C * D; i++)
+        ret->grad_mean[i] = ret->grad_sum[i] / total;
+}
+
+static void test_nll_loss(void **state)
+{
+    (void)state;
+    struct reference want;
+    grd_tensor *x = random_input(grd_dims(N, C, D)), *target = grd_randint(0, C, grd_dims(N, D));
+    grd_tensor *weight = grd_rand(grd_dims(C), .dtype = GRD_FLOAT64);
+    nll_reference(x, target, weight, &want);
+    grd_set_requires_grad(x, true);
+    grd_tensor *mean = grd_nll_loss(x, target, .weight = weight, .ignore_index = grd_int(IGNORED));
+    expect_near(grd_item_double(mean), want.mean);
+    grd_backward(mean);
+    for (int i = 0; i < N * C * D; i++)
+        expect_near(at(grd_grad_of(x), i), want.grad_mean[i]);
+    grd_set_grad(x, NULL);
+    grd_tensor *sum = grd_nll_loss(x, target, .weight = weight, .reduction = "sum", .ignore_index = grd_int(IGNORED));
+    expect_near(grd_item_double(sum), want.sum);
+    grd_tensor *none = grd_nll_loss(x, target, .weight = weight, .reduction = "none", .ignore_index = grd_int(IGNORED));
+    for (int i = 0; i < N * D; i++)
+        expect_near(at(none, i), want.losses[i]);
+    grd_backward(grd_sum(none));
+    for (int i = 0; i < N * C * D; i++)
+        expect_near(at(grd_grad_of(x), i), want.grad_sum[i]);
+}
+
+static void test_nll_loss_over_nothing(void **state)
+{
+    (void)state;
+    grd_tensor *x = random_input(grd_dims(0, C)), *target = grd_zeros(grd_dims(0), .dtype = GRD_INT64);
+    assert_true(isnan(grd_item_double(grd_nll_loss(x, target))));
+    assert_true(grd_item_double(grd_nll_loss(x, target, .reduction = "sum")) == 0);
+}
+
+/* log_softmax by its definition. */
+static double log_p(grd_tensor *x, int row, int class)
+{
+    double sum = 0;
+    for (int c = 0; c < C; c++)
+        sum += exp(at(x, row * C + c));
+    return at(x, row * C + class) - log(sum);
+}
+
+static void test_cross_entropy(void **state)
+{
+    (void)state;
+    const double smoothing = 0.25;
+    grd_tensor *x = random_input(grd_dims(N, C)), *target = grd_randint(0, C, grd_dims(N));
+    double plain = 0, smooth = 0;
+    for (int n = 0; n < N; n++) {
+        int t = (int)at(target, n);
+        plain -= log_p(x, n, t) / N;
+        for (int c = 0; c < C; c++)
+            smooth -= ((c == t) * (1 - smoothing) + smoothing / C) * log_p(x, n, c) / N;
+    }
+    expect_near(grd_item_double(grd_cross_entropy(x, target)), plain);
+    expect_near(grd_item_double(grd_cross_entropy(x, target, .label_smoothing = grd_float(smoothing))), smooth);
+    grd_tensor *probabilities = grd_zeros(grd_dims(N, C), .dtype = GRD_FLOAT64);
+    for (int n = 0; n < N; n++)
+        grd_fill_(grd_select(grd_select(probabilities, 0, n), 0, (int64_t)at(target, n)), grd_int(1));
+    expect_near(grd_item_double(grd_cross_entropy(x, probabilities)), plain);
+    expect_near(grd_item_double(grd_cross_entropy(x, probabilities, .label_smoothing = grd_float(smoothing))), smooth);
+}
+
+static void test_differences(void **state)
+{
+    (void)state;
+    grd_tensor *x = random_input(grd_dims(N, C)), *y = random_input(grd_dims(N, C));
+    double squares = 0, lengths = 0, smooth = 0, huber = 0;
+    const double beta = 0.5;
+    for (int i = 0; i < N * C; i++) {
+        double d = fabs(at(x, i) - at(y, i));
+        squares += d * d;
+        lengths += d;
+        smooth += d < beta ? d * d / (2 * beta) : d - beta / 2;
+        huber += d <= beta ? d * d / 2 : beta * (d - beta / 2);
+    }
+    expect_near(grd_item_double(grd_mse_loss(x, y)), squares / (N * C));
+    expect_near(grd_item_double(grd_mse_loss(x, y, .reduction = "sum")), squares);
+    expect_near(at(grd_mse_loss(x, y, .reduction = "none"), 3), pow(at(x, 3) - at(y, 3), 2));
+    expect_near(grd_item_double(grd_l1_loss(x, y)), lengths / (N * C));
+    expect_near(grd_item_double(grd_smooth_l1_loss(x, y, .reduction = "sum", .beta = grd_float(beta))), smooth);
+    expect_near(grd_item_double(grd_huber_loss(x, y, .reduction = "sum", .delta = grd_float(beta))), huber);
+}
+
+static void test_binary(void **state)
+{
+    (void)state;
+    grd_tensor *x = random_input(grd_dims(N, C)), *y = grd_rand(grd_dims(N, C), .dtype = GRD_FLOAT64), *p = grd_sigmoid(x);
+    double want = 0;
+    for (int i = 0; i < N * C; i++)
+        want -= at(y, i) * log(at(p, i)) + (1 - at(y, i)) * log(1 - at(p, i));
+    expect_near(grd_item_double(grd_binary_cross_entropy(p, y, .reduction = "sum")), want);
+    expect_near(grd_item_double(grd_binary_cross_entropy_with_logits(x, y, .reduction = "sum")), want);
+    grd_tensor *far = grd_from_data((const double[]){0, 800, -800}, grd_dims(3), GRD_FLOAT64), *ones = grd_ones_like(far);
+    grd_set_requires_grad(far, true);
+    grd_tensor *loss = grd_binary_cross_entropy_with_logits(far, ones, .reduction = "sum");
+    expect_near(grd_item_double(loss), 800 + log(2));
+    grd_backward(loss);
+    expect_near(at(grd_grad_of(far), 0), -0.5);
+    expect_near(at(grd_grad_of(far), 1), 0);
+    expect_near(at(grd_grad_of(far), 2), -1);
+}
+
+static void test_kl_div(void **state)
+{
+    (void)state;
+    grd_tensor *x = random_input(grd_dims(2)), *t = grd_from_data((const double[]){0, 0.75}, grd_dims(2), GRD_FLOAT64);
+    double want = 0.75 * (log(0.75) - at(x, 1));
+    expect_near(grd_item_double(grd_kl_div(x, t)), want / 2);
+    expect_near(grd_item_double(grd_kl_div(x, t, .reduction = "batchmean")), want / 2);
+    expect_near(grd_item_double(grd_kl_div(x, t, .reduction = "sum")), want);
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    grd_tensor *x = random_input(grd_dims(N, C)), *target = grd_from_data((const int64_t[]){0, 5, 1}, grd_dims(N), GRD_INT64);
+    grd_nll_loss(x, target);
+    expect_error(GRD_ERROR_INDEX, "nll_loss: _nll_loss_forward: Target 5 is out of bounds.");
+    grd_nll_loss(x, grd_zeros(grd_dims(2), .dtype = GRD_INT64));
+    expect_error(GRD_ERROR_VALUE, "nll_loss: _nll_loss_forward: Expected input batch_size (3) to match target batch_size (2).");
+    grd_nll_loss(x, grd_zeros(grd_dims(N)));
+    expect_error(GRD_ERROR_RUNTIME, "nll_loss: _nll_loss_forward: expected target dtype to be Long or Byte, but got Float");
+    grd_cross_entropy(x, grd_zeros(grd_dims(N), .dtype = GRD_INT64), .label_smoothing = grd_float(1.5));
+    expect_error(GRD_ERROR_RUNTIME, "cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: 1.5");
+    grd_mse_loss(x, x, .reduction = "xyz");
+    expect_error(GRD_ERROR_VALUE, "mse_loss: xyz is not a valid value for reduction");
+    grd_smooth_l1_loss(x, x, .beta = grd_float(-1));
+    expect_error(GRD_ERROR_RUNTIME, "smooth_l1_loss: smooth_l1_loss does not support negative values for beta.");
+    grd_binary_cross_entropy(grd_full(grd_dims(2), grd_float(1.5)), grd_zeros(grd_dims(2)));
+    expect_error(GRD_ERROR_RUNTIME, "binary_cross_entropy: _binary_cross_entropy: all elements of input should be between 0 and 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_nll_loss, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_nll_loss_over_nothing, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_cross_entropy, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_differences, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_binary, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_kl_div, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
