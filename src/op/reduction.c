@@ -213,10 +213,8 @@ static void choose_kernel(struct reduction *r, enum grd_reduce_kind kind)
     r->read_size = grd_dtype_size(r->read);
     r->gathered_size = grd_dtype_size(r->gathers);
     r->center_size = grd_dtype_size(kind == GRD_REDUCE_FIND ? r->read : r->gathers);
-    enum grd_reduce_kind merging = kind == GRD_REDUCE_FIND                                                        ? GRD_REDUCE_MIN
-                                   : kind == GRD_REDUCE_PROD || kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN ? kind
-                                                                                                                  : GRD_REDUCE_SUM;
-    r->merge = kernels->reduce[r->gathers]->columns[merging];
+    bool itself = kind == GRD_REDUCE_PROD || kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN;
+    r->merge = kernels->reduce[r->gathers]->columns[kind == GRD_REDUCE_FIND ? GRD_REDUCE_MIN : itself ? kind : GRD_REDUCE_SUM];
 }
 
 /* ---- One cell ----------------------------------------------------------------------------------------------------------------- */
@@ -265,7 +263,8 @@ static void convert_block(const struct reduction *r, struct grd_reduce_block *b,
         across = 1;
     }
     for (int64_t i = 0; i < across; i++)
-        r->convert(along, (char *const[]){buffer + i * along * r->read_size, (char *)(uintptr_t)(b->in + i * row_stride)}, strides, NULL);
+        r->convert(along, (char *const[]){buffer + i * along * r->read_size, (char *)(uintptr_t)(b->in + i * row_stride)}, strides,
+                   NULL);
     b->in = buffer;
     b->stride = (r->columns ? b->outputs : b->n) * r->read_size;
 }
@@ -299,7 +298,8 @@ static const char *strip_base(const struct reduction *r, int64_t row, int64_t *r
 }
 
 /* Gathers the elements [begin, end) of `width` outputs whose first element is at `base`. */
-static void gather(const struct reduction *r, const char *base, const char *center, int64_t width, int64_t begin, int64_t end, void *gathered)
+static void gather(const struct reduction *r, const char *base, const char *center, int64_t width, int64_t begin, int64_t end,
+                   void *gathered)
 {
     const struct dim *inner = &r->reduced[0];
     int64_t longest = !r->columns ? LEAF : width < 32 ? ROWS * 8 : ROWS;
@@ -386,8 +386,8 @@ static void finish_strip(const struct reduction *r, void *gathered, const char *
         break;
     }
     if (r->result != NULL)
-        r->store(width, (char *const[]){r->result + output * r->result_size, from}, (const int64_t[]){r->strip.step * r->result_size, from_size},
-                 NULL);
+        r->store(width, (char *const[]){r->result + output * r->result_size, from},
+                 (const int64_t[]){r->strip.step * r->result_size, from_size}, NULL);
 }
 
 static void reduce_cells(int64_t begin, int64_t end, void *context)
@@ -922,12 +922,13 @@ static bool check_norm_not_empty(const grd_tensor *self, bool dim_given, uint64_
     char name[32];
     snprintf(name, sizeof name, isinf(p) ? "%sinf" : "%s%g", isinf(p) && p < 0 ? "-" : "", p);
     if (!dim_given)
-        return grd_raise(GRD_ERROR_RUNTIME, "cannot compute the %s norm on an empty tensor because the operation does not have an identity", name);
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "cannot compute the %s norm on an empty tensor because the operation does not have an identity", name);
     for (int d = 0; d < self->ndim; d++)
         if (mask >> d & 1 && self->sizes[d] == 0)
             return grd_raise(GRD_ERROR_RUNTIME,
-                             "cannot compute the %s norm on the dimension %d because this dimension is empty and the operation does not have an identity",
-                             name, d);
+                             "cannot compute the %s norm on the dimension %d because this dimension is empty and the operation does "
+                             "not have an identity", name, d);
     return true;
 }
 
@@ -989,10 +990,15 @@ grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dim
 /* |self|, for complex numbers too: the norm over no dims. */
 grd_tensor *op__modulus(grd_tensor *self)
 {
-    return reduce(NULL, self, 0, false, GRD_REDUCE_ABS, grd_dtype_to_real((grd_dtype)self->dtype), AS_IS, 0);
+    grd_dtype dtype = (grd_dtype)self->dtype;
+    if (is_integral(dtype) || !has_arithmetic(dtype)) {
+        grd_raise_no_kernel("_modulus", dtype);
+        return grd_failed;
+    }
+    return reduce(NULL, self, 0, false, GRD_REDUCE_ABS, grd_dtype_to_real(dtype), AS_IS, 0);
 }
 
-/* ---- logsumexp: log(sum(exp(x - max))) + max ------------------------------------------------------------------------------------------ */
+/* ---- logsumexp: log(sum(exp(x - max))) + max ------------------------------------------------------------------------------- */
 static bool log_sum_exp(grd_tensor *result, const grd_tensor *self, uint64_t mask)
 {
     struct reduction r;
@@ -1048,7 +1054,7 @@ grd_tensor *op_logsumexp(grd_tensor *out, grd_tensor *self, grd_dims dim, bool k
     return grd_out_finish(out, result);
 }
 
-/* ---- Gradients: composites, differentiable in their turn -------------------------------------------------------------------------------- */
+/* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */
 /* A reduced tensor with its reduced dims back as size 1. */
 static grd_tensor *restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bool keepdim)
 {
@@ -1073,7 +1079,8 @@ grd_tensor *op__mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bo
     uint64_t mask;
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
         return grd_failed;
-    return grd_expand(grd_div_scalar(restored(grad, sizes, mask, keepdim), grd_float((double)reduced_count(sizes, mask))), sizes);
+    grd_tensor *share = grd_div_scalar(grad, grd_float((double)reduced_count(sizes, mask)));
+    return grd_expand(restored(share, sizes, mask, keepdim), sizes);
 }
 
 /* Ties share the gradient evenly. */
@@ -1098,6 +1105,12 @@ grd_tensor *op__choose_backward(grd_tensor *grad, grd_tensor *places, grd_dims s
     return grd_scatter_add(nothing, d, restored(places, sizes, mask, keepdim), restored(grad, sizes, mask, keepdim));
 }
 
+/* a / b with 0 where b is 0. */
+static grd_tensor *quotient_or_zero(grd_tensor *a, grd_tensor *b)
+{
+    return grd_masked_fill(grd_div(a, b), grd_eq_scalar(b, grd_int(0)), grd_int(0));
+}
+
 grd_tensor *op__var_backward(grd_tensor *grad, grd_tensor *self, grd_dims dim, grd_scalar correction, bool keepdim)
 {
     uint64_t mask;
@@ -1112,14 +1125,8 @@ grd_tensor *op__var_backward(grd_tensor *grad, grd_tensor *self, grd_dims dim, g
 /* Where the deviation is zero, so is the gradient. */
 grd_tensor *op__std_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, grd_scalar correction, bool keepdim)
 {
-    grd_tensor *grad_var = grd_masked_fill(grd_div(grad, grd_mul_scalar(result, grd_int(2))), grd_eq_scalar(result, grd_int(0)), grd_int(0));
+    grd_tensor *grad_var = quotient_or_zero(grad, grd_mul_scalar(result, grd_int(2)));
     return grd__var_backward(grad_var, self, dim, correction, keepdim);
-}
-
-/* a / b with 0 where b is 0. */
-static grd_tensor *quotient_or_zero(grd_tensor *a, grd_tensor *b)
-{
-    return grd_masked_fill(grd_div(a, b), grd_eq_scalar(b, grd_int(0)), grd_int(0));
 }
 
 grd_tensor *op__modulus_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
@@ -1148,7 +1155,8 @@ grd_tensor *op__norm_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *re
         return grd_mul(grd_mul(direction, ties), grd_div(g, grd_sum(ties, .dim = dim, .keepdim = true)));
     }
     grd_tensor *powers = grd_masked_fill(grd_pow_scalar(size, grd_float(p - 1)), grd_eq_scalar(size, grd_int(0)), grd_int(0));
-    grd_tensor *scale = p < 1 ? grd_mul(g, grd_pow_scalar(norm, grd_float(1 - p))) : quotient_or_zero(g, grd_pow_scalar(norm, grd_float(p - 1)));
+    grd_tensor *scale = p < 1 ? grd_mul(g, grd_pow_scalar(norm, grd_float(1 - p)))
+                              : quotient_or_zero(g, grd_pow_scalar(norm, grd_float(p - 1)));
     return grd_mul(grd_mul(direction, powers), scale);
 }
 

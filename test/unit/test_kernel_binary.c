@@ -200,7 +200,7 @@ static void test_pow(void **state)
 {
     (void)state;
     static const float specials[] = {0.0f, -0.0f, 1, -1, 2, -2, 3, -3, 0.5f, -0.5f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f,
-                                     0x1.fffffep127f, 16777216, 16777217, -16777215, 1e10f, 2.5f, -2.5f, 0.999999f, 1.000001f};
+                                     0x1.fffffep127f, 16777216, 16777218, -16777215, 1e10f, 2.5f, -2.5f, 0.999999f, 1.000001f};
     enum { COUNT = sizeof specials / sizeof *specials, RANDOM = 100000 };
     static float x[COUNT * COUNT + RANDOM], y[COUNT * COUNT + RANDOM], z[COUNT * COUNT + RANDOM];
     for (int i = 0; i < COUNT * COUNT; i++) {

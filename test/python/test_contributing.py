@@ -1,0 +1,71 @@
+"""The two examples of CONTRIBUTING.md, done in order on a copy of the tree.
+
+A block whose fence names a file is put into it, "(append)" or "(before: LINE)"; the shell blocks that show and test an operator are run.
+"""
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<path>\S+) \((?P<place>append|before: .*)\))?\n(?P<text>.*?)^```$", re.M | re.S)
+NAMES = ("softsign", "hardsigmoid")
+
+
+def copy_tree(target):
+    """What git knows or would add; the tools of build/venv are shared."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+    (target / "build").mkdir()
+    (target / "build" / "venv").symlink_to(ROOT / "build" / "venv")
+
+
+def put(path, place, text):
+    old = path.read_text()
+    if place == "append":
+        path.write_text(f"{old}\n{text}")
+        return
+    line = place.removeprefix("before: ") + "\n"
+    assert old.count(line) == 1, f"{path.name} has not one line {line}"
+    path.write_text(old.replace(line, f"{text}\n{line}"))
+
+
+def run(command, tree):
+    """With ccache, objects of other checkouts serve this one, too."""
+    environment = {**os.environ, "CCACHE_BASEDIR": str(tree), "CCACHE_NOHASHDIR": "1"}
+    result = subprocess.run(["sh", "-ec", command], cwd=tree, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, f"{command}\n{result.stdout[-3000:]}{result.stderr[-3000:]}"
+    return result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory):
+    """{operator: what its shell block printed}; all files are changed first, so that there is one build."""
+    tree = tmp_path_factory.mktemp("tree")
+    copy_tree(tree)
+    blocks = list(BLOCK.finditer((ROOT / "CONTRIBUTING.md").read_text()))
+    for block in blocks:
+        if block["path"]:
+            put(tree / block["path"], block["place"], block["text"])
+    run("build/venv/bin/cmake --preset release", tree)
+    return {name: run(block["text"], tree) for name in NAMES for block in blocks if block["language"] == "sh" and name in block["text"]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_example_passes_its_generated_tests(outputs, name):
+    assert f"grd_{name}(" in outputs[name]
+    assert f"[       OK ] {name}" in outputs[name]
+    assert "FAILED" not in outputs[name]
+
+
+@pytest.mark.parametrize("name, times", zip(NAMES, (1, 2)))
+def test_how_often_a_name_is_typed(name, times):
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    typed = "".join(block["text"] for block in BLOCK.finditer(text) if block["path"])
+    assert len(re.findall(rf"{name}\b", typed)) == times
