@@ -301,8 +301,14 @@ def backward(operator, operators):
             f"const struct grd_derivative grd_derivative_{operator.name} = {{\n"
             f'    .node_name = "{camel(operator.name)}Backward0", .backward = {operator.name}_backward, '
             f".saves = {operator.name + '_saves' if users else 'NULL'}, .args = {operator.name}_differentiable,\n"
-            f"    .nsaves = {len(users)}, .nargs = {len(operator.grads)}, .results = {(1 << len(operator.results)) - 1}, "
+            f"    .nsaves = {len(users)}, .nargs = {len(operator.grads)}, .results = {carrying_results(operator, used)}, "
             f".materialize = {'true' if operator.returns_list or len(operator.results) > 1 else 'false'}}};\n")
+
+
+def carrying_results(operator, used):
+    """Bit set of the results that carry gradients: those whose gradient a formula reads; all, where none reads any."""
+    bits = sum(1 << i for i, name in enumerate(operator.results) if f"grad_{name}" in used or (i == 0 and used & {"grad", "grads"}))
+    return bits or (1 << len(operator.results)) - 1
 
 
 def words_of(text):

@@ -65,7 +65,7 @@ bool grd_is_custom_node(const struct grd_node *node)
 /* ---- During forward and backward ------------------------------------------------------------------------------------------------- */
 void grd_custom_save(grd_custom_call *call, grd_tensor *t)
 {
-    if (grd_pending())
+    if (grd_pending() || !grd_given_pointer(call, "grd_custom_save", "call"))
         return;
     if (!call->forward) {
         grd_raise(GRD_ERROR_RUNTIME, "tensors can only be saved during forward");
@@ -89,7 +89,7 @@ void grd_custom_save(grd_custom_call *call, grd_tensor *t)
 
 grd_tensor *grd_custom_saved(grd_custom_call *call, int index)
 {
-    if (grd_pending())
+    if (grd_pending() || !grd_given_pointer(call, "grd_custom_saved", "call"))
         return grd_failed;
     if (index < 0 || index >= call->nsaved) {
         grd_raise(GRD_ERROR_INDEX, "saved tensor %d does not exist: %d were saved", index, call->nsaved);
@@ -106,12 +106,12 @@ grd_tensor *grd_custom_saved(grd_custom_call *call, int index)
 
 bool grd_custom_needs_grad(const grd_custom_call *call, int input)
 {
-    return input >= 0 && input < call->function.inputs && call->needs[input];
+    return grd_given_pointer(call, "grd_custom_needs_grad", "call") && input >= 0 && input < call->function.inputs && call->needs[input];
 }
 
 void *grd_custom_context(const grd_custom_call *call)
 {
-    return call->function.context;
+    return grd_given_pointer(call, "grd_custom_context", "call") ? call->function.context : NULL;
 }
 
 static bool is_among(const grd_tensor *t, grd_tensor *const *list, int n)
@@ -124,7 +124,8 @@ static bool is_among(const grd_tensor *t, grd_tensor *const *list, int n)
 
 void grd_custom_mark_dirty(grd_custom_call *call, grd_tensor *t)
 {
-    if (grd_pending() || is_among(t, call->dirty, call->ndirty))
+    if (grd_pending() || !grd_given_pointer(call, "grd_custom_mark_dirty", "call") || !grd_given(t, "grd_custom_mark_dirty", "t") ||
+        is_among(t, call->dirty, call->ndirty))
         return;
     if (!call->forward || call->ndirty == call->function.inputs)
         grd_raise(GRD_ERROR_RUNTIME, "only inputs can be marked dirty, and only during forward");
@@ -134,7 +135,8 @@ void grd_custom_mark_dirty(grd_custom_call *call, grd_tensor *t)
 
 void grd_custom_mark_non_differentiable(grd_custom_call *call, grd_tensor *output)
 {
-    if (grd_pending() || is_among(output, call->constant, call->nconstant))
+    if (grd_pending() || !grd_given_pointer(call, "grd_custom_mark_non_differentiable", "call") ||
+        !grd_given(output, "grd_custom_mark_non_differentiable", "output") || is_among(output, call->constant, call->nconstant))
         return;
     if (!call->forward || call->nconstant == call->function.outputs)
         grd_raise(GRD_ERROR_RUNTIME, "only outputs can be marked non-differentiable, and only during forward");
@@ -159,6 +161,8 @@ static struct grd_custom_call *new_call(const grd_custom_function *function, grd
     snprintf(call->name, NAME_CHARS, "%sBackward", function->name != NULL ? function->name : "Custom");
     call->node.name = call->name;
     call->needs = (bool *)(call->name + NAME_CHARS);
+    call->saved = NULL;
+    call->nsaved = call->capacity = call->ndirty = call->nconstant = 0;
     call->forward = true;
     memset(call->node.outputs, 0, (size_t)function->outputs * sizeof *call->node.outputs);
     for (int i = 0; i < function->inputs; i++) {
@@ -263,8 +267,26 @@ static bool record(struct grd_custom_call *call, grd_tensor *const *inputs, grd_
     return settle_saved(call, outputs);
 }
 
+/* Which inputs may be NULL is for the function to say. */
+static bool check_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **outputs)
+{
+    static const char name[] = "grd_custom_apply";
+    if (!grd_given_pointer(function, name, "function"))
+        return false;
+    if (function->inputs < 0 || function->outputs < 0)
+        return grd_raise(GRD_ERROR_VALUE, "%s: a function cannot have %d inputs and %d outputs", name, function->inputs, function->outputs);
+    return (function->inputs == 0 || grd_given_pointer(inputs, name, "inputs")) &&
+           (function->outputs == 0 || grd_given_pointer(outputs, name, "ret_outputs")) &&
+           (function->forward != NULL || grd_raise_null_pointer(name, "function->forward"));
+}
+
 bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
+    if (!check_apply(function, inputs, ret_outputs)) {
+        for (int i = 0; function != NULL && ret_outputs != NULL && i < function->outputs; i++)
+            ret_outputs[i] = grd_failed;
+        return false;
+    }
     bool ok = !grd_pending();
     int64_t mark = grd_pool_mark();
     for (int i = 0; i < function->outputs; i++)

@@ -243,9 +243,23 @@ static bool run_check(struct check *check)
     return ok;
 }
 
-bool grd_gradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options)
+static bool check_call(grd_function *function, grd_tensors inputs, const char *name)
 {
     if (grd_pending())
+        return false;
+    if (function == NULL)
+        return grd_raise_null_pointer(name, "function");
+    if (inputs.n > 0 && !grd_given_pointer(inputs.data, name, "inputs"))
+        return false;
+    for (int64_t i = 0; i < inputs.n; i++)
+        if (inputs.data[i] == NULL)
+            return grd_raise(GRD_ERROR_TYPE, "%s: entry %lld of argument 'inputs' must be a tensor, not NULL", name, (long long)i);
+    return true;
+}
+
+bool grd_gradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options)
+{
+    if (!check_call(function, inputs, "grd_gradcheck"))
         return false;
     struct check check = {.function = function, .context = context, .inputs = inputs};
     if (options != NULL)
@@ -334,7 +348,7 @@ static bool run_second(const struct second *second, grd_tensors inputs, const gr
 
 bool grd_gradgradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options)
 {
-    if (grd_pending())
+    if (!check_call(function, inputs, "grd_gradgradcheck"))
         return false;
     struct second second = {function, context, (int)inputs.n};
     int64_t mark = grd_pool_mark();

@@ -130,9 +130,14 @@ static uint64_t add(struct grd_hooks *list, const struct grd_hook *description)
     return handle;
 }
 
+static bool given_hook(bool given, const char *function)
+{
+    return given || grd_raise_null_pointer(function, "hook");
+}
+
 uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, void (*release)(void *context))
 {
-    if (grd_pending())
+    if (grd_pending() || !grd_given(t, "grd_hook_tensor", "t") || !given_hook(hook != NULL, "grd_hook_tensor"))
         return 0;
     if (!grd_needs_grad(t)) {
         grd_raise(GRD_ERROR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
@@ -152,7 +157,7 @@ uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, vo
 
 uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *context, void (*release)(void *context))
 {
-    if (grd_pending())
+    if (grd_pending() || !grd_given_pointer(node, "grd_hook_node", "node") || !given_hook(hook != NULL, "grd_hook_node"))
         return 0;
     return add(&node->hooks,
                &(struct grd_hook){.kind = pre ? HOOK_PRE : HOOK_POST, .call.node = hook, .context = context, .release = release});
@@ -161,7 +166,7 @@ uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *cont
 uint64_t grd_hook_accumulated(grd_tensor *leaf, void (*hook)(grd_tensor *leaf, void *context), void *context,
                               void (*release)(void *context))
 {
-    if (grd_pending())
+    if (grd_pending() || !grd_given(leaf, "grd_hook_accumulated", "leaf") || !given_hook(hook != NULL, "grd_hook_accumulated"))
         return 0;
     if (!grd_needs_grad(leaf)) {
         grd_raise(GRD_ERROR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");

@@ -10,11 +10,14 @@
 
 #include <string.h>
 
+static void free_accumulator(struct grd_node *node);
+
 /* ---- The meta object ------------------------------------------------------------------------------------------------------ */
 static void meta_destroy(struct grd_object *object)
 {
     struct grd_meta *meta = (struct grd_meta *)object;
     grd_hooks_clear(&meta->hooks);
+    free_accumulator(meta->accumulator);
     grd_object_drop(meta->grad_fn);
     grd_object_drop(meta->grad);
     grd_object_drop(meta->retained);
@@ -107,7 +110,9 @@ bool grd_set_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 /* ---- AccumulateGrad ----------------------------------------------------------------------------------------------------------- */
 struct accumulator {
     struct grd_node node;
-    grd_tensor *variable; /* owned */
+    grd_tensor *variable; /* owned, unless nobody owns this node: see Note [Accumulators] */
+    int64_t *sizes;       /* of the leaf */
+    int64_t room;
 };
 
 /* Whether the gradient has the strides the leaf's own gradient would have. */
@@ -158,37 +163,87 @@ static void accumulator_run(struct grd_node *node, const struct grd_run *run)
         grd_hooks_run_accumulated(&meta->hooks, leaf);
 }
 
-/* The leaf knows this node without owning it: somebody may have taken a reference between the last owner's decision and now. A sole
- * owner does not decrement, so the count is 0 or includes that owner. */
+/* Note [Accumulators]
+ * The node of a leaf is made once and belongs to the leaf's meta, but while edges lead to it it owns the leaf: so its count tells more than how
+ * many owners it has. DORMANT: none, and it does not own the leaf. 0: the last one has gone and accumulator_finish is about to run.
+ * Otherwise the owners, with the one whose accumulator_finish is about to run, if any, among them: a sole owner does not decrement.
+ * Whoever wants the node while its end is due therefore counts for two. */
+enum { DORMANT = 1 << 29 };
+
 static bool accumulator_finish(struct grd_node *node)
 {
-    struct accumulator *self = (struct accumulator *)node;
-    struct grd_meta *meta = grd_meta_get(self->variable);
-    grd_spin_lock(&meta->lock);
-    bool alive = atomic_load(&node->object.refs) > 0 && atomic_fetch_sub(&node->object.refs, 1) > 1;
-    if (!alive && meta->accumulator == node)
-        meta->accumulator = NULL;
-    grd_spin_unlock(&meta->lock);
-    if (!alive)
-        grd_object_drop(self->variable);
-    return !alive;
-}
-
-struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node)
-{
-    grd_tensor *leaf = grd_node_variable(node);
-    return leaf != NULL ? &grd_meta_get(leaf)->hooks : &node->hooks;
+    uint32_t refs = atomic_load_explicit(&node->object.refs, memory_order_acquire), left;
+    grd_tensor *leaf = ((struct accumulator *)node)->variable;
+    do
+        left = refs <= 1 ? DORMANT : refs - 1;
+    while (!atomic_compare_exchange_weak_explicit(&node->object.refs, &refs, left, memory_order_acq_rel, memory_order_acquire));
+    if (left == DORMANT)
+        grd_object_drop(leaf); /* the node may go with it */
+    return false;
 }
 
 static const struct grd_node_class accumulator_class = {.run = accumulator_run, .finish = accumulator_finish};
 
-static bool keep_if_alive(struct grd_node *node)
+static grd_tensor *variable_of(const struct grd_node *node)
 {
-    uint32_t refs = atomic_load(&node->object.refs);
-    while (refs > 0)
-        if (atomic_compare_exchange_weak(&node->object.refs, &refs, refs + 1))
-            return true;
-    return false;
+    return node->class == &accumulator_class ? ((const struct accumulator *)node)->variable : NULL;
+}
+
+struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node)
+{
+    grd_tensor *leaf = variable_of(node);
+    return leaf != NULL ? &grd_meta_get(leaf)->hooks : &node->hooks;
+}
+
+static void free_accumulator(struct grd_node *node)
+{
+    struct accumulator *self = (struct accumulator *)node;
+    if (node == NULL)
+        return;
+    grd_hooks_clear(&node->hooks);
+    grd_free(self->sizes, (size_t)self->room * sizeof *self->sizes);
+    grd_free(node, node->size);
+}
+
+/* Brings what the node says about its leaf up to date; nothing is written where it is. */
+static bool describe_leaf(struct accumulator *self)
+{
+    const grd_tensor *leaf = self->variable;
+    const struct grd_output *output = &self->node.outputs[0];
+    if (output->ndim == leaf->ndim && output->sizes == self->sizes &&
+        grd_dims_equal(grd_dims_from(self->sizes, leaf->ndim), grd_dims_from(leaf->sizes, leaf->ndim)))
+        return true;
+    if (leaf->ndim > self->room || self->sizes == NULL) {
+        int64_t *sizes = grd_alloc(leaf->ndim * sizeof *sizes);
+        if (sizes == NULL)
+            return false;
+        grd_free(self->sizes, (size_t)self->room * sizeof *sizes);
+        self->sizes = sizes;
+        self->room = leaf->ndim;
+    }
+    for (int i = 0; i < leaf->ndim; i++)
+        self->sizes[i] = leaf->sizes[i];
+    grd_node_describe_output(&self->node, 0, leaf, self->sizes);
+    return true;
+}
+
+static struct grd_node *new_accumulator(grd_tensor *leaf)
+{
+    void *unused;
+    struct grd_node *node = grd_node_new(&accumulator_class, "AccumulateGrad", sizeof(struct accumulator), 0, 1, 0, &unused);
+    if (node == NULL)
+        return NULL;
+    struct accumulator *self = (struct accumulator *)node;
+    node->sequence = UINT64_MAX;
+    node->outputs[0] = (struct grd_output){.ndim = UINT8_MAX};
+    atomic_store_explicit(&node->object.refs, DORMANT, memory_order_relaxed);
+    self->variable = leaf;
+    self->sizes = NULL;
+    self->room = 0;
+    if (describe_leaf(self))
+        return node;
+    free_accumulator(node);
+    return NULL;
 }
 
 /* An owned reference of the leaf's AccumulateGrad, made when there is none. */
@@ -197,27 +252,30 @@ static struct grd_node *leaf_accumulator(grd_tensor *leaf)
     struct grd_meta *meta = grd_meta_ensure(leaf);
     if (meta == NULL)
         return NULL;
-    grd_spin_lock(&meta->lock);
-    struct grd_node *node = meta->accumulator;
-    if (node == NULL || !keep_if_alive(node)) {
-        int64_t *sizes = NULL;
-        node = grd_node_new(&accumulator_class, "AccumulateGrad", sizeof(struct accumulator), 0, 1, leaf->ndim * sizeof(int64_t), &sizes);
-        if (node != NULL) {
-            if (leaf->ndim > 0)
-                memcpy(sizes, leaf->sizes, leaf->ndim * sizeof(int64_t));
-            grd_node_describe_output(node, 0, leaf, sizes);
-            node->sequence = UINT64_MAX;
-            ((struct accumulator *)node)->variable = grd_object_keep(leaf);
-            meta->accumulator = node;
-        }
+    struct grd_node *node = __atomic_load_n(&meta->accumulator, __ATOMIC_ACQUIRE);
+    if (GRD_UNLIKELY(node == NULL)) {
+        grd_spin_lock(&meta->lock);
+        if (meta->accumulator == NULL)
+            __atomic_store_n(&meta->accumulator, new_accumulator(leaf), __ATOMIC_RELEASE);
+        node = meta->accumulator;
+        grd_spin_unlock(&meta->lock);
+        if (node == NULL)
+            return NULL;
     }
-    grd_spin_unlock(&meta->lock);
+    if (!describe_leaf((struct accumulator *)node))
+        return NULL;
+    uint32_t refs = atomic_load_explicit(&node->object.refs, memory_order_relaxed), more;
+    do
+        more = refs == DORMANT ? 1 : refs == 0 ? 2 : refs + 1;
+    while (!atomic_compare_exchange_weak_explicit(&node->object.refs, &refs, more, memory_order_acq_rel, memory_order_relaxed));
+    if (refs == DORMANT)
+        grd_object_keep(leaf);
     return node;
 }
 
 grd_tensor *grd_node_variable(const grd_node *node)
 {
-    return node->class == &accumulator_class ? ((const struct accumulator *)node)->variable : NULL;
+    return grd_given_pointer(node, "grd_node_variable", "node") ? variable_of(node) : NULL;
 }
 
 /* ---- Edges -------------------------------------------------------------------------------------------------------------------------- */
@@ -263,13 +321,13 @@ grd_node *grd_grad_fn(grd_tensor *t)
 {
     struct grd_node *node = NULL;
     uint32_t output;
-    return !grd_pending() && current_grad_fn(t, &node, &output) ? node : NULL;
+    return !grd_pending() && grd_given(t, "grd_grad_fn", "t") && current_grad_fn(t, &node, &output) ? node : NULL;
 }
 
 grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output)
 {
     struct grd_edge edge;
-    if (grd_pending() || !grd_edge_of(t, &edge) || edge.node == NULL)
+    if (grd_pending() || !grd_given(t, "grd_gradient_edge", "t") || !grd_edge_of(t, &edge) || edge.node == NULL)
         return NULL;
     if (ret_output != NULL)
         *ret_output = (int)edge.output;
@@ -279,12 +337,14 @@ grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output)
 /* ---- Leaves ---------------------------------------------------------------------------------------------------------------------------- */
 bool grd_requires_grad(const grd_tensor *t)
 {
-    return grd_needs_grad(t);
+    return grd_given(t, "grd_requires_grad", "t") && grd_needs_grad(t);
 }
 
 bool grd_is_leaf(const grd_tensor *t)
 {
     uint32_t output;
+    if (!grd_given(t, "grd_is_leaf", "t"))
+        return false;
     if (t->base != NULL && grd_needs_grad(t) && !grd_view_refresh((grd_tensor *)(uintptr_t)t))
         return false;
     return grd_recorded_grad_fn(t, &output) == NULL;
@@ -292,6 +352,8 @@ bool grd_is_leaf(const grd_tensor *t)
 
 grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
 {
+    if (!grd_given(t, "grd_set_requires_grad", "t"))
+        return grd_failed;
     if (grd_pending() || grd_is_failed(t))
         return t;
     if (!grd_is_leaf(t)) {
@@ -312,7 +374,7 @@ grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
 
 grd_tensor *grd_grad_of(const grd_tensor *t)
 {
-    const struct grd_meta *meta = grd_meta_get(t);
+    const struct grd_meta *meta = grd_given(t, "grd_grad_of", "t") ? grd_meta_get(t) : NULL;
     if (meta == NULL)
         return NULL;
     return meta->retained != NULL ? meta->retained->grad : meta->grad;
@@ -344,7 +406,7 @@ static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
 
 void grd_set_grad(grd_tensor *t, grd_tensor *grad)
 {
-    if (grd_pending() || (grad == NULL && grd_meta_get(t) == NULL) || (grad != NULL && !check_gradient(t, grad)))
+    if (grd_pending() || !grd_given(t, "grd_set_grad", "t") || (grad == NULL && grd_meta_get(t) == NULL) || (grad != NULL && !check_gradient(t, grad)))
         return;
     struct grd_meta *meta = grd_meta_ensure(t);
     if (meta == NULL)
@@ -357,7 +419,7 @@ void grd_set_grad(grd_tensor *t, grd_tensor *grad)
 
 void grd_retain_grad(grd_tensor *t)
 {
-    if (grd_pending())
+    if (grd_pending() || !grd_given(t, "grd_retain_grad", "t"))
         return;
     if (!grd_needs_grad(t)) {
         grd_raise(GRD_ERROR_RUNTIME, "can't retain_grad on Tensor that has requires_grad=False");

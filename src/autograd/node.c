@@ -2,8 +2,6 @@
  * Invariant: the dead list of a thread is empty whenever no destructor runs on it. */
 #include "autograd/node.h"
 
-#include <string.h>
-
 static _Thread_local struct {
     uint64_t sequence;
     struct grd_node *dead; /* waiting to be freed */
@@ -63,19 +61,25 @@ struct grd_node *grd_node_new(const struct grd_node_class *class, const char *na
     struct grd_node *node = grd_alloc(size);
     if (node == NULL)
         return NULL;
-    memset(node, 0, outputs);
     node->object.type = &node_type;
     atomic_init(&node->object.refs, 1);
     node->class = class;
     node->name = name;
     node->sequence = thread_graph.sequence++;
+    node->next = NULL;
+    node->wrapper = NULL;
     node->edges = (struct grd_edge *)((char *)node + edges);
     node->outputs = (struct grd_output *)((char *)node + outputs);
+    node->hooks.first = NULL;
     node->size = (uint32_t)size;
     node->nedges = nedges;
     node->noutputs = noutputs;
+    node->view_version = 0;
     atomic_flag_clear(&node->lock.flag);
+    node->freed = false;
     node->device = GRD_DEVICE_CPU;
+    for (uint32_t i = 0; i < nedges; i++)
+        node->edges[i] = (struct grd_edge){NULL, 0};
     *(void **)ret_extra = (char *)node + rest;
     return node;
 }
@@ -88,18 +92,31 @@ void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_
         node->device = t->device;
 }
 
+/* ---- Public questions -------------------------------------------------------------------------------------------------------------- */
+bool grd_raise_null_tensor(const char *function, const char *argument)
+{
+    return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must be a tensor, not NULL", function, argument);
+}
+
+bool grd_raise_null_pointer(const char *function, const char *argument)
+{
+    return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, argument);
+}
+
 const char *grd_node_name(const grd_node *node)
 {
-    return node->name;
+    return grd_given_pointer(node, "grd_node_name", "node") ? node->name : "";
 }
 
 int grd_node_edge_count(const grd_node *node)
 {
-    return (int)node->nedges;
+    return grd_given_pointer(node, "grd_node_edge_count", "node") ? (int)node->nedges : 0;
 }
 
 grd_node *grd_node_edge(const grd_node *node, int edge, int *ret_output)
 {
+    if (!grd_given_pointer(node, "grd_node_edge", "node"))
+        return NULL;
     if (edge < 0 || (uint32_t)edge >= node->nedges) {
         grd_raise(GRD_ERROR_INDEX, "edge %d is out of range for %s with %u edges", edge, node->name, node->nedges);
         return NULL;

@@ -1,12 +1,12 @@
 /* The graph: nodes, edges, what a node saved, and what a tensor knows about its place in the graph.
  *
  * Lives here: the data structures all files of this floor share. Not here: how nodes come to be (record.c, view.c, custom.c) and how they
- * are run (engine.c).
+ * are run (pass.h).
  *
  * Invariants
  * - A node owns the nodes its edges lead to; a tensor owns its grad_fn; nothing in the graph owns a later part of it. So there is
- *   no cycle: a node that saves its own output saves an alias without history, and a leaf is owned by its AccumulateGrad, which the leaf
- *   only knows weakly.
+ *   no cycle: a node that saves its own output saves an alias without history, and a leaf is owned by its AccumulateGrad only while edges
+ *   lead there.
  * - Edges never change after a node is published; what it saved is dropped once, under its lock.
  * - Freeing a node never recurses into another: see grd_node_destroy. */
 #ifndef GRD_AUTOGRAD_NODE_H
@@ -63,7 +63,7 @@ struct grd_node_class {
     void (*run)(struct grd_node *node, const struct grd_run *run);
     /* Drops the saved tensors; called after a pass that does not retain the graph, and before the node is freed. May be NULL. */
     void (*release)(struct grd_node *node);
-    /* What else a node of this class owns; false when somebody took a new reference meanwhile. May be NULL. */
+    /* What else a node of this class owns; false when the block is not to be freed. May be NULL. */
     bool (*finish)(struct grd_node *node);
 };
 
@@ -91,7 +91,7 @@ struct grd_node {
 };
 
 /* A node of `struct_size` bytes (its struct begins with grd_node) with room for edges, outputs and `extra` more bytes, which
- * *ret_extra points to. Edges are absent, outputs unset. One reference, owned by the caller. NULL, with MemoryError. */
+ * *ret_extra points to. Edges are absent; outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
 struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges, uint32_t noutputs,
                               size_t extra, void *ret_extra);
 bool grd_node_is(const struct grd_object *object);
@@ -101,6 +101,21 @@ void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_
 static inline bool grd_run_needs(const struct grd_run *run, uint32_t edge)
 {
     return run->needs >> (edge < 63 ? edge : 63) & 1;
+}
+
+/* ---- Arguments of public functions --------------------------------------------------------------------------------------------- */
+/* "grd_is_leaf: argument 't' must be a tensor, not NULL". Returns false. */
+bool grd_raise_null_tensor(const char *function, const char *argument);
+bool grd_raise_null_pointer(const char *function, const char *argument);
+
+static inline bool grd_given(const grd_tensor *t, const char *function, const char *argument)
+{
+    return GRD_LIKELY(t != NULL) || grd_raise_null_tensor(function, argument);
+}
+
+static inline bool grd_given_pointer(const void *pointer, const char *function, const char *argument)
+{
+    return GRD_LIKELY(pointer != NULL) || grd_raise_null_pointer(function, argument);
 }
 
 /* ---- Saved values (saved.c) ------------------------------------------------------------------------------------------------------ */
@@ -141,7 +156,7 @@ struct grd_meta {
     uint32_t view_version;
     grd_tensor *grad;             /* owned */
     struct grd_retained *retained; /* owned */
-    struct grd_node *accumulator; /* weak, under `lock` */
+    struct grd_node *accumulator; /* made once, under `lock`: see Note [Accumulators] */
     struct grd_hooks hooks;       /* of a leaf */
     struct grd_spin lock;
     struct grd_spin accumulating;
@@ -190,7 +205,7 @@ grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 /* Rewrites the grad_fn of a view whose base was written since. False, with the error raised, where that is forbidden. */
 bool grd_view_refresh(grd_tensor *view);
 
-/* ---- Gradients (engine.c) -------------------------------------------------------------------------------------------------------------------- */
+/* ---- Gradients (gradient.c) -------------------------------------------------------------------------------------------------------------------- */
 /* The gradient in the shape, dtype and device an output asks for; NULL, with the error raised, when it does not fit. */
 grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index);
 /* Nobody else can see the tensor's data, and it can be written in place. */

@@ -147,8 +147,8 @@ static void *take_room(char **room, size_t size)
 static grd_dims copy_dims(char **room, const int64_t *data, int64_t n)
 {
     int64_t *copy = take_room(room, (size_t)n * sizeof *copy);
-    if (n > 0)
-        memcpy(copy, data, (size_t)n * sizeof *copy);
+    for (int64_t i = 0; i < n; i++)
+        copy[i] = data[i];
     return grd_dims_from(copy, n);
 }
 
@@ -331,12 +331,32 @@ static bool any_needs_grad(const grd_value *value)
     return false;
 }
 
-static uint64_t find_needs(const struct grd_derivative *d, const grd_value *args)
+static bool raise_no_formula(const grd_op *op, uint64_t args)
 {
-    uint64_t needs = 0;
-    for (int i = 0; d != NULL && i < d->nargs; i++)
-        needs |= (uint64_t)any_needs_grad(&args[d->args[i]]) << i;
-    return needs;
+    return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented", op->args[__builtin_ctzll(args)].name);
+}
+
+/* Which differentiable arguments require gradients, a bit each. False, with the error raised, when an argument without a formula does;
+ * what is about to be overwritten needs none. */
+static bool find_needs(const grd_op *op, const grd_tensor *out, const grd_value *args, uint64_t *ret_needs)
+{
+    const struct grd_derivative *d = op->derivative;
+    uint64_t requiring = 0, needs = 0;
+    *ret_needs = 0;
+    if (d == NULL)
+        return true;
+    for (int i = 0; i < op->nargs; i++)
+        requiring |= (uint64_t)any_needs_grad(&args[i]) << i;
+    if (requiring == 0)
+        return true;
+    for (int i = 0; i < d->nargs; i++) {
+        needs |= (requiring >> d->args[i] & 1) << i;
+        requiring &= ~((uint64_t)1 << d->args[i]);
+    }
+    if (requiring & 1 && args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == out)
+        requiring &= ~(uint64_t)1;
+    *ret_needs = needs;
+    return GRD_LIKELY(requiring == 0) || raise_no_formula(op, requiring);
 }
 
 /* The operator itself, with recording off for whatever it calls. */
@@ -460,7 +480,9 @@ static bool check_out(const grd_tensor *out, uint64_t needs)
 
 void grd_autograd_record(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
-    uint64_t needs = find_needs(op->derivative, args);
+    uint64_t needs;
+    if (!find_needs(op, out, args, &needs))
+        return;
     if (GRD_LIKELY(out == NULL))
         record_functional(op, keys, args, needs, ret_results);
     else if (op->nargs > 0 && args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == out)

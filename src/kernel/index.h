@@ -22,7 +22,7 @@ struct grd_index_kernels {
     int64_t (*check)(int64_t n, const int64_t *index, int64_t low, int64_t high);
     grd_loop_kernel *gather[GRD_INDEX_SIZES];  /* result[i] = source[index[i]] */
     grd_loop_kernel *scatter[GRD_INDEX_SIZES]; /* result[index[i]] = source[i] */
-    grd_loop_kernel *add[GRD_DTYPE_COUNT];     /* result[index[i]] += source[i], i rising; bool: or */
+    grd_loop_kernel *add[GRD_DTYPE_COUNT];     /* result[index[i]] += source[i], i rising; bool: or; no 16-bit floats */
     /* data: result, source, bool mask; params: the element to put where the mask is set */
     grd_loop_kernel *masked_fill[GRD_INDEX_SIZES];
     grd_mask_count *count;

@@ -10,15 +10,16 @@
 #include "gradus/types.h"
 
 enum grd_reduce_kind {
-    GRD_REDUCE_SUM,     /* x */
-    GRD_REDUCE_PROD,    /* x, multiplied */
-    GRD_REDUCE_ABS,     /* |x| */
-    GRD_REDUCE_SQUARE,  /* |x - center|^2 */
-    GRD_REDUCE_EXP,     /* exp(x - center) */
-    GRD_REDUCE_NONZERO, /* x != 0 */
-    GRD_REDUCE_MAX,     /* NaN wins */
+    GRD_REDUCE_SUM,        /* x */
+    GRD_REDUCE_PROD,       /* x, multiplied */
+    GRD_REDUCE_DIFFERENCE, /* x - center */
+    GRD_REDUCE_ABS,        /* |x| */
+    GRD_REDUCE_SQUARE,     /* |x - center|^2; without center: |x|^2 */
+    GRD_REDUCE_EXP,        /* exp(x - center) */
+    GRD_REDUCE_NONZERO,    /* x != 0 */
+    GRD_REDUCE_MAX,        /* NaN wins */
     GRD_REDUCE_MIN,
-    GRD_REDUCE_FIND,    /* the first index where x == center (or both are NaN) */
+    GRD_REDUCE_FIND,       /* the first index where x == center (or both are NaN) */
     GRD_REDUCE_COUNT
 };
 
@@ -40,7 +41,7 @@ struct grd_reduce_block {
     int64_t stride; /* bytes: lines, between outputs; columns, between the n rows */
     const char *in;
     void *gathered;     /* G[outputs] */
-    const void *center; /* [outputs]; for SQUARE, EXP, FIND */
+    const void *center; /* [outputs]; for DIFFERENCE, SQUARE, EXP, FIND */
     int64_t first;      /* index of the first of the n, for FIND */
 };
 typedef void grd_reduce_kernel(const struct grd_reduce_block *block);

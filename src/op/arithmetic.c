@@ -93,6 +93,24 @@ grd_tensor *op_conj(grd_tensor *self)
     return grd_category_of(self->dtype) == GRD_CATEGORY_COMPLEX ? grd__conj(self) : self;
 }
 
+/* ---- abs ------------------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensor *op_abs(grd_tensor *out, grd_tensor *self)
+{
+    if (!grd_dtype_is_complex((grd_dtype)self->dtype))
+        return op__abs(out, self);
+    if (out == self) {
+        grd_raise(GRD_ERROR_RUNTIME, "In-place abs is not supported for complex tensors.");
+        return grd_failed;
+    }
+    return grd_out_finish(out, grd__modulus(self));
+}
+
+grd_tensor *op__abs_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
+{
+    return grd_dtype_is_complex((grd_dtype)self->dtype) ? grd__modulus_backward(grad, self, result) : grd_mul(grad, grd_sign(self));
+}
+
 /* ---- div ------------------------------------------------------------------------------------------------------------------------------ */
 
 grd_tensor *op_div(grd_tensor *out, grd_tensor *self, grd_tensor *other, const char *rounding_mode)

@@ -1,11 +1,15 @@
 /* Copying and filling memory of tensors, with the fast ways: blocks, runs of bytes, blocked transposition.
  * Below the operators: nothing dispatches, records or bumps a version, and meta tensors are left alone.
- * The operators around these are in copy.c. */
+ * The operators around these are in copy.c and join.c. */
 #ifndef GRD_OP_COPY_H
 #define GRD_OP_COPY_H
 
 #include "core/tensor.h"
 
+enum { GRD_COPY_GRAIN = 256 * 1024 }; /* bytes of a block that one thread copies */
+
+/* Copies bytes, on several threads where it pays. The blocks do not overlap. */
+void grd_copy_block(char *to, const char *from, int64_t bytes);
 /* Writes `from`, converted, to `to`. Same sizes; no memory in common, or the very same elements. */
 void grd_copy_strided(grd_tensor *to, const grd_tensor *from);
 /* Writes one element, of t's dtype, everywhere. */
@@ -13,6 +17,8 @@ void grd_fill_elements(grd_tensor *t, const void *element);
 void grd_zero_elements(grd_tensor *t);
 /* Zeros, contiguous and pooled; grd_failed, with the error raised, on failure. */
 grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device);
+/* NotImplementedError unless there is a conversion between the dtypes. */
+bool grd_check_convertible(grd_dtype from, grd_dtype to);
 /* RuntimeError unless a gradient has the sizes of the view it belongs to. */
 bool grd_check_view_gradient(const grd_tensor *view, const grd_tensor *grad);
 

@@ -1,7 +1,7 @@
 /* The one implementation behind kernel = "unary", "binary" and "ternary". The operators with more to say are in arithmetic.c.
  *
- * Two ways: operands of one dtype and shape that lie contiguous, plain numbers among them, go straight to the kernel; all others through the
- * iterator. Both give the same result.
+ * Two ways: operands of one dtype and shape that lie contiguous, plain numbers and expanded elements among them, go straight to the
+ * kernel; all others through the iterator. Both give the same result.
  * Invariant: a missing kernel and a zero divisor are found before anything is allocated, resized or written. */
 #include "op/elementwise.h"
 
@@ -182,6 +182,15 @@ static inline bool same_sizes(const grd_tensor *a, const grd_tensor *b)
     return true;
 }
 
+/* One element expanded, as the gradient of a sum is. */
+static inline bool is_expanded(const grd_tensor *t)
+{
+    for (int i = 0; i < t->ndim; i++)
+        if (t->strides[i] != 0 && t->sizes[i] != 1)
+            return false;
+    return t->device == GRD_DEVICE_CPU;
+}
+
 /* Whether a plain number leaves the dtype as it is; then it is written to `ret_element` as one. */
 static inline bool number_fits(const struct grd_elementwise *op, const grd_tensor *number, grd_dtype dtype, void *ret_element)
 {
@@ -198,16 +207,18 @@ static inline bool number_fits(const struct grd_elementwise *op, const grd_tenso
 /* The input whose dtype and shape are those of the computation, with flat's operands filled; NULL when this is not the simple case. */
 static inline const grd_tensor *flatten(const struct grd_elementwise *op, grd_tensor *const *inputs, struct flat *flat, uint64_t (*numbers)[2])
 {
-    const grd_tensor *like = NULL;
+    const grd_tensor *first = NULL, *like = NULL;
     for (int i = op->mask; i < op->inputs; i++) {
         const grd_tensor *t = inputs[i];
         if (grd_has(t, GRD_FLAG_NUMBER))
             continue;
-        if (!is_plain(t) || (like != NULL && (t->dtype != like->dtype || !same_sizes(t, like))))
+        const bool plain = is_plain(t);
+        if ((!plain && !is_expanded(t)) || (first != NULL && (t->dtype != first->dtype || !same_sizes(t, first))))
             return NULL;
-        like = t;
+        first = t;
+        like = plain ? t : like;
         flat->data[i + 1] = t->data;
-        flat->strides[i + 1] = t->itemsize;
+        flat->strides[i + 1] = plain ? t->itemsize : 0;
     }
     if (like == NULL)
         return NULL;
@@ -233,12 +244,12 @@ static inline const grd_tensor *flatten(const struct grd_elementwise *op, grd_te
 
 /* Whether `out` may be written as it is: alike, and no input reads its memory in another order. */
 static inline bool takes_flat(const grd_tensor *out, const grd_tensor *like, grd_dtype dtype, const struct grd_elementwise *op,
-                              grd_tensor *const *inputs)
+                              grd_tensor *const *inputs, const struct flat *flat)
 {
     if (out->dtype != dtype || !is_plain(out) || !same_sizes(out, like) || out->storage->release != NULL)
         return false;
     for (int i = 0; i < op->inputs; i++)
-        if (inputs[i]->storage == out->storage && (inputs[i]->data != out->data || inputs[i]->itemsize != out->itemsize))
+        if (inputs[i]->storage == out->storage && (inputs[i]->data != out->data || flat->strides[i + 1] != out->itemsize))
             return false;
     return true;
 }
@@ -254,7 +265,7 @@ grd_tensor *grd_op_elementwise(const struct grd_elementwise *op, grd_tensor *out
         return run_general(op, out, inputs, params);
     grd_dtype dtype = op->rule == GRD_TYPE_COMPARE || op->rule == GRD_TYPE_BOOL ? GRD_BOOL : (grd_dtype)like->dtype;
     flat.kernel = find_kernel(op, like->dtype);
-    if (flat.kernel == NULL || (out != NULL && !takes_flat(out, like, dtype, op, inputs)))
+    if (flat.kernel == NULL || (out != NULL && !takes_flat(out, like, dtype, op, inputs, &flat)))
         return run_general(op, out, inputs, params);
     if (out == NULL) {
         out = grd_new(grd_dims_from(like->sizes, like->ndim), dtype, grd_device_of(like));

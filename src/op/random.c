@@ -1,15 +1,15 @@
-/* Random numbers: what a distribution makes of the generator's bits, and the operators that fill tensors with it.
+/* Random numbers: what a distribution makes of the generator's bits, and the operators that fill a tensor in place.
  *
  * A fill draws values into a buffer, as float, double or int64, and converts them to the tensor's dtype, in the order of memory.
+ * Operators that make a tensor are in sample.c.
  * Invariants: numbers are drawn serially under the generator's lock, and in the order and width PyTorch draws them, so that the stream of
  * numbers is the same; nothing is drawn before every check has passed. */
+#include "op/random.h"
+
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/half.h"
-#include "base/memory.h"
-#include "base/random.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "kernel/random.h"
@@ -20,16 +20,15 @@ enum { BUFFER = 256, NORMAL_BLOCK = 16 };
 
 /* ---- Single draws ------------------------------------------------------------------------------------------------------------------ */
 
+bool grd_random_is_floating(grd_dtype dtype)
+{
+    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
+}
+
 /* [0, 1) in steps of 2^-24. */
 static float unit_float(struct grd_generator *generator)
 {
     return (float)(grd_random32(generator) & 0xffffff) * 0x1p-24f;
-}
-
-/* [0, 1) in steps of 2^-53. */
-static double unit_double(struct grd_generator *generator)
-{
-    return (double)(grd_random64(generator) & 0x1fffffffffffff) * 0x1p-53;
 }
 
 /* Box–Muller on one pair; the second value waits in the generator for the next call. */
@@ -39,7 +38,7 @@ static double unit_normal(struct grd_generator *generator)
         generator->has_normal_double = false;
         return generator->normal_double;
     }
-    double u1 = unit_double(generator), u2 = unit_double(generator);
+    double u1 = grd_random_unit_double(generator), u2 = grd_random_unit_double(generator);
     double radius = sqrt(-2 * log1p(-u2)), angle = 6.283185307179586477 * u1;
     generator->normal_double = radius * sin(angle);
     generator->has_normal_double = true;
@@ -60,7 +59,7 @@ struct fill {
     double a, b;             /* numbers of the distribution */
     uint64_t range;          /* of integers: modulus, 0 for none */
     int64_t base;
-    bool wide;               /* 64 bits per integer */
+    bool wide; /* 64 bits per integer */
 };
 
 static void draw_uniform_float(const struct fill *fill, int64_t n, void *ret_values)
@@ -82,7 +81,7 @@ static void draw_uniform_double(const struct fill *fill, int64_t n, void *ret_va
 {
     double *values = ret_values, from = fill->a, to = fill->b;
     for (int64_t i = 0; i < n; i++) {
-        double x = fma(unit_double(fill->generator), to - from, from);
+        double x = fma(grd_random_unit_double(fill->generator), to - from, from);
         values[i] = x == to ? from : x;
     }
 }
@@ -98,14 +97,14 @@ static void draw_exponential(const struct fill *fill, int64_t n, void *ret_value
 {
     double *values = ret_values;
     for (int64_t i = 0; i < n; i++)
-        values[i] = -1.0 / fill->a * log1p(-unit_double(fill->generator));
+        values[i] = -1.0 / fill->a * log1p(-grd_random_unit_double(fill->generator));
 }
 
 static void draw_bernoulli(const struct fill *fill, int64_t n, void *ret_values)
 {
     int64_t *values = ret_values;
     for (int64_t i = 0; i < n; i++)
-        values[i] = unit_double(fill->generator) < fill->a;
+        values[i] = grd_random_unit_double(fill->generator) < fill->a;
 }
 
 static void draw_integer(const struct fill *fill, int64_t n, void *ret_values)
@@ -129,8 +128,8 @@ static void fill_loop(int64_t n, char *const *data, const int64_t *strides, cons
     for (int64_t at = 0; at < n; at += BUFFER) {
         int64_t count = n - at < BUFFER ? n - at : BUFFER;
         fill->draw(fill, count, &values);
-        cast(count, (char *const[]){data[0] + at * strides[0], (char *)&values}, (const int64_t[]){strides[0], grd_dtype_size(fill->source)},
-             NULL);
+        cast(count, (char *const[]){data[0] + at * strides[0], (char *)&values},
+             (const int64_t[]){strides[0], grd_dtype_size(fill->source)}, NULL);
     }
 }
 
@@ -173,11 +172,6 @@ static grd_tensor *run_fill(grd_tensor *self, grd_generator *generator, struct f
     return self;
 }
 
-static bool is_floating(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
-}
-
 /* ---- normal ------------------------------------------------------------------------------------------------------------------------- */
 
 static void normal_block_half(struct grd_generator *generator, uint16_t *data, bool brain, float mean, float std)
@@ -206,11 +200,11 @@ static void normal_contiguous(struct grd_generator *generator, char *data, int64
     } else if (dtype == GRD_FLOAT64) {
         double *values = (double *)data;
         for (int64_t i = 0; i < n; i++)
-            values[i] = unit_double(generator);
+            values[i] = grd_random_unit_double(generator);
         grd_kernels->random->normal_double(blocks, values, mean, std);
         values += n - tail;
         for (int64_t i = 0; i < tail; i++)
-            values[i] = unit_double(generator);
+            values[i] = grd_random_unit_double(generator);
         grd_kernels->random->normal_double(tail / NORMAL_BLOCK, values, mean, std);
     } else {
         uint16_t *values = (uint16_t *)data;
@@ -229,7 +223,7 @@ grd_tensor *op_normal(grd_tensor *out, grd_tensor *self, double mean, double std
     bool done;
     if (!(std >= 0))
         grd_raise(GRD_ERROR_RUNTIME, "normal expects std >= 0.0, but found std %g", std);
-    else if (!is_floating(real))
+    else if (!grd_random_is_floating(real))
         grd_raise_no_kernel("normal_kernel", (grd_dtype)self->dtype);
     if (grd_pending() || !check_written(self, &done))
         return grd_failed;
@@ -253,7 +247,10 @@ grd_tensor *op_normal(grd_tensor *out, grd_tensor *self, double mean, double std
 
 static double largest_finite(grd_dtype dtype)
 {
-    return dtype == GRD_FLOAT16 ? 65504 : dtype == GRD_BFLOAT16 ? 0x1.fep127 : dtype == GRD_FLOAT32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
+    return dtype == GRD_FLOAT16    ? 65504
+           : dtype == GRD_BFLOAT16 ? 0x1.fep127
+           : dtype == GRD_FLOAT32  ? 0x1.fffffep127
+                                   : 0x1.fffffffffffffp1023;
 }
 
 grd_tensor *op_uniform(grd_tensor *out, grd_tensor *self, double from, double to, grd_generator *generator)
@@ -261,7 +258,7 @@ grd_tensor *op_uniform(grd_tensor *out, grd_tensor *self, double from, double to
     (void)out;
     grd_dtype dtype = grd_dtype_to_real((grd_dtype)self->dtype);
     double largest = largest_finite(dtype);
-    if (!is_floating(dtype))
+    if (!grd_random_is_floating(dtype))
         grd_raise_no_kernel("check_uniform_bounds", (grd_dtype)self->dtype);
     else if (!(fabs(from) <= largest && fabs(to) <= largest))
         grd_raise(GRD_ERROR_RUNTIME, "%s is out of bounds for %s", fabs(from) <= largest ? "to" : "from", grd_dtype_name(dtype));
@@ -273,8 +270,10 @@ grd_tensor *op_uniform(grd_tensor *out, grd_tensor *self, double from, double to
     if (grd_pending())
         return grd_failed;
     bool wide = dtype == GRD_FLOAT64;
-    return run_fill(self, generator, (struct fill){.draw = wide ? draw_uniform_double : draw_uniform_float,
-                                                   .source = wide ? GRD_FLOAT64 : GRD_FLOAT32, .a = from, .b = to});
+    return run_fill(
+        self, generator,
+        (struct fill){
+            .draw = wide ? draw_uniform_double : draw_uniform_float, .source = wide ? GRD_FLOAT64 : GRD_FLOAT32, .a = from, .b = to});
 }
 
 grd_tensor *op_exponential(grd_tensor *out, grd_tensor *self, double lambd, grd_generator *generator)
@@ -282,7 +281,7 @@ grd_tensor *op_exponential(grd_tensor *out, grd_tensor *self, double lambd, grd_
     (void)out;
     if (!(lambd > 0))
         grd_raise(GRD_ERROR_RUNTIME, "exponential_ expects lambda > 0.0, but found lambda=%g", lambd);
-    else if (!is_floating((grd_dtype)self->dtype))
+    else if (!grd_random_is_floating((grd_dtype)self->dtype))
         grd_raise(GRD_ERROR_RUNTIME,
                   "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified %s",
                   grd_dtype_type_name((grd_dtype)self->dtype));
@@ -303,14 +302,14 @@ static void bernoulli_loop(int64_t n, char *const *data, const int64_t *strides,
         int64_t count = n - at < BUFFER ? n - at : BUFFER;
         read(count, (char *const[]){(char *)p, data[1] + at * strides[1]}, (const int64_t[]){sizeof *p, strides[1]}, NULL);
         for (int64_t i = 0; i < count; i++)
-            values[i] = wide ? unit_double(fill->generator) < p[i] : (double)unit_float(fill->generator) < p[i];
+            values[i] = wide ? grd_random_unit_double(fill->generator) < p[i] : (double)unit_float(fill->generator) < p[i];
         write(count, (char *const[]){data[0] + at * strides[0], (char *)values}, (const int64_t[]){strides[0], sizeof *values}, NULL);
     }
 }
 
 static bool check_bernoulli_dtype(const grd_tensor *self)
 {
-    return grd_category_of((grd_dtype)self->dtype) <= GRD_CATEGORY_INTEGER || is_floating((grd_dtype)self->dtype) ||
+    return grd_category_of((grd_dtype)self->dtype) <= GRD_CATEGORY_INTEGER || grd_random_is_floating((grd_dtype)self->dtype) ||
            grd_raise_no_kernel("bernoulli_scalar", (grd_dtype)self->dtype);
 }
 
@@ -318,7 +317,7 @@ static bool check_bernoulli_dtype(const grd_tensor *self)
 static grd_tensor *fill_bernoulli(grd_tensor *self, grd_tensor *p, grd_generator *generator)
 {
     bool done;
-    if (!is_floating((grd_dtype)p->dtype))
+    if (!grd_random_is_floating((grd_dtype)p->dtype))
         grd_raise_no_kernel("bernoulli_tensor", (grd_dtype)p->dtype);
     if (grd_pending() || !check_bernoulli_dtype(self) || !grd_check_same_device(grd_tensors(self, p)) || !check_written(self, &done))
         return grd_failed;
@@ -370,8 +369,7 @@ grd_tensor *op_bernoulli_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *p
 
 /* ---- random ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Significant bits of a floating dtype, or bits above the sign of an integer one. */
-static int digits_of(grd_dtype dtype)
+int grd_random_digits(grd_dtype dtype)
 {
     switch (dtype) {
     case GRD_BOOL:
@@ -391,15 +389,14 @@ static int digits_of(grd_dtype dtype)
     }
 }
 
-/* The smallest and largest int64 of an integral dtype, or that a floating one reaches. */
-static void integer_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high)
+void grd_random_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high)
 {
     bool is_signed = dtype == GRD_INT8 || dtype == GRD_INT16 || dtype == GRD_INT32 || dtype == GRD_INT64;
-    if (is_floating(dtype)) {
+    if (grd_random_is_floating(dtype)) {
         *ret_high = dtype == GRD_FLOAT16 ? 65504 : INT64_MAX;
         *ret_low = dtype == GRD_FLOAT16 ? -65504 : INT64_MIN;
     } else {
-        int bits = digits_of(dtype);
+        int bits = grd_random_digits(dtype);
         *ret_high = bits >= 63 ? INT64_MAX : ((int64_t)1 << bits) - 1;
         *ret_low = is_signed ? -*ret_high - 1 : 0;
     }
@@ -433,7 +430,7 @@ static int log2_of(uint64_t x)
 /* Moves the bounds inward to numbers the floating dtype holds, so that no rounded value leaves the range. */
 static void narrow_bounds(grd_dtype dtype, int64_t *from, int64_t *to)
 {
-    int digits = digits_of(dtype);
+    int digits = grd_random_digits(dtype);
     int64_t next = *from == INT64_MAX ? *from : *from + 1, up = rounded(next, dtype);
     if (up < *from)
         *from = up + ((int64_t)1 << (log2_of((uint64_t)llabs(next)) - digits + 1));
@@ -448,20 +445,20 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
 {
     (void)out;
     grd_dtype dtype = (grd_dtype)self->dtype;
-    bool floating = is_floating(dtype);
+    bool floating = grd_random_is_floating(dtype);
     struct fill fill = {.draw = draw_integer, .source = GRD_INT64};
     if (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating) {
         grd_raise(GRD_ERROR_RUNTIME, "check_random_bounds handles only integral, floating-point and boolean types");
         return grd_failed;
     }
     if (from.kind == GRD_SCALAR_NONE && to.kind == GRD_SCALAR_NONE) {
-        int digits = digits_of(dtype);
+        int digits = grd_random_digits(dtype);
         fill.wide = dtype == GRD_FLOAT64 || dtype == GRD_INT64 || dtype == GRD_UINT64;
         fill.range = digits >= 64 ? 0 : floating ? ((uint64_t)1 << digits) + 1 : (uint64_t)1 << digits;
         return run_fill(self, generator, fill);
     }
     int64_t low, high, first = grd_scalar_int64(from), end = grd_scalar_int64(to);
-    integer_bounds(dtype, &low, &high);
+    grd_random_bounds(dtype, &low, &high);
     if (to.kind != GRD_SCALAR_NONE) {
         if (first >= end)
             grd_raise(GRD_ERROR_RUNTIME, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)first,
@@ -481,12 +478,14 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
         fill.range = (uint64_t)end - (uint64_t)first;
         fill.base = first;
     } else if (first != INT64_MIN) {
-        int64_t last = floating ? (int64_t)1 << digits_of(dtype) : high;
+        int64_t last = floating ? (int64_t)1 << grd_random_digits(dtype) : high;
         if (floating)
             narrow_bounds(dtype, &first, NULL);
         if (first > last)
-            grd_raise(GRD_ERROR_RUNTIME, "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got "
-                                         "from=%lld > to_inc=%lld", (long long)first, (long long)last);
+            grd_raise(GRD_ERROR_RUNTIME,
+                      "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got "
+                      "from=%lld > to_inc=%lld",
+                      (long long)first, (long long)last);
         else if (first < low)
             grd_raise(GRD_ERROR_RUNTIME, "from is out of bounds for %s", grd_dtype_name(dtype));
         if (grd_pending())
@@ -499,254 +498,4 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
     }
     fill.wide = fill.range == 0 || fill.range >= (uint64_t)1 << 28;
     return run_fill(self, generator, fill);
-}
-
-/* ---- Factories ---------------------------------------------------------------------------------------------------------------------- */
-
-/* Gradients are asked for after the fill, which would be refused on a leaf that needs one. */
-static grd_tensor *finish_factory(grd_tensor *t, bool requires_grad)
-{
-    if (requires_grad && !grd_pending()) {
-        if (grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_INTEGER)
-            grd_raise(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
-        else
-            grd_mark_requires_grad(t, true);
-    }
-    return grd_pending() ? grd_failed : t;
-}
-
-grd_tensor *op_rand(grd_dims size, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    grd_tensor *t = grd_empty(size, .dtype = dtype, .device = device);
-    return finish_factory(grd_uniform_(t, .generator = generator), requires_grad);
-}
-
-grd_tensor *op_randn(grd_dims size, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    grd_tensor *t = grd_empty(size, .dtype = dtype, .device = device);
-    return finish_factory(grd_normal_(t, .generator = generator), requires_grad);
-}
-
-grd_tensor *op_rand_like(grd_tensor *self, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    grd_tensor *t = grd_empty_like(self, .dtype = dtype, .device = device);
-    return finish_factory(grd_uniform_(t, .generator = generator), requires_grad);
-}
-
-grd_tensor *op_randn_like(grd_tensor *self, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    grd_tensor *t = grd_empty_like(self, .dtype = dtype, .device = device);
-    return finish_factory(grd_normal_(t, .generator = generator), requires_grad);
-}
-
-grd_tensor *op_randint(int64_t low, int64_t high, grd_dims size, grd_generator *generator, grd_dtype dtype, grd_device device,
-                       bool requires_grad)
-{
-    grd_tensor *t = grd_empty(size, .dtype = dtype == GRD_DTYPE_NONE ? GRD_INT64 : dtype, .device = device);
-    return finish_factory(grd_random_(t, .from = grd_int(low), .to = grd_int(high), .generator = generator), requires_grad);
-}
-
-/* From this length on PyTorch draws 64 bits per step, from the inside out. */
-#define LONG_PERMUTATION ((int64_t)(UINT32_MAX / 20))
-
-static void shuffle(struct grd_generator *generator, int64_t *values, int64_t n)
-{
-    if (n < LONG_PERMUTATION) {
-        for (int64_t i = 0; i < n; i++)
-            values[i] = i;
-        for (int64_t i = 0; i < n - 1; i++) {
-            int64_t z = i + (int64_t)(grd_random32(generator) % (uint64_t)(n - i)), saved = values[i];
-            values[i] = values[z];
-            values[z] = saved;
-        }
-    } else {
-        for (int64_t i = 0; i < n; i++) {
-            int64_t z = (int64_t)(grd_random64(generator) % (uint64_t)(i + 1));
-            values[i] = i;
-            values[i] = values[z];
-            values[z] = i;
-        }
-    }
-}
-
-grd_tensor *op_randperm(int64_t n, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    if (dtype == GRD_DTYPE_NONE)
-        dtype = GRD_INT64;
-    bool floating = is_floating(dtype);
-    int64_t low, high;
-    if (dtype == GRD_BOOL || (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating)) {
-        grd_raise_no_kernel("randperm", dtype);
-        return grd_failed;
-    }
-    integer_bounds(dtype, &low, &high);
-    int64_t most = floating ? ((int64_t)1 << digits_of(dtype)) + 1 : high == INT64_MAX ? high : high + 1;
-    if (n > most)
-        grd_raise(GRD_ERROR_RUNTIME, "n cannot be greater than %lld for %s type.", (long long)most, grd_dtype_type_name(dtype));
-    grd_tensor *result = grd_empty(grd_dims(n), .dtype = dtype, .device = device);
-    if (grd_pending())
-        return grd_failed;
-    if (!grd_is_meta(result)) {
-        grd_tensor *values = dtype == GRD_INT64 ? result : grd_new(grd_dims(n), GRD_INT64, grd_device_of(result));
-        if (grd_pending())
-            return grd_failed;
-        struct grd_generator *locked = grd_generator_lock(generator);
-        shuffle(locked, (int64_t *)values->data, n);
-        grd_generator_unlock(locked);
-        if (values != result && !grd_copy_elements(result, values))
-            return grd_failed;
-    }
-    return finish_factory(result, requires_grad);
-}
-
-/* ---- dropout, multinomial ----------------------------------------------------------------------------------------------------------- */
-
-grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator *generator)
-{
-    if (!(p >= 0 && p <= 1)) {
-        grd_raise(GRD_ERROR_VALUE, "dropout probability has to be between 0 and 1, but got %g", p);
-        return grd_failed;
-    }
-    if (!training || p == 0 || input->numel == 0)
-        return input;
-    if (p == 1)
-        return grd_mul(input, grd_zeros_like(input));
-    grd_tensor *noise = grd_bernoulli_(grd_empty_like(input), .p = grd_float(1 - p), .generator = generator);
-    return grd_mul(input, grd_div_scalar_(noise, grd_float(1 - p)));
-}
-
-/* With replacement: a binary search in the cumulated probabilities, which are kept in float for dtypes up to float32. */
-static void draw_rows(struct grd_generator *generator, const double *p, int64_t rows, int64_t classes, int64_t samples, bool wide,
-                      double *cumulated, int64_t *ret_indices)
-{
-    for (int64_t row = 0; row < rows; row++, p += classes, ret_indices += samples) {
-        double sum = 0;
-        for (int64_t i = 0; i < classes; i++) {
-            sum = wide ? sum + p[i] : (double)((float)sum + (float)p[i]);
-            cumulated[i] = sum;
-        }
-        for (int64_t i = 0; i < classes; i++)
-            cumulated[i] = wide ? cumulated[i] / sum : (double)((float)cumulated[i] / (float)sum);
-        cumulated[classes - 1] = 1;
-        for (int64_t s = 0; s < samples; s++) {
-            double u = unit_double(generator);
-            int64_t left = 0, right = classes;
-            while (left < right) {
-                int64_t middle = left + (right - left) / 2;
-                if (cumulated[middle] < u)
-                    left = middle + 1;
-                else
-                    right = middle;
-            }
-            ret_indices[s] = left;
-        }
-    }
-}
-
-struct scored {
-    double score;
-    int64_t index;
-};
-
-static int by_score(const void *x, const void *y)
-{
-    const struct scored *a = x, *b = y;
-    if (a->score != b->score)
-        return a->score < b->score ? 1 : -1;
-    return a->index < b->index ? -1 : a->index > b->index;
-}
-
-/* p / q as the dtype rounds it. */
-static double quotient(double p, double q, grd_dtype dtype)
-{
-    switch (dtype) {
-    case GRD_FLOAT16:
-        return grd_from_float16(grd_to_float16((float)p / (float)q));
-    case GRD_BFLOAT16:
-        return grd_from_bfloat16(grd_to_bfloat16((float)p / (float)q));
-    case GRD_FLOAT32:
-        return (float)p / (float)q;
-    default:
-        return p / q;
-    }
-}
-
-/* Without replacement: the places of the largest p / q, with q exponentially distributed. */
-static void rank_rows(const double *p, const double *q, int64_t rows, int64_t classes, int64_t samples, grd_dtype dtype, struct scored *scores,
-                      int64_t *ret_indices)
-{
-    for (int64_t row = 0; row < rows; row++, p += classes, q += classes, ret_indices += samples) {
-        for (int64_t i = 0; i < classes; i++)
-            scores[i] = (struct scored){quotient(p[i], q[i], dtype), i};
-        if (samples == 1) {
-            int64_t best = 0;
-            for (int64_t i = 1; i < classes; i++)
-                if (scores[i].score > scores[best].score)
-                    best = i;
-            ret_indices[0] = best;
-            continue;
-        }
-        qsort(scores, (size_t)classes, sizeof *scores, by_score);
-        for (int64_t s = 0; s < samples; s++)
-            ret_indices[s] = scores[s].index;
-    }
-}
-
-static bool check_probabilities(const double *p, int64_t rows, int64_t classes, bool replacement)
-{
-    for (int64_t row = 0; row < rows; row++, p += classes) {
-        double sum = 0;
-        for (int64_t i = 0; i < classes; i++) {
-            if (!replacement && !(p[i] >= 0 && p[i] < INFINITY))
-                return grd_raise(GRD_ERROR_RUNTIME, "probability tensor contains either `inf`, `nan` or element < 0");
-            if (!(p[i] >= 0))
-                return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (encountering probability entry < 0)");
-            if (p[i] == INFINITY)
-                return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
-            sum += p[i];
-        }
-        if (!(sum > 0))
-            return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (sum of probabilities <= 0)");
-    }
-    return true;
-}
-
-grd_tensor *op_multinomial(grd_tensor *self, int64_t num_samples, bool replacement, grd_generator *generator)
-{
-    grd_dtype dtype = (grd_dtype)self->dtype;
-    if (self->ndim < 1 || self->ndim > 2)
-        grd_raise(GRD_ERROR_RUNTIME, "prob_dist must be 1 or 2 dim");
-    else if (!is_floating(dtype))
-        grd_raise(GRD_ERROR_RUNTIME, "multinomial only supports floating-point dtypes for input, got: %s", grd_dtype_type_name(dtype));
-    else if (num_samples <= 0)
-        grd_raise(GRD_ERROR_RUNTIME, "cannot sample n_sample <= 0 samples");
-    else if (!replacement && num_samples > self->sizes[self->ndim - 1])
-        grd_raise(GRD_ERROR_RUNTIME, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-    else if (self->sizes[self->ndim - 1] > 1 << 24)
-        grd_raise(GRD_ERROR_RUNTIME, "number of categories cannot exceed 2^24");
-    if (grd_pending())
-        return grd_failed;
-    int64_t classes = self->sizes[self->ndim - 1], rows = self->ndim == 2 ? self->sizes[0] : 1;
-    grd_tensor *result = grd_new(self->ndim == 2 ? grd_dims(rows, num_samples) : grd_dims(num_samples), GRD_INT64, grd_device_of(self));
-    if (grd_pending() || grd_is_meta(result) || result->numel == 0)
-        return grd_pending() ? grd_failed : result;
-    grd_tensor *p = grd_contiguous_as(self, GRD_FLOAT64);
-    bool cumulative = replacement && num_samples > 1;
-    if (grd_pending() || !check_probabilities((const double *)p->data, rows, classes, cumulative))
-        return grd_failed;
-    size_t size = (size_t)classes * (cumulative ? sizeof(double) : sizeof(struct scored));
-    void *work = grd_alloc(size);
-    if (work == NULL)
-        return grd_failed;
-    if (cumulative) {
-        struct grd_generator *locked = grd_generator_lock(generator);
-        draw_rows(locked, (const double *)p->data, rows, classes, num_samples, dtype == GRD_FLOAT64, work, (int64_t *)result->data);
-        grd_generator_unlock(locked);
-    } else {
-        grd_tensor *q = grd_contiguous_as(grd_exponential_(grd_new_like(self, GRD_DTYPE_NONE), .generator = generator), GRD_FLOAT64);
-        if (!grd_pending())
-            rank_rows((const double *)p->data, (const double *)q->data, rows, classes, num_samples, dtype, work, (int64_t *)result->data);
-    }
-    grd_free(work, size);
-    return grd_pending() ? grd_failed : result;
 }

@@ -2,7 +2,8 @@
  *
  * For each sample: float64 against the entry's reference; every dtype against the same operator in its widest dtype on the same
  * values; every layout against contiguous; out= and in-place against functional; meta against cpu; NULL for each required tensor; first and second
- * derivatives against finite differences. One operator is one test; `test_matrix tanh` runs one. */
+ * derivatives against finite differences; every allocation failed in turn, forward and backward. One operator is one test; `test_matrix tanh`
+ * runs one. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -415,6 +416,47 @@ static void check_gradients(const struct test_case *test, grd_dtype dtype)
         fail_msg("gradgradcheck: %s in %s", grd_error_message(), place(test, &s));
 }
 
+/* ---- Memory that runs out -------------------------------------------------------------------------------------------------- */
+
+/* Runs the operator and, where it can, the gradients of its results. */
+static bool run_both_ways(struct call *call, bool backward)
+{
+    if (!backward) {
+        struct results results;
+        return run(call, &results);
+    }
+    grd_tensor *grads[MAX_TENSORS], *seeds[MAX_RESULTS];
+    const grd_tensors outputs = as_function(call->differentiable, call->ndifferentiable, call);
+    for (int64_t i = 0; i < outputs.n; i++)
+        seeds[i] = grd_ones_like(outputs.data[i]);
+    const grd_backward_options options = {.grad_outputs = grd_tensors_from(seeds, outputs.n), .allow_unused = true};
+    return grd_ok() && (outputs.n == 0 || grd_grad(outputs, grd_tensors_from(call->differentiable, call->ndifferentiable), &options, grads));
+}
+
+/* The n-th allocation fails, for every n that is reached: one MemoryError, and as many blocks in use as before. */
+static void check_allocation_failures(const struct test_case *test, bool backward)
+{
+    const struct setting s = {GRD_FLOAT32, GRD_FLOAT32, CONTIGUOUS, GRD_CPU, backward};
+    for (int n = 0;; n++) { /* 0: none fails, for what is allocated once and kept */
+        const int64_t before = grd_memory_get_stats().blocks;
+        const grd_scope scope = grd_scope_open();
+        struct call call;
+        make_call(&call, test, &s);
+        grd_memory_fail_at(n, false);
+        const bool done = run_both_ways(&call, backward);
+        grd_memory_fail_at(0, false);
+        if (!done && n > 0 && grd_error_get() != GRD_ERROR_MEMORY)
+            fail_msg("allocation %d failed and gave \"%s\" in %s", n, grd_error_message(), place(test, &s));
+        const bool ended = done ? n > 0 : n == 0;
+        grd_error_clear();
+        grd_scope_close(scope);
+        if (n > 0 && grd_memory_get_stats().blocks != before)
+            fail_msg("allocation %d failed and leaked %lld blocks in %s", n, (long long)(grd_memory_get_stats().blocks - before), place(test, &s));
+        if (ended)
+            return;
+    }
+}
+
 /* ---- One operator ------------------------------------------------------------------------------------------------------------ */
 
 static grd_dtype widest(grd_dtype dtype)
@@ -511,6 +553,8 @@ static void test_operator(void **state)
         struct call call;
         make_call(&call, test, &s);
         check_null(&call, &s);
+        check_allocation_failures(test, false);
+        check_allocation_failures(test, true);
         if (test->differentiable && !test->skip) {
             check_gradients(test, GRD_FLOAT64);
             check_gradients(test, GRD_COMPLEX128);

@@ -40,19 +40,19 @@ def test_every_operator_of_the_tree_is_generated():
 
 
 @pytest.mark.parametrize("entry, message", [
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\n', "family.toml:9: [a] the derivative is missing"),
-    ('[a]\nsig = "(Tensor self -> Tensor"\ndoc = "x"\n', "family.toml:10: [a] signature must read"),
-    ('[a]\nsig = "(Tensr self) -> Tensor"\ndoc = "x"\n', "family.toml:10: [a] cannot read argument 'Tensr self'"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\n', "family.toml:8: [a] the derivative is missing"),
+    ('[a]\nsig = "(Tensor self -> Tensor"\ndoc = "x"\n', "family.toml:9: [a] signature must read"),
+    ('[a]\nsig = "(Tensr self) -> Tensor"\ndoc = "x"\n', "family.toml:9: [a] cannot read argument 'Tensr self'"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\n', "[a] 'doc' is missing"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ncolour = "red"\n', "family.toml:12: [a] unknown key 'colour'"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.other = "grad"\n', "family.toml:12: [a] grad.other: no tensor argument"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "grad * unknown"\n', "family.toml:12: [a] unknown name 'unknown'"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "frobnicate(grad)"\n', "family.toml:12: [a] 'frobnicate' is not an operator"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg(grad, 1)"\n', "family.toml:12: [a] 'neg' takes 1 arguments"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg("\n', "family.toml:12: [a] cannot read formula"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nkernel = "quaternary"\n', "family.toml:12: [a] kernel must be one of"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nforms = "sideways"\ngrad = "none"\n', "family.toml:12: [a] forms are"),
-    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2), 3"]\n', "family.toml:13: [a] sample 'T(2), 3' has more arguments"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ncolour = "red"\n', "family.toml:11: [a] unknown key 'colour'"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.other = "grad"\n', "family.toml:11: [a] grad.other: no tensor argument"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "grad * unknown"\n', "family.toml:11: [a] unknown name 'unknown'"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "frobnicate(grad)"\n', "family.toml:11: [a] 'frobnicate' is not an operator"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg(grad, 1)"\n', "family.toml:11: [a] 'neg' takes 1 arguments"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg("\n', "family.toml:11: [a] cannot read formula"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nkernel = "quaternary"\n', "family.toml:11: [a] kernel must be one of"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nforms = "sideways"\ngrad = "none"\n', "family.toml:11: [a] forms are"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2), 3"]\n', "family.toml:12: [a] sample 'T(2), 3' has more arguments"),
     ('[a]\nsig = "(Tensor self, int dim) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2)"]\n', "[a] sample 'T(2)' lacks 'dim'"),
 ])
 def test_errors_name_file_line_and_rule(tmp_path, entry, message):

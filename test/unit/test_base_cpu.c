@@ -1,34 +1,33 @@
-/* The instruction-set level and what this process may use. The level is chosen once, so each setting is a new process. */
+/* The instruction-set level and what this process may use. The level is chosen when the library is loaded, so each setting is a new run
+ * of this program, which then returns what it found. */
 #define _GNU_SOURCE /* setenv */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cpu.h"
-#include "gradus/runtime.h"
+#include "support.h"
+
+static const char *program; /* this one, by its path */
+
+/* What main returns in a new process, asked for `what`, with a variable of the environment set, or unset for NULL. */
+static int answer_with(const char *what, const char *variable, const char *setting)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        if (setting != NULL)
+            setenv(variable, setting, 1);
+        else
+            unsetenv(variable);
+        execl(program, program, what, (char *)NULL);
+        _exit(255);
+    }
+    return status_of(child);
+}
 
 static int level_with(const char *setting)
 {
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        if (setting != NULL)
-            setenv("GRADUS_ISA", setting, 1);
-        else
-            unsetenv("GRADUS_ISA");
-        _exit((int)grd_cpu_level());
-    }
-    int status;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return answer_with("level", "GRADUS_ISA", setting);
 }
 
 static void the_setting_only_lowers(void **state)
@@ -40,6 +39,7 @@ static void the_setting_only_lowers(void **state)
         assert_int_equal(level_with(words[i]), i < best ? i : best);
     assert_int_equal(level_with(""), best);
     assert_int_equal(level_with("v9"), best);
+    assert_true(grd_cpu_level() <= (enum grd_isa_level)best);
 }
 
 static void the_level_is_what_the_compiler_finds(void **state)
@@ -77,16 +77,7 @@ static void counts_make_sense(void **state)
 
 static int threads_with(const char *setting)
 {
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        setenv("GRADUS_NUM_THREADS", setting, 1);
-        _exit(grd_num_threads());
-    }
-    int status;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return answer_with("threads", "GRADUS_NUM_THREADS", setting);
 }
 
 static void the_environment_sets_threads(void **state)
@@ -98,8 +89,11 @@ static void the_environment_sets_threads(void **state)
         assert_int_equal(threads_with(bad[i]), grd_cpu_count() & 0xff);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        return strcmp(argv[1], "level") == 0 ? (int)grd_cpu_level() : grd_num_threads();
+    program = argv[0];
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_setting_only_lowers),
         cmocka_unit_test(the_level_is_what_the_compiler_finds),

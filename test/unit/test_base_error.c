@@ -1,16 +1,10 @@
 /* Errors: first one wins, context, transport between threads, text buffers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/text.h"
-#include "gradus/runtime.h"
+#include "support.h"
 
 static int no_error(void **state)
 {

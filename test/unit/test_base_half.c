@@ -1,14 +1,9 @@
 /* Formats below float32, against a reference that decodes with ldexp and encodes by searching the nearest value. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <math.h>
 #include <stdbool.h>
 
 #include "base/half.h"
+#include "support.h"
 
 struct format {
     int exponent, mantissa; /* bits */

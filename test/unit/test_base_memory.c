@@ -1,23 +1,16 @@
 /* The allocator: alignment, contents, counters, limit, ordered failures, threads, fork. */
 #define _GNU_SOURCE /* barriers */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gradus/runtime.h"
+#include "support.h"
 
-static const size_t sizes[] = {0,    1,    16,   31,   32,    33,    63,    64,    65,      128,     512,    1000,           1024,
-                               1025, 1280, 1281, 4096, 65536, 65537, 99999, 1 << 20, (1 << 20) + 1, 3 << 20, (5 << 20) + 12345};
+static const size_t sizes[] = {0,    1,    16,   31,   32,   33,    63,    64,    65,      128,           512,     1000,
+                               1024, 1025, 1280, 1281, 4096, 65536, 65537, 99999, 1 << 20, (1 << 20) + 1, 3 << 20, (5 << 20) + 12345};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 static int balanced_before(void **state)
@@ -303,9 +296,7 @@ static void the_child_of_a_fork_allocates(void **state)
         grd_memory_trim();
         _exit(ok ? 0 : 1);
     }
-    int status;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(status_of(child), 0);
 }
 
 #define BALANCED(test) cmocka_unit_test_setup_teardown(test, balanced_before, balanced_after)

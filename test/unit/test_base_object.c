@@ -1,16 +1,10 @@
 /* Reference counts and the scope pool. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <pthread.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/object.h"
-#include "gradus/runtime.h"
+#include "support.h"
 
 static atomic_int alive;
 

@@ -1,21 +1,14 @@
 /* The thread pool: pieces, nesting, several callers, fork. */
 #define _GNU_SOURCE /* usleep */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/parallel.h"
 #include "base/thread.h"
-#include "gradus/runtime.h"
+#include "support.h"
 
 enum { MAX_PIECES = 5000 };
 
@@ -178,9 +171,7 @@ static void parent_and_child_go_on_after_fork(void **state)
     }
     for (int i = 0; i < 50; i++)
         check_pieces(0, 100, 3);
-    int status;
-    waitpid(child, &status, 0);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(status_of(child), 0);
 }
 
 int main(void)

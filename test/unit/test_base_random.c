@@ -1,16 +1,10 @@
 /* The generator: known values of mt19937, those of PyTorch's CPU generator, saved states. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/random.h"
-#include "gradus/runtime.h"
+#include "support.h"
 
 static void known_values(void **state)
 {

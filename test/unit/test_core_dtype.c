@@ -1,15 +1,9 @@
 /* Dtypes and scalars: the tables of PyTorch 2.13, ranges, conversions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/tensor.h"
+#include "support.h"
 
 /* torch.promote_types, dtypes in the order of GRD_DTYPES: 'a' is the first; '-' is refused. */
 static const char *const promotions[] = {

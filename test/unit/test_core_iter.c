@@ -1,43 +1,16 @@
 /* core/iter against loops over indices: strides of all kinds, promotion, overlap, conversion, layout of results, fixed pieces. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/iter.h"
-#include "gradus/runtime.h"
+#include "support.h"
 
 /* ---- Tools ---------------------------------------------------------------------------------------------------------------- */
 
 static int64_t below(int64_t n)
 {
     return rand() % n;
-}
-
-static void expect_error(grd_error_code code, const char *text)
-{
-    assert_int_equal(grd_error_get(), code);
-    assert_string_equal(grd_error_message(), text);
-    grd_error_clear();
-}
-
-static int open_scope(void **state)
-{
-    static grd_scope scope;
-    scope = grd_scope_open();
-    *state = &scope;
-    return 0;
-}
-
-static int close_scope(void **state)
-{
-    grd_scope_close(*(grd_scope *)*state);
-    return 0;
 }
 
 /* out = x + 2 * y + 4 * z over float64, for one to three inputs. */
@@ -272,7 +245,8 @@ static void results_keep_the_layout_of_inputs(void **state)
     (void)state;
     struct grd_iter it;
     grd_tensor *base = zeros(grd_dims(120), GRD_FLOAT32);
-    grd_tensor *nhwc = view(base, grd_dims(2, 3, 4, 5), grd_dims(60, 1, 15, 3), 0), *channel = view(base, grd_dims(1, 3, 1, 1), grd_dims(3, 1, 1, 1), 0);
+    grd_tensor *nhwc = view(base, grd_dims(2, 3, 4, 5), grd_dims(60, 1, 15, 3), 0),
+               *channel = view(base, grd_dims(1, 3, 1, 1), grd_dims(3, 1, 1, 1), 0);
     grd_tensor *flat = view(base, grd_dims(3, 2), grd_dims(2, 1), 0), *turned = view(base, grd_dims(3, 2), grd_dims(1, 3), 0);
     grd_tensor *deep = view(base, grd_dims(4, 2, 3), grd_dims(1, 12, 4), 0), *row = view(base, grd_dims(3), grd_dims(1), 0);
     grd_tensor *gaps = view(base, grd_dims(6, 2), grd_dims(1, 12), 0), *reversed = view(base, grd_dims(4, 3), grd_dims(-3, -1), 11);
@@ -281,8 +255,8 @@ static void results_keep_the_layout_of_inputs(void **state)
         grd_tensor *a, *b;
         int64_t strides[4];
     } cases[] = {
-        {nhwc, channel, {60, 1, 15, 3}}, {channel, nhwc, {60, 1, 15, 3}}, {nhwc, nhwc, {60, 1, 15, 3}}, {turned, flat, {1, 3}},
-        {flat, turned, {2, 1}},          {deep, row, {1, 12, 4}},         {row, deep, {1, 12, 4}},      {gaps, gaps, {1, 6}},
+        {nhwc, channel, {60, 1, 15, 3}}, {channel, nhwc, {60, 1, 15, 3}}, {nhwc, nhwc, {60, 1, 15, 3}},  {turned, flat, {1, 3}},
+        {flat, turned, {2, 1}},          {deep, row, {1, 12, 4}},         {row, deep, {1, 12, 4}},       {gaps, gaps, {1, 6}},
         {reversed, reversed, {3, 1}},    {grown, grown, {3, 1}},          {image, image, {16, 1, 4, 1}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -313,54 +287,102 @@ static const struct {
     enum rank b_rank;
     grd_dtype result;
 } promotions[] = {
-    {GRD_BOOL, NUMBER, GRD_BOOL, NUMBER, GRD_BOOL}, {GRD_BOOL, NUMBER, GRD_INT64, NUMBER, GRD_INT64},
-    {GRD_BOOL, NUMBER, GRD_FLOAT32, NUMBER, GRD_FLOAT32}, {GRD_INT64, NUMBER, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
-    {GRD_FLOAT32, NUMBER, GRD_COMPLEX64, NUMBER, GRD_COMPLEX64}, {GRD_COMPLEX64, NUMBER, GRD_FLOAT32, NUMBER, GRD_COMPLEX64},
-    {GRD_INT64, NUMBER, GRD_UINT8, SIZED, GRD_UINT8}, {GRD_INT64, NUMBER, GRD_COMPLEX64, SIZED, GRD_COMPLEX64},
-    {GRD_FLOAT32, NUMBER, GRD_INT8, SIZED, GRD_FLOAT32}, {GRD_BOOL, NUMBER, GRD_BOOL, ZERO_DIM, GRD_BOOL},
-    {GRD_BOOL, NUMBER, GRD_INT64, ZERO_DIM, GRD_INT64}, {GRD_INT64, NUMBER, GRD_INT16, ZERO_DIM, GRD_INT16},
-    {GRD_INT64, NUMBER, GRD_BFLOAT16, ZERO_DIM, GRD_BFLOAT16}, {GRD_FLOAT32, NUMBER, GRD_UINT8, ZERO_DIM, GRD_FLOAT32},
-    {GRD_FLOAT32, NUMBER, GRD_INT32, ZERO_DIM, GRD_FLOAT32}, {GRD_COMPLEX64, NUMBER, GRD_UINT8, ZERO_DIM, GRD_COMPLEX64},
-    {GRD_COMPLEX64, NUMBER, GRD_INT8, ZERO_DIM, GRD_COMPLEX64}, {GRD_COMPLEX64, NUMBER, GRD_INT64, ZERO_DIM, GRD_COMPLEX64},
-    {GRD_COMPLEX64, NUMBER, GRD_BFLOAT16, ZERO_DIM, GRD_COMPLEX64}, {GRD_BOOL, SIZED, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
-    {GRD_UINT8, SIZED, GRD_INT64, NUMBER, GRD_UINT8}, {GRD_UINT8, SIZED, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
-    {GRD_INT16, SIZED, GRD_BOOL, NUMBER, GRD_INT16}, {GRD_INT16, SIZED, GRD_INT64, NUMBER, GRD_INT16},
-    {GRD_INT32, SIZED, GRD_BOOL, NUMBER, GRD_INT32}, {GRD_INT32, SIZED, GRD_COMPLEX64, NUMBER, GRD_COMPLEX64},
-    {GRD_INT64, SIZED, GRD_FLOAT32, NUMBER, GRD_FLOAT32}, {GRD_BOOL, SIZED, GRD_INT8, SIZED, GRD_INT8},
-    {GRD_BOOL, SIZED, GRD_INT16, SIZED, GRD_INT16}, {GRD_BOOL, SIZED, GRD_FLOAT16, SIZED, GRD_FLOAT16},
-    {GRD_UINT8, SIZED, GRD_INT8, SIZED, GRD_INT16}, {GRD_INT8, SIZED, GRD_UINT8, SIZED, GRD_INT16},
-    {GRD_INT8, SIZED, GRD_FLOAT16, SIZED, GRD_FLOAT16}, {GRD_INT16, SIZED, GRD_UINT8, SIZED, GRD_INT16},
-    {GRD_INT16, SIZED, GRD_INT16, SIZED, GRD_INT16}, {GRD_INT16, SIZED, GRD_INT64, SIZED, GRD_INT64},
-    {GRD_INT16, SIZED, GRD_BFLOAT16, SIZED, GRD_BFLOAT16}, {GRD_INT32, SIZED, GRD_BOOL, SIZED, GRD_INT32},
-    {GRD_INT32, SIZED, GRD_UINT8, SIZED, GRD_INT32}, {GRD_INT64, SIZED, GRD_BOOL, SIZED, GRD_INT64},
-    {GRD_INT64, SIZED, GRD_INT32, SIZED, GRD_INT64}, {GRD_BFLOAT16, SIZED, GRD_UINT8, SIZED, GRD_BFLOAT16},
-    {GRD_BFLOAT16, SIZED, GRD_INT16, SIZED, GRD_BFLOAT16}, {GRD_BFLOAT16, SIZED, GRD_INT32, SIZED, GRD_BFLOAT16},
-    {GRD_FLOAT32, SIZED, GRD_INT8, SIZED, GRD_FLOAT32}, {GRD_FLOAT64, SIZED, GRD_FLOAT64, SIZED, GRD_FLOAT64},
-    {GRD_COMPLEX64, SIZED, GRD_BOOL, SIZED, GRD_COMPLEX64}, {GRD_COMPLEX64, SIZED, GRD_INT32, SIZED, GRD_COMPLEX64},
-    {GRD_BOOL, SIZED, GRD_INT16, ZERO_DIM, GRD_INT16}, {GRD_BOOL, SIZED, GRD_BFLOAT16, ZERO_DIM, GRD_BFLOAT16},
-    {GRD_INT8, SIZED, GRD_INT32, ZERO_DIM, GRD_INT8}, {GRD_INT16, SIZED, GRD_FLOAT16, ZERO_DIM, GRD_FLOAT16},
-    {GRD_INT16, SIZED, GRD_COMPLEX64, ZERO_DIM, GRD_COMPLEX64}, {GRD_INT32, SIZED, GRD_BOOL, ZERO_DIM, GRD_INT32},
-    {GRD_INT32, SIZED, GRD_INT64, ZERO_DIM, GRD_INT32}, {GRD_FLOAT64, SIZED, GRD_BOOL, ZERO_DIM, GRD_FLOAT64},
-    {GRD_FLOAT64, SIZED, GRD_COMPLEX64, ZERO_DIM, GRD_COMPLEX128}, {GRD_COMPLEX128, SIZED, GRD_BOOL, ZERO_DIM, GRD_COMPLEX128},
-    {GRD_UINT8, ZERO_DIM, GRD_COMPLEX64, NUMBER, GRD_COMPLEX64}, {GRD_INT16, ZERO_DIM, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
-    {GRD_INT32, ZERO_DIM, GRD_COMPLEX64, NUMBER, GRD_COMPLEX64}, {GRD_INT64, ZERO_DIM, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
-    {GRD_FLOAT64, ZERO_DIM, GRD_INT64, NUMBER, GRD_FLOAT64}, {GRD_COMPLEX64, ZERO_DIM, GRD_BOOL, NUMBER, GRD_COMPLEX64},
-    {GRD_COMPLEX64, ZERO_DIM, GRD_FLOAT32, NUMBER, GRD_COMPLEX64}, {GRD_UINT8, ZERO_DIM, GRD_UINT8, SIZED, GRD_UINT8},
-    {GRD_UINT8, ZERO_DIM, GRD_INT8, SIZED, GRD_INT8}, {GRD_INT8, ZERO_DIM, GRD_FLOAT64, SIZED, GRD_FLOAT64},
-    {GRD_INT16, ZERO_DIM, GRD_INT32, SIZED, GRD_INT32}, {GRD_INT16, ZERO_DIM, GRD_FLOAT32, SIZED, GRD_FLOAT32},
-    {GRD_INT32, ZERO_DIM, GRD_INT8, SIZED, GRD_INT8}, {GRD_INT32, ZERO_DIM, GRD_INT32, SIZED, GRD_INT32},
-    {GRD_INT64, ZERO_DIM, GRD_BFLOAT16, SIZED, GRD_BFLOAT16}, {GRD_FLOAT16, ZERO_DIM, GRD_BFLOAT16, SIZED, GRD_BFLOAT16},
-    {GRD_BFLOAT16, ZERO_DIM, GRD_BOOL, SIZED, GRD_BFLOAT16}, {GRD_FLOAT32, ZERO_DIM, GRD_INT32, SIZED, GRD_FLOAT32},
-    {GRD_FLOAT64, ZERO_DIM, GRD_INT64, SIZED, GRD_FLOAT64}, {GRD_COMPLEX64, ZERO_DIM, GRD_INT16, SIZED, GRD_COMPLEX64},
-    {GRD_COMPLEX64, ZERO_DIM, GRD_BFLOAT16, SIZED, GRD_COMPLEX64}, {GRD_COMPLEX64, ZERO_DIM, GRD_FLOAT64, SIZED, GRD_COMPLEX128},
-    {GRD_BOOL, ZERO_DIM, GRD_INT32, ZERO_DIM, GRD_INT32}, {GRD_BOOL, ZERO_DIM, GRD_INT64, ZERO_DIM, GRD_INT64},
-    {GRD_BOOL, ZERO_DIM, GRD_BFLOAT16, ZERO_DIM, GRD_BFLOAT16}, {GRD_INT8, ZERO_DIM, GRD_INT8, ZERO_DIM, GRD_INT8},
-    {GRD_INT8, ZERO_DIM, GRD_COMPLEX64, ZERO_DIM, GRD_COMPLEX64}, {GRD_INT16, ZERO_DIM, GRD_BOOL, ZERO_DIM, GRD_INT16},
-    {GRD_INT32, ZERO_DIM, GRD_BOOL, ZERO_DIM, GRD_INT32}, {GRD_INT32, ZERO_DIM, GRD_INT64, ZERO_DIM, GRD_INT64},
-    {GRD_INT64, ZERO_DIM, GRD_BOOL, ZERO_DIM, GRD_INT64}, {GRD_INT64, ZERO_DIM, GRD_INT16, ZERO_DIM, GRD_INT64},
-    {GRD_BFLOAT16, ZERO_DIM, GRD_INT8, ZERO_DIM, GRD_BFLOAT16}, {GRD_BFLOAT16, ZERO_DIM, GRD_INT16, ZERO_DIM, GRD_BFLOAT16},
-    {GRD_FLOAT32, ZERO_DIM, GRD_INT8, ZERO_DIM, GRD_FLOAT32}, {GRD_FLOAT32, ZERO_DIM, GRD_FLOAT32, ZERO_DIM, GRD_FLOAT32},
-    {GRD_COMPLEX64, ZERO_DIM, GRD_INT32, ZERO_DIM, GRD_COMPLEX64}, {GRD_COMPLEX64, ZERO_DIM, GRD_BFLOAT16, ZERO_DIM, GRD_COMPLEX64},
+    {GRD_BOOL, NUMBER, GRD_BOOL, NUMBER, GRD_BOOL},
+    {GRD_BOOL, NUMBER, GRD_INT64, NUMBER, GRD_INT64},
+    {GRD_BOOL, NUMBER, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
+    {GRD_INT64, NUMBER, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
+    {GRD_FLOAT32, NUMBER, GRD_COMPLEX64, NUMBER, GRD_COMPLEX64},
+    {GRD_COMPLEX64, NUMBER, GRD_FLOAT32, NUMBER, GRD_COMPLEX64},
+    {GRD_INT64, NUMBER, GRD_UINT8, SIZED, GRD_UINT8},
+    {GRD_INT64, NUMBER, GRD_COMPLEX64, SIZED, GRD_COMPLEX64},
+    {GRD_FLOAT32, NUMBER, GRD_INT8, SIZED, GRD_FLOAT32},
+    {GRD_BOOL, NUMBER, GRD_BOOL, ZERO_DIM, GRD_BOOL},
+    {GRD_BOOL, NUMBER, GRD_INT64, ZERO_DIM, GRD_INT64},
+    {GRD_INT64, NUMBER, GRD_INT16, ZERO_DIM, GRD_INT16},
+    {GRD_INT64, NUMBER, GRD_BFLOAT16, ZERO_DIM, GRD_BFLOAT16},
+    {GRD_FLOAT32, NUMBER, GRD_UINT8, ZERO_DIM, GRD_FLOAT32},
+    {GRD_FLOAT32, NUMBER, GRD_INT32, ZERO_DIM, GRD_FLOAT32},
+    {GRD_COMPLEX64, NUMBER, GRD_UINT8, ZERO_DIM, GRD_COMPLEX64},
+    {GRD_COMPLEX64, NUMBER, GRD_INT8, ZERO_DIM, GRD_COMPLEX64},
+    {GRD_COMPLEX64, NUMBER, GRD_INT64, ZERO_DIM, GRD_COMPLEX64},
+    {GRD_COMPLEX64, NUMBER, GRD_BFLOAT16, ZERO_DIM, GRD_COMPLEX64},
+    {GRD_BOOL, SIZED, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
+    {GRD_UINT8, SIZED, GRD_INT64, NUMBER, GRD_UINT8},
+    {GRD_UINT8, SIZED, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
+    {GRD_INT16, SIZED, GRD_BOOL, NUMBER, GRD_INT16},
+    {GRD_INT16, SIZED, GRD_INT64, NUMBER, GRD_INT16},
+    {GRD_INT32, SIZED, GRD_BOOL, NUMBER, GRD_INT32},
+    {GRD_INT32, SIZED, GRD_COMPLEX64, NUMBER, GRD_COMPLEX64},
+    {GRD_INT64, SIZED, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
+    {GRD_BOOL, SIZED, GRD_INT8, SIZED, GRD_INT8},
+    {GRD_BOOL, SIZED, GRD_INT16, SIZED, GRD_INT16},
+    {GRD_BOOL, SIZED, GRD_FLOAT16, SIZED, GRD_FLOAT16},
+    {GRD_UINT8, SIZED, GRD_INT8, SIZED, GRD_INT16},
+    {GRD_INT8, SIZED, GRD_UINT8, SIZED, GRD_INT16},
+    {GRD_INT8, SIZED, GRD_FLOAT16, SIZED, GRD_FLOAT16},
+    {GRD_INT16, SIZED, GRD_UINT8, SIZED, GRD_INT16},
+    {GRD_INT16, SIZED, GRD_INT16, SIZED, GRD_INT16},
+    {GRD_INT16, SIZED, GRD_INT64, SIZED, GRD_INT64},
+    {GRD_INT16, SIZED, GRD_BFLOAT16, SIZED, GRD_BFLOAT16},
+    {GRD_INT32, SIZED, GRD_BOOL, SIZED, GRD_INT32},
+    {GRD_INT32, SIZED, GRD_UINT8, SIZED, GRD_INT32},
+    {GRD_INT64, SIZED, GRD_BOOL, SIZED, GRD_INT64},
+    {GRD_INT64, SIZED, GRD_INT32, SIZED, GRD_INT64},
+    {GRD_BFLOAT16, SIZED, GRD_UINT8, SIZED, GRD_BFLOAT16},
+    {GRD_BFLOAT16, SIZED, GRD_INT16, SIZED, GRD_BFLOAT16},
+    {GRD_BFLOAT16, SIZED, GRD_INT32, SIZED, GRD_BFLOAT16},
+    {GRD_FLOAT32, SIZED, GRD_INT8, SIZED, GRD_FLOAT32},
+    {GRD_FLOAT64, SIZED, GRD_FLOAT64, SIZED, GRD_FLOAT64},
+    {GRD_COMPLEX64, SIZED, GRD_BOOL, SIZED, GRD_COMPLEX64},
+    {GRD_COMPLEX64, SIZED, GRD_INT32, SIZED, GRD_COMPLEX64},
+    {GRD_BOOL, SIZED, GRD_INT16, ZERO_DIM, GRD_INT16},
+    {GRD_BOOL, SIZED, GRD_BFLOAT16, ZERO_DIM, GRD_BFLOAT16},
+    {GRD_INT8, SIZED, GRD_INT32, ZERO_DIM, GRD_INT8},
+    {GRD_INT16, SIZED, GRD_FLOAT16, ZERO_DIM, GRD_FLOAT16},
+    {GRD_INT16, SIZED, GRD_COMPLEX64, ZERO_DIM, GRD_COMPLEX64},
+    {GRD_INT32, SIZED, GRD_BOOL, ZERO_DIM, GRD_INT32},
+    {GRD_INT32, SIZED, GRD_INT64, ZERO_DIM, GRD_INT32},
+    {GRD_FLOAT64, SIZED, GRD_BOOL, ZERO_DIM, GRD_FLOAT64},
+    {GRD_FLOAT64, SIZED, GRD_COMPLEX64, ZERO_DIM, GRD_COMPLEX128},
+    {GRD_COMPLEX128, SIZED, GRD_BOOL, ZERO_DIM, GRD_COMPLEX128},
+    {GRD_UINT8, ZERO_DIM, GRD_COMPLEX64, NUMBER, GRD_COMPLEX64},
+    {GRD_INT16, ZERO_DIM, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
+    {GRD_INT32, ZERO_DIM, GRD_COMPLEX64, NUMBER, GRD_COMPLEX64},
+    {GRD_INT64, ZERO_DIM, GRD_FLOAT32, NUMBER, GRD_FLOAT32},
+    {GRD_FLOAT64, ZERO_DIM, GRD_INT64, NUMBER, GRD_FLOAT64},
+    {GRD_COMPLEX64, ZERO_DIM, GRD_BOOL, NUMBER, GRD_COMPLEX64},
+    {GRD_COMPLEX64, ZERO_DIM, GRD_FLOAT32, NUMBER, GRD_COMPLEX64},
+    {GRD_UINT8, ZERO_DIM, GRD_UINT8, SIZED, GRD_UINT8},
+    {GRD_UINT8, ZERO_DIM, GRD_INT8, SIZED, GRD_INT8},
+    {GRD_INT8, ZERO_DIM, GRD_FLOAT64, SIZED, GRD_FLOAT64},
+    {GRD_INT16, ZERO_DIM, GRD_INT32, SIZED, GRD_INT32},
+    {GRD_INT16, ZERO_DIM, GRD_FLOAT32, SIZED, GRD_FLOAT32},
+    {GRD_INT32, ZERO_DIM, GRD_INT8, SIZED, GRD_INT8},
+    {GRD_INT32, ZERO_DIM, GRD_INT32, SIZED, GRD_INT32},
+    {GRD_INT64, ZERO_DIM, GRD_BFLOAT16, SIZED, GRD_BFLOAT16},
+    {GRD_FLOAT16, ZERO_DIM, GRD_BFLOAT16, SIZED, GRD_BFLOAT16},
+    {GRD_BFLOAT16, ZERO_DIM, GRD_BOOL, SIZED, GRD_BFLOAT16},
+    {GRD_FLOAT32, ZERO_DIM, GRD_INT32, SIZED, GRD_FLOAT32},
+    {GRD_FLOAT64, ZERO_DIM, GRD_INT64, SIZED, GRD_FLOAT64},
+    {GRD_COMPLEX64, ZERO_DIM, GRD_INT16, SIZED, GRD_COMPLEX64},
+    {GRD_COMPLEX64, ZERO_DIM, GRD_BFLOAT16, SIZED, GRD_COMPLEX64},
+    {GRD_COMPLEX64, ZERO_DIM, GRD_FLOAT64, SIZED, GRD_COMPLEX128},
+    {GRD_BOOL, ZERO_DIM, GRD_INT32, ZERO_DIM, GRD_INT32},
+    {GRD_BOOL, ZERO_DIM, GRD_INT64, ZERO_DIM, GRD_INT64},
+    {GRD_BOOL, ZERO_DIM, GRD_BFLOAT16, ZERO_DIM, GRD_BFLOAT16},
+    {GRD_INT8, ZERO_DIM, GRD_INT8, ZERO_DIM, GRD_INT8},
+    {GRD_INT8, ZERO_DIM, GRD_COMPLEX64, ZERO_DIM, GRD_COMPLEX64},
+    {GRD_INT16, ZERO_DIM, GRD_BOOL, ZERO_DIM, GRD_INT16},
+    {GRD_INT32, ZERO_DIM, GRD_BOOL, ZERO_DIM, GRD_INT32},
+    {GRD_INT32, ZERO_DIM, GRD_INT64, ZERO_DIM, GRD_INT64},
+    {GRD_INT64, ZERO_DIM, GRD_BOOL, ZERO_DIM, GRD_INT64},
+    {GRD_INT64, ZERO_DIM, GRD_INT16, ZERO_DIM, GRD_INT64},
+    {GRD_BFLOAT16, ZERO_DIM, GRD_INT8, ZERO_DIM, GRD_BFLOAT16},
+    {GRD_BFLOAT16, ZERO_DIM, GRD_INT16, ZERO_DIM, GRD_BFLOAT16},
+    {GRD_FLOAT32, ZERO_DIM, GRD_INT8, ZERO_DIM, GRD_FLOAT32},
+    {GRD_FLOAT32, ZERO_DIM, GRD_FLOAT32, ZERO_DIM, GRD_FLOAT32},
+    {GRD_COMPLEX64, ZERO_DIM, GRD_INT32, ZERO_DIM, GRD_COMPLEX64},
+    {GRD_COMPLEX64, ZERO_DIM, GRD_BFLOAT16, ZERO_DIM, GRD_COMPLEX64},
 };
 
 static void promotion_is_that_of_torch(void **state)
@@ -386,7 +408,7 @@ static void numbers_are_compared_as_what_they_are(void **state)
         grd_dtype dtype;
         int64_t number;
         grd_dtype compute;
-    } cases[] = {{GRD_UINT8, 300, GRD_INT64}, {GRD_UINT8, -1, GRD_INT64}, {GRD_UINT8, 255, GRD_UINT8}, {GRD_INT8, -128, GRD_INT8},
+    } cases[] = {{GRD_UINT8, 300, GRD_INT64}, {GRD_UINT8, -1, GRD_INT64},    {GRD_UINT8, 255, GRD_UINT8},    {GRD_INT8, -128, GRD_INT8},
                  {GRD_INT8, 128, GRD_INT64},  {GRD_UINT64, -1, GRD_FLOAT64}, {GRD_FLOAT32, 300, GRD_FLOAT32}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         grd_tensor *number = of_rank(GRD_INT64, NUMBER);
@@ -400,7 +422,7 @@ static void numbers_are_compared_as_what_they_are(void **state)
 
 static void copy_bytes(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    size_t size = (size_t)*(const int64_t *)params;
+    size_t size = (size_t) * (const int64_t *)params;
     for (int64_t i = 0; i < n; i++)
         memcpy(data[0] + i * strides[0], data[1] + i * strides[1], size);
 }
@@ -511,9 +533,9 @@ static void memory_that_is_shared(void **state)
     } cases[] = {
         {view(t, grd_dims(4), grd_dims(1), 1), view(t, grd_dims(4), grd_dims(1), 0), true},
         {view(t, grd_dims(4), grd_dims(1), 4), view(t, grd_dims(4), grd_dims(1), 0), false},
-        {view(t, grd_dims(8), grd_dims(2), 0), view(t, grd_dims(8), grd_dims(2), 1), false},  /* even and odd elements */
+        {view(t, grd_dims(8), grd_dims(2), 0), view(t, grd_dims(8), grd_dims(2), 1), false}, /* even and odd elements */
         {view(t, grd_dims(8), grd_dims(2), 0), view(t, grd_dims(8), grd_dims(2), 2), true},
-        {view(t, grd_dims(4, 4), grd_dims(4, 1), 0), view(t, grd_dims(4, 4), grd_dims(1, 4), 0), true}, /* its transpose */
+        {view(t, grd_dims(4, 4), grd_dims(4, 1), 0), view(t, grd_dims(4, 4), grd_dims(1, 4), 0), true},  /* its transpose */
         {view(t, grd_dims(4, 2), grd_dims(4, 1), 0), view(t, grd_dims(4, 2), grd_dims(4, 1), 2), false}, /* left and right half */
         {view(t, grd_dims(4, 3), grd_dims(4, 1), 0), view(t, grd_dims(4, 3), grd_dims(4, 1), 1), true},
         {view(t, grd_dims(6), grd_dims(1), 0), view(t, grd_dims(6), grd_dims(-1), 5), true}, /* reversed */
@@ -622,26 +644,24 @@ static void devices_must_agree(void **state)
     assert_true(grd_ok());
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, open_scope, close_scope)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(random_layouts_agree_with_index_loops),
-        TEST(an_input_may_be_the_result),
-        TEST(pieces_do_not_depend_on_threads),
-        TEST(a_serial_run_goes_in_order),
-        TEST(dimensions_are_joined),
-        TEST(results_keep_the_layout_of_inputs),
-        TEST(promotion_is_that_of_torch),
-        TEST(numbers_are_compared_as_what_they_are),
-        TEST(every_pair_of_dtypes_converts),
-        TEST(in_place_computes_in_the_promoted_dtype),
-        TEST(shapes_and_dtypes_that_do_not_fit),
-        TEST(memory_that_is_shared),
-        TEST(overlap_is_exact),
-        TEST(a_refusal_changes_nothing),
-        TEST(devices_must_agree),
+        IN_SCOPE(random_layouts_agree_with_index_loops),
+        IN_SCOPE(an_input_may_be_the_result),
+        IN_SCOPE(pieces_do_not_depend_on_threads),
+        IN_SCOPE(a_serial_run_goes_in_order),
+        IN_SCOPE(dimensions_are_joined),
+        IN_SCOPE(results_keep_the_layout_of_inputs),
+        IN_SCOPE(promotion_is_that_of_torch),
+        IN_SCOPE(numbers_are_compared_as_what_they_are),
+        IN_SCOPE(every_pair_of_dtypes_converts),
+        IN_SCOPE(in_place_computes_in_the_promoted_dtype),
+        IN_SCOPE(shapes_and_dtypes_that_do_not_fit),
+        IN_SCOPE(memory_that_is_shared),
+        IN_SCOPE(overlap_is_exact),
+        IN_SCOPE(a_refusal_changes_nothing),
+        IN_SCOPE(devices_must_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,17 @@
 /* Printing: text recorded from PyTorch 2.13 for chosen tensors and options. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/tensor.h"
-#include "gradus/runtime.h"
+#include "support.h"
 
 #define VALUES(...) ((const double[]){__VA_ARGS__})
 #define NO_VALUES VALUES(0)
 #define RAMP NULL /* -3, -2.75, -2.5, … */
-#define DEFAULTS {4, 1000, 3, 80, -1}
+#define DEFAULTS                                                                                                                           \
+    {                                                                                                                                      \
+        4, 1000, 3, 80, -1                                                                                                                 \
+    }
 
 struct golden {
     grd_dtype dtype;
@@ -26,6 +22,8 @@ struct golden {
     const char *text;
 };
 
+/* A line of arguments, then the text as it is printed. */
+/* clang-format off */
 static const struct golden goldens[] = {
     {GRD_FLOAT32, {0}, 0, VALUES(1.5), DEFAULTS,
      "tensor(1.5000)"},
@@ -257,6 +255,7 @@ static const struct golden goldens[] = {
     {GRD_FLOAT16, {3}, 1, RAMP, {0, 1000, 3, 80, -1},
      "tensor([-3, -3, -2], dtype=torch.float16)"},
 };
+/* clang-format on */
 
 static grd_tensor *make(const struct golden *golden)
 {
@@ -376,8 +375,11 @@ static void failed_allocations_leave_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prints_as_pytorch), cmocka_unit_test(suffixes),      cmocka_unit_test(many_dimensions),
-        cmocka_unit_test(bad_arguments),     cmocka_unit_test(failed_allocations_leave_nothing),
+        cmocka_unit_test(prints_as_pytorch),
+        cmocka_unit_test(suffixes),
+        cmocka_unit_test(many_dimensions),
+        cmocka_unit_test(bad_arguments),
+        cmocka_unit_test(failed_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

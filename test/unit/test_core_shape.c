@@ -1,13 +1,7 @@
 /* Shape algebra against brute force over every index of small random shapes, and its errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <string.h>
 
-#include "core/tensor.h"
+#include "support.h"
 
 enum { ROUNDS = 4000, MAX_NDIM = 5, MAX_ELEMENTS = 1024 };
 
@@ -191,8 +185,7 @@ static void products_are_checked(void **state)
     expect_numel(grd_dims(huge, 4, 0), 0, "");
     expect_numel(grd_dims(0, huge, 4), 0, "Stride calculation overflowed with sizes=[0, 4611686018427387904, 4]");
     expect_numel(grd_dims(2, -3), 0, "Trying to create tensor with negative dimension -3: [2, -3]");
-    expect_numel(grd_dims(INT64_MIN), 0,
-                 "Trying to create tensor with negative dimension -9223372036854775808: [-9223372036854775808]");
+    expect_numel(grd_dims(INT64_MIN), 0, "Trying to create tensor with negative dimension -9223372036854775808: [-9223372036854775808]");
     for (int i = 0; i <= GRD_MAX_DIMS; i++)
         ones[i] = 1;
     expect_numel(grd_dims_from(ones, GRD_MAX_DIMS), 1, "");
@@ -222,8 +215,7 @@ static void sizes_are_inferred(void **state)
     expect_infer(grd_dims(-1, 3), 0, 0, "");
     expect_infer(grd_dims(2, -1), 3, 0, "shape '[2, -1]' is invalid for input of size 3");
     expect_infer(grd_dims(2, 3), 4, 0, "shape '[2, 3]' is invalid for input of size 4");
-    expect_infer(grd_dims(INT64_MAX, INT64_MAX), 1, 0,
-                 "shape '[9223372036854775807, 9223372036854775807]' is invalid for input of size 1");
+    expect_infer(grd_dims(INT64_MAX, INT64_MAX), 1, 0, "shape '[9223372036854775807, 9223372036854775807]' is invalid for input of size 1");
     expect_infer(grd_dims(0, -1), 4, 0, "shape '[0, -1]' is invalid for input of size 4");
     expect_infer(grd_dims(-1, -1), 4, 0, "only one dimension can be inferred");
     expect_infer(grd_dims(2, -2), 4, 0, "invalid shape dimension -2 at index 1 of shape [2, -2]");

@@ -1,16 +1,9 @@
 /* Tensors: one block and its lifetime, views and their bounds, memory in and out, devices, errors, failed allocations. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/tensor.h"
-#include "gradus/runtime.h"
+#include "support.h"
 
 static int64_t allocated(void)
 {
@@ -20,13 +13,6 @@ static int64_t allocated(void)
 static int64_t blocks(void)
 {
     return grd_memory_get_stats().blocks;
-}
-
-static void expect_error(grd_error_code code, const char *message)
-{
-    assert_string_equal(grd_error_message(), message);
-    assert_int_equal(grd_error_get(), code);
-    grd_error_clear();
 }
 
 static void expect_failure(grd_tensor *t, grd_error_code code, const char *message)

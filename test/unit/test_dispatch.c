@@ -1,12 +1,7 @@
 /* Dispatch: key sets, missing kernels, kernels and fallbacks registered at run time, generic calls. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
-#include "gradus/gradus.h"
+#include "support.h"
 
 static int calls;
 
@@ -29,13 +24,6 @@ static void replacing(const grd_op *op, grd_keyset keys, grd_tensor *out, const 
 static grd_tensor *two(void)
 {
     return grd_from_data((const float[]){1, 2}, grd_dims(2), GRD_FLOAT32);
-}
-
-static void assert_error(grd_error_code code, const char *text)
-{
-    assert_int_equal(grd_error_get(), code);
-    assert_string_equal(grd_error_message(), text);
-    grd_error_clear();
 }
 
 static void test_keys_of_tensors(void **state)
@@ -94,12 +82,12 @@ static void test_a_kernel_for_one_operator(void **state)
     assert_true(grd_ok());
     assert_float_equal(grd_item_double(grd_select(result.v.tensor, 0, 1)), -2, 0);
     grd_register_kernel("exp", GRD_KEY_WRAPPER, replacing);
-    assert_error(GRD_ERROR_RUNTIME, "operator 'exp' has a kernel for dispatch key WRAPPER already");
+    expect_error(GRD_ERROR_RUNTIME, "operator 'exp' has a kernel for dispatch key WRAPPER already");
     grd_unregister_kernel("exp", GRD_KEY_WRAPPER);
     grd_register_kernel("exp", GRD_KEY_CPU, replacing);
-    assert_error(GRD_ERROR_RUNTIME, "operator 'exp' has a kernel for dispatch key CPU already");
+    expect_error(GRD_ERROR_RUNTIME, "operator 'exp' has a kernel for dispatch key CPU already");
     grd_register_kernel("expp", GRD_KEY_WRAPPER, replacing);
-    assert_error(GRD_ERROR_RUNTIME, "there is no operator 'expp' to register a kernel for");
+    expect_error(GRD_ERROR_RUNTIME, "there is no operator 'expp' to register a kernel for");
 }
 
 static void test_a_missing_kernel_names_operator_key_and_keys(void **state)
@@ -109,7 +97,7 @@ static void test_a_missing_kernel_names_operator_key_and_keys(void **state)
     grd_tensor *y = grd_exp(two());
     grd_key_guard_restore(guard);
     assert_ptr_equal(y, grd_failed);
-    assert_error(GRD_ERROR_NOT_IMPLEMENTED, "exp: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD");
+    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "exp: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD");
 }
 
 static void test_generic_calls(void **state)
@@ -126,12 +114,12 @@ static void test_generic_calls(void **state)
 
     assert_false(grd_call(add, GRD_FUNCTIONAL, args, 1, NULL, &result));
     assert_ptr_equal(result.v.tensor, grd_failed);
-    assert_error(GRD_ERROR_TYPE, "add: argument 'other' (position 2) is missing");
+    expect_error(GRD_ERROR_TYPE, "add: argument 'other' (position 2) is missing");
     args[1] = (grd_value){.kind = GRD_KIND_STRING, .v.string = "x"};
     assert_false(grd_call(add, GRD_FUNCTIONAL, args, 2, NULL, &result));
-    assert_error(GRD_ERROR_TYPE, "add: argument 'other' (position 2) must be Tensor, not str");
+    expect_error(GRD_ERROR_TYPE, "add: argument 'other' (position 2) must be Tensor, not str");
     assert_false(grd_call(grd_op_find("select"), GRD_INPLACE, args, 1, NULL, &result));
-    assert_error(GRD_ERROR_NOT_IMPLEMENTED, "select: has no in-place form");
+    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "select: has no in-place form");
     assert_null(grd_op_find("no_such_operator"));
 }
 
@@ -142,7 +130,7 @@ static void test_errors_stick_and_the_first_wins(void **state)
     grd_tensor *y = grd_exp(grd_add(x, bad));
     assert_ptr_equal(y, grd_failed);
     grd_mm(x, bad);
-    assert_error(GRD_ERROR_RUNTIME, "add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
+    expect_error(GRD_ERROR_RUNTIME, "add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
     assert_true(grd_item_double(grd_failed) != grd_item_double(grd_failed));
 }
 

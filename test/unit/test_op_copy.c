@@ -1,64 +1,15 @@
 /* Copying, filling and joining: every geometry against element loops, overlap, large blocks, errors by their text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
-
 #include <stdlib.h>
 
-#include "core/tensor.h"
-#include "gradus/gradus.h"
-
-static void expect_error(grd_error_code code, const char *text)
-{
-    assert_string_equal(grd_error_message(), text);
-    assert_int_equal(grd_error_get(), code);
-    grd_error_clear();
-}
-
-static int open_scope(void **state)
-{
-    static grd_scope scope;
-    scope = grd_scope_open();
-    *state = &scope;
-    return 0;
-}
-
-static int close_scope(void **state)
-{
-    grd_scope_close(*(grd_scope *)*state);
-    return 0;
-}
-
-/* 0, 1, 2, ... in the given sizes. */
-static grd_tensor *counting(grd_dims sizes)
-{
-    int64_t n = 1;
-    for (int64_t i = 0; i < sizes.n; i++)
-        n *= sizes.data[i];
-    return grd_view(grd_arange(grd_int(n), .dtype = GRD_FLOAT64), sizes);
-}
-
-/* The element of a float64 tensor at a row-major position. */
-static double at(const grd_tensor *t, int64_t position)
-{
-    const char *data = t->data;
-    for (int64_t i = t->ndim - 1; i >= 0; i--) {
-        data += position % t->sizes[i] * t->strides[i] * (int64_t)t->itemsize;
-        position /= t->sizes[i];
-    }
-    return *(const double *)(const void *)data;
-}
+#include "support.h"
 
 static void expect_same(const grd_tensor *a, const grd_tensor *b)
 {
     assert_true(grd_ok());
     assert_int_equal(a->numel, b->numel);
     for (int64_t i = 0; i < a->numel; i++)
-        if (at(a, i) != at(b, i))
-            fail_msg("element %lld: %g, not %g", (long long)i, at(a, i), at(b, i));
+        if (element_at(a, i) != element_at(b, i))
+            fail_msg("element %lld: %g, not %g", (long long)i, element_at(a, i), element_at(b, i));
 }
 
 /* Sizes that reach the block, transposition and general ways, and the pieces of several threads. */
@@ -68,7 +19,7 @@ static void test_copy_geometries(void **state)
     static const int64_t shapes[][3] = {{1, 1, 1}, {2, 3, 4}, {9, 20, 33}, {3, 70, 130}, {2, 300, 257}, {0, 3, 4}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         grd_scope scope = grd_scope_open();
-        grd_tensor *x = counting((grd_dims){shapes[s], 3});
+        grd_tensor *x = iota((grd_dims){shapes[s], 3});
         grd_tensor *views[] = {x, grd_permute(x, grd_dims(0, 2, 1)), grd_permute(x, grd_dims(2, 1, 0)),
                                grd_slice(x, .dim = grd_int(2), .step = grd_int(-1)), grd_slice(x, .dim = grd_int(1), .step = grd_int(2))};
         for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
@@ -90,16 +41,16 @@ static void test_copy_geometries(void **state)
 static void test_overlap(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(6));
+    grd_tensor *x = iota(grd_dims(6));
     grd_tensor *shifted = grd_slice(x, .start = grd_int(1));
     grd_copy_(shifted, grd_slice(x, .end = grd_int(-1)));
     for (int i = 0; i < 6; i++)
-        assert_true(at(x, i) == (i > 0 ? i - 1 : 0));
-    x = counting(grd_dims(6));
+        assert_true(element_at(x, i) == (i > 0 ? i - 1 : 0));
+    x = iota(grd_dims(6));
     grd_copy_(x, grd_slice(x, .step = grd_int(-1)));
     for (int i = 0; i < 6; i++)
-        assert_true(at(x, i) == 5 - i);
-    grd_copy_(grd_expand(counting(grd_dims(1)), grd_dims(3)), counting(grd_dims(3)));
+        assert_true(element_at(x, i) == 5 - i);
+    grd_copy_(grd_expand(iota(grd_dims(1)), grd_dims(3)), iota(grd_dims(3)));
     assert_int_equal(grd_error_get(), GRD_ERROR_RUNTIME);
     grd_error_clear();
 }
@@ -123,7 +74,7 @@ static void test_fill(void **state)
 static void test_to(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(2, 3));
+    grd_tensor *x = iota(grd_dims(2, 3));
     assert_true(grd_to(x) == x);
     assert_true(grd_to(x, .dtype = GRD_FLOAT64, .device = GRD_CPU) == x);
     assert_false(grd_same_storage(grd_to(x, .copy = true), x));
@@ -139,14 +90,16 @@ static void test_to(void **state)
 static void test_cat(void **state)
 {
     (void)state;
-    grd_tensor *a = counting(grd_dims(2, 3)), *b = grd_t(counting(grd_dims(2, 2))), *none = counting(grd_dims(0));
+    grd_tensor *a = iota(grd_dims(2, 3)), *b = grd_t(iota(grd_dims(2, 2))), *none = iota(grd_dims(0));
     grd_tensor *joined = grd_cat(grd_tensors(none, a, b, a), .dim = grd_int(-1));
     assert_true(grd_ok());
     assert_int_equal(grd_size(joined, 1), 8);
     for (int64_t row = 0; row < 2; row++)
         for (int64_t column = 0; column < 8; column++) {
-            double expected = column < 3 ? at(a, 3 * row + column) : column < 5 ? at(b, 2 * row + column - 3) : at(a, 3 * row + column - 5);
-            assert_true(at(joined, 8 * row + column) == expected);
+            double expected = column < 3   ? element_at(a, 3 * row + column)
+                              : column < 5 ? element_at(b, 2 * row + column - 3)
+                                           : element_at(a, 3 * row + column - 5);
+            assert_true(element_at(joined, 8 * row + column) == expected);
         }
     assert_int_equal(grd_tensor_dtype(grd_cat(grd_tensors(grd_arange(grd_int(2)), grd_ones(grd_dims(1))))), GRD_FLOAT32);
     assert_int_equal(grd_numel(grd_cat(grd_tensors(none, none))), 0);
@@ -156,7 +109,7 @@ static void test_cat(void **state)
 static void test_errors(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(2, 3)), *v = counting(grd_dims(3)), *zero = grd_scalar_tensor(grd_int(1));
+    grd_tensor *x = iota(grd_dims(2, 3)), *v = iota(grd_dims(3)), *zero = grd_scalar_tensor(grd_int(1));
     grd_cat((grd_tensors[]){{0}}[0]);
     expect_error(GRD_ERROR_VALUE, "cat: expected a non-empty list of Tensors");
     grd_cat(grd_tensors(x, v));
@@ -185,12 +138,8 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_copy_geometries, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_overlap, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_fill, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_to, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_cat, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
+        IN_SCOPE(test_copy_geometries), IN_SCOPE(test_overlap), IN_SCOPE(test_fill), IN_SCOPE(test_to), IN_SCOPE(test_cat),
+        IN_SCOPE(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,35 +1,7 @@
 /* Factories: dtype inference, values, sizes of ranges, errors by their text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
-
 #include <math.h>
 
-#include "gradus/gradus.h"
-
-static void expect_error(grd_error_code code, const char *text)
-{
-    assert_string_equal(grd_error_message(), text);
-    assert_int_equal(grd_error_get(), code);
-    grd_error_clear();
-}
-
-static int open_scope(void **state)
-{
-    static grd_scope scope;
-    scope = grd_scope_open();
-    *state = &scope;
-    return 0;
-}
-
-static int close_scope(void **state)
-{
-    grd_scope_close(*(grd_scope *)*state);
-    return 0;
-}
+#include "support.h"
 
 static void expect_values(grd_tensor *t, const double *values, int64_t n)
 {
@@ -122,10 +94,10 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_dtypes, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_values, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_long_range, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
+        IN_SCOPE(test_dtypes),
+        IN_SCOPE(test_values),
+        IN_SCOPE(test_long_range),
+        IN_SCOPE(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

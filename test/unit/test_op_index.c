@@ -1,46 +1,9 @@
 /* Indexing against element loops; duplicates, threads, out-of-range indices that change nothing, errors by their text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gradus/gradus.h"
-
-static void expect_error(grd_error_code code, const char *text)
-{
-    assert_string_equal(grd_error_message(), text);
-    assert_int_equal(grd_error_get(), code);
-    grd_error_clear();
-}
-
-static int open_scope(void **state)
-{
-    static grd_scope scope;
-    scope = grd_scope_open();
-    *state = &scope;
-    return 0;
-}
-
-static int close_scope(void **state)
-{
-    grd_scope_close(*(grd_scope *)*state);
-    return 0;
-}
-
-/* 0, 1, 2, ... in the given sizes. */
-static grd_tensor *counting(grd_dims sizes)
-{
-    int64_t n = 1;
-    for (int64_t i = 0; i < sizes.n; i++)
-        n *= sizes.data[i];
-    return grd_view(grd_arange(grd_int(n), .dtype = GRD_FLOAT64), sizes);
-}
+#include "support.h"
 
 static grd_tensor *random_index(grd_dims sizes, int64_t high)
 {
@@ -55,7 +18,7 @@ static void test_gather_and_scatter(void **state)
 {
     (void)state;
     enum { A = 5, B = 7, C = 6 };
-    grd_tensor *x = counting(grd_dims(A, B, C)), *index = random_index(grd_dims(A, 9, C), B);
+    grd_tensor *x = iota(grd_dims(A, B, C)), *index = random_index(grd_dims(A, 9, C), B);
     grd_tensor *picked = grd_gather(x, 1, index);
     grd_tensor *sum = grd_scatter_add(x, 1, index, picked), *last = grd_scatter(x, 1, index, grd_neg(picked));
     const double *from = grd_data(x), *got = grd_data(picked), *added = grd_data(sum), *placed = grd_data(last);
@@ -83,7 +46,7 @@ static void test_index_add_is_ordered(void **state)
     (void)state;
     enum { ROWS = 20000, PLACES = 7, WIDTH = 37 };
     grd_tensor *index = random_index(grd_dims(ROWS), PLACES);
-    grd_tensor *source = grd_sin(grd_to(counting(grd_dims(ROWS, WIDTH)), .dtype = GRD_FLOAT32));
+    grd_tensor *source = grd_sin(grd_to(iota(grd_dims(ROWS, WIDTH)), .dtype = GRD_FLOAT32));
     const float *rows = grd_data(source);
     const int64_t *at = grd_data(index);
     static float expected[PLACES * WIDTH];
@@ -107,7 +70,7 @@ static void test_masks(void **state)
 {
     (void)state;
     enum { N = 50001 };
-    grd_tensor *x = counting(grd_dims(N)), *odd = grd_eq(grd_remainder(x, grd_number(grd_int(3))), grd_number(grd_int(1)));
+    grd_tensor *x = iota(grd_dims(N)), *odd = grd_eq(grd_remainder(x, grd_number(grd_int(3))), grd_number(grd_int(1)));
     grd_tensor *some = grd_masked_select(x, odd), *places = grd_nonzero(odd);
     assert_true(grd_ok());
     assert_int_equal(grd_numel(some), N / 3);
@@ -125,11 +88,58 @@ static void test_masks(void **state)
     assert_int_equal(grd_size(grd_nonzero(grd_ones(GRD_NO_DIMS)), 0), 1);
 }
 
+/* Reads and writes at places an index or a mask names, in elements of one dtype; `x` holds small numbers. */
+static void check_elements(grd_tensor *x, grd_tensor *index, grd_tensor *mask)
+{
+    int64_t n = grd_numel(x), kept = 0;
+    const int64_t *at = grd_data(index);
+    const uint8_t *set = grd_data(mask);
+    double sums[64];
+    grd_tensor *picked = grd_index_select(x, 0, index), *placed = grd_index_copy(x, 0, index, x), *sum = grd_index_add(x, 0, index, x);
+    grd_tensor *some = grd_masked_select(x, mask), *filled = grd_masked_fill(x, mask, grd_int(1)), *inplace = grd_clone(x);
+    grd_tensor *pairs = grd_stack(grd_tensors(x, x), .dim = grd_int(1)), *column = grd_select(pairs, 1, 1);
+    grd_masked_fill_(inplace, mask, grd_int(1));
+    grd_masked_fill_(column, mask, grd_int(1));
+    assert_string_equal(grd_error_message(), "");
+    for (int64_t i = 0; i < n; i++)
+        sums[i] = element_at(x, i);
+    for (int64_t i = 0; i < n; i++)
+        sums[at[i]] += element_at(x, i);
+    for (int64_t i = 0; i < n; i++) {
+        double own = element_at(x, i), wanted = set[i] ? 1 : own;
+        assert_true(element_at(picked, i) == element_at(x, at[i]));
+        assert_true(element_at(sum, i) == (grd_tensor_dtype(x) == GRD_BOOL ? sums[i] != 0 : sums[i]));
+        assert_true(element_at(filled, i) == wanted && element_at(inplace, i) == wanted && element_at(column, i) == wanted);
+        assert_true(element_at(pairs, 2 * i) == own);
+        if (set[i])
+            assert_true(element_at(some, kept++) == own);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        int64_t last = n - 1;
+        while (last >= 0 && at[last] != i)
+            last--;
+        assert_true(element_at(placed, i) == element_at(x, last < 0 ? i : last));
+    }
+    assert_int_equal(grd_numel(some), kept);
+}
+
+static void test_elements_of_every_dtype(void **state)
+{
+    (void)state;
+    grd_tensor *numbers = grd_remainder(iota(grd_dims(61)), grd_number(grd_int(5)));
+    for (grd_dtype dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++) {
+        grd_scope scope = grd_scope_open();
+        check_elements(grd_to(numbers, .dtype = dtype), random_index(grd_dims(61), 61),
+                       grd_to(grd_eq(random_index(grd_dims(61), 3), grd_number(grd_int(0))), .dtype = GRD_BOOL));
+        grd_scope_close(scope);
+    }
+}
+
 static void test_nothing_is_written_on_error(void **state)
 {
     (void)state;
     static const int64_t bad[] = {0, 1, 3};
-    grd_tensor *x = counting(grd_dims(3)), *index = grd_from_data(bad, grd_dims(3), GRD_INT64),
+    grd_tensor *x = iota(grd_dims(3)), *index = grd_from_data(bad, grd_dims(3), GRD_INT64),
                *ones = grd_ones(grd_dims(3), .dtype = GRD_FLOAT64);
     grd_tensor *kept = grd_clone(x);
     grd_scatter_add_(x, 0, index, ones);
@@ -146,7 +156,7 @@ static void test_nothing_is_written_on_error(void **state)
 static void test_errors(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(3, 4)), *five = grd_full(grd_dims(1), grd_int(5)), *real = grd_ones(grd_dims(1));
+    grd_tensor *x = iota(grd_dims(3, 4)), *five = grd_full(grd_dims(1), grd_int(5)), *real = grd_ones(grd_dims(1));
     grd_index_select(x, 0, five);
     expect_error(GRD_ERROR_INDEX, "index_select: index out of range in self");
     grd_embedding(x, five);
@@ -177,7 +187,7 @@ static void test_embedding_gradient(void **state)
     static const double expected[4][4] = {{1, 2, 3, 0}, {1, 0, 3, 0}, {1, 1, 1, 0}, {1, 0, 1, 0}};
     grd_tensor *index = grd_from_data(rows, grd_dims(6), GRD_INT32);
     for (int way = 0; way < 4; way++) {
-        grd_tensor *weight = grd_set_requires_grad(counting(grd_dims(4, 3)), true);
+        grd_tensor *weight = grd_set_requires_grad(iota(grd_dims(4, 3)), true);
         grd_tensor *picked = grd_embedding(weight, index, .padding_idx = grd_int(way & 1 ? 1 : -1), .scale_grad_by_freq = way >= 2);
         grd_backward(grd_sum(picked));
         assert_true(grd_ok());
@@ -190,8 +200,7 @@ static void test_embedding_gradient(void **state)
 static void test_comparisons(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(2, 3)), *nan = grd_full(grd_dims(1), grd_float(NAN)),
-               *inf = grd_full(grd_dims(1), grd_float(INFINITY));
+    grd_tensor *x = iota(grd_dims(2, 3)), *nan = grd_full(grd_dims(1), grd_float(NAN)), *inf = grd_full(grd_dims(1), grd_float(INFINITY));
     assert_true(grd_equal(x, grd_clone(x)));
     assert_false(grd_equal(x, grd_view(x, grd_dims(3, 2))));
     assert_false(grd_equal(nan, nan));
@@ -209,13 +218,14 @@ static void test_comparisons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_gather_and_scatter, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_index_add_is_ordered, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_masks, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_nothing_is_written_on_error, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_embedding_gradient, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_comparisons, open_scope, close_scope),
+        IN_SCOPE(test_gather_and_scatter),
+        IN_SCOPE(test_index_add_is_ordered),
+        IN_SCOPE(test_masks),
+        IN_SCOPE(test_elements_of_every_dtype),
+        IN_SCOPE(test_nothing_is_written_on_error),
+        IN_SCOPE(test_errors),
+        IN_SCOPE(test_embedding_gradient),
+        IN_SCOPE(test_comparisons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

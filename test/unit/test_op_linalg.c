@@ -1,43 +1,14 @@
 /* Products against three nested loops: built-in kernels and OpenBLAS, all dtypes, strides of all kinds, any number of threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <complex.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gradus/gradus.h"
-#include "gradus/ops.h"
 #include "kernel/table.h"
 #include "op/blas.h"
+#include "support.h"
 
 /* ---- Tools ------------------------------------------------------------------------------------------------------------------- */
-
-static int open_scope(void **state)
-{
-    static grd_scope scope;
-    scope = grd_scope_open();
-    *state = &scope;
-    grd_manual_seed(1);
-    return 0;
-}
-
-static int close_scope(void **state)
-{
-    grd_scope_close(*(grd_scope *)*state);
-    return 0;
-}
-
-static void expect_error(const char *text)
-{
-    assert_int_equal(grd_error_get(), GRD_ERROR_RUNTIME);
-    assert_string_equal(grd_error_message(), text);
-    grd_error_clear();
-}
 
 /* Small integers, exact in every dtype; complex ones get an imaginary part. layout 0: contiguous, 1: transposed, 2: every other element,
  * 3: the first row repeated. */
@@ -94,10 +65,10 @@ static void expect_product(grd_tensor *result, grd_tensor *a, grd_tensor *b, dou
     free(x), free(y), free(z), free(s);
 }
 
-static const grd_dtype dtypes[] = {GRD_UINT8, GRD_INT8, GRD_UINT16, GRD_INT16, GRD_UINT32, GRD_INT32, GRD_UINT64, GRD_INT64, GRD_FLOAT16,
-                                   GRD_BFLOAT16, GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_COMPLEX128};
-static const int64_t shapes[][3] = {{1, 1, 1}, {2, 3, 4}, {0, 3, 2}, {3, 0, 2}, {2, 3, 0}, {5, 49, 7}, {17, 33, 65}, {3, 100, 230}, {1, 70, 90},
-                                    {70, 1, 90}, {200, 20, 30}};
+static const grd_dtype dtypes[] = {GRD_UINT8, GRD_INT8,    GRD_UINT16,   GRD_INT16,   GRD_UINT32,  GRD_INT32,     GRD_UINT64,
+                                   GRD_INT64, GRD_FLOAT16, GRD_BFLOAT16, GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_COMPLEX128};
+static const int64_t shapes[][3] = {{1, 1, 1},    {2, 3, 4},     {0, 3, 2},   {3, 0, 2},   {2, 3, 0},    {5, 49, 7},
+                                    {17, 33, 65}, {3, 100, 230}, {1, 70, 90}, {70, 1, 90}, {200, 20, 30}};
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -153,9 +124,20 @@ static void test_openblas(void **state)
         for (int layout = 0; layout < 16; layout++) {
             grd_tensor *a = matrix(33, 20, served[d], layout / 4), *b = matrix(20, 41, served[d], layout % 4);
             grd_tensor *c = grd_zeros(grd_dims(33, 41), .dtype = served[d]);
-            struct grd_gemm g = {.m = 33, .n = 41, .k = 20, .a = grd_data(a), .b = grd_data(b), .c = grd_data(c), .a_row = grd_stride(a, 0),
-                                 .a_col = grd_stride(a, 1), .b_row = grd_stride(b, 0), .b_col = grd_stride(b, 1), .c_row = 41, .c_col = 1,
-                                 .alpha = grd_int(1), .beta = grd_int(0)};
+            struct grd_gemm g = {.m = 33,
+                                 .n = 41,
+                                 .k = 20,
+                                 .a = grd_data(a),
+                                 .b = grd_data(b),
+                                 .c = grd_data(c),
+                                 .a_row = grd_stride(a, 0),
+                                 .a_col = grd_stride(a, 1),
+                                 .b_row = grd_stride(b, 0),
+                                 .b_col = grd_stride(b, 1),
+                                 .c_row = 41,
+                                 .c_col = 1,
+                                 .alpha = grd_int(1),
+                                 .beta = grd_int(0)};
             bool direct = layout / 4 < 2 && layout % 4 < 2 && strncmp(grd_blas(), "openblas", 8) == 0;
             assert_int_equal(grd_blas_gemm(served[d], &g), direct);
             if (direct)
@@ -238,23 +220,27 @@ static void test_errors(void **state)
     (void)state;
     grd_tensor *a = grd_ones(grd_dims(2, 3)), *b = grd_ones(grd_dims(4, 5)), *v = grd_ones(grd_dims(4));
     grd_mm(a, b);
-    expect_error("mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
+    expect_error(GRD_ERROR_RUNTIME, "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
     grd_mm(a, v);
-    expect_error("mm: mat2 must be a matrix");
+    expect_error(GRD_ERROR_RUNTIME, "mm: mat2 must be a matrix");
     grd_mm(a, grd_ones(grd_dims(3, 2), .dtype = GRD_FLOAT64));
-    expect_error("mm: expected m1 and m2 to have the same dtype, but got: float != double");
+    expect_error(GRD_ERROR_RUNTIME, "mm: expected m1 and m2 to have the same dtype, but got: float != double");
     grd_mv(a, v);
-    expect_error("mv: size mismatch, got input (2), mat (2x3), vec (4)");
+    expect_error(GRD_ERROR_RUNTIME, "mv: size mismatch, got input (2), mat (2x3), vec (4)");
     grd_dot(v, grd_ones(grd_dims(3)));
-    expect_error("dot: inconsistent tensor size, expected tensor [4] and src [3] to have the same number of elements, but got 4 and 3 elements "
-                 "respectively");
+    expect_error(
+        GRD_ERROR_RUNTIME,
+        "dot: inconsistent tensor size, expected tensor [4] and src [3] to have the same number of elements, but got 4 and 3 elements "
+        "respectively");
     grd_bmm(grd_ones(grd_dims(2, 3, 4)), grd_ones(grd_dims(3, 4, 5)));
-    expect_error("bmm: Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [3, 4].");
+    expect_error(GRD_ERROR_RUNTIME, "bmm: Expected size for first two dimensions of batch2 tensor to be: [2, 4] but got: [3, 4].");
     grd_addmm(grd_ones(grd_dims(3, 3)), a, grd_ones(grd_dims(3, 2)));
-    expect_error("addmm: The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 1.  Target sizes: [2, 2].  "
-                 "Tensor sizes: [3, 3]");
+    expect_error(
+        GRD_ERROR_RUNTIME,
+        "addmm: The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 1.  Target sizes: [2, 2].  "
+        "Tensor sizes: [3, 3]");
     grd_matmul(grd_ones(GRD_NO_DIMS), a);
-    expect_error("matmul: both arguments to matmul need to be at least 1D, but they are 0D and 2D");
+    expect_error(GRD_ERROR_RUNTIME, "matmul: both arguments to matmul need to be at least 1D, but they are 0D and 2D");
 }
 
 static void test_meta(void **state)
@@ -269,16 +255,16 @@ static void test_meta(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_mm, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_addmm, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_out_may_be_an_input, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_openblas, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_same_bits_for_any_number_of_threads, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_vectors, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_bmm, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_matmul_shapes, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_meta, open_scope, close_scope),
+        IN_SCOPE(test_mm),
+        IN_SCOPE(test_addmm),
+        IN_SCOPE(test_out_may_be_an_input),
+        IN_SCOPE(test_openblas),
+        IN_SCOPE(test_same_bits_for_any_number_of_threads),
+        IN_SCOPE(test_vectors),
+        IN_SCOPE(test_bmm),
+        IN_SCOPE(test_matmul_shapes),
+        IN_SCOPE(test_errors),
+        IN_SCOPE(test_meta),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

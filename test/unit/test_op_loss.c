@@ -1,49 +1,15 @@
 /* Losses against their formulas in plain C: values, gradients, reductions, errors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "gradus/gradus.h"
-#include "gradus/ops.h"
+#include "support.h"
 
 enum { N = 3, C = 4, D = 5, IGNORED = 2 };
-
-static int open_scope(void **state)
-{
-    static grd_scope scope;
-    scope = grd_scope_open();
-    *state = &scope;
-    grd_manual_seed(1);
-    return 0;
-}
-
-static int close_scope(void **state)
-{
-    grd_scope_close(*(grd_scope *)*state);
-    return 0;
-}
-
-static void expect_error(grd_error_code code, const char *text)
-{
-    assert_int_equal(grd_error_get(), code);
-    assert_string_equal(grd_error_message(), text);
-    grd_error_clear();
-}
 
 static void expect_near(double got, double want)
 {
     assert_string_equal(grd_error_message(), "");
     assert_true(fabs(got - want) <= 1e-12 * (1 + fabs(want)));
-}
-
-static double at(grd_tensor *t, int64_t index)
-{
-    return grd_item_double(grd_select(grd_reshape(t, grd_dims(grd_numel(t))), 0, index));
 }
 
 static grd_tensor *random_input(grd_dims sizes)
@@ -62,11 +28,11 @@ static void nll_reference(grd_tensor *x, grd_tensor *target, grd_tensor *weight,
     *ret = (struct reference){.sum = 0};
     for (int n = 0; n < N; n++)
         for (int d = 0; d < D; d++) {
-            int64_t t = (int64_t)at(target, n * D + d);
+            int64_t t = (int64_t)element_at(target, n * D + d);
             if (t == IGNORED)
                 continue;
-            double w = at(weight, t);
-            ret->losses[n * D + d] = -w * at(x, (n * C + t) * D + d);
+            double w = element_at(weight, t);
+            ret->losses[n * D + d] = -w * element_at(x, (n * C + t) * D + d);
             ret->sum += ret->losses[n * D + d];
             ret->grad_sum[(n * C + t) * D + d] = -w;
             total += w;
@@ -88,16 +54,16 @@ static void test_nll_loss(void **state)
     expect_near(grd_item_double(mean), want.mean);
     grd_backward(mean);
     for (int i = 0; i < N * C * D; i++)
-        expect_near(at(grd_grad_of(x), i), want.grad_mean[i]);
+        expect_near(element_at(grd_grad_of(x), i), want.grad_mean[i]);
     grd_set_grad(x, NULL);
     grd_tensor *sum = grd_nll_loss(x, target, .weight = weight, .reduction = "sum", .ignore_index = grd_int(IGNORED));
     expect_near(grd_item_double(sum), want.sum);
     grd_tensor *none = grd_nll_loss(x, target, .weight = weight, .reduction = "none", .ignore_index = grd_int(IGNORED));
     for (int i = 0; i < N * D; i++)
-        expect_near(at(none, i), want.losses[i]);
+        expect_near(element_at(none, i), want.losses[i]);
     grd_backward(grd_sum(none));
     for (int i = 0; i < N * C * D; i++)
-        expect_near(at(grd_grad_of(x), i), want.grad_sum[i]);
+        expect_near(element_at(grd_grad_of(x), i), want.grad_sum[i]);
 }
 
 static void test_nll_loss_over_nothing(void **state)
@@ -113,8 +79,8 @@ static double log_p(grd_tensor *x, int row, int class)
 {
     double sum = 0;
     for (int c = 0; c < C; c++)
-        sum += exp(at(x, row * C + c));
-    return at(x, row * C + class) - log(sum);
+        sum += exp(element_at(x, row * C + c));
+    return element_at(x, row * C + class) - log(sum);
 }
 
 static void test_cross_entropy(void **state)
@@ -124,7 +90,7 @@ static void test_cross_entropy(void **state)
     grd_tensor *x = random_input(grd_dims(N, C)), *target = grd_randint(0, C, grd_dims(N));
     double plain = 0, smooth = 0;
     for (int n = 0; n < N; n++) {
-        int t = (int)at(target, n);
+        int t = (int)element_at(target, n);
         plain -= log_p(x, n, t) / N;
         for (int c = 0; c < C; c++)
             smooth -= ((c == t) * (1 - smoothing) + smoothing / C) * log_p(x, n, c) / N;
@@ -133,7 +99,7 @@ static void test_cross_entropy(void **state)
     expect_near(grd_item_double(grd_cross_entropy(x, target, .label_smoothing = grd_float(smoothing))), smooth);
     grd_tensor *probabilities = grd_zeros(grd_dims(N, C), .dtype = GRD_FLOAT64);
     for (int n = 0; n < N; n++)
-        grd_fill_(grd_select(grd_select(probabilities, 0, n), 0, (int64_t)at(target, n)), grd_int(1));
+        grd_fill_(grd_select(grd_select(probabilities, 0, n), 0, (int64_t)element_at(target, n)), grd_int(1));
     expect_near(grd_item_double(grd_cross_entropy(x, probabilities)), plain);
     expect_near(grd_item_double(grd_cross_entropy(x, probabilities, .label_smoothing = grd_float(smoothing))), smooth);
 }
@@ -145,7 +111,7 @@ static void test_differences(void **state)
     double squares = 0, lengths = 0, smooth = 0, huber = 0;
     const double beta = 0.5;
     for (int i = 0; i < N * C; i++) {
-        double d = fabs(at(x, i) - at(y, i));
+        double d = fabs(element_at(x, i) - element_at(y, i));
         squares += d * d;
         lengths += d;
         smooth += d < beta ? d * d / (2 * beta) : d - beta / 2;
@@ -153,7 +119,7 @@ static void test_differences(void **state)
     }
     expect_near(grd_item_double(grd_mse_loss(x, y)), squares / (N * C));
     expect_near(grd_item_double(grd_mse_loss(x, y, .reduction = "sum")), squares);
-    expect_near(at(grd_mse_loss(x, y, .reduction = "none"), 3), pow(at(x, 3) - at(y, 3), 2));
+    expect_near(element_at(grd_mse_loss(x, y, .reduction = "none"), 3), pow(element_at(x, 3) - element_at(y, 3), 2));
     expect_near(grd_item_double(grd_l1_loss(x, y)), lengths / (N * C));
     expect_near(grd_item_double(grd_smooth_l1_loss(x, y, .reduction = "sum", .beta = grd_float(beta))), smooth);
     expect_near(grd_item_double(grd_huber_loss(x, y, .reduction = "sum", .delta = grd_float(beta))), huber);
@@ -165,7 +131,7 @@ static void test_binary(void **state)
     grd_tensor *x = random_input(grd_dims(N, C)), *y = grd_rand(grd_dims(N, C), .dtype = GRD_FLOAT64), *p = grd_sigmoid(x);
     double want = 0;
     for (int i = 0; i < N * C; i++)
-        want -= at(y, i) * log(at(p, i)) + (1 - at(y, i)) * log(1 - at(p, i));
+        want -= element_at(y, i) * log(element_at(p, i)) + (1 - element_at(y, i)) * log(1 - element_at(p, i));
     expect_near(grd_item_double(grd_binary_cross_entropy(p, y, .reduction = "sum")), want);
     expect_near(grd_item_double(grd_binary_cross_entropy_with_logits(x, y, .reduction = "sum")), want);
     grd_tensor *far = grd_from_data((const double[]){0, 800, -800}, grd_dims(3), GRD_FLOAT64), *ones = grd_ones_like(far);
@@ -173,16 +139,16 @@ static void test_binary(void **state)
     grd_tensor *loss = grd_binary_cross_entropy_with_logits(far, ones, .reduction = "sum");
     expect_near(grd_item_double(loss), 800 + log(2));
     grd_backward(loss);
-    expect_near(at(grd_grad_of(far), 0), -0.5);
-    expect_near(at(grd_grad_of(far), 1), 0);
-    expect_near(at(grd_grad_of(far), 2), -1);
+    expect_near(element_at(grd_grad_of(far), 0), -0.5);
+    expect_near(element_at(grd_grad_of(far), 1), 0);
+    expect_near(element_at(grd_grad_of(far), 2), -1);
 }
 
 static void test_kl_div(void **state)
 {
     (void)state;
     grd_tensor *x = random_input(grd_dims(2)), *t = grd_from_data((const double[]){0, 0.75}, grd_dims(2), GRD_FLOAT64);
-    double want = 0.75 * (log(0.75) - at(x, 1));
+    double want = 0.75 * (log(0.75) - element_at(x, 1));
     expect_near(grd_item_double(grd_kl_div(x, t)), want / 2);
     expect_near(grd_item_double(grd_kl_div(x, t, .reduction = "batchmean")), want / 2);
     expect_near(grd_item_double(grd_kl_div(x, t, .reduction = "sum")), want);
@@ -211,13 +177,10 @@ static void test_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_nll_loss, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_nll_loss_over_nothing, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_cross_entropy, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_differences, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_binary, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_kl_div, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
+        IN_SCOPE(test_nll_loss),      IN_SCOPE(test_nll_loss_over_nothing),
+        IN_SCOPE(test_cross_entropy), IN_SCOPE(test_differences),
+        IN_SCOPE(test_binary),        IN_SCOPE(test_kl_div),
+        IN_SCOPE(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,43 +1,6 @@
 /* Views: geometry, sharing, bounds, errors by their text; gradients of overlapping as_strided against finite differences. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka needs the four above */
-#include <cmocka.h>
-
 #include "base/object.h"
-#include "gradus/gradus.h"
-
-static void expect_error(grd_error_code code, const char *text)
-{
-    assert_string_equal(grd_error_message(), text);
-    assert_int_equal(grd_error_get(), code);
-    grd_error_clear();
-}
-
-static int open_scope(void **state)
-{
-    static grd_scope scope;
-    scope = grd_scope_open();
-    *state = &scope;
-    return 0;
-}
-
-static int close_scope(void **state)
-{
-    grd_scope_close(*(grd_scope *)*state);
-    return 0;
-}
-
-/* 0, 1, 2, ... in the given sizes. */
-static grd_tensor *counting(grd_dims sizes)
-{
-    int64_t n = 1;
-    for (int64_t i = 0; i < sizes.n; i++)
-        n *= sizes.data[i];
-    return grd_view(grd_arange(grd_int(n), .dtype = GRD_FLOAT64), sizes);
-}
+#include "support.h"
 
 static void expect_geometry(grd_tensor *t, grd_dims sizes, grd_dims strides, int64_t offset)
 {
@@ -53,7 +16,7 @@ static void expect_geometry(grd_tensor *t, grd_dims sizes, grd_dims strides, int
 static void test_views_share_storage(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(2, 3, 4));
+    grd_tensor *x = iota(grd_dims(2, 3, 4));
     grd_tensor *views[] = {
         grd_view(x, grd_dims(6, 4)),
         grd_transpose(x, 0, 2),
@@ -79,13 +42,13 @@ static void test_views_share_storage(void **state)
 static void test_geometry(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(2, 3, 4));
+    grd_tensor *x = iota(grd_dims(2, 3, 4));
     expect_geometry(grd_view(x, grd_dims(-1, 8)), grd_dims(3, 8), grd_dims(8, 1), 0);
     expect_geometry(grd_transpose(x, 0, -1), grd_dims(4, 3, 2), grd_dims(1, 4, 12), 0);
     expect_geometry(grd_select(x, 1, -1), grd_dims(2, 4), grd_dims(12, 1), 8);
     expect_geometry(grd_slice(x, .dim = grd_int(2), .step = grd_int(-2)), grd_dims(2, 3, 2), grd_dims(12, 4, -2), 3);
     expect_geometry(grd_slice(x, .dim = grd_int(1), .start = grd_int(9)), grd_dims(2, 0, 4), grd_dims(12, 4, 1), 12);
-    expect_geometry(grd_slice(grd_slice(counting(grd_dims(4)), .step = grd_int(-1)), .start = grd_int(4)), grd_dims(0), grd_dims(-1), 3);
+    expect_geometry(grd_slice(grd_slice(iota(grd_dims(4)), .step = grd_int(-1)), .start = grd_int(4)), grd_dims(0), grd_dims(-1), 3);
     expect_geometry(grd_diagonal(x, .offset = grd_int(1), .dim1 = grd_int(1), .dim2 = grd_int(2)), grd_dims(2, 3), grd_dims(12, 5), 1);
     expect_geometry(grd_unfold(x, 2, 3, 1), grd_dims(2, 3, 2, 3), grd_dims(12, 4, 1, 1), 0);
     expect_geometry(grd_expand(grd_select(x, 0, 1), grd_dims(2, -1, 4)), grd_dims(2, 3, 4), grd_dims(0, 4, 1), 12);
@@ -97,7 +60,7 @@ static void test_slice_ranges(void **state)
 {
     (void)state;
     enum { N = 4 };
-    grd_tensor *x = counting(grd_dims(N));
+    grd_tensor *x = iota(grd_dims(N));
     for (int64_t start = -6; start <= 6; start++)
         for (int64_t end = -6; end <= 6; end++)
             for (int64_t step = -3; step <= 3; step++) {
@@ -127,7 +90,7 @@ static void test_slice_ranges(void **state)
 static void test_lists(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(5, 2));
+    grd_tensor *x = iota(grd_dims(5, 2));
     grd_tensors parts = grd_split(x, 2);
     assert_int_equal(parts.n, 3);
     expect_geometry(parts.data[2], grd_dims(1, 2), grd_dims(2, 1), 8);
@@ -143,7 +106,7 @@ static void test_lists(void **state)
 static void test_errors(void **state)
 {
     (void)state;
-    grd_tensor *x = counting(grd_dims(2, 3)), *v = counting(grd_dims(3));
+    grd_tensor *x = iota(grd_dims(2, 3)), *v = iota(grd_dims(3));
     grd_view(x, grd_dims(2, 4));
     expect_error(GRD_ERROR_RUNTIME, "view: shape '[2, 4]' is invalid for input of size 6");
     grd_view(grd_t(x), grd_dims(6));
@@ -210,7 +173,7 @@ static grd_tensors split_and_weigh(grd_tensor *const *inputs, int n, void *conte
 static void test_gradients(void **state)
 {
     (void)state;
-    grd_tensor *x = grd_set_requires_grad(counting(grd_dims(6)), true), *y = grd_set_requires_grad(counting(grd_dims(4, 2)), true);
+    grd_tensor *x = grd_set_requires_grad(iota(grd_dims(6)), true), *y = grd_set_requires_grad(iota(grd_dims(4, 2)), true);
     assert_true(grd_gradcheck(overlapping_windows, grd_tensors(x), NULL, NULL));
     assert_true(grd_gradgradcheck(overlapping_windows, grd_tensors(x), NULL, NULL));
     assert_true(grd_gradcheck(split_and_weigh, grd_tensors(y), NULL, NULL));
@@ -220,12 +183,12 @@ static void test_gradients(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_views_share_storage, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_geometry, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_slice_ranges, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_lists, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
-        cmocka_unit_test_setup_teardown(test_gradients, open_scope, close_scope),
+        IN_SCOPE(test_views_share_storage),
+        IN_SCOPE(test_geometry),
+        IN_SCOPE(test_slice_ranges),
+        IN_SCOPE(test_lists),
+        IN_SCOPE(test_errors),
+        IN_SCOPE(test_gradients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

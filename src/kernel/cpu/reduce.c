@@ -2,14 +2,16 @@
  *
  * A line is spread over LANES partial results, which are added up every STEPS steps, so that the error of a sum grows with
  * the logarithm of n and the order is the same at every instruction-set level. Columns are taken four rows at a time. */
+#include "kernel/cpu/widest.h" /* first */
+
 #include "kernel/reduce.h"
 
 #include <math.h>
 #include <stdbool.h>
 
 #include "kernel/cpu/level.h"
-#include "kernel/cpu/typed.h"
 #include "kernel/cpu/reduce_exp.h"
+#include "kernel/cpu/typed.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -24,7 +26,8 @@ typedef T E;
 typedef uint64_t G;
 #endif
 
-enum { LANES = sizeof(E) == 16 ? 8 : 32, STEPS = 32 };
+/* Partial results of a line: LANES while it is long, SHORT for what is left; as many at every instruction-set level. */
+enum { LANES = sizeof(E) == 16 ? 8 : 32, SHORT = 8, STEPS = 32 };
 
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
@@ -110,13 +113,37 @@ INLINE E smaller(E a, E b)
 #endif
 
 /* ---- Gathering: combine(map(x)) --------------------------------------------------------------------------------------------- */
+INLINE void fold(G *lanes, int half, combine_function *combine)
+{
+    for (int l = 0; l < half; l++)
+        lanes[l] = combine(lanes[l], lanes[l + half]);
+}
+
+/* `width` is a constant: every fold is a loop of fixed length, which is a few instructions. */
+INLINE G fold_all(G *lanes, int width, combine_function *combine)
+{
+    if (width > 8)
+        fold(lanes, 8, combine);
+    fold(lanes, 4, combine);
+    fold(lanes, 2, combine);
+    return combine(lanes[0], lanes[1]);
+}
+
+/* What is left of a line after whole blocks is taken from a last block that overlaps, with the identity where it does. */
 INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine_function *combine, G identity)
 {
-    G result = identity;
     int64_t i = 0;
+    if (n < SHORT) {
+        G result = identity;
+        for (; i < n; i++)
+            result = combine(result, map(x[i], center));
+        return result;
+    }
+    G total[LANES];
+    for (int l = 0; l < SHORT; l++)
+        total[l] = identity;
     if (n >= LANES) {
-        G total[LANES];
-        for (int l = 0; l < LANES; l++)
+        for (int l = SHORT; l < LANES; l++)
             total[l] = identity;
         while (n - i >= LANES) {
             G part[LANES];
@@ -129,14 +156,21 @@ INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine
             for (int l = 0; l < LANES; l++)
                 total[l] = combine(total[l], part[l]);
         }
-        for (int width = LANES / 2; width > 0; width /= 2)
-            for (int l = 0; l < width; l++)
-                total[l] = combine(total[l], total[l + width]);
-        result = total[0];
+        if (LANES == 32)
+            fold(total, 16, combine);
+        if (LANES > SHORT)
+            fold(total, 8, combine);
     }
-    for (; i < n; i++)
-        result = combine(result, map(x[i], center));
-    return result;
+    for (; i + SHORT <= n; i += SHORT)
+        for (int l = 0; l < SHORT; l++)
+            total[l] = combine(total[l], map(x[i + l], center));
+    if (i < n) {
+        const E *last = x + n - SHORT;
+        int done = (int)(i - (n - SHORT));
+        for (int l = 0; l < SHORT; l++)
+            total[l] = combine(total[l], l < done ? identity : map(last[l], center));
+    }
+    return fold_all(total, SHORT, combine);
 }
 
 INLINE void gather_lines(const struct grd_reduce_block *b, map_function *map, combine_function *combine, G identity)
@@ -180,9 +214,52 @@ static void nonzero_columns(const struct grd_reduce_block *b)
     gather_columns(b, is_nonzero, add, NULL);
 }
 
+#if GRD_TAG == GRD_TAG_float32
+/* Sums of floats: in float over FLOAT_STEPS elements of a lane, then on in double. Twice as many lanes fit the registers. */
+enum { FLOAT_LANES = 64, FLOAT_SHORT = 16, FLOAT_STEPS = 16 };
+
+INLINE G sum_line(int64_t n, const E *x)
+{
+    int64_t i = 0;
+    if (n < FLOAT_SHORT)
+        return gather_line(n, x, 0, itself, add, 0);
+    G total[FLOAT_SHORT] = {0};
+    while (n - i >= FLOAT_LANES) {
+        E part[FLOAT_LANES];
+        for (int l = 0; l < FLOAT_LANES; l++)
+            part[l] = x[i + l];
+        int64_t end = i + at_most((n - i) / FLOAT_LANES, FLOAT_STEPS) * FLOAT_LANES;
+        for (i += FLOAT_LANES; i < end; i += FLOAT_LANES)
+            for (int l = 0; l < FLOAT_LANES; l++)
+                part[l] += x[i + l];
+        for (int l = 0; l < 32; l++)
+            part[l] += part[l + 32];
+        for (int l = 0; l < FLOAT_SHORT; l++)
+            total[l] += part[l] + part[l + 16];
+    }
+    for (; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
+        for (int l = 0; l < FLOAT_SHORT; l++)
+            total[l] += x[i + l];
+    if (i < n) {
+        const E *last = x + n - FLOAT_SHORT;
+        int done = (int)(i - (n - FLOAT_SHORT));
+        for (int l = 0; l < FLOAT_SHORT; l++)
+            total[l] += l < done ? 0 : last[l];
+    }
+    return fold_all(total, FLOAT_SHORT, add);
+}
+#else
+INLINE G sum_line(int64_t n, const E *x)
+{
+    return gather_line(n, x, 0, itself, add, 0);
+}
+#endif
+
 static void sum_lines(const struct grd_reduce_block *b)
 {
-    gather_lines(b, itself, add, 0);
+    G *gathered = b->gathered;
+    for (int64_t j = 0; j < b->outputs; j++)
+        gathered[j] += sum_line(b->n, (const E *)(b->in + j * b->stride));
 }
 
 static void nonzero_lines(const struct grd_reduce_block *b)
@@ -201,6 +278,21 @@ static void prod_columns(const struct grd_reduce_block *b)
 }
 
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
+INLINE G difference(E x, G center)
+{
+    return (G)x - center;
+}
+
+static void difference_lines(const struct grd_reduce_block *b)
+{
+    gather_lines(b, difference, add, 0);
+}
+
+static void difference_columns(const struct grd_reduce_block *b)
+{
+    gather_columns(b, difference, add, b->center);
+}
+
 static void abs_lines(const struct grd_reduce_block *b)
 {
     gather_lines(b, magnitude, add, 0);
@@ -244,7 +336,7 @@ static void exp_lines(const struct grd_reduce_block *b)
         for (int64_t i = 0; i < b->n; i += PIECE) {
             int64_t n = at_most(PIECE, b->n - i);
             exponentials(n, x + i, (E)((const G *)b->center)[j], piece);
-            sum += gather_line(n, piece, 0, itself, add, 0);
+            sum += sum_line(n, piece);
         }
         ((G *)b->gathered)[j] += sum;
     }
@@ -276,10 +368,19 @@ INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *
         for (int l = 0; l < width; l++)
             lanes[l] = choose(lanes[l], block[l]);
     }
-    for (int half = width / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; l++)
-            lanes[l] = choose(lanes[l], lanes[l + half]);
-    return choose(best, lanes[0]);
+    if (width > 32)
+        for (int l = 0; l < 32; l++)
+            lanes[l] = choose(lanes[l], lanes[l + 32]);
+    if (width > 16)
+        for (int l = 0; l < 16; l++)
+            lanes[l] = choose(lanes[l], lanes[l + 16]);
+    for (int l = 0; l < 8; l++)
+        lanes[l] = choose(lanes[l], lanes[l + 8]);
+    for (int l = 0; l < 4; l++)
+        lanes[l] = choose(lanes[l], lanes[l + 4]);
+    for (int l = 0; l < 2; l++)
+        lanes[l] = choose(lanes[l], lanes[l + 2]);
+    return choose(best, choose(lanes[0], lanes[1]));
 }
 
 INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choose)
@@ -287,7 +388,7 @@ INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choo
     E *gathered = b->gathered;
     for (int64_t j = 0; j < b->outputs; j++) {
         const E *x = (const E *)(b->in + j * b->stride);
-        if (b->n >= 512) {
+        if (b->n >= 256) {
             gathered[j] = choose_line(b->n, x, 64, gathered[j], choose);
         } else if (b->n >= 16) {
             gathered[j] = choose_line(b->n, x, 16, gathered[j], choose);
@@ -398,6 +499,7 @@ const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
         [GRD_REDUCE_PROD] = prod_lines,
         [GRD_REDUCE_NONZERO] = nonzero_lines,
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
+        [GRD_REDUCE_DIFFERENCE] = difference_lines,
         [GRD_REDUCE_ABS] = abs_lines,
         [GRD_REDUCE_SQUARE] = square_lines,
 #endif
@@ -415,6 +517,7 @@ const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
         [GRD_REDUCE_PROD] = prod_columns,
         [GRD_REDUCE_NONZERO] = nonzero_columns,
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
+        [GRD_REDUCE_DIFFERENCE] = difference_columns,
         [GRD_REDUCE_ABS] = abs_columns,
         [GRD_REDUCE_SQUARE] = square_columns,
 #endif

@@ -2,17 +2,20 @@
  *
  * Everything is shifted by the maximum, so that nothing overflows; sums are gathered in double, piece by piece, and over
  * partial results at fixed places within a piece. A line that holds NaN, or only -inf, is NaN throughout. */
+#include "kernel/cpu/widest.h" /* first */
+
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "kernel/cpu/level.h"
-#include "kernel/cpu/typed.h"
 #include "kernel/cpu/reduce_exp.h"
+#include "kernel/cpu/typed.h"
 #include "kernel/reduce.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum { LANES = 32, PIECE = 512, COLUMNS = GRD_SOFTMAX_COLUMNS };
+enum { LANES = 32, SHORT = 16, PIECE = 1024, COLUMNS = GRD_SOFTMAX_COLUMNS };
 
 INLINE int64_t at_most(int64_t a, int64_t b)
 {
@@ -20,45 +23,79 @@ INLINE int64_t at_most(int64_t a, int64_t b)
 }
 
 /* ---- Lines ---------------------------------------------------------------------------------------------------------------- */
-/* NaN is passed over: it comes back through the sum. */
-INLINE T line_max(int64_t n, const T *x)
+/* Lanes are folded by loops of fixed length, each a few instructions. */
+INLINE T sum_short(T *lanes)
 {
-    T best = -INFINITY;
-    int64_t i = 0;
-    if (n >= LANES) {
-        T lanes[LANES];
-        for (int l = 0; l < LANES; l++)
-            lanes[l] = x[l];
-        for (i = LANES; i + LANES <= n; i += LANES)
-            for (int l = 0; l < LANES; l++)
-                lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
-        for (int l = 0; l < LANES; l++)
-            best = lanes[l] > best ? lanes[l] : best;
-    }
-    for (; i < n; i++)
-        best = x[i] > best ? x[i] : best;
-    return best;
+    for (int l = 0; l < 8; l++)
+        lanes[l] += lanes[l + 8];
+    for (int l = 0; l < 4; l++)
+        lanes[l] += lanes[l + 4];
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
+INLINE T higher(T a, T b)
+{
+    return b > a ? b : a;
+}
+
+/* NaN is passed over: it comes back through the sum. Choosing twice changes nothing, so the last block may overlap. */
+INLINE T line_max(int64_t n, const T *x)
+{
+    T best = -INFINITY, lanes[LANES];
+    if (n < SHORT) {
+        for (int64_t i = 0; i < n; i++)
+            best = higher(best, x[i]);
+        return best;
+    }
+    if (n < LANES) {
+        for (int l = 0; l < SHORT; l++)
+            lanes[l] = higher(higher(best, x[l]), x[n - SHORT + l]);
+    } else {
+        for (int l = 0; l < LANES; l++)
+            lanes[l] = higher(best, x[l]);
+        for (int64_t i = LANES; i < n; i += LANES) {
+            const T *block = x + at_most(i, n - LANES);
+            for (int l = 0; l < LANES; l++)
+                lanes[l] = higher(lanes[l], block[l]);
+        }
+        for (int l = 0; l < SHORT; l++)
+            lanes[l] = higher(lanes[l], lanes[l + SHORT]);
+    }
+    for (int l = 0; l < 8; l++)
+        lanes[l] = higher(lanes[l], lanes[l + 8]);
+    for (int l = 0; l < 4; l++)
+        lanes[l] = higher(lanes[l], lanes[l + 4]);
+    return higher(higher(lanes[0], lanes[2]), higher(lanes[1], lanes[3]));
+}
+
+/* What is left after whole blocks is taken from a last block that overlaps, with zeros where it does. */
 INLINE double piece_sum(int64_t n, const T *x)
 {
-    double sum = 0;
     int64_t i = 0;
+    if (n < SHORT) {
+        double sum = 0;
+        for (; i < n; i++)
+            sum += x[i];
+        return sum;
+    }
+    T lanes[LANES] = {0};
     if (n >= LANES) {
-        T lanes[LANES];
-        for (int l = 0; l < LANES; l++)
-            lanes[l] = x[l];
-        for (i = LANES; i + LANES <= n; i += LANES)
+        for (; i + LANES <= n; i += LANES)
             for (int l = 0; l < LANES; l++)
                 lanes[l] += x[i + l];
-        for (int width = LANES / 2; width > 0; width /= 2)
-            for (int l = 0; l < width; l++)
-                lanes[l] += lanes[l + width];
-        sum = lanes[0];
+        for (int l = 0; l < SHORT; l++)
+            lanes[l] += lanes[l + SHORT];
     }
-    for (; i < n; i++)
-        sum += x[i];
-    return sum;
+    for (; i + SHORT <= n; i += SHORT)
+        for (int l = 0; l < SHORT; l++)
+            lanes[l] += x[i + l];
+    if (i < n) {
+        const T *last = x + n - SHORT;
+        int done = (int)(i - (n - SHORT));
+        for (int l = 0; l < SHORT; l++)
+            lanes[l] += l < done ? 0 : last[l];
+    }
+    return sum_short(lanes);
 }
 
 INLINE double piece_dot(int64_t n, const T *restrict x, const T *restrict y)
@@ -69,10 +106,35 @@ INLINE double piece_dot(int64_t n, const T *restrict x, const T *restrict y)
     return piece_sum(n, products);
 }
 
-INLINE void piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret)
+/* Writes exp(x - shift) to ret and adds it up. The places after n, to a multiple of SHORT, are written too. */
+INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret)
+{
+    T lanes[SHORT] = {0}, rest[SHORT];
+    int64_t i = 0;
+    for (; i + SHORT <= n; i += SHORT)
+        for (int l = 0; l < SHORT; l++) {
+            T e = reduce_exp_low(x[i + l] - shift);
+            ret[i + l] = e;
+            lanes[l] += e;
+        }
+    if (i < n) {
+        for (int l = 0; l < SHORT; l++)
+            rest[l] = i + l < n ? x[i + l] : -INFINITY;
+        for (int l = 0; l < SHORT; l++) {
+            T e = reduce_exp_low(rest[l] - shift);
+            e = i + l < n ? e : 0;
+            ret[i + l] = e;
+            lanes[l] += e;
+        }
+    }
+    return sum_short(lanes);
+}
+
+/* out = in * scale, to other memory. */
+INLINE void scaled(int64_t n, const T *restrict in, T scale, T *restrict out)
 {
     for (int64_t i = 0; i < n; i++)
-        ret[i] = reduce_exp(x[i] - shift);
+        out[i] = in[i] * scale;
 }
 
 static void softmax_lines(const struct grd_softmax_block *b)
@@ -82,11 +144,15 @@ static void softmax_lines(const struct grd_softmax_block *b)
         const T *x = (const T *)b->in + line * b->n;
         T *out = (T *)b->out + line * b->n;
         T max = line_max(b->n, x);
+        if (b->n <= PIECE) {
+            double sum = piece_exp(b->n, x, max, piece);
+            scaled(b->n, piece, (T)(1 / sum), out);
+            continue;
+        }
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE) {
             int64_t n = at_most(PIECE, b->n - i);
-            piece_exp(n, x + i, max, piece);
-            sum += piece_sum(n, piece);
+            sum += piece_exp(n, x + i, max, piece);
             memcpy(out + i, piece, (size_t)n * sizeof *piece);
         }
         T scale = (T)(1 / sum);
@@ -103,11 +169,8 @@ static void log_softmax_lines(const struct grd_softmax_block *b)
         T *out = (T *)b->out + line * b->n;
         T max = line_max(b->n, x);
         double sum = 0;
-        for (int64_t i = 0; i < b->n; i += PIECE) {
-            int64_t n = at_most(PIECE, b->n - i);
-            piece_exp(n, x + i, max, piece);
-            sum += piece_sum(n, piece);
-        }
+        for (int64_t i = 0; i < b->n; i += PIECE)
+            sum += piece_exp(at_most(PIECE, b->n - i), x + i, max, piece);
         T log_sum = (T)log(sum);
         for (int64_t i = 0; i < b->n; i++)
             out[i] = x[i] - max - log_sum;
@@ -165,7 +228,7 @@ static void softmax_columns(const struct grd_softmax_block *b)
         const T *x = (const T *)b->in + i * b->inner;
         T *out = (T *)b->out + i * b->inner;
         for (int64_t j = 0; j < cols; j++)
-            row[j] = reduce_exp(x[j] - max[j]);
+            row[j] = reduce_exp_low(x[j] - max[j]);
         for (int64_t j = 0; j < cols; j++)
             sum[j] += row[j];
         memcpy(out, row, (size_t)cols * sizeof *row);
@@ -188,7 +251,7 @@ static void log_softmax_columns(const struct grd_softmax_block *b)
     for (int64_t i = 0; i < b->n; i++) {
         const T *x = (const T *)b->in + i * b->inner;
         for (int64_t j = 0; j < cols; j++)
-            sum[j] += reduce_exp(x[j] - max[j]);
+            sum[j] += reduce_exp_low(x[j] - max[j]);
     }
     for (int64_t j = 0; j < cols; j++)
         log_sum[j] = (T)log(sum[j]);

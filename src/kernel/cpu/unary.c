@@ -100,7 +100,7 @@ static inline C unary_square(C x)
 }
 
 #if GRD_IS_SIGNED
-static inline C unary_abs(C x)
+static inline C unary__abs(C x)
 {
     return x < 0 ? (C)(0 - (U)x) : x;
 }
@@ -115,7 +115,7 @@ static inline C unary_relu(C x)
     return x < 0 ? 0 : x;
 }
 #else
-static inline C unary_abs(C x)
+static inline C unary__abs(C x)
 {
     return x;
 }
@@ -164,7 +164,7 @@ static inline C unary_neg(C x)
     return -x;
 }
 
-static inline C unary_abs(C x)
+static inline C unary__abs(C x)
 {
     return fabs(x);
 }
@@ -422,9 +422,22 @@ static inline C unary_exp2(C x)
     return unary_exp(number(x.re * ln2, x.im * ln2));
 }
 
+/* (e^a - 1) cos b + (cos b - 1) + i e^a sin b, with cos b - 1 = -2 sin^2(b / 2): nothing cancels near 0. */
+static inline C unary_expm1(C x)
+{
+    const R half = sin(x.im / 2);
+    return number(expm1(x.re) * cos(x.im) - 2 * half * half, exp(x.re) * sin(x.im));
+}
+
 static inline C unary_log(C x)
 {
     return of_libm(log(to_libm(x)));
+}
+
+/* |1 + z|^2 = 1 + a (2 + a) + b^2. */
+static inline C unary_log1p(C x)
+{
+    return number(log1p(x.re * (2 + x.re) + x.im * x.im) / 2, atan2(x.im, 1 + x.re));
 }
 
 static inline C unary_log2(C x)

@@ -2,8 +2,8 @@
  * vm_exp(x) is by the type of x: float or double.
  *
  * The float ones compute in double with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp over the whole
- * range (tested on all 2^32 values). The double ones use the classic reductions with longer polynomials: at most 2.5 ulp, vm_gelu
- * at most 6, and vm_gelu_tanh less exact in its left tail, where the exponent of e is large.
+ * range (checked on all 2^32 values at level v3). The double ones use the classic reductions with longer polynomials: at most 3 ulp, vm_gelu
+ * at most 7, and vm_gelu_tanh less exact in its left tail, where the exponent of e is large.
  * A result may differ between levels in the last bit, since a level with fused multiply-add rounds less often; within a level it is
  * the same in every loop and at every position.
  * Infinities, NaN, signed zeros and subnormal numbers are as in the C standard's functions. vm_sin and vm_cos need |x| <= VM_TRIG_LIMIT.

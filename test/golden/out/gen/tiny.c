@@ -621,7 +621,7 @@ static const struct grd_save max_dim_saves[] = {{.how = GRD_SAVE_WHOLE, .result 
 static const uint8_t max_dim_differentiable[] = {0};
 const struct grd_derivative grd_derivative_max_dim = {
     .node_name = "MaxDimBackward0", .backward = max_dim_backward, .saves = max_dim_saves, .args = max_dim_differentiable,
-    .nsaves = 4, .nargs = 1, .results = 3, .materialize = true};
+    .nsaves = 4, .nargs = 1, .results = 1, .materialize = true};
 
 /* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:77) */
 

@@ -1,0 +1,232 @@
+/* What the user calls to differentiate: checks outputs, inputs and gradients, and makes a pass of them.
+ * How a pass is run is in engine.c.
+ * Invariant: a request owns the nodes its edges lead to; that keeps the whole graph for the duration of the pass. */
+#include "autograd/pass.h"
+#include "base/text.h"
+#include "gradus/ops.h"
+
+#include <string.h>
+
+/* ---- From outputs to a pass --------------------------------------------------------------------------------------------------------------------- */
+/* What starts a pass: edges of the outputs, owned, and their gradients, pooled. */
+struct request {
+    struct grd_edge *roots;
+    grd_tensor **grads;
+    int32_t *entries;
+    int64_t nroots;
+    struct grd_edge *inputs; /* of grd_grad, owned */
+    int64_t ninputs;
+    bool retain, create;
+};
+
+static bool enter_captures(struct grd_pass *pass, const struct request *request, struct grd_capture *captures, grd_tensor **captured)
+{
+    pass->captures = captures;
+    pass->captured = captured;
+    for (int64_t i = 0; i < request->ninputs; i++) {
+        int32_t index = grd_pass_enter(pass, request->inputs[i].node);
+        if (index == GRD_NO_ENTRY)
+            return false;
+        captures[i] = (struct grd_capture){request->inputs[i].output, pass->entries[index].capture, i};
+        pass->entries[index].capture = (int32_t)i;
+    }
+    return true;
+}
+
+static bool discover_all(struct grd_pass *pass, const struct request *request)
+{
+    struct grd_stack stack;
+    grd_stack_init(&stack);
+    bool ok = true;
+    for (int64_t i = 0; ok && i < request->nroots; i++) {
+        int32_t index = grd_pass_enter(pass, request->roots[i].node);
+        request->entries[i] = index;
+        ok = index != GRD_NO_ENTRY && (pass->entries[index].visited || grd_pass_discover(pass, &stack, index));
+    }
+    grd_stack_done(&stack);
+    return ok;
+}
+
+static bool seed(struct grd_pass *pass, const struct request *request)
+{
+    for (int64_t i = 0; i < request->nroots; i++)
+        if (!grd_pass_add(pass, &pass->entries[request->entries[i]], request->roots[i].output, request->grads[i]))
+            return false;
+    return true;
+}
+
+/* Runs what was asked for. `captured`, of ninputs, starts empty; owned gradients come back in it, on failure too. Drops what is pooled
+ * above `mark`, so that the engine is the only owner of the gradients it starts from. */
+static bool execute(const struct request *request, struct grd_capture *captures, grd_tensor **captured, int64_t mark)
+{
+    struct grd_pass pass;
+    grd_pass_init(&pass, request->retain, request->create);
+    bool ok = (captures == NULL || enter_captures(&pass, request, captures, captured)) && discover_all(&pass, request) &&
+              seed(&pass, request);
+    grd_pool_release(mark);
+    ok = ok && grd_pass_run(&pass, request->entries, request->nroots);
+    grd_pass_done(&pass);
+    return ok;
+}
+
+/* ---- Outputs and their gradients --------------------------------------------------------------------------------------------------------- */
+static grd_tensor *implicit_gradient(grd_tensor *output)
+{
+    if (output->numel != 1) {
+        grd_raise(GRD_ERROR_RUNTIME, "grad can be implicitly created only for scalar outputs");
+        return NULL;
+    }
+    if (grd_dtype_is_complex(output->dtype)) {
+        grd_raise(GRD_ERROR_RUNTIME, "grad can be implicitly created only for real scalar outputs but got %s", grd_dtype_name(output->dtype));
+        return NULL;
+    }
+    return grd_ones_like(output);
+}
+
+static bool check_output_gradient(const grd_tensor *output, const grd_tensor *grad, int64_t i)
+{
+    char ours[256], theirs[256];
+    if (grad->ndim != output->ndim || memcmp(grad->sizes, output->sizes, output->ndim * sizeof(int64_t)) != 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "Mismatch in shape: grad_output[%lld] has a shape of %s and output[%lld] has a shape of %s.",
+                         (long long)i, grd_format_int64s(theirs, sizeof theirs, grad->sizes, grad->ndim), (long long)i,
+                         grd_format_int64s(ours, sizeof ours, output->sizes, output->ndim));
+    if (grd_dtype_is_complex(grad->dtype) != grd_dtype_is_complex(output->dtype))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                         "grad_output[%lld] has a dtype of %s and output[%lld] has a dtype of %s.",
+                         (long long)i, grd_dtype_name(grad->dtype), (long long)i, grd_dtype_name(output->dtype));
+    return true;
+}
+
+/* Gradient and edge of one output. */
+static bool set_root(const struct request *request, int64_t i, grd_tensor *output, grd_tensor *grad)
+{
+    if (!grd_needs_grad(output))
+        return grd_raise(GRD_ERROR_RUNTIME, "element %lld of tensors does not require grad and does not have a grad_fn", (long long)i);
+    if (grad == NULL)
+        grad = implicit_gradient(output);
+    else if (!check_output_gradient(output, grad, i))
+        return false;
+    struct grd_edge *edge = &request->roots[i];
+    if (grd_pending() || !grd_edge_of(output, edge))
+        return false;
+    request->grads[i] = grd_fit_gradient(&edge->node->outputs[edge->output], grad, "of an output", i);
+    return request->grads[i] != NULL;
+}
+
+static bool set_roots(const struct request *request, grd_tensors outputs, const grd_backward_options *options)
+{
+    const grd_tensors given = options != NULL ? options->grad_outputs : (grd_tensors){0};
+    if (given.data != NULL && given.n != outputs.n)
+        return grd_raise(GRD_ERROR_RUNTIME, "got %lld tensors and %lld gradients", (long long)outputs.n, (long long)given.n);
+    for (int64_t i = 0; i < outputs.n; i++) {
+        if (outputs.data == NULL || outputs.data[i] == NULL)
+            return grd_raise(GRD_ERROR_TYPE, "output %lld must be a tensor, not NULL", (long long)i);
+        if (!set_root(request, i, outputs.data[i], given.data != NULL ? given.data[i] : NULL))
+            return false;
+    }
+    return true;
+}
+
+static bool set_inputs(const struct request *request, grd_tensors inputs)
+{
+    for (int64_t i = 0; i < inputs.n; i++) {
+        if (inputs.data == NULL || inputs.data[i] == NULL)
+            return grd_raise(GRD_ERROR_TYPE, "input %lld must be a tensor, not NULL", (long long)i);
+        if (!grd_needs_grad(inputs.data[i]))
+            return grd_raise(GRD_ERROR_RUNTIME, "One of the differentiated Tensors does not require grad");
+        if (!grd_edge_of(inputs.data[i], &request->inputs[i]))
+            return false;
+    }
+    return true;
+}
+
+/* The arrays of a request, in one block: this one, unless there are many. */
+struct arrays {
+    void *block;
+    size_t size;
+    struct grd_capture *captures;
+    _Alignas(16) char inline_block[128];
+};
+
+static bool allocate(struct request *request, struct arrays *arrays)
+{
+    size_t roots = (size_t)request->nroots, inputs = (size_t)request->ninputs;
+    arrays->size = roots * (sizeof(struct grd_edge) + sizeof(grd_tensor *)) + inputs * (sizeof(struct grd_edge) + sizeof(struct grd_capture)) +
+                   roots * sizeof(int32_t);
+    char *block = arrays->block = arrays->size <= sizeof arrays->inline_block ? arrays->inline_block : grd_alloc(arrays->size);
+    if (block == NULL)
+        return false;
+    memset(block, 0, arrays->size);
+    request->roots = (struct grd_edge *)block;
+    request->inputs = request->roots + roots;
+    request->grads = (grd_tensor **)(request->inputs + inputs);
+    arrays->captures = (struct grd_capture *)(request->grads + roots);
+    request->entries = (int32_t *)(arrays->captures + inputs);
+    return true;
+}
+
+/* `captured` NULL: into the leaves. */
+static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, grd_tensor **captured)
+{
+    struct request request = {.nroots = outputs.n, .ninputs = inputs.n};
+    struct arrays arrays;
+    if (options != NULL) {
+        request.retain = options->retain_graph;
+        request.create = options->create_graph;
+    }
+    int64_t mark = grd_pool_mark();
+    bool ok = allocate(&request, &arrays);
+    if (!ok)
+        return false;
+    ok = set_roots(&request, outputs, options) && set_inputs(&request, inputs) &&
+         execute(&request, captured != NULL ? arrays.captures : NULL, captured, mark);
+    grd_pool_release(mark);
+    for (int64_t i = 0; i < outputs.n; i++)
+        grd_object_drop(request.roots[i].node);
+    for (int64_t i = 0; i < inputs.n; i++)
+        grd_object_drop(request.inputs[i].node);
+    if (arrays.block != arrays.inline_block)
+        grd_free(arrays.block, arrays.size);
+    return ok;
+}
+
+void grd_backward_all(grd_tensors outputs, const grd_backward_options *options)
+{
+    if (!grd_pending())
+        differentiate(outputs, (grd_tensors){0}, options, NULL);
+}
+
+void grd_backward(grd_tensor *tensor)
+{
+    grd_backward_all((grd_tensors){&tensor, 1}, NULL);
+}
+
+static bool check_used(grd_tensor *const *grads, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (grads[i] == NULL)
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "The differentiated Tensor at index %lld appears to not have been used in the graph. Set allow_unused=True if this "
+                             "is the desired behavior.",
+                             (long long)i);
+    return true;
+}
+
+bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, grd_tensor **ret_grads)
+{
+    if (inputs.n > 0 && !grd_given_pointer(ret_grads, "grd_grad", "ret_grads"))
+        return false;
+    bool ok = !grd_pending();
+    for (int64_t i = 0; i < inputs.n; i++)
+        ret_grads[i] = NULL;
+    ok = ok && differentiate(outputs, inputs, options, ret_grads);
+    ok = ok && ((options != NULL && options->allow_unused) || check_used(ret_grads, inputs.n));
+    for (int64_t i = 0; i < inputs.n; i++) {
+        if (ret_grads[i] != NULL)
+            ok &= grd_pool_push(ret_grads[i]);
+    }
+    for (int64_t i = 0; !ok && i < inputs.n; i++)
+        ret_grads[i] = grd_failed;
+    return ok;
+}

@@ -1,0 +1,83 @@
+/* A gradient and the output it belongs to: whether it fits, how it is made to fit, whether it may be written in place.
+ * Nothing of a pass is here: that is pass.h.
+ * Invariant: a gradient that comes out of grd_fit_gradient has the shape, dtype and device of its output. */
+#include "autograd/node.h"
+#include "base/text.h"
+#include "gradus/ops.h"
+
+#include <string.h>
+
+bool grd_is_exclusive(const grd_tensor *t)
+{
+    if (!grd_object_unique(t) || t->autograd != NULL || !grd_shape_is_dense(grd_dims_from(t->sizes, t->ndim), t->strides))
+        return false;
+    if (t->storage->release != NULL)
+        return false;
+    if (t->base == NULL)
+        return grd_object_unique(t->storage);
+    return grd_object_unique(t->base) && t->base->autograd == NULL &&
+           atomic_load_explicit(&t->storage->object.refs, memory_order_acquire) == 2;
+}
+
+static bool fits(const struct grd_output *output, const grd_tensor *grad)
+{
+    return grad->dtype == output->dtype && grad->ndim == output->ndim && grad->device == output->device &&
+           grad->device_index == output->device_index && memcmp(grad->sizes, output->sizes, output->ndim * sizeof(int64_t)) == 0;
+}
+
+static bool is_broadcast_of(const struct grd_output *output, const grd_tensor *grad)
+{
+    int extra = grad->ndim - output->ndim;
+    for (int i = 0; extra >= 0 && i < output->ndim; i++)
+        if (output->sizes[i] != grad->sizes[extra + i] && output->sizes[i] != 1)
+            return false;
+    return extra >= 0;
+}
+
+/* Sums over the dimensions that broadcasting added or stretched. */
+static grd_tensor *unbroadcast(const struct grd_output *output, grd_tensor *grad)
+{
+    int64_t dims[GRD_MAX_DIMS];
+    int n = 0, extra = grad->ndim - output->ndim;
+    for (int i = 0; i < grad->ndim; i++)
+        if (i < extra || output->sizes[i - extra] != grad->sizes[i])
+            dims[n++] = i;
+    if (n > 0)
+        grad = grd_sum(grad, .dim = grd_dims_from(dims, n), .keepdim = true);
+    return extra > 0 && !grd_pending() ? grd_reshape(grad, grd_dims_from(output->sizes, output->ndim)) : grad;
+}
+
+static bool wrong_shape(const struct grd_output *output, const grd_tensor *grad, const char *node_name, int64_t index)
+{
+    char got[256], expected[256];
+    return grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - got %s but expected shape compatible with %s",
+                     node_name, (long long)index, grd_format_int64s(got, sizeof got, grad->sizes, grad->ndim),
+                     grd_format_int64s(expected, sizeof expected, output->sizes, output->ndim));
+}
+
+grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index)
+{
+    if (GRD_LIKELY(fits(output, grad)))
+        return grad;
+    bool same_shape = grad->ndim == output->ndim && memcmp(grad->sizes, output->sizes, output->ndim * sizeof(int64_t)) == 0;
+    if (!same_shape && !is_broadcast_of(output, grad)) {
+        wrong_shape(output, grad, node_name, index);
+        return NULL;
+    }
+    if (!grd_dtype_carries(grad->dtype)) {
+        grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - expected a floating point or complex dtype but got %s",
+                  node_name, (long long)index, grd_dtype_name(grad->dtype));
+        return NULL;
+    }
+    if (grad->device != output->device || grad->device_index != output->device_index) {
+        grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - expected device %s but got %s", node_name,
+                  (long long)index, grd_device_name((grd_device){output->device, output->device_index}),
+                  grd_device_name(grd_device_of(grad)));
+        return NULL;
+    }
+    if (!same_shape)
+        grad = unbroadcast(output, grad);
+    if (!grd_pending() && grad->dtype != output->dtype)
+        grad = grd_to(grad, .dtype = (grd_dtype)output->dtype);
+    return grd_pending() ? NULL : grad;
+}

@@ -1,0 +1,144 @@
+/* One run of a graph backwards, as the three files of the engine share it: the nodes it found, what they wait for, the gradients that have come
+ * to them, and the queues of those that are ready.
+ *
+ * Lives in pass.c: the table of nodes, the search, the slots, the queue. In engine.c: running nodes, with and without threads. In backward.c:
+ * the public calls, from outputs to a pass.
+ * Invariants
+ * - Nodes are borrowed: the outputs, which the caller of the pass keeps, own all of them.
+ * - A slot owns its gradient. Who is the last to hold a gradient may write into it. */
+#ifndef GRD_AUTOGRAD_PASS_H
+#define GRD_AUTOGRAD_PASS_H
+
+#include <pthread.h>
+
+#include "autograd/node.h"
+
+/* What fits into the pass itself, so that a small graph needs no memory. */
+enum { GRD_INLINE_ENTRIES = 16, GRD_INLINE_TABLE = 32, GRD_INLINE_READY = 16, GRD_INLINE_FRAMES = 16 };
+enum { GRD_NO_ENTRY = -1 };
+
+/* A node in the pass. */
+struct grd_entry {
+    struct grd_node *node;
+    union {
+        grd_tensor *one; /* the only slot of a node with one output */
+        grd_tensor **many;
+    } grads;
+    int32_t dependencies; /* edges whose gradient has not come yet */
+    int32_t capture;      /* first capture here, or GRD_NO_ENTRY */
+    bool needed;          /* the node must run, not only hand its gradients out */
+    bool visited;         /* by the search */
+};
+
+struct grd_ready {
+    uint64_t sequence;
+    int32_t entry;
+};
+
+/* Those that are ready, the latest on top. */
+struct grd_heap {
+    struct grd_ready *items;
+    int64_t n, capacity;
+    struct grd_ready inline_items[GRD_INLINE_READY];
+};
+
+/* An input of grd_grad whose gradient is taken where it flows past. */
+struct grd_capture {
+    uint32_t output;
+    int32_t next;
+    int64_t input;
+};
+
+struct grd_worker {
+    struct grd_pass *pass;
+    pthread_t thread;
+    uint8_t device;
+    struct grd_heap heap;
+};
+
+struct grd_pass {
+    struct grd_entry *entries;
+    int64_t n, capacity;
+    int32_t *table; /* entry by node, open addressing; GRD_NO_ENTRY where free */
+    uint64_t mask;
+    struct grd_capture *captures;
+    grd_tensor **captured; /* one per input, owned */
+    bool retain, create, stop;
+    /* With workers. */
+    struct grd_worker *workers;
+    int nworkers;
+    int64_t outstanding; /* entries ready or running */
+    struct grd_error_state error;
+    struct grd_thread_state *caller;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct grd_heap heap; /* for the calling thread */
+    int32_t inline_table[GRD_INLINE_TABLE];
+    struct grd_entry inline_entries[GRD_INLINE_ENTRIES];
+};
+
+/* ---- The table of nodes ------------------------------------------------------------------------------------------------------ */
+void grd_pass_init(struct grd_pass *pass, bool retain, bool create);
+/* Drops what is left in the slots. */
+void grd_pass_done(struct grd_pass *pass);
+/* The entry of a node, made when it is new. GRD_NO_ENTRY, with MemoryError, on failure. */
+int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node);
+
+/* The place of a node in the table, or the free one where it belongs. Multiplies by 2^64 / golden ratio: nodes lie at multiples of 64. */
+static inline uint64_t grd_pass_place(const struct grd_pass *pass, const struct grd_node *node)
+{
+    uint64_t place = ((uint64_t)(uintptr_t)node * 0x9e3779b97f4a7c15u >> 20) & pass->mask;
+    while (pass->table[place] != GRD_NO_ENTRY && pass->entries[pass->table[place]].node != node)
+        place = (place + 1) & pass->mask;
+    return place;
+}
+
+static inline int32_t grd_pass_find(const struct grd_pass *pass, const struct grd_node *node)
+{
+    return pass->table[grd_pass_place(pass, node)];
+}
+
+/* Whether gradients that come to the entry are of use to anybody. */
+static inline bool grd_entry_wanted(const struct grd_entry *entry)
+{
+    return entry->needed || entry->capture != GRD_NO_ENTRY;
+}
+
+/* ---- The search ---------------------------------------------------------------------------------------------------------------- */
+struct grd_frame {
+    int32_t entry;
+    uint32_t edge;
+};
+
+struct grd_stack {
+    struct grd_frame *frames;
+    int64_t n, capacity;
+    struct grd_frame inline_frames[GRD_INLINE_FRAMES];
+};
+
+void grd_stack_init(struct grd_stack *stack);
+void grd_stack_done(struct grd_stack *stack);
+/* Depth first from one entry: counts dependencies, and on the way back tells each node whether a captured one lies below. */
+bool grd_pass_discover(struct grd_pass *pass, struct grd_stack *stack, int32_t root);
+
+/* ---- Slots ------------------------------------------------------------------------------------------------------------------------ */
+static inline grd_tensor **grd_entry_slots(struct grd_entry *entry)
+{
+    return entry->node->noutputs == 1 ? &entry->grads.one : entry->grads.many;
+}
+
+/* Adds a pooled or borrowed gradient to a slot. */
+bool grd_pass_add(struct grd_pass *pass, struct grd_entry *entry, uint32_t output, grd_tensor *grad);
+void grd_entry_drop_slots(struct grd_entry *entry);
+
+/* ---- The queue ---------------------------------------------------------------------------------------------------------------------- */
+void grd_heap_init(struct grd_heap *heap);
+void grd_heap_done(struct grd_heap *heap);
+bool grd_heap_push(struct grd_heap *heap, struct grd_ready item);
+int32_t grd_heap_pop(struct grd_heap *heap);
+
+/* ---- Running (engine.c) ---------------------------------------------------------------------------------------------------------------- */
+/* Runs everything from the roots down. False, with the error raised, on failure; then slots may still be full. */
+bool grd_pass_run(struct grd_pass *pass, const int32_t *roots, int64_t nroots);
+
+#endif

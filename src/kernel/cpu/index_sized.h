@@ -1,0 +1,77 @@
+/* The loops over elements of SIZE bytes, each a WORD, which the includer defines: index.c includes this once per size. */
+#define SIZED(name) GRD_PASTE2(name, SIZE)
+
+static ALWAYS_INLINE void SIZED(move)(char *restrict to, const char *restrict from)
+{
+    memcpy(to, from, SIZE);
+}
+
+static void SIZED(gather)(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, SOURCE, move_row, SIZED(move), SIZE);
+}
+
+static void SIZED(scatter)(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, move_row, SIZED(move), SIZE);
+}
+
+#if SIZE <= 8
+/* Integers, signed and unsigned. */
+static ALWAYS_INLINE void SIZED(add_word)(char *restrict to, const char *restrict from)
+{
+    WORD x, y;
+    memcpy(&x, to, SIZE);
+    memcpy(&y, from, SIZE);
+    x = (WORD)(x + y);
+    memcpy(to, &x, SIZE);
+}
+
+static void SIZED(add)(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, SIZED(add_word), SIZE);
+}
+#endif
+
+static ALWAYS_INLINE void SIZED(fill)(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, const char *mask,
+                                      int64_t mask_stride, const void *value)
+{
+    WORD filling, x;
+    memcpy(&filling, value, SIZE);
+    for (int64_t i = 0; i < n; i++) {
+        memcpy(&x, from + i * from_stride, SIZE);
+        x = mask[i * mask_stride] ? filling : x;
+        memcpy(to + i * to_stride, &x, SIZE);
+    }
+}
+
+/* In place is a case of its own because the compiler vectorises it when it sees that the two are one. */
+static void SIZED(masked_fill)(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    bool together = strides[0] == SIZE && strides[1] == SIZE && strides[2] == 1;
+    if (together && data[0] == data[1])
+        SIZED(fill)(n, data[0], SIZE, data[0], SIZE, data[2], 1, params);
+    else if (together)
+        SIZED(fill)(n, data[0], SIZE, data[1], SIZE, data[2], 1, params);
+    else
+        SIZED(fill)(n, data[0], strides[0], data[1], strides[1], data[2], strides[2], params);
+}
+
+static int64_t SIZED(compress)(int64_t n, const uint8_t *mask, char *to, const char *from)
+{
+    return move_masked(n, mask, to, from, RESULT, SIZED(move), SIZE);
+}
+
+static int64_t SIZED(expand)(int64_t n, const uint8_t *mask, char *to, const char *from)
+{
+    return move_masked(n, mask, to, from, SOURCE, SIZED(move), SIZE);
+}
+
+static void SIZED(transpose)(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride)
+{
+    transpose(rows, columns, to, to_stride, from, from_stride, SIZED(move), SIZE);
+}
+
+#undef SIZED
+#undef SIZE
+#undef WORD

@@ -1,0 +1,236 @@
+/* The nest of loops around the indexed kernels, and the reading and checking of index tensors; see indexed.h.
+ *
+ * Invariant: what is written several times is written in the order of the index, by one thread, so that results do not depend on
+ * the number of threads. */
+#include "op/indexed.h"
+
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "kernel/table.h"
+#include "op/common.h"
+
+enum {
+    LIST_CHARS = 512, /* of a formatted list in an error */
+    ELEMENTS_GRAIN = 16 * 1024,
+    ROW_PIECE = 4096 /* of a long inner dimension that is one unit of work */
+};
+
+/* ---- Indices ------------------------------------------------------------------------------------------------------------- */
+
+bool grd_is_index_dtype(const grd_tensor *index)
+{
+    return index->dtype == GRD_INT64 || index->dtype == GRD_INT32;
+}
+
+bool grd_check_index_dtype(const grd_tensor *index)
+{
+    return grd_is_index_dtype(index) ||
+           grd_raise(GRD_ERROR_RUNTIME, "Expected dtype int32/int64 for index but got: %s", grd_dtype_name(index->dtype));
+}
+
+bool grd_check_index_vector(const grd_tensor *index)
+{
+    char list[LIST_CHARS];
+    return index->ndim <= 1 ||
+           grd_raise(GRD_ERROR_INDEX, "Index is supposed to be a vector, but got dim: %d with type: %s and size: %s", index->ndim,
+                     grd_dtype_name(index->dtype), grd_format_int64s(list, sizeof list, index->sizes, index->ndim));
+}
+
+bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const char *what)
+{
+    int64_t a = index->ndim > 0 ? index->ndim : 1, b = t->ndim > 0 ? t->ndim : 1;
+    return a == b || index->numel == 0 ||
+           grd_raise(GRD_ERROR_RUNTIME, "Index tensor must have the same number of dimensions as %s tensor", what);
+}
+
+int64_t grd_size_along(const grd_tensor *t, int64_t dim)
+{
+    return t->ndim > 0 ? t->sizes[dim] : 1;
+}
+
+bool grd_read_indices(grd_tensor *index, struct grd_indices *ret)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    for (int64_t i = 0; i < index->ndim; i++)
+        sizes[i] = index->strides[i] == 0 && index->sizes[i] > 1 ? 1 : index->sizes[i];
+    grd_dims shape = grd_dims_from(sizes, index->ndim);
+    if (!grd_same_sizes(index, shape))
+        index = grd_new_view(index, shape, grd_strides(index), index->offset);
+    grd_tensor *plain = grd_pending() ? index : grd_contiguous_as(index, GRD_INT64);
+    if (grd_pending())
+        return false;
+    ret->data = (const int64_t *)(const void *)plain->data;
+    ret->unique = plain->numel;
+    grd_shape_contiguous_strides(shape, ret->strides);
+    for (int64_t i = 0; i < index->ndim; i++)
+        ret->strides[i] *= sizes[i] == 1 ? 0 : (int64_t)sizeof(int64_t);
+    return true;
+}
+
+bool grd_indices_in_range(struct grd_indices *indices, int64_t low, int64_t high)
+{
+    int64_t position = grd_kernels->index->check(indices->unique, indices->data, low, high);
+    if (position >= 0)
+        indices->first_bad = indices->data[position];
+    return position < 0;
+}
+
+bool grd_raise_out_of_bounds(grd_error_code code, const struct grd_indices *indices, int64_t dim, int64_t size)
+{
+    return grd_raise(code, "index %lld is out of bounds for dimension %lld with size %lld", (long long)indices->first_bad, (long long)dim,
+                     (long long)size);
+}
+
+/* ---- The loops ----------------------------------------------------------------------------------------------------------- */
+
+static bool mergeable(const struct grd_indexed *x, int64_t i)
+{
+    if (x->in_order && (i == x->dim || i + 1 == x->dim))
+        return false;
+    for (int operand = 0; operand < GRD_OPERANDS; operand++)
+        if (x->strides[operand][i] != x->strides[operand][i + 1] * x->sizes[i + 1])
+            return false;
+    return true;
+}
+
+static void drop_dimension(struct grd_indexed *x, int64_t dim)
+{
+    size_t rest = (size_t)(x->n - dim - 1) * sizeof *x->sizes;
+    memmove(x->sizes + dim, x->sizes + dim + 1, rest);
+    for (int operand = 0; operand < GRD_OPERANDS; operand++)
+        memmove(x->strides[operand] + dim, x->strides[operand] + dim + 1, rest);
+    x->n--;
+    if (x->dim == dim)
+        x->dim = -1;
+    else if (x->dim > dim)
+        x->dim--;
+}
+
+/* Fewer, longer loops: dimensions of size 1 go, those that lie behind each other in all operands become one. */
+static void coalesce(struct grd_indexed *x)
+{
+    for (int64_t i = x->n - 1; i >= 0; i--)
+        if (x->sizes[i] == 1)
+            drop_dimension(x, i);
+    for (int64_t i = x->n - 2; i >= 0; i--) {
+        if (!mergeable(x, i))
+            continue;
+        x->sizes[i + 1] *= x->sizes[i];
+        drop_dimension(x, i);
+    }
+}
+
+/* The last dimension, unless it is so short that another one makes the better loop. */
+static int64_t choose_inner(const struct grd_indexed *x)
+{
+    int64_t best = x->n - 1;
+    for (int64_t i = x->n - 2; i >= 0 && x->sizes[x->n - 1] < 8; i--)
+        if (x->sizes[i] > 4 * x->sizes[best])
+            best = i;
+    return best;
+}
+
+static void run_unit(const struct grd_indexed *x, int64_t unit)
+{
+    int64_t first = unit % x->pieces * x->piece, rest = unit / x->pieces;
+    int64_t length = x->sizes[x->inner] - first < x->piece ? x->sizes[x->inner] - first : x->piece;
+    bool loops = x->in_order && x->dim >= 0 && x->dim != x->inner;
+    char *data[GRD_OPERANDS];
+    int64_t strides[GRD_OPERANDS];
+    for (int operand = 0; operand < GRD_OPERANDS; operand++) {
+        strides[operand] = x->strides[operand][x->inner];
+        data[operand] = x->data[operand] + first * strides[operand];
+    }
+    for (int64_t i = x->n - 1; i >= 0; i--) {
+        if (i == x->inner || (loops && i == x->dim))
+            continue;
+        int64_t at = rest % x->sizes[i];
+        rest /= x->sizes[i];
+        for (int operand = 0; operand < GRD_OPERANDS; operand++)
+            data[operand] += at * x->strides[operand][i];
+    }
+    for (int64_t k = loops ? x->sizes[x->dim] : 1; k > 0; k--) {
+        x->kernel(length, data, strides, &x->step);
+        for (int operand = 0; loops && operand < GRD_OPERANDS; operand++)
+            data[operand] += x->strides[operand][x->dim];
+    }
+}
+
+static void run_units(int64_t begin, int64_t end, void *context)
+{
+    for (int64_t unit = begin; unit < end; unit++)
+        run_unit(context, unit);
+}
+
+void grd_indexed_run(struct grd_indexed *x)
+{
+    for (int64_t i = 0; i < x->n; i++)
+        if (x->sizes[i] == 0)
+            return;
+    coalesce(x);
+    if (x->n == 0) {
+        x->sizes[x->n++] = 1;
+        for (int operand = 0; operand < GRD_OPERANDS; operand++)
+            x->strides[operand][0] = 0;
+    }
+    x->inner = choose_inner(x);
+    bool whole = x->in_order && x->dim == x->inner, loops = x->in_order && x->dim >= 0 && !whole;
+    int64_t length = x->sizes[x->inner], units = 1;
+    /* When one thread must do all of dim, threads share the inner dimension instead. */
+    x->piece = whole ? length : loops ? (length / 8 > 16 ? length / 8 : 16) : ROW_PIECE;
+    x->pieces = (length - 1) / x->piece + 1;
+    for (int64_t i = 0; i < x->n; i++)
+        if (i != x->inner && !(loops && i == x->dim))
+            units *= x->sizes[i];
+    int64_t work = (length < x->piece ? length : x->piece) * (loops ? x->sizes[x->dim] : 1);
+    grd_parallel_for(0, units * x->pieces, work < ELEMENTS_GRAIN ? ELEMENTS_GRAIN / work : 1, run_units, x);
+}
+
+void grd_indexed_operand(struct grd_indexed *x, int operand, const grd_tensor *t)
+{
+    x->data[operand] = t->data;
+    for (int64_t i = 0; i < t->ndim; i++)
+        x->strides[operand][i] = t->strides[i] * t->itemsize;
+}
+
+void grd_indexed_elements(struct grd_indexed *x, const grd_tensor *places, int operand, const grd_tensor *index,
+                          const struct grd_indices *indices, int64_t dim)
+{
+    x->n = index->ndim;
+    x->dim = index->ndim > 0 ? dim : -1;
+    memcpy(x->sizes, index->sizes, index->ndim * sizeof *x->sizes);
+    memcpy(x->strides[GRD_INDEX], indices->strides, index->ndim * sizeof *x->sizes);
+    x->data[GRD_INDEX] = (char *)(uintptr_t)indices->data;
+    grd_indexed_operand(x, operand, places);
+    x->step = places->ndim > 0 ? places->strides[dim] * places->itemsize : 0;
+    x->strides[operand][dim] = 0;
+}
+
+void grd_indexed_slices(struct grd_indexed *x, const grd_tensor *places, int operand, const struct grd_indices *indices, int64_t dim,
+                        int64_t count)
+{
+    memset(x->strides, 0, sizeof x->strides);
+    x->n = places->ndim > 0 ? places->ndim : 1;
+    x->dim = dim;
+    memcpy(x->sizes, places->sizes, places->ndim * sizeof *x->sizes);
+    x->sizes[dim] = count;
+    x->strides[GRD_INDEX][dim] = count == 1 ? 0 : (int64_t)sizeof(int64_t);
+    x->data[GRD_INDEX] = (char *)(uintptr_t)indices->data;
+    grd_indexed_operand(x, operand, places);
+    x->step = places->ndim > 0 ? places->strides[dim] * places->itemsize : 0;
+    x->strides[operand][dim] = 0;
+}
+
+/* ---- Kernels and dtypes -------------------------------------------------------------------------------------------------- */
+
+grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_tensor *t)
+{
+    return kernels[grd_index_size(t->itemsize)];
+}
+
+grd_dtype grd_sum_dtype(grd_dtype dtype)
+{
+    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
+}

@@ -1,0 +1,72 @@
+/* Loops over places that an index tensor names: what every operator that indexes by tensors checks, reads and runs.
+ *
+ *     if (!grd_read_indices(index, &indices) || !grd_indices_in_range(&indices, 0, size))
+ *         return grd_failed;
+ *     struct grd_indexed x = {.kernel = …};
+ *     grd_indexed_elements(&x, places, GRD_SOURCE, index, &indices, dim);       … or grd_indexed_slices
+ *     grd_indexed_operand(&x, GRD_RESULT, result);
+ *     grd_indexed_run(&x);
+ */
+#ifndef GRD_OP_INDEXED_H
+#define GRD_OP_INDEXED_H
+
+#include "core/tensor.h"
+#include "kernel/index.h"
+
+/* ---- Indices ------------------------------------------------------------------------------------------------------------- */
+
+bool grd_is_index_dtype(const grd_tensor *index);
+bool grd_check_index_dtype(const grd_tensor *index);
+bool grd_check_index_vector(const grd_tensor *index);
+/* 0-d counts as 1-d with one element, on either side. `what`: "input", "self" or "src". */
+bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const char *what);
+/* The size of a dimension; 1 of a 0-d tensor. */
+int64_t grd_size_along(const grd_tensor *t, int64_t dim);
+
+/* An index tensor as the loops read it: int64, with strides in bytes; dimensions it repeats along stay repeated. */
+struct grd_indices {
+    const int64_t *data;
+    int64_t strides[GRD_MAX_DIMS];
+    int64_t unique, first_bad; /* elements in memory; the first bad index itself, when grd_indices_in_range failed */
+};
+
+/* Reads `index` into ret; temporaries go to the pool. False only when memory is out. */
+bool grd_read_indices(grd_tensor *index, struct grd_indices *ret);
+/* Whether all lie in [low, high). Raises nothing. */
+bool grd_indices_in_range(struct grd_indices *indices, int64_t low, int64_t high);
+/* "index 5 is out of bounds for dimension 0 with size 3". Always false. */
+bool grd_raise_out_of_bounds(grd_error_code code, const struct grd_indices *indices, int64_t dim, int64_t size);
+
+/* ---- The loops --------------------------------------------------------------------------------------------------------------- */
+
+enum { GRD_RESULT, GRD_SOURCE, GRD_INDEX, GRD_OPERANDS };
+
+/* A nest of loops over the positions of an index. `dim` is the indexed dimension: the operand the index points into has stride 0 there. */
+struct grd_indexed {
+    grd_loop_kernel *kernel;
+    int64_t step;   /* bytes between elements of the operand the index points into, along its indexed dimension */
+    bool in_order;  /* positions along dim must be visited in order, by one thread */
+    int64_t dim, n; /* n: dimensions */
+    int64_t sizes[GRD_MAX_DIMS + 2], strides[GRD_OPERANDS][GRD_MAX_DIMS + 2]; /* bytes */
+    char *data[GRD_OPERANDS];
+    /* Set by grd_indexed_run: */
+    int64_t inner, piece, pieces; /* the innermost dimension, and how it is cut */
+};
+
+/* `t` as one of the operands. */
+void grd_indexed_operand(struct grd_indexed *x, int operand, const grd_tensor *t);
+/* Loops of gather and scatter: every dimension of `index` counts; `places` is what the index points into. */
+void grd_indexed_elements(struct grd_indexed *x, const grd_tensor *places, int operand, const grd_tensor *index,
+                          const struct grd_indices *indices, int64_t dim);
+/* Loops over slices: the index is a vector of `count` along dim; `places` is what it points into. */
+void grd_indexed_slices(struct grd_indexed *x, const grd_tensor *places, int operand, const struct grd_indices *indices, int64_t dim,
+                        int64_t count);
+void grd_indexed_run(struct grd_indexed *x);
+
+/* The kernel for elements as large as those of t. */
+grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_tensor *t);
+/* The dtype of sums: those of float16 and bfloat16 are kept in float32 until the last term is in, as PyTorch does. An operator that
+ * adds therefore works on float32 copies and converts its result once. */
+grd_dtype grd_sum_dtype(grd_dtype dtype);
+
+#endif

@@ -1,0 +1,326 @@
+/* Tensors made of the elements of others: joined (cat, stack), moved (flip, roll), repeated (repeat, tile).
+ *
+ * The elements themselves are moved by copy.h. Invariant: an operator has checked everything before it takes memory. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "gen/op_impl.h"
+#include "gradus/gradus.h"
+#include "op/common.h"
+#include "op/copy.h"
+
+enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
+
+/* ---- Joining ------------------------------------------------------------------------------------------------------------------- */
+
+/* 1-d tensors without elements take no part, whatever the others' dimensions: programs start a cat with one. */
+static bool is_left_out(const grd_tensor *t)
+{
+    return t->ndim == 1 && t->sizes[0] == 0;
+}
+
+static bool check_cat_sizes(const grd_tensor *first, const grd_tensor *t, int64_t dim, int64_t position)
+{
+    if (t->ndim != first->ndim)
+        return grd_raise(GRD_ERROR_RUNTIME, "Tensors must have same number of dimensions: got %d and %d", first->ndim, t->ndim);
+    for (int64_t i = 0; i < t->ndim; i++)
+        if (i != dim && t->sizes[i] != first->sizes[i])
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "Sizes of tensors must match except in dimension %lld. Expected size %lld but got size %lld for tensor number "
+                             "%lld in the list.",
+                             (long long)dim, (long long)first->sizes[i], (long long)t->sizes[i], (long long)position);
+    return true;
+}
+
+struct cat_plan {
+    const grd_tensor *first; /* that takes part; NULL: none does */
+    int64_t dim;
+    grd_dtype dtype;
+    int64_t sizes[GRD_MAX_DIMS];
+};
+
+static bool plan_cat(grd_tensors tensors, int64_t dim, struct cat_plan *plan)
+{
+    if (tensors.n == 0)
+        return grd_raise(GRD_ERROR_VALUE, "expected a non-empty list of Tensors");
+    plan->first = NULL;
+    plan->dtype = tensors.data[0]->dtype;
+    for (int64_t i = 0; i < tensors.n; i++) {
+        const grd_tensor *t = tensors.data[i];
+        if (t->ndim == 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "zero-dimensional tensor (at position %lld) cannot be concatenated", (long long)i);
+        plan->dtype = grd_promote(plan->dtype, t->dtype);
+        if (plan->first == NULL && !is_left_out(t))
+            plan->first = t;
+    }
+    if (!grd_check_same_device(tensors) || !grd_wrap_dim(plan->first ? plan->first : tensors.data[0], dim, &plan->dim))
+        return false;
+    if (plan->first == NULL) {
+        plan->sizes[0] = 0;
+        return true;
+    }
+    memcpy(plan->sizes, plan->first->sizes, plan->first->ndim * sizeof *plan->sizes);
+    plan->sizes[plan->dim] = 0;
+    for (int64_t i = 0; i < tensors.n; i++) {
+        const grd_tensor *t = tensors.data[i];
+        if (is_left_out(t))
+            continue;
+        if (!check_cat_sizes(plan->first, t, plan->dim, i) || !grd_check_convertible(t->dtype, plan->dtype))
+            return false;
+        if (__builtin_add_overflow(plan->sizes[plan->dim], t->sizes[plan->dim], &plan->sizes[plan->dim]))
+            return grd_raise(GRD_ERROR_RUNTIME, "the sizes along dimension %lld overflow", (long long)plan->dim);
+    }
+    return true;
+}
+
+struct row_copy {
+    char *to;
+    const char *from;
+    int64_t to_stride, bytes;
+};
+
+static void copy_rows(int64_t begin, int64_t end, void *context)
+{
+    const struct row_copy *copy = context;
+    for (int64_t i = begin; i < end; i++)
+        memcpy(copy->to + i * copy->to_stride, copy->from + i * copy->bytes, (size_t)copy->bytes);
+}
+
+/* Writes `t` to its place in the contiguous result, `start` elements in along dim. */
+static void place(grd_tensor *result, const grd_tensor *t, int64_t dim, int64_t start)
+{
+    int64_t inner = result->strides[dim] * result->itemsize; /* bytes of one index of dim */
+    char *to = result->data + start * inner;
+    if (t->dtype == result->dtype && grd_is_contiguous(t)) {
+        int64_t outer = 1;
+        for (int64_t i = 0; i < dim; i++)
+            outer *= t->sizes[i];
+        struct row_copy copy = {to, t->data, result->sizes[dim] * inner, t->sizes[dim] * inner};
+        if (outer == 1)
+            grd_copy_block(to, t->data, copy.bytes);
+        else
+            grd_parallel_for(0, outer, copy.bytes < GRD_COPY_GRAIN ? GRD_COPY_GRAIN / copy.bytes : 1, copy_rows, &copy);
+        return;
+    }
+    /* The part of the result as a tensor, without a view's cost and its reference. */
+    grd_tensor part = *result;
+    part.flags = 0;
+    part.sizes = t->sizes;
+    part.data = to;
+    part.numel = t->numel;
+    grd_copy_strided(&part, t);
+}
+
+grd_tensor *op_cat(grd_tensors tensors, int64_t dim)
+{
+    struct cat_plan plan;
+    if (!plan_cat(tensors, dim, &plan))
+        return grd_failed;
+    grd_tensor *result = grd_new(grd_dims_from(plan.sizes, plan.first ? plan.first->ndim : 1), plan.dtype, grd_device_of(tensors.data[0]));
+    if (grd_is_failed(result) || grd_is_meta(result) || result->numel == 0)
+        return result;
+    for (int64_t i = 0, start = 0; i < tensors.n; i++) {
+        const grd_tensor *t = tensors.data[i];
+        if (is_left_out(t))
+            continue;
+        if (t->numel > 0)
+            place(result, t, plan.dim, start);
+        start += t->sizes[plan.dim];
+    }
+    return result;
+}
+
+grd_tensors op__cat_backward(grd_tensor *grad, grd_dims sizes, int64_t dim)
+{
+    static const grd_tensors none = {NULL, 0};
+    if (!grd_wrap_dim(grad, dim, &dim))
+        return none;
+    grd_tensor **list = grd_pool_alloc((size_t)(sizes.n > 0 ? sizes.n : 1) * sizeof *list);
+    if (list == NULL)
+        return none;
+    for (int64_t i = 0, start = 0; i < sizes.n && !grd_pending(); start += sizes.data[i], i++)
+        list[i] = grd_clone(grd_narrow(grad, dim, start, sizes.data[i]), .memory_format = "contiguous");
+    return grd_pending() ? none : (grd_tensors){list, sizes.n};
+}
+
+grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
+{
+    char list[LIST_CHARS], other[LIST_CHARS];
+    if (tensors.n == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "expects a non-empty TensorList");
+        return grd_failed;
+    }
+    const grd_tensor *first = tensors.data[0];
+    for (int64_t i = 1; i < tensors.n; i++) {
+        const grd_tensor *t = tensors.data[i];
+        if (grd_same_sizes(t, grd_sizes(first)))
+            continue;
+        grd_raise(GRD_ERROR_RUNTIME, "expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
+                  grd_format_int64s(list, sizeof list, first->sizes, first->ndim),
+                  grd_format_int64s(other, sizeof other, t->sizes, t->ndim), (long long)i);
+        return grd_failed;
+    }
+    if (!grd_shape_wrap_dim(dim, (int64_t)first->ndim + 1, &dim))
+        return grd_failed;
+    grd_tensor **raised = grd_pool_alloc((size_t)tensors.n * sizeof *raised);
+    if (raised == NULL)
+        return grd_failed;
+    for (int64_t i = 0; i < tensors.n; i++)
+        raised[i] = grd_unsqueeze(tensors.data[i], dim);
+    const grd_tensors list_raised = {raised, tensors.n};
+    return grd_cat(list_raised, .dim = grd_int(dim));
+}
+
+/* ---- Moved and repeated elements --------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_flip(grd_tensor *self, grd_dims dims)
+{
+    uint64_t mask = 0;
+    if (dims.n > 0 && !grd_shape_dim_mask(dims, self->ndim, &mask))
+        return grd_failed;
+    grd_tensor *result = grd_new_like(self, GRD_DTYPE_NONE);
+    if (grd_is_failed(result) || grd_is_meta(self) || self->numel == 0)
+        return result;
+    /* The same elements read backwards: only this function sees them, so no view is made. */
+    int64_t strides[GRD_MAX_DIMS];
+    grd_tensor reversed = *self;
+    reversed.flags = 0;
+    reversed.strides = strides;
+    for (int64_t i = 0; i < self->ndim; i++) {
+        bool flipped = mask >> i & 1;
+        strides[i] = flipped ? -self->strides[i] : self->strides[i];
+        if (flipped)
+            reversed.data += (self->sizes[i] - 1) * self->strides[i] * self->itemsize;
+    }
+    grd_copy_strided(result, &reversed);
+    return result;
+}
+
+/* Copies the elements of every index of dim by `shift` places on, the last ones to the front. */
+static void roll_once(grd_tensor *to, grd_tensor *from, int64_t dim, int64_t shift)
+{
+    int64_t size = from->sizes[dim];
+    shift %= size;
+    if (shift < 0)
+        shift += size;
+    for (int half = 0; half < 2; half++) {
+        int64_t first = half ? size - shift : 0, length = half ? shift : size - shift, target = half ? 0 : shift;
+        grd_tensor *part = op_slice(to, dim, grd_int(target), grd_int(target + length), 1);
+        grd_tensor *source = op_slice(from, dim, grd_int(first), grd_int(first + length), 1);
+        if (!grd_pending())
+            grd_copy_strided(part, source);
+    }
+}
+
+/* Without dims: the elements in row-major order, as one dimension. */
+static grd_tensor *roll_flat(grd_tensor *self, int64_t shift)
+{
+    grd_tensor *result = grd_new(grd_sizes(self), self->dtype, grd_device_of(self));
+    if (grd_is_failed(result) || grd_is_meta(self) || self->numel == 0)
+        return result;
+    grd_dims flat = grd_dims(self->numel), one = grd_dims(1);
+    grd_tensor *from = grd_contiguous_as(self, GRD_DTYPE_NONE);
+    if (!grd_pending()) {
+        grd_tensor *to = grd_new_view(result, flat, one, 0);
+        roll_once(to, grd_new_view(from, flat, one, from->offset), 0, shift);
+    }
+    return grd_pending() ? grd_failed : result;
+}
+
+static grd_tensor *roll_dim(grd_tensor *self, int64_t dim, int64_t shift)
+{
+    grd_tensor *result = grd_new_like(self, GRD_DTYPE_NONE);
+    if (grd_is_failed(result) || grd_is_meta(self) || self->numel == 0)
+        return result;
+    roll_once(result, self, dim, shift);
+    return result;
+}
+
+grd_tensor *op_roll(grd_tensor *self, grd_dims shifts, grd_dims dims)
+{
+    if (shifts.n == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "`shifts` required");
+        return grd_failed;
+    }
+    if (dims.n == 0 && shifts.n == 1)
+        return roll_flat(self, shifts.data[0]);
+    if (shifts.n != dims.n) {
+        grd_raise(GRD_ERROR_RUNTIME, "shifts and dimensions must align. shifts: %lld, dims:%lld", (long long)shifts.n, (long long)dims.n);
+        return grd_failed;
+    }
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dims.data[0]);
+        return grd_failed;
+    }
+    int64_t dim;
+    for (int64_t i = 0; i < dims.n; i++)
+        if (!grd_wrap_dim(self, dims.data[i], &dim))
+            return grd_failed;
+    grd_tensor *result = self;
+    for (int64_t i = 0; i < shifts.n && !grd_pending(); i++)
+        if (grd_wrap_dim(self, dims.data[i], &dim))
+            result = roll_dim(result, dim, shifts.data[i]);
+    return grd_pending() ? grd_failed : result;
+}
+
+grd_tensor *op__roll_backward(grd_tensor *grad, grd_dims shifts, grd_dims dims)
+{
+    int64_t *back = grd_pool_alloc((size_t)(shifts.n > 0 ? shifts.n : 1) * sizeof *back);
+    if (back == NULL)
+        return grd_failed;
+    for (int64_t i = 0; i < shifts.n; i++) {
+        int64_t dim = 0, size = grad->numel;
+        if (i < dims.n && !grd_wrap_dim(grad, dims.data[i], &dim))
+            return grd_failed;
+        if (i < dims.n)
+            size = grad->ndim > 0 ? grad->sizes[dim] : 1;
+        back[i] = size > 0 ? -(shifts.data[i] % size) : 0;
+    }
+    return grd_roll(grad, grd_dims_from(back, shifts.n), .dims = dims);
+}
+
+/* One expanded view with a dimension of repeats before each of self's; its copy in row-major order is the result. */
+grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
+{
+    int64_t raised[2 * GRD_MAX_DIMS], expanded[2 * GRD_MAX_DIMS], result[GRD_MAX_DIMS], n = 0;
+    if (repeats.n < self->ndim) {
+        grd_raise(GRD_ERROR_RUNTIME, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+        return grd_failed;
+    }
+    if (repeats.n > GRD_MAX_DIMS) {
+        grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)repeats.n, GRD_MAX_DIMS);
+        return grd_failed;
+    }
+    int64_t numel;
+    for (int64_t i = 0; i < repeats.n; i++) {
+        int64_t dim = i - (repeats.n - self->ndim), size = dim >= 0 ? self->sizes[dim] : 1, times = repeats.data[i];
+        if (__builtin_mul_overflow(size, times, &result[i]))
+            result[i] = times < 0 ? -1 : INT64_MAX;
+        if (times < 0 && result[i] >= 0)
+            result[i] = -1;
+        if (times != 1) {
+            raised[n] = 1;
+            expanded[n++] = times;
+        }
+        if (dim >= 0) {
+            raised[n] = size;
+            expanded[n++] = size;
+        }
+    }
+    if (!grd_shape_numel(grd_dims_from(result, repeats.n), &numel))
+        return grd_failed;
+    grd_tensor *view = grd_expand(grd_reshape(self, grd_dims_from(raised, n)), grd_dims_from(expanded, n));
+    return grd_view(grd_clone(view, .memory_format = "contiguous"), grd_dims_from(result, repeats.n));
+}
+
+grd_tensor *op_tile(grd_tensor *self, grd_dims dims)
+{
+    int64_t repeats[GRD_MAX_DIMS];
+    int64_t missing = (int64_t)self->ndim - dims.n;
+    if (missing <= 0)
+        return grd_repeat(self, dims);
+    for (int64_t i = 0; i < self->ndim; i++)
+        repeats[i] = i < missing ? 1 : dims.data[i - missing];
+    return grd_repeat(self, grd_dims_from(repeats, self->ndim));
+}

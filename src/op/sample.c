@@ -1,0 +1,263 @@
+/* Operators that make tensors of random numbers: the factories, permutations, dropout and multinomial.
+ *
+ * The fills they call are in random.c. Invariants are those of random.c: drawn serially, in PyTorch's order and width, after every check. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/half.h"
+#include "base/memory.h"
+#include "gen/op_impl.h"
+#include "gradus/ops.h"
+#include "kernel/table.h"
+#include "op/common.h"
+#include "op/random.h"
+
+/* ---- Factories ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Gradients are asked for after the fill, which would be refused on a leaf that needs one. */
+static grd_tensor *finish_factory(grd_tensor *t, bool requires_grad)
+{
+    if (requires_grad && !grd_pending()) {
+        if (grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_INTEGER)
+            grd_raise(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
+        else
+            grd_mark_requires_grad(t, true);
+    }
+    return grd_pending() ? grd_failed : t;
+}
+
+grd_tensor *op_rand(grd_dims size, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    grd_tensor *t = grd_empty(size, .dtype = dtype, .device = device);
+    return finish_factory(grd_uniform_(t, .generator = generator), requires_grad);
+}
+
+grd_tensor *op_randn(grd_dims size, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    grd_tensor *t = grd_empty(size, .dtype = dtype, .device = device);
+    return finish_factory(grd_normal_(t, .generator = generator), requires_grad);
+}
+
+grd_tensor *op_rand_like(grd_tensor *self, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    grd_tensor *t = grd_empty_like(self, .dtype = dtype, .device = device);
+    return finish_factory(grd_uniform_(t, .generator = generator), requires_grad);
+}
+
+grd_tensor *op_randn_like(grd_tensor *self, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    grd_tensor *t = grd_empty_like(self, .dtype = dtype, .device = device);
+    return finish_factory(grd_normal_(t, .generator = generator), requires_grad);
+}
+
+grd_tensor *op_randint(int64_t low, int64_t high, grd_dims size, grd_generator *generator, grd_dtype dtype, grd_device device,
+                       bool requires_grad)
+{
+    grd_tensor *t = grd_empty(size, .dtype = dtype == GRD_DTYPE_NONE ? GRD_INT64 : dtype, .device = device);
+    return finish_factory(grd_random_(t, .from = grd_int(low), .to = grd_int(high), .generator = generator), requires_grad);
+}
+
+/* From this length on PyTorch draws 64 bits per step, from the inside out. */
+#define LONG_PERMUTATION ((int64_t)(UINT32_MAX / 20))
+
+static void shuffle(struct grd_generator *generator, int64_t *values, int64_t n)
+{
+    if (n < LONG_PERMUTATION) {
+        for (int64_t i = 0; i < n; i++)
+            values[i] = i;
+        for (int64_t i = 0; i < n - 1; i++) {
+            int64_t z = i + (int64_t)(grd_random32(generator) % (uint64_t)(n - i)), saved = values[i];
+            values[i] = values[z];
+            values[z] = saved;
+        }
+    } else {
+        for (int64_t i = 0; i < n; i++) {
+            int64_t z = (int64_t)(grd_random64(generator) % (uint64_t)(i + 1));
+            values[i] = i;
+            values[i] = values[z];
+            values[z] = i;
+        }
+    }
+}
+
+grd_tensor *op_randperm(int64_t n, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    if (dtype == GRD_DTYPE_NONE)
+        dtype = GRD_INT64;
+    bool floating = grd_random_is_floating(dtype);
+    int64_t low, high;
+    if (dtype == GRD_BOOL || (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating)) {
+        grd_raise_no_kernel("randperm", dtype);
+        return grd_failed;
+    }
+    grd_random_bounds(dtype, &low, &high);
+    int64_t most = floating ? ((int64_t)1 << grd_random_digits(dtype)) + 1 : high == INT64_MAX ? high : high + 1;
+    if (n > most)
+        grd_raise(GRD_ERROR_RUNTIME, "n cannot be greater than %lld for %s type.", (long long)most, grd_dtype_type_name(dtype));
+    grd_tensor *result = grd_empty(grd_dims(n), .dtype = dtype, .device = device);
+    if (grd_pending())
+        return grd_failed;
+    if (!grd_is_meta(result)) {
+        grd_tensor *values = dtype == GRD_INT64 ? result : grd_new(grd_dims(n), GRD_INT64, grd_device_of(result));
+        if (grd_pending())
+            return grd_failed;
+        struct grd_generator *locked = grd_generator_lock(generator);
+        shuffle(locked, (int64_t *)values->data, n);
+        grd_generator_unlock(locked);
+        if (values != result && !grd_copy_elements(result, values))
+            return grd_failed;
+    }
+    return finish_factory(result, requires_grad);
+}
+
+/* ---- dropout, multinomial ----------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator *generator)
+{
+    if (!(p >= 0 && p <= 1)) {
+        grd_raise(GRD_ERROR_VALUE, "dropout probability has to be between 0 and 1, but got %g", p);
+        return grd_failed;
+    }
+    if (!training || p == 0 || input->numel == 0)
+        return input;
+    if (p == 1)
+        return grd_mul(input, grd_zeros_like(input));
+    grd_tensor *noise = grd_bernoulli_(grd_empty_like(input), .p = grd_float(1 - p), .generator = generator);
+    return grd_mul(input, grd_div_scalar_(noise, grd_float(1 - p)));
+}
+
+/* With replacement: a binary search in the cumulated probabilities, which are kept in float for dtypes up to float32. */
+static void draw_rows(struct grd_generator *generator, const double *p, int64_t rows, int64_t classes, int64_t samples, bool wide,
+                      double *cumulated, int64_t *ret_indices)
+{
+    for (int64_t row = 0; row < rows; row++, p += classes, ret_indices += samples) {
+        double sum = 0;
+        for (int64_t i = 0; i < classes; i++) {
+            sum = wide ? sum + p[i] : (double)((float)sum + (float)p[i]);
+            cumulated[i] = sum;
+        }
+        for (int64_t i = 0; i < classes; i++)
+            cumulated[i] = wide ? cumulated[i] / sum : (double)((float)cumulated[i] / (float)sum);
+        cumulated[classes - 1] = 1;
+        for (int64_t s = 0; s < samples; s++) {
+            double u = grd_random_unit_double(generator);
+            int64_t left = 0, right = classes;
+            while (left < right) {
+                int64_t middle = left + (right - left) / 2;
+                if (cumulated[middle] < u)
+                    left = middle + 1;
+                else
+                    right = middle;
+            }
+            ret_indices[s] = left;
+        }
+    }
+}
+
+struct scored {
+    double score;
+    int64_t index;
+};
+
+static int by_score(const void *x, const void *y)
+{
+    const struct scored *a = x, *b = y;
+    if (a->score != b->score)
+        return a->score < b->score ? 1 : -1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* p / q as the dtype rounds it. */
+static double quotient(double p, double q, grd_dtype dtype)
+{
+    switch (dtype) {
+    case GRD_FLOAT16:
+        return grd_from_float16(grd_to_float16((float)p / (float)q));
+    case GRD_BFLOAT16:
+        return grd_from_bfloat16(grd_to_bfloat16((float)p / (float)q));
+    case GRD_FLOAT32:
+        return (float)p / (float)q;
+    default:
+        return p / q;
+    }
+}
+
+/* Without replacement: the places of the largest p / q, with q exponentially distributed. */
+static void rank_rows(const double *p, const double *q, int64_t rows, int64_t classes, int64_t samples, grd_dtype dtype,
+                      struct scored *scores, int64_t *ret_indices)
+{
+    for (int64_t row = 0; row < rows; row++, p += classes, q += classes, ret_indices += samples) {
+        for (int64_t i = 0; i < classes; i++)
+            scores[i] = (struct scored){quotient(p[i], q[i], dtype), i};
+        if (samples == 1) {
+            int64_t best = 0;
+            for (int64_t i = 1; i < classes; i++)
+                if (scores[i].score > scores[best].score)
+                    best = i;
+            ret_indices[0] = best;
+            continue;
+        }
+        qsort(scores, (size_t)classes, sizeof *scores, by_score);
+        for (int64_t s = 0; s < samples; s++)
+            ret_indices[s] = scores[s].index;
+    }
+}
+
+static bool check_probabilities(const double *p, int64_t rows, int64_t classes, bool replacement)
+{
+    for (int64_t row = 0; row < rows; row++, p += classes) {
+        double sum = 0;
+        for (int64_t i = 0; i < classes; i++) {
+            if (!replacement && !(p[i] >= 0 && p[i] < INFINITY))
+                return grd_raise(GRD_ERROR_RUNTIME, "probability tensor contains either `inf`, `nan` or element < 0");
+            if (!(p[i] >= 0))
+                return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (encountering probability entry < 0)");
+            if (p[i] == INFINITY)
+                return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
+            sum += p[i];
+        }
+        if (!(sum > 0))
+            return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (sum of probabilities <= 0)");
+    }
+    return true;
+}
+
+grd_tensor *op_multinomial(grd_tensor *self, int64_t num_samples, bool replacement, grd_generator *generator)
+{
+    grd_dtype dtype = (grd_dtype)self->dtype;
+    if (self->ndim < 1 || self->ndim > 2)
+        grd_raise(GRD_ERROR_RUNTIME, "prob_dist must be 1 or 2 dim");
+    else if (!grd_random_is_floating(dtype))
+        grd_raise(GRD_ERROR_RUNTIME, "multinomial only supports floating-point dtypes for input, got: %s", grd_dtype_type_name(dtype));
+    else if (num_samples <= 0)
+        grd_raise(GRD_ERROR_RUNTIME, "cannot sample n_sample <= 0 samples");
+    else if (!replacement && num_samples > self->sizes[self->ndim - 1])
+        grd_raise(GRD_ERROR_RUNTIME, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+    else if (self->sizes[self->ndim - 1] > 1 << 24)
+        grd_raise(GRD_ERROR_RUNTIME, "number of categories cannot exceed 2^24");
+    if (grd_pending())
+        return grd_failed;
+    int64_t classes = self->sizes[self->ndim - 1], rows = self->ndim == 2 ? self->sizes[0] : 1;
+    grd_tensor *result = grd_new(self->ndim == 2 ? grd_dims(rows, num_samples) : grd_dims(num_samples), GRD_INT64, grd_device_of(self));
+    if (grd_pending() || grd_is_meta(result) || result->numel == 0)
+        return grd_pending() ? grd_failed : result;
+    grd_tensor *p = grd_contiguous_as(self, GRD_FLOAT64);
+    bool cumulative = replacement && num_samples > 1;
+    if (grd_pending() || !check_probabilities((const double *)p->data, rows, classes, cumulative))
+        return grd_failed;
+    size_t size = (size_t)classes * (cumulative ? sizeof(double) : sizeof(struct scored));
+    void *work = grd_alloc(size);
+    if (work == NULL)
+        return grd_failed;
+    if (cumulative) {
+        struct grd_generator *locked = grd_generator_lock(generator);
+        draw_rows(locked, (const double *)p->data, rows, classes, num_samples, dtype == GRD_FLOAT64, work, (int64_t *)result->data);
+        grd_generator_unlock(locked);
+    } else {
+        grd_tensor *q = grd_contiguous_as(grd_exponential_(grd_new_like(self, GRD_DTYPE_NONE), .generator = generator), GRD_FLOAT64);
+        if (!grd_pending())
+            rank_rows((const double *)p->data, (const double *)q->data, rows, classes, num_samples, dtype, work, (int64_t *)result->data);
+    }
+    grd_free(work, size);
+    return grd_pending() ? grd_failed : result;
+}

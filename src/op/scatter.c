@@ -1,0 +1,302 @@
+/* Writing and adding at places that an index names: whole slices (index_add, index_copy, index_fill) and single elements (scatter).
+ *
+ * Invariants: every index is checked before anything is written; the last of several values for one place stays, and sums are
+ * formed in the order of the index. */
+#include <string.h>
+
+#include "base/text.h"
+#include "gen/op_impl.h"
+#include "gradus/gradus.h"
+#include "kernel/table.h"
+#include "op/common.h"
+#include "op/copy.h"
+#include "op/indexed.h"
+
+enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
+
+/* ---- Where the result goes ----------------------------------------------------------------------------------------------- */
+
+/* What an in-place or functional operator writes: out, or a copy of self. */
+static grd_tensor *target_of(grd_tensor *out, grd_tensor *self)
+{
+    if (out != NULL)
+        return out;
+    grd_tensor *result = grd_new_like(self, GRD_DTYPE_NONE);
+    if (!grd_is_failed(result))
+        grd_copy_strided(result, self);
+    return result;
+}
+
+/* `t`, or its copy when it lies in memory that is about to be written. */
+static grd_tensor *apart_from(const grd_tensor *out, grd_tensor *t)
+{
+    return out != NULL && out->storage == t->storage ? grd_clone_contiguous(t, GRD_DTYPE_NONE) : t;
+}
+
+/* A copy of self to add to. */
+static grd_tensor *widened(const grd_tensor *out, const grd_tensor *self, grd_dtype dtype)
+{
+    return out == NULL || grd_check_no_internal_overlap(out) ? grd_clone_contiguous(self, dtype) : grd_failed;
+}
+
+/* The sums as the operator returns them. */
+static grd_tensor *narrowed(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums)
+{
+    grd_tensor *result = grd_pending() ? grd_failed : out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE);
+    if (!grd_is_failed(result))
+        grd_copy_strided(result, sums);
+    return result;
+}
+
+/* ---- Slices -------------------------------------------------------------------------------------------------------------- */
+
+/* What index_add and index_copy ask of their source. */
+static bool check_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source)
+{
+    char list[LIST_CHARS], other[LIST_CHARS];
+    if (!grd_check_index_vector(index) || !grd_check_index_dtype(index))
+        return false;
+    if (self->dtype != source->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "self (%s) and source (%s) must have the same scalar type", grd_dtype_name(self->dtype),
+                         grd_dtype_name(source->dtype));
+    bool fits = source->ndim == self->ndim || (self->ndim <= 1 && source->ndim <= 1);
+    if (fits && dim < source->ndim && source->sizes[dim] != index->numel)
+        return grd_raise(GRD_ERROR_RUNTIME, "Number of indices (%lld) should be equal to source.size(dim): (%lld), for dim: %lld",
+                         (long long)index->numel, (long long)source->sizes[dim], (long long)dim);
+    for (int64_t i = 0; fits && i < self->ndim && i < source->ndim; i++)
+        fits = i == dim || source->sizes[i] == self->sizes[i];
+    if (!fits || (source->ndim == 0 && index->numel != 1) || (self->ndim == 0 && source->numel != 1))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = %s "
+                         "source.shape = %s",
+                         grd_format_int64s(list, sizeof list, self->sizes, self->ndim),
+                         grd_format_int64s(other, sizeof other, source->sizes, source->ndim));
+    return true;
+}
+
+/* Writes slices of source with the kernel, in the order of the index. */
+static grd_tensor *write_slices(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source,
+                                grd_loop_kernel *kernel, grd_error_code range_error)
+{
+    if (!grd_check_same_device(grd_tensors(self, index, source)) || (out != NULL && !grd_check_no_internal_overlap(out)))
+        return grd_failed;
+    struct grd_indices indices;
+    bool meta = grd_is_meta(self);
+    if (!meta && (!grd_read_indices(apart_from(out, index), &indices) ||
+                  (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
+                   !grd_raise_out_of_bounds(range_error, &indices, dim, grd_size_along(self, dim)))))
+        return grd_failed;
+    source = apart_from(out, source);
+    grd_tensor *result = grd_pending() ? grd_failed : target_of(out, self);
+    if (!grd_is_failed(result) && !meta) {
+        struct grd_indexed x = {.kernel = kernel, .in_order = true};
+        grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
+        grd_indexed_operand(&x, GRD_SOURCE, source);
+        if (indices.unique == 1)
+            x.strides[GRD_INDEX][dim] = 0;
+        grd_indexed_run(&x);
+    }
+    return result;
+}
+
+static bool is_one(grd_scalar s)
+{
+    return s.kind != GRD_SCALAR_COMPLEX && grd_scalar_double(s) == 1;
+}
+
+/* `source` times alpha, in its own dtype. */
+static grd_tensor *scaled(grd_tensor *source, grd_scalar alpha)
+{
+    char element[16];
+    if (is_one(alpha))
+        return source;
+    grd_tensor *factor = grd_new(GRD_NO_DIMS, source->dtype, grd_device_of(source));
+    if (grd_is_failed(factor) || !grd_scalar_write(alpha, source->dtype, element))
+        return grd_failed;
+    grd_fill_elements(factor, element);
+    return grd_mul(source, factor);
+}
+
+grd_tensor *op_index_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_scalar alpha)
+{
+    grd_dtype dtype = grd_sum_dtype(self->dtype);
+    grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
+    if (!grd_wrap_dim(self, dim, &dim) || !check_source(self, dim, index, source))
+        return grd_failed;
+    if (kernel == NULL) {
+        grd_raise_no_kernel("index_add", self->dtype);
+        return grd_failed;
+    }
+    if (dtype == self->dtype) {
+        source = scaled(source, alpha);
+        return grd_pending() ? grd_failed : write_slices(out, self, dim, index, source, kernel, GRD_ERROR_RUNTIME);
+    }
+    grd_tensor *sums = widened(out, self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(source, dtype);
+    if (!grd_pending())
+        terms = scaled(terms, alpha);
+    if (!grd_pending())
+        write_slices(sums, sums, dim, index, terms, kernel, GRD_ERROR_RUNTIME);
+    return narrowed(out, self, sums);
+}
+
+grd_tensor *op__index_add_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes, grd_scalar alpha)
+{
+    grd_tensor *part = grd_index_select(grad, dim, index);
+    if (!grd_pending() && part->ndim != sizes.n)
+        part = grd_view(part, sizes);
+    if (is_one(alpha))
+        return part;
+    if (alpha.kind == GRD_SCALAR_COMPLEX)
+        alpha.v.c.im = -alpha.v.c.im;
+    return grd_mul(part, grd_number(alpha));
+}
+
+grd_tensor *op_index_copy(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source)
+{
+    if (!grd_wrap_dim(self, dim, &dim) || !check_source(self, dim, index, source))
+        return grd_failed;
+    return write_slices(out, self, dim, index, source, grd_kernel_of_size(grd_kernels->index->scatter, self), GRD_ERROR_INDEX);
+}
+
+/* Negative indices are counted from the end, once they are known to be in range. */
+static void wrap_indices(int64_t *index, int64_t n, int64_t size)
+{
+    for (int64_t i = 0; i < n; i++)
+        index[i] += index[i] < 0 ? size : 0;
+}
+
+grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
+{
+    _Alignas(16) char element[16];
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_vector(index) || !grd_check_index_dtype(index) ||
+        !grd_check_same_device(grd_tensors(self, index)) || (out != NULL && !grd_check_no_internal_overlap(out)) ||
+        !grd_scalar_write(value, self->dtype, element))
+        return grd_failed;
+    struct grd_indices indices;
+    bool meta = grd_is_meta(self);
+    int64_t size = grd_size_along(self, dim);
+    if (!meta) {
+        grd_tensor *own = grd_clone_contiguous(index, GRD_INT64);
+        if (grd_pending() || !grd_read_indices(own, &indices) ||
+            (!grd_indices_in_range(&indices, -size, size) && !grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, size)))
+            return grd_failed;
+        wrap_indices((int64_t *)(void *)own->data, own->numel, size);
+    }
+    grd_tensor *result = target_of(out, self);
+    if (!grd_is_failed(result) && !meta) {
+        struct grd_indexed x = {.kernel = grd_kernel_of_size(grd_kernels->index->scatter, self), .in_order = true};
+        grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
+        x.data[GRD_SOURCE] = element;
+        grd_indexed_run(&x);
+    }
+    return result;
+}
+
+/* ---- Elements ------------------------------------------------------------------------------------------------------------ */
+
+/* `src` is NULL for scatter_value. */
+static bool check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src)
+{
+    char own[LIST_CHARS], list[LIST_CHARS], other[LIST_CHARS];
+    if (!grd_check_index_dtype(index) || !grd_check_index_ndim(index, self, "self") || (src && !grd_check_index_ndim(index, src, "src")))
+        return false;
+    if (src != NULL && src->dtype != self->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "Expected self.dtype to be equal to src.dtype, but got %s and %s", grd_dtype_name(self->dtype),
+                         grd_dtype_name(src->dtype));
+    if (index->numel == 0)
+        return true;
+    bool fits = src == NULL || src->ndim > 0 || index->numel == 1;
+    for (int64_t i = 0; i < index->ndim; i++) {
+        fits &= i == dim || self->ndim == 0 || index->sizes[i] <= self->sizes[i];
+        fits &= src == NULL || src->ndim == 0 || index->sizes[i] <= src->sizes[i];
+    }
+    fits &= src == NULL || index->ndim > 0 || src->numel > 0;
+    if (fits)
+        return true;
+    grd_format_int64s(list, sizeof list, index->sizes, index->ndim);
+    grd_format_int64s(own, sizeof own, self->sizes, self->ndim);
+    if (src == NULL)
+        return grd_raise(GRD_ERROR_RUNTIME, "Expected index %s to be no larger than self %s apart from dimension %lld", list, own,
+                         (long long)dim);
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "Expected index %s to be no larger than self %s apart from dimension %lld and to be no larger size than src %s", list,
+                     own, (long long)dim, grd_format_int64s(other, sizeof other, src->sizes, src->ndim));
+}
+
+/* `src` NULL: the one element `value` everywhere. */
+static grd_tensor *write_elements(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, char *value,
+                                  grd_loop_kernel *kernel)
+{
+    grd_tensor *present = src != NULL ? src : self;
+    if (!grd_check_same_device(grd_tensors(self, index, present)) || (out != NULL && !grd_check_no_internal_overlap(out)))
+        return grd_failed;
+    struct grd_indices indices;
+    bool skip = grd_is_meta(self) || index->numel == 0;
+    if (!skip && (!grd_read_indices(apart_from(out, index), &indices) ||
+                  (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
+                   !grd_raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, grd_size_along(self, dim)))))
+        return grd_failed;
+    if (src != NULL && !skip)
+        src = apart_from(out, src);
+    grd_tensor *result = grd_pending() ? grd_failed : target_of(out, self);
+    if (!grd_is_failed(result) && !skip) {
+        struct grd_indexed x = {.kernel = kernel, .in_order = true, .data[GRD_SOURCE] = value};
+        if (src != NULL)
+            grd_indexed_operand(&x, GRD_SOURCE, src);
+        grd_indexed_elements(&x, result, GRD_RESULT, index, &indices, dim);
+        grd_indexed_run(&x);
+    }
+    return result;
+}
+
+grd_tensor *op_scatter(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src)
+{
+    if (!grd_wrap_dim(self, dim, &dim) || !check_scatter(self, dim, index, src))
+        return grd_failed;
+    return write_elements(out, self, dim, index, src, NULL, grd_kernel_of_size(grd_kernels->index->scatter, self));
+}
+
+grd_tensor *op_scatter_value(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
+{
+    _Alignas(16) char element[16];
+    if (!grd_wrap_dim(self, dim, &dim) || !check_scatter(self, dim, index, NULL) || !grd_scalar_write(value, self->dtype, element))
+        return grd_failed;
+    return write_elements(out, self, dim, index, NULL, element, grd_kernel_of_size(grd_kernels->index->scatter, self));
+}
+
+grd_tensor *op_scatter_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src)
+{
+    grd_dtype dtype = grd_sum_dtype(self->dtype);
+    grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
+    if (!grd_wrap_dim(self, dim, &dim) || !check_scatter(self, dim, index, src))
+        return grd_failed;
+    if (kernel == NULL) {
+        grd_raise_no_kernel("scatter_add", self->dtype);
+        return grd_failed;
+    }
+    if (dtype == self->dtype)
+        return write_elements(out, self, dim, index, src, NULL, kernel);
+    grd_tensor *sums = widened(out, self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(src, dtype);
+    if (!grd_pending())
+        write_elements(sums, sums, dim, index, terms, NULL, kernel);
+    return narrowed(out, self, sums);
+}
+
+/* Elements of src beyond the index had no part in the result. */
+grd_tensor *op__scatter_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes)
+{
+    int64_t grown[GRD_MAX_DIMS];
+    if (index->numel == 0)
+        return grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
+    grd_tensor *part = grd_gather(grad, dim, index);
+    if (!grd_pending() && part->ndim != sizes.n)
+        return grd_reshape(part, sizes);
+    memcpy(grown, index->sizes, index->ndim * sizeof *grown);
+    for (int64_t i = 0; i < sizes.n && !grd_pending(); i++) {
+        if (grown[i] == sizes.data[i])
+            continue;
+        grown[i] = sizes.data[i];
+        part = grd__slice_backward(part, grd_dims_from(grown, sizes.n), i, grd_int(0), grd_int(index->sizes[i]), 1);
+    }
+    return part;
+}

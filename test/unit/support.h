@@ -1,0 +1,81 @@
+/* What the unit tests share: cmocka with the headers it wants, a scope around each test, tensors to work on, errors by their text.
+ * Tests of kernels alone use kernel_levels.h, the operator matrix has its own tools. */
+#ifndef GRD_TEST_SUPPORT_H
+#define GRD_TEST_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka needs the four above */
+#include <cmocka.h>
+#include <sys/wait.h>
+
+#include "core/tensor.h"
+#include "gradus/gradus.h"
+
+/* ---- Around a test ----------------------------------------------------------------------------------------------------------- */
+
+/* What the test makes is dropped behind it, and its random numbers are the same whichever tests ran before. */
+#define IN_SCOPE(test) cmocka_unit_test_setup_teardown(test, open_scope, close_scope)
+
+static inline int open_scope(void **state)
+{
+    static grd_scope scope;
+    scope = grd_scope_open();
+    *state = &scope;
+    grd_manual_seed(1);
+    return 0;
+}
+
+static inline int close_scope(void **state)
+{
+    grd_scope_close(*(grd_scope *)*state);
+    return 0;
+}
+
+/* Waits for a child process, which must end by itself; what it returned. */
+static inline int status_of(pid_t child)
+{
+    int status;
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* ---- Errors -------------------------------------------------------------------------------------------------------------------- */
+
+/* The pending error is this one; clears it. */
+static inline void expect_error(grd_error_code code, const char *text)
+{
+    assert_string_equal(grd_error_message(), text);
+    assert_int_equal(grd_error_get(), code);
+    grd_error_clear();
+}
+
+/* ---- Tensors ------------------------------------------------------------------------------------------------------------------- */
+
+/* 0, 1, 2, ... as float64 in the given sizes. */
+static inline grd_tensor *iota(grd_dims sizes)
+{
+    int64_t n = 1;
+    for (int64_t i = 0; i < sizes.n; i++)
+        n *= sizes.data[i];
+    return grd_view(grd_arange(grd_int(n), .dtype = GRD_FLOAT64), sizes);
+}
+
+/* The element at a row-major position, read through the strides. */
+static inline double element_at(const grd_tensor *t, int64_t position)
+{
+    const char *data = t->data;
+    double x;
+    for (int64_t i = t->ndim - 1; i >= 0; i--) {
+        data += position % t->sizes[i] * t->strides[i] * (int64_t)t->itemsize;
+        position /= t->sizes[i];
+    }
+    grd_element_convert(data, t->dtype, &x, GRD_FLOAT64);
+    return x;
+}
+
+#endif
