@@ -7,6 +7,9 @@ VENV := build/venv
 BIN := $(abspath $(VENV))/bin
 export PATH := $(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
+# Objects of one checkout serve another, where ccache is installed.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-dev test-tsan test-levels test-builtin dev release tsan lint format bench coverage show golden install clean

@@ -84,6 +84,9 @@ def main():
         commands.append([python, ROOT / "bench" / "torch_micro.py", arguments.only])
     else:
         print("PyTorch is not installed (pip install torch): only Gradus is timed")
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"others are using this machine (load {load:.1f}): expect noise, most of all with 2 threads")
     results = [[] for _ in commands]
     about = []
     for number in range(arguments.rounds):

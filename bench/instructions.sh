@@ -1,6 +1,6 @@
 #!/bin/sh
 # Instructions per call of the small benchmarks, under callgrind: the same on a busy machine. Two runs of different length are
-# subtracted, so that loading and preparing do not count. Valgrind knows no AVX-512, hence the level and the core type.
+# subtracted, so that first calls do not count. Valgrind knows no AVX-512, hence the level and the core type.
 #
 #     bench/instructions.sh [NAME…]        BUILD=build/release
 set -eu
@@ -12,7 +12,7 @@ program=$build/bench/bench_micro
 export GRADUS_ISA=v3 OPENBLAS_CORETYPE=Haswell GRADUS_NUM_THREADS=1
 
 instructions() {
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" --count "$1" "$2" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='repeat*' "$program" --count "$1" "$2" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
 }
 
 for name in $names; do

@@ -280,7 +280,8 @@ static const struct bench large[] = {
 
 /* ---- Timing ---------------------------------------------------------------------------------------------------------------------------- */
 
-static void repeat(const struct bench *bench, int64_t n)
+/* instructions.sh counts inside this function. */
+static __attribute__((noinline)) void repeat(const struct bench *bench, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const grd_scope scope = grd_scope_open();

@@ -172,9 +172,10 @@ static bool save_list(struct grd_saved *saved, grd_tensor *const *tensors, int64
 
 static bool save_whole(struct grd_saved *saved, const struct call *call, const struct grd_save *save, grd_tensor *self_copy, char **room)
 {
-    if (save->result)
-        return call->returns_list ? save_list(saved, call->results, call->nresults, true, room)
-                                  : grd_saved_set_tensor(saved, call->results[save->index], save->index);
+    if (save->result && call->returns_list)
+        return save_list(saved, call->results, call->nresults, true, room);
+    if (save->result) /* one that carries no gradient knows no node, so it may be kept itself */
+        return grd_saved_set_tensor(saved, call->results[save->index], call->derivative->results >> save->index & 1 ? save->index : -1);
     const grd_value *value = &call->args[save->index];
     saved->value = *value;
     saved->output = -1;
@@ -371,8 +372,6 @@ static void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const 
 /* An operator may hand an argument back as its result: that keeps its own history. */
 static bool is_argument(const grd_op *op, const grd_value *args, const grd_tensor *t)
 {
-    if (grd_object_unique(t))
-        return false;
     for (int i = 0; i < op->nargs; i++)
         if (args[i].kind == GRD_KIND_TENSOR && args[i].v.tensor == t)
             return true;

@@ -50,7 +50,8 @@ struct grd_reduce_row {
     grd_reduce_kernel *lines[GRD_REDUCE_COUNT], *columns[GRD_REDUCE_COUNT]; /* NULL: not for this dtype */
 };
 
-/* A running reduction down `rows` rows of `cols` contiguous columns; in and out may be the same. */
+/* A running reduction down `rows` rows of `cols` contiguous columns, or along `lines` contiguous lines (cols 1, stride that of an
+ * element); in and out may be the same. */
 enum grd_scan_kind {
     GRD_SCAN_SUM,    /* carry = carry + x */
     GRD_SCAN_PROD,   /* carry = carry * x */
@@ -58,11 +59,11 @@ enum grd_scan_kind {
     GRD_SCAN_COUNT
 };
 struct grd_scan_block {
-    int64_t rows, cols;
+    int64_t lines, rows, cols;
     int64_t stride; /* bytes between rows, of in, factor and out */
     const char *in, *factor;
     char *out;
-    void *carry; /* G[cols]: double for float32, otherwise that of the elements */
+    void *carry; /* G[cols]: double for float32, otherwise that of the elements; lines all start from carry[0] */
 };
 typedef void grd_scan_kernel(const struct grd_scan_block *block);
 

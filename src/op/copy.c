@@ -167,7 +167,7 @@ static bool same_strides(const grd_tensor *a, const grd_tensor *b)
 
 void grd_copy_strided(grd_tensor *to, const grd_tensor *from)
 {
-    if (to->numel == 0 || grd_is_meta(to))
+    if (grd_pending() || to->numel == 0 || grd_is_meta(to))
         return;
     if (to->dtype == from->dtype) {
         if (to->data == from->data && same_strides(to, from))

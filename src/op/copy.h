@@ -10,7 +10,8 @@ enum { GRD_COPY_GRAIN = 256 * 1024 }; /* bytes of a block that one thread copies
 
 /* Copies bytes, on several threads where it pays. The blocks do not overlap. */
 void grd_copy_block(char *to, const char *from, int64_t bytes);
-/* Writes `from`, converted, to `to`. Same sizes; no memory in common, or the very same elements. */
+/* Writes `from`, converted, to `to`. Same sizes; no memory in common, or the very same elements. Nothing while an
+ * error is pending, so that either may come straight from a function that makes tensors. */
 void grd_copy_strided(grd_tensor *to, const grd_tensor *from);
 /* Writes one element, of t's dtype, everywhere. */
 void grd_fill_elements(grd_tensor *t, const void *element);

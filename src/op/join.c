@@ -223,7 +223,9 @@ static grd_tensor *roll_flat(grd_tensor *self, int64_t shift)
     grd_tensor *from = grd_contiguous_as(self, GRD_DTYPE_NONE);
     if (!grd_pending()) {
         grd_tensor *to = grd_new_view(result, flat, one, 0);
-        roll_once(to, grd_new_view(from, flat, one, from->offset), 0, shift);
+        from = grd_new_view(from, flat, one, from->offset);
+        if (!grd_pending())
+            roll_once(to, from, 0, shift);
     }
     return grd_pending() ? grd_failed : result;
 }

@@ -30,6 +30,17 @@ static double norm_order(grd_scalar p)
     return p.kind == GRD_SCALAR_NONE ? 2 : grd_scalar_double(p);
 }
 
+/* A result made by other operators, where it is wanted. */
+static grd_tensor *into(grd_tensor *out, grd_tensor *made)
+{
+    if (grd_pending() || out == NULL)
+        return made;
+    grd_tensor *result = grd_out_prepare(out, grd_sizes(made), (grd_dtype)made->dtype, grd_device_of(made));
+    if (grd_pending() || (!grd_is_meta(result) && !grd_copy_elements(result, made)))
+        return grd_failed;
+    return grd_out_finish(out, result);
+}
+
 grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dims dim, bool keepdim, grd_dtype dtype)
 {
     uint64_t mask;
@@ -72,12 +83,7 @@ grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dim
         return grd_failed;
     grd_tensor *sum = grd_reduce(NULL, powers, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_NONE, 0);
     grd_tensor *norm = grd_pow_scalar(sum, grd_float(1 / p));
-    if (grd_pending() || out == NULL)
-        return norm;
-    grd_tensor *result = grd_out_prepare(out, grd_sizes(norm), to, grd_device_of(norm));
-    if (grd_pending() || !grd_copy_elements(result, norm))
-        return grd_failed;
-    return grd_out_finish(out, result);
+    return into(out, norm);
 }
 
 /* |self|, for complex numbers too: the norm over no dims. */
@@ -125,16 +131,27 @@ static bool log_sum_exp(grd_tensor *result, const grd_tensor *self, uint64_t mas
     return done;
 }
 
+/* The largest real part is subtracted, unless it is infinite. */
+static grd_tensor *complex_log_sum_exp(grd_tensor *self, grd_dims dim, bool keepdim)
+{
+    if (self->numel == 0)
+        return grd_log(grd_sum(self, .dim = dim, .keepdim = keepdim));
+    grd_tensor *max = grd_amax(grd_real(self), .dim = dim, .keepdim = true);
+    max = grd_masked_fill(max, grd_isinf(max), grd_int(0));
+    grd_tensor *sum = grd_sum(grd_exp(grd_sub(self, max)), .dim = dim, .keepdim = keepdim);
+    if (grd_pending())
+        return grd_failed;
+    return grd_add(grd_log(sum), grd_reshape(max, grd_sizes(sum)));
+}
+
 grd_tensor *op_logsumexp(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim)
 {
     uint64_t mask;
     grd_dtype to = grd_dtype_to_float((grd_dtype)self->dtype);
-    if (grd_dtype_is_complex(to) || !grd_reduce_has_arithmetic(to)) {
-        grd_raise_no_kernel("logsumexp", to);
+    if (!grd_reduce_check("logsumexp", self, to) || !grd_shape_dim_mask(dim, self->ndim, &mask))
         return grd_failed;
-    }
-    if (!grd_shape_dim_mask(dim, self->ndim, &mask))
-        return grd_failed;
+    if (grd_dtype_is_complex(to))
+        return grd_out_check(out, to, grd_device_of(self)) ? into(out, complex_log_sum_exp(self, dim, keepdim)) : grd_failed;
     grd_tensor *result = grd_reduce_prepare(out, self, mask, keepdim, to);
     if (grd_pending())
         return grd_failed;
@@ -185,5 +202,6 @@ grd_tensor *op__logsumexp_backward(grd_tensor *grad, grd_tensor *self, grd_tenso
     grd_dims sizes = grd_sizes(self);
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
         return grd_failed;
-    return grd_mul(grd_reduce_restored(grad, sizes, mask, keepdim), grd_exp(grd_sub(self, grd_reduce_restored(result, sizes, mask, keepdim))));
+    grd_tensor *shares = grd_exp(grd_sub(self, grd_reduce_restored(result, sizes, mask, keepdim)));
+    return grd_mul(grd_reduce_restored(grad, sizes, mask, keepdim), grd_conj(shares));
 }

@@ -11,12 +11,12 @@
 
 enum { COLUMNS = 256, GRAIN = 1 << 14 };
 
-/* Contiguous [outer, n, inner]; a strip is up to COLUMNS neighbours of inner. */
+/* Contiguous [outer, n, inner]; a strip is up to COLUMNS neighbours of inner or, when that is 1, up to `together` of outer. */
 struct scan {
     grd_scan_kernel *kernel;
     const char *in, *factor;
     char *out;
-    int64_t n, inner, strips_per_row, size;
+    int64_t n, inner, outer, together, strips_per_row, size;
     grd_dtype carries;
     bool from_one; /* what the carry starts from; otherwise zero */
 };
@@ -25,8 +25,9 @@ static void scan_strips(int64_t begin, int64_t end, void *context)
 {
     const struct scan *s = context;
     for (int64_t strip = begin; strip < end; strip++) {
+        int64_t row = strip / s->strips_per_row * s->together, lines = s->outer - row < s->together ? s->outer - row : s->together;
         int64_t first = strip % s->strips_per_row * COLUMNS, cols = s->inner - first;
-        int64_t at = (strip / s->strips_per_row * s->n * s->inner + first) * s->size;
+        int64_t at = (row * s->n * s->inner + first) * s->size;
         grd_complex128 carry[COLUMNS];
         if (cols > COLUMNS)
             cols = COLUMNS;
@@ -39,6 +40,7 @@ static void scan_strips(int64_t begin, int64_t end, void *context)
                 ((int64_t *)carry)[j] = s->from_one;
         }
         s->kernel(&(struct grd_scan_block){
+            .lines = lines,
             .rows = s->n,
             .cols = cols,
             .stride = s->inner * s->size,
@@ -65,12 +67,14 @@ static void scan(enum grd_scan_kind kind, grd_dtype as, grd_tensor *out, const g
         .out = out->data,
         .n = n,
         .inner = inner,
+        .outer = out->numel / n / inner,
+        .together = inner > 1 ? 1 : n < GRAIN / 4 ? GRAIN / n : 4,
         .strips_per_row = (inner + COLUMNS - 1) / COLUMNS,
         .size = grd_dtype_size(as),
         .carries = as == GRD_FLOAT32 ? GRD_FLOAT64 : as,
         .from_one = kind == GRD_SCAN_PROD,
     };
-    int64_t strips = out->numel / n / inner * s.strips_per_row, cost = n * (inner < COLUMNS ? inner : COLUMNS);
+    int64_t strips = (s.outer + s.together - 1) / s.together * s.strips_per_row, cost = n * s.together * (inner < COLUMNS ? inner : COLUMNS);
     grd_parallel_for(0, strips, cost < GRAIN ? GRAIN / cost : 1, scan_strips, &s);
 }
 

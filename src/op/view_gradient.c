@@ -94,8 +94,11 @@ static bool span_of_both(grd_dims a, grd_dims a_strides, int64_t a_offset, grd_d
 static void add_overlapping(grd_tensor *memory, grd_tensor *self, grd_dims strides, int64_t offset)
 {
     grd_tensor *addresses = op_arange(grd_int(0), grd_int(memory->numel), grd_int(1), GRD_INT64, grd_device_of(self), false);
-    grd_tensor *used = grd_clone_contiguous(grd_new_view(addresses, grd_sizes(self), strides, offset), GRD_INT64);
-    grd_tensor *values = grd_contiguous_as(self, GRD_DTYPE_NONE);
+    grd_tensor *used = grd_new_view(addresses, grd_sizes(self), strides, offset), *values = grd_contiguous_as(self, GRD_DTYPE_NONE);
+    if (!grd_pending())
+        used = grd_clone_contiguous(used, GRD_INT64);
+    if (grd_pending())
+        return;
     grd_dims flat = grd_dims(self->numel);
     grd_index_add_(memory, 0, grd_new_view(used, flat, grd_dims(1), 0), grd_new_view(values, flat, grd_dims(1), values->offset));
 }
@@ -108,16 +111,21 @@ grd_tensor *op__restride(grd_tensor *self, grd_dims from_strides, int64_t from_o
         return grd_failed;
     grd_tensor *memory = zeros_of(grd_dims(span), self);
     grd_tensor *result = grd_new(size, self->dtype, grd_device_of(self));
-    if (!grd_pending() && !grd_is_meta(self) && self->numel > 0 && numel > 0) {
-        if (grd_shape_may_overlap(grd_sizes(self), from_strides.data))
-            add_overlapping(memory, self, from_strides, from_offset - base);
-        else
-            grd_copy_strided(grd_new_view(memory, grd_sizes(self), from_strides, from_offset - base), self);
+    if (grd_pending() || grd_is_meta(self) || self->numel == 0 || numel == 0) {
         if (!grd_pending())
-            grd_copy_strided(result, grd_new_view(memory, size, stride, offset - base));
-    } else if (!grd_pending()) {
-        grd_zero_elements(result);
+            grd_zero_elements(result);
+        return grd_pending() ? grd_failed : result;
     }
+    grd_tensor *source = grd_new_view(memory, grd_sizes(self), from_strides, from_offset - base);
+    grd_tensor *target = grd_new_view(memory, size, stride, offset - base);
+    if (grd_pending())
+        return grd_failed;
+    if (grd_shape_may_overlap(grd_sizes(self), from_strides.data))
+        add_overlapping(memory, self, from_strides, from_offset - base);
+    else
+        grd_copy_strided(source, self);
+    if (!grd_pending())
+        grd_copy_strided(result, target);
     return grd_pending() ? grd_failed : result;
 }
 

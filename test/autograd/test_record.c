@@ -236,9 +236,33 @@ static void test_printing(void **state)
     free(result);
 }
 
+/* An argument that has no formula would lose its gradient without a word. */
+static void test_argument_without_formula(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_set_requires_grad(grd_randn(grd_dims(2, 3)), true), *weight = grd_set_requires_grad(grd_ones(grd_dims(3)), true);
+    const int64_t classes[] = {0, 2};
+    grd_tensor *target = grd_from_data(classes, grd_dims(2), GRD_INT64);
+    assert_ptr_equal(grd_nll_loss(x, target, .weight = weight), grd_failed);
+    assert_int_equal(grd_error_get(), GRD_ERROR_NOT_IMPLEMENTED);
+    expect_error("the derivative for 'weight' is not implemented");
+    bool enabled = grd_set_grad_enabled(false);
+    grd_nll_loss(x, target, .weight = weight);
+    expect_ok();
+    grd_set_grad_enabled(enabled);
+    grd_backward(grd_nll_loss(x, target, .weight = grd_detach(weight)));
+    expect_ok();
+    assert_false(grd_requires_grad(grd_eq(x, x)));
+    grd_tensor *y = grd_clone(x);
+    grd_copy_(y, grd_ones(grd_dims(2, 3)));
+    expect_ok();
+    assert_true(grd_requires_grad(y));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(test_argument_without_formula),
         TEST(test_leaves),
         TEST(test_graph_as_seen),
         TEST(test_modes),

@@ -53,6 +53,12 @@ NAMES = {
 }
 
 
+# Refused here on purpose, although PyTorch answers.
+REFUSED = {("square", "bool"): "PyTorch squares bools to int64",
+           ("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by two and not by numbers",
+           ("smooth_l1_loss", "complex64"): "only with beta=0, where it is l1_loss", ("smooth_l1_loss", "complex128"): "as complex64"}
+
+
 def oracle(name):
     if name in NAMES:
         return NAMES[name]
@@ -193,7 +199,8 @@ def check_operator(operator, function, values, dtype, what):
     except g.GradusError as error:
         nothing_computed = "not implemented" in str(error) and any(t.numel() == 0 for t in tensors_of(values))  # PyTorch looks at no dtype then
         no_such_dtype = any(r.dtype == torch.complex32 for r in wanted) if isinstance(wanted, list) else False
-        if not isinstance(wanted, Exception) and not nothing_computed and not no_such_dtype:
+        refused = (operator.name, dtype) in REFUSED and "not implemented" in str(error)
+        if not isinstance(wanted, Exception) and not nothing_computed and not no_such_dtype and not refused:
             raise AssertionError(f"{what}: {error.class_name}: {error}") from None
         return
     if isinstance(wanted, Exception):

@@ -121,6 +121,78 @@ static void test_special_values(void **state)
     EXPECT(grd_log_softmax(floats(grd_dims(2), (const float[]){-1000, 0}), 0), -1000, 0);
 }
 
+/* Whatever the rounding of the sum, equal elements do not vary. */
+static void test_constant(void **state)
+{
+    (void)state;
+    static const grd_dtype dtypes[] = {GRD_FLOAT16, GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64};
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+        for (int64_t n = 2; n < 3000; n += n / 3 + 1) {
+            grd_tensor *x = grd_full(grd_dims(n, 3), grd_float(0.1), .dtype = dtypes[i]);
+            EXPECT(grd_var(x), 0);
+            EXPECT(grd_std(x, .dim = grd_dims(0)), 0, 0, 0);
+            EXPECT(grd_std(grd_transpose(x, 0, 1), .dim = grd_dims(1)), 0, 0, 0);
+            grd_var_mean_result both = grd_var_mean(x, .dim = grd_dims(0));
+            double zero[3];
+            grd_to_memory(both.variance, zero, GRD_FLOAT64);
+            for (int j = 0; j < 3; j++)
+                assert_true(zero[j] == 0);
+            assert_true(grd_equal(both.average, grd_select(x, 0, 0)));
+        }
+    }
+    EXPECT(grd_var(floats(grd_dims(3), (const float[]){1, NAN, 1})), NAN);
+}
+
+/* Lines of every length around the widths the loops work in, against plain loops. */
+static void test_lengths(void **state)
+{
+    (void)state;
+    enum { MOST = 2100 };
+    static float data[3 * MOST];
+    static double got[3 * MOST];
+    for (int i = 0; i < 3 * MOST; i++)
+        data[i] = (float)(i * 7919 % 1013) / 64 - 9;
+    for (int64_t n = 1; n < MOST; n += n < 140 ? 1 : 37) {
+        grd_scope scope = grd_scope_open();
+        grd_tensor *x = grd_from_data(data, grd_dims(3, n), GRD_FLOAT32);
+        grd_tensor *sums = grd_sum(x, .dim = grd_dims(1)), *highest = grd_amax(x, .dim = grd_dims(1));
+        grd_tensor *running = grd_cumsum(x, 1), *soft = grd_softmax(x, 1), *log_soft = grd_log_softmax(x, 1);
+        for (int64_t i = 0; i < 3; i++) {
+            const float *line = data + i * n;
+            double sum = 0, max = -INFINITY, exps = 0;
+            for (int64_t k = 0; k < n; k++)
+                max = fmax(max, line[k]);
+            for (int64_t k = 0; k < n; k++)
+                exps += exp(line[k] - max);
+            grd_to_memory(running, got, GRD_FLOAT64);
+            for (int64_t k = 0; k < n; k++)
+                assert_true(got[i * n + k] == (double)(float)(sum += line[k]));
+            grd_to_memory(sums, got, GRD_FLOAT64);
+            assert_true(got[i] == (double)(float)sum);
+            grd_to_memory(highest, got, GRD_FLOAT64);
+            assert_true(got[i] == max);
+            grd_to_memory(soft, got, GRD_FLOAT64);
+            for (int64_t k = 0; k < n; k++)
+                assert_true(fabs(got[i * n + k] - exp(line[k] - max) / exps) <= 5e-7 * got[i * n + k]);
+            grd_to_memory(log_soft, got, GRD_FLOAT64);
+            for (int64_t k = 0; k < n; k++)
+                assert_true(fabs(got[i * n + k] - (line[k] - max - log(exps))) <= 3e-6);
+        }
+        assert_true(grd_ok());
+        grd_scope_close(scope);
+    }
+}
+
+static void test_complex_logsumexp(void **state)
+{
+    (void)state;
+    const float parts[] = {1000, 1, 1000, 1, -INFINITY, 0};
+    grd_tensor *x = grd_from_data(parts, grd_dims(3), GRD_COMPLEX64);
+    EXPECT(grd_real(grd_logsumexp(x)), 1000 + log(2));
+    EXPECT(grd_imag(grd_logsumexp(x)), 1);
+    EXPECT(grd_real(grd_logsumexp(grd_zeros(grd_dims(2, 0), .dtype = GRD_COMPLEX64), .dim = grd_dims(1))), -INFINITY, -INFINITY);
+}
+
 /* Every grid (lines, columns, gaps, pieces), reduced dim and number of threads, against plain sums. */
 static void test_against_loops(void **state)
 {
@@ -230,6 +302,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_shapes, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_dtypes, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_special_values, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_constant, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_lengths, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_complex_logsumexp, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_against_loops, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_gradients, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),

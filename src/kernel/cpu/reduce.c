@@ -115,7 +115,7 @@ INLINE E smaller(E a, E b)
 /* ---- Gathering: combine(map(x)) --------------------------------------------------------------------------------------------- */
 INLINE void fold(G *lanes, int half, combine_function *combine)
 {
-    for (int l = 0; l < half; l++)
+    LANEWISE for (int l = 0; l < half; l++)
         lanes[l] = combine(lanes[l], lanes[l + half]);
 }
 
@@ -129,7 +129,8 @@ INLINE G fold_all(G *lanes, int width, combine_function *combine)
     return combine(lanes[0], lanes[1]);
 }
 
-/* What is left of a line after whole blocks is taken from a last block that overlaps, with the identity where it does. */
+/* Lanes begin as identity and element, combined: a mere copy would be made in smaller pieces than are loaded next, which waits for it.
+ * What is left of a line after whole blocks is taken from a last block that overlaps, with the identity where it does. */
 INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine_function *combine, G identity)
 {
     int64_t i = 0;
@@ -140,20 +141,22 @@ INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine
         return result;
     }
     G total[LANES];
-    for (int l = 0; l < SHORT; l++)
-        total[l] = identity;
-    if (n >= LANES) {
-        for (int l = SHORT; l < LANES; l++)
-            total[l] = identity;
-        while (n - i >= LANES) {
+    if (n < LANES) {
+        LANEWISE for (int l = 0; l < SHORT; l++)
+            total[l] = combine(identity, map(x[l], center));
+        i = SHORT;
+    } else {
+        LANEWISE for (int l = 0; l < LANES; l++)
+            total[l] = combine(identity, map(x[l], center));
+        for (i = LANES; n - i >= LANES;) {
             G part[LANES];
-            for (int l = 0; l < LANES; l++)
-                part[l] = map(x[i + l], center);
+            LANEWISE for (int l = 0; l < LANES; l++)
+                part[l] = combine(identity, map(x[i + l], center));
             int64_t end = i + at_most((n - i) / LANES, STEPS) * LANES;
             for (i += LANES; i < end; i += LANES)
-                for (int l = 0; l < LANES; l++)
+                LANEWISE for (int l = 0; l < LANES; l++)
                     part[l] = combine(part[l], map(x[i + l], center));
-            for (int l = 0; l < LANES; l++)
+            LANEWISE for (int l = 0; l < LANES; l++)
                 total[l] = combine(total[l], part[l]);
         }
         if (LANES == 32)
@@ -162,13 +165,15 @@ INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine
             fold(total, 8, combine);
     }
     for (; i + SHORT <= n; i += SHORT)
-        for (int l = 0; l < SHORT; l++)
+        LANEWISE for (int l = 0; l < SHORT; l++)
             total[l] = combine(total[l], map(x[i + l], center));
     if (i < n) {
         const E *last = x + n - SHORT;
         int done = (int)(i - (n - SHORT));
-        for (int l = 0; l < SHORT; l++)
-            total[l] = combine(total[l], l < done ? identity : map(last[l], center));
+        LANEWISE for (int l = 0; l < SHORT; l++) {
+            G value = map(last[l], center);
+            total[l] = combine(total[l], l < done ? identity : value);
+        }
     }
     return fold_all(total, SHORT, combine);
 }
@@ -215,37 +220,50 @@ static void nonzero_columns(const struct grd_reduce_block *b)
 }
 
 #if GRD_TAG == GRD_TAG_float32
-/* Sums of floats: in float over FLOAT_STEPS elements of a lane, then on in double. Twice as many lanes fit the registers. */
+/* Sums of floats: in float over at most FLOAT_STEPS elements of a lane, then on in double. Twice as many lanes fit the registers. */
 enum { FLOAT_LANES = 64, FLOAT_SHORT = 16, FLOAT_STEPS = 16 };
 
 INLINE G sum_line(int64_t n, const E *x)
 {
-    int64_t i = 0;
     if (n < FLOAT_SHORT)
         return gather_line(n, x, 0, itself, add, 0);
-    G total[FLOAT_SHORT] = {0};
+    G total[FLOAT_SHORT];
+    E rest[FLOAT_SHORT];
+    const E *last = x + n - FLOAT_SHORT;
+    int done = FLOAT_SHORT - (int)(n % FLOAT_SHORT);
+    int64_t i = FLOAT_SHORT;
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) {
+        E value = last[l];
+        rest[l] = l < done ? 0 : value;
+    }
+    if (n < FLOAT_SHORT + FLOAT_LANES) {
+        for (i = 0; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
+            LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
+                rest[l] += x[i + l];
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
+            total[l] = rest[l];
+        return fold_all(total, FLOAT_SHORT, add);
+    }
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
+        total[l] = x[l];
     while (n - i >= FLOAT_LANES) {
         E part[FLOAT_LANES];
         for (int l = 0; l < FLOAT_LANES; l++)
-            part[l] = x[i + l];
+            part[l] = 0 + x[i + l];
         int64_t end = i + at_most((n - i) / FLOAT_LANES, FLOAT_STEPS) * FLOAT_LANES;
         for (i += FLOAT_LANES; i < end; i += FLOAT_LANES)
             for (int l = 0; l < FLOAT_LANES; l++)
                 part[l] += x[i + l];
         for (int l = 0; l < 32; l++)
             part[l] += part[l + 32];
-        for (int l = 0; l < FLOAT_SHORT; l++)
-            total[l] += part[l] + part[l + 16];
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
+            total[l] += part[l] + part[l + FLOAT_SHORT];
     }
     for (; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
-        for (int l = 0; l < FLOAT_SHORT; l++)
-            total[l] += x[i + l];
-    if (i < n) {
-        const E *last = x + n - FLOAT_SHORT;
-        int done = (int)(i - (n - FLOAT_SHORT));
-        for (int l = 0; l < FLOAT_SHORT; l++)
-            total[l] += l < done ? 0 : last[l];
-    }
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
+            rest[l] += x[i + l];
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
+        total[l] += rest[l];
     return fold_all(total, FLOAT_SHORT, add);
 }
 #else
@@ -361,26 +379,26 @@ static void exp_columns(const struct grd_reduce_block *b)
 INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
 {
     E lanes[64];
-    for (int l = 0; l < width; l++)
-        lanes[l] = x[l];
+    LANEWISE for (int l = 0; l < width; l++)
+        lanes[l] = choose(best, x[l]);
     for (int64_t i = width; i < n; i += width) {
         const E *block = x + at_most(i, n - width);
-        for (int l = 0; l < width; l++)
+        LANEWISE for (int l = 0; l < width; l++)
             lanes[l] = choose(lanes[l], block[l]);
     }
     if (width > 32)
         for (int l = 0; l < 32; l++)
             lanes[l] = choose(lanes[l], lanes[l + 32]);
     if (width > 16)
-        for (int l = 0; l < 16; l++)
+        LANEWISE for (int l = 0; l < 16; l++)
             lanes[l] = choose(lanes[l], lanes[l + 16]);
-    for (int l = 0; l < 8; l++)
+    LANEWISE for (int l = 0; l < 8; l++)
         lanes[l] = choose(lanes[l], lanes[l + 8]);
-    for (int l = 0; l < 4; l++)
+    LANEWISE for (int l = 0; l < 4; l++)
         lanes[l] = choose(lanes[l], lanes[l + 4]);
-    for (int l = 0; l < 2; l++)
+    LANEWISE for (int l = 0; l < 2; l++)
         lanes[l] = choose(lanes[l], lanes[l + 2]);
-    return choose(best, choose(lanes[0], lanes[1]));
+    return choose(lanes[0], lanes[1]);
 }
 
 INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choose)
@@ -459,7 +477,7 @@ static void find_lines(const struct grd_reduce_block *b)
             int64_t end = at_most(b->n, i + LANES);
             unsigned any = 0;
             if (end == i + LANES)
-                for (int l = 0; l < LANES; l++)
+                LANEWISE for (int l = 0; l < LANES; l++)
                     any |= same(x[i + l], wanted);
             else
                 any = 1;

@@ -26,9 +26,9 @@ INLINE int64_t at_most(int64_t a, int64_t b)
 /* Lanes are folded by loops of fixed length, each a few instructions. */
 INLINE T sum_short(T *lanes)
 {
-    for (int l = 0; l < 8; l++)
+    LANEWISE for (int l = 0; l < 8; l++)
         lanes[l] += lanes[l + 8];
-    for (int l = 0; l < 4; l++)
+    LANEWISE for (int l = 0; l < 4; l++)
         lanes[l] += lanes[l + 4];
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
@@ -48,7 +48,7 @@ INLINE T line_max(int64_t n, const T *x)
         return best;
     }
     if (n < LANES) {
-        for (int l = 0; l < SHORT; l++)
+        LANEWISE for (int l = 0; l < SHORT; l++)
             lanes[l] = higher(higher(best, x[l]), x[n - SHORT + l]);
     } else {
         for (int l = 0; l < LANES; l++)
@@ -58,73 +58,85 @@ INLINE T line_max(int64_t n, const T *x)
             for (int l = 0; l < LANES; l++)
                 lanes[l] = higher(lanes[l], block[l]);
         }
-        for (int l = 0; l < SHORT; l++)
+        LANEWISE for (int l = 0; l < SHORT; l++)
             lanes[l] = higher(lanes[l], lanes[l + SHORT]);
     }
-    for (int l = 0; l < 8; l++)
+    LANEWISE for (int l = 0; l < 8; l++)
         lanes[l] = higher(lanes[l], lanes[l + 8]);
-    for (int l = 0; l < 4; l++)
+    LANEWISE for (int l = 0; l < 4; l++)
         lanes[l] = higher(lanes[l], lanes[l + 4]);
     return higher(higher(lanes[0], lanes[2]), higher(lanes[1], lanes[3]));
 }
 
-/* What is left after whole blocks is taken from a last block that overlaps, with zeros where it does. */
-INLINE double piece_sum(int64_t n, const T *x)
+/* sum(x * y), or sum(x) without y. What is left after whole blocks is taken from a last block that overlaps, with zeros where it does. */
+INLINE double piece_sum(int64_t n, const T *x, const T *y)
 {
     int64_t i = 0;
     if (n < SHORT) {
         double sum = 0;
         for (; i < n; i++)
-            sum += x[i];
+            sum += y != NULL ? x[i] * y[i] : x[i];
         return sum;
     }
-    T lanes[LANES] = {0};
-    if (n >= LANES) {
-        for (; i + LANES <= n; i += LANES)
+    T lanes[LANES];
+    if (n < LANES) {
+        LANEWISE for (int l = 0; l < SHORT; l++)
+            lanes[l] = 0 + (y != NULL ? x[l] * y[l] : x[l]);
+        i = SHORT;
+    } else {
+        for (int l = 0; l < LANES; l++)
+            lanes[l] = 0 + (y != NULL ? x[l] * y[l] : x[l]);
+        for (i = LANES; i + LANES <= n; i += LANES)
             for (int l = 0; l < LANES; l++)
-                lanes[l] += x[i + l];
-        for (int l = 0; l < SHORT; l++)
+                lanes[l] += y != NULL ? x[i + l] * y[i + l] : x[i + l];
+        LANEWISE for (int l = 0; l < SHORT; l++)
             lanes[l] += lanes[l + SHORT];
     }
     for (; i + SHORT <= n; i += SHORT)
-        for (int l = 0; l < SHORT; l++)
-            lanes[l] += x[i + l];
+        LANEWISE for (int l = 0; l < SHORT; l++)
+            lanes[l] += y != NULL ? x[i + l] * y[i + l] : x[i + l];
     if (i < n) {
-        const T *last = x + n - SHORT;
-        int done = (int)(i - (n - SHORT));
-        for (int l = 0; l < SHORT; l++)
-            lanes[l] += l < done ? 0 : last[l];
+        int64_t last = n - SHORT;
+        int done = (int)(i - last);
+        LANEWISE for (int l = 0; l < SHORT; l++) {
+            T value = y != NULL ? x[last + l] * y[last + l] : x[last + l];
+            lanes[l] += l < done ? 0 : value;
+        }
     }
     return sum_short(lanes);
 }
 
-INLINE double piece_dot(int64_t n, const T *restrict x, const T *restrict y)
-{
-    T products[PIECE];
-    for (int64_t i = 0; i < n; i++)
-        products[i] = x[i] * y[i];
-    return piece_sum(n, products);
-}
-
-/* Writes exp(x - shift) to ret and adds it up. The places after n, to a multiple of SHORT, are written too. */
+/* Writes exp(x - shift) to ret and adds it up. Writes SHORT places where n is less. */
 INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret)
 {
-    T lanes[SHORT] = {0}, rest[SHORT];
+    T lanes[SHORT], rest[SHORT];
     int64_t i = 0;
+    LANEWISE for (int l = 0; l < SHORT; l++)
+        lanes[l] = 0;
     for (; i + SHORT <= n; i += SHORT)
-        for (int l = 0; l < SHORT; l++) {
+        LANEWISE for (int l = 0; l < SHORT; l++) {
             T e = reduce_exp_low(x[i + l] - shift);
             ret[i + l] = e;
             lanes[l] += e;
         }
-    if (i < n) {
+    if (n < SHORT) {
         for (int l = 0; l < SHORT; l++)
-            rest[l] = i + l < n ? x[i + l] : -INFINITY;
-        for (int l = 0; l < SHORT; l++) {
+            rest[l] = -INFINITY;
+        for (int l = 0; l < n; l++)
+            rest[l] = x[l];
+        LANEWISE for (int l = 0; l < SHORT; l++) {
             T e = reduce_exp_low(rest[l] - shift);
-            e = i + l < n ? e : 0;
-            ret[i + l] = e;
+            e = l < n ? e : 0;
+            ret[l] = e;
             lanes[l] += e;
+        }
+    } else if (i < n) {
+        int64_t last = n - SHORT;
+        int done = (int)(i - last);
+        LANEWISE for (int l = 0; l < SHORT; l++) {
+            T e = reduce_exp_low(x[last + l] - shift);
+            ret[last + l] = e;
+            lanes[l] += l < done ? 0 : e;
         }
     }
     return sum_short(lanes);
@@ -133,8 +145,16 @@ INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret
 /* out = in * scale, to other memory. */
 INLINE void scaled(int64_t n, const T *restrict in, T scale, T *restrict out)
 {
-    for (int64_t i = 0; i < n; i++)
-        out[i] = in[i] * scale;
+    int64_t i = 0;
+    for (; i + SHORT <= n; i += SHORT)
+        LANEWISE for (int l = 0; l < SHORT; l++)
+            out[i + l] = in[i + l] * scale;
+    if (n < SHORT)
+        for (; i < n; i++)
+            out[i] = in[i] * scale;
+    else
+        LANEWISE for (int l = 0; l < SHORT; l++)
+            out[n - SHORT + l] = in[n - SHORT + l] * scale;
 }
 
 static void softmax_lines(const struct grd_softmax_block *b)
@@ -161,19 +181,30 @@ static void softmax_lines(const struct grd_softmax_block *b)
     }
 }
 
+/* Short lines together, for the logarithms of their sums. */
 static void log_softmax_lines(const struct grd_softmax_block *b)
 {
-    T piece[PIECE];
-    for (int64_t line = 0; line < b->lines; line++) {
+    enum { TOGETHER = 16 };
+    T piece[PIECE], max[TOGETHER];
+    double sum[TOGETHER];
+    int64_t together = b->n <= 256 ? TOGETHER : 1;
+    for (int64_t line = 0; line < b->lines; line += together) {
+        int64_t lines = at_most(together, b->lines - line);
         const T *x = (const T *)b->in + line * b->n;
         T *out = (T *)b->out + line * b->n;
-        T max = line_max(b->n, x);
-        double sum = 0;
-        for (int64_t i = 0; i < b->n; i += PIECE)
-            sum += piece_exp(at_most(PIECE, b->n - i), x + i, max, piece);
-        T log_sum = (T)log(sum);
-        for (int64_t i = 0; i < b->n; i++)
-            out[i] = x[i] - max - log_sum;
+        for (int64_t k = 0; k < lines; k++) {
+            max[k] = line_max(b->n, x + k * b->n);
+            sum[k] = 0;
+            for (int64_t i = 0; i < b->n; i += PIECE)
+                sum[k] += piece_exp(at_most(PIECE, b->n - i), x + k * b->n + i, max[k], piece);
+        }
+        for (int64_t k = 0; k < lines; k++)
+            sum[k] = vm_log_double(sum[k]);
+        for (int64_t k = 0; k < lines; k++) {
+            T log_sum = (T)sum[k];
+            IN_PLACE for (int64_t i = 0; i < b->n; i++)
+                out[k * b->n + i] = x[k * b->n + i] - max[k] - log_sum;
+        }
     }
 }
 
@@ -184,9 +215,9 @@ static void softmax_backward_lines(const struct grd_softmax_block *b)
         T *out = (T *)b->out + line * b->n;
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE)
-            sum += piece_dot(at_most(PIECE, b->n - i), grad + i, y + i);
+            sum += piece_sum(at_most(PIECE, b->n - i), grad + i, y + i);
         T s = (T)sum;
-        for (int64_t i = 0; i < b->n; i++)
+        IN_PLACE for (int64_t i = 0; i < b->n; i++)
             out[i] = (grad[i] - s) * y[i];
     }
 }
@@ -198,9 +229,9 @@ static void log_softmax_backward_lines(const struct grd_softmax_block *b)
         T *out = (T *)b->out + line * b->n;
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE)
-            sum += piece_sum(at_most(PIECE, b->n - i), grad + i);
+            sum += piece_sum(at_most(PIECE, b->n - i), grad + i, NULL);
         T s = (T)sum;
-        for (int64_t i = 0; i < b->n; i++)
+        IN_PLACE for (int64_t i = 0; i < b->n; i++)
             out[i] = grad[i] - reduce_exp(y[i]) * s;
     }
 }
