@@ -2,13 +2,15 @@
 # Instructions per call of the small benchmarks, under callgrind: the same on a busy machine. Two runs of different length are
 # subtracted, so that first calls do not count. Valgrind knows no AVX-512, hence the level and the core type.
 #
-#     bench/instructions.sh [NAME…]        BUILD=build/release
+#     [BUILD=build/release] bench/instructions.sh [NAME…]
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build/release}
 names=${*:-add add_number add_recorded select view transpose zeros sum mm item backward training_step}
 program=$build/bench/bench_micro
+command -v valgrind > /dev/null || { echo "valgrind is missing"; exit 1; }
 [ -n "${BUILD:-}" ] || cmake --build "$build" --target bench_micro > /dev/null
+[ -x "$program" ] || { echo "$program is missing"; exit 1; }
 export GRADUS_ISA=v3 OPENBLAS_CORETYPE=Haswell GRADUS_NUM_THREADS=1
 
 instructions() {

@@ -157,6 +157,16 @@ def key_expression(operator):
     return " | ".join(words) or "0"
 
 
+def dtype_check(operator):
+    """Refuses what is no dtype: an enum argument can hold any number."""
+    text = ""
+    for position, a in enumerate(operator.args):
+        if a.kind == "dtype":
+            text += (f"    if (GRD_UNLIKELY(!grd_is_dtype({a.name}))) {{\n"
+                     f"        grd_raise_bad_dtype(op, {position}, {a.name});\n        return {failed_value(operator)};\n    }}\n")
+    return text
+
+
 def null_check(operator):
     """Refuses NULL for required tensors, naming the argument."""
     checks = []
@@ -209,7 +219,7 @@ def call_function(operator):
             f"static {result_type(operator)}{operator.name}_call({', '.join(parameters) or 'void'})\n{{\n"
             f"    const struct grd_op *op = &grd_op_table[{index(operator)}];\n"
             f"    if (grd_pending())\n        return {failed_value(operator)};\n"
-            f"{null_check(operator)}"
+            f"{null_check(operator)}{dtype_check(operator)}"
             f"{local}"
             f"    const grd_keyset keys = grd_active_keys({key_expression(operator)});\n"
             f"    const int64_t mark = grd_pool_mark();\n"

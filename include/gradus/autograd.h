@@ -82,11 +82,11 @@ typedef struct grd_custom_function {
     void *context; /* grd_custom_context */
 } grd_custom_function;
 GRD_API bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs);
-GRD_API void grd_custom_save(grd_custom_call *call, grd_tensor *t);           /* an input or an output */
-GRD_API grd_tensor *grd_custom_saved(grd_custom_call *call, int index);       /* checked against in-place changes */
+GRD_API void grd_custom_save(grd_custom_call *call, grd_tensor *t);     /* an input or an output */
+GRD_API grd_tensor *grd_custom_saved(grd_custom_call *call, int index); /* checked against in-place changes */
 GRD_API bool grd_custom_needs_grad(const grd_custom_call *call, int input);
 GRD_API void *grd_custom_context(const grd_custom_call *call);
-GRD_API void grd_custom_mark_dirty(grd_custom_call *call, grd_tensor *t);     /* an input written in place and returned */
+GRD_API void grd_custom_mark_dirty(grd_custom_call *call, grd_tensor *t); /* an input written in place and returned */
 GRD_API void grd_custom_mark_non_differentiable(grd_custom_call *call, grd_tensor *output);
 
 /* ---- Checks -------------------------------------------------------------------------------------------------------------------------- */

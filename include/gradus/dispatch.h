@@ -7,17 +7,18 @@
 GRD_BEGIN_DECLS
 
 /* Dispatch keys, lowest priority first. An operator runs for the highest key of its arguments that is not excluded. */
-#define GRD_KEYS(X)                                             \
-    X(CPU) X(META)                                              \
-    X(EXTRA1) X(EXTRA2) X(EXTRA3) X(EXTRA4) X(EXTRA5) X(EXTRA6) \
-    X(EXTRA7) X(EXTRA8) X(EXTRA9) X(EXTRA10) X(EXTRA11) X(EXTRA12) X(EXTRA13) \
-    X(AUTOGRAD) X(BATCH) X(WRAPPER)
+/* clang-format off */
+#define GRD_KEYS(X) \
+    X(CPU) X(META) X(EXTRA1) X(EXTRA2) X(EXTRA3) X(EXTRA4) \
+    X(EXTRA5) X(EXTRA6) X(EXTRA7) X(EXTRA8) X(EXTRA9) X(EXTRA10) \
+    X(EXTRA11) X(EXTRA12) X(EXTRA13) X(AUTOGRAD) X(BATCH) X(WRAPPER)
+/* clang-format on */
 
 typedef enum grd_key {
 #define GRD_KEY_ENUM(name) GRD_KEY_##name,
     GRD_KEYS(GRD_KEY_ENUM)
 #undef GRD_KEY_ENUM
-    GRD_KEY_COUNT
+        GRD_KEY_COUNT
 } grd_key;
 
 typedef uint32_t grd_keyset; /* bit k stands for key k */

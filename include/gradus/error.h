@@ -17,14 +17,14 @@
 GRD_BEGIN_DECLS
 
 /* The error table: code, the class a language binding raises, what it means. */
-#define GRD_ERRORS(X)                                                             \
-    X(NONE, "", "no error is pending")                                            \
-    X(RUNTIME, "RuntimeError", "shapes, dtypes, devices or state do not fit")     \
-    X(VALUE, "ValueError", "a value is outside its domain")                       \
-    X(TYPE, "TypeError", "an argument is of the wrong kind")                      \
-    X(INDEX, "IndexError", "a dimension or an index is out of range")             \
-    X(NOT_IMPLEMENTED, "NotImplementedError", "no kernel for this combination")   \
-    X(MEMORY, "MemoryError", "an allocation failed or exceeds the limit")         \
+#define GRD_ERRORS(X)                                                                                                                      \
+    X(NONE, "", "no error is pending")                                                                                                     \
+    X(RUNTIME, "RuntimeError", "shapes, dtypes, devices or state do not fit")                                                              \
+    X(VALUE, "ValueError", "a value is outside its domain")                                                                                \
+    X(TYPE, "TypeError", "an argument is of the wrong kind")                                                                               \
+    X(INDEX, "IndexError", "a dimension or an index is out of range")                                                                      \
+    X(NOT_IMPLEMENTED, "NotImplementedError", "no kernel for this combination")                                                            \
+    X(MEMORY, "MemoryError", "an allocation failed or exceeds the limit")                                                                  \
     X(IO, "OSError", "a file could not be read or written")
 
 typedef enum grd_error_code {

@@ -21,8 +21,8 @@ GRD_API void grd_drop(grd_tensor *t);
 GRD_API grd_tensor *grd_from_data(const void *data, grd_dims sizes, grd_dtype dtype);
 /* A tensor over memory the caller owns; release(context) is called once when the last view of it goes (release may be NULL).
  * Strides are in elements; absent strides mean contiguous. RuntimeError when an offset would be negative. */
-GRD_API grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype,
-                                    void (*release)(void *context), void *context);
+GRD_API grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context),
+                                    void *context);
 /* A 0-d tensor that takes part in type promotion as a plain number does. */
 GRD_API grd_tensor *grd_number(grd_scalar value);
 /* The only element of a one-element tensor. RuntimeError otherwise. NaN (kind FLOAT) on failure. */

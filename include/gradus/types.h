@@ -21,26 +21,26 @@ typedef struct grd_generator grd_generator;
 
 /* The dtype table: enum suffix, name, C storage type, bytes, category, accumulator.
  * The order is the order of promotion inside a category. */
-#define GRD_DTYPES(X)                                              \
-    X(BOOL, bool, uint8_t, 1, BOOL, int64)                         \
-    X(UINT8, uint8, uint8_t, 1, INTEGER, int64)                    \
-    X(INT8, int8, int8_t, 1, INTEGER, int64)                       \
-    X(UINT16, uint16, uint16_t, 2, INTEGER, int64)                 \
-    X(INT16, int16, int16_t, 2, INTEGER, int64)                    \
-    X(UINT32, uint32, uint32_t, 4, INTEGER, int64)                 \
-    X(INT32, int32, int32_t, 4, INTEGER, int64)                    \
-    X(UINT64, uint64, uint64_t, 8, INTEGER, uint64)                \
-    X(INT64, int64, int64_t, 8, INTEGER, int64)                    \
-    X(FLOAT16, float16, uint16_t, 2, FLOAT, float32)               \
-    X(BFLOAT16, bfloat16, uint16_t, 2, FLOAT, float32)             \
-    X(FLOAT32, float32, float, 4, FLOAT, float32)                  \
-    X(FLOAT64, float64, double, 8, FLOAT, float64)                 \
-    X(COMPLEX64, complex64, grd_complex64, 8, COMPLEX, complex64)  \
-    X(COMPLEX128, complex128, grd_complex128, 16, COMPLEX, complex128) \
-    X(FLOAT8_E4M3FN, float8_e4m3fn, uint8_t, 1, FLOAT, float32)    \
-    X(FLOAT8_E5M2, float8_e5m2, uint8_t, 1, FLOAT, float32)        \
-    X(QINT8, qint8, int8_t, 1, QUANTIZED, int64)                   \
-    X(QUINT8, quint8, uint8_t, 1, QUANTIZED, int64)                \
+#define GRD_DTYPES(X)                                                                                                                      \
+    X(BOOL, bool, uint8_t, 1, BOOL, int64)                                                                                                 \
+    X(UINT8, uint8, uint8_t, 1, INTEGER, int64)                                                                                            \
+    X(INT8, int8, int8_t, 1, INTEGER, int64)                                                                                               \
+    X(UINT16, uint16, uint16_t, 2, INTEGER, int64)                                                                                         \
+    X(INT16, int16, int16_t, 2, INTEGER, int64)                                                                                            \
+    X(UINT32, uint32, uint32_t, 4, INTEGER, int64)                                                                                         \
+    X(INT32, int32, int32_t, 4, INTEGER, int64)                                                                                            \
+    X(UINT64, uint64, uint64_t, 8, INTEGER, uint64)                                                                                        \
+    X(INT64, int64, int64_t, 8, INTEGER, int64)                                                                                            \
+    X(FLOAT16, float16, uint16_t, 2, FLOAT, float32)                                                                                       \
+    X(BFLOAT16, bfloat16, uint16_t, 2, FLOAT, float32)                                                                                     \
+    X(FLOAT32, float32, float, 4, FLOAT, float32)                                                                                          \
+    X(FLOAT64, float64, double, 8, FLOAT, float64)                                                                                         \
+    X(COMPLEX64, complex64, grd_complex64, 8, COMPLEX, complex64)                                                                          \
+    X(COMPLEX128, complex128, grd_complex128, 16, COMPLEX, complex128)                                                                     \
+    X(FLOAT8_E4M3FN, float8_e4m3fn, uint8_t, 1, FLOAT, float32)                                                                            \
+    X(FLOAT8_E5M2, float8_e5m2, uint8_t, 1, FLOAT, float32)                                                                                \
+    X(QINT8, qint8, int8_t, 1, QUANTIZED, int64)                                                                                           \
+    X(QUINT8, quint8, uint8_t, 1, QUANTIZED, int64)                                                                                        \
     X(QINT32, qint32, int32_t, 4, QUANTIZED, int64)
 
 /* GRD_DTYPE_NONE (zero) stands for an absent optional dtype. */
@@ -49,7 +49,7 @@ typedef enum grd_dtype {
 #define GRD_DTYPE_ENUM(NAME, name, ctype, size, category, acc) GRD_##NAME,
     GRD_DTYPES(GRD_DTYPE_ENUM)
 #undef GRD_DTYPE_ENUM
-    GRD_DTYPE_COUNT
+        GRD_DTYPE_COUNT
 } grd_dtype;
 
 /* "float32"; "none" for GRD_DTYPE_NONE. */
@@ -186,9 +186,8 @@ static inline grd_tensors grd_tensors_of(const std::initializer_list<grd_tensor 
 #define grd_tensors(...) grd_tensors_of(std::initializer_list<grd_tensor *>{__VA_ARGS__})
 #define GRD_NO_DIMS grd_dims_of(std::initializer_list<int64_t>{})
 #else
-#define grd_dims(...) \
-    ((grd_dims){(const int64_t[]){__VA_ARGS__}, (int64_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))})
-#define grd_tensors(...) \
+#define grd_dims(...) ((grd_dims){(const int64_t[]){__VA_ARGS__}, (int64_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))})
+#define grd_tensors(...)                                                                                                                   \
     ((grd_tensors){(grd_tensor *const[]){__VA_ARGS__}, (int64_t)(sizeof((grd_tensor *const[]){__VA_ARGS__}) / sizeof(grd_tensor *))})
 #define GRD_NO_DIMS ((grd_dims){(const int64_t[]){0}, 0})
 #endif

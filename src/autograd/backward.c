@@ -61,8 +61,8 @@ static bool execute(const struct request *request, struct grd_capture *captures,
 {
     struct grd_pass pass;
     grd_pass_init(&pass, request->retain, request->create);
-    bool ok = (captures == NULL || enter_captures(&pass, request, captures, captured)) && discover_all(&pass, request) &&
-              seed(&pass, request);
+    bool ok =
+        (captures == NULL || enter_captures(&pass, request, captures, captured)) && discover_all(&pass, request) && seed(&pass, request);
     grd_pool_release(mark);
     ok = ok && grd_pass_run(&pass, request->entries, request->nroots);
     grd_pass_done(&pass);
@@ -77,7 +77,8 @@ static grd_tensor *implicit_gradient(grd_tensor *output)
         return NULL;
     }
     if (grd_dtype_is_complex(output->dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "grad can be implicitly created only for real scalar outputs but got %s", grd_dtype_name(output->dtype));
+        grd_raise(GRD_ERROR_RUNTIME, "grad can be implicitly created only for real scalar outputs but got %s",
+                  grd_dtype_name(output->dtype));
         return NULL;
     }
     return grd_ones_like(output);
@@ -152,8 +153,8 @@ struct arrays {
 static bool allocate(struct request *request, struct arrays *arrays)
 {
     size_t roots = (size_t)request->nroots, inputs = (size_t)request->ninputs;
-    arrays->size = roots * (sizeof(struct grd_edge) + sizeof(grd_tensor *)) + inputs * (sizeof(struct grd_edge) + sizeof(struct grd_capture)) +
-                   roots * sizeof(int32_t);
+    arrays->size = roots * (sizeof(struct grd_edge) + sizeof(grd_tensor *)) +
+                   inputs * (sizeof(struct grd_edge) + sizeof(struct grd_capture)) + roots * sizeof(int32_t);
     char *block = arrays->block = arrays->size <= sizeof arrays->inline_block ? arrays->inline_block : grd_alloc(arrays->size);
     if (block == NULL)
         return false;
@@ -206,10 +207,11 @@ static bool check_used(grd_tensor *const *grads, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         if (grads[i] == NULL)
-            return grd_raise(GRD_ERROR_RUNTIME,
-                             "The differentiated Tensor at index %lld appears to not have been used in the graph. Set allow_unused=True if this "
-                             "is the desired behavior.",
-                             (long long)i);
+            return grd_raise(
+                GRD_ERROR_RUNTIME,
+                "The differentiated Tensor at index %lld appears to not have been used in the graph. Set allow_unused=True if this "
+                "is the desired behavior.",
+                (long long)i);
     return true;
 }
 

@@ -73,8 +73,7 @@ void grd_custom_save(grd_custom_call *call, grd_tensor *t)
     }
     if (call->nsaved == call->capacity) {
         int capacity = call->capacity ? 2 * call->capacity : 4;
-        struct grd_saved *saved =
-            grd_realloc(call->saved, (size_t)call->capacity * sizeof *saved, (size_t)capacity * sizeof *saved);
+        struct grd_saved *saved = grd_realloc(call->saved, (size_t)call->capacity * sizeof *saved, (size_t)capacity * sizeof *saved);
         if (saved == NULL)
             return;
         call->saved = saved;
@@ -199,7 +198,8 @@ static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *i
             return grd_raise(GRD_ERROR_RUNTIME, "%s leaf Variable that requires grad has been used in an in-place operation.",
                              t->base != NULL ? "a view of a" : "a");
         if (t->base != NULL && (call->function.outputs > 1 || t != inputs[0]))
-            return grd_raise(GRD_ERROR_RUNTIME, "Functions which modify views in-place must take the view first and return a single Variable");
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "Functions which modify views in-place must take the view first and return a single Variable");
         if (!grd_check_inplace(t))
             return false;
     }

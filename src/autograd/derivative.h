@@ -8,10 +8,10 @@
 /* What is saved for the formulas. WHOLE keeps the value itself: tensors with a version check, everything else copied. */
 enum grd_save_how {
     GRD_SAVE_WHOLE,
-    GRD_SAVE_SHAPE,   /* sizes of a tensor: DIMS */
-    GRD_SAVE_STRIDES, /* strides: DIMS */
-    GRD_SAVE_OFFSET,  /* storage offset: INT */
-    GRD_SAVE_DTYPE,   /* DTYPE */
+    GRD_SAVE_SHAPE,      /* sizes of a tensor: DIMS */
+    GRD_SAVE_STRIDES,    /* strides: DIMS */
+    GRD_SAVE_OFFSET,     /* storage offset: INT */
+    GRD_SAVE_DTYPE,      /* DTYPE */
     GRD_SAVE_SIZES_ALONG /* of a tensor list: the size of each along dim args[extra]: DIMS */
 };
 
@@ -20,16 +20,17 @@ struct grd_save {
     bool result;   /* a result of the operator, otherwise an argument */
     uint8_t index; /* which */
     uint8_t extra; /* SIZES_ALONG: the argument that holds the dim */
-    uint16_t used_by; /* bit i: the formula of differentiable argument i uses it; 0: all may. Not saved when none of them needs a gradient */
+    uint16_t
+        used_by; /* bit i: the formula of differentiable argument i uses it; 0: all may. Not saved when none of them needs a gradient */
 };
 
 struct grd_backward {
-    grd_tensor *const *grads;    /* of the results, in order; undefined ones are NULL unless the derivative asks for zeros */
-    int ngrads;                  /* how many: for an operator that returns a list, its length */
-    const grd_value *saved;      /* in the order of grd_derivative.saves */
-    uint64_t needs;              /* bit i: differentiable argument i (in the order of its table) needs a gradient */
-    grd_tensor **ret_grads;      /* one per edge; an argument that is a list has an edge per tensor */
-    const int *first_edge;       /* first edge of each differentiable argument; one more entry ends the last */
+    grd_tensor *const *grads; /* of the results, in order; undefined ones are NULL unless the derivative asks for zeros */
+    int ngrads;               /* how many: for an operator that returns a list, its length */
+    const grd_value *saved;   /* in the order of grd_derivative.saves */
+    uint64_t needs;           /* bit i: differentiable argument i (in the order of its table) needs a gradient */
+    grd_tensor **ret_grads;   /* one per edge; an argument that is a list has an edge per tensor */
+    const int *first_edge;    /* first edge of each differentiable argument; one more entry ends the last */
 };
 
 typedef void grd_backward_function(const struct grd_backward *b);
@@ -40,8 +41,8 @@ struct grd_derivative {
     const struct grd_save *saves;
     const uint8_t *args; /* indices of the differentiable arguments: those with a formula */
     uint8_t nsaves, nargs;
-    uint8_t results;     /* bit set: results that carry gradients */
-    bool materialize;    /* undefined gradients are passed as zeros (operators with several results) */
+    uint8_t results;  /* bit set: results that carry gradients */
+    bool materialize; /* undefined gradients are passed as zeros (operators with several results) */
 };
 
 /* For a list argument: hands out one gradient per tensor. */

@@ -47,7 +47,7 @@ static void unlock(struct grd_pass *pass)
 /* ---- Running one node --------------------------------------------------------------------------------------------------------------------- */
 struct step {
     struct grd_node *node;
-    grd_tensor **grads; /* of the outputs, owned */
+    grd_tensor **grads;   /* of the outputs, owned */
     grd_tensor **results; /* of the edges; owned once kept */
     uint32_t kept;
 };
@@ -86,7 +86,8 @@ static bool run_node(struct grd_pass *pass, struct step *step)
         if (step->results[i] == NULL)
             continue;
         const struct grd_edge *edge = &node->edges[i];
-        step->results[i] = edge->node != NULL ? grd_fit_gradient(&edge->node->outputs[edge->output], step->results[i], node->name, i) : NULL;
+        step->results[i] =
+            edge->node != NULL ? grd_fit_gradient(&edge->node->outputs[edge->output], step->results[i], node->name, i) : NULL;
         ok = step->results[i] != NULL || edge->node == NULL;
     }
     if (!ok) {

@@ -115,9 +115,10 @@ static bool close_enough(const struct check *check, double analytic, double nume
 static bool differs(int64_t output, int64_t row, int64_t input, int64_t k, int parts, double analytic, double numeric)
 {
     const char *part = parts == 2 ? (k % 2 ? " (imaginary part)" : " (real part)") : "";
-    return grd_raise(GRD_ERROR_RUNTIME,
-                     "Jacobian mismatch for output %lld (part %lld) with respect to input %lld, element %lld%s: numerical %.10g, analytical %.10g",
-                     (long long)output, (long long)row, (long long)input, (long long)(k / parts), part, numeric, analytic);
+    return grd_raise(
+        GRD_ERROR_RUNTIME,
+        "Jacobian mismatch for output %lld (part %lld) with respect to input %lld, element %lld%s: numerical %.10g, analytical %.10g",
+        (long long)output, (long long)row, (long long)input, (long long)(k / parts), part, numeric, analytic);
 }
 
 /* Compares one row: gradients of all inputs for one part of one output. */
@@ -158,8 +159,7 @@ static bool analytic_row(const struct check *check, grd_tensor *output, int64_t 
                 wanted[n++] = check->inputs.data[i];
         grd_tensor **grads = wanted + check->inputs.n;
         const grd_backward_options options = {.grad_outputs = {&seed, 1}, .retain_graph = true, .allow_unused = true};
-        ok = grd_grad((grd_tensors){&output, 1}, (grd_tensors){wanted, n}, &options, grads) &&
-             compare_row(check, grads, number, part, row);
+        ok = grd_grad((grd_tensors){&output, 1}, (grd_tensors){wanted, n}, &options, grads) && compare_row(check, grads, number, part, row);
     }
     grd_pool_release(mark);
     return ok;
@@ -201,16 +201,18 @@ static bool check_inputs(struct check *check)
             continue;
         any = true;
         if (t->dtype != GRD_FLOAT64 && t->dtype != GRD_COMPLEX128)
-            return grd_raise(GRD_ERROR_VALUE, "input %lld requires gradient and has dtype %s; gradcheck needs float64 or complex128", (long long)i,
-                             grd_dtype_name((grd_dtype)t->dtype));
+            return grd_raise(GRD_ERROR_VALUE, "input %lld requires gradient and has dtype %s; gradcheck needs float64 or complex128",
+                             (long long)i, grd_dtype_name((grd_dtype)t->dtype));
         if (t->device != GRD_DEVICE_CPU)
             return grd_raise(GRD_ERROR_VALUE, "input %lld is not a cpu tensor", (long long)i);
         if (grd_shape_may_overlap(grd_dims_from(t->sizes, t->ndim), t->strides))
-            return grd_raise(GRD_ERROR_RUNTIME, "input %lld has elements that share memory; gradcheck only supports inputs that are non-overlapping",
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "input %lld has elements that share memory; gradcheck only supports inputs that are non-overlapping",
                              (long long)i);
         check->columns += t->numel * parts_of(t);
     }
-    return any || grd_raise(GRD_ERROR_VALUE, "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.");
+    return any || grd_raise(GRD_ERROR_VALUE,
+                            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.");
 }
 
 static double or_default(double value, double otherwise)
@@ -299,8 +301,7 @@ static grd_tensors gradients(grd_tensor *const *inputs, int n, void *context)
     for (int i = 0; i < second->ninputs; i++)
         if (grd_needs_grad(inputs[i]))
             wanted[nwanted++] = inputs[i];
-    const grd_backward_options options = {
-        .grad_outputs = {inputs + second->ninputs, nused}, .create_graph = true, .allow_unused = true};
+    const grd_backward_options options = {.grad_outputs = {inputs + second->ninputs, nused}, .create_graph = true, .allow_unused = true};
     if (!grd_grad((grd_tensors){used, nused}, (grd_tensors){wanted, nwanted}, &options, grads))
         return none;
     for (int64_t i = 0; i < nwanted; i++)

@@ -50,8 +50,9 @@ static grd_tensor *unbroadcast(const struct grd_output *output, grd_tensor *grad
 static bool wrong_shape(const struct grd_output *output, const grd_tensor *grad, const char *node_name, int64_t index)
 {
     char got[256], expected[256];
-    return grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - got %s but expected shape compatible with %s",
-                     node_name, (long long)index, grd_format_int64s(got, sizeof got, grad->sizes, grad->ndim),
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "Function %s returned an invalid gradient at index %lld - got %s but expected shape compatible with %s", node_name,
+                     (long long)index, grd_format_int64s(got, sizeof got, grad->sizes, grad->ndim),
                      grd_format_int64s(expected, sizeof expected, output->sizes, output->ndim));
 }
 
@@ -65,7 +66,8 @@ grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, 
         return NULL;
     }
     if (!grd_dtype_carries(grad->dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - expected a floating point or complex dtype but got %s",
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "Function %s returned an invalid gradient at index %lld - expected a floating point or complex dtype but got %s",
                   node_name, (long long)index, grd_dtype_name(grad->dtype));
         return NULL;
     }

@@ -358,8 +358,9 @@ grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
         return t;
     if (!grd_is_leaf(t)) {
         if (!requires_grad)
-            grd_raise(GRD_ERROR_RUNTIME, "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-                                         "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+            grd_raise(GRD_ERROR_RUNTIME,
+                      "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                      "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
         return t;
     }
     if (requires_grad && !grd_dtype_carries(t->dtype)) {
@@ -397,16 +398,18 @@ static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
                          "the tensor are of the same dtype",
                          grd_dtype_name(grad->dtype), grd_dtype_name(t->dtype));
     if (grad->device != t->device || grad->device_index != t->device_index)
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "attempting to assign a gradient located on device '%s' to a tensor located on device '%s'. Please ensure that the "
-                         "gradient and the tensor are on the same device",
-                         grd_device_name(grd_device_of(grad)), grd_device_name(grd_device_of(t)));
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "attempting to assign a gradient located on device '%s' to a tensor located on device '%s'. Please ensure that the "
+            "gradient and the tensor are on the same device",
+            grd_device_name(grd_device_of(grad)), grd_device_name(grd_device_of(t)));
     return true;
 }
 
 void grd_set_grad(grd_tensor *t, grd_tensor *grad)
 {
-    if (grd_pending() || !grd_given(t, "grd_set_grad", "t") || (grad == NULL && grd_meta_get(t) == NULL) || (grad != NULL && !check_gradient(t, grad)))
+    if (grd_pending() || !grd_given(t, "grd_set_grad", "t") || (grad == NULL && grd_meta_get(t) == NULL) ||
+        (grad != NULL && !check_gradient(t, grad)))
         return;
     struct grd_meta *meta = grd_meta_ensure(t);
     if (meta == NULL)

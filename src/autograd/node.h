@@ -76,8 +76,8 @@ struct grd_node {
     struct grd_object object;
     const struct grd_node_class *class;
     const char *name;
-    uint64_t sequence;     /* later nodes run first; AccumulateGrad before all */
-    struct grd_node *next; /* in the list of nodes to be freed */
+    uint64_t sequence;        /* later nodes run first; AccumulateGrad before all */
+    struct grd_node *next;    /* in the list of nodes to be freed */
     struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
     struct grd_edge *edges;
     struct grd_output *outputs;
@@ -154,10 +154,10 @@ struct grd_meta {
     struct grd_node *grad_fn; /* owned */
     uint32_t output;
     uint32_t view_version;
-    grd_tensor *grad;             /* owned */
+    grd_tensor *grad;              /* owned */
     struct grd_retained *retained; /* owned */
-    struct grd_node *accumulator; /* made once, under `lock`: see Note [Accumulators] */
-    struct grd_hooks hooks;       /* of a leaf */
+    struct grd_node *accumulator;  /* made once, under `lock`: see Note [Accumulators] */
+    struct grd_hooks hooks;        /* of a leaf */
     struct grd_spin lock;
     struct grd_spin accumulating;
 };

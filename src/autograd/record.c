@@ -440,7 +440,8 @@ static void update_versions(struct op_node *self, const grd_tensor *t)
             self->saved[i].version = grd_version_of(t);
 }
 
-static void record_inplace(const grd_op *op, grd_keyset keys, grd_tensor *self, const grd_value *args, uint64_t needs, grd_value *ret_results)
+static void record_inplace(const grd_op *op, grd_keyset keys, grd_tensor *self, const grd_value *args, uint64_t needs,
+                           grd_value *ret_results)
 {
     if ((needs != 0 || grd_needs_grad(self)) && !grd_check_inplace(self))
         return;
@@ -473,8 +474,9 @@ static bool check_out(const grd_tensor *out, uint64_t needs)
 {
     if (needs == 0 && !grd_needs_grad(out))
         return true;
-    return grd_raise(GRD_ERROR_RUNTIME, "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                                        "requires grad.");
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                     "requires grad.");
 }
 
 void grd_autograd_record(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)

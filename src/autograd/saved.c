@@ -52,11 +52,21 @@ void grd_saved_drop(struct grd_saved *saved)
 
 static const char *type_name(grd_dtype dtype)
 {
-    static const char *const names[GRD_DTYPE_COUNT] = {
-        [GRD_BOOL] = "Bool",         [GRD_UINT8] = "Byte",       [GRD_INT8] = "Char",           [GRD_UINT16] = "UInt16",
-        [GRD_INT16] = "Short",       [GRD_UINT32] = "UInt32",    [GRD_INT32] = "Int",           [GRD_UINT64] = "UInt64",
-        [GRD_INT64] = "Long",        [GRD_FLOAT16] = "Half",     [GRD_BFLOAT16] = "BFloat16",   [GRD_FLOAT32] = "Float",
-        [GRD_FLOAT64] = "Double",    [GRD_COMPLEX64] = "ComplexFloat", [GRD_COMPLEX128] = "ComplexDouble"};
+    static const char *const names[GRD_DTYPE_COUNT] = {[GRD_BOOL] = "Bool",
+                                                       [GRD_UINT8] = "Byte",
+                                                       [GRD_INT8] = "Char",
+                                                       [GRD_UINT16] = "UInt16",
+                                                       [GRD_INT16] = "Short",
+                                                       [GRD_UINT32] = "UInt32",
+                                                       [GRD_INT32] = "Int",
+                                                       [GRD_UINT64] = "UInt64",
+                                                       [GRD_INT64] = "Long",
+                                                       [GRD_FLOAT16] = "Half",
+                                                       [GRD_BFLOAT16] = "BFloat16",
+                                                       [GRD_FLOAT32] = "Float",
+                                                       [GRD_FLOAT64] = "Double",
+                                                       [GRD_COMPLEX64] = "ComplexFloat",
+                                                       [GRD_COMPLEX128] = "ComplexDouble"};
     return names[dtype] != NULL ? names[dtype] : grd_dtype_name(dtype);
 }
 
@@ -74,10 +84,11 @@ static bool check_version(const struct grd_saved *saved, const struct grd_node *
         from = grd_recorded_grad_fn(t, &output);
     if (from != NULL)
         snprintf(origin, sizeof origin, ", which is output %u of %s,", output, from->name);
-    return grd_raise(GRD_ERROR_RUNTIME,
-                     "one of the variables needed for gradient computation has been modified by an inplace operation: [%sTensor %s]%s is at "
-                     "version %u; expected version %u instead.",
-                     type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
+    return grd_raise(
+        GRD_ERROR_RUNTIME,
+        "one of the variables needed for gradient computation has been modified by an inplace operation: [%sTensor %s]%s is at "
+        "version %u; expected version %u instead.",
+        type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
 bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
@@ -137,10 +148,11 @@ bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n
         ok = pool_tensors(saved, n);
     grd_spin_unlock(&node->lock);
     if (freed)
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
-                         "Saved intermediate values of the graph are freed when you call grd_backward() or grd_grad(). Specify "
-                         "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
-                         "calling backward.");
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
+            "Saved intermediate values of the graph are freed when you call grd_backward() or grd_grad(). Specify "
+            "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
+            "calling backward.");
     return ok;
 }

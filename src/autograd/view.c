@@ -1,6 +1,7 @@
 /* Writing in place: what is refused, how the history of a written tensor is rebased, and how views learn that their base was written.
  *
- * Note [Views and in-place]: a view and its base share data but have a grad_fn each. When an operator writes through a view, the new value
+ * Note [Views and in-place]
+ * A view and its base share data but have a grad_fn each. When an operator writes through a view, the new value
  * of the base is the old one with a part replaced: that is a CopySlices node, which wraps the operator's own node and becomes the base's grad_fn.
  * Every view of the base, the written one included, is then out of date, which it notices by the version of the storage the next time it
  * is asked for its grad_fn: it becomes an as_strided of the base. */
@@ -21,29 +22,33 @@ static bool refuse_special_view(const grd_tensor *view, bool indirect)
     uint32_t output;
     const struct grd_node *node = grd_recorded_grad_fn(view, &output);
     if (no_grad && node == NULL)
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "A view was created in no_grad mode and %s modified inplace with grad mode enabled. Given that this use case is ambiguous "
-                         "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
-                         "no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
-                         what);
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "A view was created in no_grad mode and %s modified inplace with grad mode enabled. Given that this use case is ambiguous "
+            "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
+            "no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
+            what);
     if (no_grad && grd_is_custom_node(node))
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "Output %u of %s is a view and %s modified inplace. This view was created inside a custom Function (or because an input was "
-                         "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the "
-                         "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
-                         "the custom Function.",
-                         output, node->name, what);
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "Output %u of %s is a view and %s modified inplace. This view was created inside a custom Function (or because an input was "
+            "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the "
+            "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
+            "the custom Function.",
+            output, node->name, what);
     if (no_grad)
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "Output %u of %s is a view of a view which was created in no_grad mode and %s modified inplace with grad mode enabled. Given "
-                         "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
-                         "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
-                         "the inplace to be tracked).",
-                         output, node->name, what);
-    return grd_raise(GRD_ERROR_RUNTIME,
-                     "Output %u of %s is a view and %s modified inplace. This view is the output of a function that returns multiple views. Such "
-                     "functions do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
-                     output, node != NULL ? node->name : "an operator", what);
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "Output %u of %s is a view of a view which was created in no_grad mode and %s modified inplace with grad mode enabled. Given "
+            "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+            "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+            "the inplace to be tracked).",
+            output, node->name, what);
+    return grd_raise(
+        GRD_ERROR_RUNTIME,
+        "Output %u of %s is a view and %s modified inplace. This view is the output of a function that returns multiple views. Such "
+        "functions do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
+        output, node != NULL ? node->name : "an operator", what);
 }
 
 static bool refuse_other_dtype(const grd_tensor *view)

@@ -49,8 +49,7 @@ static enum grd_isa_level detect_level(void)
     uint32_t saved = saved_by_system();
     if (!has_all(features, bit_AVX2 | bit_BMI | bit_BMI2) || !has_all(saved, SAVES_AVX))
         return GRD_ISA_V2;
-    if (!has_all(features, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL) ||
-        !has_all(saved, SAVES_AVX512))
+    if (!has_all(features, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL) || !has_all(saved, SAVES_AVX512))
         return GRD_ISA_V3;
     return GRD_ISA_V4;
 }

@@ -26,11 +26,11 @@ struct grd_thread_state {
     /* Scope pool: a stack of references; [top] is the next free slot. Grown by grd_pool_grow. */
     void **pool;
     int64_t pool_top, pool_capacity;
-    uint32_t error;            /* grd_error_code, 0: none */
-    uint32_t include, exclude; /* dispatch key sets */
-    uint32_t grad_off;         /* the autograd key while grad mode is off, else 0 */
+    uint32_t error;               /* grd_error_code, 0: none */
+    uint32_t include, exclude;    /* dispatch key sets */
+    uint32_t grad_off;            /* the autograd key while grad mode is off, else 0 */
     struct grd_thread_cold *cold; /* error text, larger free lists, …; made on first use, freed at thread exit */
-    bool in_parallel;          /* running a piece of a split task */
+    bool in_parallel;             /* running a piece of a split task */
     /* The allocator: what this thread allocated minus what it freed since it last told the shared counters.
      * Written by this thread only, read by others. */
     _Atomic int64_t memory_bytes, memory_blocks;

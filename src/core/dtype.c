@@ -3,10 +3,9 @@
  * Values of a dtype are scalar.c's. Invariant: promotion is PyTorch's promote_types, refusals included. */
 #include "core/tensor.h"
 
-const struct grd_dtype_info grd_dtype_table[GRD_DTYPE_COUNT] = {
-    [GRD_DTYPE_NONE] = {"none", 0, 0},
+const struct grd_dtype_info grd_dtype_table[GRD_DTYPE_COUNT] = {[GRD_DTYPE_NONE] = {"none", 0, 0},
 #define DTYPE_INFO(NAME, name, ctype, size, category, acc) [GRD_##NAME] = {#name, size, GRD_CATEGORY_##category},
-    GRD_DTYPES(DTYPE_INFO)
+                                                                GRD_DTYPES(DTYPE_INFO)
 #undef DTYPE_INFO
 };
 

@@ -68,7 +68,8 @@ grd_dtype grd_result_type(grd_tensor *const *inputs, int n)
     return grd_pending() ? GRD_DTYPE_NONE : result;
 }
 
-/* Note [Numbers out of range]: a uint8 tensor is compared with the number 300 as what it is, not as the 44 it would wrap to. */
+/* Note [Numbers out of range]
+ * A uint8 tensor is compared with the number 300 as what it is, not as the 44 it would wrap to. */
 static grd_dtype dtype_to_compare(const struct grd_iter_spec *spec, grd_dtype common)
 {
     if (category_of(common) != GRD_CATEGORY_INTEGER)
@@ -107,9 +108,7 @@ static bool resolve_dtypes(struct grd_iter *it, const struct grd_iter_spec *spec
     it->wanted[0] = spec->rule == GRD_TYPE_COMPARE || spec->rule == GRD_TYPE_BOOL ? GRD_BOOL : common;
     for (int i = 0; i < spec->ninputs; i++) {
         it->dtypes[i + 1] = spec->inputs[i]->dtype;
-        it->wanted[i + 1] = spec->rule == GRD_TYPE_KEEP  ? (grd_dtype)spec->inputs[i]->dtype
-                            : i < spec->promote_from ? GRD_BOOL
-                                                     : common;
+        it->wanted[i + 1] = spec->rule == GRD_TYPE_KEEP ? (grd_dtype)spec->inputs[i]->dtype : i < spec->promote_from ? GRD_BOOL : common;
     }
     return true;
 }
@@ -264,8 +263,7 @@ static int64_t broadcast_stride(const grd_tensor *t, int64_t ndim, int64_t dim)
 /* Whether both are read and written element by element at the same addresses. */
 static bool is_same_view(const grd_tensor *written, const grd_tensor *read)
 {
-    if (written->data != read->data || written->offset != read->offset || written->itemsize != read->itemsize ||
-        read->ndim > written->ndim)
+    if (written->data != read->data || written->offset != read->offset || written->itemsize != read->itemsize || read->ndim > written->ndim)
         return false;
     for (int64_t i = 0; i < written->ndim; i++) {
         int64_t own = i - (written->ndim - read->ndim), size = own < 0 ? 1 : read->sizes[own];
@@ -300,8 +298,9 @@ static bool overlaps(const grd_tensor *a, const grd_tensor *b)
 
 static bool partial_overlap(void)
 {
-    return grd_raise(GRD_ERROR_RUNTIME, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-                                        "memory location. Please clone() the tensor before performing the operation.");
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                     "memory location. Please clone() the tensor before performing the operation.");
 }
 
 bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read)
@@ -422,8 +421,7 @@ static bool wrong_inplace_shape(const grd_tensor *out, const struct geometry *g)
     char have[256], need[256];
     grd_dims sizes = grd_sizes(out);
     return grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
-                     grd_format_int64s(have, sizeof have, sizes.data, sizes.n),
-                     grd_format_int64s(need, sizeof need, g->sizes, g->ndim));
+                     grd_format_int64s(have, sizeof have, sizes.data, sizes.n), grd_format_int64s(need, sizeof need, g->sizes, g->ndim));
 }
 
 /* Everything that can be said against a given result tensor. */
@@ -483,8 +481,8 @@ grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec
     if (on == NULL || !resolve_dtypes(it, spec) || !resolve_shape(&g, spec))
         return grd_failed;
     it->dtypes[0] = spec->out != NULL ? (grd_dtype)spec->out->dtype : it->wanted[0];
-    if ((spec->out != NULL && !check_out(it, spec, &g)) ||
-        (spec->accept != NULL && !spec->accept(spec, it->compute, spec->context)) || !check_conversions(it))
+    if ((spec->out != NULL && !check_out(it, spec, &g)) || (spec->accept != NULL && !spec->accept(spec, it->compute, spec->context)) ||
+        !check_conversions(it))
         return grd_failed;
     for (int i = 0; i < spec->ninputs; i++)
         set_strides(&g, i + 1, spec->inputs[i]);
@@ -571,7 +569,8 @@ static void run_converted(const struct run *run, int64_t n, char *const *data, c
             if (run->cast[i] == NULL)
                 at[i] = data[i] + done * strides[i];
             else if (i > 0 && steps[i] != 0)
-                run->cast[i](count, (char *const[]){buffers[i], data[i] + done * strides[i]}, (const int64_t[]){steps[i], strides[i]}, NULL);
+                run->cast[i](count, (char *const[]){buffers[i], data[i] + done * strides[i]}, (const int64_t[]){steps[i], strides[i]},
+                             NULL);
         }
         run->kernel(count, at, steps, run->params);
         if (run->cast[0] != NULL)
@@ -589,7 +588,7 @@ static void run_line(const struct run *run, int64_t n, char *const *data, const 
 
 /* Where a walk over the outer dimensions stands. */
 struct cursor {
-    int64_t index[GRD_MAX_DIMS]; /* [0] is within the innermost line */
+    int64_t index[GRD_MAX_DIMS];   /* [0] is within the innermost line */
     char *line[GRD_ITER_OPERANDS]; /* first element of the line */
 };
 
@@ -624,7 +623,8 @@ static void cursor_advance(struct cursor *c, const struct grd_iter *it, int64_t 
 
 enum { SHORT_LINE = 8, COLUMN = 1024 };
 
-/* Note [Short lines]: with few elements in the innermost dimension the calls would cost more than the work. Whole lines are then taken
+/* Note [Short lines]
+ * With few elements in the innermost dimension the calls would cost more than the work. Whole lines are then taken
  * COLUMN at a time and worked on column by column, while they are in the cache. */
 static void run_columns(const struct run *run, const struct cursor *c, int64_t lines)
 {

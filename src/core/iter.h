@@ -32,24 +32,24 @@ struct grd_iter_spec {
     grd_tensor *inputs[GRD_ITER_INPUTS];
     int ninputs;
     enum grd_type_rule rule;
-    grd_dtype dtype; /* result dtype for KEEP */
+    grd_dtype dtype;      /* result dtype for KEEP */
     uint8_t promote_from; /* first input that takes part in promotion (1 for where: the condition does not) */
-    const char *name; /* of the operator, for errors */
+    const char *name;     /* of the operator, for errors */
     /* Called once the dtypes are known and before anything is allocated, resized or written: raises and returns false to refuse. NULL: none. */
     bool (*accept)(const struct grd_iter_spec *spec, grd_dtype compute, const void *context);
     const void *context;
 };
 
 struct grd_iter {
-    int ndim, noperands; /* operand 0 is the result */
-    grd_dtype compute;   /* dtype the kernel is to be taken for */
-    grd_dtype dtypes[GRD_ITER_OPERANDS];  /* of the operands in memory */
-    grd_dtype wanted[GRD_ITER_OPERANDS];  /* what the kernel reads and writes; converted in cache-sized pieces where different */
+    int ndim, noperands;                 /* operand 0 is the result */
+    grd_dtype compute;                   /* dtype the kernel is to be taken for */
+    grd_dtype dtypes[GRD_ITER_OPERANDS]; /* of the operands in memory */
+    grd_dtype wanted[GRD_ITER_OPERANDS]; /* what the kernel reads and writes; converted in cache-sized pieces where different */
     char *data[GRD_ITER_OPERANDS];
     int64_t numel;
-    int64_t shape[GRD_MAX_DIMS]; /* shape[0] is the innermost dimension */
+    int64_t shape[GRD_MAX_DIMS];                      /* shape[0] is the innermost dimension */
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS]; /* bytes */
-    bool meta; /* nothing to compute */
+    bool meta;                                        /* nothing to compute */
 };
 
 /* Returns the result tensor, or grd_failed with the error raised. `it` is then ready for grd_iter_run. */

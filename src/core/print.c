@@ -30,9 +30,9 @@ grd_print_options grd_print_options_get(void)
 
 void grd_print_options_set(grd_print_options wanted)
 {
-    if (wanted.precision < 0 || wanted.precision > MAX_PRECISION || wanted.threshold < 0 || wanted.edge < 0 ||
-        wanted.line_width < 0) {
-        grd_raise(GRD_ERROR_VALUE, "print options: precision must be in [0, %d], threshold, edge and line width not negative", MAX_PRECISION);
+    if (wanted.precision < 0 || wanted.precision > MAX_PRECISION || wanted.threshold < 0 || wanted.edge < 0 || wanted.line_width < 0) {
+        grd_raise(GRD_ERROR_VALUE, "print options: precision must be in [0, %d], threshold, edge and line width not negative",
+                  MAX_PRECISION);
         return;
     }
     pthread_mutex_lock(&options_lock);

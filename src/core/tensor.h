@@ -38,7 +38,7 @@ struct grd_storage {
     _Atomic uint32_t version; /* bumped by every operator that writes; shared by all views */
     uint8_t device;           /* type, in the device table */
     int8_t device_index;
-    uint16_t block_bytes;     /* size of the struct grd_block this storage lies in */
+    uint16_t block_bytes;           /* size of the struct grd_block this storage lies in */
     void (*release)(void *context); /* not NULL: `data` is borrowed, and this gives it back */
     void *context;
 };
@@ -55,8 +55,8 @@ struct grd_tensor {
     char *data;
     int64_t offset; /* in elements */
     int64_t numel;
-    int64_t *sizes, *strides; /* inline_dims, or one block of 2 * ndim */
-    struct grd_tensor *base;  /* of a view: the root it is a view of, owned; NULL otherwise */
+    int64_t *sizes, *strides;    /* inline_dims, or one block of 2 * ndim */
+    struct grd_tensor *base;     /* of a view: the root it is a view of, owned; NULL otherwise */
     struct grd_object *autograd; /* owned by the autograd floor; NULL for most tensors */
     int64_t inline_dims[2 * GRD_INLINE_DIMS];
 };

@@ -77,8 +77,8 @@ static void raise_no_kernel(const struct grd_op *op, grd_key key)
 static void fail_results(const struct grd_op *op, grd_value *ret_results)
 {
     for (int i = 0; i < op->nresults; i++)
-        ret_results[i] = op->returns_list ? (grd_value){.kind = GRD_KIND_TENSORS}
-                                          : (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
+        ret_results[i] =
+            op->returns_list ? (grd_value){.kind = GRD_KIND_TENSORS} : (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
 }
 
 void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
@@ -112,6 +112,11 @@ void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const gr
 void grd_raise_null_argument(const struct grd_op *op, int arg)
 {
     grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) must be a tensor, not NULL", op->name, op->args[arg].name, arg + 1);
+}
+
+void grd_raise_bad_dtype(const struct grd_op *op, int arg, grd_dtype dtype)
+{
+    grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) is no dtype: %d", op->name, op->args[arg].name, arg + 1, (int)dtype);
 }
 
 bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
@@ -221,7 +226,8 @@ unsigned grd_op_forms(const grd_op *op)
 
 static const char *kind_name(grd_kind kind)
 {
-    static const char *const names[] = {"None", "Tensor", "Tensor[]", "Scalar", "int", "float", "bool", "int[]", "dtype", "device", "str", "Generator"};
+    static const char *const names[] = {"None", "Tensor", "Tensor[]", "Scalar", "int", "float",
+                                        "bool", "int[]",  "dtype",    "device", "str", "Generator"};
     return (unsigned)kind < sizeof names / sizeof *names ? names[kind] : "?";
 }
 
@@ -290,6 +296,10 @@ static bool complete(const struct grd_op *op, int i, const grd_value *given, grd
     if (!convert(given, arg, ret_value))
         return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) must be %s, not %s", op->name, arg->name, i + 1,
                          kind_name((grd_kind)arg->kind), kind_name(given->kind));
+    if (arg->kind == GRD_KIND_DTYPE && !grd_is_dtype(ret_value->v.dtype)) {
+        grd_raise_bad_dtype(op, i, ret_value->v.dtype);
+        return false;
+    }
     if (arg->kind == GRD_KIND_TENSORS && grd_list_has_null(ret_value->v.tensors)) {
         grd_raise_null_argument(op, i);
         return false;

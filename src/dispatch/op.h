@@ -27,14 +27,14 @@ struct grd_op {
     const char *name, *schema;
     const struct grd_arg *args;
     uint8_t nargs, nresults;
-    bool has_out;   /* typed kernels take `out` first: NULL allocates, args[0] is in place */
-    bool is_view;   /* the result shares storage with args[0] */
+    bool has_out; /* typed kernels take `out` first: NULL allocates, args[0] is in place */
+    bool is_view; /* the result shares storage with args[0] */
     bool returns_list;
-    uint8_t forms;  /* bit set of grd_form */
+    uint8_t forms; /* bit set of grd_form */
     grd_thunk *thunk;
     const struct grd_derivative *derivative; /* NULL: not differentiable, or composite */
-    grd_kernel *kernel;  /* from the tree */
-    bool composite;      /* the kernel serves every key, autograd included: it only calls operators */
+    grd_kernel *kernel;                      /* from the tree */
+    bool composite;                          /* the kernel serves every key, autograd included: it only calls operators */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
     grd_kernel *_Atomic typed[GRD_KEY_COUNT];
     grd_boxed_kernel *_Atomic boxed[GRD_KEY_COUNT];
@@ -71,6 +71,14 @@ grd_keyset grd_device_keys(grd_device device);
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
 /* Raises "argument 'other' is NULL, a tensor is required". */
 void grd_raise_null_argument(const struct grd_op *op, int arg);
+/* Raises "argument 'dtype' is no dtype: 99". */
+void grd_raise_bad_dtype(const struct grd_op *op, int arg, grd_dtype dtype);
+
+static inline bool grd_is_dtype(grd_dtype dtype)
+{
+    return (unsigned)dtype < GRD_DTYPE_COUNT;
+}
+
 /* False, with RuntimeError, for NULL and for the failed tensor. */
 bool grd_check_writable(const struct grd_op *op, const grd_tensor *out);
 

@@ -19,7 +19,7 @@ enum grd_reduce_kind {
     GRD_REDUCE_NONZERO,    /* x != 0 */
     GRD_REDUCE_MAX,        /* NaN wins */
     GRD_REDUCE_MIN,
-    GRD_REDUCE_FIND,       /* the first index where x == center (or both are NaN) */
+    GRD_REDUCE_FIND, /* the first index where x == center (or both are NaN) */
     GRD_REDUCE_COUNT
 };
 

@@ -42,7 +42,7 @@ static bool check_alpha(grd_dtype result, grd_scalar alpha)
 static grd_scalar negated(grd_scalar s)
 {
     if (s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL)
-        return grd_int((int64_t)-(uint64_t)s.v.i);
+        return grd_int((int64_t) - (uint64_t)s.v.i);
     s.v.c.re = -s.v.c.re;
     s.v.c.im = -s.v.c.im;
     return s;
@@ -232,8 +232,8 @@ static bool check_bound(grd_scalar bound, grd_dtype dtype)
     if (!grd_scalar_write(bound, dtype, element))
         return false;
     grd_scalar back = grd_scalar_read(element, dtype);
-    return back.v.i == bound.v.i ||
-           grd_raise(GRD_ERROR_RUNTIME, "value %lld cannot be converted to type %s without overflow", (long long)bound.v.i, grd_dtype_name(dtype));
+    return back.v.i == bound.v.i || grd_raise(GRD_ERROR_RUNTIME, "value %lld cannot be converted to type %s without overflow",
+                                              (long long)bound.v.i, grd_dtype_name(dtype));
 }
 
 grd_tensor *op_clamp(grd_tensor *out, grd_tensor *self, grd_scalar min, grd_scalar max)

@@ -94,12 +94,12 @@ bool grd_blas_gemm(grd_dtype dtype, const struct grd_gemm *g)
     int64_t m = g->m, n = g->n, k = g->k;
     switch (dtype) {
     case GRD_FLOAT32:
-        scipy_cblas_sgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, (float)real_part(g->alpha), (const float *)g->a, lda, (const float *)g->b,
-                             ldb, (float)real_part(g->beta), (float *)g->c, ldc);
+        scipy_cblas_sgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, (float)real_part(g->alpha), (const float *)g->a, lda,
+                             (const float *)g->b, ldb, (float)real_part(g->beta), (float *)g->c, ldc);
         return true;
     case GRD_FLOAT64:
-        scipy_cblas_dgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, real_part(g->alpha), (const double *)g->a, lda, (const double *)g->b, ldb,
-                             real_part(g->beta), (double *)g->c, ldc);
+        scipy_cblas_dgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, real_part(g->alpha), (const double *)g->a, lda, (const double *)g->b,
+                             ldb, real_part(g->beta), (double *)g->c, ldc);
         return true;
     case GRD_COMPLEX64: {
         float alpha[2] = {(float)real_part(g->alpha), (float)imaginary_part(g->alpha)};

@@ -103,7 +103,12 @@ static bool has_zero(const grd_tensor *t, grd_dtype compute)
     struct grd_iter it;
     grd_iter_raw(&it, grd_sizes(t), 1, (char *const[]){t->data}, (const int64_t *const[]){strides});
     atomic_bool found = false, *flag = &found;
-    grd_iter_run(&it, t->itemsize == 1 ? find_zero_1 : t->itemsize == 2 ? find_zero_2 : t->itemsize == 4 ? find_zero_4 : find_zero_8, &flag);
+    grd_iter_run(&it,
+                 t->itemsize == 1   ? find_zero_1
+                 : t->itemsize == 2 ? find_zero_2
+                 : t->itemsize == 4 ? find_zero_4
+                                    : find_zero_8,
+                 &flag);
     return atomic_load_explicit(&found, memory_order_relaxed);
 }
 
@@ -195,7 +200,8 @@ static inline bool is_expanded(const grd_tensor *t)
 static inline bool number_fits(const struct grd_elementwise *op, const grd_tensor *number, grd_dtype dtype, void *ret_element)
 {
     enum grd_category category = grd_category_of(dtype);
-    if (grd_category_of(number->dtype) > category || (op->rule == GRD_TYPE_COMPARE && category == GRD_CATEGORY_INTEGER && dtype != GRD_INT64))
+    if (grd_category_of(number->dtype) > category ||
+        (op->rule == GRD_TYPE_COMPARE && category == GRD_CATEGORY_INTEGER && dtype != GRD_INT64))
         return false;
     if (dtype == GRD_FLOAT32 && number->dtype == GRD_FLOAT64)
         *(float *)ret_element = (float)*(const double *)number->data;
@@ -205,7 +211,8 @@ static inline bool number_fits(const struct grd_elementwise *op, const grd_tenso
 }
 
 /* The input whose dtype and shape are those of the computation, with flat's operands filled; NULL when this is not the simple case. */
-static inline const grd_tensor *flatten(const struct grd_elementwise *op, grd_tensor *const *inputs, struct flat *flat, uint64_t (*numbers)[2])
+static inline const grd_tensor *flatten(const struct grd_elementwise *op, grd_tensor *const *inputs, struct flat *flat,
+                                        uint64_t (*numbers)[2])
 {
     const grd_tensor *first = NULL, *like = NULL;
     for (int i = op->mask; i < op->inputs; i++) {

@@ -18,15 +18,15 @@
 /* ---- Running a product ------------------------------------------------------------------------------------------------------- */
 
 enum {
-    PIECE_WORK = 1 << 21,  /* multiplications worth a piece of their own */
-    PIECE_COLUMNS = 192,   /* a piece is at least that wide … */
-    PIECE_ROWS = 192,      /* … or high; every kernel's panel width divides COLUMN_UNIT */
+    PIECE_WORK = 1 << 21, /* multiplications worth a piece of their own */
+    PIECE_COLUMNS = 192,  /* a piece is at least that wide … */
+    PIECE_ROWS = 192,     /* … or high; every kernel's panel width divides COLUMN_UNIT */
     COLUMN_UNIT = 96,
     ROW_UNIT = 8
 };
 
 struct product {
-    struct grd_gemm g; /* of the first matrices of the batch */
+    struct grd_gemm g;                        /* of the first matrices of the batch */
     int64_t batch, a_batch, b_batch, c_batch; /* strides in elements */
     grd_dtype dtype;
     int64_t itemsize;
@@ -140,12 +140,27 @@ static grd_tensor *add_product(grd_tensor *out, grd_tensor *self, grd_tensor *a,
             return grd_failed;
         struct matrix x = matrix_of(a), y = matrix_of(b), z = matrix_of(result);
         bool vector = b->ndim == 1;
-        struct product p = {
-            .g = {.m = a->sizes[a->ndim - 2], .n = vector ? 1 : b->sizes[b->ndim - 1], .k = a->sizes[a->ndim - 1], .a = x.data, .b = y.data,
-                  .c = result->data, .a_row = x.row, .a_col = x.column, .b_row = y.row, .b_col = y.column, .c_row = z.row, .c_col = z.column,
-                  .alpha = alpha, .beta = beta},
-            .batch = a->ndim == 3 ? a->sizes[0] : 1, .a_batch = x.batch, .b_batch = y.batch, .c_batch = z.batch, .dtype = dtype,
-            .itemsize = a->itemsize, .kernel = kernel};
+        struct product p = {.g = {.m = a->sizes[a->ndim - 2],
+                                  .n = vector ? 1 : b->sizes[b->ndim - 1],
+                                  .k = a->sizes[a->ndim - 1],
+                                  .a = x.data,
+                                  .b = y.data,
+                                  .c = result->data,
+                                  .a_row = x.row,
+                                  .a_col = x.column,
+                                  .b_row = y.row,
+                                  .b_col = y.column,
+                                  .c_row = z.row,
+                                  .c_col = z.column,
+                                  .alpha = alpha,
+                                  .beta = beta},
+                            .batch = a->ndim == 3 ? a->sizes[0] : 1,
+                            .a_batch = x.batch,
+                            .b_batch = y.batch,
+                            .c_batch = z.batch,
+                            .dtype = dtype,
+                            .itemsize = a->itemsize,
+                            .kernel = kernel};
         if (vector)
             p.g.b_col = p.g.c_col = 1;
         run_product(&p);
@@ -201,11 +216,11 @@ static bool check_matrices(const grd_tensor *mat1, const char *name1, const grd_
     if (mat2->ndim != 2)
         return grd_raise(GRD_ERROR_RUNTIME, "mat2 must be a matrix, got %d-D tensor", mat2->ndim);
     if (mat1->sizes[1] != mat2->sizes[0])
-        return grd_raise(GRD_ERROR_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", (long long)mat1->sizes[0],
-                         (long long)mat1->sizes[1], (long long)mat2->sizes[0], (long long)mat2->sizes[1]);
+        return grd_raise(GRD_ERROR_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
+                         (long long)mat1->sizes[0], (long long)mat1->sizes[1], (long long)mat2->sizes[0], (long long)mat2->sizes[1]);
     if (mat1->dtype != mat2->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s", type_name((grd_dtype)mat1->dtype),
-                         type_name((grd_dtype)mat2->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+                         type_name((grd_dtype)mat1->dtype), type_name((grd_dtype)mat2->dtype));
     return true;
 }
 
@@ -216,9 +231,9 @@ static bool check_batches(const grd_tensor *batch1, const grd_tensor *batch2)
     if (batch2->ndim != 3)
         return grd_raise(GRD_ERROR_RUNTIME, "batch2 must be a 3D tensor");
     if (batch1->sizes[0] != batch2->sizes[0] || batch1->sizes[2] != batch2->sizes[1])
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
-                         (long long)batch1->sizes[0], (long long)batch1->sizes[2], (long long)batch2->sizes[0], (long long)batch2->sizes[1]);
+        return grd_raise(
+            GRD_ERROR_RUNTIME, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
+            (long long)batch1->sizes[0], (long long)batch1->sizes[2], (long long)batch2->sizes[0], (long long)batch2->sizes[1]);
     if (batch1->dtype != batch2->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)batch1->dtype),
                          grd_dtype_type_name((grd_dtype)batch2->dtype));
@@ -237,8 +252,9 @@ static bool check_matrix_vector(const grd_tensor *self, const grd_tensor *mat, c
                          (long long)mat->sizes[1], (long long)vec->sizes[0]);
     grd_dtype first = self == NULL ? (grd_dtype)vec->dtype : (grd_dtype)self->dtype;
     if (mat->dtype != vec->dtype || mat->dtype != first)
-        return grd_raise(GRD_ERROR_RUNTIME, "addmv input tensors must have the same dtype, but got %s, %s, and %s", grd_dtype_type_name(first),
-                         grd_dtype_type_name((grd_dtype)mat->dtype), grd_dtype_type_name((grd_dtype)vec->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "addmv input tensors must have the same dtype, but got %s, %s, and %s",
+                         grd_dtype_type_name(first), grd_dtype_type_name((grd_dtype)mat->dtype),
+                         grd_dtype_type_name((grd_dtype)vec->dtype));
     return true;
 }
 
@@ -250,11 +266,12 @@ static bool check_expands(const grd_tensor *self, grd_dims sizes)
         if (have == want || have == 1)
             continue;
         char target[1024], own[1024];
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %lld.  Target sizes: "
-                         "%s.  Tensor sizes: %s",
-                         (long long)want, (long long)have, (long long)(sizes.n - i), grd_format_int64s(target, sizeof target, sizes.data, sizes.n),
-                         grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %lld.  Target sizes: "
+            "%s.  Tensor sizes: %s",
+            (long long)want, (long long)have, (long long)(sizes.n - i), grd_format_int64s(target, sizeof target, sizes.data, sizes.n),
+            grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
     }
     if (self->ndim > sizes.n)
         return grd_raise(GRD_ERROR_RUNTIME,
@@ -282,8 +299,8 @@ grd_tensor *op_addmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat1, grd_te
         return grd_failed;
     grd_dims sizes = grd_dims(mat1->sizes[0], mat2->sizes[1]);
     if (self->dtype != mat2->dtype)
-        grd_raise(GRD_ERROR_RUNTIME, "self and mat2 must have the same dtype, but got %s and %s", grd_dtype_type_name((grd_dtype)self->dtype),
-                  grd_dtype_type_name((grd_dtype)mat2->dtype));
+        grd_raise(GRD_ERROR_RUNTIME, "self and mat2 must have the same dtype, but got %s and %s",
+                  grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)mat2->dtype));
     if (grd_pending() || !check_expands(self, sizes) || (out == self && !grd_check_inplace_shape(self, sizes)))
         return grd_failed;
     return add_product(out, self, mat1, mat2, sizes, beta, alpha, "addmm_impl");
@@ -299,8 +316,8 @@ grd_tensor *op_bmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
 grd_tensor *op_baddbmm(grd_tensor *out, grd_tensor *self, grd_tensor *batch1, grd_tensor *batch2, grd_scalar beta, grd_scalar alpha)
 {
     if (batch1->dtype != batch2->dtype || self->dtype != batch1->dtype)
-        grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", type_name((grd_dtype)self->dtype),
-                  type_name((grd_dtype)batch1->dtype), type_name((grd_dtype)batch2->dtype));
+        grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+                  type_name((grd_dtype)self->dtype), type_name((grd_dtype)batch1->dtype), type_name((grd_dtype)batch2->dtype));
     if (grd_pending() || !check_batches(batch1, batch2) || !grd_check_same_device(grd_tensors(self, batch1, batch2)))
         return grd_failed;
     grd_dims sizes = grd_dims(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);
@@ -354,13 +371,14 @@ grd_tensor *op_dot(grd_tensor *out, grd_tensor *self, grd_tensor *tensor)
     if (self->ndim != 1 || tensor->ndim != 1)
         grd_raise(GRD_ERROR_RUNTIME, "1D tensors expected, but got %dD and %dD tensors", self->ndim, tensor->ndim);
     else if (self->dtype != tensor->dtype)
-        grd_raise(GRD_ERROR_RUNTIME, "dot : expected both vectors to have same dtype, but found %s and %s", grd_dtype_type_name(dtype),
+        grd_raise(GRD_ERROR_RUNTIME, "expected both vectors to have same dtype, but found %s and %s", grd_dtype_type_name(dtype),
                   grd_dtype_type_name((grd_dtype)tensor->dtype));
     else if (self->numel != tensor->numel)
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of elements, but got %lld and %lld "
-                  "elements respectively",
-                  (long long)self->numel, (long long)tensor->numel, (long long)self->numel, (long long)tensor->numel);
+        grd_raise(
+            GRD_ERROR_RUNTIME,
+            "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of elements, but got %lld and %lld "
+            "elements respectively",
+            (long long)self->numel, (long long)tensor->numel, (long long)self->numel, (long long)tensor->numel);
     else if (grd_kernels->gemm->dot[dtype] == NULL)
         grd_raise_no_kernel("dot", dtype);
     if (grd_pending() || !grd_check_same_device(grd_tensors(self, tensor)))
@@ -474,7 +492,8 @@ grd_tensor *op_matmul(grd_tensor *self, grd_tensor *other)
 grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)
 {
     if (input->ndim == 0 || weight->ndim == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "both arguments to linear need to be at least 1D, but they are %dD and %dD", input->ndim, weight->ndim);
+        grd_raise(GRD_ERROR_RUNTIME, "both arguments to linear need to be at least 1D, but they are %dD and %dD", input->ndim,
+                  weight->ndim);
         return grd_failed;
     }
     grd_tensor *transposed = grd_t(weight);

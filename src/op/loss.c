@@ -231,8 +231,8 @@ static bool check_target_sizes(grd_dims size, const grd_tensor *target)
     if (size.n == 1) {
         if (target->ndim > 1)
             return grd_raise(GRD_ERROR_RUNTIME, "0D or 1D target tensor expected, multi-target not supported");
-        return target->numel == 1 || grd_raise(GRD_ERROR_VALUE, "For 1D input, 1D target must have size 1, but got target size: %lld",
-                                               (long long)target->numel);
+        return target->numel == 1 ||
+               grd_raise(GRD_ERROR_VALUE, "For 1D input, 1D target must have size 1, but got target size: %lld", (long long)target->numel);
     }
     int64_t batch = target->ndim > 0 ? target->sizes[0] : 1;
     if (batch != size.data[0])
@@ -259,8 +259,8 @@ static bool prepare_nll(struct nll *x, grd_dims size, grd_dtype dtype, grd_tenso
                          grd_dtype_type_name((grd_dtype)target->dtype));
     if (!check_target_sizes(size, target))
         return false;
-    *x = (struct nll){.n = size.n == 1 ? 1 : size.data[0], .classes = size.data[size.n == 1 ? 0 : 1], .d = 1, .dtype = dtype,
-                      .ignore = ignore_index};
+    *x = (struct nll){
+        .n = size.n == 1 ? 1 : size.data[0], .classes = size.data[size.n == 1 ? 0 : 1], .d = 1, .dtype = dtype, .ignore = ignore_index};
     for (int64_t i = 2; i < size.n; i++)
         x->d *= size.data[i];
     if (weight != NULL && (weight->ndim != 1 || weight->numel != x->classes)) {
@@ -274,7 +274,8 @@ static bool prepare_nll(struct nll *x, grd_dims size, grd_dtype dtype, grd_tenso
                          grd_dtype_type_name((grd_dtype)weight->dtype));
     if (grd_is_meta(target))
         return true;
-    grd_tensor *classes = grd_contiguous_as(target, GRD_INT64), *weights = weight == NULL ? NULL : grd_contiguous_as(weight, GRD_DTYPE_NONE);
+    grd_tensor *classes = grd_contiguous_as(target, GRD_INT64),
+               *weights = weight == NULL ? NULL : grd_contiguous_as(weight, GRD_DTYPE_NONE);
     if (grd_pending())
         return false;
     x->target = (const int64_t *)classes->data;

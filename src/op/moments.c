@@ -68,7 +68,8 @@ static double correction_of(grd_scalar correction)
     return correction.kind == GRD_SCALAR_NONE ? 1 : grd_scalar_double(correction);
 }
 
-static grd_tensor *moment(grd_tensor *out, grd_tensor *self, grd_dims dim, grd_scalar correction, bool keepdim, enum grd_reduce_finish finish)
+static grd_tensor *moment(grd_tensor *out, grd_tensor *self, grd_dims dim, grd_scalar correction, bool keepdim,
+                          enum grd_reduce_finish finish)
 {
     uint64_t mask;
     if (!check_moments(self, "std and var") || !grd_shape_dim_mask(dim, self->ndim, &mask))
@@ -89,8 +90,8 @@ grd_tensor *op_std(grd_tensor *out, grd_tensor *self, grd_dims dim, grd_scalar c
     return moment(out, self, dim, correction, keepdim, GRD_FINISH_DIVIDE_ROOT);
 }
 
-static void moment_and_mean(grd_tensor *self, grd_dims dim, grd_scalar correction, bool keepdim, const char *name, enum grd_reduce_finish finish,
-                            grd_tensor **ret)
+static void moment_and_mean(grd_tensor *self, grd_dims dim, grd_scalar correction, bool keepdim, const char *name,
+                            enum grd_reduce_finish finish, grd_tensor **ret)
 {
     uint64_t mask;
     ret[0] = ret[1] = grd_failed;

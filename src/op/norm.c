@@ -15,13 +15,14 @@ static bool check_norm_not_empty(const grd_tensor *self, bool dim_given, uint64_
     char name[32];
     snprintf(name, sizeof name, isinf(p) ? "%sinf" : "%s%g", isinf(p) && p < 0 ? "-" : "", p);
     if (!dim_given)
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "cannot compute the %s norm on an empty tensor because the operation does not have an identity", name);
+        return grd_raise(GRD_ERROR_RUNTIME, "cannot compute the %s norm on an empty tensor because the operation does not have an identity",
+                         name);
     for (int d = 0; d < self->ndim; d++)
         if (mask >> d & 1 && self->sizes[d] == 0)
             return grd_raise(GRD_ERROR_RUNTIME,
                              "cannot compute the %s norm on the dimension %d because this dimension is empty and the operation does "
-                             "not have an identity", name, d);
+                             "not have an identity",
+                             name, d);
     return true;
 }
 
@@ -191,8 +192,8 @@ grd_tensor *op__norm_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *re
         return grd_mul(grd_mul(direction, ties), grd_div(g, grd_sum(ties, .dim = dim, .keepdim = true)));
     }
     grd_tensor *powers = grd_masked_fill(grd_pow_scalar(size, grd_float(p - 1)), grd_eq_scalar(size, grd_int(0)), grd_int(0));
-    grd_tensor *scale = p < 1 ? grd_mul(g, grd_pow_scalar(norm, grd_float(1 - p)))
-                              : grd_quotient_or_zero(g, grd_pow_scalar(norm, grd_float(p - 1)));
+    grd_tensor *scale =
+        p < 1 ? grd_mul(g, grd_pow_scalar(norm, grd_float(1 - p))) : grd_quotient_or_zero(g, grd_pow_scalar(norm, grd_float(p - 1)));
     return grd_mul(grd_mul(direction, powers), scale);
 }
 

@@ -11,20 +11,19 @@
 
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "gradus/ops.h"
 
 enum {
-    STRIP = 256,        /* outputs done together */
-    LEAF = 8192,        /* elements of a line per kernel call */
-    ROWS = 64,          /* rows of columns per kernel call */
-    CONVERTED = 2048,   /* elements converted at a time */
-    FLUSH = 32,         /* kernel calls before a partial result moves up a level */
+    STRIP = 256,      /* outputs done together */
+    LEAF = 8192,      /* elements of a line per kernel call */
+    ROWS = 64,        /* rows of columns per kernel call */
+    CONVERTED = 2048, /* elements converted at a time */
+    FLUSH = 32,       /* kernel calls before a partial result moves up a level */
     LEVELS = 3,
-    MANY_STRIPS = 16,   /* enough strips to keep every thread busy without cutting the reduced elements */
+    MANY_STRIPS = 16,      /* enough strips to keep every thread busy without cutting the reduced elements */
     LEAST_PIECE = 1 << 16, /* elements in a cell of the grid when they are cut */
     MOST_PIECES = 64,
-    GRAIN = 1 << 15,    /* elements worth a thread's while */
-    WIDEST = 16         /* bytes of the largest gathered value */
+    GRAIN = 1 << 15, /* elements worth a thread's while */
+    WIDEST = 16      /* bytes of the largest gathered value */
 };
 
 static int64_t lesser(int64_t a, int64_t b)
@@ -104,7 +103,8 @@ static void choose_strip(struct grd_reduction *r)
 
 static void choose_grid(struct grd_reduction *r, grd_dtype from)
 {
-    const struct grd_reduction_dim *inner = &r->reduced[0], *along = r->columns ? &r->strip : inner, *across = r->columns ? inner : &r->strip;
+    const struct grd_reduction_dim *inner = &r->reduced[0];
+    const struct grd_reduction_dim *along = r->columns ? &r->strip : inner, *across = r->columns ? inner : &r->strip;
     bool gaps = along->size > 1 && along->stride != r->in_size;
     /* Same bytes, other name: bool as uint8, uint64 as int64. */
     bool converts = from != r->read && !(from == GRD_BOOL && r->read == GRD_UINT8) && !(from == GRD_UINT64 && r->read == GRD_INT64);
@@ -220,8 +220,7 @@ static void convert_block(const struct grd_reduction *r, struct grd_reduce_block
         across = 1;
     }
     for (int64_t i = 0; i < across; i++)
-        r->convert(along, (char *const[]){buffer + i * along * r->read_size, (char *)(uintptr_t)(b->in + i * row_stride)}, strides,
-                   NULL);
+        r->convert(along, (char *const[]){buffer + i * along * r->read_size, (char *)(uintptr_t)(b->in + i * row_stride)}, strides, NULL);
     b->in = buffer;
     b->stride = (r->columns ? b->outputs : b->n) * r->read_size;
 }
@@ -464,7 +463,7 @@ void grd_reduction_store(struct grd_reduction *r, grd_tensor *result)
 }
 
 grd_tensor *grd_reduce(grd_tensor *out, grd_tensor *self, uint64_t mask, bool keepdim, enum grd_reduce_kind kind, grd_dtype dtype,
-                          enum grd_reduce_finish finish, double number)
+                       enum grd_reduce_finish finish, double number)
 {
     grd_tensor *result = grd_reduce_prepare(out, self, mask, keepdim, dtype);
     if (grd_pending())
@@ -483,20 +482,4 @@ grd_tensor *grd_reduce(grd_tensor *out, grd_tensor *self, uint64_t mask, bool ke
         grd_free(r.gathered, (size_t)bytes);
     }
     return grd_out_finish(out, result);
-}
-
-/* ---- For gradients ------------------------------------------------------------------------------------------------------------ */
-grd_tensor *grd_reduce_restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bool keepdim)
-{
-    int64_t with_ones[GRD_MAX_DIMS];
-    if (keepdim)
-        return t;
-    for (int64_t d = 0; d < sizes.n; d++)
-        with_ones[d] = mask >> d & 1 ? 1 : sizes.data[d];
-    return grd_reshape(t, grd_dims_from(with_ones, sizes.n));
-}
-
-grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b)
-{
-    return grd_masked_fill(grd_div(a, b), grd_eq_scalar(b, grd_int(0)), grd_int(0));
 }

@@ -41,12 +41,12 @@ struct grd_reduction {
     grd_loop_kernel *convert; /* to `read`; NULL: elements are read in place */
     const char *in;
     int64_t in_size, read_size, gathered_size, center_size; /* bytes of one */
-    bool columns;    /* which kernel: neighbours in a strip are contiguous, or the elements of one output */
-    bool in_one;     /* a block can be converted in one call: its lines (or rows) follow each other without gaps */
+    bool columns; /* which kernel: neighbours in a strip are contiguous, or the elements of one output */
+    bool in_one;  /* a block can be converted in one call: its lines (or rows) follow each other without gaps */
     int nreduced, nkept;
-    struct grd_reduction_dim strip;                                       /* the kept dim whose neighbours are done together */
-    struct grd_reduction_dim reduced[GRD_MAX_DIMS], kept[GRD_MAX_DIMS];   /* the innermost first; kept is without strip */
-    int64_t outputs, n;                                     /* results, and elements for each */
+    struct grd_reduction_dim strip;                                     /* the kept dim whose neighbours are done together */
+    struct grd_reduction_dim reduced[GRD_MAX_DIMS], kept[GRD_MAX_DIMS]; /* the innermost first; kept is without strip */
+    int64_t outputs, n;                                                 /* results, and elements for each */
     int64_t width, strips_per_row, strips, piece, pieces;
     const char *center; /* in strip order */
     char *gathered;     /* [pieces][outputs], in strip order; NULL: finish each strip at once */
@@ -80,7 +80,7 @@ grd_dtype grd_reduce_read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtyp
 int64_t grd_reduce_count(grd_dims sizes, uint64_t mask);
 /* NotImplementedError unless there is arithmetic for both. */
 bool grd_reduce_check(const char *name, const grd_tensor *self, grd_dtype dtype);
-/* For gradients. A reduced tensor with its reduced dims back as size 1. */
+/* For gradients, in reduction.c. A reduced tensor with its reduced dims back as size 1. */
 grd_tensor *grd_reduce_restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bool keepdim);
 /* a / b with 0 where b is 0. */
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);

@@ -65,7 +65,8 @@ grd_tensor *op_prod(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool keep
     if (!grd_reduce_check("prod", self, to) || !optional_dim_mask(self, dim, &mask))
         return grd_failed;
     if (to == GRD_BOOL)
-        return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, GRD_FINISH_ALL, (double)grd_reduce_count(grd_sizes(self), mask));
+        return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, GRD_FINISH_ALL,
+                          (double)grd_reduce_count(grd_sizes(self), mask));
     return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_PROD, to, GRD_FINISH_NONE, 0);
 }
 
@@ -279,6 +280,21 @@ grd_tensor *op_argmin(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool ke
 }
 
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */
+grd_tensor *grd_reduce_restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bool keepdim)
+{
+    int64_t with_ones[GRD_MAX_DIMS];
+    if (keepdim)
+        return t;
+    for (int64_t d = 0; d < sizes.n; d++)
+        with_ones[d] = mask >> d & 1 ? 1 : sizes.data[d];
+    return grd_reshape(t, grd_dims_from(with_ones, sizes.n));
+}
+
+grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b)
+{
+    return grd_masked_fill(grd_div(a, b), grd_eq_scalar(b, grd_int(0)), grd_int(0));
+}
+
 grd_tensor *op__sum_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
 {
     uint64_t mask;

@@ -68,13 +68,16 @@ static void scan(enum grd_scan_kind kind, grd_dtype as, grd_tensor *out, const g
         .n = n,
         .inner = inner,
         .outer = out->numel / n / inner,
-        .together = inner > 1 ? 1 : n < GRAIN / 4 ? GRAIN / n : 4,
+        .together = inner > 1       ? 1
+                    : n < GRAIN / 4 ? GRAIN / n
+                                    : 4,
         .strips_per_row = (inner + COLUMNS - 1) / COLUMNS,
         .size = grd_dtype_size(as),
         .carries = as == GRD_FLOAT32 ? GRD_FLOAT64 : as,
         .from_one = kind == GRD_SCAN_PROD,
     };
-    int64_t strips = (s.outer + s.together - 1) / s.together * s.strips_per_row, cost = n * s.together * (inner < COLUMNS ? inner : COLUMNS);
+    int64_t strips = (s.outer + s.together - 1) / s.together * s.strips_per_row;
+    int64_t cost = n * s.together * (inner < COLUMNS ? inner : COLUMNS);
     grd_parallel_for(0, strips, cost < GRAIN ? GRAIN / cost : 1, scan_strips, &s);
 }
 

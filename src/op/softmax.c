@@ -57,7 +57,9 @@ static void run(enum grd_softmax_kind kind, grd_dtype as, grd_tensor *out, const
         .out = out->data,
         .n = n,
         .inner = inner,
-        .width = inner > 1 ? GRD_SOFTMAX_COLUMNS : n < GRAIN ? GRAIN / n : 1,
+        .width = inner > 1   ? GRD_SOFTMAX_COLUMNS
+                 : n < GRAIN ? GRAIN / n
+                             : 1,
         .lines = out->numel / n,
         .size = grd_dtype_size(as),
     };

@@ -111,21 +111,22 @@ grd_tensor *op__restride(grd_tensor *self, grd_dims from_strides, int64_t from_o
         return grd_failed;
     grd_tensor *memory = zeros_of(grd_dims(span), self);
     grd_tensor *result = grd_new(size, self->dtype, grd_device_of(self));
-    if (grd_pending() || grd_is_meta(self) || self->numel == 0 || numel == 0) {
-        if (!grd_pending())
-            grd_zero_elements(result);
-        return grd_pending() ? grd_failed : result;
+    if (grd_pending())
+        return grd_failed;
+    if (grd_is_meta(self) || self->numel == 0 || numel == 0) {
+        grd_zero_elements(result);
+        return result;
     }
-    grd_tensor *source = grd_new_view(memory, grd_sizes(self), from_strides, from_offset - base);
-    grd_tensor *target = grd_new_view(memory, size, stride, offset - base);
+    grd_tensor *given = grd_new_view(memory, grd_sizes(self), from_strides, from_offset - base);
+    grd_tensor *wanted = grd_new_view(memory, size, stride, offset - base);
     if (grd_pending())
         return grd_failed;
     if (grd_shape_may_overlap(grd_sizes(self), from_strides.data))
         add_overlapping(memory, self, from_strides, from_offset - base);
     else
-        grd_copy_strided(source, self);
+        grd_copy_strided(given, self);
     if (!grd_pending())
-        grd_copy_strided(result, target);
+        grd_copy_strided(result, wanted);
     return grd_pending() ? grd_failed : result;
 }
 

@@ -59,7 +59,7 @@ static inline void expect_values(grd_tensor *t, int n, const double *values)
             fail_msg("element %d is %g, expected %g", i, actual[i], values[i]);
 }
 
-#define EXPECT_VALUES(t, ...) \
+#define EXPECT_VALUES(t, ...)                                                                                                              \
     expect_values((t), (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)), (const double[]){__VA_ARGS__})
 
 /* Setup and teardown of a test: a scope around it, and as many bytes and blocks in use afterwards as before. */

@@ -79,7 +79,8 @@ static void test_saved_output(void **state)
     y = apply1(&function, x);
     grd_mul_(y, VECTOR(1, 1, 1));
     grd_backward(grd_sum(y));
-    expect_error("has been modified by an inplace operation: [FloatTensor [3]], which is output 0 of ExpBackward, is at version 1; expected version 0");
+    expect_error("has been modified by an inplace operation: [FloatTensor [3]], which is output 0 of ExpBackward, is at version 1; "
+                 "expected version 0");
 }
 
 /* Two inputs, two outputs; the second output does not depend on anything. */
@@ -210,15 +211,9 @@ static void test_backward_inside_backward(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_square),
-        TEST(test_without_gradient),
-        TEST(test_second_order),
-        TEST(test_saved_output),
-        TEST(test_two_outputs),
-        TEST(test_dirty),
-        TEST(test_input_returned),
-        TEST(test_errors),
-        TEST(test_backward_inside_backward),
+        TEST(test_square),         TEST(test_without_gradient), TEST(test_second_order),
+        TEST(test_saved_output),   TEST(test_two_outputs),      TEST(test_dirty),
+        TEST(test_input_returned), TEST(test_errors),           TEST(test_backward_inside_backward),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

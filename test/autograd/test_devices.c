@@ -245,7 +245,7 @@ static void test_passes_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_runs_on_its_own_thread), TEST(test_mixed_with_cpu),  TEST(test_many_branches),
+        TEST(test_runs_on_its_own_thread), TEST(test_mixed_with_cpu),   TEST(test_many_branches),
         TEST(test_captures_there),         TEST(test_error_comes_back), TEST(test_passes_at_once),
     };
     return cmocka_run_group_tests_name("devices", tests, add_device, NULL);

@@ -227,8 +227,9 @@ static void test_freed_graph(void **state)
     grd_backward(y);
     EXPECT_VALUES(grd_grad_of(x), 4, 8, 12);
     grd_backward(y);
-    expect_error("MulBackward0: Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-                 "been freed).");
+    expect_error(
+        "MulBackward0: Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+        "been freed).");
 }
 
 static void test_bad_calls(void **state)

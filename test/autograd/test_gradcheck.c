@@ -139,8 +139,7 @@ static void test_tolerances(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_accepts),  TEST(test_strided_input), TEST(test_complex),
-        TEST(test_in_place), TEST(test_refuses),       TEST(test_tolerances),
+        TEST(test_accepts), TEST(test_strided_input), TEST(test_complex), TEST(test_in_place), TEST(test_refuses), TEST(test_tolerances),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

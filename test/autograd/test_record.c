@@ -14,8 +14,9 @@ static void test_leaves(void **state)
     assert_true(grd_requires_grad(y));
     assert_false(grd_is_leaf(y));
     grd_set_requires_grad(y, false);
-    expect_error("you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
-                 "require differentiation use var_no_grad = var.detach().");
+    expect_error(
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+        "require differentiation use var_no_grad = var.detach().");
     grd_set_requires_grad(n, true);
     expect_error("only Tensors of floating point and complex dtype can require gradients");
     grd_set_requires_grad(x, false);
@@ -166,8 +167,9 @@ static void test_modified_result(void **state)
     grd_tensor *x = leaf3(), *y = grd_exp(x);
     grd_add_(y, VECTOR(1, 1, 1));
     grd_backward(grd_sum(y));
-    expect_error("ExpBackward0: one of the variables needed for gradient computation has been modified by an inplace operation: [FloatTensor [3]], "
-                 "which is output 0 of ExpBackward0, is at version 1; expected version 0 instead.");
+    expect_error(
+        "ExpBackward0: one of the variables needed for gradient computation has been modified by an inplace operation: [FloatTensor [3]], "
+        "which is output 0 of ExpBackward0, is at version 1; expected version 0 instead.");
     assert_null(grd_grad_of(x));
 }
 
@@ -179,8 +181,9 @@ static void test_modified_input(void **state)
     grd_add_(x, VECTOR(1, 1, 1));
     grd_set_grad_enabled(true);
     grd_backward(grd_sum(y));
-    expect_error("MulBackward0: one of the variables needed for gradient computation has been modified by an inplace operation: [FloatTensor [3]] "
-                 "is at version 1; expected version 0 instead.");
+    expect_error(
+        "MulBackward0: one of the variables needed for gradient computation has been modified by an inplace operation: [FloatTensor [3]] "
+        "is at version 1; expected version 0 instead.");
     grd_tensor *a = grd_clone(x), *b = grd_sin(a);
     grd_mul_(a, x);
     grd_backward(grd_sum(b));

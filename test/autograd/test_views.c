@@ -108,8 +108,9 @@ static void test_view_made_without_recording(void **state)
     assert_true(grd_requires_grad(v));
     assert_true(grd_is_leaf(v));
     grd_mul_(v, grd_ones(GRD_NO_DIMS));
-    expect_error("A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is ambiguous "
-                 "and error-prone, it is forbidden.");
+    expect_error(
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is ambiguous "
+        "and error-prone, it is forbidden.");
     EXPECT_VALUES(y, 1, 2, 3);
 }
 

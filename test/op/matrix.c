@@ -20,7 +20,7 @@ static const char *const layout_names[] = {"contiguous", "transposed", "with gap
 enum { MAX_ARGS = 12, MAX_TENSORS = 16, MAX_VALUES = 1 << 17, MAX_RESULTS = 16 };
 
 struct setting {
-    grd_dtype dtype; /* of FLOATS arguments */
+    grd_dtype dtype;     /* of FLOATS arguments */
     grd_dtype values_as; /* the dtype whose rounding the values have been through */
     enum layout layout;
     grd_device device;
@@ -244,7 +244,8 @@ static void check_shape(grd_tensor *got, grd_tensor *wanted, const char *what, c
 }
 
 /* Compares within `ulps` units of the last place of the coarser dtype; 0: bit for bit (NaN equals NaN). */
-static void check_close(grd_tensor *got, grd_tensor *wanted, double ulps, const char *what, const struct test_case *test, const struct setting *s)
+static void check_close(grd_tensor *got, grd_tensor *wanted, double ulps, const char *what, const struct test_case *test,
+                        const struct setting *s)
 {
     static double a[MAX_VALUES], b[MAX_VALUES];
     check_shape(got, wanted, what, test, s);
@@ -316,7 +317,8 @@ static void check_forms(const struct call *call, const struct results *results, 
         } else {
             /* Refused: the result does not fit into self. */
             const grd_dims a = grd_sizes(args[0].v.tensor), b = grd_sizes(wanted);
-            const bool fits = a.n == b.n && memcmp(a.data, b.data, (size_t)a.n * 8) == 0 && grd_tensor_dtype(args[0].v.tensor) == grd_tensor_dtype(wanted);
+            const bool fits = a.n == b.n && memcmp(a.data, b.data, (size_t)a.n * 8) == 0 &&
+                              grd_tensor_dtype(args[0].v.tensor) == grd_tensor_dtype(wanted);
             if (fits)
                 fail_msg("in place: %s in %s", grd_error_message(), place(call->test, s));
             grd_error_clear();
@@ -430,7 +432,8 @@ static bool run_both_ways(struct call *call, bool backward)
     for (int64_t i = 0; i < outputs.n; i++)
         seeds[i] = grd_ones_like(outputs.data[i]);
     const grd_backward_options options = {.grad_outputs = grd_tensors_from(seeds, outputs.n), .allow_unused = true};
-    return grd_ok() && (outputs.n == 0 || grd_grad(outputs, grd_tensors_from(call->differentiable, call->ndifferentiable), &options, grads));
+    return grd_ok() &&
+           (outputs.n == 0 || grd_grad(outputs, grd_tensors_from(call->differentiable, call->ndifferentiable), &options, grads));
 }
 
 /* The n-th allocation fails, for every n that is reached: one MemoryError, and as many blocks in use as before. */
@@ -451,7 +454,8 @@ static void check_allocation_failures(const struct test_case *test, bool backwar
         grd_error_clear();
         grd_scope_close(scope);
         if (n > 0 && grd_memory_get_stats().blocks != before)
-            fail_msg("allocation %d failed and leaked %lld blocks in %s", n, (long long)(grd_memory_get_stats().blocks - before), place(test, &s));
+            fail_msg("allocation %d failed and leaked %lld blocks in %s", n, (long long)(grd_memory_get_stats().blocks - before),
+                     place(test, &s));
         if (ended)
             return;
     }
@@ -461,7 +465,10 @@ static void check_allocation_failures(const struct test_case *test, bool backwar
 
 static grd_dtype widest(grd_dtype dtype)
 {
-    return grd_dtype_is_complex(dtype) ? GRD_COMPLEX128 : grd_dtype_is_floating(dtype) ? GRD_FLOAT64 : dtype == GRD_BOOL ? GRD_BOOL : GRD_INT64;
+    return grd_dtype_is_complex(dtype)    ? GRD_COMPLEX128
+           : grd_dtype_is_floating(dtype) ? GRD_FLOAT64
+           : dtype == GRD_BOOL            ? GRD_BOOL
+                                          : GRD_INT64;
 }
 
 /* Values of narrow integers wrap where int64's do not. */
@@ -489,8 +496,10 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
         make_call(&call, test, &s);
         if (!run(&call, &got)) {
             /* Missing for this dtype: an error of the right kind, the same for every layout; float32 and float64 are never missing. */
-            const bool needed = test->complex_only ? dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 : dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
-            const bool no_view = strstr(grd_error_message(), "view size is not compatible") != NULL; /* the layout's fault, not the dtype's */
+            const bool needed =
+                test->complex_only ? dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 : dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
+            const bool no_view =
+                strstr(grd_error_message(), "view size is not compatible") != NULL; /* the layout's fault, not the dtype's */
             if (no_view && layout != CONTIGUOUS) {
                 grd_error_clear();
                 grd_scope_close(scope);
@@ -514,7 +523,8 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
         make_call(&call, test, &contiguous);
         assert_true(run(&call, &wanted));
         for (int i = 0; i < got.n; i++)
-            check_close(got.tensors[i], wanted.tensors[i], dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX128 ? 4 * test->tolerance : test->tolerance, "strides", test, &s);
+            check_close(got.tensors[i], wanted.tensors[i],
+                        dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX128 ? 4 * test->tolerance : test->tolerance, "strides", test, &s);
         /* Differences of unsigned numbers wrap inside an operator, where the result does not show it. */
         wide.dtype = is_unsigned(dtype) ? dtype : widest(dtype);
         make_call(&call, test, &wide);

@@ -4,7 +4,19 @@
 
 #include "gradus/gradus.h"
 
-enum test_kind { TEST_ABSENT, TEST_FLOATS, TEST_CONSTANTS, TEST_INTEGERS, TEST_BOOLEANS, TEST_LIST, TEST_NUMBER, TEST_DIMS, TEST_STRING, TEST_DTYPE, TEST_DEVICE };
+enum test_kind {
+    TEST_ABSENT,
+    TEST_FLOATS,
+    TEST_CONSTANTS,
+    TEST_INTEGERS,
+    TEST_BOOLEANS,
+    TEST_LIST,
+    TEST_NUMBER,
+    TEST_DIMS,
+    TEST_STRING,
+    TEST_DTYPE,
+    TEST_DEVICE
+};
 
 struct test_arg {
     enum test_kind kind;

@@ -197,7 +197,8 @@ static void test_complex_logsumexp(void **state)
 static void test_against_loops(void **state)
 {
     (void)state;
-    static const int64_t shapes[][3] = {{1, 1, 300000}, {100000, 1, 3}, {3, 1, 100000}, {300, 40, 5}, {7, 300, 20}, {1000, 300, 1}, {2, 70, 65}};
+    static const int64_t shapes[][3] = {{1, 1, 300000}, {100000, 1, 3}, {3, 1, 100000}, {300, 40, 5},
+                                        {7, 300, 20},   {1000, 300, 1}, {2, 70, 65}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         const int64_t *size = shapes[s], n = size[0] * size[1] * size[2];
         float *data = malloc((size_t)n * sizeof *data);
@@ -290,8 +291,7 @@ static void test_errors(void **state)
     grd_argmax(grd_ones(grd_dims(2), .dtype = GRD_BOOL));
     expect_error(GRD_ERROR_RUNTIME, "argmax: does not support bool input");
     grd_norm(none, .p = grd_float(INFINITY));
-    expect_error(GRD_ERROR_RUNTIME,
-                 "norm: cannot compute the inf norm on an empty tensor because the operation does not have an identity");
+    expect_error(GRD_ERROR_RUNTIME, "norm: cannot compute the inf norm on an empty tensor because the operation does not have an identity");
     grd_softmax(x, 2);
     expect_error(GRD_ERROR_INDEX, "softmax: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
 }

@@ -226,7 +226,8 @@ static void pack(int64_t k, int64_t columns, int64_t width, const element *b, in
 }
 
 /* c = alpha * tile + beta * c for m x n elements. */
-static void write_tile(const lane *tile, int64_t m, int64_t n, element *c, int64_t c_row, int64_t c_col, const lane *alpha, const lane *beta)
+static void write_tile(const lane *tile, int64_t m, int64_t n, element *c, int64_t c_row, int64_t c_col, const lane *alpha,
+                       const lane *beta)
 {
     for (int64_t i = 0; i < m; i++, c += c_row, tile += PARTS * WIDTH) {
 #if GRD_IS_COMPLEX

@@ -3,9 +3,11 @@
 #include "kernel/table.h"
 
 /* Dtypes with objects at every level, dtypes built for the portable level only (see CMakeLists.txt), and those that are only converted. */
-#define DTYPES(X)                                                                                             \
-    X(BOOL, bool) X(UINT8, uint8) X(INT8, int8) X(INT16, int16) X(INT32, int32) X(INT64, int64)               \
-    X(FLOAT16, float16) X(BFLOAT16, bfloat16) X(FLOAT32, float32) X(FLOAT64, float64)
+/* clang-format off */
+#define DTYPES(X) \
+    X(BOOL, bool) X(UINT8, uint8) X(INT8, int8) X(INT16, int16) X(INT32, int32) \
+    X(INT64, int64) X(FLOAT16, float16) X(BFLOAT16, bfloat16) X(FLOAT32, float32) X(FLOAT64, float64)
+/* clang-format on */
 #define COMPLEX_DTYPES(X) X(COMPLEX64, complex64) X(COMPLEX128, complex128)
 #define RARE_DTYPES(X) X(UINT16, uint16) X(UINT32, uint32) X(UINT64, uint64)
 #define STORED_DTYPES(X) X(FLOAT8_E4M3FN, float8_e4m3fn) X(FLOAT8_E5M2, float8_e5m2)
@@ -23,10 +25,12 @@
 #define PORTABLE_CAST(DTYPE, dtype) [GRD_##DTYPE] = PORTABLE(grd_cast_row, dtype),
 
 #define DECLARE_UNARY(DTYPE, dtype) extern grd_loop_kernel *const AT_LEVEL(grd_unary_row, dtype)[], *const PORTABLE(grd_unary_row, dtype)[];
-#define DECLARE_BINARY(DTYPE, dtype) extern grd_loop_kernel *const AT_LEVEL(grd_binary_row, dtype)[], *const PORTABLE(grd_binary_row, dtype)[];
-#define DECLARE_TERNARY(DTYPE, dtype) extern grd_loop_kernel *const AT_LEVEL(grd_ternary_row, dtype)[], *const PORTABLE(grd_ternary_row, dtype)[];
+#define DECLARE_BINARY(DTYPE, dtype)                                                                                                       \
+    extern grd_loop_kernel *const AT_LEVEL(grd_binary_row, dtype)[], *const PORTABLE(grd_binary_row, dtype)[];
+#define DECLARE_TERNARY(DTYPE, dtype)                                                                                                      \
+    extern grd_loop_kernel *const AT_LEVEL(grd_ternary_row, dtype)[], *const PORTABLE(grd_ternary_row, dtype)[];
 #define DECLARE_CAST(DTYPE, dtype) extern grd_loop_kernel *const AT_LEVEL(grd_cast_row, dtype)[], *const PORTABLE(grd_cast_row, dtype)[];
-#define DECLARE_ALL(DTYPE, dtype) \
+#define DECLARE_ALL(DTYPE, dtype)                                                                                                          \
     DECLARE_UNARY(DTYPE, dtype) DECLARE_BINARY(DTYPE, dtype) DECLARE_TERNARY(DTYPE, dtype) DECLARE_CAST(DTYPE, dtype)
 DTYPES(DECLARE_ALL)
 COMPLEX_DTYPES(DECLARE_ALL)

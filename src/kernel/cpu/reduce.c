@@ -1,7 +1,8 @@
 /* Reductions along one dimension. Typed: uint8 (bool too) int64 uint64 float32 float64 complex128.
  *
  * A line is spread over LANES partial results, which are added up every STEPS steps, so that the error of a sum grows with
- * the logarithm of n and the order is the same at every instruction-set level. Columns are taken four rows at a time. */
+ * the logarithm of n and the order is the same at every instruction-set level.
+ * Columns are taken four rows at a time. Extremes are in reduce_choose.h. */
 #include "kernel/cpu/widest.h" /* first */
 
 #include "kernel/reduce.h"
@@ -31,7 +32,6 @@ enum { LANES = sizeof(E) == 16 ? 8 : 32, SHORT = 8, STEPS = 32 };
 
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
-typedef E choose_function(E a, E b);
 
 INLINE int64_t at_most(int64_t a, int64_t b)
 {
@@ -87,36 +87,10 @@ INLINE G squared_distance(E x, G center)
 }
 #endif
 
-#if !GRD_IS_COMPLEX
-INLINE bool is_nan(E x)
-{
-#if GRD_IS_FLOAT
-    return isnan(x);
-#else
-    (void)x;
-    return false;
-#endif
-}
-
-/* a, unless b is better or NaN. */
-INLINE E larger(E a, E b)
-{
-    E best = b > a ? b : a;
-    return is_nan(b) ? b : best;
-}
-
-INLINE E smaller(E a, E b)
-{
-    E best = b < a ? b : a;
-    return is_nan(b) ? b : best;
-}
-#endif
-
 /* ---- Gathering: combine(map(x)) --------------------------------------------------------------------------------------------- */
 INLINE void fold(G *lanes, int half, combine_function *combine)
 {
-    LANEWISE for (int l = 0; l < half; l++)
-        lanes[l] = combine(lanes[l], lanes[l + half]);
+    LANEWISE for (int l = 0; l < half; l++) lanes[l] = combine(lanes[l], lanes[l + half]);
 }
 
 /* `width` is a constant: every fold is a loop of fixed length, which is a few instructions. */
@@ -142,22 +116,17 @@ INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine
     }
     G total[LANES];
     if (n < LANES) {
-        LANEWISE for (int l = 0; l < SHORT; l++)
-            total[l] = combine(identity, map(x[l], center));
+        LANEWISE for (int l = 0; l < SHORT; l++) total[l] = combine(identity, map(x[l], center));
         i = SHORT;
     } else {
-        LANEWISE for (int l = 0; l < LANES; l++)
-            total[l] = combine(identity, map(x[l], center));
+        LANEWISE for (int l = 0; l < LANES; l++) total[l] = combine(identity, map(x[l], center));
         for (i = LANES; n - i >= LANES;) {
             G part[LANES];
-            LANEWISE for (int l = 0; l < LANES; l++)
-                part[l] = combine(identity, map(x[i + l], center));
+            LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(identity, map(x[i + l], center));
             int64_t end = i + at_most((n - i) / LANES, STEPS) * LANES;
             for (i += LANES; i < end; i += LANES)
-                LANEWISE for (int l = 0; l < LANES; l++)
-                    part[l] = combine(part[l], map(x[i + l], center));
-            LANEWISE for (int l = 0; l < LANES; l++)
-                total[l] = combine(total[l], part[l]);
+                LANEWISE for (int l = 0; l < LANES; l++) part[l] = combine(part[l], map(x[i + l], center));
+            LANEWISE for (int l = 0; l < LANES; l++) total[l] = combine(total[l], part[l]);
         }
         if (LANES == 32)
             fold(total, 16, combine);
@@ -165,12 +134,12 @@ INLINE G gather_line(int64_t n, const E *x, G center, map_function *map, combine
             fold(total, 8, combine);
     }
     for (; i + SHORT <= n; i += SHORT)
-        LANEWISE for (int l = 0; l < SHORT; l++)
-            total[l] = combine(total[l], map(x[i + l], center));
+        LANEWISE for (int l = 0; l < SHORT; l++) total[l] = combine(total[l], map(x[i + l], center));
     if (i < n) {
         const E *last = x + n - SHORT;
         int done = (int)(i - (n - SHORT));
-        LANEWISE for (int l = 0; l < SHORT; l++) {
+        LANEWISE for (int l = 0; l < SHORT; l++)
+        {
             G value = map(last[l], center);
             total[l] = combine(total[l], l < done ? identity : value);
         }
@@ -232,20 +201,18 @@ INLINE G sum_line(int64_t n, const E *x)
     const E *last = x + n - FLOAT_SHORT;
     int done = FLOAT_SHORT - (int)(n % FLOAT_SHORT);
     int64_t i = FLOAT_SHORT;
-    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) {
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
+    {
         E value = last[l];
         rest[l] = l < done ? 0 : value;
     }
-    if (n < FLOAT_SHORT + FLOAT_LANES) {
+    if (n < FLOAT_SHORT * FLOAT_STEPS) {
         for (i = 0; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
-            LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
-                rest[l] += x[i + l];
-        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
-            total[l] = rest[l];
+            LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += x[i + l];
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = rest[l];
         return fold_all(total, FLOAT_SHORT, add);
     }
-    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
-        total[l] = x[l];
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] = x[l];
     while (n - i >= FLOAT_LANES) {
         E part[FLOAT_LANES];
         for (int l = 0; l < FLOAT_LANES; l++)
@@ -256,14 +223,11 @@ INLINE G sum_line(int64_t n, const E *x)
                 part[l] += x[i + l];
         for (int l = 0; l < 32; l++)
             part[l] += part[l + 32];
-        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
-            total[l] += part[l] + part[l + FLOAT_SHORT];
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += part[l] + part[l + FLOAT_SHORT];
     }
     for (; i + FLOAT_SHORT <= n; i += FLOAT_SHORT)
-        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
-            rest[l] += x[i + l];
-    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++)
-        total[l] += rest[l];
+        LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) rest[l] += x[i + l];
+    LANEWISE for (int l = 0; l < FLOAT_SHORT; l++) total[l] += rest[l];
     return fold_all(total, FLOAT_SHORT, add);
 }
 #else
@@ -321,9 +285,18 @@ static void abs_columns(const struct grd_reduce_block *b)
     gather_columns(b, magnitude, add, NULL);
 }
 
+INLINE G squared(E x, G center)
+{
+    (void)center;
+    return squared_distance(x, 0);
+}
+
 static void square_lines(const struct grd_reduce_block *b)
 {
-    gather_lines(b, squared_distance, add, 0);
+    if (b->center != NULL)
+        gather_lines(b, squared_distance, add, 0);
+    else
+        gather_lines(b, squared, add, 0);
 }
 
 static void square_columns(const struct grd_reduce_block *b)
@@ -331,7 +304,7 @@ static void square_columns(const struct grd_reduce_block *b)
     if (b->center != NULL)
         gather_columns(b, squared_distance, add, b->center);
     else
-        gather_columns(b, squared_distance, add, NULL);
+        gather_columns(b, squared, add, NULL);
 }
 #endif
 
@@ -373,179 +346,48 @@ static void exp_columns(const struct grd_reduce_block *b)
 }
 #endif
 
-/* ---- Extremes: gathered in the type of the elements ------------------------------------------------------------------------ */
 #if !GRD_IS_COMPLEX
-/* What is left of a line after whole blocks is covered by a last block that overlaps: choosing twice changes nothing. */
-INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
-{
-    E lanes[64];
-    LANEWISE for (int l = 0; l < width; l++)
-        lanes[l] = choose(best, x[l]);
-    for (int64_t i = width; i < n; i += width) {
-        const E *block = x + at_most(i, n - width);
-        LANEWISE for (int l = 0; l < width; l++)
-            lanes[l] = choose(lanes[l], block[l]);
-    }
-    if (width > 32)
-        for (int l = 0; l < 32; l++)
-            lanes[l] = choose(lanes[l], lanes[l + 32]);
-    if (width > 16)
-        LANEWISE for (int l = 0; l < 16; l++)
-            lanes[l] = choose(lanes[l], lanes[l + 16]);
-    LANEWISE for (int l = 0; l < 8; l++)
-        lanes[l] = choose(lanes[l], lanes[l + 8]);
-    LANEWISE for (int l = 0; l < 4; l++)
-        lanes[l] = choose(lanes[l], lanes[l + 4]);
-    LANEWISE for (int l = 0; l < 2; l++)
-        lanes[l] = choose(lanes[l], lanes[l + 2]);
-    return choose(lanes[0], lanes[1]);
-}
-
-INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choose)
-{
-    E *gathered = b->gathered;
-    for (int64_t j = 0; j < b->outputs; j++) {
-        const E *x = (const E *)(b->in + j * b->stride);
-        if (b->n >= 256) {
-            gathered[j] = choose_line(b->n, x, 64, gathered[j], choose);
-        } else if (b->n >= 16) {
-            gathered[j] = choose_line(b->n, x, 16, gathered[j], choose);
-        } else {
-            E best = gathered[j];
-            for (int64_t i = 0; i < b->n; i++)
-                best = choose(best, x[i]);
-            gathered[j] = best;
-        }
-    }
-}
-
-INLINE void choose_columns(const struct grd_reduce_block *b, choose_function *choose)
-{
-    E *restrict gathered = b->gathered;
-    int64_t i = 0, cols = b->outputs;
-    for (; i + 4 <= b->n; i += 4) {
-        const char *row = b->in + i * b->stride;
-        const E *x0 = (const E *)row, *x1 = (const E *)(row + b->stride);
-        const E *x2 = (const E *)(row + 2 * b->stride), *x3 = (const E *)(row + 3 * b->stride);
-        for (int64_t j = 0; j < cols; j++) {
-            E low = choose(x0[j], x1[j]), high = choose(x2[j], x3[j]);
-            gathered[j] = choose(gathered[j], choose(low, high));
-        }
-    }
-    for (; i < b->n; i++) {
-        const E *x = (const E *)(b->in + i * b->stride);
-        for (int64_t j = 0; j < cols; j++)
-            gathered[j] = choose(gathered[j], x[j]);
-    }
-}
-
-static void max_lines(const struct grd_reduce_block *b)
-{
-    choose_lines(b, larger);
-}
-
-static void max_columns(const struct grd_reduce_block *b)
-{
-    choose_columns(b, larger);
-}
-
-static void min_lines(const struct grd_reduce_block *b)
-{
-    choose_lines(b, smaller);
-}
-
-static void min_columns(const struct grd_reduce_block *b)
-{
-    choose_columns(b, smaller);
-}
-
-/* Equal, or both NaN. */
-INLINE bool same(E x, E wanted)
-{
-    return (x == wanted) | ((int)is_nan(x) & (int)is_nan(wanted));
-}
-
-static void find_lines(const struct grd_reduce_block *b)
-{
-    int64_t *found = b->gathered;
-    for (int64_t j = 0; j < b->outputs; j++) {
-        const E *x = (const E *)(b->in + j * b->stride);
-        E wanted = ((const E *)b->center)[j];
-        if (found[j] <= b->first)
-            continue;
-        for (int64_t i = 0; i < b->n; i += LANES) {
-            int64_t end = at_most(b->n, i + LANES);
-            unsigned any = 0;
-            if (end == i + LANES)
-                LANEWISE for (int l = 0; l < LANES; l++)
-                    any |= same(x[i + l], wanted);
-            else
-                any = 1;
-            if (!any)
-                continue;
-            int64_t k = i;
-            while (k < end && !same(x[k], wanted))
-                k++;
-            if (k < end) {
-                found[j] = at_most(found[j], b->first + k);
-                break;
-            }
-        }
-    }
-}
-
-static void find_columns(const struct grd_reduce_block *b)
-{
-    int64_t *restrict found = b->gathered;
-    const E *restrict wanted = b->center;
-    int64_t cols = b->outputs;
-    for (int64_t i = 0; i < b->n; i++) {
-        const E *restrict x = (const E *)(b->in + i * b->stride);
-        int64_t index = b->first + i;
-        for (int64_t j = 0; j < cols; j++) {
-            int64_t candidate = same(x[j], wanted[j]) ? index : INT64_MAX;
-            found[j] = candidate < found[j] ? candidate : found[j];
-        }
-    }
-}
+#include "kernel/cpu/reduce_choose.h"
 #endif
 
 extern const struct grd_reduce_row GRD_TYPED(grd_reduce_row);
 const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
-    .lines = {
-        [GRD_REDUCE_SUM] = sum_lines,
-        [GRD_REDUCE_PROD] = prod_lines,
-        [GRD_REDUCE_NONZERO] = nonzero_lines,
+    .lines =
+        {
+            [GRD_REDUCE_SUM] = sum_lines,
+            [GRD_REDUCE_PROD] = prod_lines,
+            [GRD_REDUCE_NONZERO] = nonzero_lines,
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
-        [GRD_REDUCE_DIFFERENCE] = difference_lines,
-        [GRD_REDUCE_ABS] = abs_lines,
-        [GRD_REDUCE_SQUARE] = square_lines,
+            [GRD_REDUCE_DIFFERENCE] = difference_lines,
+            [GRD_REDUCE_ABS] = abs_lines,
+            [GRD_REDUCE_SQUARE] = square_lines,
 #endif
 #if GRD_IS_FLOAT
-        [GRD_REDUCE_EXP] = exp_lines,
+            [GRD_REDUCE_EXP] = exp_lines,
 #endif
 #if !GRD_IS_COMPLEX
-        [GRD_REDUCE_MAX] = max_lines,
-        [GRD_REDUCE_MIN] = min_lines,
-        [GRD_REDUCE_FIND] = find_lines,
+            [GRD_REDUCE_MAX] = max_lines,
+            [GRD_REDUCE_MIN] = min_lines,
+            [GRD_REDUCE_FIND] = find_lines,
 #endif
-    },
-    .columns = {
-        [GRD_REDUCE_SUM] = sum_columns,
-        [GRD_REDUCE_PROD] = prod_columns,
-        [GRD_REDUCE_NONZERO] = nonzero_columns,
+        },
+    .columns =
+        {
+            [GRD_REDUCE_SUM] = sum_columns,
+            [GRD_REDUCE_PROD] = prod_columns,
+            [GRD_REDUCE_NONZERO] = nonzero_columns,
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
-        [GRD_REDUCE_DIFFERENCE] = difference_columns,
-        [GRD_REDUCE_ABS] = abs_columns,
-        [GRD_REDUCE_SQUARE] = square_columns,
+            [GRD_REDUCE_DIFFERENCE] = difference_columns,
+            [GRD_REDUCE_ABS] = abs_columns,
+            [GRD_REDUCE_SQUARE] = square_columns,
 #endif
 #if GRD_IS_FLOAT
-        [GRD_REDUCE_EXP] = exp_columns,
+            [GRD_REDUCE_EXP] = exp_columns,
 #endif
 #if !GRD_IS_COMPLEX
-        [GRD_REDUCE_MAX] = max_columns,
-        [GRD_REDUCE_MIN] = min_columns,
-        [GRD_REDUCE_FIND] = find_columns,
+            [GRD_REDUCE_MAX] = max_columns,
+            [GRD_REDUCE_MIN] = min_columns,
+            [GRD_REDUCE_FIND] = find_columns,
 #endif
-    },
+        },
 };

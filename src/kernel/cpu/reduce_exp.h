@@ -75,7 +75,7 @@ REDUCE_INLINE float reduce_exp_low_float(float x)
     return p * power * 0x1p-64f;
 }
 
-#define reduce_exp_low(x) _Generic((x), float: reduce_exp_low_float, double: vm_exp_double)(x)
-#define reduce_exp(x) _Generic((x), float: reduce_exp_float, double: vm_exp_double)(x)
+#define reduce_exp_low(x) _Generic((x), float : reduce_exp_low_float, double : vm_exp_double)(x)
+#define reduce_exp(x) _Generic((x), float : reduce_exp_float, double : vm_exp_double)(x)
 
 #endif

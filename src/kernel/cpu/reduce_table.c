@@ -14,22 +14,25 @@ extern const struct grd_softmax_row ROW(grd_softmax_row, float32), ROW(grd_softm
 
 extern const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels);
 const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels) = {
-    .reduce = {
-        [GRD_UINT8] = &ROW(grd_reduce_row, uint8),
-        [GRD_INT64] = &ROW(grd_reduce_row, int64),
-        [GRD_UINT64] = &ROW(grd_reduce_row, uint64),
-        [GRD_FLOAT32] = &ROW(grd_reduce_row, float32),
-        [GRD_FLOAT64] = &ROW(grd_reduce_row, float64),
-        [GRD_COMPLEX128] = &ROW(grd_reduce_row, complex128),
-    },
-    .scan = {
-        [GRD_INT64] = &ROW(grd_scan_row, int64),
-        [GRD_FLOAT32] = &ROW(grd_scan_row, float32),
-        [GRD_FLOAT64] = &ROW(grd_scan_row, float64),
-        [GRD_COMPLEX128] = &ROW(grd_scan_row, complex128),
-    },
-    .softmax = {
-        [GRD_FLOAT32] = &ROW(grd_softmax_row, float32),
-        [GRD_FLOAT64] = &ROW(grd_softmax_row, float64),
-    },
+    .reduce =
+        {
+            [GRD_UINT8] = &ROW(grd_reduce_row, uint8),
+            [GRD_INT64] = &ROW(grd_reduce_row, int64),
+            [GRD_UINT64] = &ROW(grd_reduce_row, uint64),
+            [GRD_FLOAT32] = &ROW(grd_reduce_row, float32),
+            [GRD_FLOAT64] = &ROW(grd_reduce_row, float64),
+            [GRD_COMPLEX128] = &ROW(grd_reduce_row, complex128),
+        },
+    .scan =
+        {
+            [GRD_INT64] = &ROW(grd_scan_row, int64),
+            [GRD_FLOAT32] = &ROW(grd_scan_row, float32),
+            [GRD_FLOAT64] = &ROW(grd_scan_row, float64),
+            [GRD_COMPLEX128] = &ROW(grd_scan_row, complex128),
+        },
+    .softmax =
+        {
+            [GRD_FLOAT32] = &ROW(grd_softmax_row, float32),
+            [GRD_FLOAT64] = &ROW(grd_softmax_row, float64),
+        },
 };

@@ -26,10 +26,8 @@ INLINE int64_t at_most(int64_t a, int64_t b)
 /* Lanes are folded by loops of fixed length, each a few instructions. */
 INLINE T sum_short(T *lanes)
 {
-    LANEWISE for (int l = 0; l < 8; l++)
-        lanes[l] += lanes[l + 8];
-    LANEWISE for (int l = 0; l < 4; l++)
-        lanes[l] += lanes[l + 4];
+    LANEWISE for (int l = 0; l < 8; l++) lanes[l] += lanes[l + 8];
+    LANEWISE for (int l = 0; l < 4; l++) lanes[l] += lanes[l + 4];
     return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
 }
 
@@ -48,8 +46,7 @@ INLINE T line_max(int64_t n, const T *x)
         return best;
     }
     if (n < LANES) {
-        LANEWISE for (int l = 0; l < SHORT; l++)
-            lanes[l] = higher(higher(best, x[l]), x[n - SHORT + l]);
+        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] = higher(higher(best, x[l]), x[n - SHORT + l]);
     } else {
         for (int l = 0; l < LANES; l++)
             lanes[l] = higher(best, x[l]);
@@ -58,13 +55,10 @@ INLINE T line_max(int64_t n, const T *x)
             for (int l = 0; l < LANES; l++)
                 lanes[l] = higher(lanes[l], block[l]);
         }
-        LANEWISE for (int l = 0; l < SHORT; l++)
-            lanes[l] = higher(lanes[l], lanes[l + SHORT]);
+        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] = higher(lanes[l], lanes[l + SHORT]);
     }
-    LANEWISE for (int l = 0; l < 8; l++)
-        lanes[l] = higher(lanes[l], lanes[l + 8]);
-    LANEWISE for (int l = 0; l < 4; l++)
-        lanes[l] = higher(lanes[l], lanes[l + 4]);
+    LANEWISE for (int l = 0; l < 8; l++) lanes[l] = higher(lanes[l], lanes[l + 8]);
+    LANEWISE for (int l = 0; l < 4; l++) lanes[l] = higher(lanes[l], lanes[l + 4]);
     return higher(higher(lanes[0], lanes[2]), higher(lanes[1], lanes[3]));
 }
 
@@ -80,8 +74,7 @@ INLINE double piece_sum(int64_t n, const T *x, const T *y)
     }
     T lanes[LANES];
     if (n < LANES) {
-        LANEWISE for (int l = 0; l < SHORT; l++)
-            lanes[l] = 0 + (y != NULL ? x[l] * y[l] : x[l]);
+        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] = 0 + (y != NULL ? x[l] * y[l] : x[l]);
         i = SHORT;
     } else {
         for (int l = 0; l < LANES; l++)
@@ -89,16 +82,15 @@ INLINE double piece_sum(int64_t n, const T *x, const T *y)
         for (i = LANES; i + LANES <= n; i += LANES)
             for (int l = 0; l < LANES; l++)
                 lanes[l] += y != NULL ? x[i + l] * y[i + l] : x[i + l];
-        LANEWISE for (int l = 0; l < SHORT; l++)
-            lanes[l] += lanes[l + SHORT];
+        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] += lanes[l + SHORT];
     }
     for (; i + SHORT <= n; i += SHORT)
-        LANEWISE for (int l = 0; l < SHORT; l++)
-            lanes[l] += y != NULL ? x[i + l] * y[i + l] : x[i + l];
+        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] += y != NULL ? x[i + l] * y[i + l] : x[i + l];
     if (i < n) {
         int64_t last = n - SHORT;
         int done = (int)(i - last);
-        LANEWISE for (int l = 0; l < SHORT; l++) {
+        LANEWISE for (int l = 0; l < SHORT; l++)
+        {
             T value = y != NULL ? x[last + l] * y[last + l] : x[last + l];
             lanes[l] += l < done ? 0 : value;
         }
@@ -111,10 +103,10 @@ INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret
 {
     T lanes[SHORT], rest[SHORT];
     int64_t i = 0;
-    LANEWISE for (int l = 0; l < SHORT; l++)
-        lanes[l] = 0;
+    LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] = 0;
     for (; i + SHORT <= n; i += SHORT)
-        LANEWISE for (int l = 0; l < SHORT; l++) {
+        LANEWISE for (int l = 0; l < SHORT; l++)
+        {
             T e = reduce_exp_low(x[i + l] - shift);
             ret[i + l] = e;
             lanes[l] += e;
@@ -124,7 +116,8 @@ INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret
             rest[l] = -INFINITY;
         for (int l = 0; l < n; l++)
             rest[l] = x[l];
-        LANEWISE for (int l = 0; l < SHORT; l++) {
+        LANEWISE for (int l = 0; l < SHORT; l++)
+        {
             T e = reduce_exp_low(rest[l] - shift);
             e = l < n ? e : 0;
             ret[l] = e;
@@ -133,7 +126,8 @@ INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret
     } else if (i < n) {
         int64_t last = n - SHORT;
         int done = (int)(i - last);
-        LANEWISE for (int l = 0; l < SHORT; l++) {
+        LANEWISE for (int l = 0; l < SHORT; l++)
+        {
             T e = reduce_exp_low(x[last + l] - shift);
             ret[last + l] = e;
             lanes[l] += l < done ? 0 : e;
@@ -147,14 +141,12 @@ INLINE void scaled(int64_t n, const T *restrict in, T scale, T *restrict out)
 {
     int64_t i = 0;
     for (; i + SHORT <= n; i += SHORT)
-        LANEWISE for (int l = 0; l < SHORT; l++)
-            out[i + l] = in[i + l] * scale;
+        LANEWISE for (int l = 0; l < SHORT; l++) out[i + l] = in[i + l] * scale;
     if (n < SHORT)
         for (; i < n; i++)
             out[i] = in[i] * scale;
     else
-        LANEWISE for (int l = 0; l < SHORT; l++)
-            out[n - SHORT + l] = in[n - SHORT + l] * scale;
+        LANEWISE for (int l = 0; l < SHORT; l++) out[n - SHORT + l] = in[n - SHORT + l] * scale;
 }
 
 static void softmax_lines(const struct grd_softmax_block *b)
@@ -202,8 +194,7 @@ static void log_softmax_lines(const struct grd_softmax_block *b)
             sum[k] = vm_log_double(sum[k]);
         for (int64_t k = 0; k < lines; k++) {
             T log_sum = (T)sum[k];
-            IN_PLACE for (int64_t i = 0; i < b->n; i++)
-                out[k * b->n + i] = x[k * b->n + i] - max[k] - log_sum;
+            IN_PLACE for (int64_t i = 0; i < b->n; i++) out[k * b->n + i] = x[k * b->n + i] - max[k] - log_sum;
         }
     }
 }
@@ -217,8 +208,7 @@ static void softmax_backward_lines(const struct grd_softmax_block *b)
         for (int64_t i = 0; i < b->n; i += PIECE)
             sum += piece_sum(at_most(PIECE, b->n - i), grad + i, y + i);
         T s = (T)sum;
-        IN_PLACE for (int64_t i = 0; i < b->n; i++)
-            out[i] = (grad[i] - s) * y[i];
+        IN_PLACE for (int64_t i = 0; i < b->n; i++) out[i] = (grad[i] - s) * y[i];
     }
 }
 
@@ -231,8 +221,7 @@ static void log_softmax_backward_lines(const struct grd_softmax_block *b)
         for (int64_t i = 0; i < b->n; i += PIECE)
             sum += piece_sum(at_most(PIECE, b->n - i), grad + i, NULL);
         T s = (T)sum;
-        IN_PLACE for (int64_t i = 0; i < b->n; i++)
-            out[i] = grad[i] - reduce_exp(y[i]) * s;
+        IN_PLACE for (int64_t i = 0; i < b->n; i++) out[i] = grad[i] - reduce_exp(y[i]) * s;
     }
 }
 
@@ -330,16 +319,18 @@ static void log_softmax_backward_columns(const struct grd_softmax_block *b)
 
 extern const struct grd_softmax_row GRD_TYPED(grd_softmax_row);
 const struct grd_softmax_row GRD_TYPED(grd_softmax_row) = {
-    .lines = {
-        [GRD_SOFTMAX] = softmax_lines,
-        [GRD_LOG_SOFTMAX] = log_softmax_lines,
-        [GRD_SOFTMAX_BACKWARD] = softmax_backward_lines,
-        [GRD_LOG_SOFTMAX_BACKWARD] = log_softmax_backward_lines,
-    },
-    .columns = {
-        [GRD_SOFTMAX] = softmax_columns,
-        [GRD_LOG_SOFTMAX] = log_softmax_columns,
-        [GRD_SOFTMAX_BACKWARD] = softmax_backward_columns,
-        [GRD_LOG_SOFTMAX_BACKWARD] = log_softmax_backward_columns,
-    },
+    .lines =
+        {
+            [GRD_SOFTMAX] = softmax_lines,
+            [GRD_LOG_SOFTMAX] = log_softmax_lines,
+            [GRD_SOFTMAX_BACKWARD] = softmax_backward_lines,
+            [GRD_LOG_SOFTMAX_BACKWARD] = log_softmax_backward_lines,
+        },
+    .columns =
+        {
+            [GRD_SOFTMAX] = softmax_columns,
+            [GRD_LOG_SOFTMAX] = log_softmax_columns,
+            [GRD_SOFTMAX_BACKWARD] = softmax_backward_columns,
+            [GRD_LOG_SOFTMAX_BACKWARD] = log_softmax_backward_columns,
+        },
 };

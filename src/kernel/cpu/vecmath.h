@@ -1,9 +1,9 @@
 /* Transcendental functions as branch-free inline bodies, which the compiler vectorises in any loop they stand in.
  * vm_exp(x) is by the type of x: float or double.
  *
- * The float ones compute in double with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp over the whole
- * range (checked on all 2^32 values at level v3). The double ones use the classic reductions with longer polynomials: at most 3 ulp, vm_gelu
- * at most 7, and vm_gelu_tanh less exact in its left tail, where the exponent of e is large.
+ * Most float ones compute in float: vecmath_float.h. pow, sin and cos, and gelu where there is no fused multiply-add, compute in double
+ * with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp. The double ones use the classic reductions with
+ * longer polynomials: at most 3.5 ulp.
  * A result may differ between levels in the last bit, since a level with fused multiply-add rounds less often; within a level it is
  * the same in every loop and at every position.
  * Infinities, NaN, signed zeros and subnormal numbers are as in the C standard's functions. vm_sin and vm_cos need |x| <= VM_TRIG_LIMIT.
@@ -12,10 +12,11 @@
 #define GRD_KERNEL_VECMATH_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#define VM_INLINE static inline __attribute__((always_inline, unused, const))
+#include "kernel/cpu/vecmath_float.h"
 
 #define VM_TRIG_LIMIT 0x1p20
 
@@ -41,6 +42,18 @@ VM_INLINE double vm_fma(double a, double b, double c)
     return __builtin_fma(a, b, c);
 #else
     return a * b + c;
+#endif
+}
+
+/* a * b - p, for p = a * b rounded; exact, or nearly so without fused multiply-add. */
+VM_INLINE double vm_product_error(double a, double b, double p)
+{
+#ifdef __FMA__
+    return __builtin_fma(a, b, -p);
+#else
+    const double a_high = vm_from_bits(vm_bits(a) & 0xfffffffff8000000), a_low = a - a_high;
+    const double b_high = vm_from_bits(vm_bits(b) & 0xfffffffff8000000), b_low = b - b_high;
+    return ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low;
 #endif
 }
 
@@ -74,7 +87,7 @@ VM_INLINE double vm_power_of_two(double t)
 VM_INLINE double vm_poly(const double *c, int n, double x)
 {
     double p = c[n - 1];
-#pragma GCC unroll 16
+    VM_UNROLL
     for (int i = n - 2; i >= 0; i--)
         p = vm_fma(p, x, c[i]);
     return p;
@@ -89,15 +102,15 @@ VM_INLINE double vm_poly(const double *c, int n, double x)
 
 VM_INLINE double vm_exp_q_short(double r)
 {
-    static const double c[] = {0.5000000013481058, 0.16666666681640166, 0.041666464772966816,
+    static const double c[] = {0.5000000013481058,   0.16666666681640166,   0.041666464772966816,
                                0.008333310908565454, 0.0013933666900006931, 0.00019891009596308316};
     return vm_poly(c, 6, r);
 }
 
 VM_INLINE double vm_exp_q(double r)
 {
-    static const double c[] = {0.5000000000000001, 0.16666666666666669, 0.041666666666624066, 0.008333333333330056,
-                               0.0013888888917245787, 0.0001984126986307828, 2.4801521246131495e-05, 2.7557268421682613e-06,
+    static const double c[] = {0.5000000000000001,     0.16666666666666669,   0.041666666666624066,   0.008333333333330056,
+                               0.0013888888917245787,  0.0001984126986307828, 2.4801521246131495e-05, 2.7557268421682613e-06,
                                2.7620112139572367e-07, 2.510040371657669e-08};
     return vm_poly(c, 10, r);
 }
@@ -117,16 +130,6 @@ VM_INLINE double vm_exp2_short(double x)
     const double t = x + VM_ROUNDER;
     const double r = (x - (t - VM_ROUNDER)) * VM_LN2;
     return vm_fma(r, vm_fma(r, vm_exp_q_short(r), 1), 1) * vm_power_of_two(t);
-}
-
-VM_INLINE double vm_expm1_short(double x)
-{
-    const double a = vm_clamp(x, -200, 200);
-    const double t = vm_fma(a, VM_LOG2E, VM_ROUNDER);
-    const double r = vm_fma(t - VM_ROUNDER, -VM_LN2, a);
-    const double scale = vm_power_of_two(t);
-    const double y = vm_fma(scale, r * vm_fma(r, vm_exp_q_short(r), 1), scale - 1);
-    return x == 0 ? x : y;
 }
 
 /* e^(x + low) as a product of two normal numbers: the last multiplication rounds once, also to a subnormal result. */
@@ -195,33 +198,10 @@ VM_INLINE double vm_log_special(double x, double y)
     return x == 0 ? -INFINITY : y;
 }
 
-/* log(1 + f) = f - f^2 / 2 + f^3 p(f) */
-VM_INLINE double vm_log_short_unchecked(double x)
-{
-    static const double c[] = {0.33333333281200334, -0.2499999027237084, 0.2000001003497686, -0.16668001803748264, 0.14286525158465885,
-                               -0.12450736358856745, 0.11037764778517271, -0.10646234025693226, 0.1053101767433568, -0.06201590950942333};
-    const struct vm_split s = vm_split(x);
-    const double square = s.f * s.f;
-    const double y = vm_fma(square, vm_fma(s.f, vm_poly(c, 10, s.f), -0.5), s.f);
-    return vm_fma(s.exponent, VM_LN2, y);
-}
-
-VM_INLINE double vm_log_short(double x)
-{
-    return vm_log_special(x, vm_log_short_unchecked(x));
-}
-
-/* For |x| >= 2^-26 a float, 1 + x is exact. */
-VM_INLINE double vm_log1p_short(double x)
-{
-    const double y = vm_log_short(1 + x);
-    return vm_abs(x) < 0x1p-26 ? x : y;
-}
-
 /* log(1 + f) = f - (f^2 / 2 - s (f^2 / 2 + z R(z))), s = f / (2 + f), z = s^2: this is s (f^2 / 2 + z R(z)). */
 VM_INLINE double vm_log_tail(double f, double half_square)
 {
-    static const double c[] = {0.666666666666667, 0.3999999999989889, 0.28571428626253836, 0.22222211089379496,
+    static const double c[] = {0.666666666666667,  0.3999999999989889,  0.28571428626253836, 0.22222211089379496,
                                0.1818289243253687, 0.15331611722055008, 0.14617807153417325};
     const double s = f / (2 + f), z = s * s;
     return s * vm_fma(z, vm_poly(c, 7, z), half_square);
@@ -284,16 +264,6 @@ VM_INLINE double vm_log10_double(double x)
     return vm_log_base(x, 0x1.bcb7b1p-2, 0x1.49b9438ca9aaep-28, 0x1.34413508p-2, 0x1.f79fef311f12bp-34);
 }
 
-VM_INLINE double vm_log2_short(double x)
-{
-    return vm_log_short(x) * VM_LOG2E;
-}
-
-VM_INLINE double vm_log10_short(double x)
-{
-    return vm_log_short(x) * 0x1.bcb7b1526e50ep-2;
-}
-
 /* ---- pow --------------------------------------------------------------------------------------------------------------------- */
 /* x^y = 2^(y log2 |x|), with the sign of x for odd y. log2 is good to 2^-43, since y multiplies its error. */
 VM_INLINE double vm_pow_short(double x, double y)
@@ -341,9 +311,9 @@ VM_INLINE double vm_sin_short(double x, uint64_t quarter)
 
 VM_INLINE double vm_trig(double x, uint64_t quarter)
 {
-    static const double sine[] = {-0.16666666666666666, 0.00833333333333092, -0.00019841269836717035,
+    static const double sine[] = {-0.16666666666666666,  0.00833333333333092,    -0.00019841269836717035,
                                   2.755731608103071e-06, -2.505112736468637e-08, 1.5917806876037754e-10};
-    static const double cosine[] = {0.041666666666666664, -0.001388888888888738, 2.4801587298739702e-05,
+    static const double cosine[] = {0.041666666666666664,    -0.001388888888888738,  2.4801587298739702e-05,
                                     -2.7557317258266183e-07, 2.0876143465572525e-09, -1.1382430722901563e-11};
     const double t = vm_fma(x, VM_TWO_OVER_PI, VM_ROUNDER), n = t - VM_ROUNDER;
     /* r + low = x - n pi/2, with the error of the second subtraction. */
@@ -371,22 +341,10 @@ VM_INLINE double vm_cos_double(double x)
     return vm_trig(x, 1);
 }
 
-/* ---- tanh, sigmoid and what is made of exp ----------------------------------------------------------------------------------------- */
-VM_INLINE double vm_tanh_short(double x)
-{
-    const double t = vm_expm1_short(2 * vm_clamp(x, -20, 20));
-    return t / (t + 2);
-}
-
 VM_INLINE double vm_tanh_double(double x)
 {
     const double t = vm_expm1_double(2 * vm_clamp(vm_abs(x), 0, 22));
     return vm_copysign(t / (t + 2), x);
-}
-
-VM_INLINE double vm_sigmoid_short(double x)
-{
-    return 1 / (1 + vm_exp_short(-x));
 }
 
 /* e / (1 + e) for negative x, so that e does not overflow. */
@@ -396,26 +354,11 @@ VM_INLINE double vm_sigmoid_double(double x)
     return (x < 0 ? e : 1) / (1 + e);
 }
 
-/* -infinity gives NaN, as -infinity / infinity does. */
-VM_INLINE double vm_silu_short(double x)
-{
-    const double y = x / (1 + vm_exp_short(-x));
-    return x == -INFINITY ? NAN : y;
-}
-
 VM_INLINE double vm_silu_double(double x)
 {
     const struct vm_product e = vm_exp_product(-vm_abs(x), 0);
     const double y = (x < 0 ? vm_clamp(x, -1500, 0) * e.a : x) / (1 + e.a * e.b) * (x < 0 ? e.b : 1);
     return x == -INFINITY ? NAN : y;
-}
-
-/* log(1 + e^x) */
-VM_INLINE double vm_softplus_short(double x)
-{
-    const double e = vm_exp_short(x);
-    const double y = e < 0x1p-20 ? e - 0.5 * e * e : vm_log_short_unchecked(1 + e);
-    return x <= 40 ? y : x;
 }
 
 VM_INLINE double vm_softplus_double(double x)
@@ -425,124 +368,93 @@ VM_INLINE double vm_softplus_double(double x)
 }
 
 /* ---- erf, gelu ----------------------------------------------------------------------------------------------------------------------- */
-/* e^(b^2) erfc(b) = p(u) / (b + k), u = (b - k) / (b + k), b in [0, 10.3] (short) or [0, 27.5]. */
-VM_INLINE double vm_erfcx_short(double b)
-{
-    static const double c[] = {1.0740069070899243, -0.8833944533017201, 0.5902283577293508, -0.31046724544195786, 0.11952773645583661,
-                               -0.02682759610122276, -0.0012122981091737324, 0.003036977368128681, -0.0005471072055244758,
-                               -0.00028649168811159455, 9.808030932569633e-05, 4.0485547824225195e-05};
-    const double inverse = 1 / (b + 3);
-    return vm_poly(c, 12, (b - 3) * inverse) * inverse;
-}
-
+/* e^(b^2) erfc(b) = p(u) / (b + 4), u = (b - 4) / (b + 4), b in [0, 27.5]. */
 VM_INLINE double vm_erfcx(double b)
 {
-    static const double c[] = {1.095995661000491, -0.9765487290808821, 0.7732087022652375, -0.5408538313132207, 0.3308515878779825,
-                               -0.17401093724042524, 0.07638151491000642, -0.026370053332541235, 0.0061120556477607425,
-                               -0.00028095893420234937, -0.00045505263527494783, 0.0001768131875167485, -3.635338935865469e-06,
-                               -1.8862141788750368e-05, 4.694725890285188e-06, 1.4269062796438086e-06, -8.464456189715969e-07,
-                               -7.912789673646787e-08, 1.2408010985923537e-07, 3.5265157733177e-09, -1.5224847883687636e-08,
-                               -6.973176548183896e-10, 8.892365082453874e-10};
+    static const double c[] = {1.095995661000491,       -0.9765487290808821,     0.7732087022652375,      -0.5408538313132207,
+                               0.3308515878779825,      -0.17401093724042524,    0.07638151491000642,     -0.026370053332541235,
+                               0.0061120556477607425,   -0.00028095893420234937, -0.00045505263527494783, 0.0001768131875167485,
+                               -3.635338935865469e-06,  -1.8862141788750368e-05, 4.694725890285188e-06,   1.4269062796438086e-06,
+                               -8.464456189715969e-07,  -7.912789673646787e-08,  1.2408010985923537e-07,  3.5265157733177e-09,
+                               -1.5224847883687636e-08, -6.973176548183896e-10,  8.892365082453874e-10};
     const double u = (b - 4) / (b + 4), u2 = u * u, u4 = u2 * u2;
     return vm_fma(vm_poly(c + 12, 11, u), u4 * u4 * u4, vm_poly(c, 12, u)) / (b + 4);
 }
 
-VM_INLINE double vm_erf_short(double x)
-{
-    static const double c[] = {1.1283791658483509, -0.37612626666720334, 0.11283594715160218, -0.026854212010626412,
-                               0.005189087423433974, -0.000801686428716587, 7.875875062685488e-05};
-    const double a = vm_clamp(vm_abs(x), 0, 5), z = a * a;
-    const double small = a * vm_poly(c, 7, z), large = 1 - vm_exp_short(-z) * vm_erfcx_short(a);
-    return vm_copysign(a < 1 ? small : large, x);
-}
-
 VM_INLINE double vm_erf_double(double x)
 {
-    static const double c[] = {1.1283791670955126, -0.3761263890318375, 0.11283791670954879, -0.026866170645076792, 0.0052239776248180145,
-                               -0.000854832698083379, 0.0001205533111164271, -1.4925595266831182e-05, 1.6461000484121368e-06,
-                               -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09, 5.957176147748911e-11};
+    static const double c[] = {1.1283791670955126,     -0.3761263890318375,     0.11283791670954879,    -0.026866170645076792,
+                               0.0052239776248180145,  -0.000854832698083379,   0.0001205533111164271,  -1.4925595266831182e-05,
+                               1.6461000484121368e-06, -1.6350312701054695e-07, 1.4659775274047436e-08, -1.1372848856791674e-09,
+                               5.957176147748911e-11};
     const double a = vm_clamp(vm_abs(x), 0, 7), z = a * a;
     const double small = a * vm_poly(c, 13, z), large = 1 - vm_exp_double(-z) * vm_erfcx(a);
     return vm_copysign(a < 1 ? small : large, x);
 }
 
-/* x Phi(x), Phi(-a) = e^(-a^2 / 2) erfcx(a / sqrt(2)) / 2. -infinity gives NaN, as the formula with erf does. */
-#define VM_SQRT_HALF 0x1.6a09e667f3bcdp-1
-
-VM_INLINE double vm_gelu_short(double x)
-{
-    const double a = vm_clamp(vm_abs(x), 0, 14.5);
-    const double q = 0.5 * vm_exp_short(-0.5 * a * a) * vm_erfcx_short(a * VM_SQRT_HALF);
-    const double y = x < 0 ? -a * q : x * (1 - q);
-    return x == -INFINITY ? NAN : y;
-}
-
-/* a^2 in two parts, so that e^(-a^2 / 2) keeps its last bits. */
+/* x Phi(x) = max(x, 0) - a Phi(-a) for a = |x|, and Phi(-a) = e^(-a^2 / 2) p(u) / (a + 4), u = (a - 4) / (a + 4); a^2 and the inverse of
+ * a + 4 in two parts. -infinity gives NaN, as the formula with erf does. */
 VM_INLINE double vm_gelu_double(double x)
 {
-    const double a = vm_clamp(vm_abs(x), 0, 38.8);
-    const double high = vm_from_bits(vm_bits(a) & 0xfffffffff8000000);
-    const struct vm_product e = vm_exp_product(-0.5 * high * high, -0.5 * (a - high) * (a + high));
-    const double q = 0.5 * e.a * vm_erfcx(a * VM_SQRT_HALF);
-    const double y = x < 0 ? -a * q * e.b : x * (1 - q * e.b);
-    return x == -INFINITY ? NAN : y;
+    static const double c[] = {0.7552851304157515,     -0.6078966419718921,     0.38713740074221453,     -0.1865218579596572,
+                               0.060396574890936326,   -0.007540188966728124,   -0.003479692367389438,   0.0016308184576104754,
+                               0.00013334431237575233, -0.00023109493536271035, -1.9082583511261594e-06, 3.514468706982154e-05,
+                               7.16666225579593e-07,   -5.9201766151921e-06,    -6.296975544880668e-07,  1.021560576758331e-06,
+                               2.7180857396675063e-07, -1.5497243908691357e-07, -8.541543325641438e-08,  1.3284881767700552e-08,
+                               1.962560681648974e-08,  1.918245392136965e-09,   -2.524160137296985e-09,  -7.268937522870068e-10};
+    const double a = vm_clamp(vm_abs(x), 0, 38.8), half = -0.5 * a, square = half * a;
+    const struct vm_product e = vm_exp_product(square, vm_product_error(half, a, square));
+    const double inverse = 1 / (a + 4), part = a * inverse, part_error = vm_product_error(a, inverse, part);
+    const double inverse_low = inverse * (((1 - 4 * inverse) - part) - part_error), part_low = part_error + a * inverse_low;
+    const double u = (1 - 8 * inverse) - 8 * inverse_low, u2 = u * u, u4 = u2 * u2;
+    const double rest = vm_fma(vm_poly(c + 13, 11, u), u4 * u4 * u4, vm_poly(c + 1, 12, u)), step = u * rest;
+    const double p = c[0] + step, p_low = vm_product_error(u, rest, step) + (step - (p - c[0]));
+    const double tail = e.a * vm_fma(p, part, vm_fma(p, part_low, p_low * part)) * e.b;
+    return x == -INFINITY ? NAN : (x >= 0 ? x : x != x ? x : -0.0) - tail;
 }
 
-/* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = 2 sqrt(2 / pi) (x + 0.044715 x^3). */
-VM_INLINE double vm_gelu_argument(double x)
-{
-    return 1.5957691216057308 * vm_fma(0.044715 * x * x, x, x);
-}
-
-VM_INLINE double vm_gelu_tanh_short(double x)
-{
-    const double y = x / (1 + vm_exp_short(-vm_gelu_argument(x)));
-    return x == -INFINITY ? NAN : y;
-}
-
+/* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = x v, v = 2 sqrt(2 / pi) (1 + 0.044715 x^2), each with what rounding took off. */
 VM_INLINE double vm_gelu_tanh_double(double x)
 {
-    const struct vm_product e = vm_exp_product(-vm_abs(vm_gelu_argument(vm_clamp(x, -40, 40))), 0);
-    const double y = (x < 0 ? vm_clamp(x, -40, 0) * e.a : x) / (1 + e.a * e.b) * (x < 0 ? e.b : 1);
+    const double first = 0x1.9884533d43651p+0, first_low = -0x1.cbc0d30ebfd15p-54;
+    const double third = 0x1.2444f2a4d8b4bp-4, third_low = -0x1.6c843a29d1c70p-61;
+    const double a = vm_clamp(vm_abs(x), 0, 40), z = a * a, z_low = vm_product_error(a, a, z);
+    const double w = third * z, w_low = vm_product_error(third, z, w) + (third * z_low + third_low * z);
+    const double v = first + w, more = first > w ? first : w, less = first > w ? w : first;
+    const double v_low = (less - (v - more)) + (w_low + first_low);
+    const double u = a * v, u_low = vm_product_error(a, v, u) + a * v_low;
+    const struct vm_product e = vm_exp_product(-u, -u_low);
+    const double y = (x < 0 ? -a * e.a : x) / (1 + e.a * e.b) * (x < 0 ? e.b : 1);
     return x == -INFINITY ? NAN : y;
 }
 
+#ifndef __FMA__
+/* gelu for floats where products in two parts would cost more than doubles. e^(b^2) erfc(b) = p(u) / (b + 3), u = (b - 3) / (b + 3). */
+VM_INLINE double vm_erfcx_short(double b)
+{
+    static const double c[] = {1.0740069070899243,     -0.8833944533017201,     0.5902283577293508,     -0.31046724544195786,
+                               0.11952773645583661,    -0.02682759610122276,    -0.0012122981091737324, 0.003036977368128681,
+                               -0.0005471072055244758, -0.00028649168811159455, 9.808030932569633e-05,  4.0485547824225195e-05};
+    const double inverse = 1 / (b + 3);
+    return vm_poly(c, 12, (b - 3) * inverse) * inverse;
+}
+
+VM_INLINE float vm_gelu_float(float x)
+{
+    const double a = vm_clamp(vm_abs(x), 0, 14.5);
+    const double q = 0.5 * vm_exp_short(-0.5 * a * a) * vm_erfcx_short(a * 0x1.6a09e667f3bcdp-1);
+    const double y = x < 0 ? -a * q : x * (1 - q);
+    return (float)(x == -INFINITY ? NAN : y);
+}
+
+VM_INLINE float vm_gelu_tanh_float(float x)
+{
+    const double a = x, y = a / (1 + vm_exp_short(-1.5957691216057308 * vm_fma(0.044715 * a * a, a, a)));
+    return (float)(x == -INFINITY ? NAN : y);
+}
+#endif
+
 /* ---- By type ---------------------------------------------------------------------------------------------------------------------------- */
-VM_INLINE float vm_exp_float(float x)
-{
-    return (float)vm_exp_short(x);
-}
-
-VM_INLINE float vm_exp2_float(float x)
-{
-    return (float)vm_exp2_short(x);
-}
-
-VM_INLINE float vm_expm1_float(float x)
-{
-    return (float)vm_expm1_short(x);
-}
-
-VM_INLINE float vm_log_float(float x)
-{
-    return (float)vm_log_short(x);
-}
-
-VM_INLINE float vm_log2_float(float x)
-{
-    return (float)vm_log2_short(x);
-}
-
-VM_INLINE float vm_log10_float(float x)
-{
-    return (float)vm_log10_short(x);
-}
-
-VM_INLINE float vm_log1p_float(float x)
-{
-    return (float)vm_log1p_short(x);
-}
-
 VM_INLINE float vm_pow_float(float x, float y)
 {
     return (float)vm_pow_short(x, y);
@@ -558,57 +470,22 @@ VM_INLINE float vm_cos_float(float x)
     return (float)vm_sin_short(x, 1);
 }
 
-VM_INLINE float vm_tanh_float(float x)
-{
-    return (float)vm_tanh_short(x);
-}
-
-VM_INLINE float vm_sigmoid_float(float x)
-{
-    return (float)vm_sigmoid_short(x);
-}
-
-VM_INLINE float vm_silu_float(float x)
-{
-    return (float)vm_silu_short(x);
-}
-
-VM_INLINE float vm_softplus_float(float x)
-{
-    return (float)vm_softplus_short(x);
-}
-
-VM_INLINE float vm_erf_float(float x)
-{
-    return (float)vm_erf_short(x);
-}
-
-VM_INLINE float vm_gelu_float(float x)
-{
-    return (float)vm_gelu_short(x);
-}
-
-VM_INLINE float vm_gelu_tanh_float(float x)
-{
-    return (float)vm_gelu_tanh_short(x);
-}
-
-#define vm_exp(x) _Generic((x), float: vm_exp_float, double: vm_exp_double)(x)
-#define vm_exp2(x) _Generic((x), float: vm_exp2_float, double: vm_exp2_double)(x)
-#define vm_expm1(x) _Generic((x), float: vm_expm1_float, double: vm_expm1_double)(x)
-#define vm_log(x) _Generic((x), float: vm_log_float, double: vm_log_double)(x)
-#define vm_log2(x) _Generic((x), float: vm_log2_float, double: vm_log2_double)(x)
-#define vm_log10(x) _Generic((x), float: vm_log10_float, double: vm_log10_double)(x)
-#define vm_log1p(x) _Generic((x), float: vm_log1p_float, double: vm_log1p_double)(x)
-#define vm_pow(x, y) _Generic((x), float: vm_pow_float, double: pow)(x, y)
-#define vm_sin(x) _Generic((x), float: vm_sin_float, double: vm_sin_double)(x)
-#define vm_cos(x) _Generic((x), float: vm_cos_float, double: vm_cos_double)(x)
-#define vm_tanh(x) _Generic((x), float: vm_tanh_float, double: vm_tanh_double)(x)
-#define vm_sigmoid(x) _Generic((x), float: vm_sigmoid_float, double: vm_sigmoid_double)(x)
-#define vm_silu(x) _Generic((x), float: vm_silu_float, double: vm_silu_double)(x)
-#define vm_softplus(x) _Generic((x), float: vm_softplus_float, double: vm_softplus_double)(x)
-#define vm_erf(x) _Generic((x), float: vm_erf_float, double: vm_erf_double)(x)
-#define vm_gelu(x) _Generic((x), float: vm_gelu_float, double: vm_gelu_double)(x)
-#define vm_gelu_tanh(x) _Generic((x), float: vm_gelu_tanh_float, double: vm_gelu_tanh_double)(x)
+#define vm_exp(x) _Generic((x), float : vm_exp_float, double : vm_exp_double)(x)
+#define vm_exp2(x) _Generic((x), float : vm_exp2_float, double : vm_exp2_double)(x)
+#define vm_expm1(x) _Generic((x), float : vm_expm1_float, double : vm_expm1_double)(x)
+#define vm_log(x) _Generic((x), float : vm_log_float, double : vm_log_double)(x)
+#define vm_log2(x) _Generic((x), float : vm_log2_float, double : vm_log2_double)(x)
+#define vm_log10(x) _Generic((x), float : vm_log10_float, double : vm_log10_double)(x)
+#define vm_log1p(x) _Generic((x), float : vm_log1p_float, double : vm_log1p_double)(x)
+#define vm_pow(x, y) _Generic((x), float : vm_pow_float, double : pow)(x, y)
+#define vm_sin(x) _Generic((x), float : vm_sin_float, double : vm_sin_double)(x)
+#define vm_cos(x) _Generic((x), float : vm_cos_float, double : vm_cos_double)(x)
+#define vm_tanh(x) _Generic((x), float : vm_tanh_float, double : vm_tanh_double)(x)
+#define vm_sigmoid(x) _Generic((x), float : vm_sigmoid_float, double : vm_sigmoid_double)(x)
+#define vm_silu(x) _Generic((x), float : vm_silu_float, double : vm_silu_double)(x)
+#define vm_softplus(x) _Generic((x), float : vm_softplus_float, double : vm_softplus_double)(x)
+#define vm_erf(x) _Generic((x), float : vm_erf_float, double : vm_erf_double)(x)
+#define vm_gelu(x) _Generic((x), float : vm_gelu_float, double : vm_gelu_double)(x)
+#define vm_gelu_tanh(x) _Generic((x), float : vm_gelu_tanh_float, double : vm_gelu_tanh_double)(x)
 
 #endif

@@ -665,6 +665,10 @@ static grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device device,
     const struct grd_op *op = &grd_op_table[GRD_OP_ZEROS];
     if (grd_pending())
         return grd_failed;
+    if (GRD_UNLIKELY(!grd_is_dtype(dtype))) {
+        grd_raise_bad_dtype(op, 1, dtype);
+        return grd_failed;
+    }
     grd_tensor *returned;
     const grd_keyset keys = grd_active_keys(grd_device_keys(device));
     const int64_t mark = grd_pool_mark();

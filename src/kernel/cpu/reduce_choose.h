@@ -1,0 +1,157 @@
+/* Extremes and their places: the part of reduce.c for elements that have an order. Gathered in the type of the elements, E; NaN wins. */
+#ifndef GRD_KERNEL_REDUCE_CHOOSE_H
+#define GRD_KERNEL_REDUCE_CHOOSE_H
+
+typedef E choose_function(E a, E b);
+
+INLINE bool is_nan(E x)
+{
+#if GRD_IS_FLOAT
+    return isnan(x);
+#else
+    (void)x;
+    return false;
+#endif
+}
+
+/* a, unless b is better or NaN. */
+INLINE E larger(E a, E b)
+{
+    E best = b > a ? b : a;
+    return is_nan(b) ? b : best;
+}
+
+INLINE E smaller(E a, E b)
+{
+    E best = b < a ? b : a;
+    return is_nan(b) ? b : best;
+}
+
+/* What is left of a line after whole blocks is covered by a last block that overlaps: choosing twice changes nothing. */
+INLINE E choose_line(int64_t n, const E *x, int width, E best, choose_function *choose)
+{
+    E lanes[64];
+    LANEWISE for (int l = 0; l < width; l++) lanes[l] = choose(best, x[l]);
+    for (int64_t i = width; i < n; i += width) {
+        const E *block = x + at_most(i, n - width);
+        LANEWISE for (int l = 0; l < width; l++) lanes[l] = choose(lanes[l], block[l]);
+    }
+    if (width > 32)
+        for (int l = 0; l < 32; l++)
+            lanes[l] = choose(lanes[l], lanes[l + 32]);
+    if (width > 16)
+        LANEWISE for (int l = 0; l < 16; l++) lanes[l] = choose(lanes[l], lanes[l + 16]);
+    LANEWISE for (int l = 0; l < 8; l++) lanes[l] = choose(lanes[l], lanes[l + 8]);
+    LANEWISE for (int l = 0; l < 4; l++) lanes[l] = choose(lanes[l], lanes[l + 4]);
+    LANEWISE for (int l = 0; l < 2; l++) lanes[l] = choose(lanes[l], lanes[l + 2]);
+    return choose(lanes[0], lanes[1]);
+}
+
+INLINE void choose_lines(const struct grd_reduce_block *b, choose_function *choose)
+{
+    E *gathered = b->gathered;
+    for (int64_t j = 0; j < b->outputs; j++) {
+        const E *x = (const E *)(b->in + j * b->stride);
+        if (b->n >= 256) {
+            gathered[j] = choose_line(b->n, x, 64, gathered[j], choose);
+        } else if (b->n >= 16) {
+            gathered[j] = choose_line(b->n, x, 16, gathered[j], choose);
+        } else {
+            E best = gathered[j];
+            for (int64_t i = 0; i < b->n; i++)
+                best = choose(best, x[i]);
+            gathered[j] = best;
+        }
+    }
+}
+
+INLINE void choose_columns(const struct grd_reduce_block *b, choose_function *choose)
+{
+    E *restrict gathered = b->gathered;
+    int64_t i = 0, cols = b->outputs;
+    for (; i + 4 <= b->n; i += 4) {
+        const char *row = b->in + i * b->stride;
+        const E *x0 = (const E *)row, *x1 = (const E *)(row + b->stride);
+        const E *x2 = (const E *)(row + 2 * b->stride), *x3 = (const E *)(row + 3 * b->stride);
+        for (int64_t j = 0; j < cols; j++) {
+            E low = choose(x0[j], x1[j]), high = choose(x2[j], x3[j]);
+            gathered[j] = choose(gathered[j], choose(low, high));
+        }
+    }
+    for (; i < b->n; i++) {
+        const E *x = (const E *)(b->in + i * b->stride);
+        for (int64_t j = 0; j < cols; j++)
+            gathered[j] = choose(gathered[j], x[j]);
+    }
+}
+
+static void max_lines(const struct grd_reduce_block *b)
+{
+    choose_lines(b, larger);
+}
+
+static void max_columns(const struct grd_reduce_block *b)
+{
+    choose_columns(b, larger);
+}
+
+static void min_lines(const struct grd_reduce_block *b)
+{
+    choose_lines(b, smaller);
+}
+
+static void min_columns(const struct grd_reduce_block *b)
+{
+    choose_columns(b, smaller);
+}
+
+/* Equal, or both NaN. */
+INLINE bool same(E x, E wanted)
+{
+    return (x == wanted) | ((int)is_nan(x) & (int)is_nan(wanted));
+}
+
+static void find_lines(const struct grd_reduce_block *b)
+{
+    int64_t *found = b->gathered;
+    for (int64_t j = 0; j < b->outputs; j++) {
+        const E *x = (const E *)(b->in + j * b->stride);
+        E wanted = ((const E *)b->center)[j];
+        if (found[j] <= b->first)
+            continue;
+        for (int64_t i = 0; i < b->n; i += LANES) {
+            int64_t end = at_most(b->n, i + LANES);
+            unsigned any = 0;
+            if (end == i + LANES)
+                LANEWISE for (int l = 0; l < LANES; l++) any |= same(x[i + l], wanted);
+            else
+                any = 1;
+            if (!any)
+                continue;
+            int64_t k = i;
+            while (k < end && !same(x[k], wanted))
+                k++;
+            if (k < end) {
+                found[j] = at_most(found[j], b->first + k);
+                break;
+            }
+        }
+    }
+}
+
+static void find_columns(const struct grd_reduce_block *b)
+{
+    int64_t *restrict found = b->gathered;
+    const E *restrict wanted = b->center;
+    int64_t cols = b->outputs;
+    for (int64_t i = 0; i < b->n; i++) {
+        const E *restrict x = (const E *)(b->in + i * b->stride);
+        int64_t index = b->first + i;
+        for (int64_t j = 0; j < cols; j++) {
+            int64_t candidate = same(x[j], wanted[j]) ? index : INT64_MAX;
+            found[j] = candidate < found[j] ? candidate : found[j];
+        }
+    }
+}
+
+#endif

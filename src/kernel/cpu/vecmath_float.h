@@ -1,0 +1,329 @@
+/* The float bodies of vecmath.h that compute in float, so that a vector holds twice as many of them as of doubles.
+ *
+ * Branch-free and inline, like all of vecmath.h. Where one rounding too many would show, what it lost is carried along in a second float
+ * (x + x_low). At most 2 ulp over the whole range, subnormal results included; the bodies that need exact products, for gelu, exist only
+ * where there is a fused multiply-add.
+ * The coefficients are minimax fits computed with 40 digits, rounded to float one by one, each time fitting the others again. */
+#ifndef GRD_KERNEL_VECMATH_FLOAT_H
+#define GRD_KERNEL_VECMATH_FLOAT_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define VM_INLINE static inline __attribute__((always_inline, unused, const))
+
+/* The next loop, of at most 16 rounds, is written out: a loop in it would keep the loop around it from vectorising. */
+#if defined(__clang__)
+#define VM_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define VM_UNROLL _Pragma("GCC unroll 16")
+#else
+#define VM_UNROLL
+#endif
+
+/* ---- Bits -------------------------------------------------------------------------------------------------------------- */
+VM_INLINE uint32_t vm_bits_float(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+VM_INLINE float vm_float_from_bits(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* a * b + c, fused where that is one instruction. */
+VM_INLINE float vm_fma_float(float a, float b, float c)
+{
+#ifdef __FMA__
+    return __builtin_fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+VM_INLINE float vm_abs_float(float x)
+{
+    return vm_float_from_bits(vm_bits_float(x) & 0x7fffffff);
+}
+
+VM_INLINE float vm_copysign_float(float x, float sign)
+{
+    return vm_float_from_bits((vm_bits_float(x) & 0x7fffffff) | (vm_bits_float(sign) & 0x80000000));
+}
+
+/* NaN stays NaN. */
+VM_INLINE float vm_at_least(float low, float x)
+{
+    return low > x ? low : x;
+}
+
+VM_INLINE float vm_at_most(float high, float x)
+{
+    return high < x ? high : x;
+}
+
+/* c[0] + c[1] x + … */
+VM_INLINE float vm_poly_float(const float *c, int n, float x)
+{
+    float p = c[n - 1];
+    VM_UNROLL
+    for (int i = n - 2; i >= 0; i--)
+        p = vm_fma_float(p, x, c[i]);
+    return p;
+}
+
+/* ---- exp ----------------------------------------------------------------------------------------------------------------- */
+/* Adding 1.5 * 2^23 rounds to an integer (|x| < 2^22) and leaves it, in two's complement, in the low bits. */
+#define VM_ROUNDER_FLOAT 0x1.8p23f
+#define VM_LN2_HIGH_FLOAT 0x1.62e400p-1f /* times an integer below 512: exact */
+#define VM_LN2_LOW_FLOAT 0x1.7f7d1cp-20f
+
+/* e^x = 2^n (1 + w), n = t - VM_ROUNDER_FLOAT. */
+struct vm_power {
+    float t, w;
+};
+
+/* Of x + low; |x| < 200. w = r + r^2 q(r), |r| <= ln2 / 2. */
+VM_INLINE struct vm_power vm_power_float(float x, float low)
+{
+    static const float c[] = {0x1p-1f, 0x1.55548cp-3f, 0x1.5554d8p-5f, 0x1.123d6cp-7f, 0x1.6d5f78p-10f};
+    const float t = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
+    const float r = vm_fma_float(n, -VM_LN2_LOW_FLOAT, vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x)) + low;
+    return (struct vm_power){t, vm_fma_float(r * r, vm_poly_float(c, 5, r), r)};
+}
+
+/* 2^n for n = t - VM_ROUNDER_FLOAT in [-126, 127]. */
+VM_INLINE float vm_scale_float(float t)
+{
+    return vm_float_from_bits((vm_bits_float(t) + 127) << 23);
+}
+
+/* 2^n as two factors, for n in [-254, 254]: a * b * x rounds once, also to a subnormal result. */
+struct vm_factors {
+    float a, b;
+};
+
+VM_INLINE struct vm_factors vm_factors_float(float t)
+{
+    const uint32_t sum = vm_bits_float(t) + 254, half = sum >> 1;
+    return (struct vm_factors){vm_float_from_bits(half << 23), vm_float_from_bits((sum - half) << 23)};
+}
+
+VM_INLINE float vm_exp_float(float x)
+{
+    const struct vm_power e = vm_power_float(vm_at_least(-104, vm_at_most(89, x)), 0);
+    const struct vm_factors scale = vm_factors_float(e.t);
+    return (1 + e.w) * scale.a * scale.b;
+}
+
+VM_INLINE float vm_exp2_float(float x)
+{
+    static const float c[] = {0x1.62e430p-1f, 0x1.ebfbe2p-3f, 0x1.c6af6ep-5f, 0x1.3b28d2p-7f, 0x1.5f10aep-10f, 0x1.452158p-13f};
+    x = vm_at_least(-151, vm_at_most(128, x));
+    const float t = x + VM_ROUNDER_FLOAT, f = x - (t - VM_ROUNDER_FLOAT);
+    const struct vm_factors scale = vm_factors_float(t);
+    return vm_fma_float(f, vm_poly_float(c, 6, f), 1) * scale.a * scale.b;
+}
+
+VM_INLINE float vm_expm1_float(float x)
+{
+    const struct vm_power e = vm_power_float(vm_at_least(-18, vm_at_most(89, x)), 0);
+    const float half = vm_scale_float(e.t - 1); /* 2^n itself may overflow */
+    const float y = 2 * vm_fma_float(half, e.w, half - 0.5f);
+    return vm_abs_float(x) < 0x1p-25f ? x : y;
+}
+
+/* ---- log ------------------------------------------------------------------------------------------------------------------- */
+/* x = 2^exponent (1 + f), 1 + f in [sqrt(1/2), sqrt(2)); x positive. */
+struct vm_split_float {
+    float f, exponent;
+    uint32_t biased; /* exponent + 127, for normal x */
+};
+
+VM_INLINE struct vm_split_float vm_split_float(float x)
+{
+    const uint32_t sqrt_half = 0x3f3504f3, one = 0x3f800000;
+    const uint32_t u = vm_bits_float(x) + (one - sqrt_half);
+    return (struct vm_split_float){
+        .biased = u >> 23, .exponent = (float)(int32_t)(u >> 23) - 127, .f = vm_float_from_bits((u & 0x007fffff) + sqrt_half) - 1};
+}
+
+/* Subnormal numbers are scaled to normal ones. */
+VM_INLINE struct vm_split_float vm_split_any_float(float x)
+{
+    const float up = x < 0x1p-126f ? 0x1p25f : 1, down = x < 0x1p-126f ? 25 : 0;
+    struct vm_split_float s = vm_split_float(x * up);
+    s.exponent -= down;
+    return s;
+}
+
+/* What log gives for arguments out of (0, infinity); y elsewhere. */
+VM_INLINE float vm_log_special_float(float x, float y)
+{
+    const float outside = x == 0 ? -INFINITY : NAN;
+    y = x < INFINITY ? y : x;
+    return x > 0 ? y : outside;
+}
+
+/* log(1 + f) - f = -f^2 / 2 + f^3 p(f) */
+VM_INLINE float vm_log_tail_float(float f)
+{
+    static const float c[] = {-0.5f,          0x1.555554p-2f,  -0x1.000228p-2f, 0x1.99a01ap-3f, -0x1.547210p-3f,
+                              0x1.22d946p-3f, -0x1.0d86a2p-3f, 0x1.055eeep-3f,  -0x1.38b312p-4f};
+    return f * f * vm_poly_float(c, 9, f);
+}
+
+/* With f + low for f. */
+VM_INLINE float vm_log_sum_float(float f, float exponent)
+{
+    const float tail = vm_fma_float(exponent, VM_LN2_LOW_FLOAT, vm_log_tail_float(f));
+    return vm_fma_float(exponent, VM_LN2_HIGH_FLOAT, f + tail);
+}
+
+VM_INLINE float vm_log_float(float x)
+{
+    const struct vm_split_float s = vm_split_any_float(x);
+    return vm_log_special_float(x, vm_log_sum_float(s.f, s.exponent));
+}
+
+/* With the rounding error of 1 + x put back into f. */
+VM_INLINE float vm_log1p_float(float x)
+{
+    const float y = 1 + x, x_part = y - 1;
+    const float error = (1 - (y - x_part)) + (x - x_part);
+    const struct vm_split_float s = vm_split_float(y);
+    const float f = vm_fma_float(error, vm_float_from_bits((s.biased < 254 ? 254 - s.biased : 0) << 23), s.f);
+    const float result = vm_log_special_float(y, vm_log_sum_float(f, s.exponent));
+    return x == 0 ? x : result;
+}
+
+/* log to another base: f and 1 / log(base) in two parts, of which the high ones have 12 bits; two: log of 2 to the base. */
+VM_INLINE float vm_log_base_float(float x, float inverse_high, float inverse_low, float two_high, float two_low)
+{
+    const struct vm_split_float s = vm_split_any_float(x);
+    const float high = vm_float_from_bits(vm_bits_float(s.f) & 0xfffff000);
+    const float tail = vm_log_tail_float(s.f), low = (s.f - high) + tail;
+    const float small = vm_fma_float(low, inverse_high, vm_fma_float(s.f + tail, inverse_low, s.exponent * two_low));
+    const float a = s.exponent * two_high, b = high * inverse_high, sum = a + b;
+    return vm_log_special_float(x, sum + (((a - sum) + b) + small));
+}
+
+VM_INLINE float vm_log2_float(float x)
+{
+    return vm_log_base_float(x, 0x1.714p+0f, 0x1.47652cp-12f, 1, 0);
+}
+
+VM_INLINE float vm_log10_float(float x)
+{
+    return vm_log_base_float(x, 0x1.bcap-2f, 0x1.7b1526p-14f, 0x1.344p-2f, 0x1.3509f8p-18f);
+}
+
+/* ---- tanh, sigmoid and what is made of exp ----------------------------------------------------------------------------------------- */
+/* x + x^3 p(x^2) below 5/8, 1 - 2 / (e^2x + 1) above. */
+VM_INLINE float vm_tanh_float(float x)
+{
+    static const float c[] = {-0x1.555534p-2f, 0x1.110762p-3f, -0x1.b8439ap-5f, 0x1.52532p-6f, -0x1.769de4p-8f};
+    const float a = vm_abs_float(x), z = a * a;
+    const float small = vm_fma_float(x * z, vm_poly_float(c, 5, z), x);
+    const struct vm_power e = vm_power_float(2 * vm_at_most(10, a), 0);
+    const float scale = vm_scale_float(e.t), large = 1 - 2 / vm_fma_float(scale, e.w, 1 + scale);
+    return a < 0.625f ? small : vm_copysign_float(large, x);
+}
+
+/* x / (1 + e^y) for e^(y + low) = e; y in [-40, 112]. Divided by 2^-64 (1 + e), which does not overflow. */
+VM_INLINE float vm_logistic_float(float x, struct vm_power e)
+{
+    const float scale = vm_scale_float(e.t - 64);
+    return x / vm_fma_float(scale, e.w, 0x1p-64f + scale) * 0x1p-64f;
+}
+
+VM_INLINE float vm_sigmoid_float(float x)
+{
+    return vm_logistic_float(1, vm_power_float(vm_at_least(-40, vm_at_most(104, -x)), 0));
+}
+
+/* -infinity gives NaN, as -infinity / infinity does. */
+VM_INLINE float vm_silu_float(float x)
+{
+    const float a = vm_at_least(-110, x);
+    const float y = vm_logistic_float(a, vm_power_float(vm_at_least(-40, -a), 0));
+    const float right = x > 40 ? x : y;
+    return x == -INFINITY ? NAN : right;
+}
+
+/* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|); 1 + e = 1 + f or 2 (1 + f), with its rounding error in f. */
+VM_INLINE float vm_softplus_float(float x)
+{
+    const struct vm_power power = vm_power_float(vm_at_least(-104, -vm_abs_float(x)), 0);
+    const struct vm_factors factors = vm_factors_float(power.t);
+    const float scale = factors.a * factors.b, mantissa = 1 + power.w;
+    const float e = mantissa * scale, e_low = (power.w - (mantissa - 1)) * scale;
+    const float y = 1 + e, error = (e - (y - 1)) + e_low;
+    const float half = y > 0x1.6a09e6p0f ? 0.5f : 1, exponent = y > 0x1.6a09e6p0f ? 1 : 0;
+    const float f = vm_fma_float(error, half, y * half - 1);
+    return (x > 0 ? x : 0) + vm_log_sum_float(f, exponent);
+}
+
+/* ---- erf, gelu ----------------------------------------------------------------------------------------------------------------------- */
+/* x + x p(x^2) below 1, 1 - e^p(|x|) above. */
+VM_INLINE float vm_erf_float(float x)
+{
+    static const float small_c[] = {0x1.06eba8p-3f, -0x1.812740p-2f,  0x1.ce2d52p-4f, -0x1.b7fec4p-6f,
+                                    0x1.542fecp-8f, -0x1.a5197ap-11f, 0x1.4c5cb4p-14f};
+    static const float large_c[] = {-0x1.723a4p-12f, -0x1.2085ep0f,   -0x1.46c4e4p-1f, -0x1.a60f18p-4f,
+                                    0x1.654b6cp-6f,  -0x1.81609ap-9f, 0x1.854facp-13f};
+    const float a = vm_abs_float(x), z = a * a, b = vm_at_most(3.95f, a);
+    const float small = vm_fma_float(x, vm_poly_float(small_c, 7, z), x);
+    const struct vm_power e = vm_power_float(vm_poly_float(large_c, 7, b), 0);
+    const float scale = vm_scale_float(e.t), large = vm_fma_float(-scale, e.w, 1 - scale);
+    return a < 1 ? small : vm_copysign_float(large, x);
+}
+
+#ifdef __FMA__
+/* x Phi(x) = max(x, 0) - a Phi(-a) for a = |x|, and Phi(-a) = e^(-a^2 / 2) p(u) / (a + 4), u = (a - 4) / (a + 4).
+ * -infinity gives NaN, as the formula with erf does. */
+VM_INLINE float vm_gelu_float(float x)
+{
+    static const float c[] = {0x1.82b4bcp-1f,  -0x1.373e38p-1f, 0x1.8c6d9ep-2f,  -0x1.7e0030p-3f, 0x1.eed37ep-5f,
+                              -0x1.ed11ecp-8f, -0x1.cc26a2p-9f, 0x1.9b0db4p-10f, 0x1.707c8ap-13f, -0x1.17bd62p-13f},
+                       c_low = -0x1.247238p-27f; /* of c[0] */
+    const float a = vm_at_most(14.5f, vm_abs_float(x));
+
+    const float inverse = 1 / (a + 4), inverse_low = inverse * vm_fma_float(-a, inverse, vm_fma_float(-4, inverse, 1));
+    const float u = vm_fma_float(-8, inverse_low, vm_fma_float(-8, inverse, 1));
+    const float rest = vm_poly_float(c + 1, 9, u);
+    const float p = vm_fma_float(u, rest, c[0]), p_low = vm_fma_float(u, rest, c[0] - p) + c_low;
+
+    const float half = -0.5f * a, square = half * a;
+    const struct vm_power e = vm_power_float(square, vm_fma_float(half, a, -square));
+    const float ep = vm_fma_float(e.w, p, p), ep_low = vm_fma_float(e.w, p, p - ep) + vm_fma_float(e.w, p_low, p_low);
+    const float q = ep * inverse, q_low = vm_fma_float(ep_low, inverse, vm_fma_float(ep, inverse_low, vm_fma_float(ep, inverse, -q)));
+    const float y = a * q, y_low = vm_fma_float(a, q_low, vm_fma_float(a, q, -y));
+    const struct vm_factors scale = vm_factors_float(e.t);
+    const float result = vm_fma_float(y + y_low, -(scale.a * scale.b), vm_at_least(-0.0f, x));
+    return x == -INFINITY ? NAN : result;
+}
+
+/* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = x (2 sqrt(2 / pi) + w), w = 2 sqrt(2 / pi) 0.044715 x^2. */
+VM_INLINE float vm_gelu_tanh_float(float x)
+{
+    const float first = 0x1.988454p0f, first_low = -0x1.857936p-25f, third = 0x1.2444f2p-4f, third_low = 0x1.49b16ap-29f;
+    const float a = vm_at_least(-11, vm_at_most(11, x));
+    const float z = a * a, z_low = vm_fma_float(a, a, -z);
+    const float w = third * z, w_low = vm_fma_float(third, z, -w) + vm_fma_float(third, z_low, third_low * z);
+    const float v = first + w, more = vm_at_least(first, w), less = vm_at_most(first, w);
+    const float v_low = (less - (v - more)) + (w_low + first_low);
+    const float u = a * v, u_low = vm_fma_float(a, v, -u) + a * v_low;
+    const float y = vm_logistic_float(a, vm_power_float(vm_at_least(-40, -u), -u_low));
+    const float right = x > 11 ? x : y;
+    return x == -INFINITY ? NAN : right;
+}
+#endif
+
+#endif
