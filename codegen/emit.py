@@ -157,30 +157,22 @@ def key_expression(operator):
     return " | ".join(words) or "0"
 
 
-def dtype_check(operator):
-    """Refuses what is no dtype: an enum argument can hold any number."""
-    text = ""
-    for position, a in enumerate(operator.args):
-        if a.kind == "dtype":
-            text += (f"    if (GRD_UNLIKELY(!grd_is_dtype({a.name}))) {{\n"
-                     f"        grd_raise_bad_dtype(op, {position}, {a.name});\n        return {failed_value(operator)};\n    }}\n")
-    return text
-
-
-def null_check(operator):
-    """Refuses NULL for required tensors, naming the argument."""
-    checks = []
-    for position, a in enumerate(operator.args):
-        if a.is_tensor and not a.may_be_absent:
-            checks.append((f"grd_list_has_null({a.name})" if a.list else f"{a.name} == NULL", position))
-    if not checks:
+def argument_checks(operator):
+    """Refuses what an argument's C type can hold but its kind cannot: NULL for a tensor or a word, a length without a list, a number that is
+    no dtype. The cold function that follows finds out which argument it was, and says so."""
+    tests = []
+    for a in operator.args:
+        if a.list:
+            tests.append(f"!grd_is_{'tensor' if a.is_tensor else 'int'}_list({a.name})")
+        elif a.kind in ("Tensor", "str") and not a.may_be_absent:
+            tests.append(f"{a.name} == NULL")
+        elif a.kind == "dtype":
+            tests.append(f"!grd_is_dtype({a.name})")
+    if not tests:
         return ""
-    which = str(checks[-1][1])
-    for test, position in reversed(checks[:-1]):
-        which = f"{test} ? {position} : {which}"
-    failed = failed_value(operator)
-    return (f"    if (GRD_UNLIKELY({' || '.join(t for t, _ in checks)})) {{\n"
-            f"        grd_raise_null_argument(op, {which});\n        return {failed};\n    }}\n")
+    values = ", ".join(ctype.value(a, a.name) for a in operator.args)
+    return (f"    if (GRD_UNLIKELY({' || '.join(tests)})) {{\n"
+            f"        grd_refuse_arguments(op, (const grd_value[]){{{values}}});\n        return {failed_value(operator)};\n    }}\n")
 
 
 def failed_value(operator):
@@ -219,7 +211,7 @@ def call_function(operator):
             f"static {result_type(operator)}{operator.name}_call({', '.join(parameters) or 'void'})\n{{\n"
             f"    const struct grd_op *op = &grd_op_table[{index(operator)}];\n"
             f"    if (grd_pending())\n        return {failed_value(operator)};\n"
-            f"{null_check(operator)}{dtype_check(operator)}"
+            f"{argument_checks(operator)}"
             f"{local}"
             f"    const grd_keyset keys = grd_active_keys({key_expression(operator)});\n"
             f"    const int64_t mark = grd_pool_mark();\n"

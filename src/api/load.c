@@ -14,6 +14,8 @@ const char *grd_version(void)
 
 grd_tensor *grd_scope_return(grd_scope scope, grd_tensor *result)
 {
+    if (result == NULL)
+        grd_raise(GRD_ERROR_TYPE, "grd_scope_return: a tensor is required, not NULL");
     return grd_leave_number(scope.mark, result);
 }
 

@@ -205,6 +205,10 @@ size_t grd_generator_state_size(void)
 void grd_generator_get_state(const grd_generator *generator, void *ret_state)
 {
     struct saved_state s = {.seeded = 1};
+    if (ret_state == NULL) {
+        grd_raise(GRD_ERROR_TYPE, "room for the generator's state is required, not NULL");
+        return;
+    }
     struct grd_generator *g = grd_generator_lock((struct grd_generator *)generator);
     s.seed = g->seed;
     s.left = g->engine.left;
@@ -235,6 +239,10 @@ void grd_generator_set_state(grd_generator *generator, const void *state, size_t
     struct saved_state s;
     if (size != sizeof s) {
         grd_raise(GRD_ERROR_VALUE, "a generator state has %zu bytes, got %zu", sizeof s, size);
+        return;
+    }
+    if (state == NULL) {
+        grd_raise(GRD_ERROR_TYPE, "the state of a generator is required, not NULL");
         return;
     }
     memcpy(&s, state, sizeof s);

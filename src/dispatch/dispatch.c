@@ -25,7 +25,7 @@ const char *grd_key_name(grd_key key)
 
 grd_keyset grd_tensor_keys(const grd_tensor *t)
 {
-    return t->keys;
+    return t != NULL ? t->keys : 0;
 }
 
 grd_key_guard grd_key_guard_set(grd_keyset include, grd_keyset exclude)
@@ -109,14 +109,38 @@ void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const gr
         grd_dispatch_boxed(op, keys, out, args, ret_results);
 }
 
-void grd_raise_null_argument(const struct grd_op *op, int arg)
+static bool refuse_argument(const struct grd_op *op, int i, const char *rule)
 {
-    grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) must be a tensor, not NULL", op->name, op->args[arg].name, arg + 1);
+    return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) %s", op->name, op->args[i].name, i + 1, rule);
 }
 
-void grd_raise_bad_dtype(const struct grd_op *op, int arg, grd_dtype dtype)
+/* An absent argument is not looked at here. */
+static bool check_argument(const struct grd_op *op, int i, const grd_value *value)
 {
-    grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) is no dtype: %d", op->name, op->args[arg].name, arg + 1, (int)dtype);
+    const bool required = !op->args[i].optional;
+    switch (value->kind) {
+    case GRD_KIND_TENSOR:
+        return value->v.tensor != NULL || !required || refuse_argument(op, i, "must be a tensor, not NULL");
+    case GRD_KIND_TENSORS:
+        return grd_is_tensor_list(value->v.tensors) || refuse_argument(op, i, "must be a list of tensors without NULL");
+    case GRD_KIND_DIMS:
+        return grd_is_int_list(value->v.dims) || refuse_argument(op, i, "must be a list of integers: it has a length but no data, or a negative length");
+    case GRD_KIND_STRING:
+        return value->v.string != NULL || !required || refuse_argument(op, i, "must be a string, not NULL");
+    case GRD_KIND_DTYPE:
+        return grd_is_dtype(value->v.dtype) || grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) is no dtype: %d", op->name,
+                                                         op->args[i].name, i + 1, (int)value->v.dtype);
+    default:
+        return true;
+    }
+}
+
+bool grd_refuse_arguments(const struct grd_op *op, const grd_value *args)
+{
+    for (int i = 0; i < op->nargs; i++)
+        if (!check_argument(op, i, &args[i]))
+            return false;
+    return true;
 }
 
 bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
@@ -132,7 +156,8 @@ bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
 
 grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark)
 {
-    grd_error_add_context(op->name);
+    if (op->name[0] != '_') /* a hidden operator is not a name its user knows */
+        grd_error_add_context(op->name);
     grd_pool_release(mark);
     return grd_failed;
 }
@@ -166,7 +191,7 @@ grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result)
 
 const grd_op *grd_op_find(const char *name)
 {
-    for (int64_t i = 0; i < grd_op_table_size; i++)
+    for (int64_t i = 0; name != NULL && i < grd_op_table_size; i++)
         if (strcmp(grd_op_table[i].name, name) == 0)
             return &grd_op_table[i];
     return NULL;
@@ -182,44 +207,54 @@ const grd_op *grd_op_at(int64_t index)
     return index >= 0 && index < grd_op_table_size ? &grd_op_table[index] : NULL;
 }
 
+static bool is_op(const grd_op *op)
+{
+    return op != NULL || grd_raise(GRD_ERROR_TYPE, "an operator is required, not NULL");
+}
+
+static bool is_op_arg(const grd_op *op, int arg)
+{
+    return is_op(op) && ((arg >= 0 && arg < op->nargs) || grd_raise(GRD_ERROR_INDEX, "%s: has %d arguments, no argument %d", op->name, op->nargs, arg));
+}
+
 const char *grd_op_name(const grd_op *op)
 {
-    return op->name;
+    return is_op(op) ? op->name : "";
 }
 
 const char *grd_op_schema(const grd_op *op)
 {
-    return op->schema;
+    return is_op(op) ? op->schema : "";
 }
 
 int grd_op_arg_count(const grd_op *op)
 {
-    return op->nargs;
+    return is_op(op) ? op->nargs : 0;
 }
 
 int grd_op_result_count(const grd_op *op)
 {
-    return op->nresults;
+    return is_op(op) ? op->nresults : 0;
 }
 
 const char *grd_op_arg_name(const grd_op *op, int arg)
 {
-    return op->args[arg].name;
+    return is_op_arg(op, arg) ? op->args[arg].name : "";
 }
 
 grd_kind grd_op_arg_kind(const grd_op *op, int arg)
 {
-    return (grd_kind)op->args[arg].kind;
+    return is_op_arg(op, arg) ? (grd_kind)op->args[arg].kind : GRD_KIND_NONE;
 }
 
 bool grd_op_arg_optional(const grd_op *op, int arg)
 {
-    return op->args[arg].optional || op->args[arg].value.kind != GRD_KIND_NONE;
+    return is_op_arg(op, arg) && (op->args[arg].optional || op->args[arg].value.kind != GRD_KIND_NONE);
 }
 
 unsigned grd_op_forms(const grd_op *op)
 {
-    return op->forms;
+    return is_op(op) ? op->forms : 0;
 }
 
 /* ---- Generic calls ------------------------------------------------------------------------------------------------------- */
@@ -282,29 +317,25 @@ static bool convert(const grd_value *from, const struct grd_arg *arg, grd_value 
     }
 }
 
+static bool is_absent(const grd_value *given)
+{
+    return given == NULL || given->kind == GRD_KIND_NONE || (given->kind == GRD_KIND_TENSOR && given->v.tensor == NULL) ||
+           (given->kind == GRD_KIND_STRING && given->v.string == NULL);
+}
+
 /* The value of one argument: given, default or absent. */
 static bool complete(const struct grd_op *op, int i, const grd_value *given, grd_value *ret_value)
 {
     const struct grd_arg *arg = &op->args[i];
-    if (given == NULL || given->kind == GRD_KIND_NONE || (given->kind == GRD_KIND_TENSOR && given->v.tensor == NULL)) {
+    if (is_absent(given)) {
         *ret_value = arg->value;
         ret_value->kind = (grd_kind)arg->kind;
-        if (arg->optional || arg->value.kind != GRD_KIND_NONE)
-            return true;
-        return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) is missing", op->name, arg->name, i + 1);
+        return arg->optional || arg->value.kind != GRD_KIND_NONE || refuse_argument(op, i, "is missing");
     }
     if (!convert(given, arg, ret_value))
         return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) must be %s, not %s", op->name, arg->name, i + 1,
                          kind_name((grd_kind)arg->kind), kind_name(given->kind));
-    if (arg->kind == GRD_KIND_DTYPE && !grd_is_dtype(ret_value->v.dtype)) {
-        grd_raise_bad_dtype(op, i, ret_value->v.dtype);
-        return false;
-    }
-    if (arg->kind == GRD_KIND_TENSORS && grd_list_has_null(ret_value->v.tensors)) {
-        grd_raise_null_argument(op, i);
-        return false;
-    }
-    return true;
+    return check_argument(op, i, ret_value);
 }
 
 static grd_keyset value_keys(const grd_value *value)
@@ -331,9 +362,13 @@ static grd_keyset call_keys(const struct grd_op *op, const grd_tensor *out, cons
 bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results)
 {
     static const char *const form_names[] = {"functional", "in-place", "out"};
+    if (!is_op(op))
+        return false;
     fail_results(op, ret_results);
     if (grd_pending())
         return false;
+    if ((unsigned)form > GRD_OUT)
+        return grd_raise(GRD_ERROR_VALUE, "%s: no form %d", op->name, (int)form);
     if (n > op->nargs)
         return grd_raise(GRD_ERROR_TYPE, "%s: takes %d arguments, %d were given", op->name, op->nargs, n);
     if (!(op->forms >> form & 1))
@@ -371,18 +406,23 @@ static bool check_key(grd_key key)
     return (unsigned)key < GRD_KEY_COUNT || grd_raise(GRD_ERROR_VALUE, "no dispatch key %d", (int)key);
 }
 
+static bool check_kernel(grd_boxed_kernel *kernel)
+{
+    return kernel != NULL || grd_raise(GRD_ERROR_TYPE, "a kernel is required, not NULL");
+}
+
 static struct grd_op *find_for_registration(const char *name)
 {
     struct grd_op *op = (struct grd_op *)grd_op_find(name);
     if (op == NULL)
-        grd_raise(GRD_ERROR_RUNTIME, "there is no operator '%s' to register a kernel for", name);
+        grd_raise(GRD_ERROR_RUNTIME, "there is no operator '%s' to register a kernel for", name ? name : "(NULL)");
     return op;
 }
 
 void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel)
 {
     struct grd_op *op = find_for_registration(op_name);
-    if (op == NULL || !check_key(key))
+    if (op == NULL || !check_key(key) || !check_kernel(kernel))
         return;
     pthread_mutex_lock(&registration);
     const bool taken = op->boxed[key] != NULL || (op->typed[key] != NULL && !op->composite);
@@ -398,7 +438,7 @@ void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *ker
 void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel)
 {
     grd_boxed_kernel *none = NULL;
-    if (check_key(key) && !atomic_compare_exchange_strong(&fallbacks[key], &none, kernel))
+    if (check_key(key) && check_kernel(kernel) && !atomic_compare_exchange_strong(&fallbacks[key], &none, kernel))
         grd_raise(GRD_ERROR_RUNTIME, "dispatch key %s has a fallback already", grd_key_name(key));
 }
 

@@ -69,10 +69,8 @@ void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *ou
 grd_keyset grd_device_keys(grd_device device);
 
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
-/* Raises "argument 'other' is NULL, a tensor is required". */
-void grd_raise_null_argument(const struct grd_op *op, int arg);
-/* Raises "argument 'dtype' is no dtype: 99". */
-void grd_raise_bad_dtype(const struct grd_op *op, int arg, grd_dtype dtype);
+/* Raises what is wrong with the first argument that cannot be: "add: argument 'other' (position 2) must be a tensor, not NULL". True when all can. */
+bool grd_refuse_arguments(const struct grd_op *op, const grd_value *args);
 
 static inline bool grd_is_dtype(grd_dtype dtype)
 {
@@ -88,12 +86,19 @@ static inline void grd_written(grd_tensor *out)
         grd_bump_version(out);
 }
 
-static inline bool grd_list_has_null(grd_tensors list)
+static inline bool grd_is_int_list(grd_dims list)
 {
+    return list.n == 0 || (list.n > 0 && list.data != NULL);
+}
+
+static inline bool grd_is_tensor_list(grd_tensors list)
+{
+    if (list.n != 0 && (list.n < 0 || list.data == NULL))
+        return false;
     for (int64_t i = 0; i < list.n; i++)
         if (list.data[i] == NULL)
-            return true;
-    return false;
+            return false;
+    return true;
 }
 
 /* A view's base counts too: it may have come to require gradients after the view was made. */

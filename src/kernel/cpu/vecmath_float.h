@@ -68,6 +68,12 @@ VM_INLINE float vm_at_most(float high, float x)
     return high < x ? high : x;
 }
 
+/* y, and x where it is NaN: the bits of what comes out of arithmetic with two NaNs depend on the order of the operands. */
+VM_INLINE float vm_or_nan(float x, float y)
+{
+    return x == x ? y : x;
+}
+
 /* c[0] + c[1] x + … */
 VM_INLINE float vm_poly_float(const float *c, int n, float x)
 {
@@ -98,10 +104,10 @@ VM_INLINE struct vm_power vm_power_float(float x, float low)
     return (struct vm_power){t, vm_fma_float(r * r, vm_poly_float(c, 5, r), r)};
 }
 
-/* 2^n for n = t - VM_ROUNDER_FLOAT in [-126, 127]. */
-VM_INLINE float vm_scale_float(float t)
+/* 2^(n + more) for n = t - VM_ROUNDER_FLOAT, n + more in [-126, 127]. */
+VM_INLINE float vm_scale_float(float t, int more)
 {
-    return vm_float_from_bits((vm_bits_float(t) + 127) << 23);
+    return vm_float_from_bits((vm_bits_float(t) + (uint32_t)(127 + more)) << 23);
 }
 
 /* 2^n as two factors, for n in [-254, 254]: a * b * x rounds once, also to a subnormal result. */
@@ -117,26 +123,25 @@ VM_INLINE struct vm_factors vm_factors_float(float t)
 
 VM_INLINE float vm_exp_float(float x)
 {
-    const struct vm_power e = vm_power_float(vm_at_least(-104, vm_at_most(89, x)), 0);
+    const struct vm_power e = vm_power_float(vm_at_least(-104, vm_at_most(89, x)), -0.0f);
     const struct vm_factors scale = vm_factors_float(e.t);
-    return (1 + e.w) * scale.a * scale.b;
+    return vm_or_nan(x, (1 + e.w) * scale.a * scale.b);
 }
 
 VM_INLINE float vm_exp2_float(float x)
 {
     static const float c[] = {0x1.62e430p-1f, 0x1.ebfbe2p-3f, 0x1.c6af6ep-5f, 0x1.3b28d2p-7f, 0x1.5f10aep-10f, 0x1.452158p-13f};
-    x = vm_at_least(-151, vm_at_most(128, x));
-    const float t = x + VM_ROUNDER_FLOAT, f = x - (t - VM_ROUNDER_FLOAT);
+    const float a = vm_at_least(-151, vm_at_most(128, x)), t = a + VM_ROUNDER_FLOAT, f = a - (t - VM_ROUNDER_FLOAT);
     const struct vm_factors scale = vm_factors_float(t);
-    return vm_fma_float(f, vm_poly_float(c, 6, f), 1) * scale.a * scale.b;
+    return vm_or_nan(x, vm_fma_float(f, vm_poly_float(c, 6, f), 1) * scale.a * scale.b);
 }
 
 VM_INLINE float vm_expm1_float(float x)
 {
-    const struct vm_power e = vm_power_float(vm_at_least(-18, vm_at_most(89, x)), 0);
-    const float half = vm_scale_float(e.t - 1); /* 2^n itself may overflow */
+    const struct vm_power e = vm_power_float(vm_at_least(-18, vm_at_most(89, x)), -0.0f);
+    const float half = vm_scale_float(e.t, -1); /* 2^n itself may overflow */
     const float y = 2 * vm_fma_float(half, e.w, half - 0.5f);
-    return vm_abs_float(x) < 0x1p-25f ? x : y;
+    return vm_abs_float(x) >= 0x1p-25f ? y : x;
 }
 
 /* ---- log ------------------------------------------------------------------------------------------------------------------- */
@@ -230,44 +235,43 @@ VM_INLINE float vm_tanh_float(float x)
 {
     static const float c[] = {-0x1.555534p-2f, 0x1.110762p-3f, -0x1.b8439ap-5f, 0x1.52532p-6f, -0x1.769de4p-8f};
     const float a = vm_abs_float(x), z = a * a;
-    const float small = vm_fma_float(x * z, vm_poly_float(c, 5, z), x);
-    const struct vm_power e = vm_power_float(2 * vm_at_most(10, a), 0);
-    const float scale = vm_scale_float(e.t), large = 1 - 2 / vm_fma_float(scale, e.w, 1 + scale);
-    return a < 0.625f ? small : vm_copysign_float(large, x);
+    const float small = vm_fma_float(a * z, vm_poly_float(c, 5, z), a);
+    const struct vm_power e = vm_power_float(2 * vm_at_most(10, a), -0.0f);
+    const float scale = vm_scale_float(e.t, 0), large = 1 - 2 / vm_fma_float(scale, e.w, 1 + scale);
+    return vm_copysign_float(a >= 0.625f ? large : small, x);
 }
 
 /* x / (1 + e^y) for e^(y + low) = e; y in [-40, 112]. Divided by 2^-64 (1 + e), which does not overflow. */
 VM_INLINE float vm_logistic_float(float x, struct vm_power e)
 {
-    const float scale = vm_scale_float(e.t - 64);
+    const float scale = vm_scale_float(e.t, -64);
     return x / vm_fma_float(scale, e.w, 0x1p-64f + scale) * 0x1p-64f;
 }
 
 VM_INLINE float vm_sigmoid_float(float x)
 {
-    return vm_logistic_float(1, vm_power_float(vm_at_least(-40, vm_at_most(104, -x)), 0));
+    return vm_or_nan(x, vm_logistic_float(1, vm_power_float(vm_at_least(-40, vm_at_most(104, -x)), -0.0f)));
 }
 
 /* -infinity gives NaN, as -infinity / infinity does. */
 VM_INLINE float vm_silu_float(float x)
 {
     const float a = vm_at_least(-110, x);
-    const float y = vm_logistic_float(a, vm_power_float(vm_at_least(-40, -a), 0));
+    const float y = vm_logistic_float(a, vm_power_float(vm_at_least(-40, -a), -0.0f));
     const float right = x > 40 ? x : y;
-    return x == -INFINITY ? NAN : right;
+    return x > -INFINITY ? right : NAN;
 }
 
 /* log(1 + e^x) = max(x, 0) + log(1 + e^-|x|); 1 + e = 1 + f or 2 (1 + f), with its rounding error in f. */
 VM_INLINE float vm_softplus_float(float x)
 {
-    const struct vm_power power = vm_power_float(vm_at_least(-104, -vm_abs_float(x)), 0);
-    const struct vm_factors factors = vm_factors_float(power.t);
-    const float scale = factors.a * factors.b, mantissa = 1 + power.w;
+    const struct vm_power power = vm_power_float(vm_at_least(-104, -vm_abs_float(x)), -0.0f);
+    const float scale = vm_scale_float(power.t, 64) * 0x1p-64f, mantissa = 1 + power.w;
     const float e = mantissa * scale, e_low = (power.w - (mantissa - 1)) * scale;
     const float y = 1 + e, error = (e - (y - 1)) + e_low;
     const float half = y > 0x1.6a09e6p0f ? 0.5f : 1, exponent = y > 0x1.6a09e6p0f ? 1 : 0;
     const float f = vm_fma_float(error, half, y * half - 1);
-    return (x > 0 ? x : 0) + vm_log_sum_float(f, exponent);
+    return vm_or_nan(x, (x > 0 ? x : 0) + vm_log_sum_float(f, exponent));
 }
 
 /* ---- erf, gelu ----------------------------------------------------------------------------------------------------------------------- */
@@ -279,10 +283,10 @@ VM_INLINE float vm_erf_float(float x)
     static const float large_c[] = {-0x1.723a4p-12f, -0x1.2085ep0f,   -0x1.46c4e4p-1f, -0x1.a60f18p-4f,
                                     0x1.654b6cp-6f,  -0x1.81609ap-9f, 0x1.854facp-13f};
     const float a = vm_abs_float(x), z = a * a, b = vm_at_most(3.95f, a);
-    const float small = vm_fma_float(x, vm_poly_float(small_c, 7, z), x);
-    const struct vm_power e = vm_power_float(vm_poly_float(large_c, 7, b), 0);
-    const float scale = vm_scale_float(e.t), large = vm_fma_float(-scale, e.w, 1 - scale);
-    return a < 1 ? small : vm_copysign_float(large, x);
+    const float small = vm_fma_float(a, vm_poly_float(small_c, 7, z), a);
+    const struct vm_power e = vm_power_float(vm_poly_float(large_c, 7, b), -0.0f);
+    const float scale = vm_scale_float(e.t, 0), large = vm_fma_float(-scale, e.w, 1 - scale);
+    return vm_copysign_float(a >= 1 ? large : small, x);
 }
 
 #ifdef __FMA__
@@ -290,24 +294,22 @@ VM_INLINE float vm_erf_float(float x)
  * -infinity gives NaN, as the formula with erf does. */
 VM_INLINE float vm_gelu_float(float x)
 {
-    static const float c[] = {0x1.82b4bcp-1f,  -0x1.373e38p-1f, 0x1.8c6d9ep-2f,  -0x1.7e0030p-3f, 0x1.eed37ep-5f,
-                              -0x1.ed11ecp-8f, -0x1.cc26a2p-9f, 0x1.9b0db4p-10f, 0x1.707c8ap-13f, -0x1.17bd62p-13f},
-                       c_low = -0x1.247238p-27f; /* of c[0] */
+    static const float c[] = {0x1.82b4bcp-1f,  -0x1.373e3ap-1f, 0x1.8c6d8ep-2f,  -0x1.7dffb6p-3f, 0x1.eed842p-5f,
+                              -0x1.ed4ec6p-8f, -0x1.cd58bep-9f, 0x1.9ba8d2p-10f, 0x1.8b6198p-13f, -0x1.0ab6ap-13f};
     const float a = vm_at_most(14.5f, vm_abs_float(x));
 
     const float inverse = 1 / (a + 4), inverse_low = inverse * vm_fma_float(-a, inverse, vm_fma_float(-4, inverse, 1));
     const float u = vm_fma_float(-8, inverse_low, vm_fma_float(-8, inverse, 1));
     const float rest = vm_poly_float(c + 1, 9, u);
-    const float p = vm_fma_float(u, rest, c[0]), p_low = vm_fma_float(u, rest, c[0] - p) + c_low;
+    const float p = vm_fma_float(u, rest, c[0]), p_low = vm_fma_float(u, rest, c[0] - p);
 
     const float half = -0.5f * a, square = half * a;
     const struct vm_power e = vm_power_float(square, vm_fma_float(half, a, -square));
     const float ep = vm_fma_float(e.w, p, p), ep_low = vm_fma_float(e.w, p, p - ep) + vm_fma_float(e.w, p_low, p_low);
-    const float q = ep * inverse, q_low = vm_fma_float(ep_low, inverse, vm_fma_float(ep, inverse_low, vm_fma_float(ep, inverse, -q)));
-    const float y = a * q, y_low = vm_fma_float(a, q_low, vm_fma_float(a, q, -y));
-    const struct vm_factors scale = vm_factors_float(e.t);
-    const float result = vm_fma_float(y + y_low, -(scale.a * scale.b), vm_at_least(-0.0f, x));
-    return x == -INFINITY ? NAN : result;
+    const float part = a * inverse, part_low = vm_fma_float(a, inverse_low, vm_fma_float(a, inverse, -part));
+    const float y = vm_fma_float(part, ep, vm_fma_float(part_low, ep, part * ep_low));
+    const float result = vm_fma_float(y * vm_scale_float(e.t, 64), -0x1p-64f, vm_at_least(-0.0f, x));
+    return x > -INFINITY ? result : NAN;
 }
 
 /* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = x (2 sqrt(2 / pi) + w), w = 2 sqrt(2 / pi) 0.044715 x^2. */
@@ -322,7 +324,7 @@ VM_INLINE float vm_gelu_tanh_float(float x)
     const float u = a * v, u_low = vm_fma_float(a, v, -u) + a * v_low;
     const float y = vm_logistic_float(a, vm_power_float(vm_at_least(-40, -u), -u_low));
     const float right = x > 11 ? x : y;
-    return x == -INFINITY ? NAN : right;
+    return x > -INFINITY ? right : NAN;
 }
 #endif
 

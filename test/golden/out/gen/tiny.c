@@ -26,7 +26,7 @@ static grd_tensor *tanh_call(grd_tensor *out, grd_tensor *self)
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_raise_null_argument(op, 0);
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}});
         return grd_failed;
     }
     grd_tensor *returned;
@@ -88,7 +88,7 @@ static grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *other
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        grd_raise_null_argument(op, self == NULL ? 0 : 1);
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}, {.kind = GRD_KIND_SCALAR, .v.scalar = alpha}});
         return grd_failed;
     }
     grd_tensor *returned;
@@ -187,7 +187,7 @@ static grd_tensor *sub_call(grd_tensor *out, grd_tensor *self, grd_tensor *other
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        grd_raise_null_argument(op, self == NULL ? 0 : 1);
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}});
         return grd_failed;
     }
     grd_tensor *returned;
@@ -255,7 +255,7 @@ static grd_tensor *mul_call(grd_tensor *out, grd_tensor *self, grd_tensor *other
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        grd_raise_null_argument(op, self == NULL ? 0 : 1);
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}});
         return grd_failed;
     }
     grd_tensor *returned;
@@ -326,7 +326,7 @@ static grd_tensor *neg_call(grd_tensor *out, grd_tensor *self)
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_raise_null_argument(op, 0);
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}});
         return grd_failed;
     }
     grd_tensor *returned;
@@ -392,7 +392,7 @@ static grd_tensor *lt_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        grd_raise_null_argument(op, self == NULL ? 0 : 1);
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}});
         return grd_failed;
     }
     grd_tensor *returned;
@@ -445,7 +445,7 @@ static grd_tensor *twice_call(grd_tensor *self)
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_raise_null_argument(op, 0);
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}});
         return grd_failed;
     }
     grd_tensor *returned;
@@ -478,7 +478,7 @@ static grd_tensors unbind_call(grd_tensor *self, int64_t dim)
     if (grd_pending())
         return (grd_tensors){0};
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_raise_null_argument(op, 0);
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}});
         return (grd_tensors){0};
     }
     grd_tensors returned;
@@ -527,8 +527,8 @@ static grd_tensor *stack_call(grd_tensors tensors, int64_t dim)
     const struct grd_op *op = &grd_op_table[GRD_OP_STACK];
     if (grd_pending())
         return grd_failed;
-    if (GRD_UNLIKELY(grd_list_has_null(tensors))) {
-        grd_raise_null_argument(op, 0);
+    if (GRD_UNLIKELY(!grd_is_tensor_list(tensors))) {
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSORS, .v.tensors = tensors}, {.kind = GRD_KIND_INT, .v.integer = dim}});
         return grd_failed;
     }
     grd_tensor *returned;
@@ -578,7 +578,7 @@ static grd_max_dim_result max_dim_call(grd_tensor *self, int64_t dim, bool keepd
     if (grd_pending())
         return (grd_max_dim_result){grd_failed, grd_failed};
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_raise_null_argument(op, 0);
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}});
         return (grd_max_dim_result){grd_failed, grd_failed};
     }
     grd_tensor *results[2];
@@ -632,8 +632,8 @@ static grd_tensor *_place_call(grd_tensor *grad, grd_tensor *indices, int64_t di
     const struct grd_op *op = &grd_op_table[GRD_OP__PLACE];
     if (grd_pending())
         return grd_failed;
-    if (GRD_UNLIKELY(grad == NULL || indices == NULL)) {
-        grd_raise_null_argument(op, grad == NULL ? 0 : 1);
+    if (GRD_UNLIKELY(grad == NULL || indices == NULL || !grd_is_int_list(sizes))) {
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = grad}, {.kind = GRD_KIND_TENSOR, .v.tensor = indices}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}, {.kind = GRD_KIND_DIMS, .v.dims = sizes}});
         return grd_failed;
     }
     grd_tensor *returned;
@@ -665,8 +665,8 @@ static grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device device,
     const struct grd_op *op = &grd_op_table[GRD_OP_ZEROS];
     if (grd_pending())
         return grd_failed;
-    if (GRD_UNLIKELY(!grd_is_dtype(dtype))) {
-        grd_raise_bad_dtype(op, 1, dtype);
+    if (GRD_UNLIKELY(!grd_is_int_list(size) || !grd_is_dtype(dtype))) {
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_DIMS, .v.dims = size}, {.kind = GRD_KIND_DTYPE, .v.dtype = dtype}, {.kind = GRD_KIND_DEVICE, .v.device = device}, {.kind = GRD_KIND_BOOL, .v.boolean = requires_grad}});
         return grd_failed;
     }
     grd_tensor *returned;
