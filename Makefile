@@ -58,7 +58,7 @@ lint: release ## floors, notes, exported symbols, formatting, generated code
 	$(BIN)/python tools/lint.py
 
 format: $(VENV)/ready ## clang-format over the tree
-	$(BIN)/clang-format -i $$(git ls-files '*.c' '*.h')
+	$(BIN)/clang-format -i $$(git ls-files '*.c' '*.h' ':!test/golden')
 
 bench: build/release/build.ninja ## times beside PyTorch's (pip install torch first), as ratios
 	$(BIN)/cmake --build --preset release -j $(JOBS)

@@ -24,7 +24,8 @@ NO_MALLOC = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|free)\s*\(")
 
 
 def sources(*folders):
-    return [p for f in folders for p in sorted((ROOT / f).rglob("*")) if p.suffix in (".c", ".h")]
+    snapshots = ROOT / "test" / "golden"
+    return [p for f in folders for p in sorted((ROOT / f).rglob("*")) if p.suffix in (".c", ".h") and snapshots not in p.parents]
 
 
 def strip_comments(text):

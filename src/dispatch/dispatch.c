@@ -124,7 +124,8 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
     case GRD_KIND_TENSORS:
         return grd_is_tensor_list(value->v.tensors) || refuse_argument(op, i, "must be a list of tensors without NULL");
     case GRD_KIND_DIMS:
-        return grd_is_int_list(value->v.dims) || refuse_argument(op, i, "must be a list of integers: it has a length but no data, or a negative length");
+        return grd_is_int_list(value->v.dims) ||
+               refuse_argument(op, i, "must be a list of integers: it has a length but no data, or a negative length");
     case GRD_KIND_STRING:
         return value->v.string != NULL || !required || refuse_argument(op, i, "must be a string, not NULL");
     case GRD_KIND_DTYPE:
@@ -214,7 +215,8 @@ static bool is_op(const grd_op *op)
 
 static bool is_op_arg(const grd_op *op, int arg)
 {
-    return is_op(op) && ((arg >= 0 && arg < op->nargs) || grd_raise(GRD_ERROR_INDEX, "%s: has %d arguments, no argument %d", op->name, op->nargs, arg));
+    return is_op(op) &&
+           ((arg >= 0 && arg < op->nargs) || grd_raise(GRD_ERROR_INDEX, "%s: has %d arguments, no argument %d", op->name, op->nargs, arg));
 }
 
 const char *grd_op_name(const grd_op *op)

@@ -255,8 +255,7 @@ static void indices(void)
     refused(grd_embedding(x, two), "IndexError: embedding: index out of range in self");
     refused(grd_nll_loss(x, grd_add_scalar(two, grd_int(1))), "IndexError: nll_loss: Target 3 is out of bounds.");
     refused(grd_nll_loss(x, negative), "IndexError: nll_loss: Target -1 is out of bounds.");
-    refused(grd_nll_loss(x, ints),
-            "ValueError: nll_loss: Expected input batch_size (2) to match target batch_size (3).");
+    refused(grd_nll_loss(x, ints), "ValueError: nll_loss: Expected input batch_size (2) to match target batch_size (3).");
     refused(grd_one_hot(two, .num_classes = grd_int(2)), "RuntimeError: one_hot: Class values must be smaller than num_classes.");
     refused(grd_max(grd_zeros(grd_dims(0))),
             "RuntimeError: max: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "

@@ -410,7 +410,7 @@ VM_INLINE double vm_gelu_double(double x)
     const double rest = vm_fma(vm_poly(c + 13, 11, u), u4 * u4 * u4, vm_poly(c + 1, 12, u)), step = u * rest;
     const double p = c[0] + step, p_low = vm_product_error(u, rest, step) + (step - (p - c[0]));
     const double tail = e.a * vm_fma(p, part, vm_fma(p, part_low, p_low * part)) * e.b;
-    return x == -INFINITY ? NAN : (x >= 0 ? x : x != x ? x : -0.0) - tail;
+    return x > -INFINITY ? (x >= 0 ? x : -0.0) - tail : NAN;
 }
 
 /* x / (1 + e^-u) is x (1 + tanh(u / 2)) / 2; u = x v, v = 2 sqrt(2 / pi) (1 + 0.044715 x^2), each with what rounding took off. */
@@ -425,7 +425,7 @@ VM_INLINE double vm_gelu_tanh_double(double x)
     const double u = a * v, u_low = vm_product_error(a, v, u) + a * v_low;
     const struct vm_product e = vm_exp_product(-u, -u_low);
     const double y = (x < 0 ? -a * e.a : x) / (1 + e.a * e.b) * (x < 0 ? e.b : 1);
-    return x == -INFINITY ? NAN : y;
+    return x > -INFINITY ? y : NAN;
 }
 
 #ifndef __FMA__
@@ -444,13 +444,13 @@ VM_INLINE float vm_gelu_float(float x)
     const double a = vm_clamp(vm_abs(x), 0, 14.5);
     const double q = 0.5 * vm_exp_short(-0.5 * a * a) * vm_erfcx_short(a * 0x1.6a09e667f3bcdp-1);
     const double y = x < 0 ? -a * q : x * (1 - q);
-    return (float)(x == -INFINITY ? NAN : y);
+    return x > -INFINITY ? (float)y : NAN;
 }
 
 VM_INLINE float vm_gelu_tanh_float(float x)
 {
     const double a = x, y = a / (1 + vm_exp_short(-1.5957691216057308 * vm_fma(0.044715 * a * a, a, a)));
-    return (float)(x == -INFINITY ? NAN : y);
+    return x > -INFINITY ? (float)y : NAN;
 }
 #endif
 

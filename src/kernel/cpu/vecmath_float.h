@@ -244,8 +244,8 @@ VM_INLINE float vm_tanh_float(float x)
 /* x / (1 + e^y) for e^(y + low) = e; y in [-40, 112]. Divided by 2^-64 (1 + e), which does not overflow. */
 VM_INLINE float vm_logistic_float(float x, struct vm_power e)
 {
-    const float scale = vm_scale_float(e.t, -64);
-    return x / vm_fma_float(scale, e.w, 0x1p-64f + scale) * 0x1p-64f;
+    const float small = 0x1p-64f, scale = vm_scale_float(e.t, -64), one = small + scale, one_low = small - (one - scale);
+    return x / (one + vm_fma_float(scale, e.w, one_low)) * small;
 }
 
 VM_INLINE float vm_sigmoid_float(float x)
