@@ -437,12 +437,12 @@ def table_file(operators):
 
 # ---- Kernel tables ----------------------------------------------------------------------------------------------------------
 
-def kernels_header(operators):
-    text = BANNER.format("schema") + "#ifndef GRD_GEN_KERNELS_H\n#define GRD_GEN_KERNELS_H\n\n"
-    for kind in KERNELS:
-        rows = "".join(f"    GRD_{kind.upper()}_{o.name.upper()},\n" for o in operators.values() if o.kernel == kind)
-        text += f"enum grd_{kind}_kernel {{\n{rows}    GRD_{kind.upper()}_COUNT\n}};\n\n"
-    return text + "#endif\n"
+def kernels_header(kind, operators):
+    """The indices of one kernel table. A header per kind, so that a new kernel builds only its kind again."""
+    rows = "".join(f"    GRD_{kind.upper()}_{o.name.upper()},\n" for o in operators.values() if o.kernel == kind)
+    guard = f"GRD_GEN_{kind.upper()}_KERNELS_H"
+    return (BANNER.format("schema") + f"#ifndef {guard}\n#define {guard}\n\n"
+            f"enum grd_{kind}_kernel {{\n{rows}    GRD_{kind.upper()}_COUNT\n}};\n\n#endif\n")
 
 
 def map_call(operator):
@@ -460,7 +460,7 @@ def map_call(operator):
 def rows_file(kind, operators):
     """The loops of one typed file: a function and a table entry per kernel that its dtype has."""
     members = [o for o in operators.values() if o.kernel == kind]
-    text, rows = BANNER.format("schema"), ""
+    text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
     for operator in members:
         categories = sorted(operator.dtypes)
         condition = " || ".join(f"GRD_IS_{c.upper()}" for c in categories)
@@ -476,9 +476,9 @@ def files(operators):
     for operator in operators.values():
         families.setdefault(operator.file, []).append(operator)
     result = {"include/gradus/ops.h": public_header(operators), "gen/op_index.h": index_header(operators),
-              "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators),
-              "gen/kernels.h": kernels_header(operators)}
+              "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators)}
     for kind in KERNELS:
+        result[f"gen/{kind}_kernels.h"] = kernels_header(kind, operators)
         result[f"gen/{kind}_rows.h"] = rows_file(kind, operators)
     for family, members in families.items():
         result[f"gen/{family.split('/')[-1].removesuffix('.toml')}.c"] = family_file(family, members, operators)

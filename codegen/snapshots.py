@@ -1,5 +1,6 @@
 """The golden snapshots: what codegen writes for a small schema, byte for byte. --write accepts what it writes now."""
 import difflib
+import shutil
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ def main():
     expected = FOLDER / "out"
     files = generated()
     if "--write" in sys.argv:
+        shutil.rmtree(expected, ignore_errors=True)
         for name, text in files.items():
             path = expected / name
             path.parent.mkdir(parents=True, exist_ok=True)

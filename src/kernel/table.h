@@ -10,7 +10,6 @@
 
 #include "base/cpu.h"
 #include "gradus/types.h"
-#include "gen/kernels.h" /* enum grd_unary_kernel, grd_binary_kernel, grd_ternary_kernel: generated from the schema */
 
 typedef void grd_loop_kernel(int64_t n, char *const *data, const int64_t *strides, const void *params);
 
@@ -21,7 +20,7 @@ struct grd_random_kernels; /* kernel/random.h */
 
 struct grd_kernel_table {
     const char *isa;
-    /* Elementwise: unary[dtype] is the row of that dtype, indexed by enum grd_unary_kernel. */
+    /* Elementwise: unary[dtype] is the row of that dtype, indexed by enum grd_unary_kernel (gen/unary_kernels.h). */
     grd_loop_kernel *const *unary[GRD_DTYPE_COUNT];
     grd_loop_kernel *const *binary[GRD_DTYPE_COUNT];
     grd_loop_kernel *const *ternary[GRD_DTYPE_COUNT];

@@ -3,6 +3,9 @@
 #define GRD_OP_ELEMENTWISE_H
 
 #include "core/iter.h"
+#include "gen/binary_kernels.h"
+#include "gen/ternary_kernels.h"
+#include "gen/unary_kernels.h"
 #include "kernel/table.h"
 
 struct grd_elementwise {

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gen/binary_kernels.h"
+#include "gen/ternary_kernels.h"
+#include "gen/unary_kernels.h"
 #include "kernel/table.h"
 
 extern const struct grd_kernel_table grd_kernel_table_portable;

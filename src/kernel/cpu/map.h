@@ -171,26 +171,6 @@ MAP_INLINE void map_unary_blocks(int64_t n, char *const *data, const int64_t *st
     }
 }
 
-/* Over a block, in whole vectors: the last one is filled up with zeros. For long bodies, of which few one by one take longer. */
-MAP_INLINE void map_whole_vectors(int64_t n, C *y, const C *x, C (*body)(C))
-{
-    enum { LANES = 16 };
-    const int64_t whole = n & -LANES;
-    MAP_INDEPENDENT
-    for (int64_t i = 0; i < whole; i++)
-        y[i] = body(x[i]);
-    if (whole == n)
-        return;
-    C last[LANES] = {0};
-    for (int64_t i = whole; i < n; i++)
-        last[i - whole] = x[i];
-    MAP_INDEPENDENT
-    for (int64_t i = 0; i < LANES; i++)
-        last[i] = body(last[i]);
-    for (int64_t i = whole; i < n; i++)
-        y[i] = last[i - whole];
-}
-
 /* A body is one or the other by its type. */
 #define map_unary(n, data, strides, body) \
     _Generic((body), C (*)(C): map_unary_each, map_block_body *: map_unary_blocks)(n, data, strides, body)

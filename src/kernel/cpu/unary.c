@@ -329,24 +329,14 @@ static inline C unary_elu(C x, C alpha)
     return x > 0 ? x : below;
 }
 
-static inline C gelu_erf(C x)
+static inline C unary__gelu_erf(C x)
 {
     return vm_gelu(x);
 }
 
-static void unary__gelu_erf(int64_t n, C *y, const C *x)
-{
-    map_whole_vectors(n, y, x, gelu_erf);
-}
-
-static inline C gelu_tanh(C x)
+static inline C unary__gelu_tanh(C x)
 {
     return vm_gelu_tanh(x);
-}
-
-static void unary__gelu_tanh(int64_t n, C *y, const C *x)
-{
-    map_whole_vectors(n, y, x, gelu_tanh);
 }
 
 static inline C unary_silu(C x)

@@ -1,4 +1,6 @@
 /* Generated from schema by codegen. Do not edit. */
+#include "gen/binary_kernels.h"
+
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
 static void sub_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {

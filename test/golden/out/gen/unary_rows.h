@@ -1,4 +1,6 @@
 /* Generated from schema by codegen. Do not edit. */
+#include "gen/unary_kernels.h"
+
 #if GRD_IS_COMPLEX || GRD_IS_FLOAT
 static void tanh_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
