@@ -50,26 +50,6 @@ void grd_saved_drop(struct grd_saved *saved)
     }
 }
 
-static const char *type_name(grd_dtype dtype)
-{
-    static const char *const names[GRD_DTYPE_COUNT] = {[GRD_BOOL] = "Bool",
-                                                       [GRD_UINT8] = "Byte",
-                                                       [GRD_INT8] = "Char",
-                                                       [GRD_UINT16] = "UInt16",
-                                                       [GRD_INT16] = "Short",
-                                                       [GRD_UINT32] = "UInt32",
-                                                       [GRD_INT32] = "Int",
-                                                       [GRD_UINT64] = "UInt64",
-                                                       [GRD_INT64] = "Long",
-                                                       [GRD_FLOAT16] = "Half",
-                                                       [GRD_BFLOAT16] = "BFloat16",
-                                                       [GRD_FLOAT32] = "Float",
-                                                       [GRD_FLOAT64] = "Double",
-                                                       [GRD_COMPLEX64] = "ComplexFloat",
-                                                       [GRD_COMPLEX128] = "ComplexDouble"};
-    return names[dtype] != NULL ? names[dtype] : grd_dtype_name(dtype);
-}
-
 static bool check_version(const struct grd_saved *saved, const struct grd_node *node, grd_tensor *t, uint32_t expected)
 {
     uint32_t version = grd_version_of(t);
@@ -88,7 +68,7 @@ static bool check_version(const struct grd_saved *saved, const struct grd_node *
         GRD_ERROR_RUNTIME,
         "one of the variables needed for gradient computation has been modified by an inplace operation: [%sTensor %s]%s is at "
         "version %u; expected version %u instead.",
-        type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
+        grd_dtype_type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
 bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
