@@ -49,7 +49,8 @@ def c_tests(directory, label):
                    "TSAN_OPTIONS": "halt_on_error=1"}
     report = directory / "tests.xml"
     report.unlink(missing_ok=True)
-    run(["ctest", "--test-dir", directory, "--output-on-failure", "-j", str(os.cpu_count() or 2), "--output-junit", report, *selected],
+    whole = ["--test-output-size-passed", str(1 << 20), "--test-output-size-failed", str(1 << 20)]
+    run(["ctest", "--test-dir", directory, "--output-on-failure", "-j", str(os.cpu_count() or 2), "--output-junit", report, *whole, *selected],
         env=environment)
     passed = failed = 0
     for case in ElementTree.parse(report).getroot().iter("testcase"):
