@@ -36,8 +36,8 @@ static void test_every_path(void **state)
             const struct grd_kernel_table *table = table_of_level(level);
             for (int kernel = 0; kernel < GRD_BINARY_COUNT; kernel++)
                 if (table->binary[dtype][kernel] != NULL &&
-                    !same_on_every_path(table->binary[dtype][kernel], 2,
-                                        (grd_dtype[]){gives_bool(kernel) ? GRD_BOOL : dtype, dtype, dtype}, params))
+                    !same_on_every_path(table->binary[dtype][kernel], 2, (grd_dtype[]){gives_bool(kernel) ? GRD_BOOL : dtype, dtype, dtype},
+                                        params))
                     fail_msg("%s: binary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
             for (int kernel = 0; kernel < GRD_TERNARY_COUNT; kernel++)
                 if (table->ternary[dtype][kernel] != NULL &&
@@ -100,10 +100,21 @@ static int64_t exact_int8(int kernel, int64_t x, int64_t y)
 static void test_int8(void **state)
 {
     (void)state;
-    static const int kernels[] = {GRD_BINARY__ADD, GRD_BINARY__SUB, GRD_BINARY_MUL, GRD_BINARY__DIV_TRUNC, GRD_BINARY__DIV_FLOOR,
-                                  GRD_BINARY_REMAINDER, GRD_BINARY_FMOD, GRD_BINARY_MAXIMUM, GRD_BINARY_MINIMUM,
-                                  GRD_BINARY_BITWISE_AND, GRD_BINARY_BITWISE_OR, GRD_BINARY_BITWISE_XOR,
-                                  GRD_BINARY_BITWISE_LEFT_SHIFT, GRD_BINARY_BITWISE_RIGHT_SHIFT, GRD_BINARY__POW};
+    static const int kernels[] = {GRD_BINARY__ADD,
+                                  GRD_BINARY__SUB,
+                                  GRD_BINARY_MUL,
+                                  GRD_BINARY__DIV_TRUNC,
+                                  GRD_BINARY__DIV_FLOOR,
+                                  GRD_BINARY_REMAINDER,
+                                  GRD_BINARY_FMOD,
+                                  GRD_BINARY_MAXIMUM,
+                                  GRD_BINARY_MINIMUM,
+                                  GRD_BINARY_BITWISE_AND,
+                                  GRD_BINARY_BITWISE_OR,
+                                  GRD_BINARY_BITWISE_XOR,
+                                  GRD_BINARY_BITWISE_LEFT_SHIFT,
+                                  GRD_BINARY_BITWISE_RIGHT_SHIFT,
+                                  GRD_BINARY__POW};
     for (int level = 0; table_of_level(level) != NULL; level++)
         for (int k = 0; k < (int)(sizeof kernels / sizeof *kernels); k++) {
             int8_t x[65536], y[65536], z[65536];
@@ -111,8 +122,8 @@ static void test_int8(void **state)
                 x[i] = (int8_t)(i & 255);
                 y[i] = (int8_t)(i >> 8);
             }
-            table_of_level(level)->binary[GRD_INT8][kernels[k]](65536, (char *[]){(char *)z, (char *)x, (char *)y},
-                                                                (int64_t[]){1, 1, 1}, NULL);
+            table_of_level(level)->binary[GRD_INT8][kernels[k]](65536, (char *[]){(char *)z, (char *)x, (char *)y}, (int64_t[]){1, 1, 1},
+                                                                NULL);
             for (int i = 0; i < 65536; i++)
                 if (z[i] != (int8_t)exact_int8(kernels[k], x[i], y[i]))
                     fail_msg("%s: kernel %d of %d and %d is %d", table_of_level(level)->isa, kernels[k], x[i], y[i], z[i]);
@@ -179,7 +190,8 @@ static void test_nan_rules(void **state)
 static void test_float_division(void **state)
 {
     (void)state;
-    static const double x[] = {7, -7, 7, -7, 1, -1, 0.5, 6, 0, INFINITY, 5, 1e300}, y[] = {2, 2, -2, -2, 0, 0, 0.1, 0.1, -3, 2, INFINITY, 7};
+    static const double x[] = {7, -7, 7, -7, 1, -1, 0.5, 6, 0, INFINITY, 5, 1e300},
+                        y[] = {2, 2, -2, -2, 0, 0, 0.1, 0.1, -3, 2, INFINITY, 7};
     enum { N = sizeof x / sizeof *x };
     for (int level = 0; table_of_level(level) != NULL; level++) {
         double quotient[N], remainder[N], truncated[N];
@@ -199,8 +211,9 @@ static void test_float_division(void **state)
 static void test_pow(void **state)
 {
     (void)state;
-    static const float specials[] = {0.0f, -0.0f, 1, -1, 2, -2, 3, -3, 0.5f, -0.5f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f,
-                                     0x1.fffffep127f, 16777216, 16777218, -16777215, 1e10f, 2.5f, -2.5f, 0.999999f, 1.000001f};
+    static const float specials[] = {0.0f,     -0.0f,    1,         -1,        2,    -2,        3,          -3,
+                                     0.5f,     -0.5f,    INFINITY,  -INFINITY, NAN,  0x1p-149f, -0x1p-149f, 0x1.fffffep127f,
+                                     16777216, 16777218, -16777215, 1e10f,     2.5f, -2.5f,     0.999999f,  1.000001f};
     enum { COUNT = sizeof specials / sizeof *specials, RANDOM = 100000 };
     static float x[COUNT * COUNT + RANDOM], y[COUNT * COUNT + RANDOM], z[COUNT * COUNT + RANDOM];
     for (int i = 0; i < COUNT * COUNT; i++) {

@@ -142,10 +142,54 @@ static void write_value(grd_dtype to, struct value v, char *at)
 /* Any bits, moderate numbers, and numbers around the limits of the integers. */
 static void fill(grd_dtype dtype, char *out, int n)
 {
-    static const double edges[] = {0, -0.0, 0.5, -0.5, -0.99, 127, 128, -128, -129, 255, 256, 300, -300, 32767, 32768, 65535, 65536, 70000,
-                                   -70000, 2147483520, 2147483648.0, -2147483648.0, 2147483647.5, -2147483648.5, -2147483649.0, 3e9,
-                                   -3e9, 4294967295.0, 4294967296.0, 9.2e18, 0x1p63, -0x1p63, 1.8e19, 0x1p64, 1e20, -1e20, INFINITY,
-                                   -INFINITY, NAN, 65504, 65520, 1e-8, 6e-8, 448, 464, 57344, 1e300, 1e-300};
+    static const double edges[] = {0,
+                                   -0.0,
+                                   0.5,
+                                   -0.5,
+                                   -0.99,
+                                   127,
+                                   128,
+                                   -128,
+                                   -129,
+                                   255,
+                                   256,
+                                   300,
+                                   -300,
+                                   32767,
+                                   32768,
+                                   65535,
+                                   65536,
+                                   70000,
+                                   -70000,
+                                   2147483520,
+                                   2147483648.0,
+                                   -2147483648.0,
+                                   2147483647.5,
+                                   -2147483648.5,
+                                   -2147483649.0,
+                                   3e9,
+                                   -3e9,
+                                   4294967295.0,
+                                   4294967296.0,
+                                   9.2e18,
+                                   0x1p63,
+                                   -0x1p63,
+                                   1.8e19,
+                                   0x1p64,
+                                   1e20,
+                                   -1e20,
+                                   INFINITY,
+                                   -INFINITY,
+                                   NAN,
+                                   65504,
+                                   65520,
+                                   1e-8,
+                                   6e-8,
+                                   448,
+                                   464,
+                                   57344,
+                                   1e300,
+                                   1e-300};
     enum { EDGES = sizeof edges / sizeof *edges };
     const int64_t size = grd_dtype_size(dtype);
     for (int i = 0; i < n; i++) {
@@ -153,7 +197,8 @@ static void fill(grd_dtype dtype, char *out, int n)
         if (is_float && i < EDGES)
             write_value(dtype, (struct value){.re = edges[i], .im = i % 3 - 1}, out + i * size);
         else if (is_float && i % 2 == 0)
-            write_value(dtype, (struct value){.re = ldexp((double)(random_bits() >> 11), (int)(random_bits() % 30) - 60) - 3}, out + i * size);
+            write_value(dtype, (struct value){.re = ldexp((double)(random_bits() >> 11), (int)(random_bits() % 30) - 60) - 3},
+                        out + i * size);
         else if (dtype == GRD_BOOL)
             out[i] = (char)(random_bits() >> 30 & 1);
         else

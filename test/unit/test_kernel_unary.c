@@ -146,8 +146,9 @@ static void test_double_accuracy(void **state)
 static void test_special_values(void **state)
 {
     (void)state;
-    static const double specials[] = {0.0, -0.0, INFINITY, NAN, 0x1p-1074, -0x1p-1074, 0x1p-149, 0x1p-1022, 0.5, -0.5, 1.5, 2.5, 1, -1,
-                                      0x1p-30, -0x1p-30, 0x1p20, 0x1.000001p20, 0x1.fffffep127, 1e22, -1e22, -1e6};
+    static const double specials[] = {
+        0.0, -0.0, INFINITY, NAN,     0x1p-1074, -0x1p-1074, 0x1p-149,      0x1p-1022,      0.5,  -0.5,  1.5,
+        2.5, 1,    -1,       0x1p-30, -0x1p-30,  0x1p20,     0x1.000001p20, 0x1.fffffep127, 1e22, -1e22, -1e6};
     for (int level = 0; table_of_level(level) != NULL; level++)
         for (int f = 0; f < (int)(sizeof functions / sizeof *functions); f++)
             for (int i = 0; i < (int)(sizeof specials / sizeof *specials); i++) {

@@ -172,8 +172,8 @@ MAP_INLINE void map_unary_blocks(int64_t n, char *const *data, const int64_t *st
 }
 
 /* A body is one or the other by its type. */
-#define map_unary(n, data, strides, body) \
-    _Generic((body), C (*)(C): map_unary_each, map_block_body *: map_unary_blocks)(n, data, strides, body)
+#define map_unary(n, data, strides, body)                                                                                                  \
+    _Generic((body), C(*)(C) : map_unary_each, map_block_body * : map_unary_blocks)(n, data, strides, body)
 
 MAP_INLINE void map_unary_1(int64_t n, char *const *data, const int64_t *strides, C (*body)(C, C), C a)
 {

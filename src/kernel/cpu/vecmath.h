@@ -3,7 +3,7 @@
  *
  * Most float ones compute in float: vecmath_float.h. pow, sin and cos, and gelu where there is no fused multiply-add, compute in double
  * with short polynomials (relative error about 2^-30) and round once: at most 0.6 ulp. The double ones use the classic reductions with
- * longer polynomials: at most 3.5 ulp.
+ * longer polynomials: at most 4 ulp.
  * A result may differ between levels in the last bit, since a level with fused multiply-add rounds less often; within a level it is
  * the same in every loop and at every position.
  * Infinities, NaN, signed zeros and subnormal numbers are as in the C standard's functions. vm_sin and vm_cos need |x| <= VM_TRIG_LIMIT.
