@@ -19,16 +19,11 @@ grd_tensor *grd_scope_return(grd_scope scope, grd_tensor *result)
     return grd_leave_number(scope.mark, result);
 }
 
-static grd_loop *cast_kernel(grd_dtype from, grd_dtype to)
-{
-    return grd_kernels->cast[from] ? grd_kernels->cast[from][to] : NULL;
-}
-
 void grd_load(void);
 
 __attribute__((constructor)) void grd_load(void)
 {
-    grd_iter_cast = cast_kernel;
+    grd_iter_cast = grd_cast_kernel;
     grd_dispatch_init();
     grd_autograd_init();
 }

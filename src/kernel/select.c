@@ -20,3 +20,16 @@ __attribute__((constructor)) static void select_kernels(void)
     grd_kernels = tables[grd_cpu_level()];
 #endif
 }
+
+static grd_dtype stored_as(grd_dtype dtype)
+{
+    return dtype == GRD_QINT8 ? GRD_INT8 : dtype == GRD_QUINT8 ? GRD_UINT8 : dtype == GRD_QINT32 ? GRD_INT32 : dtype;
+}
+
+grd_loop_kernel *grd_cast_kernel(grd_dtype from, grd_dtype to)
+{
+    const grd_dtype source = stored_as(from), target = stored_as(to);
+    if ((source != from || target != to) && source != target)
+        return NULL;
+    return grd_kernels->cast[source] != NULL ? grd_kernels->cast[source][target] : NULL;
+}

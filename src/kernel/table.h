@@ -24,7 +24,7 @@ struct grd_kernel_table {
     grd_loop_kernel *const *unary[GRD_DTYPE_COUNT];
     grd_loop_kernel *const *binary[GRD_DTYPE_COUNT];
     grd_loop_kernel *const *ternary[GRD_DTYPE_COUNT];
-    /* Conversion: cast[from][to]; same to same is a copy. All dtypes but quantized. */
+    /* Conversion: cast[from][to]; same to same is a copy. All dtypes but quantized: ask grd_cast_kernel. */
     grd_loop_kernel *const *cast[GRD_DTYPE_COUNT];
     const struct grd_reduce_kernels *reduce;
     const struct grd_gemm_kernels *gemm;
@@ -34,5 +34,9 @@ struct grd_kernel_table {
 
 /* The level in use (kernel/select.c). */
 extern const struct grd_kernel_table *grd_kernels;
+
+/* The conversion, or NULL. A quantized element is moved as the integer that stands for it, to and from that integer dtype: anything else
+ * would need its scale. */
+grd_loop_kernel *grd_cast_kernel(grd_dtype from, grd_dtype to);
 
 #endif

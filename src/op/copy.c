@@ -154,7 +154,7 @@ static void copy_elementwise(grd_tensor *to, const char *from, grd_dtype from_dt
     struct grd_iter it;
     grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, (char *)(uintptr_t)from},
                  (const int64_t *const[]){to_strides, from_strides_bytes});
-    grd_iter_run(&it, grd_kernels->cast[from_dtype][to->dtype], NULL);
+    grd_iter_run(&it, grd_cast_kernel(from_dtype, to->dtype), NULL);
 }
 
 static bool same_strides(const grd_tensor *a, const grd_tensor *b)
@@ -260,7 +260,7 @@ static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
 
 bool grd_check_convertible(grd_dtype from, grd_dtype to)
 {
-    return grd_kernels->cast[from] != NULL && grd_kernels->cast[from][to] != NULL
+    return grd_cast_kernel(from, to) != NULL
                ? true
                : grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "no conversion from %s to %s", grd_dtype_name(from), grd_dtype_name(to));
 }

@@ -135,10 +135,40 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_VALUE, "clone: memory_format must be 'preserve', 'contiguous' or 'channels_last', not 'channels'");
 }
 
+static void test_stored_dtypes(void **state)
+{
+    (void)state;
+    grd_scope scope = grd_scope_open();
+    const float values[] = {1, -1.5f, 0.0625f, 3};
+    grd_tensor *x = grd_from_data(values, grd_dims(2, 2), GRD_FLOAT32);
+    const grd_dtype eights[] = {GRD_FLOAT8_E4M3FN, GRD_FLOAT8_E5M2};
+    for (int i = 0; i < 2; i++) {
+        grd_tensor *small = grd_contiguous(grd_t(grd_to(x, .dtype = eights[i])));
+        assert_true(grd_equal(grd_t(grd_to(small, .dtype = GRD_FLOAT32)), x));
+    }
+    const grd_dtype quantized[] = {GRD_QINT8, GRD_QUINT8, GRD_QINT32}, integers[] = {GRD_INT8, GRD_UINT8, GRD_INT32};
+    for (int i = 0; i < 3; i++) {
+        grd_tensor *n = grd_to(grd_abs(x), .dtype = integers[i]);
+        grd_tensor *q = grd_contiguous(grd_t(grd_clone(grd_to(n, .dtype = quantized[i]))));
+        assert_int_equal(grd_tensor_dtype(q), quantized[i]);
+        assert_true(grd_equal(grd_t(grd_to(q, .dtype = integers[i])), n));
+        grd_to(q, .dtype = GRD_FLOAT32);
+        assert_int_equal(grd_error_get(), GRD_ERROR_NOT_IMPLEMENTED);
+        grd_error_clear();
+    }
+    assert_true(grd_ok());
+    grd_scope_close(scope);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_copy_geometries), IN_SCOPE(test_overlap), IN_SCOPE(test_fill), IN_SCOPE(test_to), IN_SCOPE(test_cat),
+        cmocka_unit_test(test_stored_dtypes),
+        IN_SCOPE(test_copy_geometries),
+        IN_SCOPE(test_overlap),
+        IN_SCOPE(test_fill),
+        IN_SCOPE(test_to),
+        IN_SCOPE(test_cat),
         IN_SCOPE(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
