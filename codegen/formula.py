@@ -11,6 +11,7 @@ from codegen import ctype
 BINARY = {ast.Add: ("add", "+"), ast.Sub: ("sub", "-"), ast.Mult: ("mul", "*"), ast.Div: ("div", "/"), ast.Pow: ("pow", None)}
 FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
          "sizes_along": ("SIZES_ALONG", "dims")}
+FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 NUMERIC = ("int", "float", "bool", "Scalar")
 
@@ -188,15 +189,13 @@ class Lowering:
         subject = node.args[0]
         if not isinstance(subject, ast.Name):
             raise self.fail(f"{name}(…) takes a name")
-        if subject.id in self.gradients:
-            read = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})"}
-            return Value(read[how].format(subject.id), kind)
-        if subject.id not in self.names and subject.id not in self.results:
+        if subject.id not in (*self.gradients, *self.names, *self.results):
             raise self.fail(f"unknown name '{subject.id}'")
+        if subject.id in self.gradients or not self.gradients:  # at hand: nothing to save
+            if how not in FACT_OF_TENSOR:
+                raise self.fail(f"{name}(…) is for derivatives, of an argument")
+            return Value(FACT_OF_TENSOR[how].format(subject.id), kind)
         extra = node.args[1].id if how == "SIZES_ALONG" else ""
-        if not self.gradients:
-            read = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})"}
-            return Value(read[how].format(subject.id), kind)
         return Value(self.save(how, subject.id, extra), kind)
 
     # ---- conversions -------------------------------------------------------------------------------------------------

@@ -136,8 +136,6 @@ def operator_cases(operator):
             facts.append(".complex_only = true")
         if operator.test.get("contiguous"):
             facts.append(".contiguous_only = true")
-        if operator.hidden:
-            facts.append(".hidden = true")
         if args:
             facts.append(f".args = (const struct test_arg[]){{{args}}}")
         rows += "    {" + ", ".join(facts) + "},\n"

@@ -33,7 +33,7 @@ struct test_case {
     const char *op, *text;
     const char *skip; /* why the results cannot be compared (random or uninitialised values) */
     int n;
-    bool differentiable, hidden, complex_only, contiguous_only;
+    bool differentiable, complex_only, contiguous_only;
     double tolerance; /* in units of the last place */
     double (*reference)(const double *in);
     const struct test_arg *args;
