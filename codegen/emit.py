@@ -445,29 +445,67 @@ def kernels_header(kind, operators):
             f"enum grd_{kind}_kernel {{\n{rows}    GRD_{kind.upper()}_COUNT\n}};\n\n#endif\n")
 
 
-def map_call(operator):
-    numbers = [a for a in operator.args if a.kind in ctype.NUMBERS]
-    suffix = f"_{len(numbers)}" if numbers else ""
-    if operator.rule in ("compare", "bool"):
-        suffix += "_bool"
-    if operator.mask:
-        suffix += "_mask"
-    values = "".join(f", param(params, {i})" for i in range(len(numbers)))
-    unused = "" if numbers else "    (void)params;\n"
-    return f"{unused}    map_{operator.kernel}{suffix}(n, data, strides, {operator.kernel}_{operator.name}{values});\n"
+def gives_bool(operator):
+    return operator.rule in ("compare", "bool")
+
+
+def block(operator):
+    """The loop of a kernel: over contiguous elements, so that it vectorises."""
+    body = f"{operator.kernel}_{operator.name}"
+    inputs = [("uint8_t" if operator.mask and i == 0 else "C", f"{a.name}_data") for i, a in enumerate(a for a in operator.args if a.is_tensor)]
+    numbers = [f"number_{i}" for i in range(sum(a.kind in ctype.NUMBERS for a in operator.args))]
+    lines = [f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)] or ["(void)params;"]
+    if operator.block:
+        lines += [f"{body}(n, (C *)data[0], (const C *)data[1]);"]
+    else:
+        result = "uint8_t" if gives_bool(operator) else "C"
+        lines += [f"{result} *result_data = ({result} *)data[0];"]
+        lines += [f"const {t} *{name} = (const {t} *)data[{i}];" for i, (t, name) in enumerate(inputs, 1)]
+        lines += ["MAP_INDEPENDENT", "for (int64_t i = 0; i < n; i++)",
+                  f"    result_data[i] = {body}({', '.join([f'{name}[i]' for _, name in inputs] + numbers)});"]
+    text = "".join(f"    {line}\n" for line in lines)
+    return f"static void {operator.name}_block(int64_t n, char *const *data, const void *params)\n{{\n{text}}}\n"
+
+
+def sizes(operator, element):
+    """The sizes of the operands, where that of an element is `element`."""
+    count = KERNELS[operator.kernel]
+    inputs = ["1" if operator.mask and i == 0 else element for i in range(count)] + ["0"] * (3 - count)
+    return f"GRD_MAP_SIZES({', '.join(['1' if gives_bool(operator) else element, *inputs])})"
+
+
+def loop(operator, call):
+    """What stands in the kernel table: the way from operands with any strides to loops over contiguous ones."""
+    return (f"static void {operator.name}_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)\n"
+            f"{{\n    {call};\n}}\n")
+
+
+def entry(operator):
+    return f"    [GRD_{operator.kernel.upper()}_{operator.name.upper()}] = {operator.name}_loop,\n"
 
 
 def rows_file(kind, operators):
-    """The loops of one typed file: a function and a table entry per kernel that its dtype has."""
-    members = [o for o in operators.values() if o.kernel == kind]
+    """The kernels of one typed file: those that its dtype has."""
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
-    for operator in members:
-        categories = sorted(operator.dtypes)
-        condition = " || ".join(f"GRD_IS_{c.upper()}" for c in categories)
-        text += (f"#if {condition}\nstatic void {operator.name}_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)\n"
-                 f"{{\n{map_call(operator)}}}\n#endif\n\n")
-        rows += f"#if {condition}\n    [GRD_{kind.upper()}_{operator.name.upper()}] = {operator.name}_loop,\n#endif\n"
-    return text + f"grd_loop_kernel *const GRD_TYPED(grd_{kind}_row)[GRD_{kind.upper()}_COUNT] = {{\n{rows}}};\n"
+    for operator in (o for o in operators.values() if o.kernel == kind):
+        condition = " || ".join(f"GRD_IS_{c.upper()}" for c in sorted(operator.dtypes))
+        call = f"grd_map(n, data, strides, params, {operator.name}_block, {sizes(operator, 'sizeof(C)')})"
+        text += f"#if {condition}\n{block(operator)}\n{loop(operator, call)}#endif\n\n"
+        rows += f"#if {condition}\n{entry(operator)}#endif\n"
+    return f"{text}grd_loop_kernel *const GRD_TYPED(grd_{kind}_row)[GRD_{kind.upper()}_COUNT] = {{\n{rows}}};\n"
+
+
+def half_file(operators):
+    """The kernels of half types: those of float32, between conversions."""
+    text = BANNER.format("schema") + "".join(f'#include "gen/{kind}_kernels.h"\n' for kind in KERNELS)
+    for kind in KERNELS:
+        rows = ""
+        for operator in (o for o in operators.values() if o.kernel == kind and "float" in o.dtypes):
+            kernel = f"FLOAT32_ROW(grd_{kind}_row)[GRD_{kind.upper()}_{operator.name.upper()}]"
+            text += "\n" + loop(operator, f"through_float32(n, data, strides, params, {kernel}, {sizes(operator, 'sizeof(T)')})")
+            rows += entry(operator)
+        text += f"\ngrd_loop_kernel *const GRD_TYPED(grd_{kind}_row)[GRD_{kind.upper()}_COUNT] = {{\n{rows}}};\n"
+    return text
 
 
 def files(operators):
@@ -476,7 +514,7 @@ def files(operators):
     for operator in operators.values():
         families.setdefault(operator.file, []).append(operator)
     result = {"include/gradus/ops.h": public_header(operators), "gen/op_index.h": index_header(operators),
-              "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators)}
+              "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators), "gen/half_rows.h": half_file(operators)}
     for kind in KERNELS:
         result[f"gen/{kind}_kernels.h"] = kernels_header(kind, operators)
         result[f"gen/{kind}_rows.h"] = rows_file(kind, operators)

@@ -12,7 +12,7 @@ KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "scalar", "mask", "divides", "test"}
+KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "scalar", "mask", "divides", "block", "test"}
 TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
 
 
@@ -52,6 +52,7 @@ class Operator:
     rule: str = None
     mask: bool = False
     divides: bool = False  # integer division by zero is an error
+    block: bool = False  # the body of the kernel takes n contiguous elements, not one
     dtypes: frozenset = frozenset()
     formula: str = None
     composite: bool = False
@@ -193,6 +194,8 @@ def read_operator(name, entry, file, lines):
             fail(f"type must be one of {', '.join(sorted(RULES))}", "type")
         if sum(a.is_tensor for a in args) != KERNELS[kernel]:
             fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
+        if entry.get("block") and (kernel != "unary" or len(args) > 1):
+            fail("a body for blocks takes one tensor and nothing else", "block")
     dtypes = frozenset(entry.get("dtypes", "bool integer float complex").split())
     if dtypes - CATEGORIES:
         fail(f"dtypes knows {', '.join(sorted(CATEGORIES))}, not '{' '.join(sorted(dtypes - CATEGORIES))}'", "dtypes")
@@ -209,7 +212,8 @@ def read_operator(name, entry, file, lines):
         if key not in TEST_KEYS:
             fail(f"unknown test fact '{key}'; known are {', '.join(sorted(TEST_KEYS))}", f"test.{key}")
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
-                    " ".join(entry["doc"].split()), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False), dtypes, formula, composite,
+                    " ".join(entry["doc"].split()), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
+                    entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("scalar", False), test, lines)
 
 

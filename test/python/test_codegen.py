@@ -51,6 +51,8 @@ def test_every_operator_of_the_tree_is_generated():
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg(grad, 1)"\n', "family.toml:11: [a] 'neg' takes 1 arguments"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg("\n', "family.toml:11: [a] cannot read formula"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nkernel = "quaternary"\n', "family.toml:11: [a] kernel must be one of"),
+    ('[a]\nsig = "(Tensor self, Tensor other) -> Tensor"\ndoc = "x"\ntype = "float"\nkernel = "binary"\nblock = true\n',
+     "family.toml:13: [a] a body for blocks takes one tensor"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nforms = "sideways"\ngrad = "none"\n', "family.toml:11: [a] forms are"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2), 3"]\n', "family.toml:12: [a] sample 'T(2), 3' has more arguments"),
     ('[a]\nsig = "(Tensor self, int dim) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2)"]\n', "[a] sample 'T(2)' lacks 'dim'"),

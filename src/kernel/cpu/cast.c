@@ -2,13 +2,8 @@
  *
  * To integers: truncated toward zero; integers, and floats to narrow integers through int32, wrap; what int32, int64 cannot hold gives
  * their smallest value, as x86 does. To bool: not zero. Formats below float32 are reached through float32 and left through it, as in
- * PyTorch. From complex numbers: the real part. No conversion of a whole block looks at another element, so operands may be strided. */
-#include <string.h>
-
-#include "kernel/cpu/typed.h"
-#include "kernel/table.h"
-
-enum { CAST_BLOCK = 256 };
+ * PyTorch. From complex numbers: the real part. Where two conversions give the same bits as one, there are two: see `way`. */
+#include "kernel/cpu/map.h"
 
 #if GRD_IS_COMPLEX
 typedef R S; /* what is converted: a real number */
@@ -22,6 +17,16 @@ static inline S source(T x)
     return x.re;
 #else
     return load(x);
+#endif
+}
+
+static inline S imaginary(T x)
+{
+#if GRD_IS_COMPLEX
+    return x.im;
+#else
+    (void)x;
+    return 0;
 #endif
 }
 
@@ -44,14 +49,16 @@ static inline int64_t to_int64(S x)
 #endif
 }
 
-#if GRD_IS_FLOAT || GRD_IS_COMPLEX
 /* The upper half of the range is moved to the lower one and back. */
 static inline uint64_t to_uint64(S x)
 {
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
     const bool upper = x >= 0x1p63f;
     return (uint64_t)to_int64(upper ? x - 0x1p63f : x) ^ (upper ? 0x8000000000000000 : 0);
-}
+#else
+    return (uint64_t)x;
 #endif
+}
 
 static inline bool to_bool(T x)
 {
@@ -62,332 +69,272 @@ static inline bool to_bool(T x)
 #endif
 }
 
-/* ---- Contiguous blocks: a function per destination type; signed and unsigned integers have the same bits ----------------------------- */
-static void convert_bool(int64_t n, void *result, const T *x)
+/* ---- Loops: a function per destination type; signed and unsigned integers have the same bits ------------------------------------------ */
+static void convert_bool(int64_t n, char *const *data, const void *params)
 {
-    uint8_t *y = result;
+    uint8_t *y = (uint8_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = to_bool(x[i]);
 }
 
-static void convert_8(int64_t n, void *result, const T *x)
+static void convert_8(int64_t n, char *const *data, const void *params)
 {
-    uint8_t *y = result;
+    uint8_t *y = (uint8_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = (uint8_t)to_int32(source(x[i]));
 }
 
-static void convert_16(int64_t n, void *result, const T *x)
+static void convert_16(int64_t n, char *const *data, const void *params)
 {
-    uint16_t *y = result;
+    uint16_t *y = (uint16_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = (uint16_t)to_int32(source(x[i]));
 }
 
-static void convert_int32(int64_t n, void *result, const T *x)
+static void convert_int32(int64_t n, char *const *data, const void *params)
 {
-    int32_t *y = result;
+    int32_t *y = (int32_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = to_int32(source(x[i]));
 }
 
-#if GRD_IS_FLOAT || GRD_IS_COMPLEX
-static void convert_uint32(int64_t n, void *result, const T *x)
+static void convert_uint32(int64_t n, char *const *data, const void *params)
 {
-    uint32_t *y = result;
+    uint32_t *y = (uint32_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = (uint32_t)to_int64(source(x[i]));
 }
-#else
-#define convert_uint32 convert_int32
-#endif
 
-static void convert_int64(int64_t n, void *result, const T *x)
+static void convert_int64(int64_t n, char *const *data, const void *params)
 {
-    int64_t *y = result;
+    int64_t *y = (int64_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = to_int64(source(x[i]));
 }
 
-#if GRD_IS_FLOAT || GRD_IS_COMPLEX
-static void convert_uint64(int64_t n, void *result, const T *x)
+static void convert_uint64(int64_t n, char *const *data, const void *params)
 {
-    uint64_t *y = result;
+    uint64_t *y = (uint64_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = to_uint64(source(x[i]));
 }
-#else
-#define convert_uint64 convert_int64
-#endif
 
-static void convert_float32(int64_t n, void *result, const T *x)
+static void convert_float16(int64_t n, char *const *data, const void *params)
 {
-    float *y = result;
+    uint16_t *y = (uint16_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = grd_to_float16((float)source(x[i]));
+}
+
+static void convert_bfloat16(int64_t n, char *const *data, const void *params)
+{
+    uint16_t *y = (uint16_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = grd_to_bfloat16((float)source(x[i]));
+}
+
+static void convert_float8_e4m3fn(int64_t n, char *const *data, const void *params)
+{
+    uint8_t *y = (uint8_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = grd_to_float8_e4m3fn((float)source(x[i]));
+}
+
+static void convert_float8_e5m2(int64_t n, char *const *data, const void *params)
+{
+    uint8_t *y = (uint8_t *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = grd_to_float8_e5m2((float)source(x[i]));
+}
+
+static void convert_float32(int64_t n, char *const *data, const void *params)
+{
+    float *y = (float *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = (float)source(x[i]);
 }
 
-static void convert_float64(int64_t n, void *result, const T *x)
+static void convert_float64(int64_t n, char *const *data, const void *params)
 {
-    double *y = result;
+    double *y = (double *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = (double)source(x[i]);
 }
 
-static void convert_complex64(int64_t n, void *result, const T *x)
+static void convert_complex64(int64_t n, char *const *data, const void *params)
 {
-    float *y = result;
+    float *y = (float *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++) {
         y[2 * i] = (float)source(x[i]);
-#if GRD_IS_COMPLEX
-        y[2 * i + 1] = (float)x[i].im;
-#else
-        y[2 * i + 1] = 0;
-#endif
+        y[2 * i + 1] = (float)imaginary(x[i]);
     }
 }
 
-static void convert_complex128(int64_t n, void *result, const T *x)
+static void convert_complex128(int64_t n, char *const *data, const void *params)
 {
-    double *y = result;
+    double *y = (double *)data[0];
+    const T *x = (const T *)data[1];
+    (void)params;
+    MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++) {
         y[2 * i] = (double)source(x[i]);
-#if GRD_IS_COMPLEX
-        y[2 * i + 1] = (double)x[i].im;
-#else
-        y[2 * i + 1] = 0;
-#endif
+        y[2 * i + 1] = (double)imaginary(x[i]);
     }
 }
 
-/* From float32 the small formats are written; other dtypes go there first. */
-static void narrow_float16(int64_t n, void *result, const float *x)
+/* ---- Kernels ---------------------------------------------------------------------------------------------------------------------- */
+
+/* The dtype between T and `to`; `to` itself where one loop converts. */
+static inline __attribute__((always_inline)) grd_dtype way(grd_dtype to)
 {
-    uint16_t *y = result;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = grd_to_float16(x[i]);
+    const bool small = to == GRD_FLOAT16 || to == GRD_BFLOAT16 || to == GRD_FLOAT8_E4M3FN || to == GRD_FLOAT8_E5M2;
+    const bool complex = to == GRD_COMPLEX64 || to == GRD_COMPLEX128;
+    if (GRD_IS_COMPLEX && to != GRD_BOOL && !complex)
+        return sizeof(S) == sizeof(float) ? GRD_FLOAT32 : GRD_FLOAT64;
+    if (GRD_IS_HALF || GRD_IS_FLOAT8 || (small && GRD_TAG != GRD_TAG_float32))
+        return GRD_FLOAT32;
+    if (complex && (GRD_IS_BOOL || GRD_IS_INTEGER))
+        return to == GRD_COMPLEX64 ? GRD_FLOAT32 : GRD_FLOAT64;
+    return to;
 }
 
-static void narrow_bfloat16(int64_t n, void *result, const float *x)
+#define CAST_ROW(dtype) GRD_PASTE3(grd_cast_row, dtype, GRD_LEVEL)
+extern grd_loop_kernel *const CAST_ROW(float32)[], *const CAST_ROW(float64)[];
+static grd_loop_kernel cast_float32, cast_float64;
+
+static inline __attribute__((always_inline)) void cast(int64_t n, char *const *data, const int64_t *strides, const void *params,
+                                                       grd_dtype to, int64_t size, grd_block_kernel *convert)
 {
-    uint16_t *y = result;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = grd_to_bfloat16(x[i]);
-}
-
-static void narrow_float8_e4m3fn(int64_t n, void *result, const float *x)
-{
-    uint8_t *y = result;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = grd_to_float8_e4m3fn(x[i]);
-}
-
-static void narrow_float8_e5m2(int64_t n, void *result, const float *x)
-{
-    uint8_t *y = result;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = grd_to_float8_e5m2(x[i]);
-}
-
-typedef void narrow_function(int64_t n, void *result, const float *x);
-
-static void through_float32(int64_t n, void *result, int64_t size, const T *x, narrow_function *narrow)
-{
-#if GRD_TAG == GRD_TAG_float32
-    (void)size;
-    narrow(n, result, x);
-#else
-    float block[CAST_BLOCK];
-    for (int64_t start = 0; start < n; start += CAST_BLOCK) {
-        const int64_t m = n - start < CAST_BLOCK ? n - start : CAST_BLOCK;
-        convert_float32(m, block, x + start);
-        narrow(m, (char *)result + start * size, block);
-    }
-#endif
-}
-
-static void convert_float16(int64_t n, void *result, const T *x)
-{
-    through_float32(n, result, sizeof(uint16_t), x, narrow_float16);
-}
-
-static void convert_bfloat16(int64_t n, void *result, const T *x)
-{
-    through_float32(n, result, sizeof(uint16_t), x, narrow_bfloat16);
-}
-
-static void convert_float8_e4m3fn(int64_t n, void *result, const T *x)
-{
-    through_float32(n, result, sizeof(uint8_t), x, narrow_float8_e4m3fn);
-}
-
-static void convert_float8_e5m2(int64_t n, void *result, const T *x)
-{
-    through_float32(n, result, sizeof(uint8_t), x, narrow_float8_e5m2);
-}
-
-/* ---- Any strides ---------------------------------------------------------------------------------------------------------------------- */
-static void gather(T *block, const char *data, int64_t stride, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        block[i] = *(const T *)(data + i * stride);
-}
-
-static void scatter(char *data, int64_t stride, const char *block, int64_t size, int64_t n)
-{
-    switch (size) {
-    case 1:
-        for (int64_t i = 0; i < n; i++)
-            data[i * stride] = block[i];
-        return;
-    case 2:
-        for (int64_t i = 0; i < n; i++)
-            memcpy(data + i * stride, block + 2 * i, 2);
-        return;
-    case 4:
-        for (int64_t i = 0; i < n; i++)
-            memcpy(data + i * stride, block + 4 * i, 4);
-        return;
-    case 8:
-        for (int64_t i = 0; i < n; i++)
-            memcpy(data + i * stride, block + 8 * i, 8);
-        return;
-    default:
-        for (int64_t i = 0; i < n; i++)
-            memcpy(data + i * stride, block + 16 * i, 16);
-    }
-}
-
-typedef void convert_function(int64_t n, void *result, const T *x);
-
-static void cast(int64_t n, char *const *data, const int64_t *strides, int64_t size, convert_function *convert)
-{
-    const bool dense_result = strides[0] == size, dense_source = strides[1] == (int64_t)sizeof(T);
-    if (dense_result && dense_source) {
-        convert(n, data[0], (const T *)data[1]);
-        return;
-    }
-    T in[CAST_BLOCK];
-    _Alignas(16) char out[16 * CAST_BLOCK];
-    for (int64_t start = 0; start < n; start += CAST_BLOCK) {
-        const int64_t m = n - start < CAST_BLOCK ? n - start : CAST_BLOCK;
-        const char *source_data = data[1] + start * strides[1];
-        char *result = data[0] + start * strides[0];
-        if (!dense_source)
-            gather(in, source_data, strides[1], m);
-        convert(m, dense_result ? result : out, dense_source ? (const T *)source_data : in);
-        if (!dense_result)
-            scatter(result, strides[0], out, size, m);
-    }
-}
-
-static void cast_same(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    (void)params;
-    if (strides[1] == (int64_t)sizeof(T) && strides[0] == (int64_t)sizeof(T)) {
-        memmove(data[0], data[1], (size_t)n * sizeof(T));
-        return;
-    }
-    if (strides[0] == (int64_t)sizeof(T)) {
-        gather((T *)data[0], data[1], strides[1], n);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        *(T *)(data[0] + i * strides[0]) = *(const T *)(data[1] + i * strides[1]);
+    const grd_dtype by = way(to);
+    if (to == by)
+        grd_map(n, data, strides, params, convert, GRD_MAP_SIZES(size, sizeof(T), 0, 0));
+    else if (by == GRD_FLOAT32)
+        grd_map_twice(n, data, strides, cast_float32, sizeof(float), CAST_ROW(float32)[to]);
+    else
+        grd_map_twice(n, data, strides, cast_float64, sizeof(double), CAST_ROW(float64)[to]);
 }
 
 static void cast_bool(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 1, convert_bool);
+    cast(n, data, strides, params, GRD_BOOL, 1, convert_bool);
 }
 
 static void cast_8(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 1, convert_8);
+    cast(n, data, strides, params, GRD_UINT8, 1, convert_8);
 }
 
 static void cast_16(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 2, convert_16);
+    cast(n, data, strides, params, GRD_UINT16, 2, convert_16);
 }
 
 static void cast_uint32(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 4, convert_uint32);
+    cast(n, data, strides, params, GRD_UINT32, 4, convert_uint32);
 }
 
 static void cast_int32(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 4, convert_int32);
+    cast(n, data, strides, params, GRD_INT32, 4, convert_int32);
 }
 
 static void cast_uint64(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 8, convert_uint64);
+    cast(n, data, strides, params, GRD_UINT64, 8, convert_uint64);
 }
 
 static void cast_int64(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 8, convert_int64);
+    cast(n, data, strides, params, GRD_INT64, 8, convert_int64);
 }
 
 static void cast_float16(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 2, convert_float16);
+    cast(n, data, strides, params, GRD_FLOAT16, 2, convert_float16);
 }
 
 static void cast_bfloat16(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 2, convert_bfloat16);
+    cast(n, data, strides, params, GRD_BFLOAT16, 2, convert_bfloat16);
 }
 
 static void cast_float32(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 4, convert_float32);
+    cast(n, data, strides, params, GRD_FLOAT32, 4, convert_float32);
 }
 
 static void cast_float64(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 8, convert_float64);
+    cast(n, data, strides, params, GRD_FLOAT64, 8, convert_float64);
 }
 
 static void cast_complex64(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 8, convert_complex64);
+    cast(n, data, strides, params, GRD_COMPLEX64, 8, convert_complex64);
 }
 
 static void cast_complex128(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 16, convert_complex128);
+    cast(n, data, strides, params, GRD_COMPLEX128, 16, convert_complex128);
 }
 
 static void cast_float8_e4m3fn(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 1, convert_float8_e4m3fn);
+    cast(n, data, strides, params, GRD_FLOAT8_E4M3FN, 1, convert_float8_e4m3fn);
 }
 
 static void cast_float8_e5m2(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    (void)params;
-    cast(n, data, strides, 1, convert_float8_e5m2);
+    cast(n, data, strides, params, GRD_FLOAT8_E5M2, 1, convert_float8_e5m2);
 }
 
 /* T itself is copied. */
-#define CAST_IF(dtype, function) (GRD_TAG == GRD_TAG_##dtype ? cast_same : (function))
+enum { SIZE = sizeof(T) };
+#define COPY (SIZE == 1 ? grd_copy_1 : SIZE == 2 ? grd_copy_2 : SIZE == 4 ? grd_copy_4 : SIZE == 8 ? grd_copy_8 : grd_copy_16)
+#define CAST_IF(dtype, function) (GRD_TAG == GRD_TAG_##dtype ? COPY : (function))
 
 extern grd_loop_kernel *const GRD_TYPED(grd_cast_row)[GRD_DTYPE_COUNT];
 

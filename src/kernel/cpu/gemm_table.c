@@ -1,8 +1,7 @@
 /* The products of one instruction-set level, by dtype. The loops are in gemm.c, one object per dtype. */
+#include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
 #include "kernel/gemm.h"
-
-#define AT_LEVEL(name) GRD_AT_LEVEL(name)
 
 /* Dtypes with a product of their own, and the dtypes each serves: signed integers are multiplied as unsigned ones. */
 #define KERNELS(X) X(uint8) X(uint16) X(uint32) X(uint64) X(float16) X(bfloat16) X(float32) X(float64) X(complex64) X(complex128)
@@ -14,15 +13,15 @@
 /* clang-format on */
 
 #define DECLARE(dtype)                                                                                                                     \
-    extern grd_gemm_kernel AT_LEVEL(grd_gemm_##dtype);                                                                                     \
-    extern grd_dot_kernel AT_LEVEL(grd_dot_##dtype);
+    extern grd_gemm_kernel GRD_BUILT(gemm, grd_gemm, dtype);                                                                               \
+    extern grd_dot_kernel GRD_BUILT(gemm, grd_dot, dtype);
 KERNELS(DECLARE)
 
-extern const struct grd_gemm_kernels AT_LEVEL(grd_gemm_kernels);
+extern const struct grd_gemm_kernels GRD_AT_LEVEL(grd_gemm_kernels);
 
-#define GEMM_ENTRY(NAME, dtype) [GRD_##NAME] = AT_LEVEL(grd_gemm_##dtype),
-#define DOT_ENTRY(NAME, dtype) [GRD_##NAME] = AT_LEVEL(grd_dot_##dtype),
-const struct grd_gemm_kernels AT_LEVEL(grd_gemm_kernels) = {
+#define GEMM_ENTRY(NAME, dtype) [GRD_##NAME] = GRD_BUILT(gemm, grd_gemm, dtype),
+#define DOT_ENTRY(NAME, dtype) [GRD_##NAME] = GRD_BUILT(gemm, grd_dot, dtype),
+const struct grd_gemm_kernels GRD_AT_LEVEL(grd_gemm_kernels) = {
     .gemm = {SERVED(GEMM_ENTRY)},
     .dot = {SERVED(DOT_ENTRY)},
 };

@@ -1,57 +1,53 @@
-/* The kernel table of one level, put together from the tables of the other files. No code here. */
+/* The kernel table of one level, put together from the tables of the other files. No code here. A row that is not built at this level is
+ * that of the next level below (gen/kernel_levels.h). */
+#include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
 #include "kernel/table.h"
 
-/* Dtypes with objects at every level, dtypes built for the portable level only (see CMakeLists.txt), and those that are only converted. */
 /* clang-format off */
 #define DTYPES(X) \
-    X(BOOL, bool) X(UINT8, uint8) X(INT8, int8) X(INT16, int16) X(INT32, int32) \
-    X(INT64, int64) X(FLOAT16, float16) X(BFLOAT16, bfloat16) X(FLOAT32, float32) X(FLOAT64, float64)
-/* clang-format on */
-#define COMPLEX_DTYPES(X) X(COMPLEX64, complex64) X(COMPLEX128, complex128)
-#define RARE_DTYPES(X) X(UINT16, uint16) X(UINT32, uint32) X(UINT64, uint64)
+    X(BOOL, bool) X(UINT8, uint8) X(INT8, int8) X(UINT16, uint16) X(INT16, int16) X(UINT32, uint32) X(INT32, int32) \
+    X(UINT64, uint64) X(INT64, int64) X(FLOAT32, float32) X(FLOAT64, float64) X(COMPLEX64, complex64) X(COMPLEX128, complex128)
+#define HALF_DTYPES(X) X(FLOAT16, float16) X(BFLOAT16, bfloat16)
 #define STORED_DTYPES(X) X(FLOAT8_E4M3FN, float8_e4m3fn) X(FLOAT8_E5M2, float8_e5m2)
+/* clang-format on */
 
-#define AT_LEVEL(name, dtype) GRD_PASTE3(name, dtype, GRD_LEVEL)
-#define PORTABLE(name, dtype) GRD_PASTE3(name, dtype, portable)
+#define UNARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(unary, grd_unary_row, dtype),
+#define BINARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(binary, grd_binary_row, dtype),
+#define TERNARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(ternary, grd_ternary_row, dtype),
+#define CAST(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(cast, grd_cast_row, dtype),
+#define HALF_UNARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(half, grd_unary_row, dtype),
+#define HALF_BINARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(half, grd_binary_row, dtype),
+#define HALF_TERNARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(half, grd_ternary_row, dtype),
 
-#define UNARY(DTYPE, dtype) [GRD_##DTYPE] = AT_LEVEL(grd_unary_row, dtype),
-#define BINARY(DTYPE, dtype) [GRD_##DTYPE] = AT_LEVEL(grd_binary_row, dtype),
-#define TERNARY(DTYPE, dtype) [GRD_##DTYPE] = AT_LEVEL(grd_ternary_row, dtype),
-#define CAST(DTYPE, dtype) [GRD_##DTYPE] = AT_LEVEL(grd_cast_row, dtype),
-#define PORTABLE_UNARY(DTYPE, dtype) [GRD_##DTYPE] = PORTABLE(grd_unary_row, dtype),
-#define PORTABLE_BINARY(DTYPE, dtype) [GRD_##DTYPE] = PORTABLE(grd_binary_row, dtype),
-#define PORTABLE_TERNARY(DTYPE, dtype) [GRD_##DTYPE] = PORTABLE(grd_ternary_row, dtype),
-#define PORTABLE_CAST(DTYPE, dtype) [GRD_##DTYPE] = PORTABLE(grd_cast_row, dtype),
-
-#define DECLARE_UNARY(DTYPE, dtype) extern grd_loop_kernel *const AT_LEVEL(grd_unary_row, dtype)[], *const PORTABLE(grd_unary_row, dtype)[];
-#define DECLARE_BINARY(DTYPE, dtype)                                                                                                       \
-    extern grd_loop_kernel *const AT_LEVEL(grd_binary_row, dtype)[], *const PORTABLE(grd_binary_row, dtype)[];
-#define DECLARE_TERNARY(DTYPE, dtype)                                                                                                      \
-    extern grd_loop_kernel *const AT_LEVEL(grd_ternary_row, dtype)[], *const PORTABLE(grd_ternary_row, dtype)[];
-#define DECLARE_CAST(DTYPE, dtype) extern grd_loop_kernel *const AT_LEVEL(grd_cast_row, dtype)[], *const PORTABLE(grd_cast_row, dtype)[];
-#define DECLARE_ALL(DTYPE, dtype)                                                                                                          \
-    DECLARE_UNARY(DTYPE, dtype) DECLARE_BINARY(DTYPE, dtype) DECLARE_TERNARY(DTYPE, dtype) DECLARE_CAST(DTYPE, dtype)
-DTYPES(DECLARE_ALL)
-COMPLEX_DTYPES(DECLARE_ALL)
-RARE_DTYPES(DECLARE_ALL)
+#define DECLARE(DTYPE, dtype)                                                                                                              \
+    extern grd_loop_kernel *const GRD_BUILT(unary, grd_unary_row, dtype)[], *const GRD_BUILT(binary, grd_binary_row, dtype)[],             \
+                                                                                *const GRD_BUILT(ternary, grd_ternary_row, dtype)[];
+#define DECLARE_HALF(DTYPE, dtype)                                                                                                         \
+    extern grd_loop_kernel *const GRD_BUILT(half, grd_unary_row, dtype)[], *const GRD_BUILT(half, grd_binary_row, dtype)[],                \
+                                                                               *const GRD_BUILT(half, grd_ternary_row, dtype)[];
+#define DECLARE_CAST(DTYPE, dtype) extern grd_loop_kernel *const GRD_BUILT(cast, grd_cast_row, dtype)[];
+DTYPES(DECLARE)
+HALF_DTYPES(DECLARE_HALF)
+DTYPES(DECLARE_CAST)
+HALF_DTYPES(DECLARE_CAST)
 STORED_DTYPES(DECLARE_CAST)
 
 extern const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels);
 extern const struct grd_gemm_kernels GRD_AT_LEVEL(grd_gemm_kernels);
-extern const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels);
-extern const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels);
+extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
+extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 
 extern const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table);
 
 const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .isa = GRD_ISA_NAME,
-    .unary = {DTYPES(UNARY) COMPLEX_DTYPES(PORTABLE_UNARY) RARE_DTYPES(PORTABLE_UNARY)},
-    .binary = {DTYPES(BINARY) COMPLEX_DTYPES(BINARY) RARE_DTYPES(PORTABLE_BINARY)},
-    .ternary = {DTYPES(TERNARY) COMPLEX_DTYPES(TERNARY) RARE_DTYPES(PORTABLE_TERNARY)},
-    .cast = {DTYPES(CAST) COMPLEX_DTYPES(PORTABLE_CAST) RARE_DTYPES(PORTABLE_CAST) STORED_DTYPES(PORTABLE_CAST)},
+    .unary = {DTYPES(UNARY) HALF_DTYPES(HALF_UNARY)},
+    .binary = {DTYPES(BINARY) HALF_DTYPES(HALF_BINARY)},
+    .ternary = {DTYPES(TERNARY) HALF_DTYPES(HALF_TERNARY)},
+    .cast = {DTYPES(CAST) HALF_DTYPES(CAST) STORED_DTYPES(CAST)},
     .reduce = &GRD_AT_LEVEL(grd_reduce_kernels),
     .gemm = &GRD_AT_LEVEL(grd_gemm_kernels),
-    .index = &GRD_AT_LEVEL(grd_index_kernels),
-    .random = &GRD_AT_LEVEL(grd_random_kernels),
+    .index = &GRD_BUILT_PLAIN(index, grd_index_kernels),
+    .random = &GRD_BUILT_PLAIN(random, grd_random_kernels),
 };

@@ -1,38 +1,37 @@
 /* Assembles the reduction, scan and softmax kernels of one instruction-set level from the rows of the typed files. */
+#include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
 #include "kernel/reduce.h"
 
-#define ROW_(name, dtype, level) name##_##dtype##_##level
-#define ROW_AT(name, dtype, level) ROW_(name, dtype, level)
-#define ROW(name, dtype) ROW_AT(name, dtype, GRD_LEVEL)
+#define REDUCE(dtype) GRD_BUILT(reduce, grd_reduce_row, dtype)
+#define SCAN(dtype) GRD_BUILT(scan, grd_scan_row, dtype)
+#define SOFTMAX(dtype) GRD_BUILT(softmax, grd_softmax_row, dtype)
 
-extern const struct grd_reduce_row ROW(grd_reduce_row, uint8), ROW(grd_reduce_row, int64), ROW(grd_reduce_row, uint64),
-    ROW(grd_reduce_row, float32), ROW(grd_reduce_row, float64), ROW(grd_reduce_row, complex128);
-extern const struct grd_scan_row ROW(grd_scan_row, int64), ROW(grd_scan_row, float32), ROW(grd_scan_row, float64),
-    ROW(grd_scan_row, complex128);
-extern const struct grd_softmax_row ROW(grd_softmax_row, float32), ROW(grd_softmax_row, float64);
+extern const struct grd_reduce_row REDUCE(uint8), REDUCE(int64), REDUCE(uint64), REDUCE(float32), REDUCE(float64), REDUCE(complex128);
+extern const struct grd_scan_row SCAN(int64), SCAN(float32), SCAN(float64), SCAN(complex128);
+extern const struct grd_softmax_row SOFTMAX(float32), SOFTMAX(float64);
 
 extern const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels);
 const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels) = {
     .reduce =
         {
-            [GRD_UINT8] = &ROW(grd_reduce_row, uint8),
-            [GRD_INT64] = &ROW(grd_reduce_row, int64),
-            [GRD_UINT64] = &ROW(grd_reduce_row, uint64),
-            [GRD_FLOAT32] = &ROW(grd_reduce_row, float32),
-            [GRD_FLOAT64] = &ROW(grd_reduce_row, float64),
-            [GRD_COMPLEX128] = &ROW(grd_reduce_row, complex128),
+            [GRD_UINT8] = &REDUCE(uint8),
+            [GRD_INT64] = &REDUCE(int64),
+            [GRD_UINT64] = &REDUCE(uint64),
+            [GRD_FLOAT32] = &REDUCE(float32),
+            [GRD_FLOAT64] = &REDUCE(float64),
+            [GRD_COMPLEX128] = &REDUCE(complex128),
         },
     .scan =
         {
-            [GRD_INT64] = &ROW(grd_scan_row, int64),
-            [GRD_FLOAT32] = &ROW(grd_scan_row, float32),
-            [GRD_FLOAT64] = &ROW(grd_scan_row, float64),
-            [GRD_COMPLEX128] = &ROW(grd_scan_row, complex128),
+            [GRD_INT64] = &SCAN(int64),
+            [GRD_FLOAT32] = &SCAN(float32),
+            [GRD_FLOAT64] = &SCAN(float64),
+            [GRD_COMPLEX128] = &SCAN(complex128),
         },
     .softmax =
         {
-            [GRD_FLOAT32] = &ROW(grd_softmax_row, float32),
-            [GRD_FLOAT64] = &ROW(grd_softmax_row, float64),
+            [GRD_FLOAT32] = &SOFTMAX(float32),
+            [GRD_FLOAT64] = &SOFTMAX(float64),
         },
 };

@@ -238,33 +238,51 @@ static inline bool all_within(int64_t n, const C *x, C limit)
     return outside == 0;
 }
 
-/* sin and cos of a block: vm_sin, then libm's for the arguments that are out of its range. */
-static void unary_sin(int64_t n, C *y, const C *x)
+/* sin and cos: vm_sin, then libm's for the arguments that are out of its range. */
+typedef void part_function(int64_t n, C *y, const C *x, const C *kept);
+
+/* `part` on pieces short enough to keep the arguments, which y may overwrite; kept is NULL where all are within the limit. */
+static inline __attribute__((always_inline)) void by_parts(int64_t n, C *y, const C *x, part_function *part)
 {
-    C kept[MAP_BLOCK];
-    const bool fast = all_within(n, x, VM_TRIG_LIMIT);
-    if (!fast)
-        memcpy(kept, x, (size_t)n * sizeof(C));
+    enum { PART = 256 };
+    C kept[PART];
+    for (int64_t start = 0; start < n; start += PART) {
+        const int64_t m = n - start < PART ? n - start : PART;
+        const bool within = all_within(m, x + start, VM_TRIG_LIMIT);
+        if (!within)
+            memcpy(kept, x + start, (size_t)m * sizeof(C));
+        part(m, y + start, x + start, within ? NULL : kept);
+    }
+}
+
+static inline void sin_part(int64_t n, C *y, const C *x, const C *kept)
+{
     MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = vm_sin(x[i]);
-    for (int64_t i = 0; !fast && i < n; i++)
+    for (int64_t i = 0; kept != NULL && i < n; i++)
         if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
             y[i] = sin(kept[i]);
 }
 
-static void unary_cos(int64_t n, C *y, const C *x)
+static inline void cos_part(int64_t n, C *y, const C *x, const C *kept)
 {
-    C kept[MAP_BLOCK];
-    const bool fast = all_within(n, x, VM_TRIG_LIMIT);
-    if (!fast)
-        memcpy(kept, x, (size_t)n * sizeof(C));
     MAP_INDEPENDENT
     for (int64_t i = 0; i < n; i++)
         y[i] = vm_cos(x[i]);
-    for (int64_t i = 0; !fast && i < n; i++)
+    for (int64_t i = 0; kept != NULL && i < n; i++)
         if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
             y[i] = cos(kept[i]);
+}
+
+static void unary_sin(int64_t n, C *y, const C *x)
+{
+    by_parts(n, y, x, sin_part);
+}
+
+static void unary_cos(int64_t n, C *y, const C *x)
+{
+    by_parts(n, y, x, cos_part);
 }
 
 static inline C unary_tan(C x)
@@ -454,14 +472,16 @@ static inline C unary_log10(C x)
     return number(y.re / ln10, y.im / ln10);
 }
 
-static inline C unary_sin(C x)
+static void unary_sin(int64_t n, C *y, const C *x)
 {
-    return of_libm(sin(to_libm(x)));
+    for (int64_t i = 0; i < n; i++)
+        y[i] = of_libm(sin(to_libm(x[i])));
 }
 
-static inline C unary_cos(C x)
+static void unary_cos(int64_t n, C *y, const C *x)
 {
-    return of_libm(cos(to_libm(x)));
+    for (int64_t i = 0; i < n; i++)
+        y[i] = of_libm(cos(to_libm(x[i])));
 }
 
 static inline C unary_tan(C x)

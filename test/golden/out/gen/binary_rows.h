@@ -2,26 +2,56 @@
 #include "gen/binary_kernels.h"
 
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-static void sub_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+static void sub_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
-    map_binary(n, data, strides, binary_sub);
+    C *result_data = (C *)data[0];
+    const C *self_data = (const C *)data[1];
+    const C *other_data = (const C *)data[2];
+    MAP_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        result_data[i] = binary_sub(self_data[i], other_data[i]);
+}
+
+static void sub_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    grd_map(n, data, strides, params, sub_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), sizeof(C), 0));
 }
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-static void mul_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+static void mul_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
-    map_binary(n, data, strides, binary_mul);
+    C *result_data = (C *)data[0];
+    const C *self_data = (const C *)data[1];
+    const C *other_data = (const C *)data[2];
+    MAP_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        result_data[i] = binary_mul(self_data[i], other_data[i]);
+}
+
+static void mul_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    grd_map(n, data, strides, params, mul_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), sizeof(C), 0));
 }
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
-static void lt_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+static void lt_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
-    map_binary_bool(n, data, strides, binary_lt);
+    uint8_t *result_data = (uint8_t *)data[0];
+    const C *self_data = (const C *)data[1];
+    const C *other_data = (const C *)data[2];
+    MAP_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        result_data[i] = binary_lt(self_data[i], other_data[i]);
+}
+
+static void lt_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    grd_map(n, data, strides, params, lt_block, GRD_MAP_SIZES(1, sizeof(C), sizeof(C), 0));
 }
 #endif
 

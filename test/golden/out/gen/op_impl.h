@@ -9,6 +9,7 @@ grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_sca
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other);
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other);
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self);
+grd_tensor *op_sin(grd_tensor *out, grd_tensor *self);
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other);
 grd_tensor *op_twice(grd_tensor *self);
 grd_tensors op_unbind(grd_tensor *self, int64_t dim);

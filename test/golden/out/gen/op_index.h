@@ -10,6 +10,7 @@ enum grd_op_index {
     GRD_OP_SUB,
     GRD_OP_MUL,
     GRD_OP_NEG,
+    GRD_OP_SIN,
     GRD_OP_LT,
     GRD_OP_TWICE,
     GRD_OP_UNBIND,

@@ -34,6 +34,11 @@ static const struct test_case neg_cases[] = {
     {.op = "neg", .text = "T()", .n = 1, .differentiable = true, .tolerance = 4, .args = (const struct test_arg[]){{.kind = TEST_FLOATS, .ndim = 0, .shape = {0}, .lo = -2, .hi = 2}}},
     {.op = "neg", .text = "T(0,3)", .n = 1, .differentiable = true, .tolerance = 4, .args = (const struct test_arg[]){{.kind = TEST_FLOATS, .ndim = 2, .shape = {0, 3}, .lo = -2, .hi = 2}}},
 };
+static const struct test_case sin_cases[] = {
+    {.op = "sin", .text = "T(3,4)", .n = 1, .differentiable = false, .tolerance = 4, .args = (const struct test_arg[]){{.kind = TEST_FLOATS, .ndim = 2, .shape = {3, 4}, .lo = -2, .hi = 2}}},
+    {.op = "sin", .text = "T()", .n = 1, .differentiable = false, .tolerance = 4, .args = (const struct test_arg[]){{.kind = TEST_FLOATS, .ndim = 0, .shape = {0}, .lo = -2, .hi = 2}}},
+    {.op = "sin", .text = "T(0,3)", .n = 1, .differentiable = false, .tolerance = 4, .args = (const struct test_arg[]){{.kind = TEST_FLOATS, .ndim = 2, .shape = {0, 3}, .lo = -2, .hi = 2}}},
+};
 static const struct test_case lt_cases[] = {
     {.op = "lt", .text = "T(3,4), T(3,4)", .n = 2, .differentiable = false, .tolerance = 4, .args = (const struct test_arg[]){{.kind = TEST_FLOATS, .ndim = 2, .shape = {3, 4}, .lo = -2, .hi = 2}, {.kind = TEST_FLOATS, .ndim = 2, .shape = {3, 4}, .lo = -2, .hi = 2}}},
     {.op = "lt", .text = "T(3,1), T(4)", .n = 2, .differentiable = false, .tolerance = 4, .args = (const struct test_arg[]){{.kind = TEST_FLOATS, .ndim = 2, .shape = {3, 1}, .lo = -2, .hi = 2}, {.kind = TEST_FLOATS, .ndim = 1, .shape = {4}, .lo = -2, .hi = 2}}},
@@ -56,6 +61,7 @@ const struct test_cases test_table[] = {
     {sub_cases, sizeof sub_cases / sizeof *sub_cases},
     {mul_cases, sizeof mul_cases / sizeof *mul_cases},
     {neg_cases, sizeof neg_cases / sizeof *neg_cases},
+    {sin_cases, sizeof sin_cases / sizeof *sin_cases},
     {lt_cases, sizeof lt_cases / sizeof *lt_cases},
     {unbind_cases, sizeof unbind_cases / sizeof *unbind_cases},
     {stack_cases, sizeof stack_cases / sizeof *stack_cases},

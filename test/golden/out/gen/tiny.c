@@ -376,7 +376,61 @@ const struct grd_derivative grd_derivative_neg = {
     .node_name = "NegBackward0", .backward = neg_backward, .saves = NULL, .args = neg_differentiable,
     .nsaves = 0, .nargs = 1, .results = 1, .materialize = false};
 
-/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:45) */
+/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:45) */
+
+grd_tensor *op_sin(grd_tensor *out, grd_tensor *self)
+{
+    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .name = "sin"};
+    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self}, NULL);
+}
+
+typedef grd_tensor *sin_kernel(grd_tensor *out, grd_tensor *self);
+
+static grd_tensor *sin_call(grd_tensor *out, grd_tensor *self)
+{
+    const struct grd_op *op = &grd_op_table[GRD_OP_SIN];
+    if (grd_pending())
+        return grd_failed;
+    if (GRD_UNLIKELY(self == NULL)) {
+        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}});
+        return grd_failed;
+    }
+    grd_tensor *returned;
+    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | (out ? grd_keys_of(out) : 0));
+    const int64_t mark = grd_pool_mark();
+    grd_kernel *kernel = grd_typed_kernel(op, keys);
+    if (GRD_LIKELY(kernel != NULL)) {
+        returned = ((sin_kernel *)kernel)(out, self);
+        grd_written(out);
+    } else {
+        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+        grd_value boxed;
+        grd_dispatch_boxed(op, keys, out, args, &boxed);
+        returned = boxed.v.tensor;
+    }
+    return grd_leave(op, mark, returned);
+}
+
+grd_tensor *grd_sin(grd_tensor *self)
+{
+    return sin_call(NULL, self);
+}
+
+grd_tensor *grd_sin_(grd_tensor *self)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_SIN], self))
+        return grd_failed;
+    return sin_call(self, self);
+}
+
+grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self)
+{
+    if (!grd_check_writable(&grd_op_table[GRD_OP_SIN], out))
+        return grd_failed;
+    return sin_call(out, self);
+}
+
+/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:54) */
 
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
@@ -430,7 +484,7 @@ grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
     return lt_call(out, self, other);
 }
 
-/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:53) */
+/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:62) */
 
 grd_tensor *op_twice(grd_tensor *self)
 {
@@ -468,7 +522,7 @@ grd_tensor *grd_twice(grd_tensor *self)
     return twice_call(self);
 }
 
-/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:58) */
+/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:67) */
 
 typedef grd_tensors unbind_kernel(grd_tensor *self, int64_t dim);
 
@@ -518,7 +572,7 @@ const struct grd_derivative grd_derivative_unbind = {
     .node_name = "UnbindBackward0", .backward = unbind_backward, .saves = unbind_saves, .args = unbind_differentiable,
     .nsaves = 1, .nargs = 1, .results = 1, .materialize = true};
 
-/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:65) */
+/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:74) */
 
 typedef grd_tensor *stack_kernel(grd_tensors tensors, int64_t dim);
 
@@ -568,7 +622,7 @@ const struct grd_derivative grd_derivative_stack = {
     .node_name = "StackBackward0", .backward = stack_backward, .saves = stack_saves, .args = stack_differentiable,
     .nsaves = 1, .nargs = 1, .results = 1, .materialize = false};
 
-/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:71) */
+/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:80) */
 
 typedef void max_dim_kernel(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret);
 
@@ -623,7 +677,7 @@ const struct grd_derivative grd_derivative_max_dim = {
     .node_name = "MaxDimBackward0", .backward = max_dim_backward, .saves = max_dim_saves, .args = max_dim_differentiable,
     .nsaves = 4, .nargs = 1, .results = 1, .materialize = true};
 
-/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:77) */
+/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:86) */
 
 typedef grd_tensor *_place_kernel(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
 
@@ -656,7 +710,7 @@ grd_tensor *grd__place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool 
     return _place_call(grad, indices, dim, keepdim, sizes);
 }
 
-/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:82) */
+/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:91) */
 
 typedef grd_tensor *zeros_kernel(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad);
 

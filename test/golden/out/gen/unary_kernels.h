@@ -5,6 +5,7 @@
 enum grd_unary_kernel {
     GRD_UNARY_TANH,
     GRD_UNARY_NEG,
+    GRD_UNARY_SIN,
     GRD_UNARY_COUNT
 };
 

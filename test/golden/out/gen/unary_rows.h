@@ -2,18 +2,49 @@
 #include "gen/unary_kernels.h"
 
 #if GRD_IS_COMPLEX || GRD_IS_FLOAT
-static void tanh_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+static void tanh_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
-    map_unary(n, data, strides, unary_tanh);
+    C *result_data = (C *)data[0];
+    const C *self_data = (const C *)data[1];
+    MAP_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        result_data[i] = unary_tanh(self_data[i]);
+}
+
+static void tanh_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    grd_map(n, data, strides, params, tanh_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0));
 }
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-static void neg_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+static void neg_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
-    map_unary(n, data, strides, unary_neg);
+    C *result_data = (C *)data[0];
+    const C *self_data = (const C *)data[1];
+    MAP_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        result_data[i] = unary_neg(self_data[i]);
+}
+
+static void neg_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    grd_map(n, data, strides, params, neg_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0));
+}
+#endif
+
+#if GRD_IS_FLOAT
+static void sin_block(int64_t n, char *const *data, const void *params)
+{
+    (void)params;
+    unary_sin(n, (C *)data[0], (const C *)data[1]);
+}
+
+static void sin_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    grd_map(n, data, strides, params, sin_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0));
 }
 #endif
 
@@ -23,5 +54,8 @@ grd_loop_kernel *const GRD_TYPED(grd_unary_row)[GRD_UNARY_COUNT] = {
 #endif
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
     [GRD_UNARY_NEG] = neg_loop,
+#endif
+#if GRD_IS_FLOAT
+    [GRD_UNARY_SIN] = sin_loop,
 #endif
 };

@@ -78,6 +78,12 @@ GRD_API grd_tensor *grd_neg(grd_tensor *self);
 GRD_API grd_tensor *grd_neg_(grd_tensor *self);
 GRD_API grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self);
 
+/* sin(Tensor self) -> Tensor
+ * Sine of radians, elementwise. */
+GRD_API grd_tensor *grd_sin(grd_tensor *self);
+GRD_API grd_tensor *grd_sin_(grd_tensor *self);
+GRD_API grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self);
+
 /* lt(Tensor self, Tensor other) -> Tensor
  * self < other, elementwise. */
 GRD_API grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other);

@@ -1,0 +1,40 @@
+/* Elementwise kernels of float16 and bfloat16: those of float32, of the same level, a block at a time, between conversions. Typed file.
+ * No arithmetic here; which kernels there are is generated from the schema. */
+#include <stdbool.h>
+
+#include "kernel/cpu/typed.h"
+#include "kernel/map.h"
+
+enum { NARROW = GRD_TAG == GRD_TAG_float16 ? GRD_FLOAT16 : GRD_BFLOAT16 };
+
+#define FLOAT32_ROW(name) GRD_PASTE3(name, float32, GRD_LEVEL)
+
+extern grd_loop_kernel *const GRD_TYPED(grd_cast_row)[], *const FLOAT32_ROW(grd_cast_row)[];
+extern grd_loop_kernel *const FLOAT32_ROW(grd_unary_row)[], *const FLOAT32_ROW(grd_binary_row)[], *const FLOAT32_ROW(grd_ternary_row)[];
+
+/* Operands of the size of T are converted, those of bool go to the kernel as they are. */
+static void through_float32(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_loop_kernel *kernel,
+                            uint32_t sizes)
+{
+    grd_loop_kernel *widen = GRD_TYPED(grd_cast_row)[GRD_FLOAT32], *narrow = FLOAT32_ROW(grd_cast_row)[NARROW];
+    float buffers[GRD_MAP_OPERANDS][GRD_MAP_BLOCK];
+    for (int64_t start = 0; start < n; start += GRD_MAP_BLOCK) {
+        const int64_t m = n - start < GRD_MAP_BLOCK ? n - start : GRD_MAP_BLOCK;
+        char *at[GRD_MAP_OPERANDS];
+        int64_t steps[GRD_MAP_OPERANDS];
+        int k = 0;
+        for (uint32_t rest = sizes; rest != 0; rest >>= 8, k++) {
+            const bool converted = (rest & 0xff) == sizeof(T);
+            char *here = data[k] + start * strides[k];
+            at[k] = converted ? (char *)buffers[k] : here;
+            steps[k] = converted ? (int64_t)sizeof(float) : strides[k];
+            if (k > 0 && converted && (strides[k] != 0 || start == 0))
+                widen(m, (char *const[]){at[k], here}, (const int64_t[]){sizeof(float), strides[k]}, NULL);
+        }
+        kernel(m, at, steps, params);
+        if (at[0] == (char *)buffers[0])
+            narrow(m, (char *const[]){data[0] + start * strides[0], at[0]}, (const int64_t[]){strides[0], sizeof(float)}, NULL);
+    }
+}
+
+#include "gen/half_rows.h"
