@@ -45,11 +45,12 @@ static inline C ternary_addcdiv(C x, C y, C z, C value)
     return x + value * y / z;
 }
 
-/* NaN in any input gives NaN. */
+/* NaN in any input gives NaN. One choice at a time: conditions that are joined do not vectorise here. */
 static inline C ternary__clamp_both(C x, C low, C high)
 {
-    const C above = ((x > low) | (x != x)) != 0 ? x : low;
-    return ((above < high) | (above != above)) != 0 ? above : high;
+    const C larger = x > low ? x : low, above = x != x ? x : larger;
+    const C smaller = above < high ? above : high;
+    return above != above ? above : smaller;
 }
 #endif
 
