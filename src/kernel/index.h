@@ -1,4 +1,4 @@
-/* Loops over elements that indices or masks name, and blocked transposition. Most move bytes and so exist per element size, not per
+/* Loops over elements that indices or masks name, searches, and blocked transposition. Most move bytes and so exist per element size, not per
  * dtype: arrays of GRD_INDEX_SIZES are indexed by the base-2 logarithm of an element's bytes.
  *
  * An indexed loop gets (n, data, strides in bytes, params): data[0] the result, data[1] the source, data[2] int64 indices, all in range;
@@ -20,6 +20,8 @@ typedef void grd_transpose_kernel(int64_t rows, int64_t columns, char *to, int64
 struct grd_index_kernels {
     /* The position of the first of n indices outside [low, high), or -1. */
     int64_t (*check)(int64_t n, const int64_t *index, int64_t low, int64_t high);
+    /* data: integers, of 8 bytes or fewer; params: a pointer to the atomic_bool that is set if one is 0 */
+    grd_loop_kernel *find_zero[GRD_INDEX_SIZES];
     grd_loop_kernel *gather[GRD_INDEX_SIZES];  /* result[i] = source[index[i]] */
     grd_loop_kernel *scatter[GRD_INDEX_SIZES]; /* result[index[i]] = source[i] */
     grd_loop_kernel *add[GRD_DTYPE_COUNT];     /* result[index[i]] += source[i], i rising; bool: or; no 16-bit floats */

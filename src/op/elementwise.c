@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "kernel/index.h"
 #include "op/common.h"
 
 static grd_loop_kernel *find_kernel(const struct grd_elementwise *op, grd_dtype dtype)
@@ -50,43 +51,6 @@ static bool refuse(const struct grd_elementwise *op, grd_dtype dtype)
     return grd_raise_no_kernel(op->name, dtype);
 }
 
-/* Inner loops of the search for a zero among integers: data[0] is any of them, params the flag that one was found. */
-static void find_zero_1(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    bool found = false;
-    for (int64_t i = 0; i < n; i++)
-        found |= *(const uint8_t *)(data[0] + i * strides[0]) == 0;
-    if (found)
-        atomic_store_explicit(*(atomic_bool *const *)params, true, memory_order_relaxed);
-}
-
-static void find_zero_2(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    bool found = false;
-    for (int64_t i = 0; i < n; i++)
-        found |= *(const uint16_t *)(data[0] + i * strides[0]) == 0;
-    if (found)
-        atomic_store_explicit(*(atomic_bool *const *)params, true, memory_order_relaxed);
-}
-
-static void find_zero_4(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    bool found = false;
-    for (int64_t i = 0; i < n; i++)
-        found |= *(const uint32_t *)(data[0] + i * strides[0]) == 0;
-    if (found)
-        atomic_store_explicit(*(atomic_bool *const *)params, true, memory_order_relaxed);
-}
-
-static void find_zero_8(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    bool found = false;
-    for (int64_t i = 0; i < n; i++)
-        found |= *(const uint64_t *)(data[0] + i * strides[0]) == 0;
-    if (found)
-        atomic_store_explicit(*(atomic_bool *const *)params, true, memory_order_relaxed);
-}
-
 /* Whether a divisor has a zero once it is of the dtype that is computed in. */
 static bool has_zero(const grd_tensor *t, grd_dtype compute)
 {
@@ -103,12 +67,7 @@ static bool has_zero(const grd_tensor *t, grd_dtype compute)
     struct grd_iter it;
     grd_iter_raw(&it, grd_sizes(t), 1, (char *const[]){t->data}, (const int64_t *const[]){strides});
     atomic_bool found = false, *flag = &found;
-    grd_iter_run(&it,
-                 t->itemsize == 1   ? find_zero_1
-                 : t->itemsize == 2 ? find_zero_2
-                 : t->itemsize == 4 ? find_zero_4
-                                    : find_zero_8,
-                 &flag);
+    grd_iter_run(&it, grd_kernels->index->find_zero[grd_index_size(t->itemsize)], &flag);
     return atomic_load_explicit(&found, memory_order_relaxed);
 }
 

@@ -5,6 +5,7 @@
  * Where the index does not change along the loop, the loop is a plain copy or addition of rows and vectorises. */
 #include "kernel/index.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "kernel/cpu/level.h"
@@ -225,6 +226,7 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
             [GRD_FLOAT64] = add_float64_loop,
             [GRD_COMPLEX64] = add_complex64_loop,
             [GRD_COMPLEX128] = add_complex128_loop},
+    .find_zero = {find_zero_1, find_zero_2, find_zero_4, find_zero_8},
     .masked_fill = {masked_fill_1, masked_fill_2, masked_fill_4, masked_fill_8, masked_fill_16},
     .count = count,
     .compress = {compress_1, compress_2, compress_4, compress_8, compress_16},

@@ -31,6 +31,24 @@ static void SIZED(add)(int64_t n, char *const *data, const int64_t *strides, con
 {
     at_indices(n, data, strides, params, RESULT, add_row, SIZED(add_word), SIZE);
 }
+
+static ALWAYS_INLINE bool SIZED(has_zero)(int64_t n, const char *data, int64_t stride)
+{
+    bool found = false;
+    for (int64_t i = 0; i < n; i++) {
+        WORD x;
+        memcpy(&x, data + i * stride, SIZE);
+        found |= x == 0;
+    }
+    return found;
+}
+
+static void SIZED(find_zero)(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    const bool found = strides[0] == SIZE ? SIZED(has_zero)(n, data[0], SIZE) : SIZED(has_zero)(n, data[0], strides[0]);
+    if (found)
+        atomic_store_explicit(*(atomic_bool *const *)params, true, memory_order_relaxed);
+}
 #endif
 
 static ALWAYS_INLINE void SIZED(fill)(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, const char *mask,
