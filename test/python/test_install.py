@@ -1,4 +1,4 @@
-"""A stranger's program against an install, in an empty folder: pkg-config, C11, C++17, CMake."""
+"""A stranger's program against an install, in an empty folder: pkg-config, C11, C++17, CMake. What is installed: symbols, size."""
 import os
 import subprocess
 from pathlib import Path
@@ -98,3 +98,9 @@ def test_only_grd_symbols_are_exported(prefix):
     listing = run(["nm", "-D", "--defined-only", str(library)], ROOT).stdout.split("\n")
     foreign = [line for line in listing if line and not line.split()[-1].startswith("grd_")]
     assert not foreign
+
+
+def test_the_library_is_small(prefix, tmp_path):
+    stripped = tmp_path / "stripped.so"
+    assert run(["strip", "-o", str(stripped), str(next(prefix.rglob("libgradus.so")))], ROOT).returncode == 0
+    assert stripped.stat().st_size <= 4_000_000
