@@ -14,8 +14,10 @@ enum { GRD_INDEX_SIZES = 5 }; /* 1, 2, 4, 8 and 16 bytes */
 typedef int64_t grd_mask_count(int64_t n, const uint8_t *mask);
 /* Moves elements one after the other to (compress) or from (expand) a dense list, where the mask is set; returns how many. */
 typedef int64_t grd_mask_move(int64_t n, const uint8_t *mask, char *to, const char *from);
-/* to[r * to_stride + c] = from[c * from_stride + r], strides in bytes, elements of the size in question. */
-typedef void grd_transpose_kernel(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride);
+/* to[r * to_stride + c] = from[c * from_stride + r], strides in bytes, elements of the size in question. `streamed`: the result goes past
+ * the caches; `to` and to_stride are multiples of 64 bytes. */
+typedef void grd_transpose_kernel(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride,
+                                  bool streamed);
 
 struct grd_index_kernels {
     /* The position of the first of n indices outside [low, high), or -1. */

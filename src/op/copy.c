@@ -16,11 +16,13 @@
 #include "op/common.h"
 
 enum {
-    LIST_CHARS = 512,     /* of a formatted list in an error */
-    PATTERN_BYTES = 2048, /* of repeated elements that fill works with; a multiple of every element size */
-    TRANSPOSE_ROWS = 64,  /* rows of one call of a transposition kernel */
-    TRANSPOSE_MIN = 8,    /* smaller than this, the loop overhead is not worth it */
-    ELEMENTS_GRAIN = 32 * 1024
+    LIST_CHARS = 512,             /* of a formatted list in an error */
+    PATTERN_BYTES = 2048,         /* of repeated elements that fill works with; a multiple of every element size */
+    TRANSPOSE_MIN = 8,            /* smaller than this, the loop overhead is not worth it */
+    TRANSPOSE_PIECE = 256 * 1024, /* bytes of one call of a transposition kernel */
+    PAGE = 4096,                  /* bytes in a row of such a piece, at most */
+    CACHE_LINE = 64,
+    STREAM_MIN = 8 * 1024 * 1024 /* results of so many bytes would not stay in the caches anyway */
 };
 
 static bool covers_block(const grd_tensor *t)
@@ -82,25 +84,33 @@ struct transposition {
     char *to;
     const char *from;
     int64_t rows, columns, to_stride, from_stride; /* strides in bytes: of a row of `to`, of a column in `from` */
-    int64_t itemsize, blocks;                      /* blocks of rows in one matrix */
+    int64_t high, wide, down, across;              /* rows and columns of a piece; pieces down and across one matrix */
+    int64_t itemsize;
+    bool streamed;
     int64_t n, sizes[GRD_MAX_DIMS], to_strides[GRD_MAX_DIMS], from_strides[GRD_MAX_DIMS]; /* the other dimensions; bytes */
 };
 
-static void transpose_blocks(int64_t begin, int64_t end, void *context)
+static int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void transpose_pieces(int64_t begin, int64_t end, void *context)
 {
     const struct transposition *t = context;
     for (int64_t piece = begin; piece < end; piece++) {
-        int64_t row = piece % t->blocks * TRANSPOSE_ROWS, matrix = piece / t->blocks;
-        char *to = t->to + row * t->to_stride;
-        const char *from = t->from + row * t->itemsize;
+        int64_t column = piece % t->across * t->wide, row = piece / t->across % t->down * t->high;
+        int64_t matrix = piece / t->across / t->down;
+        char *to = t->to + row * t->to_stride + column * t->itemsize;
+        const char *from = t->from + row * t->itemsize + column * t->from_stride;
         for (int64_t i = t->n - 1; i >= 0; i--) {
             int64_t at = matrix % t->sizes[i];
             matrix /= t->sizes[i];
             to += at * t->to_strides[i];
             from += at * t->from_strides[i];
         }
-        int64_t rows = t->rows - row < TRANSPOSE_ROWS ? t->rows - row : TRANSPOSE_ROWS;
-        t->kernel(rows, t->columns, to, t->to_stride, from, t->from_stride);
+        t->kernel(at_most(t->rows - row, t->high), at_most(t->columns - column, t->wide), to, t->to_stride, from, t->from_stride,
+                  t->streamed);
     }
 }
 
@@ -119,7 +129,7 @@ static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
     int64_t column = innermost(to), row = innermost(from);
     if (column < 0 || row < 0 || column == row || to->strides[row] == 0 || from->strides[column] == 0)
         return false;
-    int64_t itemsize = to->itemsize, pieces = 1;
+    int64_t itemsize = to->itemsize, matrices = 1;
     struct transposition t = {
         .kernel = grd_kernels->index->transpose[grd_index_size(itemsize)],
         .to = to->data,
@@ -129,18 +139,25 @@ static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
         .to_stride = to->strides[row] * itemsize,
         .from_stride = from->strides[column] * itemsize,
         .itemsize = itemsize,
-        .blocks = (to->sizes[row] - 1) / TRANSPOSE_ROWS + 1,
+        .streamed = to->numel * itemsize >= STREAM_MIN && (uintptr_t)to->data % CACHE_LINE == 0,
     };
     for (int64_t i = 0; i < to->ndim; i++) {
+        if (i != column && to->strides[i] * itemsize % CACHE_LINE != 0)
+            t.streamed = false;
         if (i == row || i == column)
             continue;
         t.sizes[t.n] = to->sizes[i];
         t.to_strides[t.n] = to->strides[i] * itemsize;
         t.from_strides[t.n++] = from->strides[i] * itemsize;
-        pieces *= to->sizes[i];
+        matrices *= to->sizes[i];
     }
-    int64_t piece = t.columns * (t.rows < TRANSPOSE_ROWS ? t.rows : TRANSPOSE_ROWS);
-    grd_parallel_for(0, pieces * t.blocks, piece < ELEMENTS_GRAIN ? ELEMENTS_GRAIN / piece : 1, transpose_blocks, &t);
+    t.high = at_most(t.rows, PAGE / itemsize);
+    int64_t wide = TRANSPOSE_PIECE / itemsize / t.high;
+    t.wide = at_most(t.columns, wide - wide % CACHE_LINE);
+    t.down = (t.rows - 1) / t.high + 1;
+    t.across = (t.columns - 1) / t.wide + 1;
+    int64_t piece = t.high * t.wide * itemsize;
+    grd_parallel_for(0, matrices * t.down * t.across, (TRANSPOSE_PIECE - 1) / piece + 1, transpose_pieces, &t);
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* Copying, filling and joining: every geometry against element loops, overlap, large blocks, errors by their text. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "support.h"
 
@@ -35,6 +36,30 @@ static void test_copy_geometries(void **state)
             }
         }
         grd_scope_close(scope);
+    }
+}
+
+/* Elements of every size, byte for byte: below a tile, around whole tiles, and where the result passes the caches. */
+static void test_transposition(void **state)
+{
+    (void)state;
+    static const grd_dtype dtypes[] = {GRD_UINT8, GRD_INT16, GRD_FLOAT32, GRD_INT64, GRD_COMPLEX128};
+    static const int64_t sizes[][2] = {{8, 9}, {64, 64}, {65, 130}, {300, 1111}, {1536, 5632}};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            const int64_t n = sizes[s][0], m = sizes[s][1], size = grd_dtype_size(dtypes[d]);
+            grd_scope scope = grd_scope_open();
+            grd_tensor *bytes = grd_randint(0, 256, grd_dims(n, m * size), .dtype = GRD_UINT8);
+            grd_tensor *x = grd_empty(grd_dims(n, m), .dtype = dtypes[d]);
+            memcpy(grd_data(x), grd_data(bytes), (size_t)(n * m * size));
+            const char *from = grd_data(x), *to = grd_data(grd_contiguous(grd_t(x)));
+            for (int64_t i = 0; i < n; i++)
+                for (int64_t j = 0; j < m; j++)
+                    if (memcmp(to + (j * n + i) * size, from + (i * m + j) * size, (size_t)size) != 0)
+                        fail_msg("%s of %lld by %lld: element %lld, %lld", grd_dtype_name(dtypes[d]), (long long)n, (long long)m,
+                                 (long long)i, (long long)j);
+            grd_scope_close(scope);
+        }
     }
 }
 
@@ -165,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stored_dtypes),
         IN_SCOPE(test_copy_geometries),
+        IN_SCOPE(test_transposition),
         IN_SCOPE(test_overlap),
         IN_SCOPE(test_fill),
         IN_SCOPE(test_to),

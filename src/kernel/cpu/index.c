@@ -1,4 +1,4 @@
-/* Gather, scatter, scattered addition, masks and transposition for every element size; see kernel/index.h.
+/* Gather, scatter, scattered addition and masks for every element size; see kernel/index.h. Transposition is in transpose.c.
  *
  * One body serves all sizes, and both directions: it takes the function that moves (or adds) one element, and which side the index or the
  * dense list is on, as arguments that are constants where the body is inlined. index_sized.h makes the loops of one size from the bodies.
@@ -106,35 +106,6 @@ static ALWAYS_INLINE int64_t move_masked(int64_t n, const uint8_t *mask, char *t
     return moved;
 }
 
-/* ---- Transposition --------------------------------------------------------------------------------------------------------------- */
-
-static ALWAYS_INLINE void transpose_tile(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride,
-                                         act_function *move, int64_t size)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = 0; c < columns; c++)
-            move(to + r * to_stride + c * size, from + c * from_stride + r * size);
-}
-
-/* Tiles of TILE by TILE elements: what is read of a cache line is used before the line is lost. */
-static ALWAYS_INLINE void transpose(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride,
-                                    act_function *move, int64_t size)
-{
-    enum { TILE = 16 };
-    for (int64_t c = 0; c < columns; c += TILE) {
-        int64_t width = columns - c < TILE ? columns - c : TILE;
-        for (int64_t r = 0; r < rows; r += TILE) {
-            int64_t height = rows - r < TILE ? rows - r : TILE;
-            char *first_to = to + r * to_stride + c * size;
-            const char *first_from = from + c * from_stride + r * size;
-            if (width == TILE && height == TILE)
-                transpose_tile(TILE, TILE, first_to, to_stride, first_from, from_stride, move, size);
-            else
-                transpose_tile(height, width, first_to, to_stride, first_from, from_stride, move, size);
-        }
-    }
-}
-
 /* ---- Every size ------------------------------------------------------------------------------------------------------------------- */
 
 #define SIZE 1
@@ -207,6 +178,8 @@ static void add_complex128_loop(int64_t n, char *const *data, const int64_t *str
     at_indices(n, data, strides, params, RESULT, add_row, add_complex128, 16);
 }
 
+extern grd_transpose_kernel grd_transpose_uint8_portable, grd_transpose_uint16_portable, grd_transpose_uint32_portable;
+extern grd_transpose_kernel grd_transpose_uint64_portable, grd_transpose_complex128_portable;
 extern const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels);
 
 const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
@@ -231,5 +204,6 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .count = count,
     .compress = {compress_1, compress_2, compress_4, compress_8, compress_16},
     .expand = {expand_1, expand_2, expand_4, expand_8, expand_16},
-    .transpose = {transpose_1, transpose_2, transpose_4, transpose_8, transpose_16},
+    .transpose = {grd_transpose_uint8_portable, grd_transpose_uint16_portable, grd_transpose_uint32_portable, grd_transpose_uint64_portable,
+                  grd_transpose_complex128_portable},
 };

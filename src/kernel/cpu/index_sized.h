@@ -85,11 +85,6 @@ static int64_t SIZED(expand)(int64_t n, const uint8_t *mask, char *to, const cha
     return move_masked(n, mask, to, from, SOURCE, SIZED(move), SIZE);
 }
 
-static void SIZED(transpose)(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride)
-{
-    transpose(rows, columns, to, to_stride, from, from_stride, SIZED(move), SIZE);
-}
-
 #undef SIZED
 #undef SIZE
 #undef WORD

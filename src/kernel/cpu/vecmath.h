@@ -87,9 +87,7 @@ VM_INLINE double vm_power_of_two(double t)
 VM_INLINE double vm_poly(const double *c, int n, double x)
 {
     double p = c[n - 1];
-    VM_UNROLL
-    for (int i = n - 2; i >= 0; i--)
-        p = vm_fma(p, x, c[i]);
+    UNROLLED for (int i = n - 2; i >= 0; i--) p = vm_fma(p, x, c[i]);
     return p;
 }
 

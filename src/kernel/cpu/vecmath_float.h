@@ -12,16 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VM_INLINE static inline __attribute__((always_inline, unused, const))
+#include "kernel/cpu/loop.h"
 
-/* The next loop, of at most 16 rounds, is written out: a loop in it would keep the loop around it from vectorising. */
-#if defined(__clang__)
-#define VM_UNROLL _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
-#define VM_UNROLL _Pragma("GCC unroll 16")
-#else
-#define VM_UNROLL
-#endif
+#define VM_INLINE static inline __attribute__((always_inline, unused, const))
 
 /* ---- Bits -------------------------------------------------------------------------------------------------------------- */
 VM_INLINE uint32_t vm_bits_float(float x)
@@ -79,9 +72,7 @@ VM_INLINE float vm_or_nan(float x, float y)
 VM_INLINE float vm_poly_float(const float *c, int n, float x)
 {
     float p = c[n - 1];
-    VM_UNROLL
-    for (int i = n - 2; i >= 0; i--)
-        p = vm_fma_float(p, x, c[i]);
+    UNROLLED for (int i = n - 2; i >= 0; i--) p = vm_fma_float(p, x, c[i]);
     return p;
 }
 

@@ -1,0 +1,22 @@
+/* What the compilers are told about the loop that follows. */
+#ifndef GRD_KERNEL_LOOP_H
+#define GRD_KERNEL_LOOP_H
+
+/* Over 16 lanes or fewer: to be vectorised, not written out before that is considered. */
+#define LANEWISE _Pragma("GCC unroll 1")
+
+/* Results may be where the inputs are, element for element. */
+#if defined(__clang__)
+#define IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define IN_PLACE _Pragma("GCC ivdep")
+#endif
+
+/* At most 16 rounds, to be written out: for arrays in registers, and because a loop in it would keep the loop around it from vectorising. */
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 16")
+#endif
+
+#endif

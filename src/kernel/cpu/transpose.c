@@ -1,0 +1,135 @@
+/* Transposition, tile by tile. Typed by element size: uint8 uint16 uint32 uint64 complex128.
+ *
+ * A tile is one cache line wide and as many elements high: whatever the strides, a line that is read is used up at once, and a line that is
+ * written is written whole. Rows that are a power of two apart fall into few sets of the cache, so the lines of a tile are brought
+ * together first. Within a page of the source, tiles follow its rows, which is what the hardware fetches ahead. */
+#include "kernel/cpu/widest.h" /* first */
+
+#include "kernel/index.h"
+
+#include <string.h>
+
+#include "kernel/cpu/level.h"
+#include "kernel/cpu/typed.h"
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum { LINE = 64, VECTOR = 16, PAGE = 4096, TILE = LINE / sizeof(T), LANES = VECTOR / sizeof(T), PIECES = LINE / VECTOR };
+
+/* The elements of two vectors in turn, from their lower and from their higher halves. */
+#if GRD_TAG == GRD_TAG_uint8
+#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+typedef T vector __attribute__((vector_size(VECTOR)));
+#elif GRD_TAG == GRD_TAG_uint16
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+typedef T vector __attribute__((vector_size(VECTOR)));
+#elif GRD_TAG == GRD_TAG_uint32
+#define LOW 0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
+typedef T vector __attribute__((vector_size(VECTOR)));
+#else /* of 16 bytes there is one in a vector: nothing to mix */
+#define LOW 0, 2
+#define HIGH 1, 3
+typedef uint64_t vector __attribute__((vector_size(VECTOR)));
+#endif
+
+/* Transposes LANES by LANES elements: mixing each row with the one half a square below, log2(LANES) times. */
+INLINE void transpose_square(vector *rows)
+{
+    vector mixed[LANES];
+    UNROLLED for (int step = 1; step < LANES; step *= 2)
+    {
+        UNROLLED for (int i = 0; i < LANES / 2; i++)
+        {
+            mixed[2 * i] = __builtin_shufflevector(rows[i], rows[i + LANES / 2], LOW);
+            mixed[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + LANES / 2], HIGH);
+        }
+        UNROLLED for (int i = 0; i < LANES; i++) rows[i] = mixed[i];
+    }
+}
+
+/* Past the caches when `streamed`, which spares reading the line first; then `to` is a multiple of VECTOR. */
+INLINE void put(char *to, vector v, bool streamed)
+{
+#ifdef __SSE2__
+    if (streamed) {
+        _mm_stream_si128((__m128i *)to, (__m128i)v);
+        return;
+    }
+#else
+    (void)streamed;
+#endif
+    memcpy(to, &v, sizeof v);
+}
+
+INLINE void transpose_tile(char *to, int64_t to_stride, const char *from, int64_t from_stride, bool streamed)
+{
+    _Alignas(LINE) char lines[TILE][LINE];
+    UNROLLED for (int c = 0; c < TILE; c++) memcpy(lines[c], from + c * from_stride, LINE);
+    for (int r = 0; r < TILE; r += LANES) {
+        vector columns[PIECES][LANES];
+        UNROLLED for (int p = 0; p < PIECES; p++)
+        {
+            UNROLLED for (int i = 0; i < LANES; i++) columns[p][i] = *(const vector *)&lines[p * LANES + i][r * sizeof(T)];
+            transpose_square(columns[p]);
+        }
+        UNROLLED for (int i = 0; i < LANES; i++)
+        {
+            UNROLLED for (int p = 0; p < PIECES; p++) put(to + (r + i) * to_stride + p * VECTOR, columns[p][i], streamed);
+        }
+    }
+}
+
+/* The lines of the tile that comes next are asked for in the meantime. */
+INLINE void prefetch_tile(const char *to, int64_t to_stride, const char *from, int64_t from_stride)
+{
+    for (int i = 0; i < TILE; i++) {
+        __builtin_prefetch(from + i * from_stride);
+        __builtin_prefetch(to + i * to_stride, 1);
+    }
+}
+
+static void transpose_edge(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < columns; c++)
+            memcpy(to + r * to_stride + c * (int64_t)sizeof(T), from + c * from_stride + r * (int64_t)sizeof(T), sizeof(T));
+}
+
+extern grd_transpose_kernel GRD_TYPED(grd_transpose);
+
+void GRD_TYPED(grd_transpose)(int64_t rows, int64_t columns, char *to, int64_t to_stride, const char *from, int64_t from_stride,
+                              bool streamed)
+{
+    const int64_t size = sizeof(T), page = PAGE / size;
+    const int64_t whole_rows = rows - rows % TILE, whole_columns = columns - columns % TILE;
+    for (int64_t start = 0; start < whole_rows; start += page) {
+        int64_t end = whole_rows - start < page ? whole_rows : start + page;
+        for (int64_t c = 0; c < whole_columns; c += TILE) {
+            for (int64_t r = start; r < end; r += TILE) {
+                char *tile = to + r * to_stride + c * size;
+                const char *source = from + c * from_stride + r * size;
+                if (streamed) {
+                    transpose_tile(tile, to_stride, source, from_stride, true);
+                    continue;
+                }
+                if (r + TILE < end)
+                    prefetch_tile(tile + TILE * to_stride, to_stride, source + LINE, from_stride);
+                transpose_tile(tile, to_stride, source, from_stride, false);
+            }
+        }
+    }
+    transpose_edge(whole_rows, columns - whole_columns, to + whole_columns * size, to_stride, from + whole_columns * from_stride,
+                   from_stride);
+    transpose_edge(rows - whole_rows, columns, to + whole_rows * to_stride, to_stride, from + whole_rows * size, from_stride);
+#ifdef __SSE2__
+    if (streamed)
+        _mm_sfence(); /* before another thread is told that the tile is there */
+#endif
+}
