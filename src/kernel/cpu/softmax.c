@@ -98,19 +98,23 @@ INLINE double piece_sum(int64_t n, const T *x, const T *y)
     return sum_short(lanes);
 }
 
-/* Writes exp(x - shift) to ret and adds it up. Writes SHORT places where n is less. */
-INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret)
+/* Writes exp(x - shift) to ret and adds it up. Writes SHORT places where n is less. The lines are short for the hardware to fetch the next one
+ * ahead: meanwhile the n elements at next_in and, to be written, at next_out are asked for. */
+INLINE double piece_exp(int64_t n, const T *restrict x, T shift, T *restrict ret, const T *next_in, const T *next_out)
 {
     T lanes[SHORT], rest[SHORT];
     int64_t i = 0;
     LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] = 0;
-    for (; i + SHORT <= n; i += SHORT)
+    for (; i + SHORT <= n; i += SHORT) {
+        __builtin_prefetch(next_in + i);
+        __builtin_prefetch(next_out + i, 1);
         LANEWISE for (int l = 0; l < SHORT; l++)
         {
             T e = reduce_exp_low(x[i + l] - shift);
             ret[i + l] = e;
             lanes[l] += e;
         }
+    }
     if (n < SHORT) {
         for (int l = 0; l < SHORT; l++)
             rest[l] = -INFINITY;
@@ -157,14 +161,14 @@ static void softmax_lines(const struct grd_softmax_block *b)
         T *out = (T *)b->out + line * b->n;
         T max = line_max(b->n, x);
         if (b->n <= PIECE) {
-            double sum = piece_exp(b->n, x, max, piece);
+            double sum = piece_exp(b->n, x, max, piece, x + b->n, out + b->n);
             scaled(b->n, piece, (T)(1 / sum), out);
             continue;
         }
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE) {
             int64_t n = at_most(PIECE, b->n - i);
-            sum += piece_exp(n, x + i, max, piece);
+            sum += piece_exp(n, x + i, max, piece, x + i + PIECE, out + i + PIECE);
             memcpy(out + i, piece, (size_t)n * sizeof *piece);
         }
         T scale = (T)(1 / sum);
@@ -188,7 +192,7 @@ static void log_softmax_lines(const struct grd_softmax_block *b)
             max[k] = line_max(b->n, x + k * b->n);
             sum[k] = 0;
             for (int64_t i = 0; i < b->n; i += PIECE)
-                sum[k] += piece_exp(at_most(PIECE, b->n - i), x + k * b->n + i, max[k], piece);
+                sum[k] += piece_exp(at_most(PIECE, b->n - i), x + k * b->n + i, max[k], piece, x + (k + 1) * b->n + i, out + k * b->n + i);
         }
         for (int64_t k = 0; k < lines; k++)
             sum[k] = vm_log_double(sum[k]);
