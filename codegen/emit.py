@@ -461,7 +461,7 @@ def block(operator):
         result = "uint8_t" if gives_bool(operator) else "C"
         lines += [f"{result} *result_data = ({result} *)data[0];"]
         lines += [f"const {t} *{name} = (const {t} *)data[{i}];" for i, (t, name) in enumerate(inputs, 1)]
-        lines += ["MAP_INDEPENDENT", "for (int64_t i = 0; i < n; i++)",
+        lines += ["IN_PLACE", "for (int64_t i = 0; i < n; i++)",
                   f"    result_data[i] = {body}({', '.join([f'{name}[i]' for _, name in inputs] + numbers)});"]
     text = "".join(f"    {line}\n" for line in lines)
     return f"static void {operator.name}_block(int64_t n, char *const *data, const void *params)\n{{\n{text}}}\n"

@@ -75,7 +75,7 @@ static void convert_bool(int64_t n, char *const *data, const void *params)
     uint8_t *y = (uint8_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = to_bool(x[i]);
 }
@@ -85,7 +85,7 @@ static void convert_8(int64_t n, char *const *data, const void *params)
     uint8_t *y = (uint8_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = (uint8_t)to_int32(source(x[i]));
 }
@@ -95,7 +95,7 @@ static void convert_16(int64_t n, char *const *data, const void *params)
     uint16_t *y = (uint16_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = (uint16_t)to_int32(source(x[i]));
 }
@@ -105,7 +105,7 @@ static void convert_int32(int64_t n, char *const *data, const void *params)
     int32_t *y = (int32_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = to_int32(source(x[i]));
 }
@@ -115,7 +115,7 @@ static void convert_uint32(int64_t n, char *const *data, const void *params)
     uint32_t *y = (uint32_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = (uint32_t)to_int64(source(x[i]));
 }
@@ -125,7 +125,7 @@ static void convert_int64(int64_t n, char *const *data, const void *params)
     int64_t *y = (int64_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = to_int64(source(x[i]));
 }
@@ -135,7 +135,7 @@ static void convert_uint64(int64_t n, char *const *data, const void *params)
     uint64_t *y = (uint64_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = to_uint64(source(x[i]));
 }
@@ -145,7 +145,7 @@ static void convert_float16(int64_t n, char *const *data, const void *params)
     uint16_t *y = (uint16_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = grd_to_float16((float)source(x[i]));
 }
@@ -155,7 +155,7 @@ static void convert_bfloat16(int64_t n, char *const *data, const void *params)
     uint16_t *y = (uint16_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = grd_to_bfloat16((float)source(x[i]));
 }
@@ -165,7 +165,7 @@ static void convert_float8_e4m3fn(int64_t n, char *const *data, const void *para
     uint8_t *y = (uint8_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = grd_to_float8_e4m3fn((float)source(x[i]));
 }
@@ -175,7 +175,7 @@ static void convert_float8_e5m2(int64_t n, char *const *data, const void *params
     uint8_t *y = (uint8_t *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = grd_to_float8_e5m2((float)source(x[i]));
 }
@@ -185,7 +185,7 @@ static void convert_float32(int64_t n, char *const *data, const void *params)
     float *y = (float *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = (float)source(x[i]);
 }
@@ -195,7 +195,7 @@ static void convert_float64(int64_t n, char *const *data, const void *params)
     double *y = (double *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = (double)source(x[i]);
 }
@@ -205,7 +205,7 @@ static void convert_complex64(int64_t n, char *const *data, const void *params)
     float *y = (float *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++) {
         y[2 * i] = (float)source(x[i]);
         y[2 * i + 1] = (float)imaginary(x[i]);
@@ -217,7 +217,7 @@ static void convert_complex128(int64_t n, char *const *data, const void *params)
     double *y = (double *)data[0];
     const T *x = (const T *)data[1];
     (void)params;
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++) {
         y[2 * i] = (double)source(x[i]);
         y[2 * i + 1] = (double)imaginary(x[i]);

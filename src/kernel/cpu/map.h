@@ -1,19 +1,10 @@
-/* What the loops generated around the scalar bodies of unary.c, binary.c and ternary.c need: numbers of the operator, and the promise
- * that lets them vectorise. How operands with strides reach those loops is in kernel/map.h. */
+/* What the loops generated around the scalar bodies of unary.c, binary.c and ternary.c need: numbers of the operator, and loop.h. How operands with strides reach those loops is in kernel/map.h. */
 #ifndef GRD_KERNEL_CPU_MAP_H
 #define GRD_KERNEL_CPU_MAP_H
 
+#include "kernel/cpu/loop.h"
 #include "kernel/cpu/typed.h"
 #include "kernel/map.h"
-
-/* The next loop has no dependences between its iterations: the result is an input or apart from it. */
-#if defined(__clang__)
-#define MAP_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
-#elif defined(__GNUC__)
-#define MAP_INDEPENDENT _Pragma("GCC ivdep")
-#else
-#define MAP_INDEPENDENT
-#endif
 
 /* The number at `index` among those of the operator. */
 static inline C param(const void *params, int index)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernel/cpu/map.h"
-#include "kernel/cpu/vecmath.h"
+#include "kernel/cpu/vecmath_angle.h"
 #include "kernel/table.h"
 #if GRD_IS_COMPLEX
 #include "kernel/cpu/complex.h"
@@ -238,7 +238,7 @@ static inline bool all_within(int64_t n, const C *x, C limit)
     return outside == 0;
 }
 
-/* sin and cos: vm_sin, then libm's for the arguments that are out of its range. */
+/* sin, cos and tan: vm_sin, then libm's for the arguments that are out of its range. */
 typedef void part_function(int64_t n, C *y, const C *x, const C *kept);
 
 /* `part` on pieces short enough to keep the arguments, which y may overwrite; kept is NULL where all are within the limit. */
@@ -257,7 +257,7 @@ static inline __attribute__((always_inline)) void by_parts(int64_t n, C *y, cons
 
 static inline void sin_part(int64_t n, C *y, const C *x, const C *kept)
 {
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = vm_sin(x[i]);
     for (int64_t i = 0; kept != NULL && i < n; i++)
@@ -267,12 +267,22 @@ static inline void sin_part(int64_t n, C *y, const C *x, const C *kept)
 
 static inline void cos_part(int64_t n, C *y, const C *x, const C *kept)
 {
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         y[i] = vm_cos(x[i]);
     for (int64_t i = 0; kept != NULL && i < n; i++)
         if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
             y[i] = cos(kept[i]);
+}
+
+static inline void tan_part(int64_t n, C *y, const C *x, const C *kept)
+{
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++)
+        y[i] = vm_tan(x[i]);
+    for (int64_t i = 0; kept != NULL && i < n; i++)
+        if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
+            y[i] = tan(kept[i]);
 }
 
 static void unary_sin(int64_t n, C *y, const C *x)
@@ -285,34 +295,34 @@ static void unary_cos(int64_t n, C *y, const C *x)
     by_parts(n, y, x, cos_part);
 }
 
-static inline C unary_tan(C x)
+static void unary_tan(int64_t n, C *y, const C *x)
 {
-    return tan(x);
+    by_parts(n, y, x, tan_part);
 }
 
 static inline C unary_asin(C x)
 {
-    return asin(x);
+    return vm_asin(x);
 }
 
 static inline C unary_acos(C x)
 {
-    return acos(x);
+    return vm_acos(x);
 }
 
 static inline C unary_atan(C x)
 {
-    return atan(x);
+    return vm_atan(x);
 }
 
 static inline C unary_sinh(C x)
 {
-    return sinh(x);
+    return vm_sinh(x);
 }
 
 static inline C unary_cosh(C x)
 {
-    return cosh(x);
+    return vm_cosh(x);
 }
 
 static inline C unary_tanh(C x)
@@ -484,9 +494,10 @@ static void unary_cos(int64_t n, C *y, const C *x)
         y[i] = of_libm(cos(to_libm(x[i])));
 }
 
-static inline C unary_tan(C x)
+static void unary_tan(int64_t n, C *y, const C *x)
 {
-    return of_libm(tan(to_libm(x)));
+    for (int64_t i = 0; i < n; i++)
+        y[i] = of_libm(tan(to_libm(x[i])));
 }
 
 static inline C unary_asin(C x)

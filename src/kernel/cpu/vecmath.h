@@ -137,7 +137,7 @@ struct vm_product {
 
 VM_INLINE struct vm_product vm_exp_product(double x, double low)
 {
-    x = vm_clamp(x, -1400, 710);
+    x = vm_clamp(x, -1400, 711);
     const double t = vm_fma(x, VM_LOG2E, VM_ROUNDER), n = t - VM_ROUNDER;
     const double r = vm_fma(n, -VM_LN2_HIGH, x) + vm_fma(n, -VM_LN2_LOW, low);
     const double half = vm_fma(n, 0.5, VM_ROUNDER), rest = n - (half - VM_ROUNDER) + VM_ROUNDER;

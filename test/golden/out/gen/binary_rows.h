@@ -8,7 +8,7 @@ static void sub_block(int64_t n, char *const *data, const void *params)
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
     const C *other_data = (const C *)data[2];
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_sub(self_data[i], other_data[i]);
 }
@@ -26,7 +26,7 @@ static void mul_block(int64_t n, char *const *data, const void *params)
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
     const C *other_data = (const C *)data[2];
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_mul(self_data[i], other_data[i]);
 }
@@ -44,7 +44,7 @@ static void lt_block(int64_t n, char *const *data, const void *params)
     uint8_t *result_data = (uint8_t *)data[0];
     const C *self_data = (const C *)data[1];
     const C *other_data = (const C *)data[2];
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_lt(self_data[i], other_data[i]);
 }

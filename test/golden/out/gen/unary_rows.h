@@ -7,7 +7,7 @@ static void tanh_block(int64_t n, char *const *data, const void *params)
     (void)params;
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_tanh(self_data[i]);
 }
@@ -24,7 +24,7 @@ static void neg_block(int64_t n, char *const *data, const void *params)
     (void)params;
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
-    MAP_INDEPENDENT
+    IN_PLACE
     for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_neg(self_data[i]);
 }
