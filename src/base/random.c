@@ -1,4 +1,4 @@
-/* mt19937 and the generator: the same bits, in the same order, and the same saved state as PyTorch's CPU generator.
+/* The generator: the same bits, in the same order, and the same saved state as PyTorch's CPU generator.
  * Invariant: the engine is only touched between grd_generator_lock and grd_generator_unlock. */
 #define _GNU_SOURCE /* getrandom */
 #include "base/random.h"
@@ -15,58 +15,35 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-enum { STATE_SIZE = 624, STATE_SHIFT = 397 };
-
-/* ---- The engine (Matsumoto and Nishimura, 1998) --------------------------------------------------------------------- */
+/* ---- Single draws ----------------------------------------------------------------------------------------------------- */
 
 static void seed_engine(struct grd_mt19937 *engine, uint32_t seed)
 {
     uint32_t *s = engine->state;
     s[0] = seed;
-    for (uint32_t i = 1; i < STATE_SIZE; i++)
+    for (uint32_t i = 1; i < GRD_MT19937_WORDS; i++)
         s[i] = UINT32_C(1812433253) * (s[i - 1] ^ (s[i - 1] >> 30)) + i;
     engine->left = 1;
     engine->next = 0;
 }
 
-static inline uint32_t twist(uint32_t u, uint32_t v)
+static uint32_t next_word(struct grd_mt19937 *engine)
 {
-    uint32_t mixed = (u & UINT32_C(0x80000000)) | (v & UINT32_C(0x7fffffff));
-    return (mixed >> 1) ^ (-(v & 1) & UINT32_C(0x9908b0df));
-}
-
-static void renew(struct grd_mt19937 *engine)
-{
-    uint32_t *s = engine->state;
-    for (int i = 0; i < STATE_SIZE - STATE_SHIFT; i++)
-        s[i] = s[i + STATE_SHIFT] ^ twist(s[i], s[i + 1]);
-    for (int i = STATE_SIZE - STATE_SHIFT; i < STATE_SIZE - 1; i++)
-        s[i] = s[i + STATE_SHIFT - STATE_SIZE] ^ twist(s[i], s[i + 1]);
-    s[STATE_SIZE - 1] = s[STATE_SHIFT - 1] ^ twist(s[STATE_SIZE - 1], s[0]);
-    engine->left = STATE_SIZE;
-    engine->next = 0;
-}
-
-uint32_t grd_mt19937_next(struct grd_mt19937 *engine)
-{
-    if (--engine->left == 0)
-        renew(engine);
-    uint32_t y = engine->state[engine->next++];
-    y ^= y >> 11;
-    y ^= (y << 7) & UINT32_C(0x9d2c5680);
-    y ^= (y << 15) & UINT32_C(0xefc60000);
-    return y ^ (y >> 18);
+    if (engine->left == 1)
+        grd_mt19937_renew(engine);
+    engine->left--;
+    return grd_mt19937_temper(engine->state[engine->next++]);
 }
 
 uint32_t grd_random32(struct grd_generator *generator)
 {
-    return grd_mt19937_next(&generator->engine);
+    return next_word(&generator->engine);
 }
 
 uint64_t grd_random64(struct grd_generator *generator)
 {
-    uint64_t high = grd_mt19937_next(&generator->engine);
-    return high << 32 | grd_mt19937_next(&generator->engine);
+    uint64_t high = next_word(&generator->engine);
+    return high << 32 | next_word(&generator->engine);
 }
 
 /* ---- The generator ---------------------------------------------------------------------------------------------------- */
@@ -185,8 +162,8 @@ struct saved_state {
     int32_t left;
     int32_t seeded; /* 1 */
     uint64_t next;
-    uint64_t words[STATE_SIZE]; /* 32 bits each */
-    double normal_x;            /* 0 */
+    uint64_t words[GRD_MT19937_WORDS]; /* 32 bits each */
+    double normal_x;                   /* 0 */
     double normal_double;
     double normal_rho; /* 0 */
     int32_t has_normal_double;
@@ -213,7 +190,7 @@ void grd_generator_get_state(const grd_generator *generator, void *ret_state)
     s.seed = g->seed;
     s.left = g->engine.left;
     s.next = (uint64_t)g->engine.next;
-    for (int i = 0; i < STATE_SIZE; i++)
+    for (int i = 0; i < GRD_MT19937_WORDS; i++)
         s.words[i] = g->engine.state[i];
     s.has_normal_double = g->has_normal_double;
     s.normal_double = g->has_normal_double ? g->normal_double : 0;
@@ -226,9 +203,9 @@ void grd_generator_get_state(const grd_generator *generator, void *ret_state)
 /* left + next is 625 once a value was drawn and 1 before: more would read beyond the words. */
 static bool is_state(const struct saved_state *s)
 {
-    if (s->seeded != 1 || s->left < 1 || s->next > STATE_SIZE || (uint64_t)s->left + s->next > STATE_SIZE + 1)
+    if (s->seeded != 1 || s->left < 1 || s->next > GRD_MT19937_WORDS || (uint64_t)s->left + s->next > GRD_MT19937_WORDS + 1)
         return false;
-    for (int i = 0; i < STATE_SIZE; i++)
+    for (int i = 0; i < GRD_MT19937_WORDS; i++)
         if (s->words[i] > UINT32_MAX)
             return false;
     return true;
@@ -254,7 +231,7 @@ void grd_generator_set_state(grd_generator *generator, const void *state, size_t
     g->seed = s.seed;
     g->engine.left = s.left;
     g->engine.next = (int)s.next;
-    for (int i = 0; i < STATE_SIZE; i++)
+    for (int i = 0; i < GRD_MT19937_WORDS; i++)
         g->engine.state[i] = (uint32_t)s.words[i];
     g->has_normal_double = s.has_normal_double != 0;
     g->normal_double = s.normal_double;

@@ -1,4 +1,4 @@
-/* mt19937 and the generator object. Distributions live with the operators. */
+/* The generator object and single draws. Distributions live with the operators. */
 #ifndef GRD_BASE_RANDOM_H
 #define GRD_BASE_RANDOM_H
 
@@ -6,14 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/mt19937.h"
 #include "base/object.h"
 #include "gradus/runtime.h"
-
-struct grd_mt19937 {
-    uint32_t state[624];
-    int left; /* values until the state must be renewed */
-    int next; /* index of the next one */
-};
 
 struct grd_generator {
     struct grd_object object;
@@ -25,8 +20,6 @@ struct grd_generator {
     double normal_double;
     float normal_float;
 };
-
-uint32_t grd_mt19937_next(struct grd_mt19937 *engine);
 
 /* NULL means the default generator. Between the two the generator is the caller's alone. */
 struct grd_generator *grd_generator_lock(struct grd_generator *generator);

@@ -1,35 +1,257 @@
-/* Random numbers: what a distribution makes of the generator's bits, and the operators that fill a tensor in place.
+/* Random numbers: what a distribution makes of the generator's words, and the operators that fill a tensor in place.
  *
- * A fill draws values into a buffer, as float, double or int64, and converts them to the tensor's dtype, in the order of memory.
- * Operators that make a tensor are in sample.c.
- * Invariants: numbers are drawn serially under the generator's lock, and in the order and width PyTorch draws them, so that the stream of
- * numbers is the same; nothing is drawn before every check has passed. */
+ * A fill draws the words of many elements at once, makes values of them on all threads, as float, double, bool or int64, and converts those
+ * to the tensor's dtype, in the order of memory. Operators that make a tensor are in sample.c.
+ * Invariants: words are drawn under the generator's lock, and in the order and number PyTorch draws them, so that the stream of numbers is the
+ * same; nothing is drawn before every check has passed. */
 #include "op/random.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/half.h"
+#include "base/memory.h"
+#include "base/parallel.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
 #include "op/common.h"
 
-enum { BUFFER = 256, NORMAL_BLOCK = 16 };
-
-/* ---- Single draws ------------------------------------------------------------------------------------------------------------------ */
+/* Elements made at a time, by one task, and of which the words are drawn at a time where making them is slow enough for several threads. */
+enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN, NORMAL_BLOCK = 16 };
 
 bool grd_random_is_floating(grd_dtype dtype)
 {
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
 }
 
-/* [0, 1) in steps of 2^-24. */
-static float unit_float(struct grd_generator *generator)
+static bool is_half(grd_dtype dtype)
 {
-    return (float)(grd_random32(generator) & 0xffffff) * 0x1p-24f;
+    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16;
 }
+
+/* ---- Distributions ----------------------------------------------------------------------------------------------------------------- */
+
+struct fill;
+
+/* Makes n values, at most PIECE, of the fill's source dtype; a function of the words alone. */
+typedef void make_function(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values);
+
+struct fill {
+    make_function *make;
+    grd_dtype source, dtype; /* of the values made, of the tensor */
+    int words;               /* per element: 1 or 2 */
+    bool slow;               /* several threads pay */
+    double a, b;             /* numbers of the distribution */
+    uint64_t range;          /* of integers: modulus, 0 for none */
+    int64_t base;
+};
+
+static void convert(grd_dtype from, grd_dtype to, int64_t n, const void *values, void *ret_values)
+{
+    grd_kernels->cast[from][to](n, (char *const[]){ret_values, (char *)values}, (const int64_t[]){grd_dtype_size(to), grd_dtype_size(from)},
+                                NULL);
+}
+
+static void make_uniform_float(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
+{
+    grd_kernels->random->uniform_float(n, words, (float)fill->a, (float)fill->b, ret_values);
+}
+
+static void make_uniform_double(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
+{
+    grd_kernels->random->uniform_double(n, words, fill->a, fill->b, ret_values);
+}
+
+/* What rounding made the upper bound becomes the lower one. */
+static void make_uniform_half(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
+{
+    const float bounds[] = {(float)fill->a, (float)fill->b};
+    float wide[PIECE];
+    uint16_t *values = ret_values, ends[2];
+    grd_kernels->random->uniform_float(n, words, bounds[0], bounds[1], wide);
+    convert(GRD_FLOAT32, fill->dtype, n, wide, values);
+    convert(GRD_FLOAT32, fill->dtype, 2, bounds, ends);
+    const uint16_t zero = ends[1] & 0x7fff; /* 0 and -0 are the same bound */
+    for (int64_t i = 0; i < n; i++)
+        values[i] = values[i] == ends[1] || ((values[i] & 0x7fff) | zero) == 0 ? ends[0] : values[i];
+}
+
+static void make_exponential(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
+{
+    double *values = ret_values, scale = -1.0 / fill->a;
+    grd_kernels->random->uniform_double(n, words, 0, 1, values);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = scale * log1p(-values[i]);
+}
+
+static void make_bernoulli(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
+{
+    grd_kernels->random->bernoulli(n, words, fill->a, ret_values);
+}
+
+static void make_integers(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
+{
+    int64_t *values = ret_values;
+    const uint64_t base = (uint64_t)fill->base;
+    if (fill->words == 1) {
+        const uint32_t range = (uint32_t)fill->range; /* 0 for 2^32, too */
+        for (int64_t i = 0; i < n; i++)
+            values[i] = (int64_t)((range == 0 ? words[i] : words[i] % range) + base);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t bits = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
+        values[i] = (int64_t)((fill->range == 0 ? bits : bits % fill->range) + base);
+    }
+}
+
+/* Whole blocks of normal numbers. */
+static void make_normal_float(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
+{
+    grd_kernels->random->uniform_float(n, words, 0, 1, ret_values);
+    grd_kernels->random->normal_float(n / NORMAL_BLOCK, ret_values, (float)fill->a, (float)fill->b);
+}
+
+static void make_normal_double(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
+{
+    grd_kernels->random->uniform_double(n, words, 0, 1, ret_values);
+    grd_kernels->random->normal_double(n / NORMAL_BLOCK, ret_values, fill->a, fill->b);
+}
+
+/* ---- Fills -------------------------------------------------------------------------------------------------------------------------- */
+
+/* What draws the elements of a tensor. */
+struct draw {
+    struct fill fill;
+    grd_task *task; /* makes elements of a batch */
+    struct grd_generator *generator;
+    uint32_t *words; /* room for those of a batch */
+    size_t size;     /* of that room */
+};
+
+struct batch {
+    const struct draw *draw;
+    char *const *data; /* of the result, and of the probabilities where they are a tensor */
+    const int64_t *strides;
+};
+
+static void fill_task(int64_t begin, int64_t end, void *context)
+{
+    const struct batch *batch = context;
+    const struct fill *fill = &batch->draw->fill;
+    const int64_t stride = batch->strides[0];
+    const bool direct = fill->source == fill->dtype && stride == grd_dtype_size(fill->dtype);
+    double values[PIECE];
+    for (int64_t at = begin; at < end; at += PIECE) {
+        const int64_t n = end - at < PIECE ? end - at : PIECE;
+        const uint32_t *words = batch->draw->words + at * fill->words;
+        char *target = batch->data[0] + at * stride;
+        fill->make(fill, n, words, direct ? (void *)target : values);
+        if (!direct)
+            grd_kernels->cast[fill->source][fill->dtype](n, (char *const[]){target, (char *)values},
+                                                         (const int64_t[]){stride, grd_dtype_size(fill->source)}, NULL);
+    }
+}
+
+/* 1 where a number u is below the probability beside it; u has 53 bits for probabilities in float64 and 24 for others. */
+static void bernoulli_tensor_task(int64_t begin, int64_t end, void *context)
+{
+    const struct batch *batch = context;
+    const struct fill *fill = &batch->draw->fill;
+    const int64_t *strides = batch->strides;
+    double u[PIECE], p[PIECE];
+    float narrow[PIECE];
+    uint8_t values[PIECE];
+    for (int64_t at = begin; at < end; at += PIECE) {
+        const int64_t n = end - at < PIECE ? end - at : PIECE;
+        const uint32_t *words = batch->draw->words + at * fill->words;
+        grd_kernels->cast[fill->source][GRD_FLOAT64](n, (char *const[]){(char *)p, batch->data[1] + at * strides[1]},
+                                                     (const int64_t[]){sizeof *p, strides[1]}, NULL);
+        if (fill->source == GRD_FLOAT64)
+            grd_kernels->random->uniform_double(n, words, 0, 1, u);
+        else
+            grd_kernels->random->uniform_float(n, words, 0, 1, narrow);
+        for (int64_t i = 0; i < n; i++)
+            values[i] = (fill->source == GRD_FLOAT64 ? u[i] : (double)narrow[i]) < p[i];
+        grd_kernels->cast[GRD_BOOL][fill->dtype](n, (char *const[]){batch->data[0] + at * strides[0], (char *)values},
+                                                 (const int64_t[]){strides[0], 1}, NULL);
+    }
+}
+
+static void draw_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    const struct draw *draw = params;
+    const int64_t most = draw->fill.slow ? BATCH : GRAIN;
+    for (int64_t at = 0; at < n; at += most) {
+        const int64_t count = n - at < most ? n - at : most;
+        char *const from[] = {data[0] + at * strides[0], draw->task == bernoulli_tensor_task ? data[1] + at * strides[1] : NULL};
+        grd_kernels->random->words(&draw->generator->engine, count * draw->fill.words, draw->words);
+        grd_parallel_for(0, count, GRAIN, draw->task, &(struct batch){draw, from, strides});
+    }
+}
+
+/* Begins to draw n elements: room for the words, and the generator locked. */
+static bool start_draw(struct draw *draw, int64_t n, grd_generator *generator)
+{
+    const int64_t most = draw->fill.slow ? BATCH : GRAIN;
+    draw->size = (size_t)(n < most ? n : most) * (size_t)draw->fill.words * sizeof *draw->words;
+    draw->words = grd_alloc(draw->size);
+    if (draw->words != NULL)
+        draw->generator = grd_generator_lock(generator);
+    return draw->words != NULL;
+}
+
+static void end_draw(struct draw *draw)
+{
+    grd_generator_unlock(draw->generator);
+    grd_free(draw->words, draw->size);
+}
+
+/* Runs a loop over the elements in the order of memory. A complex tensor is a real one with one dimension more. */
+static void for_elements(grd_tensor *self, grd_loop *loop, const void *params)
+{
+    const grd_dtype real = grd_dtype_to_real((grd_dtype)self->dtype);
+    const int64_t itemsize = grd_dtype_size(real);
+    int64_t sizes[GRD_MAX_DIMS + 1], strides[GRD_MAX_DIMS + 1], ndim = self->ndim;
+    for (int64_t d = 0; d < ndim; d++) {
+        sizes[d] = self->sizes[d];
+        strides[d] = self->strides[d] * (int64_t)self->itemsize;
+    }
+    if (real != (grd_dtype)self->dtype) {
+        sizes[ndim] = 2;
+        strides[ndim++] = itemsize;
+    }
+    struct grd_iter it;
+    grd_iter_raw(&it, grd_dims_from(sizes, ndim), 1, (char *const[]){self->data}, (const int64_t *const[]){strides});
+    grd_iter_run_serial(&it, loop, params);
+}
+
+/* Checks that self can be written; *ret_done when there is nothing to draw. */
+static bool check_written(const grd_tensor *self, bool *ret_done)
+{
+    *ret_done = self->numel == 0 || grd_is_meta(self);
+    return grd_check_no_internal_overlap(self);
+}
+
+static grd_tensor *run_fill(grd_tensor *self, grd_generator *generator, struct fill fill)
+{
+    struct draw draw = {.fill = fill, .task = fill_task};
+    bool done;
+    if (!check_written(self, &done))
+        return grd_failed;
+    if (done)
+        return self;
+    draw.fill.dtype = grd_dtype_to_real((grd_dtype)self->dtype);
+    if (!start_draw(&draw, 2 * self->numel, generator))
+        return grd_failed;
+    for_elements(self, draw_loop, &draw);
+    end_draw(&draw);
+    return self;
+}
+
+/* ---- normal ------------------------------------------------------------------------------------------------------------------------- */
 
 /* Box–Muller on one pair; the second value waits in the generator for the next call. */
 static double unit_normal(struct grd_generator *generator)
@@ -45,181 +267,37 @@ static double unit_normal(struct grd_generator *generator)
     return radius * cos(angle);
 }
 
-/* ---- Fills -------------------------------------------------------------------------------------------------------------------------- */
-
-struct fill;
-
-/* Draws n values of the fill's source dtype. */
-typedef void draw_function(const struct fill *fill, int64_t n, void *ret_values);
-
-struct fill {
-    struct grd_generator *generator;
-    draw_function *draw;
-    grd_dtype source, dtype; /* of the values drawn, of the tensor */
-    double a, b;             /* numbers of the distribution */
-    uint64_t range;          /* of integers: modulus, 0 for none */
-    int64_t base;
-    bool wide; /* 64 bits per integer */
-};
-
-static void draw_uniform_float(const struct fill *fill, int64_t n, void *ret_values)
+static void normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    float *values = ret_values, from = (float)fill->a, to = (float)fill->b;
-    for (int64_t i = 0; i < n; i++) {
-        float x = fmaf(unit_float(fill->generator), to - from, from);
-        if (fill->dtype == GRD_FLOAT16)
-            x = grd_to_float16(x) == grd_to_float16(to) ? from : x;
-        else if (fill->dtype == GRD_BFLOAT16)
-            x = grd_to_bfloat16(x) == grd_to_bfloat16(to) ? from : x;
-        else
-            x = x == to ? from : x;
-        values[i] = x;
+    const struct draw *draw = params;
+    double values[PIECE];
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t count = n - at < PIECE ? n - at : PIECE;
+        for (int64_t i = 0; i < count; i++)
+            values[i] = fma(unit_normal(draw->generator), draw->fill.b, draw->fill.a);
+        grd_kernels->cast[GRD_FLOAT64][draw->fill.dtype](count, (char *const[]){data[0] + at * strides[0], (char *)values},
+                                                         (const int64_t[]){strides[0], sizeof *values}, NULL);
     }
-}
-
-static void draw_uniform_double(const struct fill *fill, int64_t n, void *ret_values)
-{
-    double *values = ret_values, from = fill->a, to = fill->b;
-    for (int64_t i = 0; i < n; i++) {
-        double x = fma(grd_random_unit_double(fill->generator), to - from, from);
-        values[i] = x == to ? from : x;
-    }
-}
-
-static void draw_normal(const struct fill *fill, int64_t n, void *ret_values)
-{
-    double *values = ret_values;
-    for (int64_t i = 0; i < n; i++)
-        values[i] = fma(unit_normal(fill->generator), fill->b, fill->a);
-}
-
-static void draw_exponential(const struct fill *fill, int64_t n, void *ret_values)
-{
-    double *values = ret_values;
-    for (int64_t i = 0; i < n; i++)
-        values[i] = -1.0 / fill->a * log1p(-grd_random_unit_double(fill->generator));
-}
-
-static void draw_bernoulli(const struct fill *fill, int64_t n, void *ret_values)
-{
-    int64_t *values = ret_values;
-    for (int64_t i = 0; i < n; i++)
-        values[i] = grd_random_unit_double(fill->generator) < fill->a;
-}
-
-static void draw_integer(const struct fill *fill, int64_t n, void *ret_values)
-{
-    int64_t *values = ret_values;
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t bits = fill->wide ? grd_random64(fill->generator) : grd_random32(fill->generator);
-        values[i] = (int64_t)((fill->range == 0 ? bits : bits % fill->range) + (uint64_t)fill->base);
-    }
-}
-
-static void fill_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    const struct fill *fill = params;
-    union {
-        float f[BUFFER];
-        double d[BUFFER];
-        int64_t i[BUFFER];
-    } values;
-    grd_loop_kernel *cast = grd_kernels->cast[fill->source][fill->dtype];
-    for (int64_t at = 0; at < n; at += BUFFER) {
-        int64_t count = n - at < BUFFER ? n - at : BUFFER;
-        fill->draw(fill, count, &values);
-        cast(count, (char *const[]){data[0] + at * strides[0], (char *)&values},
-             (const int64_t[]){strides[0], grd_dtype_size(fill->source)}, NULL);
-    }
-}
-
-/* A complex tensor is a real one with one dimension more. */
-static void fill_elements(grd_tensor *self, struct fill *fill)
-{
-    int64_t sizes[GRD_MAX_DIMS + 1], strides[GRD_MAX_DIMS + 1], ndim = self->ndim;
-    fill->dtype = grd_dtype_to_real((grd_dtype)self->dtype);
-    int64_t itemsize = grd_dtype_size(fill->dtype);
-    for (int64_t d = 0; d < ndim; d++) {
-        sizes[d] = self->sizes[d];
-        strides[d] = self->strides[d] * (int64_t)self->itemsize;
-    }
-    if (fill->dtype != (grd_dtype)self->dtype) {
-        sizes[ndim] = 2;
-        strides[ndim++] = itemsize;
-    }
-    struct grd_iter it;
-    grd_iter_raw(&it, grd_dims_from(sizes, ndim), 1, (char *const[]){self->data}, (const int64_t *const[]){strides});
-    grd_iter_run_serial(&it, fill_loop, fill);
-}
-
-/* Checks that self can be written; *ret_done when there is nothing to draw. */
-static bool check_written(const grd_tensor *self, bool *ret_done)
-{
-    *ret_done = self->numel == 0 || grd_is_meta(self);
-    return grd_check_no_internal_overlap(self);
-}
-
-static grd_tensor *run_fill(grd_tensor *self, grd_generator *generator, struct fill fill)
-{
-    bool done;
-    if (!check_written(self, &done))
-        return grd_failed;
-    if (!done) {
-        fill.generator = grd_generator_lock(generator);
-        fill_elements(self, &fill);
-        grd_generator_unlock(fill.generator);
-    }
-    return self;
-}
-
-/* ---- normal ------------------------------------------------------------------------------------------------------------------------- */
-
-static void normal_block_half(struct grd_generator *generator, uint16_t *data, bool brain, float mean, float std)
-{
-    float values[NORMAL_BLOCK];
-    for (int i = 0; i < NORMAL_BLOCK; i++)
-        values[i] = unit_float(generator);
-    grd_kernels->random->normal_float(1, values, mean, std);
-    for (int i = 0; i < NORMAL_BLOCK; i++)
-        data[i] = brain ? grd_to_bfloat16(values[i]) : grd_to_float16(values[i]);
 }
 
 /* n >= 16 contiguous elements: blocks of 16, and the last 16 once more, freshly drawn, where n is no multiple of 16. */
-static void normal_contiguous(struct grd_generator *generator, char *data, int64_t n, grd_dtype dtype, double mean, double std)
+static void normal_blocks(const struct draw *draw, char *data, int64_t n)
 {
-    int64_t blocks = n / NORMAL_BLOCK, tail = n % NORMAL_BLOCK == 0 ? 0 : NORMAL_BLOCK;
-    if (dtype == GRD_FLOAT32) {
-        float *values = (float *)data;
-        for (int64_t i = 0; i < n; i++)
-            values[i] = unit_float(generator);
-        grd_kernels->random->normal_float(blocks, values, (float)mean, (float)std);
-        values += n - tail;
-        for (int64_t i = 0; i < tail; i++)
-            values[i] = unit_float(generator);
-        grd_kernels->random->normal_float(tail / NORMAL_BLOCK, values, (float)mean, (float)std);
-    } else if (dtype == GRD_FLOAT64) {
-        double *values = (double *)data;
-        for (int64_t i = 0; i < n; i++)
-            values[i] = grd_random_unit_double(generator);
-        grd_kernels->random->normal_double(blocks, values, mean, std);
-        values += n - tail;
-        for (int64_t i = 0; i < tail; i++)
-            values[i] = grd_random_unit_double(generator);
-        grd_kernels->random->normal_double(tail / NORMAL_BLOCK, values, mean, std);
-    } else {
-        uint16_t *values = (uint16_t *)data;
-        bool brain = dtype == GRD_BFLOAT16;
-        for (int64_t b = 0; b < blocks; b++)
-            normal_block_half(generator, values + b * NORMAL_BLOCK, brain, (float)mean, (float)std);
-        if (tail != 0)
-            normal_block_half(generator, values + n - tail, brain, (float)mean, (float)std);
-    }
+    const struct fill *fill = &draw->fill;
+    const int64_t itemsize = grd_dtype_size(fill->dtype), rest = n % NORMAL_BLOCK;
+    draw_loop(n - rest, (char *const[]){data}, &itemsize, draw);
+    if (rest == 0)
+        return;
+    if (fill->source == fill->dtype) /* the rest is drawn, too, and overwritten; the half dtypes leave it out */
+        grd_kernels->random->words(&draw->generator->engine, rest * fill->words, draw->words);
+    draw_loop(NORMAL_BLOCK, (char *const[]){data + (n - NORMAL_BLOCK) * itemsize}, &itemsize, draw);
 }
 
 grd_tensor *op_normal(grd_tensor *out, grd_tensor *self, double mean, double std, grd_generator *generator)
 {
     (void)out;
-    grd_dtype real = grd_dtype_to_real((grd_dtype)self->dtype);
+    const grd_dtype real = grd_dtype_to_real((grd_dtype)self->dtype);
+    const bool wide = real == GRD_FLOAT64, is_complex = real != (grd_dtype)self->dtype;
     bool done;
     if (!(std >= 0))
         grd_raise(GRD_ERROR_RUNTIME, "normal expects std >= 0.0, but found std %g", std);
@@ -229,17 +307,22 @@ grd_tensor *op_normal(grd_tensor *out, grd_tensor *self, double mean, double std
         return grd_failed;
     if (done)
         return self;
-    int64_t n = self->numel;
-    if (real != (grd_dtype)self->dtype) {
-        n *= 2;
-        std /= sqrt(2);
-    }
-    struct fill fill = {.draw = draw_normal, .source = GRD_FLOAT64, .a = mean, .b = std, .generator = grd_generator_lock(generator)};
+    const int64_t n = is_complex ? 2 * self->numel : self->numel;
+    struct draw draw = {.fill = {.make = wide ? make_normal_double : make_normal_float,
+                                 .source = wide ? GRD_FLOAT64 : GRD_FLOAT32,
+                                 .dtype = real,
+                                 .words = wide ? 2 : 1,
+                                 .slow = wide,
+                                 .a = mean,
+                                 .b = is_complex ? std / sqrt(2) : std},
+                        .task = fill_task};
+    if (!start_draw(&draw, n, generator))
+        return grd_failed;
     if (n >= NORMAL_BLOCK && grd_is_contiguous(self))
-        normal_contiguous(fill.generator, self->data, n, real, mean, std);
+        normal_blocks(&draw, self->data, n);
     else
-        fill_elements(self, &fill);
-    grd_generator_unlock(fill.generator);
+        for_elements(self, normal_loop, &draw);
+    end_draw(&draw);
     return self;
 }
 
@@ -269,11 +352,15 @@ grd_tensor *op_uniform(grd_tensor *out, grd_tensor *self, double from, double to
                   grd_dtype_type_name(dtype), to, from);
     if (grd_pending())
         return grd_failed;
-    bool wide = dtype == GRD_FLOAT64;
-    return run_fill(
-        self, generator,
-        (struct fill){
-            .draw = wide ? draw_uniform_double : draw_uniform_float, .source = wide ? GRD_FLOAT64 : GRD_FLOAT32, .a = from, .b = to});
+    const bool half = is_half(dtype), wide = dtype == GRD_FLOAT64;
+    return run_fill(self, generator,
+                    (struct fill){.make = half   ? make_uniform_half
+                                          : wide ? make_uniform_double
+                                                 : make_uniform_float,
+                                  .source = dtype,
+                                  .words = wide ? 2 : 1,
+                                  .a = from,
+                                  .b = to});
 }
 
 grd_tensor *op_exponential(grd_tensor *out, grd_tensor *self, double lambd, grd_generator *generator)
@@ -287,24 +374,7 @@ grd_tensor *op_exponential(grd_tensor *out, grd_tensor *self, double lambd, grd_
                   grd_dtype_type_name((grd_dtype)self->dtype));
     if (grd_pending())
         return grd_failed;
-    return run_fill(self, generator, (struct fill){.draw = draw_exponential, .source = GRD_FLOAT64, .a = lambd});
-}
-
-/* 1 where a number from [0, 1) is below the probability: data are result and probabilities. */
-static void bernoulli_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    const struct fill *fill = params;
-    int64_t values[BUFFER];
-    double p[BUFFER];
-    bool wide = fill->source == GRD_FLOAT64;
-    grd_loop_kernel *read = grd_kernels->cast[fill->source][GRD_FLOAT64], *write = grd_kernels->cast[GRD_INT64][fill->dtype];
-    for (int64_t at = 0; at < n; at += BUFFER) {
-        int64_t count = n - at < BUFFER ? n - at : BUFFER;
-        read(count, (char *const[]){(char *)p, data[1] + at * strides[1]}, (const int64_t[]){sizeof *p, strides[1]}, NULL);
-        for (int64_t i = 0; i < count; i++)
-            values[i] = wide ? grd_random_unit_double(fill->generator) < p[i] : (double)unit_float(fill->generator) < p[i];
-        write(count, (char *const[]){data[0] + at * strides[0], (char *)values}, (const int64_t[]){strides[0], sizeof *values}, NULL);
-    }
+    return run_fill(self, generator, (struct fill){.make = make_exponential, .source = GRD_FLOAT64, .words = 2, .slow = true, .a = lambd});
 }
 
 static bool check_bernoulli_dtype(const grd_tensor *self)
@@ -336,12 +406,15 @@ static grd_tensor *fill_bernoulli(grd_tensor *self, grd_tensor *p, grd_generator
         strides[0][d] = self->strides[d] * (int64_t)self->itemsize;
         strides[1][d] = spread->strides[d] * (int64_t)spread->itemsize;
     }
-    struct fill fill = {.source = (grd_dtype)p->dtype, .dtype = (grd_dtype)self->dtype, .generator = grd_generator_lock(generator)};
+    struct draw draw = {.fill = {.source = (grd_dtype)p->dtype, .dtype = (grd_dtype)self->dtype, .words = p->dtype == GRD_FLOAT64 ? 2 : 1},
+                        .task = bernoulli_tensor_task};
+    if (!start_draw(&draw, self->numel, generator))
+        return grd_failed;
     struct grd_iter it;
     grd_iter_raw(&it, grd_dims_from(self->sizes, self->ndim), 2, (char *const[]){self->data, spread->data},
                  (const int64_t *const[]){strides[0], strides[1]});
-    grd_iter_run_serial(&it, bernoulli_loop, &fill);
-    grd_generator_unlock(fill.generator);
+    grd_iter_run_serial(&it, draw_loop, &draw);
+    end_draw(&draw);
     return self;
 }
 
@@ -358,7 +431,7 @@ grd_tensor *op_bernoulli(grd_tensor *out, grd_tensor *self, grd_scalar p, grd_ge
         grd_raise(GRD_ERROR_RUNTIME, "bernoulli_ expects p to be in [0, 1], but got p=%g", probability);
     if (grd_pending() || !check_bernoulli_dtype(self))
         return grd_failed;
-    return run_fill(self, generator, (struct fill){.draw = draw_bernoulli, .source = GRD_INT64, .a = probability});
+    return run_fill(self, generator, (struct fill){.make = make_bernoulli, .source = GRD_BOOL, .words = 2, .a = probability});
 }
 
 grd_tensor *op_bernoulli_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *p, grd_generator *generator)
@@ -446,14 +519,14 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
     (void)out;
     grd_dtype dtype = (grd_dtype)self->dtype;
     bool floating = grd_random_is_floating(dtype);
-    struct fill fill = {.draw = draw_integer, .source = GRD_INT64};
+    struct fill fill = {.make = make_integers, .source = GRD_INT64};
     if (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating) {
         grd_raise(GRD_ERROR_RUNTIME, "check_random_bounds handles only integral, floating-point and boolean types");
         return grd_failed;
     }
     if (from.kind == GRD_SCALAR_NONE && to.kind == GRD_SCALAR_NONE) {
         int digits = grd_random_digits(dtype);
-        fill.wide = dtype == GRD_FLOAT64 || dtype == GRD_INT64 || dtype == GRD_UINT64;
+        fill.words = dtype == GRD_FLOAT64 || dtype == GRD_INT64 || dtype == GRD_UINT64 ? 2 : 1;
         fill.range = digits >= 64 ? 0 : floating ? ((uint64_t)1 << digits) + 1 : (uint64_t)1 << digits;
         return run_fill(self, generator, fill);
     }
@@ -496,6 +569,6 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
         grd_raise(GRD_ERROR_RUNTIME, "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
         return grd_failed;
     }
-    fill.wide = fill.range == 0 || fill.range >= (uint64_t)1 << 28;
+    fill.words = fill.range == 0 || fill.range >= (uint64_t)1 << 28 ? 2 : 1;
     return run_fill(self, generator, fill);
 }

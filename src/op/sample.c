@@ -8,9 +8,11 @@
 #include "base/memory.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
+#include "kernel/random.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/random.h"
+#include "op/rank.h"
 
 /* ---- Factories ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -60,23 +62,31 @@ grd_tensor *op_randint(int64_t low, int64_t high, grd_dims size, grd_generator *
 /* From this length on PyTorch draws 64 bits per step, from the inside out. */
 #define LONG_PERMUTATION ((int64_t)(UINT32_MAX / 20))
 
-static void shuffle(struct grd_generator *generator, int64_t *values, int64_t n)
+static void shuffle(struct grd_generator *generator, uint32_t *values, int64_t n)
 {
-    if (n < LONG_PERMUTATION) {
-        for (int64_t i = 0; i < n; i++)
-            values[i] = i;
-        for (int64_t i = 0; i < n - 1; i++) {
-            int64_t z = i + (int64_t)(grd_random32(generator) % (uint64_t)(n - i)), saved = values[i];
+    enum { WORDS = 512 };
+    uint32_t words[WORDS];
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (uint32_t)i;
+    for (int64_t begin = 0; begin < n - 1; begin += WORDS) {
+        const int64_t count = n - 1 - begin < WORDS ? n - 1 - begin : WORDS;
+        grd_kernels->random->words(&generator->engine, count, words);
+        for (int64_t i = begin; i < begin + count; i++) {
+            const int64_t z = i + words[i - begin] % (uint32_t)(n - i);
+            const uint32_t saved = values[i];
             values[i] = values[z];
             values[z] = saved;
         }
-    } else {
-        for (int64_t i = 0; i < n; i++) {
-            int64_t z = (int64_t)(grd_random64(generator) % (uint64_t)(i + 1));
-            values[i] = i;
-            values[i] = values[z];
-            values[z] = i;
-        }
+    }
+}
+
+static void shuffle_long(struct grd_generator *generator, int64_t *values, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t z = (int64_t)(grd_random64(generator) % (uint64_t)(i + 1));
+        values[i] = i;
+        values[i] = values[z];
+        values[z] = i;
     }
 }
 
@@ -92,19 +102,23 @@ grd_tensor *op_randperm(int64_t n, grd_generator *generator, grd_dtype dtype, gr
     }
     grd_random_bounds(dtype, &low, &high);
     int64_t most = floating ? ((int64_t)1 << grd_random_digits(dtype)) + 1 : high == INT64_MAX ? high : high + 1;
-    if (n > most)
+    if (n > most && dtype != GRD_BFLOAT16) /* which PyTorch lets round */
         grd_raise(GRD_ERROR_RUNTIME, "n cannot be greater than %lld for %s type.", (long long)most, grd_dtype_type_name(dtype));
     grd_tensor *result = grd_empty(grd_dims(n), .dtype = dtype, .device = device);
     if (grd_pending())
         return grd_failed;
     if (!grd_is_meta(result)) {
-        grd_tensor *values = dtype == GRD_INT64 ? result : grd_new(grd_dims(n), GRD_INT64, grd_device_of(result));
+        const bool is_long = n >= LONG_PERMUTATION;
+        grd_tensor *values = grd_new(grd_dims(n), is_long ? GRD_INT64 : GRD_UINT32, grd_device_of(result));
         if (grd_pending())
             return grd_failed;
         struct grd_generator *locked = grd_generator_lock(generator);
-        shuffle(locked, (int64_t *)values->data, n);
+        if (is_long)
+            shuffle_long(locked, (int64_t *)values->data, n);
+        else
+            shuffle(locked, (uint32_t *)values->data, n);
         grd_generator_unlock(locked);
-        if (values != result && !grd_copy_elements(result, values))
+        if (!grd_copy_elements(result, values))
             return grd_failed;
     }
     return finish_factory(result, requires_grad);
@@ -122,8 +136,11 @@ grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator
         return input;
     if (p == 1)
         return grd_mul(input, grd_zeros_like(input));
-    grd_tensor *noise = grd_bernoulli_(grd_empty_like(input), .p = grd_float(1 - p), .generator = generator);
-    return grd_mul(input, grd_div_scalar_(noise, grd_float(1 - p)));
+    /* 1 / (1 - p) is rounded once, from float32 where the dtype has fewer bits. */
+    const bool half = input->dtype == GRD_FLOAT16 || input->dtype == GRD_BFLOAT16;
+    grd_tensor *noise = grd_empty_like(input, .dtype = half ? GRD_FLOAT32 : GRD_DTYPE_NONE);
+    noise = grd_div_scalar_(grd_bernoulli_(noise, .p = grd_float(1 - p), .generator = generator), grd_float(1 - p));
+    return grd_mul(input, half ? grd_to(noise, .dtype = (grd_dtype)input->dtype) : noise);
 }
 
 /* With replacement: a binary search in the cumulated probabilities, which are kept in float for dtypes up to float32. */
@@ -154,19 +171,6 @@ static void draw_rows(struct grd_generator *generator, const double *p, int64_t 
     }
 }
 
-struct scored {
-    double score;
-    int64_t index;
-};
-
-static int by_score(const void *x, const void *y)
-{
-    const struct scored *a = x, *b = y;
-    if (a->score != b->score)
-        return a->score < b->score ? 1 : -1;
-    return a->index < b->index ? -1 : a->index > b->index;
-}
-
 /* p / q as the dtype rounds it. */
 static double quotient(double p, double q, grd_dtype dtype)
 {
@@ -184,11 +188,11 @@ static double quotient(double p, double q, grd_dtype dtype)
 
 /* Without replacement: the places of the largest p / q, with q exponentially distributed. */
 static void rank_rows(const double *p, const double *q, int64_t rows, int64_t classes, int64_t samples, grd_dtype dtype,
-                      struct scored *scores, int64_t *ret_indices)
+                      struct grd_ranked *scores, int64_t *ret_indices)
 {
     for (int64_t row = 0; row < rows; row++, p += classes, q += classes, ret_indices += samples) {
         for (int64_t i = 0; i < classes; i++)
-            scores[i] = (struct scored){quotient(p[i], q[i], dtype), i};
+            scores[i] = (struct grd_ranked){quotient(p[i], q[i], dtype), i};
         if (samples == 1) {
             int64_t best = 0;
             for (int64_t i = 1; i < classes; i++)
@@ -197,7 +201,7 @@ static void rank_rows(const double *p, const double *q, int64_t rows, int64_t cl
             ret_indices[0] = best;
             continue;
         }
-        qsort(scores, (size_t)classes, sizeof *scores, by_score);
+        grd_rank_largest(scores, classes, samples);
         for (int64_t s = 0; s < samples; s++)
             ret_indices[s] = scores[s].index;
     }
@@ -245,7 +249,7 @@ grd_tensor *op_multinomial(grd_tensor *self, int64_t num_samples, bool replaceme
     bool cumulative = replacement && num_samples > 1;
     if (grd_pending() || !check_probabilities((const double *)p->data, rows, classes, cumulative))
         return grd_failed;
-    size_t size = (size_t)classes * (cumulative ? sizeof(double) : sizeof(struct scored));
+    size_t size = (size_t)classes * (cumulative ? sizeof(double) : sizeof(struct grd_ranked));
     void *work = grd_alloc(size);
     if (work == NULL)
         return grd_failed;

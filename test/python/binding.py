@@ -75,7 +75,9 @@ def load():
         "grd_sizes": (Dims, [pointer]), "grd_strides": (Dims, [pointer]), "grd_tensor_dtype": (c.c_int, [pointer]),
         "grd_offset": (c.c_int64, [pointer]), "grd_numel": (c.c_int64, [pointer]), "grd_set_requires_grad": (pointer, [pointer, c.c_bool]),
         "grd_requires_grad": (c.c_bool, [pointer]), "grd_grad": (c.c_bool, [Tensors, Tensors, c.POINTER(BackwardOptions), c.POINTER(pointer)]),
-        "grd_manual_seed": (None, [c.c_uint64]), "grd_to_string": (pointer, [pointer]), "grd_print": (None, [pointer]),
+        "grd_manual_seed": (None, [c.c_uint64]), "grd_generator_new": (pointer, [c.c_uint64]), "grd_generator_drop": (None, [pointer]),
+        "grd_generator_get_state": (None, [pointer, pointer]), "grd_generator_set_state": (None, [pointer, pointer, c.c_size_t]),
+        "grd_set_num_threads": (None, [c.c_int]), "grd_to_string": (pointer, [pointer]), "grd_print": (None, [pointer]),
         "grd_promote": (c.c_int, [c.c_int, c.c_int]), "grd_isa": (text, []), "grd_blas": (text, []),
     }
     for name, (result, arguments) in prototypes.items():
@@ -166,7 +168,7 @@ def value(kind, given):
     result = Value()
     if given is None:
         return result
-    if isinstance(given, c.c_void_p):
+    if isinstance(given, c.c_void_p) and kind != "Generator":
         result.kind, result.v.tensor = KINDS.index("Tensor"), given
         return result
     if isinstance(given, (bool, int, float, complex)) and kind != "int[]":
@@ -183,6 +185,8 @@ def value(kind, given):
         result.v.device = Device({"cpu": 1, "meta": 2}[given], -1)
     elif kind == "str":
         result.v.string = given.encode()
+    elif kind == "Generator":
+        result.v.generator = given
     else:
         raise TypeError(f"no {kind} from {given!r}")
     return result

@@ -1,11 +1,7 @@
-/* Box–Muller in blocks of 16, compiled once per level.
- *
- *   radius = sqrt(-2 log(1 - u1)), angle = 2 pi u2;  mean + std * radius * cos(angle), mean + std * radius * sin(angle)
- *
- * Invariant: every level gives the bits of PyTorch's CPU generator. Its float code is the Cephes single-precision log, sin and cos with
- * multiplications fused into the additions that follow them; so each fusion is written out here, and nothing else may fuse. */
+/* Words of the engine, uniform numbers and Box–Muller, compiled once per level.
+ * Invariant: every level gives the bits of PyTorch's CPU generator on a processor with fused multiply-add; so each fusion is written out here,
+ * and nothing else may fuse. */
 #include <math.h>
-#include <string.h>
 
 #include "base/half.h"
 #include "kernel/cpu/level.h"
@@ -14,6 +10,60 @@
 enum { HALF_BLOCK = 8, BLOCK = 16 };
 
 #define INLINE static inline __attribute__((always_inline))
+
+/* ---- Words and uniform numbers ---------------------------------------------------------------------------------------------------- */
+
+static void words(struct grd_mt19937 *engine, int64_t n, uint32_t *ret_words)
+{
+    while (n > 0) {
+        if (engine->left == 1)
+            grd_mt19937_renew(engine);
+        const int ready = engine->left - 1, count = n < ready ? (int)n : ready;
+        const uint32_t *state = engine->state + engine->next;
+        for (int i = 0; i < count; i++)
+            ret_words[i] = grd_mt19937_temper(state[i]);
+        engine->left -= count;
+        engine->next += count;
+        ret_words += count;
+        n -= count;
+    }
+}
+
+/* Both products and their sum are exact. */
+INLINE double unit_double(const uint32_t *pair)
+{
+    return (double)(int32_t)(pair[0] & 0x1fffff) * 0x1p-21 + (double)pair[1] * 0x1p-53;
+}
+
+static void uniform_float(int64_t n, const uint32_t *words, float from, float to, float *ret_values)
+{
+    const float range = to - from;
+    for (int64_t i = 0; i < n; i++) {
+        const float x = fmaf((float)(int32_t)(words[i] & 0xffffff) * 0x1p-24f, range, from);
+        ret_values[i] = x == to ? from : x;
+    }
+}
+
+static void uniform_double(int64_t n, const uint32_t *words, double from, double to, double *ret_values)
+{
+    const double range = to - from;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = fma(unit_double(words + 2 * i), range, from);
+        ret_values[i] = x == to ? from : x;
+    }
+}
+
+static void bernoulli(int64_t n, const uint32_t *words, double p, uint8_t *ret_values)
+{
+    for (int64_t i = 0; i < n; i++)
+        ret_values[i] = unit_double(words + 2 * i) < p;
+}
+
+/* ---- Box–Muller -------------------------------------------------------------------------------------------------------------------
+ *
+ *   radius = sqrt(-2 log(1 - u1)), angle = 2 pi u2;  mean + std * radius * cos(angle), mean + std * radius * sin(angle)
+ *
+ * PyTorch's float code is the Cephes single-precision log, sin and cos with multiplications fused into the additions that follow them. */
 
 INLINE float bits_select(int32_t mask, float yes, float no)
 {
@@ -92,4 +142,5 @@ static void normal_double(int64_t n, double *data, double mean, double std)
 }
 
 extern const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels);
-const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels) = {normal_float, normal_double};
+const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels) = {words,     uniform_float, uniform_double,
+                                                                    bernoulli, normal_float,  normal_double};

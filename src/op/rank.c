@@ -1,0 +1,155 @@
+/* Selection and sorting that leave equal scores in the order PyTorch's topk does.
+ *
+ * Which of two equal scores comes first is decided by the steps of the algorithm alone. PyTorch takes the C++ library's: heap selection for a
+ * small k; for a larger one introselect, then introsort (Musser, 1997), with the median of the second, middle and last element as
+ * pivot, insertion sort for what is short, and heap sort where the pivots are bad. So these are the same algorithms, step by step. */
+#include "op/rank.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+enum { SHORT_SELECTION = 3, SHORT_SORT = 16, SMALL_PART = 64 };
+
+static inline bool before(const struct grd_ranked *x, const struct grd_ranked *y)
+{
+    return x->score > y->score || (isnan(x->score) && !isnan(y->score));
+}
+
+static inline void swap(struct grd_ranked *x, struct grd_ranked *y)
+{
+    const struct grd_ranked saved = *x;
+    *x = *y;
+    *y = saved;
+}
+
+/* ---- A heap whose root is the last in order -------------------------------------------------------------------------------------------- */
+
+/* Fills the hole of a heap of n: up from the leaf that the larger children lead to, until the item fits. */
+static void fill_hole(struct grd_ranked *heap, int64_t hole, int64_t n, struct grd_ranked item)
+{
+    const int64_t top = hole;
+    for (int64_t child = 2 * hole + 2; child <= n; child = 2 * hole + 2) {
+        if (child == n || before(&heap[child], &heap[child - 1]))
+            child--;
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    for (int64_t parent = (hole - 1) / 2; hole > top && before(&heap[parent], &item); parent = (hole - 1) / 2) {
+        heap[hole] = heap[parent];
+        hole = parent;
+    }
+    heap[hole] = item;
+}
+
+/* The first k of n become a heap of the k largest. */
+static void select_in_heap(struct grd_ranked *items, int64_t k, int64_t n)
+{
+    for (int64_t i = k / 2 - 1; i >= 0; i--)
+        fill_hole(items, i, k, items[i]);
+    for (int64_t i = k; i < n; i++)
+        if (before(&items[i], &items[0])) {
+            const struct grd_ranked item = items[i];
+            items[i] = items[0];
+            fill_hole(items, 0, k, item);
+        }
+}
+
+static void sort_heap(struct grd_ranked *items, int64_t n)
+{
+    for (int64_t last = n - 1; last > 0; last--) {
+        const struct grd_ranked item = items[last];
+        items[last] = items[0];
+        fill_hole(items, 0, last, item);
+    }
+}
+
+/* ---- Partition and insertion --------------------------------------------------------------------------------------------------------- */
+
+static struct grd_ranked *median(struct grd_ranked *a, struct grd_ranked *b, struct grd_ranked *c)
+{
+    if (before(a, b))
+        return before(b, c) ? b : before(a, c) ? c : a;
+    return before(a, c) ? a : before(b, c) ? c : b;
+}
+
+/* The first item of the second part: none of the first part comes after the pivot, none of the second before it. */
+static int64_t partition(struct grd_ranked *items, int64_t begin, int64_t end)
+{
+    const struct grd_ranked *pivot = &items[begin];
+    swap(&items[begin], median(&items[begin + 1], &items[begin + (end - begin) / 2], &items[end - 1]));
+    for (int64_t i = begin + 1, j = end;; i++) {
+        while (before(&items[i], pivot))
+            i++;
+        do
+            j--;
+        while (before(pivot, &items[j]));
+        if (i >= j)
+            return i;
+        swap(&items[i], &items[j]);
+    }
+}
+
+static void sort_by_insertion(struct grd_ranked *items, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        const struct grd_ranked item = items[i];
+        int64_t j = i;
+        for (; j > 0 && before(&item, &items[j - 1]); j--)
+            items[j] = items[j - 1];
+        items[j] = item;
+    }
+}
+
+static int depth_limit(int64_t n)
+{
+    return 2 * (63 - __builtin_clzll((uint64_t)n));
+}
+
+/* ---- Selection, sorting -------------------------------------------------------------------------------------------------------------- */
+
+static void select_nth(struct grd_ranked *items, int64_t nth, int64_t n)
+{
+    int64_t begin = 0, end = n;
+    for (int depth = depth_limit(n); end - begin > SHORT_SELECTION; depth--) {
+        if (depth == 0) {
+            select_in_heap(items + begin, nth + 1 - begin, end - begin);
+            swap(&items[begin], &items[nth]);
+            return;
+        }
+        const int64_t cut = partition(items, begin, end);
+        if (cut <= nth)
+            begin = cut;
+        else
+            end = cut;
+    }
+    sort_by_insertion(items + begin, end - begin);
+}
+
+/* Leaves parts of at most SHORT_SORT items, each in its place. */
+static void sort_roughly(struct grd_ranked *items, int64_t begin, int64_t end, int depth)
+{
+    for (; end - begin > SHORT_SORT; depth--) {
+        if (depth == 0) {
+            select_in_heap(items + begin, end - begin, end - begin);
+            sort_heap(items + begin, end - begin);
+            return;
+        }
+        const int64_t cut = partition(items, begin, end);
+        sort_roughly(items, cut, end, depth - 1);
+        end = cut;
+    }
+}
+
+void grd_rank_largest(struct grd_ranked *items, int64_t n, int64_t k)
+{
+    if (k * SMALL_PART <= n) {
+        select_in_heap(items, k, n);
+        sort_heap(items, k);
+        return;
+    }
+    select_nth(items, k - 1, n);
+    if (k > 1) {
+        sort_roughly(items, 0, k - 1, depth_limit(k - 1));
+        sort_by_insertion(items, k - 1);
+    }
+}
