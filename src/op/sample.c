@@ -2,7 +2,6 @@
  *
  * The fills they call are in random.c. Invariants are those of random.c: drawn serially, in PyTorch's order and width, after every check. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/half.h"
 #include "base/memory.h"
@@ -13,6 +12,8 @@
 #include "op/common.h"
 #include "op/random.h"
 #include "op/rank.h"
+
+enum { WORDS = 512 }; /* drawn at a time */
 
 /* ---- Factories ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -64,7 +65,6 @@ grd_tensor *op_randint(int64_t low, int64_t high, grd_dims size, grd_generator *
 
 static void shuffle(struct grd_generator *generator, uint32_t *values, int64_t n)
 {
-    enum { WORDS = 512 };
     uint32_t words[WORDS];
     for (int64_t i = 0; i < n; i++)
         values[i] = (uint32_t)i;
@@ -143,6 +143,19 @@ grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator
     return grd_mul(input, half ? grd_to(noise, .dtype = (grd_dtype)input->dtype) : noise);
 }
 
+static int64_t first_at_least(const double *cumulated, int64_t classes, double u)
+{
+    int64_t left = 0, right = classes;
+    while (left < right) {
+        const int64_t middle = left + (right - left) / 2;
+        if (cumulated[middle] < u)
+            left = middle + 1;
+        else
+            right = middle;
+    }
+    return left;
+}
+
 /* With replacement: a binary search in the cumulated probabilities, which are kept in float for dtypes up to float32. */
 static void draw_rows(struct grd_generator *generator, const double *p, int64_t rows, int64_t classes, int64_t samples, bool wide,
                       double *cumulated, int64_t *ret_indices)
@@ -156,17 +169,14 @@ static void draw_rows(struct grd_generator *generator, const double *p, int64_t 
         for (int64_t i = 0; i < classes; i++)
             cumulated[i] = wide ? cumulated[i] / sum : (double)((float)cumulated[i] / (float)sum);
         cumulated[classes - 1] = 1;
-        for (int64_t s = 0; s < samples; s++) {
-            double u = grd_random_unit_double(generator);
-            int64_t left = 0, right = classes;
-            while (left < right) {
-                int64_t middle = left + (right - left) / 2;
-                if (cumulated[middle] < u)
-                    left = middle + 1;
-                else
-                    right = middle;
-            }
-            ret_indices[s] = left;
+        for (int64_t s = 0; s < samples; s += WORDS / 2) {
+            const int64_t count = samples - s < WORDS / 2 ? samples - s : WORDS / 2;
+            uint32_t words[WORDS];
+            double u[WORDS / 2];
+            grd_kernels->random->words(&generator->engine, 2 * count, words);
+            grd_kernels->random->uniform_double(count, words, 0, 1, u);
+            for (int64_t i = 0; i < count; i++)
+                ret_indices[s + i] = first_at_least(cumulated, classes, u[i]);
         }
     }
 }

@@ -1,9 +1,11 @@
-"""Sequences of random calls as plain data, and how PyTorch and Gradus run them: for test/record_random.py and for the tests of the streams.
+"""Sequences of random calls as plain data, and how PyTorch and Gradus run them: for test/record_random.py and the tests.
 
 A sequence is {"seed": 7, "calls": [[name, arguments], …]}. Arguments: size, dtype, layout and the operator's own; "generator": 1 draws from a generator
 of its own, seeded by the sequence's seed + 1, instead of the default one. The calls "save" and "restore" keep and put back the state of the default
 generator. A run gives the bytes of each result, in row-major order, and the state of the default generator at the end.
 """
+import hashlib
+
 import numpy
 
 ITEM_SIZE = {"bool": 1, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32": 4, "int32": 4, "uint64": 8, "int64": 8, "float16": 2,
@@ -11,6 +13,21 @@ ITEM_SIZE = {"bool": 1, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32"
 FILLS = {"uniform_", "normal_", "exponential_", "random_", "bernoulli_"}
 FROM_VALUES = {"bernoulli", "dropout", "multinomial", "rand_like", "randn_like"}
 STATE_SIZE = 5056
+
+
+def digest(data):
+    """All of what is short; the beginning of its SHA-256 for the rest."""
+    return data.hex() if len(data) <= 16 else "#" + hashlib.sha256(data).hexdigest()[:10]
+
+
+def state_digest(state):
+    """Without the normal number that waits in the state."""
+    return digest(state[:5024] + state[5032:])
+
+
+def rests_on_libm(name, dtype):
+    """Whether the last bits are those of the C library's log, sin and cos."""
+    return dtype in ("float64", "complex128") and name in ("normal_", "randn", "randn_like", "exponential_")
 
 
 def ramp(size, dtype):
@@ -22,16 +39,20 @@ def ramp(size, dtype):
 
 
 def layout_of(size, layout):
-    """The sizes of the memory behind a layout, the order of dimensions, and (start, step) of the view in each."""
-    if layout == "transposed":
-        return size[::-1], list(range(len(size)))[::-1], [(0, 1)] * len(size)
-    if layout == "rotated":  # the first dimension runs fastest
-        return size[1:] + size[:1], [len(size) - 1, *range(len(size) - 1)], [(0, 1)] * len(size)
-    if layout == "strided":  # every second element of the last dimension
-        return size[:-1] + [2 * size[-1]], None, [(0, 1)] * (len(size) - 1) + [(0, 2)]
-    if layout == "inner":  # without the first row, column, …
+    """The sizes of the memory behind a layout, the order that makes the dimensions of it, and (start, step) of the view in each.
+
+    "strided" is every second element of the last dimension, "inner" leaves out the first row, column, …; digits are the dimensions as they lie in
+    memory, the outermost first ("10" is a transposed matrix).
+    """
+    whole = [(0, 1)] * len(size)
+    if layout == "strided":
+        return size[:-1] + [2 * size[-1]], None, whole[:-1] + [(0, 2)]
+    if layout == "inner":
         return [n + 1 for n in size], None, [(1, 1)] * len(size)
-    return size, None, [(0, 1)] * len(size)
+    if layout == "contiguous":
+        return size, None, whole
+    memory = [int(digit) for digit in layout]
+    return [size[d] for d in memory], [memory.index(d) for d in range(len(size))], whole
 
 
 class Torch:
