@@ -63,9 +63,13 @@ GRD_API grd_generator *grd_generator_keep(grd_generator *generator);
 GRD_API void grd_generator_drop(grd_generator *generator);
 /* The generator operators use when none is given. */
 GRD_API grd_generator *grd_generator_default(void);
+/* In these five NULL means the default generator. A negative seed is its 64 bits, as in PyTorch. */
 GRD_API void grd_generator_seed(grd_generator *generator, uint64_t seed);
+/* Seeds with a number of 53 bits nobody can foresee, and returns it. */
+GRD_API uint64_t grd_generator_seed_randomly(grd_generator *generator);
 GRD_API uint64_t grd_generator_initial_seed(const grd_generator *generator);
-/* Bytes of a state; get writes that many, set reads them (ValueError when they are not a state). */
+/* Bytes of a state; get writes that many, set reads them (ValueError when they are not a state). They are those of PyTorch's
+ * Generator.get_state() on a CPU: a state saved there goes on here, and the other way round. */
 GRD_API size_t grd_generator_state_size(void);
 GRD_API void grd_generator_get_state(const grd_generator *generator, void *ret_state);
 GRD_API void grd_generator_set_state(grd_generator *generator, const void *state, size_t size);

@@ -67,17 +67,18 @@ static struct grd_generator default_generator = {
     .lock = ATOMIC_FLAG_INIT,
 };
 
+/* 53 bits: exact in a double, as PyTorch's. */
 static uint64_t unpredictable(void)
 {
     uint64_t seed;
 #ifdef __linux__
     if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
-        return seed;
+        return seed >> 11;
 #endif
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     seed = (uint64_t)now.tv_sec * UINT64_C(1000000007) + (uint64_t)now.tv_nsec;
-    return (seed ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15);
+    return ((seed ^ (uint64_t)getpid() << 32) * UINT64_C(0x9e3779b97f4a7c15)) >> 11;
 }
 
 /* The thread that held the lock is not in the child. */
@@ -88,7 +89,7 @@ static void unlock_in_child(void)
 
 static void start_default(void)
 {
-    reseed(&default_generator, unpredictable() & (UINT64_MAX >> 11)); /* 53 bits: exact in a double, as PyTorch's */
+    reseed(&default_generator, unpredictable());
     pthread_atfork(NULL, NULL, unlock_in_child);
 }
 
@@ -140,6 +141,13 @@ void grd_generator_seed(grd_generator *generator, uint64_t seed)
     generator = grd_generator_lock(generator);
     reseed(generator, seed);
     grd_generator_unlock(generator);
+}
+
+uint64_t grd_generator_seed_randomly(grd_generator *generator)
+{
+    const uint64_t seed = unpredictable();
+    grd_generator_seed(generator, seed);
+    return seed;
 }
 
 void grd_manual_seed(uint64_t seed)

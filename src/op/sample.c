@@ -143,17 +143,13 @@ grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator
     return grd_mul(input, half ? grd_to(noise, .dtype = (grd_dtype)input->dtype) : noise);
 }
 
-static int64_t first_at_least(const double *cumulated, int64_t classes, double u)
+/* The first class whose cumulated probability reaches u; without branches, which could not be foreseen. */
+static int64_t find_class(const double *cumulated, int64_t classes, double u)
 {
-    int64_t left = 0, right = classes;
-    while (left < right) {
-        const int64_t middle = left + (right - left) / 2;
-        if (cumulated[middle] < u)
-            left = middle + 1;
-        else
-            right = middle;
-    }
-    return left;
+    const double *first = cumulated;
+    for (int64_t n = classes; n > 1; n -= n / 2)
+        first += (first[n / 2 - 1] < u) * (n / 2);
+    return first - cumulated;
 }
 
 /* With replacement: a binary search in the cumulated probabilities, which are kept in float for dtypes up to float32. */
@@ -176,7 +172,7 @@ static void draw_rows(struct grd_generator *generator, const double *p, int64_t 
             grd_kernels->random->words(&generator->engine, 2 * count, words);
             grd_kernels->random->uniform_double(count, words, 0, 1, u);
             for (int64_t i = 0; i < count; i++)
-                ret_indices[s + i] = first_at_least(cumulated, classes, u[i]);
+                ret_indices[s + i] = find_class(cumulated, classes, u[i]);
         }
     }
 }

@@ -49,6 +49,19 @@ static void seeds(void **state)
     grd_generator_drop(g);
 }
 
+static void random_seeds_differ(void **state)
+{
+    (void)state;
+    grd_generator *g = grd_generator_new(1);
+    const uint64_t first = grd_generator_seed_randomly(g), second = grd_generator_seed_randomly(g);
+    assert_true(first != second && first >> 53 == 0 && second >> 53 == 0);
+    assert_int_equal(grd_generator_initial_seed(g), second);
+    const uint32_t word = grd_random32(g);
+    grd_generator_seed(g, second);
+    assert_int_equal(grd_random32(g), word);
+    grd_generator_drop(g);
+}
+
 static void states_are_restored(void **state)
 {
     (void)state;
@@ -192,6 +205,7 @@ int main(void)
         cmocka_unit_test(known_values),
         cmocka_unit_test(same_as_pytorch),
         cmocka_unit_test(seeds),
+        cmocka_unit_test(random_seeds_differ),
         cmocka_unit_test(states_are_restored),
         cmocka_unit_test(the_state_is_laid_out_as_pytorchs),
         cmocka_unit_test(what_is_no_state_is_refused),
