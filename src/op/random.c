@@ -133,6 +133,7 @@ struct draw {
 
 struct batch {
     const struct draw *draw;
+    int64_t first;     /* element */
     char *const *data; /* of the result, and of the probabilities where they are a tensor */
     const int64_t *strides;
 };
@@ -143,14 +144,14 @@ static void fill_task(int64_t begin, int64_t end, void *context)
     const struct fill *fill = &batch->draw->fill;
     const int64_t stride = batch->strides[0];
     const bool direct = fill->source == fill->dtype && stride == grd_dtype_size(fill->dtype);
-    double values[PIECE];
+    _Alignas(double) char values[PIECE * sizeof(double)];
     for (int64_t at = begin; at < end; at += PIECE) {
         const int64_t n = end - at < PIECE ? end - at : PIECE;
         const uint32_t *words = batch->draw->words + at * fill->words;
-        char *target = batch->data[0] + at * stride;
-        fill->make(fill, n, words, direct ? (void *)target : values);
+        char *target = batch->data[0] + (batch->first + at) * stride;
+        fill->make(fill, n, words, direct ? target : values);
         if (!direct)
-            grd_kernels->cast[fill->source][fill->dtype](n, (char *const[]){target, (char *)values},
+            grd_kernels->cast[fill->source][fill->dtype](n, (char *const[]){target, values},
                                                          (const int64_t[]){stride, grd_dtype_size(fill->source)}, NULL);
     }
 }
@@ -165,9 +166,9 @@ static void bernoulli_tensor_task(int64_t begin, int64_t end, void *context)
     float narrow[PIECE];
     uint8_t values[PIECE];
     for (int64_t at = begin; at < end; at += PIECE) {
-        const int64_t n = end - at < PIECE ? end - at : PIECE;
+        const int64_t n = end - at < PIECE ? end - at : PIECE, element = batch->first + at;
         const uint32_t *words = batch->draw->words + at * fill->words;
-        grd_kernels->cast[fill->source][GRD_FLOAT64](n, (char *const[]){(char *)p, batch->data[1] + at * strides[1]},
+        grd_kernels->cast[fill->source][GRD_FLOAT64](n, (char *const[]){(char *)p, batch->data[1] + element * strides[1]},
                                                      (const int64_t[]){sizeof *p, strides[1]}, NULL);
         if (fill->source == GRD_FLOAT64)
             grd_kernels->random->uniform_double(n, words, 0, 1, u);
@@ -175,7 +176,7 @@ static void bernoulli_tensor_task(int64_t begin, int64_t end, void *context)
             grd_kernels->random->uniform_float(n, words, 0, 1, narrow);
         for (int64_t i = 0; i < n; i++)
             values[i] = (fill->source == GRD_FLOAT64 ? u[i] : (double)narrow[i]) < p[i];
-        grd_kernels->cast[GRD_BOOL][fill->dtype](n, (char *const[]){batch->data[0] + at * strides[0], (char *)values},
+        grd_kernels->cast[GRD_BOOL][fill->dtype](n, (char *const[]){batch->data[0] + element * strides[0], (char *)values},
                                                  (const int64_t[]){strides[0], 1}, NULL);
     }
 }
@@ -186,9 +187,8 @@ static void draw_loop(int64_t n, char *const *data, const int64_t *strides, cons
     const int64_t most = draw->fill.slow ? BATCH : GRAIN;
     for (int64_t at = 0; at < n; at += most) {
         const int64_t count = n - at < most ? n - at : most;
-        char *const from[] = {data[0] + at * strides[0], draw->task == bernoulli_tensor_task ? data[1] + at * strides[1] : NULL};
         grd_kernels->random->words(&draw->generator->engine, count * draw->fill.words, draw->words);
-        grd_parallel_for(0, count, GRAIN, draw->task, &(struct batch){draw, from, strides});
+        grd_parallel_for(0, count, GRAIN, draw->task, &(struct batch){draw, at, data, strides});
     }
 }
 

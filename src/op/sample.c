@@ -136,6 +136,8 @@ grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator
         return input;
     if (p == 1)
         return grd_mul(input, grd_zeros_like(input));
+    if (!grd_check_castable(GRD_FLOAT32, (grd_dtype)input->dtype))
+        return grd_failed;
     /* 1 / (1 - p) is rounded once, from float32 where the dtype has fewer bits. */
     const bool half = input->dtype == GRD_FLOAT16 || input->dtype == GRD_BFLOAT16;
     grd_tensor *noise = grd_empty_like(input, .dtype = half ? GRD_FLOAT32 : GRD_DTYPE_NONE);

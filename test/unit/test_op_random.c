@@ -191,6 +191,8 @@ static void test_errors_draw_nothing(void **state)
     expect_error(GRD_ERROR_RUNTIME, "bernoulli: bernoulli_ expects p to be in [0, 1], but got p=1.5");
     grd_exponential_(x, .lambd = grd_float(0));
     expect_error(GRD_ERROR_RUNTIME, "exponential: exponential_ expects lambda > 0.0, but found lambda=0");
+    grd_dropout(bytes);
+    expect_error(GRD_ERROR_RUNTIME, "dropout: result type Float can't be cast to the desired output type Byte");
     grd_multinomial(x, 4);
     expect_error(GRD_ERROR_RUNTIME, "multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement");
     grd_uniform_(grd_expand(grd_zeros(grd_dims(1)), grd_dims(3)));
