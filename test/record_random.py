@@ -24,6 +24,15 @@ PLAIN = [{"size": [n]} for n in (0, 1, 5, 15, 16, 17, 32, 100, 1000)]
 LAID_OUT = [{"size": []}, {"size": [5, 4], "layout": "10"}, {"size": [4, 5], "layout": "strided"}, {"size": [3, 9], "layout": "inner"},
             {"size": [2, 3, 4], "layout": "120"}, {"size": [2, 1, 3, 4], "layout": "2031"}]
 
+# Ordering these, the smallest first, makes every pivot of introselect and then of introsort a bad one (found by McIlroy's adversary).
+BAD_PIVOTS = [
+    81, 0, 62, 1, 90, 2, 61, 3, 80, 4, 60, 5, 97, 6, 59, 7, 79, 8, 58, 9, 89, 10, 57, 11, 78, 12, 14, 13, 99, 98, 97, 96, 95, 94, 93, 92,
+    91, 90, 89, 88, 87, 86, 85, 84, 83, 82, 81, 80, 79, 78, 77, 76, 75, 74, 73, 72, 71, 70, 69, 68, 67, 66, 65, 64, 63, 62, 61, 60, 59, 58,
+    94, 77, 88, 76, 98, 75, 87, 74, 93, 73, 86, 72, 96, 71, 85, 70, 92, 69, 84, 68, 100, 67, 83, 66, 91, 65, 82, 64, 95, 63, 0, 1, 2, 3, 4,
+    5, 6, 7, 8, 9, 10, 11, 12, 13, 57, 55, 56, 54, 55, 53, 54, 52, 53, 51, 52, 50, 51, 49, 50, 48, 49, 47, 48, 46, 47, 45, 46, 44, 45, 43,
+    44, 42, 43, 41, 42, 40, 41, 39, 40, 38, 39, 37, 38, 36, 37, 35, 36, 34, 35, 33, 34, 32, 33, 31, 32, 30, 31, 29, 30, 28, 29, 27, 28, 26,
+    27, 25, 26, 24, 25, 23, 24, 22, 23, 21, 22, 20, 21, 19, 20, 18, 19, 17, 18, 16, 17, 15, 16, 14, 15, 56]
+
 
 def fills():
     """(name, dtypes, arguments)"""
@@ -85,6 +94,7 @@ def record():
 def header():
     """The arrays of test_op_random.c: (name, type, values drawn after the seed 7)."""
     weights = torch.tensor([0.1, 0.2, 0.3, 0.4])
+    falling, equal = -torch.tensor(BAD_PIVOTS, dtype=torch.float64), torch.arange(300, dtype=torch.float64) * 7 % 11
     arrays = [
         ("rand_7", "float", lambda: [torch.rand(7)]),
         ("uniform_double", "double", lambda: [torch.empty(4, dtype=torch.float64).uniform_(-3.3, 7.7)]),
@@ -103,6 +113,10 @@ def header():
         ("multinomial_with", "int64_t", lambda: [torch.multinomial(weights, 6, replacement=True)]),
         ("multinomial_without", "int64_t", lambda: [torch.multinomial(weights, 3)]),
         ("multinomial_equal", "int64_t", lambda: [torch.multinomial(torch.tensor([0.0] * 20 + [1.0] * 4), 24)]),
+        ("bad_pivots", "double", lambda: [falling]),
+        ("bad_pivots_order", "int64_t", lambda: [falling.topk(200).indices]),
+        ("equal_order", "int64_t", lambda: [equal.topk(120).indices]),
+        ("equal_order_few", "int64_t", lambda: [equal.topk(4).indices]),
         ("mixed", "float", lambda: [torch.randn(3), torch.rand(2), torch.randn(2)]),
         ("mixed_permutation", "int64_t", lambda: [(torch.randn(3), torch.rand(2), torch.randn(2), torch.randperm(4))[-1]]),
     ]

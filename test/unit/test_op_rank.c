@@ -1,0 +1,52 @@
+/* The order of the largest scores, beside that of PyTorch's topk (test/record_random.py). */
+#include <math.h>
+
+#include "op/rank.h"
+#include "recorded_random.h"
+#include "support.h"
+
+enum { MOST = 300 };
+
+static void expect_order(const double *scores, int64_t n, const int64_t *order, int64_t k)
+{
+    struct grd_ranked items[MOST];
+    for (int64_t i = 0; i < n; i++)
+        items[i] = (struct grd_ranked){scores[i], i};
+    grd_rank_largest(items, n, k);
+    for (int64_t i = 0; i < k; i++)
+        assert_int_equal(items[i].index, order[i]);
+}
+
+static void equal_scores(void **state)
+{
+    (void)state;
+    double scores[MOST];
+    for (int i = 0; i < MOST; i++)
+        scores[i] = i * 7 % 11;
+    expect_order(scores, MOST, equal_order, sizeof equal_order / sizeof *equal_order);
+    expect_order(scores, MOST, equal_order_few, sizeof equal_order_few / sizeof *equal_order_few);
+}
+
+static void bad_pivots_end_in_heaps(void **state)
+{
+    (void)state;
+    expect_order(bad_pivots, sizeof bad_pivots / sizeof *bad_pivots, bad_pivots_order, sizeof bad_pivots_order / sizeof *bad_pivots_order);
+}
+
+static void nan_is_the_largest(void **state)
+{
+    (void)state;
+    const double scores[] = {1, NAN, INFINITY, -1, NAN};
+    const int64_t order[] = {1, 4, 2, 0, 3};
+    expect_order(scores, 5, order, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_scores),
+        cmocka_unit_test(bad_pivots_end_in_heaps),
+        cmocka_unit_test(nan_is_the_largest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
