@@ -10,14 +10,11 @@ typedef void grd_block_kernel(int64_t n, char *const *data, const void *params);
 
 /* The bytes of an element of each operand, as one number; 0 where there is no operand. */
 #define GRD_MAP_SIZES(result, x, y, z) ((uint32_t)(result) | (uint32_t)(x) << 8 | (uint32_t)(y) << 16 | (uint32_t)(z) << 24)
-#define GRD_MAP_OPERANDS 4
+enum { GRD_MAP_OPERANDS = 4 };
 
-/* Elements of a block; where all operands are contiguous there is one block. */
-enum { GRD_MAP_BLOCK = 256 };
-
-/* Contiguous operands go to the block kernel as they are; others through a buffer a block at a time: gathered before the call, or filled
- * once where the stride is 0; results are scattered after it. So every path computes with the same instructions, and a strided operand
- * costs a copy in cache. The result may be an input (exactly the same elements); operands never overlap in part. */
+/* Contiguous operands go to the block kernel as they are, all at once. Others go through a buffer, a piece at a time: gathered before the
+ * call, or filled once where the stride is 0; results are scattered after it. So every path computes with the same instructions, and a
+ * strided operand costs a copy in cache. The result may be an input (exactly the same elements); operands never overlap in part. */
 void grd_map(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_block_kernel *block, uint32_t sizes);
 
 /* One conversion after the other, through a buffer of elements of `size` bytes. */

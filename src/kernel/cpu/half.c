@@ -1,11 +1,11 @@
-/* Elementwise kernels of float16 and bfloat16: those of float32, of the same level, a block at a time, between conversions. Typed file.
+/* Elementwise kernels of float16 and bfloat16: those of float32, of the same level, a piece at a time, between conversions. Typed file.
  * No arithmetic here; which kernels there are is generated from the schema. */
 #include <stdbool.h>
 
 #include "kernel/cpu/typed.h"
 #include "kernel/map.h"
 
-enum { NARROW = GRD_TAG == GRD_TAG_float16 ? GRD_FLOAT16 : GRD_BFLOAT16 };
+enum { NARROW = GRD_TAG == GRD_TAG_float16 ? GRD_FLOAT16 : GRD_BFLOAT16, PIECE = 512 };
 
 #define FLOAT32_ROW(name) GRD_PASTE3(name, float32, GRD_LEVEL)
 
@@ -17,13 +17,13 @@ static void through_float32(int64_t n, char *const *data, const int64_t *strides
                             uint32_t sizes)
 {
     grd_loop_kernel *widen = GRD_TYPED(grd_cast_row)[GRD_FLOAT32], *narrow = FLOAT32_ROW(grd_cast_row)[NARROW];
-    float buffers[GRD_MAP_OPERANDS][GRD_MAP_BLOCK];
-    for (int64_t start = 0; start < n; start += GRD_MAP_BLOCK) {
-        const int64_t m = n - start < GRD_MAP_BLOCK ? n - start : GRD_MAP_BLOCK;
+    float buffers[GRD_MAP_OPERANDS][PIECE];
+    for (int64_t start = 0; start < n; start += PIECE) {
+        const int64_t m = n - start < PIECE ? n - start : PIECE;
         char *at[GRD_MAP_OPERANDS];
         int64_t steps[GRD_MAP_OPERANDS];
-        int k = 0;
-        for (uint32_t rest = sizes; rest != 0; rest >>= 8, k++) {
+        uint32_t rest = sizes;
+        for (int k = 0; rest != 0; k++, rest >>= 8) {
             const bool converted = (rest & 0xff) == sizeof(T);
             char *here = data[k] + start * strides[k];
             at[k] = converted ? (char *)buffers[k] : here;
