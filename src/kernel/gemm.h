@@ -1,5 +1,5 @@
-/* Matrix products as kernels: one strided product, one strided dot product, per dtype.
- * No BLAS here (op/blas.h), no threads: an operator cuts a large product into pieces, and each piece is one call. */
+/* Matrix products as kernels, per dtype: on operands as they lie, on operands packed before, the packing, and dot products.
+ * No BLAS here (op/blas.h), no threads and no memory: op/product.c cuts a large product into pieces and owns what is packed. */
 #ifndef GRD_KERNEL_GEMM_H
 #define GRD_KERNEL_GEMM_H
 
@@ -18,13 +18,27 @@ struct grd_gemm {
 
 typedef void grd_gemm_kernel(const struct grd_gemm *g);
 
-/* Writes the sum of x[i] * y[i] as one value of the accumulator: float for float16 and bfloat16, the dtype itself otherwise. */
+/* Copies k rows of `columns` columns, the given strides apart, into one panel, with zeros up to `width` columns. */
+typedef void grd_pack_kernel(int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column, char *panel);
+
+/* Writes the sum of x[i] * y[i]. */
 typedef void grd_dot_kernel(int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, void *ret_sum);
 
-/* Integers are computed modulo 2^bits; float16 and bfloat16 in float32, rounded once. NULL: no product for that dtype (bool, float8). */
+/* Integers are computed modulo 2^bits. */
+struct grd_product_kernels {
+    grd_gemm_kernel *direct;
+    /* a lies in strips: panels of its transpose, `strip` wide, one after the other; b in panels `panel` wide, the last one as wide as its
+     * columns rounded up to `lanes`. Their strides are not read. */
+    grd_gemm_kernel *packed;
+    grd_pack_kernel *pack;
+    grd_dot_kernel *dot;
+    int strip, panel, lanes;
+    int depth; /* rows of a panel that the caches hold */
+};
+
+/* Dtypes without kernels (NULL) are computed in a wider one (op/product.c), or have no product. */
 struct grd_gemm_kernels {
-    grd_gemm_kernel *gemm[GRD_DTYPE_COUNT];
-    grd_dot_kernel *dot[GRD_DTYPE_COUNT];
+    const struct grd_product_kernels *of[GRD_DTYPE_COUNT];
 };
 
 #endif

@@ -49,8 +49,9 @@ const char *grd_blas(void)
  * Where OpenBLAS has 512-bit kernels itself, 128 cubed is an estimate. */
 bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
-    (void)dtype;
     enum grd_isa_level level = grd_cpu_level();
+    if (level >= GRD_ISA_V3 && (dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64))
+        return false;
     if (m < 16 || n < 16 || k < 16 || (level == GRD_ISA_V4 && !wide_vectors))
         return false;
     double side = level >= GRD_ISA_V3 ? 128 : 16;

@@ -1,86 +1,14 @@
-/* Products: mm, bmm, mv, addmm and their kin, dot; matmul and linear over them.
- *
- * Every product is `batch` matrix products c = alpha * a @ b + beta * c over strided memory (run_product), cut into pieces at points that
- * depend on the shapes alone, so that the bits do not depend on the number of threads. A piece is one call of OpenBLAS where that is
- * faster and of the built-in kernel otherwise; both take transposed operands as they lie. */
+/* Products: mm, bmm, mv, addmm and their kin, dot; matmul and linear over them. Here are checks and results; how a product is run is
+ * in product.c. Transposed operands are read as they lie. */
 #include <string.h>
 
-#include "base/memory.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
-#include "kernel/gemm.h"
-#include "kernel/table.h"
-#include "op/blas.h"
 #include "op/common.h"
+#include "op/product.h"
 
 /* ---- Running a product ------------------------------------------------------------------------------------------------------- */
-
-enum {
-    PIECE_WORK = 1 << 21, /* multiplications worth a piece of their own */
-    PIECE_COLUMNS = 192,  /* a piece is at least that wide … */
-    PIECE_ROWS = 192,     /* … or high; every kernel's panel width divides COLUMN_UNIT */
-    COLUMN_UNIT = 96,
-    ROW_UNIT = 8
-};
-
-struct product {
-    struct grd_gemm g;                        /* of the first matrices of the batch */
-    int64_t batch, a_batch, b_batch, c_batch; /* strides in elements */
-    grd_dtype dtype;
-    int64_t itemsize;
-    int64_t row_pieces, column_pieces, piece_rows, piece_columns;
-    bool blas;
-    grd_gemm_kernel *kernel;
-};
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-/* Pieces [begin, end) of all matrices, in the order (matrix, row piece, column piece). */
-static void run_pieces(int64_t begin, int64_t end, void *context)
-{
-    const struct product *p = context;
-    int64_t per_matrix = p->row_pieces * p->column_pieces;
-    for (int64_t piece = begin; piece < end; piece++) {
-        int64_t matrix = piece / per_matrix;
-        int64_t row = piece % per_matrix / p->column_pieces * p->piece_rows, column = piece % p->column_pieces * p->piece_columns;
-        struct grd_gemm g = p->g;
-        g.m = g.m - row < p->piece_rows ? g.m - row : p->piece_rows;
-        g.n = g.n - column < p->piece_columns ? g.n - column : p->piece_columns;
-        g.a += (matrix * p->a_batch + row * g.a_row) * p->itemsize;
-        g.b += (matrix * p->b_batch + column * g.b_col) * p->itemsize;
-        g.c += (matrix * p->c_batch + row * g.c_row + column * g.c_col) * p->itemsize;
-        if (!p->blas || !grd_blas_gemm(p->dtype, &g))
-            p->kernel(&g);
-    }
-}
-
-/* Fills in how the product is cut, and runs it. */
-static void run_product(struct product *p)
-{
-    int64_t m = p->g.m, n = p->g.n, k = p->g.k;
-    if (m == 0 || n == 0 || p->batch == 0)
-        return;
-    double work = (double)m * (double)n * (double)(k > 0 ? k : 1), wanted = work / PIECE_WORK;
-    int64_t most_columns = ceil_div(n, PIECE_COLUMNS), most_rows = ceil_div(m, PIECE_ROWS);
-    p->column_pieces = wanted < 2 ? 1 : wanted < (double)most_columns ? (int64_t)wanted : most_columns;
-    wanted /= (double)p->column_pieces;
-    p->row_pieces = wanted < 2 ? 1 : wanted < (double)most_rows ? (int64_t)wanted : most_rows;
-    p->piece_columns = ceil_div(ceil_div(n, p->column_pieces), COLUMN_UNIT) * COLUMN_UNIT;
-    p->piece_rows = ceil_div(ceil_div(m, p->row_pieces), ROW_UNIT) * ROW_UNIT;
-    p->column_pieces = ceil_div(n, p->piece_columns);
-    p->row_pieces = ceil_div(m, p->piece_rows);
-    int64_t piece_m = p->row_pieces > 1 ? p->piece_rows : m, piece_n = p->column_pieces > 1 ? p->piece_columns : n;
-    p->blas = grd_blas_worth(p->dtype, piece_m, piece_n, k);
-    int64_t pieces = p->row_pieces * p->column_pieces;
-    double piece_work = work / (double)pieces;
-    int64_t grain = piece_work >= PIECE_WORK ? 1 : (int64_t)(PIECE_WORK / piece_work) + 1;
-    grd_parallel_for(0, p->batch * pieces, grain, run_pieces, p);
-}
 
 /* A matrix as the kernels read it: the last two dimensions of `t` (a vector is a column), and the stride of the batch. */
 struct matrix {
@@ -119,8 +47,7 @@ static grd_tensor *add_product(grd_tensor *out, grd_tensor *self, grd_tensor *a,
                                grd_scalar alpha, const char *name)
 {
     grd_dtype dtype = (grd_dtype)a->dtype;
-    grd_gemm_kernel *kernel = grd_kernels->gemm->gemm[dtype];
-    if (kernel == NULL) {
+    if (!grd_product_exists(dtype)) {
         grd_raise_no_kernel(name, dtype);
         return grd_failed;
     }
@@ -136,34 +63,37 @@ static grd_tensor *add_product(grd_tensor *out, grd_tensor *self, grd_tensor *a,
     if (grd_pending())
         return grd_failed;
     if (!grd_is_meta(result) && result->numel > 0) {
-        if (self != NULL && self != result && !grd_copy_elements(result, self))
-            return grd_failed;
         struct matrix x = matrix_of(a), y = matrix_of(b), z = matrix_of(result);
         bool vector = b->ndim == 1;
-        struct product p = {.g = {.m = a->sizes[a->ndim - 2],
-                                  .n = vector ? 1 : b->sizes[b->ndim - 1],
-                                  .k = a->sizes[a->ndim - 1],
-                                  .a = x.data,
-                                  .b = y.data,
-                                  .c = result->data,
-                                  .a_row = x.row,
-                                  .a_col = x.column,
-                                  .b_row = y.row,
-                                  .b_col = y.column,
-                                  .c_row = z.row,
-                                  .c_col = z.column,
-                                  .alpha = alpha,
-                                  .beta = beta},
-                            .batch = a->ndim == 3 ? a->sizes[0] : 1,
-                            .a_batch = x.batch,
-                            .b_batch = y.batch,
-                            .c_batch = z.batch,
-                            .dtype = dtype,
-                            .itemsize = a->itemsize,
-                            .kernel = kernel};
+        struct grd_product p = {.g = {.m = a->sizes[a->ndim - 2],
+                                      .n = vector ? 1 : b->sizes[b->ndim - 1],
+                                      .k = a->sizes[a->ndim - 1],
+                                      .a = x.data,
+                                      .b = y.data,
+                                      .c = result->data,
+                                      .a_row = x.row,
+                                      .a_col = x.column,
+                                      .b_row = y.row,
+                                      .b_col = y.column,
+                                      .c_row = z.row,
+                                      .c_col = z.column,
+                                      .alpha = alpha,
+                                      .beta = beta},
+                                .batch = a->ndim == 3 ? a->sizes[0] : 1,
+                                .a_batch = x.batch,
+                                .b_batch = y.batch,
+                                .c_batch = z.batch,
+                                .dtype = dtype};
         if (vector)
             p.g.b_col = p.g.c_col = 1;
-        run_product(&p);
+        struct grd_product_memory memory;
+        if (!grd_product_prepare(&p, &memory))
+            return grd_failed;
+        if (self != NULL && self != result && !grd_copy_elements(result, self)) {
+            grd_product_release(memory);
+            return grd_failed;
+        }
+        grd_product_run(&p, memory);
     }
     return grd_out_finish(out, result);
 }
@@ -345,26 +275,6 @@ grd_tensor *op_addmv(grd_tensor *out, grd_tensor *self, grd_tensor *mat, grd_ten
 
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------ */
 
-enum { DOT_PIECE = 1 << 16 };
-
-struct dot {
-    const grd_tensor *x, *y;
-    grd_dot_kernel *kernel;
-    char *sums; /* one of the accumulator dtype per piece, each in its own slot */
-};
-
-enum { DOT_SLOT = 16 };
-
-static void dot_pieces(int64_t begin, int64_t end, void *context)
-{
-    const struct dot *d = context;
-    const int64_t sx = d->x->strides[0], sy = d->y->strides[0], itemsize = d->x->itemsize;
-    for (int64_t piece = begin; piece < end; piece++) {
-        int64_t at = piece * DOT_PIECE, n = d->x->numel - at < DOT_PIECE ? d->x->numel - at : DOT_PIECE;
-        d->kernel(n, d->x->data + at * sx * itemsize, sx, d->y->data + at * sy * itemsize, sy, d->sums + piece * DOT_SLOT);
-    }
-}
-
 grd_tensor *op_dot(grd_tensor *out, grd_tensor *self, grd_tensor *tensor)
 {
     grd_dtype dtype = (grd_dtype)self->dtype;
@@ -379,31 +289,16 @@ grd_tensor *op_dot(grd_tensor *out, grd_tensor *self, grd_tensor *tensor)
             "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of elements, but got %lld and %lld "
             "elements respectively",
             (long long)self->numel, (long long)tensor->numel, (long long)self->numel, (long long)tensor->numel);
-    else if (grd_kernels->gemm->dot[dtype] == NULL)
+    else if (!grd_product_exists(dtype))
         grd_raise_no_kernel("dot", dtype);
     if (grd_pending() || !grd_check_same_device(grd_tensors(self, tensor)))
         return grd_failed;
     grd_tensor *result = grd_out_prepare(out, GRD_NO_DIMS, dtype, grd_device_of(self));
     if (grd_pending())
         return grd_failed;
-    if (!grd_is_meta(result)) {
-        grd_dtype sum_dtype = dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
-        int64_t pieces = self->numel <= DOT_PIECE ? 1 : ceil_div(self->numel, DOT_PIECE);
-        _Alignas(16) char one_sum[DOT_SLOT], total[DOT_SLOT];
-        struct dot d = {self, tensor, grd_kernels->gemm->dot[dtype], pieces == 1 ? one_sum : grd_alloc((size_t)pieces * DOT_SLOT)};
-        if (d.sums == NULL)
-            return grd_failed;
-        grd_parallel_for(0, pieces, 1, dot_pieces, &d);
-        if (pieces > 1) { /* the sum of the pieces, as their product with ones */
-            _Alignas(16) char one[DOT_SLOT];
-            grd_scalar_write(grd_int(1), sum_dtype, one);
-            grd_kernels->gemm->dot[sum_dtype](pieces, d.sums, DOT_SLOT / grd_dtype_size(sum_dtype), one, 0, total);
-            grd_free(d.sums, (size_t)pieces * DOT_SLOT);
-        } else {
-            memcpy(total, one_sum, sizeof total);
-        }
-        grd_kernels->cast[sum_dtype][dtype](1, (char *const[]){result->data, total}, (const int64_t[]){0, 0}, NULL);
-    }
+    if (!grd_is_meta(result) &&
+        !grd_product_dot(dtype, self->numel, self->data, self->strides[0], tensor->data, tensor->strides[0], result->data))
+        return grd_failed;
     return grd_out_finish(out, result);
 }
 

@@ -1,14 +1,16 @@
-/* The built-in product of one dtype at one instruction-set level: compiled with -DGRD_DTYPE and -DGRD_LEVEL.
+/* The products of one dtype at one instruction-set level: compiled with -DGRD_DTYPE and -DGRD_LEVEL.
  *
- *   for each panel of up to 3 vectors of columns       (accumulated in a tile buffer, so that half types are rounded once)
- *     for each block of K_BLOCK rows of b               (packed into PANEL unless b already lies so)
- *       for each strip of up to ROWS rows of a          micro(): strip x block, in registers
+ *   for each panel of up to 3 vectors of columns of b
+ *     for each strip of up to ROWS rows of a
+ *       micro(): strip x panel in registers, then added to c
  *
- * Signed integers use the kernels of the unsigned ones: modulo 2^bits they are the same. Complex panels hold the real parts of a row
- * and then its imaginary parts, so that the lanes never mix.
+ * packed() finds both operands packed; direct() reads a as it lies, and b too where its rows are contiguous.
+ * Signed integers use the kernels of the unsigned ones: modulo 2^bits they are the same. A packed row of a complex operand holds the real
+ * parts and then the imaginary parts, so that the lanes never mix.
  * Products and sums contract to one rounding where the level has it, unlike in other kernels: results of different levels differ in the
  * last bits.
- * Invariant: the result depends on the shapes and strides of one call alone. */
+ * Invariant: an element of packed() depends on its row, its column, k and the numbers alone, wherever it lies in the product; one of
+ * direct() also on the shapes and strides of the call. */
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #else
@@ -16,26 +18,28 @@
 #endif
 
 #include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "kernel/cpu/typed.h"
 #include "kernel/gemm.h"
 
-/* What a vector lane holds, and what lies in memory: of complex dtypes one part. */
+/* What a vector lane holds: of complex dtypes one part. */
 #if GRD_IS_COMPLEX
-typedef R lane, element;
+typedef R lane;
 #else
 typedef C lane;
-typedef T element;
 #endif
 
 enum { PARTS = (GRD_IS_COMPLEX) ? 2 : 1 };
 
 #if defined(__AVX512F__)
-enum { VECTOR_BYTES = 64, ROWS = (GRD_IS_COMPLEX) ? 4 : 8 };
+enum { VECTOR_BYTES = 64, ROWS = (GRD_IS_COMPLEX) ? 4 : 8, SQUARE = 8 };
 #elif defined(__AVX__)
-enum { VECTOR_BYTES = 32, ROWS = (GRD_IS_COMPLEX) ? 2 : 4 };
+enum { VECTOR_BYTES = 32, ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
 #else
-enum { VECTOR_BYTES = 16, ROWS = (GRD_IS_COMPLEX) ? 2 : 4 };
+enum { VECTOR_BYTES = 16, ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
 #endif
 
 typedef lane vector __attribute__((vector_size(VECTOR_BYTES)));
@@ -45,48 +49,14 @@ enum {
     LANES = VECTOR_BYTES / sizeof(lane),
     VECTORS = 3, /* of columns in a full panel */
     WIDTH = VECTORS * LANES,
-    PANEL_BYTES = 36 << 10, /* a packed panel stays in the first-level cache */
-    K_BLOCK = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS) & ~7,
-    M_BLOCK = 192, /* rows of the tile buffer */
-    SQUARE = 8,    /* of a block transposed in registers */
-    DOT_ROWS = 4   /* a with this many rows or fewer, both operands contiguous along k: dot products, nothing is packed */
+    PANEL_BYTES = 48 << 10,
+    DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS),
+    ROW_VECTORS = 8, /* of columns in registers where a has one row */
+    DOTS = 8,        /* dot products at a time */
+    DOT_ROWS = 4     /* a with this many rows or fewer, both operands contiguous along k: dot products, nothing is packed */
 };
 
 #define INLINE static inline __attribute__((always_inline))
-
-INLINE lane widen(const element *p)
-{
-#if GRD_IS_COMPLEX
-    return *p;
-#else
-    return load(*p);
-#endif
-}
-
-#if !GRD_IS_COMPLEX
-/* x * y + z; integers wrap. */
-INLINE lane multiply_add(lane x, lane y, lane z)
-{
-#if GRD_IS_INTEGER
-    return (lane)((U)x * y + z);
-#else
-    return x * y + z;
-#endif
-}
-#endif
-
-/* A number of the operator as (real, imaginary) lanes. */
-static void scalar_parts(grd_scalar s, lane *ret_parts)
-{
-#if GRD_IS_INTEGER
-    ret_parts[0] = (lane)(s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? (int64_t)s.v.c.re : s.v.i);
-#else
-    bool real = s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX;
-    ret_parts[0] = real ? (lane)s.v.c.re : (lane)s.v.i;
-    if (PARTS == 2)
-        ret_parts[PARTS - 1] = s.kind == GRD_SCALAR_COMPLEX ? (lane)s.v.c.im : 0;
-#endif
-}
 
 INLINE vector load_vector(const lane *p)
 {
@@ -98,31 +68,213 @@ INLINE void store_vector(lane *p, vector v)
     *(vector_unaligned *)p = v;
 }
 
-/* tile[r][part][column] (+)= sum over p of a[r][p] * b[p][column]: `rows` and `vectors` are constants where this is inlined. Strides of `a`
- * are in parts; a row of `b` holds its parts b_part apart. */
-INLINE void micro(int rows, int vectors, int64_t k, const element *a, int64_t a_row, int64_t a_col, const lane *b, int64_t b_row,
-                  int64_t b_part, lane *tile, bool accumulate)
+/* ---- The first lanes of a vector ------------------------------------------------------------------------------------------------ */
+
+#if defined(__AVX512F__)
+typedef __mmask16 lane_mask;
+enum { MASKED = 1 };
+
+INLINE lane_mask first_lanes(int64_t n)
+{
+    return (lane_mask)((1u << n) - 1);
+}
+
+INLINE vector load_lanes(const lane *p, lane_mask mask)
+{
+    return sizeof(lane) == 4 ? (vector)_mm512_maskz_loadu_epi32(mask, p) : (vector)_mm512_maskz_loadu_epi64((__mmask8)mask, p);
+}
+
+INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+{
+    if (sizeof(lane) == 4)
+        _mm512_mask_storeu_epi32(p, mask, (__m512i)v);
+    else
+        _mm512_mask_storeu_epi64(p, (__mmask8)mask, (__m512i)v);
+}
+#elif defined(__AVX2__)
+typedef __m256i lane_mask;
+enum { MASKED = 1 };
+
+INLINE lane_mask first_lanes(int64_t n)
+{
+    return sizeof(lane) == 4 ? _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+                             : _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+
+INLINE vector load_lanes(const lane *p, lane_mask mask)
+{
+    return sizeof(lane) == 4 ? (vector)_mm256_maskload_epi32((const int *)p, mask)
+                             : (vector)_mm256_maskload_epi64((const long long *)p, mask);
+}
+
+INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+{
+    if (sizeof(lane) == 4)
+        _mm256_maskstore_epi32((int *)p, mask, (__m256i)v);
+    else
+        _mm256_maskstore_epi64((long long *)p, mask, (__m256i)v);
+}
+#else
+typedef int lane_mask; /* how many */
+enum { MASKED = 0 };
+
+INLINE lane_mask first_lanes(int64_t n)
+{
+    return (lane_mask)n;
+}
+
+INLINE vector load_lanes(const lane *p, lane_mask mask)
+{
+    vector v = {0};
+    for (int l = 0; l < mask; l++)
+        v[l] = p[l];
+    return v;
+}
+
+INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+{
+    for (int l = 0; l < mask; l++)
+        p[l] = v[l];
+}
+#endif
+
+/* ---- Where a product goes ---------------------------------------------------------------------------------------------------------- */
+
+/* c = alpha * … + beta * c, strides in lanes. `fresh`: beta is 0. `plain`: rows of c are contiguous, and sums are stored or added to them
+ * as they are. */
+struct target {
+    int64_t row, column;
+    lane alpha[2], beta[2];
+    bool fresh, plain;
+};
+
+/* A number of the operator as (real, imaginary) lanes. */
+static void scalar_parts(grd_scalar s, lane *ret_parts)
+{
+    bool real = s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX;
+    ret_parts[0] = real ? (lane)s.v.c.re : (lane)s.v.i;
+    ret_parts[1] = s.kind == GRD_SCALAR_COMPLEX ? (lane)s.v.c.im : 0;
+}
+
+static struct target with_plain(struct target to)
+{
+    to.plain = PARTS == 1 && to.column == 1 && to.alpha[0] == 1 && (to.fresh || to.beta[0] == 1);
+    return to;
+}
+
+static struct target target_of(const struct grd_gemm *g)
+{
+    struct target to = {.row = g->c_row * PARTS, .column = g->c_col * PARTS};
+    scalar_parts(g->alpha, to.alpha);
+    scalar_parts(g->beta, to.beta);
+    to.fresh = to.beta[0] == 0 && to.beta[1] == 0;
+    return with_plain(to);
+}
+
+/* The same, adding to what the first rows of k gave. */
+static struct target adding_to(struct target to)
+{
+    to.beta[0] = 1;
+    to.beta[1] = 0;
+    to.fresh = false;
+    return with_plain(to);
+}
+
+INLINE lane combine(lane sum, const lane *c, const struct target *to)
+{
+    return to->fresh ? to->alpha[0] * sum : to->alpha[0] * sum + to->beta[0] * *c;
+}
+
+#if !GRD_IS_COMPLEX
+static __attribute__((noinline)) void write_row(const lane *sums, int64_t n, lane *c, const struct target *to)
+{
+    if (to->plain && to->fresh)
+        memcpy(c, sums, (size_t)n * sizeof *c);
+    else
+        for (int64_t j = 0; j < n; j++)
+            c[j * to->column] = combine(sums[j], c + j * to->column, to);
+}
+#endif
+
+/* A tile of m x n sums, rows of PARTS * WIDTH lanes, where vectors cannot be stored. */
+static __attribute__((noinline)) void write_tile(const lane *tile, int64_t m, int64_t n, lane *c, const struct target *to)
+{
+#if GRD_IS_COMPLEX
+    const lane *alpha = to->alpha, *beta = to->beta;
+    for (int64_t i = 0; i < m; i++, c += to->row, tile += PARTS * WIDTH)
+        for (int64_t j = 0; j < n; j++) {
+            lane re = tile[j] * alpha[0] - tile[WIDTH + j] * alpha[1], im = tile[j] * alpha[1] + tile[WIDTH + j] * alpha[0];
+            if (alpha[1] == 0) { /* no product of infinity and an absent part */
+                re = tile[j] * alpha[0];
+                im = tile[WIDTH + j] * alpha[0];
+            }
+            lane *at = c + j * to->column;
+            if (!to->fresh) {
+                lane x = at[0], y = at[1];
+                re += beta[1] == 0 ? x * beta[0] : x * beta[0] - y * beta[1];
+                im += beta[1] == 0 ? y * beta[0] : x * beta[1] + y * beta[0];
+            }
+            at[0] = re;
+            at[1] = im;
+        }
+#else
+    for (int64_t i = 0; i < m; i++)
+        write_row(tile + i * WIDTH, n, c + i * to->row, to);
+#endif
+}
+
+/* ---- One tile in registers ---------------------------------------------------------------------------------------------------------- */
+
+/* Strides of a in lanes: between rows, from the real to the imaginary part, between columns. */
+struct left {
+    int64_t row, part, column;
+};
+
+/* Strides of b in lanes, and which lanes of the last vector of columns there are. `whole`: all of them. */
+struct right {
+    int64_t row, part, columns;
+    lane_mask last;
+    bool whole;
+};
+
+/* c (+)= sum over p of a[r][p] * b[p][column], for `valid` of `rows` rows; `rows` and `vectors` are constants where this is inlined. */
+INLINE void micro(int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right, int64_t valid,
+                  lane *c, const struct target *to)
 {
     vector sum[ROWS][PARTS][VECTORS];
+    lane tile[ROWS * PARTS * WIDTH];
+    const bool plain = to->plain && valid == rows;
+    lane *const out = plain ? c : tile;
+    const int64_t out_row = plain ? to->row : WIDTH;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (int q = 0; q < PARTS; q++)
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
-                sum[r][q][v] = accumulate ? load_vector(tile + (r * PARTS + q) * WIDTH + v * LANES) : (vector){0};
+                sum[r][q][v] = (vector){0};
+    if (plain && !to->fresh)
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++) {
+                const lane *at = c + r * to->row + v * LANES;
+                sum[r][0][v] = v < vectors - 1 ? load_vector(at) : load_lanes(at, right.last);
+            }
     for (int64_t p = 0; p < k; p++) {
         vector x[PARTS][VECTORS];
 #pragma GCC unroll 2
         for (int q = 0; q < PARTS; q++)
 #pragma GCC unroll 3
-            for (int v = 0; v < vectors; v++)
-                x[q][v] = load_vector(b + q * b_part + v * LANES);
+            for (int v = 0; v < vectors; v++) {
+                const lane *at = b + q * right.part + v * LANES;
+                x[q][v] = right.whole || v < vectors - 1 ? load_vector(at) : load_lanes(at, right.last);
+            }
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            lane re = widen(a + r * a_row);
+            lane re = a[r * left.row];
 #if GRD_IS_COMPLEX
-            lane im = widen(a + r * a_row + 1);
+            lane im = a[r * left.row + left.part];
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++) {
                 sum[r][0][v] += re * x[0][v];
@@ -136,255 +288,411 @@ INLINE void micro(int rows, int vectors, int64_t k, const element *a, int64_t a_
                 sum[r][0][v] += re * x[0][v];
 #endif
         }
-        a += a_col;
-        b += b_row;
+        a += left.column;
+        b += right.row;
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
         for (int q = 0; q < PARTS; q++)
 #pragma GCC unroll 3
-            for (int v = 0; v < vectors; v++)
-                store_vector(tile + (r * PARTS + q) * WIDTH + v * LANES, sum[r][q][v]);
+            for (int v = 0; v < vectors; v++) {
+                lane *at = out + (r * PARTS + q) * out_row + v * LANES;
+                if (PARTS == 2 || v < vectors - 1)
+                    store_vector(at, sum[r][q][v]);
+                else
+                    store_lanes(at, right.last, sum[r][q][v]);
+            }
+    if (!plain)
+        write_tile(tile, valid, right.columns, c, to);
 }
 
-/* All strips of m rows against one block of a panel. */
-INLINE void strips(int vectors, int64_t m, int64_t k, const element *a, int64_t a_row, int64_t a_col, const lane *b, int64_t b_row,
-                   int64_t b_part, lane *tile, bool accumulate)
+INLINE int64_t columns_of_panel(int64_t left)
 {
-    int64_t i = 0;
-    for (; i + ROWS <= m; i += ROWS)
-        micro(ROWS, vectors, k, a + i * a_row, a_row, a_col, b, b_row, b_part, tile + i * PARTS * WIDTH, accumulate);
-    if (ROWS > 4 && i + 4 <= m) {
-        micro(4, vectors, k, a + i * a_row, a_row, a_col, b, b_row, b_part, tile + i * PARTS * WIDTH, accumulate);
-        i += 4;
-    }
-    if (ROWS > 2 && i + 2 <= m) {
-        micro(2, vectors, k, a + i * a_row, a_row, a_col, b, b_row, b_part, tile + i * PARTS * WIDTH, accumulate);
-        i += 2;
-    }
-    if (i < m)
-        micro(1, vectors, k, a + i * a_row, a_row, a_col, b, b_row, b_part, tile + i * PARTS * WIDTH, accumulate);
+    return left < WIDTH ? left : WIDTH;
 }
 
-typedef element square_row __attribute__((vector_size(SQUARE * sizeof(element))));
+INLINE int64_t vectors_of(int64_t columns)
+{
+    return (columns + LANES - 1) / LANES;
+}
 
-/* Transposes a square of elements by three perfect shuffles of its rows. */
-INLINE void pack_square(const element *b, int64_t b_col, lane *panel, int64_t panel_row)
+INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool whole)
+{
+    return (struct right){row, part, columns, first_lanes(columns - (vectors_of(columns) - 1) * LANES), whole};
+}
+
+/* ---- Packing -------------------------------------------------------------------------------------------------------------------------- */
+
+typedef lane square_row __attribute__((vector_size(SQUARE * sizeof(lane))));
+
+/* Transposes a square by perfect shuffles of its rows. */
+INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t panel_row)
 {
     square_row rows[SQUARE], shuffled[SQUARE];
+#pragma GCC unroll 8
     for (int i = 0; i < SQUARE; i++)
-        memcpy(&rows[i], b + i * b_col, sizeof rows[i]);
+        memcpy(&rows[i], from + i * column, sizeof rows[i]);
 #pragma GCC unroll 3
-    for (int round = 0; round < 3; round++) {
+    for (int round = 1; round < SQUARE; round *= 2) {
 #pragma GCC unroll 4
         for (int i = 0; i < SQUARE / 2; i++) {
+#if defined(__AVX512F__)
             shuffled[2 * i] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 0, 8, 1, 9, 2, 10, 3, 11);
             shuffled[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+            shuffled[2 * i] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 0, 4, 1, 5);
+            shuffled[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 2, 6, 3, 7);
+#endif
         }
 #pragma GCC unroll 8
         for (int i = 0; i < SQUARE; i++)
             rows[i] = shuffled[i];
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < SQUARE; i++) {
-        element line[SQUARE];
-        memcpy(line, &rows[i], sizeof line);
-        for (int c = 0; c < SQUARE; c++)
-            panel[i * panel_row + c] = widen(line + c);
-    }
+    for (int i = 0; i < SQUARE; i++)
+        memcpy(panel + i * panel_row, &rows[i], sizeof rows[i]);
 }
 
-/* Copies k rows of `columns` columns into a panel, converted, zeros up to `width`. */
-static void pack(int64_t k, int64_t columns, int64_t width, const element *b, int64_t b_row, int64_t b_col, lane *panel)
+static void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
 {
-    int64_t row = width * PARTS;
+    const int64_t to_row = width * PARTS;
     if (columns < width)
-        memset(panel, 0, (size_t)(k * row) * sizeof *panel);
-    if (b_row == PARTS && b_col != PARTS) { /* transposed */
-        for (int64_t j = 0; j < columns; j += SQUARE) {
-            int64_t end = j + SQUARE < columns ? j + SQUARE : columns, p = 0;
-            if (PARTS == 1 && end == j + SQUARE)
-                for (; p + SQUARE <= k; p += SQUARE)
-                    pack_square(b + p + j * b_col, b_col, panel + p * row + j, row);
+        memset(panel, 0, (size_t)(k * to_row) * sizeof *panel);
+    if (PARTS == 1 && column == 1) {
+        const int64_t whole = columns / LANES * LANES;
+        const lane_mask rest = first_lanes(columns - whole);
+        for (int64_t p = 0; p < k; p++, from += row, panel += to_row) {
+            for (int64_t c = 0; c < whole; c += LANES)
+                store_vector(panel + c, load_vector(from + c));
+            if (whole < columns)
+                store_lanes(panel + whole, rest, load_lanes(from + whole, rest));
+        }
+        return;
+    }
+    int64_t c = 0;
+    if (PARTS == 1 && row == 1)
+        for (; c + SQUARE <= columns; c += SQUARE) {
+            int64_t p = 0;
+            for (; p + SQUARE <= k; p += SQUARE)
+                pack_square(from + p + c * column, column, panel + p * to_row + c, to_row);
             for (; p < k; p++)
-                for (int64_t q = 0; q < PARTS; q++)
-                    for (int64_t c = j; c < end; c++)
-                        panel[p * row + q * width + c] = widen(b + p * PARTS + c * b_col + q);
+                for (int64_t i = c; i < c + SQUARE; i++)
+                    panel[p * to_row + i] = from[p + i * column];
         }
-    } else if (b_col == PARTS) {
+    for (; c < columns; c++)
         for (int64_t p = 0; p < k; p++)
             for (int64_t q = 0; q < PARTS; q++)
-                for (int64_t c = 0; c < columns; c++)
-                    panel[p * row + q * width + c] = widen(b + p * b_row + c * PARTS + q);
-    } else {
-        for (int64_t p = 0; p < k; p++)
-            for (int64_t q = 0; q < PARTS; q++)
-                for (int64_t c = 0; c < columns; c++)
-                    panel[p * row + q * width + c] = widen(b + p * b_row + c * b_col + q);
-    }
+                panel[p * to_row + q * width + c] = from[p * row + c * column + q];
 }
 
-/* c = alpha * tile + beta * c for m x n elements. */
-static void write_tile(const lane *tile, int64_t m, int64_t n, element *c, int64_t c_row, int64_t c_col, const lane *alpha,
-                       const lane *beta)
+static void pack(int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column, char *panel)
 {
-    for (int64_t i = 0; i < m; i++, c += c_row, tile += PARTS * WIDTH) {
-#if GRD_IS_COMPLEX
-        bool plain = alpha[0] == 1 && alpha[1] == 0, fresh = beta[0] == 0 && beta[1] == 0;
-        for (int64_t j = 0; j < n; j++) {
-            lane re = tile[j], im = tile[WIDTH + j];
-            if (!plain) {
-                lane t = re * alpha[0] - im * alpha[1];
-                im = re * alpha[1] + im * alpha[0];
-                re = t;
-            }
-            element *to = c + j * c_col;
-            if (!fresh) {
-                lane t = to[0] * beta[0] - to[1] * beta[1];
-                im += to[0] * beta[1] + to[1] * beta[0];
-                re += t;
-            }
-            to[0] = re;
-            to[1] = im;
-        }
-#else
-        lane x = *alpha, y = *beta;
-        if (y == 0 && c_col == 1) {
-            for (int64_t j = 0; j < n; j++)
-                c[j] = store(multiply_add(x, tile[j], 0));
-        } else if (y == 0) {
-            for (int64_t j = 0; j < n; j++)
-                c[j * c_col] = store(multiply_add(x, tile[j], 0));
-        } else {
-            for (int64_t j = 0; j < n; j++)
-                c[j * c_col] = store(multiply_add(x, tile[j], multiply_add(y, widen(c + j * c_col), 0)));
-        }
-#endif
+    pack_lanes(k, columns, width, (const lane *)from, row * PARTS, column * PARTS, (lane *)panel);
+}
+
+/* ---- Both operands packed ----------------------------------------------------------------------------------------------------------- */
+
+INLINE void packed_panel(int vectors, int64_t m, int64_t k, const lane *a, const lane *b, struct right right, lane *c,
+                         const struct target *to)
+{
+    const struct left left = {1, ROWS, ROWS * PARTS};
+    for (int64_t i = 0; i < m; i += ROWS) {
+        if (to->plain)
+            for (int64_t r = i + ROWS; r < i + 2 * ROWS; r++)
+                for (int v = 0; v < vectors; v++)
+                    __builtin_prefetch(c + r * to->row + v * LANES, 1); /* may be past the end: a prefetch does not fault */
+        micro(ROWS, vectors, k, a + i * k * PARTS, left, b, right, m - i < ROWS ? m - i : ROWS, c + i * to->row, to);
     }
 }
 
-/* ---- Dot products ------------------------------------------------------------------------------------------------------------ */
+static void packed(const struct grd_gemm *g)
+{
+    const struct target to = target_of(g);
+    const lane *a = (const lane *)g->a, *b = (const lane *)g->b;
+    for (int64_t j = 0; j < g->n; j += WIDTH) {
+        const int64_t columns = columns_of_panel(g->n - j), vectors = vectors_of(columns), width = vectors * LANES;
+        const struct right right = right_of(columns, width * PARTS, width, true);
+        lane *c = (lane *)g->c + j * to.column;
+        const lane *panel = b + j * g->k * PARTS;
+        if (vectors == 3)
+            packed_panel(3, g->m, g->k, a, panel, right, c, &to);
+        else if (vectors == 2)
+            packed_panel(2, g->m, g->k, a, panel, right, c, &to);
+        else
+            packed_panel(1, g->m, g->k, a, panel, right, c, &to);
+    }
+}
+
+/* ---- Dot products ------------------------------------------------------------------------------------------------------------------- */
+
+#if !GRD_IS_COMPLEX
+/* Sums of neighbours: of x in the first half, of y in the second. */
+INLINE vector add_neighbours(vector x, vector y)
+{
+#if GRD_TAG == GRD_TAG_float64 || GRD_TAG == GRD_TAG_uint64
+#if defined(__AVX512F__)
+    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14) + __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15);
+#elif defined(__AVX__)
+    return __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7);
+#else
+    return __builtin_shufflevector(x, y, 0, 2) + __builtin_shufflevector(x, y, 1, 3);
+#endif
+#else
+#if defined(__AVX512F__)
+    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
+           __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#elif defined(__AVX__)
+    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14) + __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15);
+#else
+    return __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7);
+#endif
+#endif
+}
+
+/* sums[d] = sum over p of x[p] * y[d][p], all contiguous along p. */
+static void dot_rows(int64_t k, const lane *x, const lane *y, int64_t y_row, lane *sums)
+{
+    vector running[DOTS] = {{0}};
+    int64_t p = 0;
+    for (; p + LANES <= k; p += LANES) {
+        const vector u = load_vector(x + p);
+#pragma GCC unroll 8
+        for (int d = 0; d < DOTS; d++)
+            running[d] += u * load_vector(y + d * y_row + p);
+    }
+    if (p < k) {
+        const lane_mask rest = first_lanes(k - p);
+        const vector u = load_lanes(x + p, rest);
+#pragma GCC unroll 8
+        for (int d = 0; d < DOTS; d++)
+            running[d] += u * load_lanes(y + d * y_row + p, rest);
+    }
+    int count = DOTS;
+#pragma GCC unroll 4
+    for (int lanes = LANES; lanes > 1; lanes /= 2) {
+        const bool halved = count > 1;
+        count = halved ? count / 2 : 1;
+#pragma GCC unroll 4
+        for (int d = 0; d < count; d++)
+            running[d] = halved ? add_neighbours(running[2 * d], running[2 * d + 1]) : add_neighbours(running[d], running[d]);
+    }
+    for (int d = 0; d < DOTS; d++)
+        sums[d] = running[d / LANES][d % LANES];
+}
+#endif
 
 /* Four running vectors over unit strides, one running value otherwise. The sum is written as PARTS lanes. */
-static void dot_parts(int64_t n, const element *x, int64_t x_stride, const element *y, int64_t y_stride, lane *ret_sum)
+static void dot_parts(int64_t n, const lane *x, int64_t x_stride, const lane *y, int64_t y_stride, lane *ret_sum)
 {
-#if GRD_IS_COMPLEX
     enum { RUNNING = 4 };
+#if GRD_IS_COMPLEX
     lane re[RUNNING] = {0}, im[RUNNING] = {0};
     int64_t i = 0;
     for (; i + RUNNING <= n; i += RUNNING)
         for (int r = 0; r < RUNNING; r++) {
-            const element *u = x + (i + r) * x_stride, *v = y + (i + r) * y_stride;
+            const lane *u = x + (i + r) * x_stride, *v = y + (i + r) * y_stride;
             re[r] += u[0] * v[0] - u[1] * v[1];
             im[r] += u[0] * v[1] + u[1] * v[0];
         }
     for (; i < n; i++) {
-        const element *u = x + i * x_stride, *v = y + i * y_stride;
+        const lane *u = x + i * x_stride, *v = y + i * y_stride;
         re[0] += u[0] * v[0] - u[1] * v[1];
         im[0] += u[0] * v[1] + u[1] * v[0];
     }
     ret_sum[0] = (re[0] + re[1]) + (re[2] + re[3]);
     ret_sum[1] = (im[0] + im[1]) + (im[2] + im[3]);
 #else
-    enum { RUNNING = 4 };
     lane sum = 0;
     int64_t i = 0;
-    if (x_stride == 1 && y_stride == 1) {
-        lane parts[RUNNING * LANES] = {0};
-        if (n >= RUNNING * LANES) {
-#if GRD_IS_HALF
-            for (; i + RUNNING * LANES <= n; i += RUNNING * LANES)
-                for (int l = 0; l < RUNNING * LANES; l++)
-                    parts[l] += widen(x + i + l) * widen(y + i + l);
-#else
-            vector running[RUNNING] = {{0}};
-            for (; i + RUNNING * LANES <= n; i += RUNNING * LANES)
+    if (x_stride == 1 && y_stride == 1 && n >= RUNNING * LANES) {
+        lane parts[RUNNING * LANES];
+        vector running[RUNNING] = {{0}};
+        for (; i + RUNNING * LANES <= n; i += RUNNING * LANES)
 #pragma GCC unroll 4
-                for (int r = 0; r < RUNNING; r++)
-                    running[r] += load_vector(x + i + r * LANES) * load_vector(y + i + r * LANES);
             for (int r = 0; r < RUNNING; r++)
-                store_vector(parts + r * LANES, running[r]);
-#endif
-            for (int half = RUNNING * LANES / 2; half > 0; half /= 2)
-                for (int l = 0; l < half; l++)
-                    parts[l] = (lane)(parts[l] + parts[l + half]);
-        }
+                running[r] += load_vector(x + i + r * LANES) * load_vector(y + i + r * LANES);
+        for (int r = 0; r < RUNNING; r++)
+            store_vector(parts + r * LANES, running[r]);
+        for (int half = RUNNING * LANES / 2; half > 0; half /= 2)
+            for (int l = 0; l < half; l++)
+                parts[l] += parts[l + half];
         sum = parts[0];
     }
     for (; i < n; i++)
-        sum = multiply_add(widen(x + i * x_stride), widen(y + i * y_stride), sum);
+        sum += x[i * x_stride] * y[i * y_stride];
     *ret_sum = sum;
 #endif
 }
 
-void GRD_TYPED(grd_dot)(int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, void *ret_sum);
-void GRD_TYPED(grd_dot)(int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, void *ret_sum)
+static void dot(int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, void *ret_sum)
 {
-    dot_parts(n, (const element *)x, x_stride * PARTS, (const element *)y, y_stride * PARTS, ret_sum);
+    dot_parts(n, (const lane *)x, x_stride * PARTS, (const lane *)y, y_stride * PARTS, ret_sum);
 }
 
-/* ---- The product --------------------------------------------------------------------------------------------------------------- */
+/* ---- Operands as they lie ----------------------------------------------------------------------------------------------------------- */
 
-void GRD_TYPED(grd_gemm)(const struct grd_gemm *g);
-void GRD_TYPED(grd_gemm)(const struct grd_gemm *g)
+/* A product in lanes. */
+struct operands {
+    int64_t m, n, k;
+    const lane *a, *b;
+    lane *c;
+    int64_t a_row, a_col, b_row, b_col;
+};
+
+/* c^T = b^T a^T */
+static void transpose(struct operands *o, struct target *to)
 {
-    int64_t m = g->m, n = g->n, k = g->k;
-    const element *a = (const element *)g->a, *b = (const element *)g->b;
-    element *c = (element *)g->c;
-    int64_t a_row = g->a_row * PARTS, a_col = g->a_col * PARTS, b_row = g->b_row * PARTS, b_col = g->b_col * PARTS;
-    int64_t c_row = g->c_row * PARTS, c_col = g->c_col * PARTS;
-    if (n == 1 && m > 1) { /* c^T = b^T a^T: one row against many columns */
-        const element *t = a;
-        int64_t s = a_row;
-        a = b, b = t;
-        a_row = b_col, b_col = s;
-        s = a_col, a_col = b_row, b_row = s;
-        s = c_row, c_row = c_col, c_col = s;
-        n = m, m = 1;
+    *o = (struct operands){o->n, o->m, o->k, o->b, o->a, o->c, o->b_col, o->b_row, o->a_col, o->a_row};
+    const int64_t row = to->row;
+    to->row = to->column;
+    to->column = row;
+    *to = with_plain(*to);
+}
+
+static void dots(const struct operands *o, const struct target *to)
+{
+    int64_t j = 0;
+#if !GRD_IS_COMPLEX
+    for (; j + DOTS <= o->n; j += DOTS)
+        for (int64_t i = 0; i < o->m; i++) {
+            lane sums[DOTS];
+            dot_rows(o->k, o->a + i * o->a_row, o->b + j * o->b_col, o->b_col, sums);
+            write_row(sums, DOTS, o->c + i * to->row + j * to->column, to);
+        }
+#endif
+    for (; j < o->n; j++)
+        for (int64_t i = 0; i < o->m; i++) {
+            lane parts[2], sum[PARTS * WIDTH];
+            dot_parts(o->k, o->a + i * o->a_row, PARTS, o->b + j * o->b_col, PARTS, parts);
+            for (int q = 0; q < PARTS; q++)
+                sum[q * WIDTH] = parts[q];
+            write_tile(sum, 1, 1, o->c + i * to->row + j * to->column, to);
+        }
+}
+
+#if !GRD_IS_COMPLEX
+/* c[j] (+)= sum over p of a[p] * b[p][j] for `vectors` vectors of columns. */
+INLINE void row_panel(int vectors, const struct operands *o, int64_t j, lane_mask last, bool whole, const struct target *to)
+{
+    vector sum[ROW_VECTORS];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        sum[v] = (vector){0};
+    const lane *a = o->a, *b = o->b + j;
+    for (int64_t p = 0; p < o->k; p++, a += o->a_col, b += o->b_row)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            sum[v] += *a * (whole ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last));
+    lane sums[ROW_VECTORS * LANES];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++)
+        store_vector(sums + v * LANES, sum[v]);
+    write_row(sums, vectors * LANES < o->n - j ? vectors * LANES : o->n - j, o->c + j * to->column, to);
+}
+
+/* One row of a, rows of b and c contiguous. */
+static void row_product(const struct operands *o, const struct target *to)
+{
+    const lane_mask all = first_lanes(LANES);
+    int64_t j = 0;
+    for (; j + 8 * LANES <= o->n; j += 8 * LANES)
+        row_panel(8, o, j, all, true, to);
+    if (j + 4 * LANES <= o->n) {
+        row_panel(4, o, j, all, true, to);
+        j += 4 * LANES;
     }
-    lane alpha[2], beta[2];
-    scalar_parts(g->alpha, alpha);
-    scalar_parts(g->beta, beta);
-    if (m <= DOT_ROWS && a_col == PARTS && b_row == PARTS) {
-        for (int64_t j = 0; j < n; j++)
-            for (int64_t i = 0; i < m; i++) {
-                lane parts[2], sum[PARTS * WIDTH];
-                dot_parts(k, a + i * a_row, PARTS, b + j * b_col, PARTS, parts);
-                for (int q = 0; q < PARTS; q++)
-                    sum[q * WIDTH] = parts[q];
-                write_tile(sum, 1, 1, c + i * c_row + j * c_col, c_row, c_col, alpha, beta);
-            }
+    if (j + 2 * LANES <= o->n) {
+        row_panel(2, o, j, all, true, to);
+        j += 2 * LANES;
+    }
+    for (; j < o->n; j += LANES)
+        row_panel(1, o, j, first_lanes(o->n - j < LANES ? o->n - j : LANES), false, to);
+}
+#endif
+
+/* All rows of a against one panel. */
+INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct left left, const lane *b, struct right right, lane *c,
+                   const struct target *to)
+{
+    int64_t i = 0;
+    for (; i + ROWS <= m; i += ROWS)
+        micro(ROWS, vectors, k, a + i * left.row, left, b, right, ROWS, c + i * to->row, to);
+    if (ROWS > 4 && i + 4 <= m) {
+        micro(4, vectors, k, a + i * left.row, left, b, right, 4, c + i * to->row, to);
+        i += 4;
+    }
+    if (ROWS > 2 && i + 2 <= m) {
+        micro(2, vectors, k, a + i * left.row, left, b, right, 2, c + i * to->row, to);
+        i += 2;
+    }
+    if (i < m)
+        micro(1, vectors, k, a + i * left.row, left, b, right, 1, c + i * to->row, to);
+}
+
+/* Four vectors are two and two: one alone would wait for its loads. */
+INLINE int64_t next_columns(int64_t left)
+{
+    return vectors_of(left) == 4 ? 2 * LANES : columns_of_panel(left);
+}
+
+static void direct(const struct grd_gemm *g)
+{
+    struct target to = target_of(g);
+    struct operands o = {g->m,
+                         g->n,
+                         g->k,
+                         (const lane *)g->a,
+                         (const lane *)g->b,
+                         (lane *)g->c,
+                         g->a_row * PARTS,
+                         g->a_col * PARTS,
+                         g->b_row * PARTS,
+                         g->b_col * PARTS};
+    /* One row, or few of them, against many columns. */
+    bool along_k = o.a_col == PARTS && o.b_row == PARTS;
+    if (o.n < o.m && (o.n == 1 || (o.n <= DOT_ROWS && along_k)))
+        transpose(&o, &to);
+    if (o.m <= DOT_ROWS && o.a_col == PARTS && o.b_row == PARTS) {
+        dots(&o, &to);
         return;
     }
+    /* The smaller of two operands is packed, or none. */
+    if (PARTS == 1 && o.m > 1 && o.b_col != 1 && (o.a_row == 1 || o.m < o.n))
+        transpose(&o, &to);
+#if !GRD_IS_COMPLEX
+    if (o.m == 1 && (o.b_col == 1 || o.n == 1)) {
+        row_product(&o, &to);
+        return;
+    }
+#endif
     lane panel[PANEL_BYTES / sizeof(lane)] __attribute__((aligned(64)));
-    lane tile[M_BLOCK * PARTS * WIDTH] __attribute__((aligned(64)));
-    for (int64_t j = 0; j < n; j += WIDTH) {
-        int64_t columns = n - j < WIDTH ? n - j : WIDTH;
-        int vectors = (int)((columns + LANES - 1) / LANES);
-        int64_t width = vectors * LANES;
-        bool direct = !(GRD_IS_HALF) && !(GRD_IS_COMPLEX) && b_col == 1 && columns == width && m <= M_BLOCK;
-        for (int64_t i = 0; i < m; i += M_BLOCK) {
-            int64_t rows = m - i < M_BLOCK ? m - i : M_BLOCK;
-            for (int64_t p = 0; p == 0 || p < k; p += K_BLOCK) {
-                int64_t depth = k - p < K_BLOCK ? k - p : K_BLOCK;
-                const lane *block = panel;
-                int64_t block_row = width * PARTS;
-                if (direct) {
-                    block = (const lane *)(b + p * b_row + j);
-                    block_row = b_row;
-                } else if (i == 0 || k > K_BLOCK) {
-                    pack(depth, columns, width, b + p * b_row + j * b_col, b_row, b_col, panel);
-                }
-                const element *left = a + i * a_row + p * a_col;
-                if (vectors == 3)
-                    strips(3, rows, depth, left, a_row, a_col, block, block_row, width, tile, p > 0);
-                else if (vectors == 2)
-                    strips(2, rows, depth, left, a_row, a_col, block, block_row, width, tile, p > 0);
-                else
-                    strips(1, rows, depth, left, a_row, a_col, block, block_row, width, tile, p > 0);
+    const struct target adding = adding_to(to);
+    const struct left left = {o.a_row, 1, o.a_col};
+    for (int64_t j = 0, columns; j < o.n; j += columns) {
+        columns = next_columns(o.n - j);
+        const int64_t vectors = vectors_of(columns), width = vectors * LANES;
+        const bool in_place = PARTS == 1 && o.b_col == 1 && (MASKED || columns == width);
+        const struct right right = right_of(columns, in_place ? o.b_row : width * PARTS, width, !MASKED);
+        for (int64_t p = 0; p == 0 || p < o.k; p += DEPTH) {
+            const int64_t depth = o.k - p < DEPTH ? o.k - p : DEPTH;
+            const lane *b = o.b + p * o.b_row + j * o.b_col, *a = o.a + p * o.a_col;
+            lane *c = o.c + j * to.column;
+            const struct target *into = p == 0 ? &to : &adding;
+            if (!in_place) {
+                pack_lanes(depth, columns, width, b, o.b_row, o.b_col, panel);
+                b = panel;
             }
-            write_tile(tile, rows, columns, c + i * c_row + j * c_col, c_row, c_col, alpha, beta);
+            if (vectors == 3)
+                strips(3, o.m, depth, a, left, b, right, c, into);
+            else if (vectors == 2)
+                strips(2, o.m, depth, a, left, b, right, c, into);
+            else
+                strips(1, o.m, depth, a, left, b, right, c, into);
         }
     }
 }
+
+extern const struct grd_product_kernels GRD_TYPED(grd_product);
+const struct grd_product_kernels GRD_TYPED(grd_product) = {
+    .direct = direct, .packed = packed, .pack = pack, .dot = dot, .strip = ROWS, .panel = WIDTH, .lanes = LANES, .depth = DEPTH};

@@ -1,0 +1,438 @@
+/* Running a product, in one of three ways, all cut at points that depend on the shapes alone:
+ *
+ *   direct   small or thin: pieces of the result, each one call of the kernel that reads operands as they lie
+ *   BLAS     the same, each one call of OpenBLAS, where that is faster
+ *   packed   large: for each slab (a block of rows, of columns and of k, for as many matrices as the memory holds) both operands
+ *            are packed first, by all threads, then all threads multiply pieces of the slab
+ *
+ * Dtypes without kernels of their own are converted as they are packed, and multiplied in a wider one: half types in float32 and
+ * rounded once, small integers in 32 bits, which is the same modulo 2^bits. */
+#include "op/product.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "core/tensor.h"
+#include "kernel/table.h"
+#include "op/blas.h"
+
+enum {
+    PIECE_WORK = 1 << 21, /* multiplications worth a piece of their own */
+    PIECE_COLUMNS = 192,  /* a piece is at least that wide … */
+    PIECE_ROWS = 192,     /* … or high */
+    COLUMN_UNIT = 96,     /* every kernel's panel divides it */
+    ROW_UNIT = 8,         /* every kernel's strip divides it */
+    PACKED_SIDE = 24,     /* packed: no side is shorter … */
+    PACKED_WORK = 80 * 80 * 80,
+    SLAB = 4032,           /* rows and columns of a slab … */
+    CONVERTED_SLAB = 1056, /* … that has sums of its own */
+    SLAB_BYTES = 8 << 20,  /* of more matrices than one */
+    BLOCK_ROWS = 192,      /* a packed piece: its rows of a stay in the second-level cache */
+    PACKED_PIECE_WORK = 1 << 20,
+    MOST_COLUMN_PIECES = 8,
+    CHUNK = 32 /* rows or columns converted at a time */
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t round_up(int64_t a, int64_t unit)
+{
+    return ceil_div(a, unit) * unit;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The dtype that `dtype` is computed in. */
+static grd_dtype computed_in(grd_dtype dtype)
+{
+    switch (dtype) {
+    case GRD_FLOAT16:
+    case GRD_BFLOAT16:
+        return GRD_FLOAT32;
+    case GRD_UINT8:
+    case GRD_INT8:
+    case GRD_UINT16:
+    case GRD_INT16:
+        return GRD_INT32;
+    default:
+        return dtype;
+    }
+}
+
+static const struct grd_product_kernels *kernels_of(grd_dtype dtype)
+{
+    return grd_kernels->gemm->of[computed_in(dtype)];
+}
+
+bool grd_product_exists(grd_dtype dtype)
+{
+    return kernels_of(dtype) != NULL;
+}
+
+/* How many pieces [begin, end) of a loop are worth a task. */
+static int64_t grain_of(double piece_work, double task_work)
+{
+    return piece_work >= task_work ? 1 : (int64_t)(task_work / piece_work) + 1;
+}
+
+/* ---- Operands as they lie, and BLAS ---------------------------------------------------------------------------------------------- */
+
+struct cut {
+    const struct grd_product *p;
+    const struct grd_product_kernels *kernels;
+    int64_t itemsize;
+    int64_t row_pieces, column_pieces, piece_rows, piece_columns;
+    bool blas;
+};
+
+/* Pieces [begin, end) of all matrices, in the order (matrix, row piece, column piece). */
+static void run_pieces(int64_t begin, int64_t end, void *context)
+{
+    const struct cut *cut = context;
+    const struct grd_product *p = cut->p;
+    int64_t per_matrix = cut->row_pieces * cut->column_pieces;
+    for (int64_t piece = begin; piece < end; piece++) {
+        int64_t matrix = piece / per_matrix;
+        int64_t row = piece % per_matrix / cut->column_pieces * cut->piece_rows, column = piece % cut->column_pieces * cut->piece_columns;
+        struct grd_gemm g = p->g;
+        g.m = least(g.m - row, cut->piece_rows);
+        g.n = least(g.n - column, cut->piece_columns);
+        g.a += (matrix * p->a_batch + row * g.a_row) * cut->itemsize;
+        g.b += (matrix * p->b_batch + column * g.b_col) * cut->itemsize;
+        g.c += (matrix * p->c_batch + row * g.c_row + column * g.c_col) * cut->itemsize;
+        if (!cut->blas || !grd_blas_gemm(p->dtype, &g))
+            cut->kernels->direct(&g);
+    }
+}
+
+static void run_direct(const struct grd_product *p)
+{
+    struct cut cut = {.p = p, .kernels = kernels_of(p->dtype), .itemsize = grd_dtype_size(p->dtype)};
+    int64_t m = p->g.m, n = p->g.n, k = p->g.k;
+    double work = (double)m * (double)n * (double)(k > 0 ? k : 1), wanted = work / PIECE_WORK;
+    int64_t most_columns = ceil_div(n, PIECE_COLUMNS), most_rows = ceil_div(m, PIECE_ROWS);
+    cut.column_pieces = wanted < 2 ? 1 : wanted < (double)most_columns ? (int64_t)wanted : most_columns;
+    wanted /= (double)cut.column_pieces;
+    cut.row_pieces = wanted < 2 ? 1 : wanted < (double)most_rows ? (int64_t)wanted : most_rows;
+    cut.piece_columns = round_up(ceil_div(n, cut.column_pieces), COLUMN_UNIT);
+    cut.piece_rows = round_up(ceil_div(m, cut.row_pieces), ROW_UNIT);
+    cut.column_pieces = ceil_div(n, cut.piece_columns);
+    cut.row_pieces = ceil_div(m, cut.piece_rows);
+    cut.blas = grd_blas_worth(p->dtype, least(m, cut.piece_rows), least(n, cut.piece_columns), k);
+    int64_t pieces = cut.row_pieces * cut.column_pieces;
+    grd_parallel_for(0, p->batch * pieces, grain_of(work / (double)pieces, PIECE_WORK), run_pieces, &cut);
+}
+
+/* ---- Packed operands --------------------------------------------------------------------------------------------------------------- */
+
+struct packed {
+    const struct grd_product *p;
+    const struct grd_product_kernels *kernels;
+    grd_loop_kernel *widen, *narrow; /* NULL: computed in the dtype itself */
+    int64_t itemsize, size;          /* bytes of an element, and of one computed in */
+    int64_t most_rows, most_columns, most_depth, most_matrices;
+    char *left, *right, *sums;
+    int64_t left_bytes, right_bytes, sums_bytes; /* of one matrix */
+    /* The slab. */
+    int64_t matrix, matrices, row, rows, column, columns, at, depth;
+    int64_t left_items, right_items;                              /* panels to be packed, of one matrix */
+    int64_t row_pieces, column_pieces, piece_rows, piece_columns; /* pieces to be multiplied */
+};
+
+/* What both grd_product_prepare and grd_product_run need to know; false: the product is not packed. */
+static bool plan_packed(const struct grd_product *p, struct packed *ret_plan)
+{
+    const struct grd_product_kernels *kernels = kernels_of(p->dtype);
+    const grd_dtype dtype = computed_in(p->dtype);
+    const bool converted = dtype != p->dtype;
+    const int64_t m = p->g.m, n = p->g.n, k = p->g.k;
+    if (!converted && (m < PACKED_SIDE || n < PACKED_SIDE || k < PACKED_SIDE || (double)m * (double)n * (double)k < PACKED_WORK ||
+                       grd_blas_worth(p->dtype, m, n, k)))
+        return false;
+    struct packed plan = {.p = p, .kernels = kernels, .itemsize = grd_dtype_size(p->dtype), .size = grd_dtype_size(dtype)};
+    if (converted) {
+        plan.widen = grd_cast_kernel(p->dtype, dtype);
+        plan.narrow = grd_cast_kernel(dtype, p->dtype);
+    }
+    const int64_t slab = converted ? CONVERTED_SLAB : SLAB;
+    const int64_t blocks = k > 0 ? ceil_div(k, kernels->depth) : 1;
+    plan.most_rows = least(m, slab);
+    plan.most_columns = least(n, slab);
+    plan.most_depth = least(round_up(ceil_div(k, blocks), 8), k);
+    plan.left_bytes = round_up(plan.most_rows, kernels->strip) * plan.most_depth * plan.size;
+    plan.right_bytes = round_up(plan.most_columns, kernels->lanes) * plan.most_depth * plan.size;
+    plan.sums_bytes = converted ? round_up(plan.most_rows * plan.most_columns * plan.size, 64) : 0;
+    plan.left_bytes = round_up(plan.left_bytes, 64);
+    plan.right_bytes = round_up(plan.right_bytes, 64);
+    const int64_t bytes = plan.left_bytes + plan.right_bytes + plan.sums_bytes;
+    plan.most_matrices = bytes > SLAB_BYTES ? 1 : bytes == 0 ? p->batch : least(p->batch, SLAB_BYTES / bytes);
+    *ret_plan = plan;
+    return true;
+}
+
+/* A panel of an operand whose dtype is converted: by pieces of CHUNK x `panel` elements, along the dimension that is contiguous. */
+static void pack_converted(const struct packed *s, int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column,
+                           char *panel)
+{
+    enum { MOST_COLUMNS = 64 };
+    _Alignas(64) char chunk[CHUNK * MOST_COLUMNS * 4];
+    for (int64_t p = 0; p < k; p += CHUNK) {
+        const int64_t rows = least(k - p, CHUNK);
+        const bool along_rows = llabs(column) <= llabs(row);
+        const int64_t lines = along_rows ? rows : columns, length = along_rows ? columns : rows;
+        const int64_t line = (along_rows ? row : column) * s->itemsize, step = (along_rows ? column : row) * s->itemsize;
+        for (int64_t i = 0; i < lines; i++)
+            s->widen(length, (char *const[]){chunk + i * length * s->size, (char *)from + p * row * s->itemsize + i * line},
+                     (const int64_t[]){s->size, step}, NULL);
+        s->kernels->pack(rows, columns, width, chunk, along_rows ? columns : 1, along_rows ? 1 : rows, panel + p * width * s->size);
+    }
+}
+
+static void pack_panel(const struct packed *s, int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column,
+                       char *panel)
+{
+    if (s->widen != NULL)
+        pack_converted(s, k, columns, width, from, row, column, panel);
+    else
+        s->kernels->pack(k, columns, width, from, row, column, panel);
+}
+
+/* Items [begin, end): of each matrix first the rows of a, `panel` at a time, then the columns of b. */
+static void pack_items(int64_t begin, int64_t end, void *context)
+{
+    const struct packed *s = context;
+    const struct grd_gemm *g = &s->p->g;
+    const int64_t strip = s->kernels->strip, panel = s->kernels->panel, items = s->left_items + s->right_items;
+    for (int64_t item = begin; item < end; item++) {
+        const int64_t slot = item / items, matrix = s->matrix + slot, which = item % items;
+        if (which < s->left_items) {
+            const int64_t first = which * panel, past = least(first + panel, s->rows);
+            const char *a = g->a + (matrix * s->p->a_batch + s->row * g->a_row + s->at * g->a_col) * s->itemsize;
+            for (int64_t i = first; i < past; i += strip)
+                pack_panel(s, s->depth, least(past - i, strip), strip, a + i * g->a_row * s->itemsize, g->a_col, g->a_row,
+                           s->left + slot * s->left_bytes + i * s->depth * s->size);
+        } else {
+            const int64_t j = (which - s->left_items) * panel, columns = least(s->columns - j, panel);
+            const char *b = g->b + (matrix * s->p->b_batch + s->at * g->b_row + (s->column + j) * g->b_col) * s->itemsize;
+            pack_panel(s, s->depth, columns, round_up(columns, s->kernels->lanes), b, g->b_row, g->b_col,
+                       s->right + slot * s->right_bytes + j * s->depth * s->size);
+        }
+    }
+}
+
+/* Rows of c to or from sums. */
+static void convert_rows(const struct packed *s, grd_loop_kernel *cast, const struct grd_gemm *sums, char *c, bool to_sums)
+{
+    const int64_t row = s->p->g.c_row * s->itemsize, column = s->p->g.c_col * s->itemsize;
+    for (int64_t i = 0; i < sums->m; i++) {
+        char *sum = sums->c + i * sums->c_row * s->size, *element = c + i * row;
+        if (to_sums)
+            cast(sums->n, (char *const[]){sum, element}, (const int64_t[]){s->size, column}, NULL);
+        else
+            cast(sums->n, (char *const[]){element, sum}, (const int64_t[]){column, s->size}, NULL);
+    }
+}
+
+static bool zero(grd_scalar s)
+{
+    return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re == 0 && s.v.c.im == 0 : s.v.i == 0;
+}
+
+/* Pieces [begin, end) of the slab, in the order (matrix, row piece, column piece). */
+static void multiply_pieces(int64_t begin, int64_t end, void *context)
+{
+    const struct packed *s = context;
+    const struct grd_product *p = s->p;
+    const int64_t per_matrix = s->row_pieces * s->column_pieces;
+    const bool first = s->at == 0, last = s->at + s->depth == p->g.k;
+    for (int64_t piece = begin; piece < end; piece++) {
+        const int64_t slot = piece / per_matrix;
+        const int64_t row = piece % per_matrix / s->column_pieces * s->piece_rows, column = piece % s->column_pieces * s->piece_columns;
+        struct grd_gemm g = p->g;
+        g.m = least(s->rows - row, s->piece_rows);
+        g.n = least(s->columns - column, s->piece_columns);
+        g.k = s->depth;
+        g.a = s->left + slot * s->left_bytes + row * s->depth * s->size;
+        g.b = s->right + slot * s->right_bytes + column * s->depth * s->size;
+        g.c += ((s->matrix + slot) * p->c_batch + (s->row + row) * g.c_row + (s->column + column) * g.c_col) * s->itemsize;
+        char *c = g.c;
+        if (s->widen != NULL) {
+            g.c = s->sums + slot * s->sums_bytes + (row * s->columns + column) * s->size;
+            g.c_row = s->columns;
+            g.c_col = 1;
+            if (first && !zero(g.beta))
+                convert_rows(s, s->widen, &g, c, true);
+        }
+        if (!first)
+            g.beta = grd_int(1);
+        s->kernels->packed(&g);
+        if (s->widen != NULL && last)
+            convert_rows(s, s->narrow, &g, c, false);
+    }
+}
+
+/* How the slab is cut. */
+static void cut_slab(struct packed *s)
+{
+    const int64_t panel = s->kernels->panel, strip = s->kernels->strip;
+    s->left_items = ceil_div(s->rows, panel);
+    s->right_items = ceil_div(s->columns, panel);
+    s->row_pieces = ceil_div(s->rows, BLOCK_ROWS);
+    s->piece_rows = round_up(ceil_div(s->rows, s->row_pieces), strip);
+    s->row_pieces = ceil_div(s->rows, s->piece_rows);
+    const double work = (double)s->piece_rows * (double)s->columns * (double)s->depth;
+    const int64_t wanted = least((int64_t)(work / PACKED_PIECE_WORK), least(MOST_COLUMN_PIECES, s->right_items));
+    s->column_pieces = wanted < 1 ? 1 : wanted;
+    s->piece_columns = round_up(ceil_div(s->columns, s->column_pieces), panel);
+    s->column_pieces = ceil_div(s->columns, s->piece_columns);
+}
+
+static void run_slab(struct packed *s)
+{
+    cut_slab(s);
+    const double depth = (double)s->depth;
+    const int64_t items = s->matrices * (s->left_items + s->right_items), pieces = s->matrices * s->row_pieces * s->column_pieces;
+    grd_parallel_for(0, items, grain_of(depth * s->kernels->panel, PACKED_PIECE_WORK / 16), pack_items, s);
+    grd_parallel_for(0, pieces, grain_of((double)s->piece_rows * (double)s->piece_columns * depth, PACKED_PIECE_WORK), multiply_pieces, s);
+}
+
+static void run_packed(struct packed *s, char *memory)
+{
+    const struct grd_product *p = s->p;
+    s->left = memory;
+    s->right = s->left + s->most_matrices * s->left_bytes;
+    s->sums = s->right + s->most_matrices * s->right_bytes;
+    for (s->matrix = 0; s->matrix < p->batch; s->matrix += s->matrices) {
+        s->matrices = least(p->batch - s->matrix, s->most_matrices);
+        for (s->column = 0; s->column < p->g.n; s->column += s->columns) {
+            s->columns = least(p->g.n - s->column, s->most_columns);
+            for (s->row = 0; s->row < p->g.m; s->row += s->rows) {
+                s->rows = least(p->g.m - s->row, s->most_rows);
+                for (s->at = 0; s->at == 0 || s->at < p->g.k; s->at += s->depth) {
+                    s->depth = least(p->g.k - s->at, s->most_depth);
+                    run_slab(s);
+                    if (s->depth == 0)
+                        break;
+                }
+            }
+        }
+    }
+}
+
+/* ---- From the operators -------------------------------------------------------------------------------------------------------------- */
+
+static bool empty(const struct grd_product *p)
+{
+    return p->g.m == 0 || p->g.n == 0 || p->batch == 0;
+}
+
+bool grd_product_prepare(const struct grd_product *p, struct grd_product_memory *ret_memory)
+{
+    struct packed plan;
+    *ret_memory = (struct grd_product_memory){NULL, 0};
+    if (empty(p) || !plan_packed(p, &plan))
+        return true;
+    ret_memory->size = (size_t)(plan.most_matrices * (plan.left_bytes + plan.right_bytes + plan.sums_bytes)) + 64;
+    ret_memory->block = grd_alloc(ret_memory->size);
+    return ret_memory->block != NULL;
+}
+
+void grd_product_run(const struct grd_product *p, struct grd_product_memory memory)
+{
+    struct packed plan;
+    if (empty(p))
+        return;
+    if (plan_packed(p, &plan))
+        run_packed(&plan, (char *)(((uintptr_t)memory.block + 63) & ~(uintptr_t)63));
+    else
+        run_direct(p);
+    grd_product_release(memory);
+}
+
+void grd_product_release(struct grd_product_memory memory)
+{
+    grd_free(memory.block, memory.size);
+}
+
+/* ---- Dot products ------------------------------------------------------------------------------------------------------------------ */
+
+enum { DOT_PIECE = 1 << 16, DOT_SLOT = 16, DOT_CHUNK = 512 };
+
+struct dot {
+    const char *x, *y;
+    int64_t n, x_stride, y_stride, itemsize, size;
+    const struct grd_product_kernels *kernels;
+    grd_dtype computed;
+    grd_loop_kernel *widen;
+    char *sums; /* one per piece, each in its own slot */
+};
+
+/* The sum of sums in slots, as their product with ones. */
+static void add_slots(const struct dot *d, int64_t n, const char *sums, char *ret_total)
+{
+    _Alignas(16) char one[DOT_SLOT];
+    grd_scalar_write(grd_int(1), d->computed, one);
+    d->kernels->dot(n, sums, DOT_SLOT / d->size, one, 0, ret_total);
+}
+
+static void dot_converted(const struct dot *d, int64_t n, const char *x, const char *y, char *ret_sum)
+{
+    _Alignas(64) char chunks[2][DOT_CHUNK * 4], sums[DOT_PIECE / DOT_CHUNK][DOT_SLOT];
+    int64_t count = 0;
+    for (int64_t at = 0; at == 0 || at < n; at += DOT_CHUNK, count++) {
+        const int64_t length = least(n - at, DOT_CHUNK), x_step = d->x_stride * d->itemsize, y_step = d->y_stride * d->itemsize;
+        d->widen(length, (char *const[]){chunks[0], (char *)x + at * x_step}, (const int64_t[]){d->size, x_step}, NULL);
+        d->widen(length, (char *const[]){chunks[1], (char *)y + at * y_step}, (const int64_t[]){d->size, y_step}, NULL);
+        d->kernels->dot(length, chunks[0], 1, chunks[1], 1, sums[count]);
+    }
+    add_slots(d, count, sums[0], ret_sum);
+}
+
+static void dot_pieces(int64_t begin, int64_t end, void *context)
+{
+    const struct dot *d = context;
+    for (int64_t piece = begin; piece < end; piece++) {
+        const int64_t at = piece * DOT_PIECE, n = least(d->n - at, DOT_PIECE);
+        const char *x = d->x + at * d->x_stride * d->itemsize, *y = d->y + at * d->y_stride * d->itemsize;
+        if (d->widen != NULL)
+            dot_converted(d, n, x, y, d->sums + piece * DOT_SLOT);
+        else
+            d->kernels->dot(n, x, d->x_stride, y, d->y_stride, d->sums + piece * DOT_SLOT);
+    }
+}
+
+bool grd_product_dot(grd_dtype dtype, int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, char *ret_sum)
+{
+    const grd_dtype computed = computed_in(dtype);
+    const int64_t pieces = n <= DOT_PIECE ? 1 : ceil_div(n, DOT_PIECE);
+    _Alignas(16) char one_sum[DOT_SLOT], total[DOT_SLOT];
+    struct dot d = {.x = x,
+                    .y = y,
+                    .n = n,
+                    .x_stride = x_stride,
+                    .y_stride = y_stride,
+                    .itemsize = grd_dtype_size(dtype),
+                    .size = grd_dtype_size(computed),
+                    .kernels = kernels_of(dtype),
+                    .computed = computed,
+                    .widen = computed != dtype ? grd_cast_kernel(dtype, computed) : NULL,
+                    .sums = pieces == 1 ? one_sum : grd_alloc((size_t)pieces * DOT_SLOT)};
+    if (d.sums == NULL)
+        return false;
+    grd_parallel_for(0, pieces, 1, dot_pieces, &d);
+    const char *sum = one_sum;
+    if (pieces > 1) {
+        add_slots(&d, pieces, d.sums, total);
+        grd_free(d.sums, (size_t)pieces * DOT_SLOT);
+        sum = total;
+    }
+    grd_cast_kernel(computed, dtype)(1, (char *const[]){ret_sum, (char *)sum}, (const int64_t[]){0, 0}, NULL);
+    return true;
+}

@@ -1,0 +1,33 @@
+/* Running a matrix product, or a batch of them, over strided memory: which kernel, cut where, on how many threads.
+ * Shapes, dtypes and results are the operators' (linalg.c). The bits depend on shapes and strides alone. */
+#ifndef GRD_OP_PRODUCT_H
+#define GRD_OP_PRODUCT_H
+
+#include <stdbool.h>
+
+#include "kernel/gemm.h"
+
+struct grd_product {
+    struct grd_gemm g;                        /* of the first matrices of the batch */
+    int64_t batch, a_batch, b_batch, c_batch; /* strides in elements */
+    grd_dtype dtype;
+};
+
+bool grd_product_exists(grd_dtype dtype);
+
+/* Memory for operands packed and, where the dtype is not computed in itself, for sums. */
+struct grd_product_memory {
+    void *block;
+    size_t size;
+};
+
+/* Takes the memory that running `p` needs; false when there is none. */
+bool grd_product_prepare(const struct grd_product *p, struct grd_product_memory *ret_memory);
+/* Runs it and gives the memory back. */
+void grd_product_run(const struct grd_product *p, struct grd_product_memory memory);
+void grd_product_release(struct grd_product_memory memory);
+
+/* The sum of x[i] * y[i], strides in elements, written as one element of the dtype. False when there is no memory. */
+bool grd_product_dot(grd_dtype dtype, int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, char *ret_sum);
+
+#endif
