@@ -30,13 +30,18 @@ def has_torch(python):
     return subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0
 
 
-def measure(command):
-    """{name: nanoseconds} and the line that says what ran."""
-    result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def run(command, **environment):
+    """The fields of its lines, and what it says of itself."""
+    result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
     if result.returncode:
         sys.exit(f"{command[0]} failed:\n{result.stderr}")
-    lines = [line.split("\t") for line in result.stdout.splitlines()]
-    return {name: float(time) for name, time in lines}, result.stderr.strip().splitlines()[0]
+    return [line.split("\t") for line in result.stdout.splitlines()], result.stderr
+
+
+def measure(command):
+    """{name: nanoseconds} and the line that says what ran."""
+    lines, about = run(command)
+    return {name: float(time) for name, time in lines}, about.strip().splitlines()[0]
 
 
 def medians(runs):
@@ -69,6 +74,15 @@ def table(ours, theirs):
             print(f"geometric mean, {title + ':':20}{geometric_mean(group):>19.2f}")
 
 
+def products(program, part):
+    """Matrix products beside OpenBLAS's own, which one process times in turn."""
+    lines, _ = run([program, part], OPENBLAS_THREAD_TIMEOUT="4")
+    if lines:
+        print(f"\n{'product/threads':22}{'Gradus':>12}{'OpenBLAS':>12}{'ratio':>9}")
+    for name, ours, theirs in lines:
+        print(f"{name:22}{readable(float(ours)):>12}{readable(float(theirs)):>12}{float(theirs) / float(ours):>9.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="PART", default="", help="names that contain this")
@@ -77,7 +91,7 @@ def main():
     arguments = parser.parse_args()
     program = arguments.program or BUILD / "bench" / "bench_micro"
     if not arguments.program:
-        subprocess.run(["cmake", "--build", str(BUILD), "--target", "bench_micro"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["cmake", "--build", str(BUILD), "--target", "bench"], check=True, stdout=subprocess.DEVNULL)
     python = next(filter(has_torch, pythons()), None)
     commands = [[program, arguments.only]]
     if python:
@@ -96,6 +110,9 @@ def main():
             about += [line] if number == 0 else []
     print("\n".join(about))
     table(*[medians(runs) for runs in results], *([] if python else [{}]))
+    beside_blas = program.with_name("bench_products")
+    if beside_blas.exists():
+        products(beside_blas, arguments.only)
 
 
 if __name__ == "__main__":

@@ -25,10 +25,11 @@ enum {
     ROW_UNIT = 8,         /* every kernel's strip divides it */
     PACKED_SIDE = 24,     /* packed: no side is shorter … */
     PACKED_WORK = 80 * 80 * 80,
-    SLAB = 4032,           /* rows and columns of a slab … */
-    CONVERTED_SLAB = 1056, /* … that has sums of its own */
-    SLAB_BYTES = 8 << 20,  /* of more matrices than one */
-    BLOCK_ROWS = 192,      /* a packed piece: its rows of a stay in the second-level cache */
+    SLAB = 4032,            /* rows and columns of a slab … */
+    CONVERTED_SLAB = 1056,  /* … that has sums of its own */
+    SLAB_BYTES = 8 << 20,   /* of more matrices than one */
+    BLOCK_BYTES = 64 << 10, /* of a in a packed piece: they stay in the second-level cache */
+    ENOUGH_PIECES = 8,
     PACKED_PIECE_WORK = 1 << 20,
     MOST_COLUMN_PIECES = 8,
     CHUNK = 32 /* rows or columns converted at a time */
@@ -204,23 +205,30 @@ static void pack_panel(const struct packed *s, int64_t k, int64_t columns, int64
         s->kernels->pack(k, columns, width, from, row, column, panel);
 }
 
+/* Rows [first, past) of the slab of a, in strips. */
+static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64_t past)
+{
+    const struct grd_gemm *g = &s->p->g;
+    const int64_t strip = s->kernels->strip;
+    const char *a = g->a + ((s->matrix + slot) * s->p->a_batch + s->row * g->a_row + s->at * g->a_col) * s->itemsize;
+    for (int64_t i = first; i < past; i += strip)
+        pack_panel(s, s->depth, least(past - i, strip), strip, a + i * g->a_row * s->itemsize, g->a_col, g->a_row,
+                   s->left + slot * s->left_bytes + i * s->depth * s->size);
+}
+
 /* Items [begin, end): of each matrix first the rows of a, `panel` at a time, then the columns of b. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct packed *s = context;
     const struct grd_gemm *g = &s->p->g;
-    const int64_t strip = s->kernels->strip, panel = s->kernels->panel, items = s->left_items + s->right_items;
+    const int64_t panel = s->kernels->panel, items = s->left_items + s->right_items;
     for (int64_t item = begin; item < end; item++) {
-        const int64_t slot = item / items, matrix = s->matrix + slot, which = item % items;
+        const int64_t slot = item / items, which = item % items;
         if (which < s->left_items) {
-            const int64_t first = which * panel, past = least(first + panel, s->rows);
-            const char *a = g->a + (matrix * s->p->a_batch + s->row * g->a_row + s->at * g->a_col) * s->itemsize;
-            for (int64_t i = first; i < past; i += strip)
-                pack_panel(s, s->depth, least(past - i, strip), strip, a + i * g->a_row * s->itemsize, g->a_col, g->a_row,
-                           s->left + slot * s->left_bytes + i * s->depth * s->size);
+            pack_rows(s, slot, which * panel, least((which + 1) * panel, s->rows));
         } else {
             const int64_t j = (which - s->left_items) * panel, columns = least(s->columns - j, panel);
-            const char *b = g->b + (matrix * s->p->b_batch + s->at * g->b_row + (s->column + j) * g->b_col) * s->itemsize;
+            const char *b = g->b + ((s->matrix + slot) * s->p->b_batch + s->at * g->b_row + (s->column + j) * g->b_col) * s->itemsize;
             pack_panel(s, s->depth, columns, round_up(columns, s->kernels->lanes), b, g->b_row, g->b_col,
                        s->right + slot * s->right_bytes + j * s->depth * s->size);
         }
@@ -263,6 +271,8 @@ static void multiply_pieces(int64_t begin, int64_t end, void *context)
         g.b = s->right + slot * s->right_bytes + column * s->depth * s->size;
         g.c += ((s->matrix + slot) * p->c_batch + (s->row + row) * g.c_row + (s->column + column) * g.c_col) * s->itemsize;
         char *c = g.c;
+        if (s->left_items == 0)
+            pack_rows(s, slot, row, row + g.m);
         if (s->widen != NULL) {
             g.c = s->sums + slot * s->sums_bytes + (row * s->columns + column) * s->size;
             g.c_row = s->columns;
@@ -284,13 +294,21 @@ static void cut_slab(struct packed *s)
     const int64_t panel = s->kernels->panel, strip = s->kernels->strip;
     s->left_items = ceil_div(s->rows, panel);
     s->right_items = ceil_div(s->columns, panel);
-    s->row_pieces = ceil_div(s->rows, BLOCK_ROWS);
+    s->row_pieces = ceil_div(s->rows * s->depth * s->size, BLOCK_BYTES);
+    s->row_pieces = s->row_pieces < 1 ? 1 : s->row_pieces;
     s->piece_rows = round_up(ceil_div(s->rows, s->row_pieces), strip);
     s->row_pieces = ceil_div(s->rows, s->piece_rows);
+    s->piece_columns = s->columns;
+    s->column_pieces = 1;
+    if (s->row_pieces * s->matrices >= ENOUGH_PIECES) { /* each packs its own rows, which then are near */
+        s->left_items = 0;
+        return;
+    }
     const double work = (double)s->piece_rows * (double)s->columns * (double)s->depth;
     const int64_t wanted = least((int64_t)(work / PACKED_PIECE_WORK), least(MOST_COLUMN_PIECES, s->right_items));
-    s->column_pieces = wanted < 1 ? 1 : wanted;
-    s->piece_columns = round_up(ceil_div(s->columns, s->column_pieces), panel);
+    if (wanted < 2)
+        return;
+    s->piece_columns = round_up(ceil_div(s->columns, wanted), panel);
     s->column_pieces = ceil_div(s->columns, s->piece_columns);
 }
 

@@ -11,7 +11,9 @@
 /* ---- Tools ------------------------------------------------------------------------------------------------------------------- */
 
 /* Small integers, exact in every dtype; complex ones get an imaginary part. layout 0: contiguous, 1: transposed, 2: every other element,
- * 3: the first row repeated. */
+ * 3: the first row repeated, 4: backwards in both directions. */
+enum { LAYOUTS = 5 };
+
 static grd_tensor *matrix(int64_t rows, int64_t columns, grd_dtype dtype, int layout)
 {
     int64_t stored[2] = {layout == 2 ? 2 * rows : layout == 3 && rows > 0 ? 1 : rows, layout == 2 ? 2 * columns : columns};
@@ -24,6 +26,8 @@ static grd_tensor *matrix(int64_t rows, int64_t columns, grd_dtype dtype, int la
         return grd_t(t);
     if (layout == 2)
         return grd_slice(grd_slice(t, .dim = grd_int(0), .step = grd_int(2)), .dim = grd_int(1), .step = grd_int(2));
+    if (layout == 4)
+        return grd_slice(grd_slice(t, .dim = grd_int(0), .step = grd_int(-1)), .dim = grd_int(1), .step = grd_int(-1));
     return layout == 3 ? grd_expand(t, grd_dims(rows, columns)) : t;
 }
 
@@ -67,8 +71,9 @@ static void expect_product(grd_tensor *result, grd_tensor *a, grd_tensor *b, dou
 
 static const grd_dtype dtypes[] = {GRD_UINT8, GRD_INT8,    GRD_UINT16,   GRD_INT16,   GRD_UINT32,  GRD_INT32,     GRD_UINT64,
                                    GRD_INT64, GRD_FLOAT16, GRD_BFLOAT16, GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_COMPLEX128};
-static const int64_t shapes[][3] = {{1, 1, 1},    {2, 3, 4},     {0, 3, 2},   {3, 0, 2},   {2, 3, 0},    {5, 49, 7},
-                                    {17, 33, 65}, {3, 100, 230}, {1, 70, 90}, {70, 1, 90}, {200, 20, 30}};
+static const int64_t shapes[][3] = {{1, 1, 1},     {2, 3, 4},    {0, 3, 2},     {3, 0, 2},   {2, 3, 0},
+                                    {5, 49, 7},    {17, 33, 65}, {3, 100, 230}, {1, 70, 90}, {70, 1, 90},
+                                    {200, 20, 30}, {4, 40, 37},  {90, 3, 37},   {1, 300, 5}, {64, 64, 64}};
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -79,10 +84,10 @@ static void test_mm(void **state)
     (void)state;
     for (int d = 0; d < COUNT(dtypes); d++)
         for (int s = 0; s < COUNT(shapes); s++)
-            for (int layout = 0; layout < 16; layout++) {
+            for (int layout = 0; layout < LAYOUTS * LAYOUTS; layout++) {
                 grd_scope scope = grd_scope_open();
-                grd_tensor *a = matrix(shapes[s][0], shapes[s][2], dtypes[d], layout / 4);
-                grd_tensor *b = matrix(shapes[s][2], shapes[s][1], dtypes[d], layout % 4);
+                grd_tensor *a = matrix(shapes[s][0], shapes[s][2], dtypes[d], layout / LAYOUTS);
+                grd_tensor *b = matrix(shapes[s][2], shapes[s][1], dtypes[d], layout % LAYOUTS);
                 expect_product(grd_mm(a, b), a, b, 1, NULL, 0);
                 grd_scope_close(scope);
             }
@@ -145,16 +150,94 @@ static void test_openblas(void **state)
         }
 }
 
+/* Shapes that are cut into blocks of rows, columns and k, with remainders everywhere; each layout on either side. */
+static void test_large(void **state)
+{
+    (void)state;
+    enum { M = 131, N = 115, K = 301 };
+    for (int d = 0; d < COUNT(dtypes); d++)
+        for (int layout = 0; layout < LAYOUTS; layout++) {
+            const grd_scope scope = grd_scope_open();
+            grd_tensor *a = matrix(M, K, dtypes[d], layout), *b = matrix(K, N, dtypes[d], (layout + 1) % LAYOUTS);
+            grd_tensor *self = matrix(M, N, dtypes[d], layout);
+            expect_product(grd_mm(a, b), a, b, 1, NULL, 0);
+            expect_product(grd_addmm(self, a, b, .beta = grd_int(2), .alpha = grd_int(3)), a, b, 3, self, 2);
+            grd_scope_close(scope);
+        }
+    grd_tensor *nan = grd_full(grd_dims(M, N), grd_float(NAN)), *a = matrix(M, K, GRD_FLOAT32, 0), *b = matrix(K, N, GRD_FLOAT32, 0);
+    expect_product(grd_addmm(nan, a, b, .beta = grd_int(0)), a, b, 1, NULL, 0);
+}
+
+/* NaN and infinity of an operand reach exactly the row or the column they belong to, padding notwithstanding. */
+static void test_not_finite(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 3, 5, 17, 50, 101};
+    for (int s = 0; s < COUNT(sizes); s++) {
+        const int64_t n = sizes[s];
+        grd_tensor *a = grd_ones(grd_dims(n, n)), *b = grd_ones(grd_dims(n, n));
+        grd_fill_(grd_select(grd_select(a, 0, n - 1), 0, n / 2), grd_float(NAN));
+        grd_fill_(grd_select(grd_select(b, 0, n / 2), 0, n / 3), grd_float(INFINITY));
+        const float *c = grd_data(grd_mm(a, b));
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++)
+                assert_true(i == n - 1 ? isnan(c[i * n + j]) : j == n / 3 ? isinf(c[i * n + j]) : c[i * n + j] == (float)n);
+    }
+}
+
+static grd_tensor *random_matrix(grd_dims sizes, grd_dtype dtype)
+{
+    return grd_dtype_is_integer(dtype) ? grd_randint(-99, 99, sizes, .dtype = dtype) : grd_to(grd_randn(sizes), .dtype = dtype);
+}
+
+/* Every operator that multiplies, on operands of that shape. */
+enum { OPERATORS = 11 };
+
+static void products(int64_t m, int64_t n, int64_t k, grd_dtype dtype, grd_tensor **ret_results)
+{
+    grd_manual_seed(1);
+    grd_tensor *a = random_matrix(grd_dims(m, k), dtype), *b = random_matrix(grd_dims(k, n), dtype),
+               *c = random_matrix(grd_dims(m, n), dtype);
+    grd_tensor *weight = random_matrix(grd_dims(n, k), dtype), *bias = random_matrix(grd_dims(n), dtype);
+    grd_tensor *x = random_matrix(grd_dims(k), dtype), *y = random_matrix(grd_dims(m), dtype);
+    grd_tensor *as = grd_stack(grd_tensors(a, a, a)), *bs = grd_stack(grd_tensors(b, grd_neg(b), b));
+    grd_tensor *long1 = random_matrix(grd_dims(70001), dtype), *long2 = random_matrix(grd_dims(70001), dtype);
+    grd_tensor *const results[OPERATORS] = {grd_mm(a, b),
+                                            grd_mm(grd_t(grd_contiguous(grd_t(a))), b),
+                                            grd_addmm(c, a, b, .beta = grd_int(2), .alpha = grd_int(3)),
+                                            grd_bmm(as, bs),
+                                            grd_baddbmm(c, as, bs, .alpha = grd_int(2)),
+                                            grd_mv(a, x),
+                                            grd_addmv(y, a, x, .beta = grd_int(2)),
+                                            grd_linear(a, weight, .bias = bias),
+                                            grd_matmul(as, b),
+                                            grd_matmul(grd_unsqueeze(as, 1), grd_unsqueeze(bs, 0)),
+                                            grd_dot(long1, long2)};
+    memcpy(ret_results, results, sizeof results);
+}
+
 static void test_same_bits_for_any_number_of_threads(void **state)
 {
     (void)state;
-    int threads = grd_num_threads();
-    grd_tensor *a = grd_randn(grd_dims(450, 300)), *b = grd_randn(grd_dims(300, 500)), *x = grd_randn(grd_dims(300000));
-    grd_set_num_threads(1);
-    grd_tensor *product = grd_mm(a, b), *dot = grd_dot(x, x);
-    grd_set_num_threads(3);
-    assert_memory_equal(grd_data(product), grd_data(grd_mm(a, b)), 450 * 500 * sizeof(float));
-    assert_memory_equal(grd_data(dot), grd_data(grd_dot(x, x)), sizeof(float));
+    static const int64_t sides[][3] = {{300, 250, 270}, {1000, 3, 257}, {1, 700, 900}, {97, 129, 33}, {16, 999, 64}};
+    static const grd_dtype kinds[] = {GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_INT64, GRD_INT8, GRD_FLOAT16, GRD_BFLOAT16};
+    static const int counts[] = {2, 3, 8};
+    const int threads = grd_num_threads();
+    for (int s = 0; s < COUNT(sides); s++)
+        for (int d = 0; d < COUNT(kinds); d++) {
+            const grd_scope scope = grd_scope_open();
+            grd_tensor *once[OPERATORS], *again[OPERATORS];
+            grd_set_num_threads(1);
+            products(sides[s][0], sides[s][1], sides[s][2], kinds[d], once);
+            for (int t = 0; t < COUNT(counts); t++) {
+                grd_set_num_threads(counts[t]);
+                products(sides[s][0], sides[s][1], sides[s][2], kinds[d], again);
+                assert_string_equal(grd_error_message(), "");
+                for (int i = 0; i < OPERATORS; i++)
+                    assert_memory_equal(grd_data(once[i]), grd_data(again[i]), grd_numel(once[i]) * grd_dtype_size(kinds[d]));
+            }
+            grd_scope_close(scope);
+        }
     grd_set_num_threads(threads);
 }
 
@@ -259,6 +342,8 @@ int main(void)
         IN_SCOPE(test_addmm),
         IN_SCOPE(test_out_may_be_an_input),
         IN_SCOPE(test_openblas),
+        IN_SCOPE(test_large),
+        IN_SCOPE(test_not_finite),
         IN_SCOPE(test_same_bits_for_any_number_of_threads),
         IN_SCOPE(test_vectors),
         IN_SCOPE(test_bmm),

@@ -51,6 +51,7 @@ enum {
     WIDTH = VECTORS * LANES,
     PANEL_BYTES = 48 << 10,
     DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS),
+    AHEAD = 8,       /* rows */
     ROW_VECTORS = 8, /* of columns in registers where a has one row */
     DOTS = 8,        /* dot products at a time */
     DOT_ROWS = 4     /* a with this many rows or fewer, both operands contiguous along k: dot products, nothing is packed */
@@ -363,6 +364,8 @@ static void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *fr
         const int64_t whole = columns / LANES * LANES;
         const lane_mask rest = first_lanes(columns - whole);
         for (int64_t p = 0; p < k; p++, from += row, panel += to_row) {
+            for (int64_t c = 0; c < columns; c += 64 / (int64_t)sizeof(lane))
+                __builtin_prefetch(from + AHEAD * row + c); /* rows are often pages apart: no hardware prefetcher follows */
             for (int64_t c = 0; c < whole; c += LANES)
                 store_vector(panel + c, load_vector(from + c));
             if (whole < columns)
