@@ -60,7 +60,7 @@ lint: release ## floors, notes, exported symbols, formatting, generated code
 format: $(VENV)/ready ## clang-format over the tree
 	$(BIN)/clang-format -i $$(git ls-files '*.c' '*.h' ':!test/golden')
 
-bench: build/release/build.ninja ## times beside PyTorch's (pip install torch first), as ratios
+bench: build/release/build.ninja ## times beside PyTorch's (pip install torch first) and OpenBLAS's, as ratios
 	$(BIN)/cmake --build --preset release -j $(JOBS)
 	$(PYTHON) bench/bench.py
 

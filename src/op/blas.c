@@ -50,10 +50,11 @@ const char *grd_blas(void)
  * ones from an estimated 128 cubed, but where OpenBLAS has narrower vectors than we. Thin products never gain. */
 bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
-    enum grd_isa_level level = grd_cpu_level();
-    if (level >= GRD_ISA_V3 && (dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64))
+    if (m < 16 || n < 16 || k < 16)
         return false;
-    if (m < 16 || n < 16 || k < 16 || (level == GRD_ISA_V4 && !wide_vectors))
+    const enum grd_isa_level level = grd_cpu_level();
+    const bool real = dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
+    if ((level >= GRD_ISA_V3 && real) || (level == GRD_ISA_V4 && !wide_vectors))
         return false;
     double side = level >= GRD_ISA_V3 ? 128 : 16;
     return (double)m * (double)n * (double)k >= side * side * side;

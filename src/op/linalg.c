@@ -30,11 +30,6 @@ static struct matrix matrix_of(const grd_tensor *t)
     return x;
 }
 
-static bool zero(grd_scalar s)
-{
-    return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re == 0 && s.v.c.im == 0 : s.v.i == 0;
-}
-
 /* Whether `out` can be written while a and b are read. */
 static bool apart(const grd_tensor *out, const grd_tensor *a, const grd_tensor *b)
 {
@@ -56,7 +51,7 @@ static grd_tensor *add_product(grd_tensor *out, grd_tensor *self, grd_tensor *a,
         alpha = grd_int(grd_scalar_int64(alpha));
         beta = grd_int(grd_scalar_int64(beta));
     }
-    if (self == NULL || zero(beta))
+    if (self == NULL || grd_scalar_is_zero(beta))
         beta = grd_int(0), self = NULL;
     grd_tensor *result = apart(out, a, b) ? grd_out_prepare(out, sizes, dtype, grd_device_of(a))
                                           : grd_out_prepare_apart(out, sizes, dtype, grd_device_of(a));

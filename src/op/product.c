@@ -100,8 +100,12 @@ static void run_pieces(int64_t begin, int64_t end, void *context)
     const struct grd_product *p = cut->p;
     int64_t per_matrix = cut->row_pieces * cut->column_pieces;
     for (int64_t piece = begin; piece < end; piece++) {
-        int64_t matrix = piece / per_matrix;
-        int64_t row = piece % per_matrix / cut->column_pieces * cut->piece_rows, column = piece % cut->column_pieces * cut->piece_columns;
+        int64_t matrix = piece, row = 0, column = 0;
+        if (per_matrix > 1) {
+            matrix = piece / per_matrix;
+            row = piece % per_matrix / cut->column_pieces * cut->piece_rows;
+            column = piece % cut->column_pieces * cut->piece_columns;
+        }
         struct grd_gemm g = p->g;
         g.m = least(g.m - row, cut->piece_rows);
         g.n = least(g.n - column, cut->piece_columns);
@@ -115,9 +119,20 @@ static void run_pieces(int64_t begin, int64_t end, void *context)
 
 static void run_direct(const struct grd_product *p)
 {
-    struct cut cut = {.p = p, .kernels = kernels_of(p->dtype), .itemsize = grd_dtype_size(p->dtype)};
     int64_t m = p->g.m, n = p->g.n, k = p->g.k;
+    struct cut cut = {.p = p,
+                      .kernels = kernels_of(p->dtype),
+                      .itemsize = grd_dtype_size(p->dtype),
+                      .row_pieces = 1,
+                      .column_pieces = 1,
+                      .piece_rows = m,
+                      .piece_columns = n};
     double work = (double)m * (double)n * (double)(k > 0 ? k : 1), wanted = work / PIECE_WORK;
+    if (wanted * (double)p->batch < 2) { /* small: no division is worth its time */
+        cut.blas = grd_blas_worth(p->dtype, m, n, k);
+        run_pieces(0, p->batch, &cut);
+        return;
+    }
     int64_t most_columns = ceil_div(n, PIECE_COLUMNS), most_rows = ceil_div(m, PIECE_ROWS);
     cut.column_pieces = wanted < 2 ? 1 : wanted < (double)most_columns ? (int64_t)wanted : most_columns;
     wanted /= (double)cut.column_pieces;
@@ -248,11 +263,6 @@ static void convert_rows(const struct packed *s, grd_loop_kernel *cast, const st
     }
 }
 
-static bool zero(grd_scalar s)
-{
-    return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re == 0 && s.v.c.im == 0 : s.v.i == 0;
-}
-
 /* Pieces [begin, end) of the slab, in the order (matrix, row piece, column piece). */
 static void multiply_pieces(int64_t begin, int64_t end, void *context)
 {
@@ -277,7 +287,7 @@ static void multiply_pieces(int64_t begin, int64_t end, void *context)
             g.c = s->sums + slot * s->sums_bytes + (row * s->columns + column) * s->size;
             g.c_row = s->columns;
             g.c_col = 1;
-            if (first && !zero(g.beta))
+            if (first && !grd_scalar_is_zero(g.beta))
                 convert_rows(s, s->widen, &g, c, true);
         }
         if (!first)

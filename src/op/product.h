@@ -15,6 +15,12 @@ struct grd_product {
 
 bool grd_product_exists(grd_dtype dtype);
 
+/* A beta of zero: what c held is not read. */
+static inline bool grd_scalar_is_zero(grd_scalar s)
+{
+    return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re == 0 && s.v.c.im == 0 : s.v.i == 0;
+}
+
 /* Memory for operands packed and, where the dtype is not computed in itself, for sums. */
 struct grd_product_memory {
     void *block;

@@ -154,7 +154,7 @@ static void test_openblas(void **state)
 static void test_large(void **state)
 {
     (void)state;
-    enum { M = 131, N = 115, K = 301 };
+    enum { M = 45, N = 115, K = 301 };
     for (int d = 0; d < COUNT(dtypes); d++)
         for (int layout = 0; layout < LAYOUTS; layout++) {
             const grd_scope scope = grd_scope_open();
@@ -211,7 +211,7 @@ static void products(int64_t m, int64_t n, int64_t k, grd_dtype dtype, grd_tenso
                                             grd_addmv(y, a, x, .beta = grd_int(2)),
                                             grd_linear(a, weight, .bias = bias),
                                             grd_matmul(as, b),
-                                            grd_matmul(grd_unsqueeze(as, 1), grd_unsqueeze(bs, 0)),
+                                            grd_matmul(grd_unsqueeze(a, 0), bs),
                                             grd_dot(long1, long2)};
     memcpy(ret_results, results, sizeof results);
 }
@@ -219,7 +219,7 @@ static void products(int64_t m, int64_t n, int64_t k, grd_dtype dtype, grd_tenso
 static void test_same_bits_for_any_number_of_threads(void **state)
 {
     (void)state;
-    static const int64_t sides[][3] = {{300, 250, 270}, {1000, 3, 257}, {1, 700, 900}, {97, 129, 33}, {16, 999, 64}};
+    static const int64_t sides[][3] = {{150, 200, 270}, {1000, 3, 257}, {1, 700, 900}, {97, 129, 33}, {16, 499, 64}};
     static const grd_dtype kinds[] = {GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_INT64, GRD_INT8, GRD_FLOAT16, GRD_BFLOAT16};
     static const int counts[] = {2, 3, 8};
     const int threads = grd_num_threads();
