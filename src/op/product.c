@@ -158,7 +158,7 @@ struct packed {
     int64_t left_bytes, right_bytes, sums_bytes; /* of one matrix */
     /* The slab. */
     int64_t matrix, matrices, row, rows, column, columns, at, depth;
-    int64_t left_items, right_items;                              /* panels to be packed, of one matrix */
+    int64_t left_items, right_items, item_rows;                   /* what is packed at a time, of one matrix: rows of a, panels of b */
     int64_t row_pieces, column_pieces, piece_rows, piece_columns; /* pieces to be multiplied */
 };
 
@@ -231,7 +231,7 @@ static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64
                    s->left + slot * s->left_bytes + i * s->depth * s->size);
 }
 
-/* Items [begin, end): of each matrix first the rows of a, `panel` at a time, then the columns of b. */
+/* Items [begin, end): of each matrix first the rows of a, then the panels of b. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct packed *s = context;
@@ -240,7 +240,7 @@ static void pack_items(int64_t begin, int64_t end, void *context)
     for (int64_t item = begin; item < end; item++) {
         const int64_t slot = item / items, which = item % items;
         if (which < s->left_items) {
-            pack_rows(s, slot, which * panel, least((which + 1) * panel, s->rows));
+            pack_rows(s, slot, which * s->item_rows, least((which + 1) * s->item_rows, s->rows));
         } else {
             const int64_t j = (which - s->left_items) * panel, columns = least(s->columns - j, panel);
             const char *b = g->b + ((s->matrix + slot) * s->p->b_batch + s->at * g->b_row + (s->column + j) * g->b_col) * s->itemsize;
@@ -302,7 +302,8 @@ static void multiply_pieces(int64_t begin, int64_t end, void *context)
 static void cut_slab(struct packed *s)
 {
     const int64_t panel = s->kernels->panel, strip = s->kernels->strip;
-    s->left_items = ceil_div(s->rows, panel);
+    s->item_rows = round_up(panel, strip);
+    s->left_items = ceil_div(s->rows, s->item_rows);
     s->right_items = ceil_div(s->columns, panel);
     s->row_pieces = ceil_div(s->rows * s->depth * s->size, BLOCK_BYTES);
     s->row_pieces = s->row_pieces < 1 ? 1 : s->row_pieces;
