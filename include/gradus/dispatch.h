@@ -69,6 +69,9 @@ typedef struct grd_value {
 /* ---- Operators --------------------------------------------------------------------------------------------------------- */
 typedef struct grd_op grd_op;
 
+/* An operator has at most this many arguments and results. */
+enum { GRD_MAX_ARGS = 12, GRD_MAX_RESULTS = 4 };
+
 /* The operator of that name ("add"), or NULL. */
 GRD_API const grd_op *grd_op_find(const char *name);
 GRD_API int64_t grd_op_count(void);
@@ -93,15 +96,18 @@ typedef enum grd_form { GRD_FUNCTIONAL, GRD_INPLACE, GRD_OUT } grd_form;
 GRD_API bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results);
 
 /* A kernel for any operator: args are those of the schema; for an operator with an out form, `out` is the tensor to write
- * (NULL: allocate). Writes grd_op_result_count results. `keys` is the set being dispatched, for grd_redispatch. */
-typedef void grd_boxed_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+ * (NULL: allocate). Writes grd_op_result_count results. `keys` is the set being dispatched, for grd_redispatch; `context` is what was
+ * registered with the kernel. */
+typedef void grd_boxed_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
+                              void *context);
 
 /* The same call, for the keys that remain. */
 GRD_API void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
-/* Registration: one operator for a key, or every operator that has no kernel of its own for it. RuntimeError when taken. */
-GRD_API void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel);
-GRD_API void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel);
+/* Registration: one operator for a key, or every operator that has no kernel of its own for it. RuntimeError when taken. Threads may register
+ * while others call; what is unregistered must not be running. */
+GRD_API void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel, void *context);
+GRD_API void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel, void *context);
 GRD_API void grd_unregister_kernel(const char *op_name, grd_key key);
 GRD_API void grd_unregister_fallback(grd_key key);
 

@@ -1,6 +1,9 @@
-/* What every public header needs: linkage, visibility, attributes. */
+/* What every public header needs: version, linkage, visibility, attributes. */
 #ifndef GRADUS_EXPORT_H
 #define GRADUS_EXPORT_H
+
+/* The version of these headers; the build takes it from here. */
+#define GRD_VERSION "0.1.0"
 
 #ifdef __cplusplus
 #define GRD_BEGIN_DECLS extern "C" {

@@ -8,6 +8,7 @@
 #include "gradus/tensor.h"
 #include "gradus/dispatch.h"
 #include "gradus/autograd.h"
+#include "gradus/plugin.h"
 #include "gradus/ops.h" /* generated from schema */
 
 #endif

@@ -10,7 +10,7 @@
 
 GRD_BEGIN_DECLS
 
-/* "0.1.0" */
+/* Of the library that runs: "0.1.0"; GRD_VERSION is that of the headers. */
 GRD_API const char *grd_version(void);
 
 /* ---- Scopes own temporaries -------------------------------------------------------------------------------------

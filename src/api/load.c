@@ -9,7 +9,7 @@
 
 const char *grd_version(void)
 {
-    return GRADUS_VERSION;
+    return GRD_VERSION;
 }
 
 grd_tensor *grd_scope_return(grd_scope scope, grd_tensor *result)

@@ -468,6 +468,6 @@ static const char *print_grad_fn(const grd_tensor *t)
 
 void grd_autograd_init(void)
 {
-    grd_register_fallback(GRD_KEY_AUTOGRAD, grd_autograd_record);
+    grd_register_fallback(GRD_KEY_AUTOGRAD, grd_autograd_record, NULL);
     grd_print_grad_fn = print_grad_fn;
 }

@@ -479,8 +479,9 @@ static bool check_out(const grd_tensor *out, uint64_t needs)
                      "requires grad.");
 }
 
-void grd_autograd_record(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+void grd_autograd_record(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
+    (void)context;
     uint64_t needs;
     if (!find_needs(op, out, args, &needs))
         return;

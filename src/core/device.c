@@ -1,10 +1,11 @@
 /* The device table: cpu, meta, and what plug-ins register at run time.
  *
- * Invariant: an entry, once there, stays; reading the table takes no lock. */
+ * Invariant: an entry, once there, stays, unless the plug-in that brought it fails to load; reading the table takes no lock. */
 #include <pthread.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/transaction.h"
 #include "core/tensor.h"
 
 static void *cpu_allocate(int64_t bytes)
@@ -75,14 +76,23 @@ static int find_place(const char *name)
     return -1;
 }
 
+static void take_device(void *type, int place)
+{
+    (void)type;
+    atomic_store_explicit(&table[place], NULL, memory_order_release);
+}
+
+static const struct grd_step_type device_step = {.roll_back = take_device};
+
 bool grd_device_register(const struct grd_device_type *type, uint8_t *ret_type)
 {
     pthread_mutex_lock(&registration);
     int place = find_place(type->name);
-    if (place >= 0) {
+    const bool ok = place >= 0 && grd_transaction_add(&device_step, NULL, place);
+    if (ok) {
         *ret_type = (uint8_t)place;
         atomic_store_explicit(&table[place], type, memory_order_release);
     }
     pthread_mutex_unlock(&registration);
-    return place >= 0;
+    return ok;
 }

@@ -1,16 +1,20 @@
 /* Choosing and calling kernels: the slots of an operator, boxed kernels, fallbacks, registration at run time.
  *
  * Lives here: everything that reads or writes slots. Not here: operator names (they are in the generated table).
- * Invariant: a typed slot holds the kernel of the tree for that key; whatever is registered at run time is boxed. */
+ * Invariants
+ * - A typed slot holds the kernel of the tree for that key; whatever is registered at run time is boxed.
+ * - Slots are read without a lock and written under one, each boxed kernel after its context. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "dispatch/op.h"
 
+#include "base/cold.h"
 #include "base/text.h"
+#include "base/transaction.h"
 
-static grd_boxed_kernel *_Atomic fallbacks[GRD_KEY_COUNT];
+static struct grd_boxed_slot fallbacks[GRD_KEY_COUNT];
 static pthread_mutex_t registration = PTHREAD_MUTEX_INITIALIZER;
 
 const char *grd_key_name(grd_key key)
@@ -54,20 +58,13 @@ static grd_kernel *tree_kernel(const struct grd_op *op, grd_key key)
     return op->composite || key == GRD_KEY_CPU || key == GRD_KEY_META ? op->kernel : NULL;
 }
 
-void grd_dispatch_init(void)
-{
-    for (int64_t i = 0; i < grd_op_table_size; i++)
-        for (int key = 0; key < GRD_KEY_COUNT; key++)
-            atomic_store(&grd_op_table[i].typed[key], tree_kernel(&grd_op_table[i], (grd_key)key));
-}
-
 /* ---- Calling ------------------------------------------------------------------------------------------------------- */
 
 static void raise_no_kernel(const struct grd_op *op, grd_key key)
 {
     struct grd_text keys = {0};
     for (int k = 0; k < GRD_KEY_COUNT; k++)
-        if (op->typed[k] || op->boxed[k] || fallbacks[k])
+        if (op->typed[k] || op->boxed[k].kernel || fallbacks[k].kernel)
             grd_text_add(&keys, "%s%s", keys.size ? ", " : "", grd_key_name((grd_key)k));
     grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "no kernel for dispatch key %s; there are kernels for %s", grd_key_name(key),
               keys.size ? keys.data : "no key");
@@ -92,11 +89,14 @@ void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *ou
             grd_written(out);
         return;
     }
-    grd_boxed_kernel *boxed = atomic_load_explicit(&op->boxed[key], memory_order_acquire);
-    if (boxed == NULL)
-        boxed = atomic_load_explicit(&fallbacks[key], memory_order_acquire);
+    const struct grd_boxed_slot *slot = &op->boxed[key];
+    grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
+    if (boxed == NULL) {
+        slot = &fallbacks[key];
+        boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
+    }
     if (boxed != NULL)
-        boxed(op, keys, out, args, ret_results);
+        boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
     else
         raise_no_kernel(op, key);
 }
@@ -421,42 +421,90 @@ static struct grd_op *find_for_registration(const char *name)
     return op;
 }
 
-void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel)
+static void fill_slot(struct grd_boxed_slot *slot, grd_boxed_kernel *kernel, void *context)
+{
+    atomic_store_explicit(&slot->context, context, memory_order_relaxed);
+    atomic_store_explicit(&slot->kernel, kernel, memory_order_release);
+}
+
+static void take_kernel(void *op, int key)
+{
+    struct grd_op *of = op;
+    pthread_mutex_lock(&registration);
+    fill_slot(&of->boxed[key], NULL, NULL);
+    atomic_store(&of->typed[key], tree_kernel(of, (grd_key)key));
+    pthread_mutex_unlock(&registration);
+}
+
+static void take_fallback(void *none, int key)
+{
+    (void)none;
+    pthread_mutex_lock(&registration);
+    fill_slot(&fallbacks[key], NULL, NULL);
+    pthread_mutex_unlock(&registration);
+}
+
+static const struct grd_step_type kernel_step = {.roll_back = take_kernel}, fallback_step = {.roll_back = take_fallback};
+
+void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel, void *context)
 {
     struct grd_op *op = find_for_registration(op_name);
     if (op == NULL || !check_key(key) || !check_kernel(kernel))
         return;
     pthread_mutex_lock(&registration);
-    const bool taken = op->boxed[key] != NULL || (op->typed[key] != NULL && !op->composite);
-    if (!taken) {
-        atomic_store(&op->boxed[key], kernel);
+    if (op->boxed[key].kernel != NULL || (op->typed[key] != NULL && !op->composite)) {
+        grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has a kernel for dispatch key %s already", op_name, grd_key_name(key));
+    } else if (grd_transaction_add(&kernel_step, op, key)) {
+        fill_slot(&op->boxed[key], kernel, context);
         atomic_store(&op->typed[key], NULL);
     }
     pthread_mutex_unlock(&registration);
-    if (taken)
-        grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has a kernel for dispatch key %s already", op_name, grd_key_name(key));
 }
 
-void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel)
+void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel, void *context)
 {
-    grd_boxed_kernel *none = NULL;
-    if (check_key(key) && check_kernel(kernel) && !atomic_compare_exchange_strong(&fallbacks[key], &none, kernel))
+    if (!check_key(key) || !check_kernel(kernel))
+        return;
+    pthread_mutex_lock(&registration);
+    if (fallbacks[key].kernel != NULL)
         grd_raise(GRD_ERROR_RUNTIME, "dispatch key %s has a fallback already", grd_key_name(key));
+    else if (grd_transaction_add(&fallback_step, NULL, key))
+        fill_slot(&fallbacks[key], kernel, context);
+    pthread_mutex_unlock(&registration);
 }
 
 void grd_unregister_kernel(const char *op_name, grd_key key)
 {
     struct grd_op *op = find_for_registration(op_name);
-    if (op == NULL || !check_key(key))
-        return;
-    pthread_mutex_lock(&registration);
-    atomic_store(&op->boxed[key], NULL);
-    atomic_store(&op->typed[key], tree_kernel(op, key));
-    pthread_mutex_unlock(&registration);
+    if (op != NULL && check_key(key))
+        take_kernel(op, key);
 }
 
 void grd_unregister_fallback(grd_key key)
 {
     if (check_key(key))
-        atomic_store(&fallbacks[key], NULL);
+        take_fallback(NULL, key);
+}
+
+/* ---- At load --------------------------------------------------------------------------------------------------------------------- */
+
+static void lock_registration(void)
+{
+    pthread_mutex_lock(&registration);
+}
+
+static void unlock_registration(void)
+{
+    pthread_mutex_unlock(&registration);
+}
+
+void grd_dispatch_init(void)
+{
+    for (int64_t i = 0; i < grd_op_table_size; i++)
+        for (int key = 0; key < GRD_KEY_COUNT; key++)
+            atomic_store(&grd_op_table[i].typed[key], tree_kernel(&grd_op_table[i], (grd_key)key));
+    /* Locks are taken before a fork in the opposite order of these calls; the allocator's, under ours, comes first. */
+    grd_thread_get_cold();
+    pthread_atfork(lock_registration, unlock_registration, unlock_registration);
+    grd_plugin_init();
 }

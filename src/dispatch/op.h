@@ -7,8 +7,6 @@
 #include "core/tensor.h"
 #include "gradus/dispatch.h"
 
-enum { GRD_MAX_ARGS = 12, GRD_MAX_RESULTS = 4 };
-
 struct grd_derivative; /* autograd/derivative.h */
 
 struct grd_arg {
@@ -22,6 +20,12 @@ typedef void grd_kernel(void); /* a typed kernel, cast to its real type by the t
 
 /* Calls a typed kernel with generic values. */
 typedef void grd_thunk(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+
+/* A boxed kernel with its context. The context is written before the kernel is, and read after it. */
+struct grd_boxed_slot {
+    grd_boxed_kernel *_Atomic kernel;
+    void *_Atomic context;
+};
 
 struct grd_op {
     const char *name, *schema;
@@ -37,7 +41,7 @@ struct grd_op {
     bool composite;                          /* the kernel serves every key, autograd included: it only calls operators */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
     grd_kernel *_Atomic typed[GRD_KEY_COUNT];
-    grd_boxed_kernel *_Atomic boxed[GRD_KEY_COUNT];
+    struct grd_boxed_slot boxed[GRD_KEY_COUNT];
 };
 
 extern struct grd_op grd_op_table[];
@@ -45,6 +49,8 @@ extern const int64_t grd_op_table_size;
 
 /* Fills the slots; run once, before main, by the library's constructor. */
 void grd_dispatch_init(void);
+/* The part of it that loads plug-ins (plugin.c). */
+void grd_plugin_init(void);
 
 static inline grd_keyset grd_active_keys(grd_keyset keys)
 {

@@ -58,8 +58,9 @@ static grd_tensor *view_of(grd_tensor *base, const grd_tensor *cpu_base, const g
 }
 
 /* Every operator: runs it for the cpu and brings the results back. */
-static void fake_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+static void fake_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
+    (void)context;
     grd_value values[GRD_MAX_ARGS];
     bool there = pthread_equal(pthread_self(), caller) == 0;
     atomic_fetch_add(there ? &elsewhere : &on_caller, 1);
@@ -113,7 +114,7 @@ static int add_device(void **state)
 {
     caller = pthread_self();
     grd_device_register(&fake, &fake_type);
-    grd_register_fallback(GRD_KEY_EXTRA1, fake_kernel);
+    grd_register_fallback(GRD_KEY_EXTRA1, fake_kernel, NULL);
     return warm_up(state);
 }
 

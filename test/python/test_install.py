@@ -1,11 +1,7 @@
 """A stranger's program against an install, in an empty folder: pkg-config, C11, C++17, CMake. What is installed: symbols, size."""
-import os
-import subprocess
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from conftest import ROOT, libdir, run
 
 C_PROGRAM = r'''
 #include <stdio.h>
@@ -52,22 +48,6 @@ int main()
 
 OUTPUT = ("tensor([[2., 4.],\n        [6., 8.]])\n"
           "RuntimeError: add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1\n")
-
-
-def run(command, cwd, **environment):
-    return subprocess.run(command, cwd=cwd, shell=isinstance(command, str), capture_output=True, text=True, env={**os.environ, **environment})
-
-
-@pytest.fixture(scope="session")
-def prefix(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prefix")
-    result = run(["cmake", "--install", str(ROOT / "build/release"), "--prefix", str(folder)], ROOT)
-    assert result.returncode == 0, result.stderr
-    return folder
-
-
-def libdir(prefix):
-    return next(prefix.rglob("gradus.pc")).parent
 
 
 @pytest.mark.parametrize("name, text, compiler", [

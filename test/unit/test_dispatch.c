@@ -3,18 +3,19 @@
 
 #include "support.h"
 
-static int calls;
+static int calls; /* counted through the context */
 
 /* Counts, then runs the cpu kernel. */
-static void counting(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+static void counting(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
-    calls++;
+    ++*(int *)context;
     grd_redispatch(op, keys & ~((grd_keyset)1 << GRD_KEY_WRAPPER), out, args, ret_results);
 }
 
 /* Negates whatever exp would give: a kernel that replaces. */
-static void replacing(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+static void replacing(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
+    (void)context;
     (void)keys;
     (void)op;
     (void)out;
@@ -41,7 +42,7 @@ static void test_a_fallback_serves_every_operator(void **state)
 {
     (void)state;
     calls = 0;
-    grd_register_fallback(GRD_KEY_WRAPPER, counting);
+    grd_register_fallback(GRD_KEY_WRAPPER, counting, &calls);
     const grd_key_guard guard = grd_key_guard_set(1u << GRD_KEY_WRAPPER, 0);
     grd_tensor *sum = grd_sum(grd_exp(two()));
     grd_key_guard_restore(guard);
@@ -58,7 +59,7 @@ static void test_exclusion(void **state)
 {
     (void)state;
     calls = 0;
-    grd_register_fallback(GRD_KEY_WRAPPER, counting);
+    grd_register_fallback(GRD_KEY_WRAPPER, counting, &calls);
     const grd_key_guard outer = grd_key_guard_set(1u << GRD_KEY_WRAPPER, 0);
     const grd_key_guard inner = grd_key_guard_set(0, 1u << GRD_KEY_WRAPPER);
     grd_exp(two());
@@ -73,7 +74,7 @@ static void test_exclusion(void **state)
 static void test_a_kernel_for_one_operator(void **state)
 {
     (void)state;
-    grd_register_kernel("exp", GRD_KEY_WRAPPER, replacing);
+    grd_register_kernel("exp", GRD_KEY_WRAPPER, replacing, NULL);
     const grd_key_guard guard = grd_key_guard_set(1u << GRD_KEY_WRAPPER, 0);
     const grd_op *exp = grd_op_find("exp");
     grd_value result, args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = two()}};
@@ -81,12 +82,12 @@ static void test_a_kernel_for_one_operator(void **state)
     grd_redispatch(exp, 1u << GRD_KEY_WRAPPER | 1u << GRD_KEY_CPU, NULL, args, &result);
     assert_true(grd_ok());
     assert_float_equal(grd_item_double(grd_select(result.v.tensor, 0, 1)), -2, 0);
-    grd_register_kernel("exp", GRD_KEY_WRAPPER, replacing);
+    grd_register_kernel("exp", GRD_KEY_WRAPPER, replacing, NULL);
     expect_error(GRD_ERROR_RUNTIME, "operator 'exp' has a kernel for dispatch key WRAPPER already");
     grd_unregister_kernel("exp", GRD_KEY_WRAPPER);
-    grd_register_kernel("exp", GRD_KEY_CPU, replacing);
+    grd_register_kernel("exp", GRD_KEY_CPU, replacing, NULL);
     expect_error(GRD_ERROR_RUNTIME, "operator 'exp' has a kernel for dispatch key CPU already");
-    grd_register_kernel("expp", GRD_KEY_WRAPPER, replacing);
+    grd_register_kernel("expp", GRD_KEY_WRAPPER, replacing, NULL);
     expect_error(GRD_ERROR_RUNTIME, "there is no operator 'expp' to register a kernel for");
 }
 

@@ -1,0 +1,9 @@
+/* Another plug-in of the name "kernels". */
+#include "gradus/gradus.h"
+
+static bool load(void)
+{
+    return true;
+}
+
+GRD_PLUGIN("kernels", load)

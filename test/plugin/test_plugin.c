@@ -1,0 +1,230 @@
+/* The loader: what it refuses and in which words, what a failed load leaves behind (nothing), loading twice, and by several threads at once. */
+#include <limits.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+/* cmocka needs some of the above */
+#include <cmocka.h>
+
+#include "gradus/gradus.h"
+
+/* The real path of a plug-in of this folder, as errors name it. */
+static const char *plugin(const char *name)
+{
+    static char path[PATH_MAX];
+    char link[PATH_MAX];
+    snprintf(link, sizeof link, PLUGINS "/%s.so", name);
+    assert_non_null(realpath(link, path));
+    return path;
+}
+
+static void expect_error(grd_error_code code, const char *format, ...)
+{
+    char text[2 * PATH_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    assert_string_equal(grd_error_message(), text);
+    assert_int_equal(grd_error_get(), code);
+    grd_error_clear();
+}
+
+static void refused(const char *name, const char *format)
+{
+    assert_false(grd_load_library(plugin(name)));
+    expect_error(GRD_ERROR_RUNTIME, format, plugin(name));
+}
+
+/* What exp does for the key that "kernels" serves. */
+static bool exp_of_extra13(void)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = grd_ones(grd_dims(2))}, result;
+    grd_redispatch(grd_op_find("exp"), 1u << GRD_KEY_EXTRA13, NULL, &x, &result);
+    grd_scope_close(scope);
+    return grd_ok();
+}
+
+static void nothing_was_registered(void)
+{
+    assert_false(exp_of_extra13());
+    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "no kernel for dispatch key EXTRA13; there are kernels for CPU, META, AUTOGRAD");
+}
+
+/* ---- What is refused -------------------------------------------------------------------------------------------------------------- */
+
+static void test_files_that_cannot_be_loaded(void **state)
+{
+    (void)state;
+    assert_false(grd_load_library(NULL));
+    expect_error(GRD_ERROR_TYPE, "grd_load_library: argument 'path' must not be NULL");
+    assert_false(grd_load_library("/no/such/plugin.so"));
+    expect_error(GRD_ERROR_IO, "cannot load plug-in '/no/such/plugin.so': No such file or directory");
+    assert_false(grd_load_library("libm.so.6")); /* would be found, were it not a path */
+    expect_error(GRD_ERROR_IO, "cannot load plug-in 'libm.so.6': No such file or directory");
+
+    char path[] = "/tmp/gradus-plugin-XXXXXX";
+    const int file = mkstemp(path);
+    assert_int_equal(write(file, "no machine code", 15), 15);
+    close(file);
+    assert_false(grd_load_library(path));
+    unlink(path);
+    expect_error(GRD_ERROR_IO, "cannot load plug-in '%s': %s: file too short", path, path);
+}
+
+static void test_no_plugin(void **state)
+{
+    (void)state;
+    refused("plugin_foreign", "'%s' is not a Gradus plug-in: it does not export grd_plugin_descriptor");
+    refused("plugin_nameless", "'%s' is a plug-in without a name");
+    refused("plugin_loadless", "plug-in 'loadless' has no load function");
+}
+
+static void test_another_interface_is_named_and_not_called(void **state)
+{
+    (void)state;
+    assert_string_equal(grd_version(), GRD_VERSION);
+    assert_false(grd_load_library(plugin("plugin_other_interface")));
+    expect_error(GRD_ERROR_RUNTIME,
+                 "'%s' was built against Gradus 9.8.7 for plug-in interface %d, but this is Gradus %s with plug-in interface %d",
+                 plugin("plugin_other_interface"), GRD_PLUGIN_INTERFACE + 1, GRD_VERSION, GRD_PLUGIN_INTERFACE);
+}
+
+static void test_a_pending_error_stays(void **state)
+{
+    (void)state;
+    grd_error_set(GRD_ERROR_VALUE, "first");
+    assert_false(grd_load_library(plugin("plugin_inner")));
+    expect_error(GRD_ERROR_VALUE, "first");
+    assert_false(exp_of_extra13());
+    grd_error_clear();
+}
+
+/* ---- A load that fails -------------------------------------------------------------------------------------------------------------- */
+
+static void fails_with(const char *what, const char *text)
+{
+    const grd_memory_stats before = grd_memory_get_stats();
+    setenv("PLUGIN_KERNELS", what, 1);
+    for (int again = 0; again < 2; again++) {
+        assert_false(grd_load_library(plugin("plugin_kernels")));
+        expect_error(GRD_ERROR_RUNTIME, text);
+        assert_int_equal(grd_memory_get_stats().blocks, before.blocks);
+        nothing_was_registered();
+    }
+}
+
+static void test_a_failed_load_leaves_nothing(void **state)
+{
+    (void)state;
+    refused("plugin_silent", "silent: the load function failed and set no error");
+    nothing_was_registered(); /* on both sides of the count: the pool and the text of errors are made on first use */
+    fails_with("fails", "kernels: add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
+    fails_with("fails quietly", "kernels: the load function failed and set no error");
+    fails_with("registers twice", "kernels: operator 'exp' has a kernel for dispatch key EXTRA13 already");
+    char self[PATH_MAX];
+    strcpy(self, plugin("plugin_kernels"));
+    fails_with(self, "kernels: plug-in 'kernels' is being loaded");
+}
+
+/* ---- Concurrent loading --------------------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 8 };
+
+static void *load_and_compute(void *path)
+{
+    const grd_scope scope = grd_scope_open();
+    for (int i = 0; i < 20; i++) {
+        grd_add(grd_exp(grd_ones(grd_dims(3))), grd_ones(grd_dims(3)));
+        if (i == 10)
+            grd_load_library(path);
+    }
+    const bool ok = grd_ok();
+    grd_scope_close(scope);
+    return ok ? path : NULL;
+}
+
+static void test_threads_load_the_same_file(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    const char *path = plugin("plugin_inner");
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, load_and_compute, (void *)(uintptr_t)path), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_ptr_equal(result, path);
+    }
+    assert_true(grd_load_library(path));
+}
+
+/* ---- A load that succeeds: this one stays, so it comes last ---------------------------------------------------------------------------- */
+
+/* Every allocation fails once. Loads `inner`, which is loaded already, from inside. */
+static void test_allocations_that_fail(void **state)
+{
+    (void)state;
+    char inner[PATH_MAX];
+    strcpy(inner, plugin("plugin_inner"));
+    setenv("PLUGIN_KERNELS", inner, 1);
+    const grd_memory_stats before = grd_memory_get_stats();
+    int n = 1;
+    for (;; n++) {
+        grd_memory_fail_at(n, false);
+        if (grd_load_library(plugin("plugin_kernels")))
+            break;
+        grd_memory_fail_at(0, false);
+        assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
+        grd_error_clear();
+        assert_int_equal(grd_memory_get_stats().blocks, before.blocks);
+        nothing_was_registered();
+    }
+    grd_memory_fail_at(0, false);
+    assert_true(n >= 5); /* the plug-in, two steps, the plug-in inside */
+    assert_int_equal(grd_memory_get_stats().blocks, before.blocks + 1);
+    assert_true(exp_of_extra13());
+    assert_true(grd_load_library(plugin("plugin_kernels")));
+    assert_int_equal(grd_memory_get_stats().blocks, before.blocks + 1);
+}
+
+static void test_a_second_plugin_of_a_name(void **state)
+{
+    (void)state;
+    refused("plugin_second", "a plug-in named 'kernels' is loaded already, from another file than '%s'");
+}
+
+static void test_a_child_process_loads(void **state)
+{
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(grd_load_library(plugin("plugin_kernels")) && exp_of_extra13() ? 0 : 1);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files_that_cannot_be_loaded),
+        cmocka_unit_test(test_no_plugin),
+        cmocka_unit_test(test_another_interface_is_named_and_not_called),
+        cmocka_unit_test(test_a_pending_error_stays),
+        cmocka_unit_test(test_a_failed_load_leaves_nothing),
+        cmocka_unit_test(test_threads_load_the_same_file),
+        cmocka_unit_test(test_allocations_that_fail),
+        cmocka_unit_test(test_a_second_plugin_of_a_name),
+        cmocka_unit_test(test_a_child_process_loads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
