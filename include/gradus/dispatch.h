@@ -104,6 +104,53 @@ typedef void grd_boxed_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out
 /* The same call, for the keys that remain. */
 GRD_API void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
+/* ---- Operators defined at run time --------------------------------------------------------------------------------------- */
+
+/* What a gradient function gets. */
+typedef struct grd_gradient {
+    const grd_op *op;
+    const grd_value *args;    /* of the call; kind NONE for a tensor that `saves` leaves out */
+    const grd_value *results; /* likewise */
+    grd_tensors grads;        /* of the results, or of the tensors of a list; zeros where undefined, NULL for a result of integers */
+    unsigned needs;           /* bit i: argument i needs a gradient */
+    void *context;
+} grd_gradient;
+
+/* Writes the gradient of each argument that needs one, in its shape: kind TENSOR, or TENSORS for a list. What it leaves (kind NONE) has none. Made of
+ * operators, it can be differentiated again. Reports failure with grd_error_set. */
+typedef void grd_gradient_function(const grd_gradient *gradient, grd_value *ret_grads);
+
+typedef struct grd_gradient_formula {
+    const char *arg, *formula;
+} grd_gradient_formula;
+
+/* What an operator is. Texts are copied. */
+typedef struct grd_definition {
+    /* "mylib::cube(Tensor self, *, Scalar scale=1) -> Tensor": a namespace and a name, then a signature as in schema/ and in
+     * grd_op_schema. Results are "Tensor", "Tensor[]" or "(Tensor a, Tensor b)"; those without a name are called result, or result0, result1. */
+    const char *schema;
+    /* The gradient of an argument as an expression of operators: {"self", "grad * 3 * scale * self * self"}. Names are arguments, results and
+     * grad (of several results grad_<name>, of a list grads); shape(x), strides(x), offset(x), dtype(x) and sizes_along(xs, dim) save no tensor;
+     * + - * / ** and comparisons, "x if condition else y", calls, numbers, strings, lists and None as in Python. Operators that are
+     * called are defined before, or the one that is being defined. What a formula computes can be differentiated again. */
+    grd_gradient_formula gradients[GRD_MAX_ARGS];
+    /* Instead of formulas: a function for all arguments, and the tensors among arguments and results that it reads, "self result";
+     * NULL: all of them. */
+    grd_gradient_function *gradient;
+    const char *saves;
+    /* A kernel made of operators serves every device, and where no gradient is given it is differentiated through them. NULL: kernels are
+     * registered for each key. It returns new tensors when the operator has a gradient, as every kernel then does. */
+    grd_boxed_kernel *kernel;
+    void *context; /* handed to gradient and kernel */
+} grd_definition;
+
+/* Defines an operator, for good, with the functional form alone; it is called with grd_call. One that has neither a gradient nor a kernel made of
+ * operators can be run on tensors that require gradients, but not differentiated: RuntimeError in the backward pass.
+ * NULL on failure: ValueError, with the place, for a text that cannot be read; RuntimeError when the name is taken. */
+GRD_API const grd_op *grd_define_operator(const grd_definition *definition);
+
+/* ---- Kernels ------------------------------------------------------------------------------------------------------------ */
+
 /* Registration: one operator for a key, or every operator that has no kernel of its own for it. RuntimeError when taken. Threads may register
  * while others call; what is unregistered must not be running. */
 GRD_API void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel, void *context);

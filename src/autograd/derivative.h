@@ -24,7 +24,10 @@ struct grd_save {
         used_by; /* bit i: the formula of differentiable argument i uses it; 0: all may. Not saved when none of them needs a gradient */
 };
 
+struct grd_derivative;
+
 struct grd_backward {
+    const struct grd_derivative *derivative;
     grd_tensor *const *grads; /* of the results, in order; undefined ones are NULL unless the derivative asks for zeros */
     int ngrads;               /* how many: for an operator that returns a list, its length */
     const grd_value *saved;   /* in the order of grd_derivative.saves */

@@ -74,7 +74,8 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
     grd_tensor *const *grads = d->materialize ? materialized(self, run->grads) : run->grads;
     if (grads == NULL)
         return;
-    d->backward(&(struct grd_backward){.grads = grads,
+    d->backward(&(struct grd_backward){.derivative = d,
+                                       .grads = grads,
                                        .ngrads = (int)node->noutputs,
                                        .saved = values,
                                        .needs = argument_needs(self, run),

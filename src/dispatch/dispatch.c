@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "dispatch/op.h"
+#include "dispatch/define.h"
 
 #include "base/cold.h"
 #include "base/text.h"
@@ -71,7 +71,7 @@ static void raise_no_kernel(const struct grd_op *op, grd_key key)
     grd_text_done(&keys);
 }
 
-static void fail_results(const struct grd_op *op, grd_value *ret_results)
+void grd_fail_results(const struct grd_op *op, grd_value *ret_results)
 {
     for (int i = 0; i < op->nresults; i++)
         ret_results[i] =
@@ -82,7 +82,7 @@ void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *ou
 {
     const grd_key key = grd_top_key(keys);
     grd_kernel *typed = atomic_load_explicit(&op->typed[key], memory_order_acquire);
-    fail_results(op, ret_results);
+    grd_fail_results(op, ret_results);
     if (typed != NULL) {
         op->thunk(typed, out, args, ret_results);
         if (!op->composite)
@@ -95,16 +95,19 @@ void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *ou
         slot = &fallbacks[key];
         boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
     }
-    if (boxed != NULL)
-        boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
-    else
+    if (boxed == NULL) {
         raise_no_kernel(op, key);
+        return;
+    }
+    boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
+    if (op->defined)
+        grd_defined_check_results(op, key, args, ret_results);
 }
 
 void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     if (grd_pending())
-        fail_results(op, ret_results);
+        grd_fail_results(op, ret_results);
     else
         grd_dispatch_boxed(op, keys, out, args, ret_results);
 }
@@ -195,17 +198,19 @@ const grd_op *grd_op_find(const char *name)
     for (int64_t i = 0; name != NULL && i < grd_op_table_size; i++)
         if (strcmp(grd_op_table[i].name, name) == 0)
             return &grd_op_table[i];
-    return NULL;
+    return name != NULL ? grd_defined_find(name) : NULL;
 }
 
 int64_t grd_op_count(void)
 {
-    return grd_op_table_size;
+    return grd_op_table_size + grd_defined_count();
 }
 
 const grd_op *grd_op_at(int64_t index)
 {
-    return index >= 0 && index < grd_op_table_size ? &grd_op_table[index] : NULL;
+    if (index < 0)
+        return NULL;
+    return index < grd_op_table_size ? &grd_op_table[index] : grd_defined_at(index - grd_op_table_size);
 }
 
 static bool is_op(const grd_op *op)
@@ -261,7 +266,7 @@ unsigned grd_op_forms(const grd_op *op)
 
 /* ---- Generic calls ------------------------------------------------------------------------------------------------------- */
 
-static const char *kind_name(grd_kind kind)
+const char *grd_kind_name(grd_kind kind)
 {
     static const char *const names[] = {"None", "Tensor", "Tensor[]", "Scalar", "int", "float",
                                         "bool", "int[]",  "dtype",    "device", "str", "Generator"};
@@ -336,7 +341,7 @@ static bool complete(const struct grd_op *op, int i, const grd_value *given, grd
     }
     if (!convert(given, arg, ret_value))
         return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) must be %s, not %s", op->name, arg->name, i + 1,
-                         kind_name((grd_kind)arg->kind), kind_name(given->kind));
+                         grd_kind_name((grd_kind)arg->kind), grd_kind_name(given->kind));
     return check_argument(op, i, ret_value);
 }
 
@@ -366,7 +371,7 @@ bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd
     static const char *const form_names[] = {"functional", "in-place", "out"};
     if (!is_op(op))
         return false;
-    fail_results(op, ret_results);
+    grd_fail_results(op, ret_results);
     if (grd_pending())
         return false;
     if ((unsigned)form > GRD_OUT)
@@ -427,12 +432,33 @@ static void fill_slot(struct grd_boxed_slot *slot, grd_boxed_kernel *kernel, voi
     atomic_store_explicit(&slot->kernel, kernel, memory_order_release);
 }
 
+/* The slot as it is when nothing is registered for it. */
+static void reset_slot(struct grd_op *op, grd_key key)
+{
+    const struct grd_defined_op *defined = grd_defined(op);
+    const bool served = defined != NULL && (key < GRD_KEY_AUTOGRAD || op->derivative == NULL);
+    fill_slot(&op->boxed[key], served ? defined->composite : NULL, served ? defined->context : NULL);
+    atomic_store_explicit(&op->typed[key], tree_kernel(op, key), memory_order_release);
+}
+
+/* Whether a kernel was registered, or is the operator's own: a composite gives way. */
+static bool is_taken(const struct grd_op *op, grd_key key)
+{
+    if (op->composite)
+        return op->boxed[key].kernel != NULL && (!op->defined || op->boxed[key].kernel != grd_defined(op)->composite);
+    return op->boxed[key].kernel != NULL || op->typed[key] != NULL;
+}
+
+void grd_reset_slots(struct grd_op *op)
+{
+    for (int key = 0; key < GRD_KEY_COUNT; key++)
+        reset_slot(op, (grd_key)key);
+}
+
 static void take_kernel(void *op, int key)
 {
-    struct grd_op *of = op;
     pthread_mutex_lock(&registration);
-    fill_slot(&of->boxed[key], NULL, NULL);
-    atomic_store(&of->typed[key], tree_kernel(of, (grd_key)key));
+    reset_slot(op, (grd_key)key);
     pthread_mutex_unlock(&registration);
 }
 
@@ -452,11 +478,11 @@ void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *ker
     if (op == NULL || !check_key(key) || !check_kernel(kernel))
         return;
     pthread_mutex_lock(&registration);
-    if (op->boxed[key].kernel != NULL || (op->typed[key] != NULL && !op->composite)) {
+    if (is_taken(op, key)) {
         grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has a kernel for dispatch key %s already", op_name, grd_key_name(key));
     } else if (grd_transaction_add(&kernel_step, op, key)) {
         fill_slot(&op->boxed[key], kernel, context);
-        atomic_store(&op->typed[key], NULL);
+        atomic_store_explicit(&op->typed[key], NULL, memory_order_release);
     }
     pthread_mutex_unlock(&registration);
 }
@@ -501,10 +527,10 @@ static void unlock_registration(void)
 void grd_dispatch_init(void)
 {
     for (int64_t i = 0; i < grd_op_table_size; i++)
-        for (int key = 0; key < GRD_KEY_COUNT; key++)
-            atomic_store(&grd_op_table[i].typed[key], tree_kernel(&grd_op_table[i], (grd_key)key));
+        grd_reset_slots(&grd_op_table[i]);
     /* Locks are taken before a fork in the opposite order of these calls; the allocator's, under ours, comes first. */
     grd_thread_get_cold();
     pthread_atfork(lock_registration, unlock_registration, unlock_registration);
+    grd_define_init();
     grd_plugin_init();
 }

@@ -27,6 +27,7 @@ struct grd_boxed_slot {
     void *_Atomic context;
 };
 
+/* An operator, of the schema or defined at run time: every caller treats them alike. */
 struct grd_op {
     const char *name, *schema;
     const struct grd_arg *args;
@@ -34,6 +35,7 @@ struct grd_op {
     bool has_out; /* typed kernels take `out` first: NULL allocates, args[0] is in place */
     bool is_view; /* the result shares storage with args[0] */
     bool returns_list;
+    bool defined;  /* at run time: it is part of a struct grd_defined_op (define.h) */
     uint8_t forms; /* bit set of grd_form */
     grd_thunk *thunk;
     const struct grd_derivative *derivative; /* NULL: not differentiable, or composite */
@@ -47,10 +49,14 @@ struct grd_op {
 extern struct grd_op grd_op_table[];
 extern const int64_t grd_op_table_size;
 
+/* The kernels an operator has before anything is registered for it. */
+void grd_reset_slots(struct grd_op *op);
+
 /* Fills the slots; run once, before main, by the library's constructor. */
 void grd_dispatch_init(void);
-/* The part of it that loads plug-ins (plugin.c). */
+/* The parts of it that are about plug-ins (plugin.c) and operators defined at run time (define.c). */
 void grd_plugin_init(void);
+void grd_define_init(void);
 
 static inline grd_keyset grd_active_keys(grd_keyset keys)
 {
@@ -75,6 +81,12 @@ void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *ou
 grd_keyset grd_device_keys(grd_device device);
 
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
+/* Results as those of a failed operator. */
+void grd_fail_results(const struct grd_op *op, grd_value *ret_results);
+
+/* "int[]" for GRD_KIND_DIMS: as schemas say it. */
+const char *grd_kind_name(grd_kind kind);
+
 /* Raises what is wrong with the first argument that cannot be: "add: argument 'other' (position 2) must be a tensor, not NULL". True when all can. */
 bool grd_refuse_arguments(const struct grd_op *op, const grd_value *args);
 

@@ -1,0 +1,303 @@
+/* Operators defined at run time, with their derivatives: the same struct grd_derivative as a generated one, so recording, saving and the engine
+ * know no difference.
+ *
+ * Lives here: what a definition says, turned into tables. Not here: the operator itself (dispatch/define.c), formulas (formula_text.c,
+ * formula_eval.c).
+ * Invariant: a derivative is complete before its operator can be found, never changes, and goes with it. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "autograd/formula_tree.h"
+#include "autograd/node.h"
+#include "base/reader.h"
+
+enum { NODE_NAME_CHARS = 96 };
+
+struct defined_derivative {
+    struct grd_derivative derivative; /* first */
+    const struct grd_op *op;
+    struct grd_formula *formulas[GRD_MAX_ARGS]; /* in the order of `args` */
+    grd_gradient_function *gradient;
+    void *context;
+    struct grd_formula_needs needs;
+    uint8_t args[GRD_MAX_ARGS];
+    char node_name[NODE_NAME_CHARS];
+};
+
+static const struct defined_derivative *derivative_of(const struct grd_backward *b)
+{
+    return (const struct defined_derivative *)b->derivative;
+}
+
+/* ---- Backward --------------------------------------------------------------------------------------------------------------------- */
+
+static void set_gradient(const struct grd_backward *b, int position, const grd_value *value)
+{
+    if (value->kind == GRD_KIND_TENSORS)
+        grd_backward_spread(b, position, value->v.tensors);
+    else
+        b->ret_grads[b->first_edge[position]] = value->kind == GRD_KIND_TENSOR ? value->v.tensor : NULL;
+}
+
+static void run_formulas(const struct grd_backward *b)
+{
+    const struct defined_derivative *self = derivative_of(b);
+    for (int i = 0; i < self->derivative.nargs && !grd_pending(); i++)
+        if (b->needs >> i & 1) {
+            const grd_value value = grd_formula_evaluate(self->formulas[i], b);
+            if (!grd_pending())
+                set_gradient(b, i, &value);
+        }
+}
+
+static bool check_gradient(const struct grd_op *op, int arg, const grd_value *value)
+{
+    const bool list = op->args[arg].kind == GRD_KIND_TENSORS;
+    if (value->kind == GRD_KIND_NONE)
+        return true;
+    if (value->kind != (list ? GRD_KIND_TENSORS : GRD_KIND_TENSOR))
+        return grd_raise(GRD_ERROR_TYPE, "%s: the gradient of argument '%s' must be %s, not %s", op->name, op->args[arg].name,
+                         list ? "Tensor[]" : "Tensor", grd_kind_name(value->kind));
+    if (list && value->v.tensors.n > 0 && value->v.tensors.data == NULL)
+        return grd_raise(GRD_ERROR_TYPE, "%s: the gradient of argument '%s' has a length but no data", op->name, op->args[arg].name);
+    return true;
+}
+
+static void run_function(const struct grd_backward *b)
+{
+    const struct defined_derivative *self = derivative_of(b);
+    const struct grd_op *op = self->op;
+    grd_value args[GRD_MAX_ARGS] = {{.kind = GRD_KIND_NONE}}, results[GRD_MAX_RESULTS] = {{.kind = GRD_KIND_NONE}};
+    grd_value grads[GRD_MAX_ARGS] = {{.kind = GRD_KIND_NONE}};
+    for (int i = 0; i < self->needs.nsaves; i++) {
+        const struct grd_save *save = &self->needs.saves[i];
+        (save->result ? results : args)[save->index] = b->saved[i];
+    }
+    unsigned needs = 0;
+    for (int i = 0; i < self->derivative.nargs; i++)
+        needs |= (unsigned)(b->needs >> i & 1) << self->args[i];
+    self->gradient(&(grd_gradient){op, args, results, {b->grads, b->ngrads}, needs, self->context}, grads);
+    for (int i = 0; i < self->derivative.nargs && !grd_pending(); i++)
+        if (check_gradient(op, self->args[i], &grads[self->args[i]]))
+            set_gradient(b, i, &grads[self->args[i]]);
+}
+
+static void refuse(const struct grd_backward *b)
+{
+    grd_raise(GRD_ERROR_RUNTIME, "derivative for %s is not implemented", derivative_of(b)->op->name);
+}
+
+/* ---- From a definition ------------------------------------------------------------------------------------------------------------ */
+
+/* "mylib::cube_root" to "MylibCubeRootBackward0", as generated ones are called. */
+static void name_node(struct defined_derivative *self)
+{
+    size_t n = 0;
+    bool start = true;
+    for (const char *c = self->op->name; *c != '\0' && n < NODE_NAME_CHARS - sizeof "Backward0"; c++) {
+        if (*c != '_' && *c != ':')
+            self->node_name[n++] = (char)(start ? toupper((unsigned char)*c) : *c);
+        start = *c == '_' || *c == ':';
+    }
+    strcpy(self->node_name + n, "Backward0");
+}
+
+static bool is_tensor(const struct grd_op *op, int arg)
+{
+    return op->args[arg].kind == GRD_KIND_TENSOR || op->args[arg].kind == GRD_KIND_TENSORS;
+}
+
+static int formula_count(const grd_definition *definition)
+{
+    int n = 0;
+    while (n < GRD_MAX_ARGS && definition->gradients[n].arg != NULL)
+        n++;
+    return n;
+}
+
+static bool check_formula_names(const struct grd_op *op, const grd_definition *definition)
+{
+    const int n = formula_count(definition);
+    for (int i = 0; i < n; i++) {
+        const char *name = definition->gradients[i].arg;
+        int arg = 0;
+        while (arg < op->nargs && strcmp(op->args[arg].name, name) != 0)
+            arg++;
+        if (arg == op->nargs || !is_tensor(op, arg))
+            return grd_raise(GRD_ERROR_VALUE, "%s: gradient of '%s': no tensor argument of that name", op->name, name);
+        if (definition->gradients[i].formula == NULL)
+            return grd_raise(GRD_ERROR_VALUE, "%s: gradient of '%s': there is no formula", op->name, name);
+        for (int k = 0; k < i; k++)
+            if (strcmp(definition->gradients[k].arg, name) == 0)
+                return grd_raise(GRD_ERROR_VALUE, "%s: gradient of '%s': there are two formulas", op->name, name);
+    }
+    return true;
+}
+
+static const char *formula_of(const grd_definition *definition, const char *arg)
+{
+    const int n = formula_count(definition);
+    for (int i = 0; i < n; i++)
+        if (strcmp(definition->gradients[i].arg, arg) == 0)
+            return definition->gradients[i].formula;
+    return NULL;
+}
+
+/* In the order of the arguments, as recording expects them. */
+static bool read_formulas(struct defined_derivative *self, const grd_definition *definition)
+{
+    if (!check_formula_names(self->op, definition))
+        return false;
+    for (int arg = 0; arg < self->op->nargs; arg++) {
+        const char *text = formula_of(definition, self->op->args[arg].name);
+        if (text == NULL)
+            continue;
+        const int position = self->derivative.nargs;
+        self->formulas[position] = grd_formula_read(&self->needs, arg, position, text);
+        if (self->formulas[position] == NULL) {
+            grd_error_add_context(self->op->name);
+            return false;
+        }
+        self->args[position] = (uint8_t)arg;
+        self->derivative.nargs++;
+    }
+    self->derivative.backward = run_formulas;
+    return true;
+}
+
+static void add_save(struct grd_formula_needs *needs, bool result, int index)
+{
+    needs->saves[needs->nsaves++] = (struct grd_save){.how = GRD_SAVE_WHOLE, .result = result, .index = (uint8_t)index};
+}
+
+/* The tensors a function reads: bits of the arguments, and above them of the results. */
+static bool read_saves(const struct defined_derivative *self, const char *text, unsigned *ret_saves)
+{
+    const struct grd_op *op = self->op;
+    struct grd_reader reader = {.text = text, .at = text, .what = "saves"};
+    struct grd_span word;
+    *ret_saves = text == NULL ? ~0u : 0;
+    while (text != NULL && grd_read_peek(&reader) != '\0') {
+        if (grd_read_token(&reader, ","))
+            continue;
+        if (!grd_read_word(&reader, &word))
+            return grd_read_fail(&reader, "expected a name");
+        int i = 0;
+        const int n = op->nargs + op->nresults;
+        while (i < n && !grd_span_is(word, i < op->nargs ? op->args[i].name : self->needs.of->results[i - op->nargs]))
+            i++;
+        if (i == n)
+            return grd_read_fail_at(&reader, word.at, "no argument or result of that name");
+        *ret_saves |= 1u << i;
+    }
+    return true;
+}
+
+static bool read_function(struct defined_derivative *self, const grd_definition *definition)
+{
+    unsigned saves;
+    const struct grd_op *op = self->op;
+    if (!read_saves(self, definition->saves, &saves)) {
+        grd_error_add_context(op->name);
+        return false;
+    }
+    for (int i = 0; i < op->nargs; i++)
+        if (!is_tensor(op, i) || (saves >> i & 1))
+            add_save(&self->needs, false, i);
+    for (int i = 0; i < op->nresults; i++)
+        if (saves >> (op->nargs + i) & 1)
+            add_save(&self->needs, true, i);
+    self->gradient = definition->gradient;
+    self->context = definition->context;
+    self->derivative.backward = run_function;
+    return true;
+}
+
+static void all_tensors(struct defined_derivative *self)
+{
+    for (int i = 0; i < self->op->nargs; i++)
+        if (is_tensor(self->op, i))
+            self->args[self->derivative.nargs++] = (uint8_t)i;
+}
+
+static void release(struct grd_defined_op *op)
+{
+    struct defined_derivative *self = (struct defined_derivative *)(uintptr_t)op->op.derivative;
+    for (int i = 0; i < GRD_MAX_ARGS; i++)
+        grd_formula_free(self->formulas[i]);
+    grd_free(self, sizeof *self);
+}
+
+/* The gradients of all results, unless the formulas say which. */
+static uint8_t carrying(const struct defined_derivative *self)
+{
+    if (self->op->returns_list)
+        return 1;
+    return (uint8_t)(self->needs.results != 0 ? self->needs.results : (1u << self->op->nresults) - 1);
+}
+
+static bool attach_derivative(struct grd_defined_op *op, const grd_definition *definition)
+{
+    struct defined_derivative *self = grd_alloc_zeroed(sizeof *self);
+    if (self == NULL)
+        return false;
+    op->op.derivative = &self->derivative;
+    op->release = release;
+    self->op = &op->op;
+    self->needs.of = op;
+    name_node(self);
+    bool ok = true;
+    if (formula_count(definition) > 0)
+        ok = read_formulas(self, definition);
+    else if (definition->gradient != NULL)
+        ok = read_function(self, definition);
+    else
+        self->derivative.backward = refuse;
+    if (definition->gradients[0].arg == NULL)
+        all_tensors(self);
+    self->derivative.node_name = self->node_name;
+    self->derivative.saves = self->needs.saves;
+    self->derivative.args = self->args;
+    self->derivative.nsaves = (uint8_t)self->needs.nsaves;
+    self->derivative.results = carrying(self);
+    self->derivative.materialize = op->op.returns_list || op->op.nresults > 1;
+    return ok;
+}
+
+static bool has_tensors(const struct grd_op *op)
+{
+    for (int i = 0; i < op->nargs; i++)
+        if (is_tensor(op, i))
+            return true;
+    return false;
+}
+
+static bool check_definition(const grd_definition *definition)
+{
+    if (!grd_given_pointer(definition, "grd_define_operator", "definition"))
+        return false;
+    if (definition->schema == NULL)
+        return grd_raise(GRD_ERROR_TYPE, "grd_define_operator: a schema is required, not NULL");
+    if (definition->gradient != NULL && definition->gradients[0].arg != NULL)
+        return grd_raise(GRD_ERROR_VALUE, "grd_define_operator: the gradient is either formulas or a function, not both");
+    return true;
+}
+
+const grd_op *grd_define_operator(const grd_definition *definition)
+{
+    if (grd_pending() || !check_definition(definition))
+        return NULL;
+    struct grd_defined_op *op = grd_defined_new(definition->schema);
+    if (op == NULL)
+        return NULL;
+    op->composite = definition->kernel;
+    op->context = definition->context;
+    const bool given = definition->gradient != NULL || definition->gradients[0].arg != NULL;
+    const bool differentiable = given || (op->composite == NULL && has_tensors(&op->op));
+    if (differentiable && !attach_derivative(op, definition)) {
+        grd_defined_free(op);
+        return NULL;
+    }
+    return grd_defined_publish(op) ? &op->op : NULL;
+}
