@@ -78,7 +78,7 @@ static grd_value compute(const struct grd_formula_node *node, grd_value left, gr
 
 static grd_value negate(const struct grd_formula_node *node, grd_value operand)
 {
-    return node->kind == GRD_KIND_INT ? integer_value((int64_t)-(uint64_t)to_integer(operand)) : number_value(-to_number(operand));
+    return node->kind == GRD_KIND_INT ? integer_value((int64_t) - (uint64_t)to_integer(operand)) : number_value(-to_number(operand));
 }
 
 /* -1, 0 or 1; 2 when neither holds, as for NaN and for a string that is absent. */

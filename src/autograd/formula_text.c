@@ -237,8 +237,11 @@ static const struct fact {
     const char *name;
     uint8_t how, kind;
 } facts[] = {
-    {"shape", GRD_SAVE_SHAPE, GRD_KIND_DIMS},   {"strides", GRD_SAVE_STRIDES, GRD_KIND_DIMS},          {"offset", GRD_SAVE_OFFSET, GRD_KIND_INT},
-    {"dtype", GRD_SAVE_DTYPE, GRD_KIND_DTYPE}, {"sizes_along", GRD_SAVE_SIZES_ALONG, GRD_KIND_DIMS},
+    {"shape", GRD_SAVE_SHAPE, GRD_KIND_DIMS},
+    {"strides", GRD_SAVE_STRIDES, GRD_KIND_DIMS},
+    {"offset", GRD_SAVE_OFFSET, GRD_KIND_INT},
+    {"dtype", GRD_SAVE_DTYPE, GRD_KIND_DTYPE},
+    {"sizes_along", GRD_SAVE_SIZES_ALONG, GRD_KIND_DIMS},
 };
 
 static const struct fact *find_fact(struct grd_span word)
@@ -796,8 +799,7 @@ struct grd_formula *grd_formula_read(struct grd_formula_needs *needs, int arg, i
     const struct grd_arg *of = &needs->of->op.args[arg];
     char what[96];
     snprintf(what, sizeof what, "gradient of '%.60s'", of->name);
-    struct parser parser = {
-        .reader = {.text = text, .at = text, .what = what}, .formula = formula, .needs = needs, .position = position};
+    struct parser parser = {.reader = {.text = text, .at = text, .what = what}, .formula = formula, .needs = needs, .position = position};
     if (formula->strings != NULL && read_whole(&parser, (grd_kind)of->kind))
         return formula;
     grd_formula_free(formula);

@@ -39,8 +39,8 @@ static GRD_PRINTF(3, 0) bool fail(const struct grd_reader *reader, const char *a
 {
     char message[256];
     vsnprintf(message, sizeof message, format, arguments);
-    return grd_raise(GRD_ERROR_VALUE, "%s: %s at character %lld of \"%.*s%s\"", reader->what, message,
-                     (long long)(at - reader->text) + 1, SHOWN, reader->text, strlen(reader->text) > SHOWN ? "..." : "");
+    return grd_raise(GRD_ERROR_VALUE, "%s: %s at character %lld of \"%.*s%s\"", reader->what, message, (long long)(at - reader->text) + 1,
+                     SHOWN, reader->text, strlen(reader->text) > SHOWN ? "..." : "");
 }
 
 bool grd_read_fail(const struct grd_reader *reader, const char *format, ...)

@@ -10,8 +10,9 @@ static const struct {
     const char *name;
     grd_kind kind;
 } kinds[] = {
-    {"Tensor", GRD_KIND_TENSOR}, {"Scalar", GRD_KIND_SCALAR}, {"int", GRD_KIND_INT},   {"float", GRD_KIND_FLOAT},        {"bool", GRD_KIND_BOOL},
-    {"dtype", GRD_KIND_DTYPE},   {"device", GRD_KIND_DEVICE}, {"str", GRD_KIND_STRING}, {"Generator", GRD_KIND_GENERATOR},
+    {"Tensor", GRD_KIND_TENSOR}, {"Scalar", GRD_KIND_SCALAR}, {"int", GRD_KIND_INT},
+    {"float", GRD_KIND_FLOAT},   {"bool", GRD_KIND_BOOL},     {"dtype", GRD_KIND_DTYPE},
+    {"device", GRD_KIND_DEVICE}, {"str", GRD_KIND_STRING},    {"Generator", GRD_KIND_GENERATOR},
 };
 
 static bool is_number(grd_kind kind)
@@ -67,7 +68,9 @@ static bool read_number_default(struct grd_reader *reader, grd_kind kind, grd_sc
     const bool fits = kind == GRD_KIND_SCALAR || (kind == GRD_KIND_BOOL) == (ret_number->kind == GRD_SCALAR_BOOL);
     if (!fits || (kind == GRD_KIND_INT && ret_number->kind != GRD_SCALAR_INT))
         return grd_read_fail_at(reader, start, "expected %s",
-                                kind == GRD_KIND_BOOL ? "True or False" : kind == GRD_KIND_INT ? "an integer" : "a number");
+                                kind == GRD_KIND_BOOL  ? "True or False"
+                                : kind == GRD_KIND_INT ? "an integer"
+                                                       : "a number");
     return true;
 }
 

@@ -229,7 +229,8 @@ static void write_view(const grd_op *op, grd_keyset keys, grd_tensor *out, const
     give(ret_results, grd_t(args[0].v.tensor));
 }
 
-static void write_view_of_own(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+static void write_view_of_own(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
+                              void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
     give(ret_results, grd_t(grd_mul(args[0].v.tensor, args[0].v.tensor)));
@@ -304,7 +305,8 @@ static void same_derivatives(const grd_op *a, const grd_op *b, grd_tensor *x, gr
 static void test_formulas_of_the_schema(void **state)
 {
     (void)state;
-    const grd_op *tanh = define_as("tanh", "t6::tanh(Tensor self) -> Tensor", (grd_gradient_formula[]){{"self", "grad * (1 - result * result)"}}, 1);
+    const grd_op *tanh =
+        define_as("tanh", "t6::tanh(Tensor self) -> Tensor", (grd_gradient_formula[]){{"self", "grad * (1 - result * result)"}}, 1);
     assert_string_equal(grd_node_name(grd_grad_fn(call1(tanh, leaf3()))), "T6TanhBackward0");
     same_derivatives(tanh, grd_op_find("tanh"), double_leaf(), nothing);
     check_gradients(tanh, grd_tensors(double_leaf()), nothing);
@@ -437,7 +439,8 @@ static void copies(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd
 static void test_lists(void **state)
 {
     (void)state;
-    const grd_op *op = define("t9::join(Tensor[] tensors, int dim=0) -> Tensor", "tensors", "_cat_backward(grad, sizes_along(tensors, dim), dim)", join);
+    const grd_op *op =
+        define("t9::join(Tensor[] tensors, int dim=0) -> Tensor", "tensors", "_cat_backward(grad, sizes_along(tensors, dim), dim)", join);
     grd_tensor *x = leaf3(), *y = leaf3(), *both[] = {x, y};
     grd_value args[] = {{.kind = GRD_KIND_TENSORS, .v.tensors = {both, 2}}}, result;
     grd_call(op, GRD_FUNCTIONAL, args, 1, NULL, &result);
@@ -580,12 +583,16 @@ static void test_gradients_as_functions(void **state)
     expect_ok();
     check_gradients(op, grd_tensors(double_leaf()), nothing);
 
-    op = grd_define_operator(&(grd_definition){
-        .schema = "t13::wrong(Tensor self) -> Tensor", .gradient = wrong_gradient, .kernel = same_as, .context = (void *)(uintptr_t)grd_op_find("exp")});
+    op = grd_define_operator(&(grd_definition){.schema = "t13::wrong(Tensor self) -> Tensor",
+                                               .gradient = wrong_gradient,
+                                               .kernel = same_as,
+                                               .context = (void *)(uintptr_t)grd_op_find("exp")});
     grd_backward(grd_sum(call1(op, leaf3())));
     expect_error("t13::wrong: the gradient of argument 'self' must be Tensor, not int");
-    op = grd_define_operator(&(grd_definition){
-        .schema = "t13::none(Tensor self) -> Tensor", .gradient = no_gradient, .kernel = same_as, .context = (void *)(uintptr_t)grd_op_find("exp")});
+    op = grd_define_operator(&(grd_definition){.schema = "t13::none(Tensor self) -> Tensor",
+                                               .gradient = no_gradient,
+                                               .kernel = same_as,
+                                               .context = (void *)(uintptr_t)grd_op_find("exp")});
     x = leaf3();
     grd_backward(grd_sum(call1(op, x)));
     expect_ok();
@@ -614,8 +621,8 @@ static void test_definitions_that_are_refused(void **state)
     define("t14::one(Tensor self) -> Tensor", NULL, NULL, cube);
     refused(&(grd_definition){.schema = "t14::one(Tensor x) -> Tensor", .gradients = {{"x", "grad"}}}, GRD_ERROR_RUNTIME,
             "there is an operator 't14::one' already");
-    refused(&(grd_definition){.schema = "t14::f(Tensor x) -> Tensor", .gradients = {{"x", "grad"}}, .gradient = no_gradient}, GRD_ERROR_VALUE,
-            "grd_define_operator: the gradient is either formulas or a function, not both");
+    refused(&(grd_definition){.schema = "t14::f(Tensor x) -> Tensor", .gradients = {{"x", "grad"}}, .gradient = no_gradient},
+            GRD_ERROR_VALUE, "grd_define_operator: the gradient is either formulas or a function, not both");
     refused(&(grd_definition){.schema = "t14::f(Tensor x, int n) -> Tensor", .gradients = {{"n", "grad"}}}, GRD_ERROR_VALUE,
             "t14::f: gradient of 'n': no tensor argument of that name");
     refused(&(grd_definition){.schema = "t14::f(Tensor x) -> Tensor", .gradients = {{"x", NULL}}}, GRD_ERROR_VALUE,
@@ -684,7 +691,8 @@ static void test_formulas_that_are_refused(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
         snprintf(text, sizeof text, "t15::f: gradient of 'self': %s of \"%s\"", cases[i][1], cases[i][0]);
-        refused(&(grd_definition){.schema = "t15::f(Tensor self, int n, str mode, Tensor? w=None) -> Tensor", .gradients = {{"self", cases[i][0]}}},
+        refused(&(grd_definition){.schema = "t15::f(Tensor self, int n, str mode, Tensor? w=None) -> Tensor",
+                                  .gradients = {{"self", cases[i][0]}}},
                 GRD_ERROR_VALUE, text);
     }
     assert_null(grd_op_find("t15::f"));
@@ -699,8 +707,12 @@ static void test_long_and_deep_formulas(void **state)
     static const struct {
         const char *unit, *end, *error;
     } cases[] = {
-        {"(", "1", "nested more than 100 deep"},     {"-", "1", "nested more than 100 deep"},     {"not ", "1", "nested more than 100 deep"},
-        {"1+", "grad", "a formula has at most 500 parts, not more"}, {"1 if 1 else ", "1", "nested more than 100 deep"}, {"2**", "grad", "nested more than 100 deep"},
+        {"(", "1", "nested more than 100 deep"},
+        {"-", "1", "nested more than 100 deep"},
+        {"not ", "1", "nested more than 100 deep"},
+        {"1+", "grad", "a formula has at most 500 parts, not more"},
+        {"1 if 1 else ", "1", "nested more than 100 deep"},
+        {"2**", "grad", "nested more than 100 deep"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const size_t length = strlen(cases[i].unit);
@@ -725,9 +737,10 @@ static void test_allocations_that_fail(void **state)
     };
     grd_definition good = definition;
     good.gradients[0].formula = "grad * 2 + (self if mode == 'abc' else grad) * 0 + sum(grad, [0], True) * 0 + grad * 0 * (1 + 1)";
-    refused(&definition, GRD_ERROR_VALUE,
-            "t17::f: gradient of 'self': unknown name 'n1'; known are grad, self, mode, dims, result at character 91 of \"grad * 2 + (self if "
-            "mode == 'abc' else grad) * 0 + sum(grad, [0], True) * 0 + grad * 0 * (n1 + 1)\"");
+    refused(
+        &definition, GRD_ERROR_VALUE,
+        "t17::f: gradient of 'self': unknown name 'n1'; known are grad, self, mode, dims, result at character 91 of \"grad * 2 + (self if "
+        "mode == 'abc' else grad) * 0 + sum(grad, [0], True) * 0 + grad * 0 * (n1 + 1)\"");
     const grd_memory_stats before = grd_memory_get_stats();
     const int64_t count = grd_op_count();
     int n = 1;

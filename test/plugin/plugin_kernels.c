@@ -1,4 +1,4 @@
-/* Registers a kernel and a fallback; the variable PLUGIN_KERNELS says whether it then fails, loads itself, or loads another. */
+/* Defines operators and registers kernels and a fallback; the variable PLUGIN_KERNELS says whether it then fails, loads itself, or loads another. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +12,27 @@ static void serve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_
     grd_redispatch(op, (keys & ~(grd_keyset)(1u << GRD_KEY_EXTRA13)) | 1u << GRD_KEY_CPU, out, args, ret_results);
 }
 
+static void negate(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    (void)op, (void)keys, (void)out, (void)context;
+    ret_results[0].v.tensor = grd_mul(args[0].v.tensor, grd_number(grd_int(-1)));
+}
+
+/* Only this thread sees them yet; the gradient of the second calls the first. */
+static bool define(void)
+{
+    grd_define_operator(&(grd_definition){.schema = "kernels::twice(Tensor self) -> Tensor", .gradients = {{"self", "grad * 2"}}});
+    grd_register_kernel("kernels::twice", GRD_KEY_CPU, negate, NULL);
+    return grd_define_operator(&(grd_definition){.schema = "kernels::negate(Tensor self) -> Tensor",
+                                                 .gradients = {{"self", "kernels::twice(grad)"}},
+                                                 .kernel = negate}) != NULL &&
+           grd_op_find("kernels::negate") != NULL;
+}
+
 static bool load(void)
 {
+    if (!define())
+        return false;
     const char *then = getenv("PLUGIN_KERNELS");
     grd_register_kernel("exp", GRD_KEY_EXTRA13, serve, &served);
     grd_register_fallback(GRD_KEY_EXTRA13, serve, &served);
