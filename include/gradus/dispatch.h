@@ -1,4 +1,4 @@
-/* Dispatch: keys, operators by name, boxed calls, kernels registered at run time. */
+/* Dispatch: keys, operators by name, boxed calls; kernels registered and operators defined at run time. */
 #ifndef GRADUS_DISPATCH_H
 #define GRADUS_DISPATCH_H
 

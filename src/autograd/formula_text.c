@@ -582,7 +582,7 @@ static int add_negation(struct parser *p, const char *at, int operand)
     return add_node(p, GRD_FORMULA_NEGATE, is_integer(kind_of(p, operand)) ? GRD_KIND_INT : GRD_KIND_FLOAT, operand);
 }
 
-/* Everything that nests passes here. */
+/* Whatever nests passes here, but for `not`. */
 static int read_factor(struct parser *p)
 {
     if (++p->depth > MAX_DEPTH) {
@@ -751,10 +751,7 @@ static int read_choice(struct parser *p)
         grd_read_fail(&p->reader, "expected 'else'");
         return NONE;
     }
-    if (++p->depth > MAX_DEPTH) {
-        grd_read_fail(&p->reader, "nested more than %d deep", MAX_DEPTH);
-        return NONE;
-    }
+    p->depth++; /* looked at in read_factor */
     const int no = read_choice(p);
     p->depth--;
     if (no == NONE)

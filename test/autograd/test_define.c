@@ -236,6 +236,35 @@ static void write_view_of_own(const grd_op *op, grd_keyset keys, grd_tensor *out
     give(ret_results, grd_t(grd_mul(args[0].v.tensor, args[0].v.tensor)));
 }
 
+/* A list of the argument's first tensor: itself, or the transpose of a copy. */
+static void write_list(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    (void)op, (void)keys, (void)out;
+    static grd_tensor *list[1];
+    grd_tensor *first = args[0].v.tensors.data[0];
+    list[0] = context != NULL ? grd_t(grd_clone(first)) : first;
+    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 1}};
+}
+
+static void test_lists_that_a_kernel_writes_are_looked_at(void **state)
+{
+    (void)state;
+    static const char *const errors[] = {"t22::f0: result 0 of the kernel shares memory with argument 'tensors'; return a copy",
+                                         "t22::f1: tensor 0 of the kernel's list is a view; return a copy"};
+    grd_tensor *x = double_leaf(), *y = double_leaf(), *tensors[] = {y, x};
+    const grd_value arg = {.kind = GRD_KIND_TENSORS, .v.tensors = {tensors, 2}};
+    for (int i = 0; i < 2; i++) {
+        char schema[64];
+        snprintf(schema, sizeof schema, "t22::f%d(Tensor[] tensors) -> Tensor[]", i);
+        const grd_op *op = grd_define_operator(&(grd_definition){
+            .schema = schema, .gradients = {{"tensors", "grads"}}, .kernel = write_list, .context = i == 0 ? NULL : tensors});
+        grd_value result;
+        assert_false(grd_call(op, GRD_FUNCTIONAL, &arg, 1, NULL, &result));
+        assert_int_equal(result.v.tensors.n, 0);
+        expect_error(errors[i]);
+    }
+}
+
 static void test_what_a_kernel_writes_is_looked_at(void **state)
 {
     (void)state;
@@ -370,6 +399,42 @@ static void test_the_language(void **state)
         "offset(self) + offset(grad) + 2",
         "sum(ones(dims)) / 3",
         "t7::two(grad) / grad",
+        "s",
+        "s * 1",
+        "-s + 4",
+        "s + n - 3",
+        "2 if s == 2 else 5",
+        "2 if s > 1.5 else 5",
+        "2 if k < 1.6 else 5",
+        "2 if 1.5 == k else 5",
+        "5 if k > 2.0 or k >= 1.6 else 2",
+        "5 if k != 1.5 and k <= 1.6 else 2",
+        "2 if s else 5",
+        "sum(ones([z, s]))",
+        "sum(ones(n)) - 1",
+        "select(full([3], 2), 0, z)",
+        "sum(diagonal(ones([2, 2]), offset=x))",
+        "sum(ones([2, 1]), [0], keepdim=keep)",
+        "2 if dims is not None else 5",
+        "2 if device is None and s is not None and self is not None else 5",
+        "5 if [1] is None or dtype(self) is None or keep is None else 2",
+        "2 if n == 3 else grad",
+        "5 if mode == 'b' or not mode == 'a b' else 2",
+        "2 if 'a' < 'b' and 'b' >= 'a' and 'b' > 'a' and not 'b' <= 'a' and 'a' <= 'a' else 5",
+        "sum(ones([])) * 2",
+        "sum(ones(())) + sum(ones(shape(grad), dtype=dtype(result))) / 6",
+        "1.5 + (0.5 if n else None)",
+        "(1 if n == 3 else 0.5) * 2",
+        "(None if n != 3 else 1) + 1",
+        "sum(ones(strides(self))) - 1",
+        "sum(ones(strides(grad))) + 2",
+        "sum(ones(shape(result))) / 3 + offset(result)",
+        "-True + 3 * True",
+        "div(4, 2)",
+        "sum(stack([sum(grad) * 0, 2]))",
+        "sum(stack((2, sum(grad) * 0,)))",
+        "2 if not (x is not None) else 5",
+        "4 / n * 1.5",
     };
     static int runs;
     define("t7::two(Tensor self) -> Tensor", NULL, NULL, add_to_itself);
@@ -377,8 +442,8 @@ static void test_the_language(void **state)
         char schema[256], formula[128], name[16];
         snprintf(name, sizeof name, "t7::f%d", (int)i);
         snprintf(schema, sizeof schema,
-                 "%s(Tensor self, int n=3, float k=1.5, str mode='a b', int? x=None, bool keep=True, dtype? dtype=None, int[] dims=[6]) -> "
-                 "Tensor",
+                 "%s(Tensor self, int n=3, float k=1.5, str mode='a b', int? x=None, bool keep=True, dtype? dtype=None, int[] dims=[6], "
+                 "Scalar s=2, int? z=1, device? device=None) -> Tensor",
                  name);
         snprintf(formula, sizeof formula, "grad * (%s)", twos[i]);
         const grd_op *op = define(schema, "self", formula, NULL);
@@ -686,6 +751,26 @@ static void test_formulas_that_are_refused(void **state)
         {"full([1], 'a)", "the string does not end at character 11"},
         {"grad * 1.5.5", "expected the end or an operator at character 11"},
         {"grad * 1j", "expected a number at character 8"},
+        {"uniform(grad)", "'uniform' has no functional form at character 1"},
+        {"a_name_that_is_longer_than_any_operator_has_and_so_is_none_in_any_case_whatever_it_may_be_that_somebody_has_defined_"
+         "before_this_line(grad)",
+         "'a_name_that_is_longer_than_any_operator_has_and_so_is_none_i' is not an operator at character 1"},
+        {"zeros(sizes_along(self n))", "expected ',' at character 24"},
+        {"zeros(sizes_along(result, n))", "sizes_along(...) takes a Tensor[] argument at character 19"},
+        {"zeros([1 2])", "expected ',' at character 10"},
+        {"zeros([1, )", "expected a value at character 11"},
+        {"(grad, )", "the gradient of a Tensor cannot be Tensor[] at character 1"},
+        {"(mode, 1)", "a list holds tensors or integers, not str at character 1"},
+        {"grad - ", "expected a value at character 8"},
+        {"grad ** ", "expected a value at character 9"},
+        {"1 if n == ", "expected a value at character 11"},
+        {"1 if n and ", "expected a value at character 12"},
+        {"1 if ", "expected a value at character 6"},
+        {"1 if n else ", "expected a value at character 13"},
+        {"not ", "expected a value at character 5"},
+        {"- ", "expected a value at character 3"},
+        {"( ", "expected a value at character 3"},
+        {"t15::f(", "expected a value at character 8"},
         {"lambda: 1", "unknown name 'lambda'; known are grad, self, n, mode, w, result at character 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -696,6 +781,60 @@ static void test_formulas_that_are_refused(void **state)
                 GRD_ERROR_VALUE, text);
     }
     assert_null(grd_op_find("t15::f"));
+}
+
+/* Every fact of twelve tensors is more than can be saved. */
+static void test_formulas_that_save_too_much(void **state)
+{
+    (void)state;
+    char formula[4096] = "grad";
+    for (char c = 'a'; c <= 'l'; c++) {
+        char facts[256];
+        snprintf(facts, sizeof facts,
+                 " * (2 if %c is None or shape(%c) is None or strides(%c) is None or dtype(%c) is None else offset(%c))", c, c, c, c, c);
+        strcat(formula, facts);
+    }
+    grd_definition definition = {.schema =
+                                     "t20::f(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e, Tensor f, Tensor g, Tensor h, Tensor i, "
+                                     "Tensor j, Tensor k, Tensor l) -> Tensor",
+                                 .gradients = {{"a", formula}}};
+    assert_non_null(grd_define_operator(&definition));
+    expect_ok();
+    strcat(formula, " * offset(result) * (2 if shape(result) is None or strides(result) is None or dtype(result) is None else result)");
+    definition.schema =
+        "t20::g(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e, Tensor f, Tensor g, Tensor h, Tensor i, Tensor j, Tensor k, "
+        "Tensor l) -> Tensor";
+    assert_null(grd_define_operator(&definition));
+    expect_error("t20::g: gradient of 'a': the formulas save more than 64 values at character");
+}
+
+/* The gradient of a result of integers does not exist. */
+static void values_and_signs(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
+                             void *context)
+{
+    (void)op, (void)keys, (void)out, (void)context;
+    ret_results[0] = tensor_value(grd_mul(args[0].v.tensor, args[0].v.tensor));
+    ret_results[1] = tensor_value(grd_to(grd_sign(args[0].v.tensor), .dtype = GRD_INT64));
+}
+
+static void test_a_result_without_a_gradient(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"grad * self + grad_signs * self", "argument 'self' (position 1) is missing"},
+        {"grad * sum(ones(shape(grad_signs)))", "the formula takes a fact of the gradient of a result that has none"},
+    };
+    for (int i = 0; i < 2; i++) {
+        char schema[64];
+        snprintf(schema, sizeof schema, "t21::f%d(Tensor self) -> (Tensor squares, Tensor signs)", i);
+        const grd_op *op = define(schema, "self", cases[i][0], values_and_signs);
+        const grd_value arg = tensor_value(leaf3());
+        grd_value results[2];
+        assert_true(grd_call(op, GRD_FUNCTIONAL, &arg, 1, NULL, results));
+        assert_false(grd_requires_grad(results[1].v.tensor));
+        grd_backward(grd_sum(grd_add(results[0].v.tensor, results[1].v.tensor)));
+        expect_error(cases[i][1]);
+    }
 }
 
 /* Neither reading nor evaluating may run out of stack. */
@@ -744,8 +883,8 @@ static void test_allocations_that_fail(void **state)
     const grd_memory_stats before = grd_memory_get_stats();
     const int64_t count = grd_op_count();
     int n = 1;
-    for (;; n++) {
-        grd_memory_fail_at(n, false);
+    for (bool forever = true;; n += !forever, forever = !forever) { /* 1 from then on, 1 once, 2 from then on, ... */
+        grd_memory_fail_at(n, forever);
         const grd_op *op = grd_define_operator(&good);
         grd_memory_fail_at(0, false);
         if (op != NULL)
@@ -767,10 +906,10 @@ static void test_allocations_that_fail_in_backward(void **state)
     const grd_op *op = define("t18::square(Tensor self, str mode='abc') -> Tensor", "self",
                               "sum(stack([grad, grad], 0), (0,)) * self if mode == 'abc' else grad", square);
     int n = 1;
-    for (bool done = false; !done; n++) {
+    for (bool done = false, forever = true; !done; n += !forever, forever = !forever) {
         const grd_scope scope = grd_scope_open();
         grd_tensor *x = leaf3();
-        grd_memory_fail_at(n, false);
+        grd_memory_fail_at(n, forever);
         grd_tensor *y = grd_sum(call1(op, x)), *gradient;
         done = grd_grad(grd_tensors(y), grd_tensors(x), NULL, &gradient);
         grd_memory_fail_at(0, false);
@@ -850,6 +989,7 @@ int main(void)
         DEFINES(test_kernels_for_keys),
         DEFINES(test_a_kernel_for_a_key_comes_before_the_composite),
         DEFINES(test_what_a_kernel_writes_is_looked_at),
+        DEFINES(test_lists_that_a_kernel_writes_are_looked_at),
         DEFINES(test_formulas_of_the_schema),
         DEFINES(test_the_language),
         DEFINES(test_several_results),
@@ -860,6 +1000,8 @@ int main(void)
         DEFINES(test_gradients_as_functions),
         DEFINES(test_definitions_that_are_refused),
         DEFINES(test_formulas_that_are_refused),
+        DEFINES(test_formulas_that_save_too_much),
+        DEFINES(test_a_result_without_a_gradient),
         DEFINES(test_long_and_deep_formulas),
         DEFINES(test_allocations_that_fail),
         DEFINES(test_allocations_that_fail_in_backward),

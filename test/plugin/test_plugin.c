@@ -171,7 +171,7 @@ static void test_threads_load_the_same_file(void **state)
 
 /* ---- A load that succeeds: this one stays, so it comes last ---------------------------------------------------------------------------- */
 
-/* Every allocation fails once. Loads `inner`, which is loaded already, from inside. */
+/* Every allocation fails, and all that follow it or it alone. Loads `inner`, which is loaded already, from inside. */
 static void test_allocations_that_fail(void **state)
 {
     (void)state;
@@ -180,8 +180,8 @@ static void test_allocations_that_fail(void **state)
     setenv("PLUGIN_KERNELS", inner, 1);
     const grd_memory_stats before = grd_memory_get_stats();
     int n = 1;
-    for (;; n++) {
-        grd_memory_fail_at(n, false);
+    for (bool forever = true;; n += !forever, forever = !forever) { /* 1 from then on, 1 once, 2 from then on, ... */
+        grd_memory_fail_at(n, forever);
         if (grd_load_library(plugin("plugin_kernels")))
             break;
         grd_memory_fail_at(0, false);
