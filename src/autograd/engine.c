@@ -221,33 +221,42 @@ static void run_share(struct grd_pass *pass, struct grd_heap *heap)
 static void *worker_main(void *context)
 {
     struct grd_worker *worker = context;
-    const struct grd_thread_state *caller = worker->pass->caller;
-    grd_thread.include = caller->include;
-    grd_thread.exclude = caller->exclude;
-    grd_thread.grad_off = caller->grad_off;
-    run_share(worker->pass, &worker->heap);
+    struct grd_pass *pass = worker->pass;
+    grd_thread.include = pass->include;
+    grd_thread.exclude = pass->exclude;
+    grd_thread.grad_off = pass->grad_off;
+    run_share(pass, &worker->heap);
     return NULL;
 }
 
 /* One worker for each device type in the graph that is not the calling thread's. Where a thread cannot be had, the caller does its work. */
-static bool start_workers(struct grd_pass *pass, struct grd_worker *workers)
+static bool start_workers(struct grd_pass *pass, const bool *present)
 {
-    bool present[GRD_DEVICE_COUNT] = {false};
-    for (int64_t i = 0; i < pass->n; i++)
-        present[pass->entries[i].node->device % GRD_DEVICE_COUNT] = true;
-    pass->workers = workers;
     pthread_mutex_lock(&pass->lock);
-    for (uint8_t device = GRD_DEVICE_FIRST_EXTRA; device < GRD_DEVICE_COUNT; device++) {
+    for (int device = GRD_DEVICE_FIRST_EXTRA; device < GRD_DEVICE_COUNT; device++) {
         if (!present[device])
             continue;
-        struct grd_worker *worker = &workers[pass->nworkers];
+        struct grd_worker *worker = &pass->workers[pass->nworkers];
         worker->pass = pass;
-        worker->device = device;
+        worker->device = (uint8_t)device;
         grd_heap_init(&worker->heap);
         pass->nworkers += pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
     }
     pthread_mutex_unlock(&pass->lock);
     return pass->nworkers > 0;
+}
+
+/* How many device types other than the cpu's are in the graph, and which. */
+static int find_devices(const struct grd_pass *pass, bool *ret_present)
+{
+    int n = 0;
+    memset(ret_present, 0, GRD_DEVICE_COUNT * sizeof *ret_present);
+    for (int64_t i = 0; i < pass->n; i++) {
+        const uint8_t device = pass->entries[i].node->device;
+        n += device >= GRD_DEVICE_FIRST_EXTRA && !ret_present[device];
+        ret_present[device] = true;
+    }
+    return n;
 }
 
 static bool has_other_devices(const struct grd_pass *pass)
@@ -274,12 +283,18 @@ static bool make_first_ready(struct grd_pass *pass, const int32_t *roots, int64_
 
 static bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
 {
-    struct grd_worker workers[GRD_DEVICE_COUNT];
-    pass->caller = &grd_thread;
+    bool present[GRD_DEVICE_COUNT];
+    const size_t size = (size_t)find_devices(pass, present) * sizeof *pass->workers;
+    pass->workers = grd_alloc(size);
+    if (pass->workers == NULL)
+        return false;
+    pass->include = grd_thread.include;
+    pass->exclude = grd_thread.exclude;
+    pass->grad_off = grd_thread.grad_off;
     pthread_mutex_init(&pass->lock, NULL);
     pthread_cond_init(&pass->changed, NULL);
     pass->outstanding = 1; /* keeps the workers until everything is set up */
-    bool threaded = start_workers(pass, workers);
+    bool threaded = start_workers(pass, present);
     pthread_mutex_lock(&pass->lock);
     bool ok = make_first_ready(pass, roots, nroots);
     pass->outstanding--;
@@ -291,9 +306,11 @@ static bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nr
     else if (ok)
         ok = run_alone(pass);
     for (int i = 0; i < pass->nworkers; i++) {
-        pthread_join(workers[i].thread, NULL);
-        grd_heap_done(&workers[i].heap);
+        pthread_join(pass->workers[i].thread, NULL);
+        grd_heap_done(&pass->workers[i].heap);
     }
+    grd_free(pass->workers, size);
+    pass->workers = NULL;
     pass->nworkers = 0;
     pthread_cond_destroy(&pass->changed);
     pthread_mutex_destroy(&pass->lock);

@@ -23,7 +23,6 @@ void grd_pass_init(struct grd_pass *pass, bool retain, bool create)
     pass->nworkers = 0;
     pass->outstanding = 0;
     pass->error = (struct grd_error_state){0};
-    pass->caller = NULL;
     grd_heap_init(&pass->heap);
 }
 
