@@ -152,7 +152,7 @@ def key_expression(operator):
         words.append(f"grd_list_keys({a.name})" if a.list else f"({a.name} ? grd_keys_of({a.name}) : 0)" if a.may_be_absent else f"grd_keys_of({a.name})")
     if operator.has_out:
         words.append("(out ? grd_keys_of(out) : 0)")
-    if not tensor_arguments(operator) and operator.arg("device"):
+    if operator.arg("device"):
         words.append("grd_device_keys(device)")
     return " | ".join(words) or "0"
 
@@ -326,7 +326,7 @@ def words_of(text):
 
 def saved_type(operator, save):
     facts = {"SHAPE": ("grd_dims ", "dims"), "STRIDES": ("grd_dims ", "dims"), "OFFSET": ("int64_t ", "integer"),
-             "DTYPE": ("grd_dtype ", "dtype"), "SIZES_ALONG": ("grd_dims ", "dims")}
+             "DTYPE": ("grd_dtype ", "dtype"), "DEVICE": ("grd_device ", "device"), "SIZES_ALONG": ("grd_dims ", "dims")}
     if save.how in facts:
         return facts[save.how]
     argument = operator.arg(save.name)
@@ -415,7 +415,7 @@ def static_default(argument):
 def table_row(operator):
     forms = " | ".join(f"1 << GRD_{form.upper()}" for form in operator.forms)
     arguments = f"(const struct grd_arg[]){{{', '.join(argument_row(a) for a in operator.args)}}}" if operator.args else "NULL"
-    flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view),
+    flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view), ("everywhere", operator.everywhere or operator.view),
                     ("returns_list", operator.returns_list), ("composite", operator.is_composite)) if on)
     derivative = f"&grd_derivative_{operator.name}" if operator.grads else "NULL"
     schema = operator.schema.replace('"', '\\"')

@@ -1,7 +1,7 @@
 """The formula language: a subset of Python expressions, lowered to C operator calls.
 
 Names are arguments, results and gradients; operators are + - * / ** and unary minus; calls are operators of the schema or the facts
-shape(x), strides(x), offset(x), dtype(x), sizes_along(xs, dim), of which only the fact is saved. See DESIGN §4.
+shape(x), strides(x), offset(x), dtype(x), device(x), sizes_along(xs, dim), of which only the fact is saved. See DESIGN §4.
 """
 import ast
 from dataclasses import dataclass
@@ -10,8 +10,9 @@ from codegen import ctype
 
 BINARY = {ast.Add: ("add", "+"), ast.Sub: ("sub", "-"), ast.Mult: ("mul", "*"), ast.Div: ("div", "/"), ast.Pow: ("pow", None)}
 FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
-         "sizes_along": ("SIZES_ALONG", "dims")}
-FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})"}
+         "device": ("DEVICE", "device"), "sizes_along": ("SIZES_ALONG", "dims")}
+FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})",
+                  "DEVICE": "grd_tensor_device({0})"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 NUMERIC = ("int", "float", "bool", "Scalar")
 

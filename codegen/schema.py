@@ -12,7 +12,7 @@ KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "scalar", "mask", "divides", "block", "test"}
+KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "mask", "divides", "block", "test"}
 TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
 
 
@@ -59,6 +59,7 @@ class Operator:
     grads: dict = None  # argument name -> formula; None for composites
     forms: tuple = ("functional",)
     view: bool = False
+    everywhere: bool = False  # follows no address of a device, so it serves them all; views are
     scalar: bool = False
     test: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)  # key -> line
@@ -214,7 +215,7 @@ def read_operator(name, entry, file, lines):
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
                     " ".join(entry["doc"].split()), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("block", False), dtypes, formula, composite,
-                    grads, forms, entry.get("view", False), entry.get("scalar", False), test, lines)
+                    grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), test, lines)
 
 
 def read_grads(entry, args, kernel, formula, composite, fail):

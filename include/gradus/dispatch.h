@@ -6,13 +6,9 @@
 
 GRD_BEGIN_DECLS
 
-/* Dispatch keys, lowest priority first. An operator runs for the highest key of its arguments that is not excluded. */
-/* clang-format off */
-#define GRD_KEYS(X) \
-    X(CPU) X(META) X(EXTRA1) X(EXTRA2) X(EXTRA3) X(EXTRA4) \
-    X(EXTRA5) X(EXTRA6) X(EXTRA7) X(EXTRA8) X(EXTRA9) X(EXTRA10) \
-    X(EXTRA11) X(EXTRA12) X(EXTRA13) X(AUTOGRAD) X(BATCH) X(WRAPPER)
-/* clang-format on */
+/* Dispatch keys, lowest priority first. An operator runs for the highest key of its arguments that is not excluded. All devices of plug-ins share
+ * DEVICE: which kernel runs is then found by the type of device (gradus/device.h). */
+#define GRD_KEYS(X) X(CPU) X(META) X(DEVICE) X(AUTOGRAD) X(BATCH) X(WRAPPER)
 
 typedef enum grd_key {
 #define GRD_KEY_ENUM(name) GRD_KEY_##name,
@@ -26,7 +22,8 @@ typedef uint32_t grd_keyset; /* bit k stands for key k */
 GRD_API const char *grd_key_name(grd_key key);
 GRD_API grd_keyset grd_tensor_keys(const grd_tensor *t);
 
-/* Keys added to and removed from every dispatch of this thread; set returns the previous sets for restoring. */
+/* Keys added to and removed from every dispatch of this thread; set returns the previous sets for restoring. The keys of devices say where
+ * data is, so they can be neither: they are left out of the sets. */
 typedef struct grd_key_guard {
     grd_keyset include, exclude;
 } grd_key_guard;
@@ -130,7 +127,7 @@ typedef struct grd_definition {
      * grd_op_schema. Results are "Tensor", "Tensor[]" or "(Tensor a, Tensor b)"; those without a name are called result, or result0, result1. */
     const char *schema;
     /* The gradient of an argument as an expression of operators: {"self", "grad * 3 * scale * self * self"}. Names are arguments, results and
-     * grad (of several results grad_<name>, of a list grads); shape(x), strides(x), offset(x), dtype(x) and sizes_along(xs, dim) save no tensor;
+     * grad (of several results grad_<name>, of a list grads); shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) save no tensor;
      * + - * / ** and comparisons, "x if condition else y", calls, numbers, strings, lists and None as in Python. Operators that are
      * called are defined before, or the one that is being defined. What a formula computes can be differentiated again. */
     grd_gradient_formula gradients[GRD_MAX_ARGS];
@@ -151,8 +148,8 @@ GRD_API const grd_op *grd_define_operator(const grd_definition *definition);
 
 /* ---- Kernels ------------------------------------------------------------------------------------------------------------ */
 
-/* Registration: one operator for a key, or every operator that has no kernel of its own for it. RuntimeError when taken. Threads may register
- * while others call; what is unregistered must not be running. */
+/* Registration: one operator for a key, or every operator that has no kernel of its own for it. RuntimeError when taken, and for DEVICE: a
+ * device brings its kernels itself. Threads may register while others call; what is unregistered must not be running. */
 GRD_API void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel, void *context);
 GRD_API void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel, void *context);
 GRD_API void grd_unregister_kernel(const char *op_name, grd_key key);

@@ -7,6 +7,8 @@
 #include "gradus/runtime.h"
 #include "gradus/tensor.h"
 #include "gradus/dispatch.h"
+#include "gradus/device.h"
+#include "gradus/wrapper.h"
 #include "gradus/autograd.h"
 #include "gradus/plugin.h"
 #include "gradus/ops.h" /* generated from schema */

@@ -46,7 +46,8 @@ GRD_API grd_device grd_tensor_device(const grd_tensor *t);
 GRD_API grd_layout grd_tensor_layout(const grd_tensor *t);
 GRD_API bool grd_is_contiguous(const grd_tensor *t);
 GRD_API bool grd_is_channels_last(const grd_tensor *t);
-/* The first element; NULL on the meta device. Writing through it is not seen by version checks. */
+/* The first element; NULL on the meta device. On a device of a plug-in it is an address that only its kernels can follow. Writing through it is not
+ * seen by version checks. */
 GRD_API void *grd_data(const grd_tensor *t);
 /* Bytes of the storage, and whether two tensors share one. */
 GRD_API int64_t grd_storage_bytes(const grd_tensor *t);

@@ -67,13 +67,14 @@ GRD_API void grd_set_default_dtype(grd_dtype dtype);
 
 typedef enum grd_layout { GRD_LAYOUT_NONE, GRD_STRIDED } grd_layout;
 
-/* A device: its type in the device table and an index (-1: the current one). Zero stands for absent. */
+/* A device: its type in the device table and an index (-1: the first one). Zero stands for absent. */
 typedef struct grd_device {
     uint8_t type;
     int8_t index;
 } grd_device;
 
-enum { GRD_DEVICE_NONE, GRD_DEVICE_CPU, GRD_DEVICE_META, GRD_DEVICE_FIRST_EXTRA, GRD_DEVICE_COUNT = 16 };
+/* Types from GRD_DEVICE_FIRST_EXTRA on are registered at run time (gradus/device.h): as many as the type has values. */
+enum { GRD_DEVICE_NONE, GRD_DEVICE_CPU, GRD_DEVICE_META, GRD_DEVICE_FIRST_EXTRA, GRD_DEVICE_COUNT = 256 };
 
 #ifdef __cplusplus
 #define GRD_CPU (grd_device{GRD_DEVICE_CPU, -1})

@@ -25,5 +25,6 @@ __attribute__((constructor)) void grd_load(void)
 {
     grd_iter_cast = grd_cast_kernel;
     grd_dispatch_init();
+    grd_device_init();
     grd_autograd_init();
 }

@@ -12,6 +12,7 @@ enum grd_save_how {
     GRD_SAVE_STRIDES,    /* strides: DIMS */
     GRD_SAVE_OFFSET,     /* storage offset: INT */
     GRD_SAVE_DTYPE,      /* DTYPE */
+    GRD_SAVE_DEVICE,     /* DEVICE */
     GRD_SAVE_SIZES_ALONG /* of a tensor list: the size of each along dim args[extra]: DIMS */
 };
 

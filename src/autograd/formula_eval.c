@@ -187,6 +187,8 @@ static grd_value evaluate_fact(const struct evaluation *e, const struct grd_form
         return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_strides(grad)};
     case GRD_SAVE_OFFSET:
         return integer_value(grad->offset);
+    case GRD_SAVE_DEVICE:
+        return (grd_value){.kind = GRD_KIND_DEVICE, .v.device = grd_device_of(grad)};
     default:
         return (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)grad->dtype};
     }

@@ -231,17 +231,15 @@ static int read_name(struct parser *p, struct grd_span word)
     return unknown_name(p, word);
 }
 
-/* ---- Facts: shape(x), strides(x), offset(x), dtype(x), sizes_along(xs, dim) --------------------------------------------------------- */
+/* ---- Facts: shape(x), strides(x), offset(x), dtype(x), device(x), sizes_along(xs, dim) --------------------------------------------------------- */
 
 static const struct fact {
     const char *name;
     uint8_t how, kind;
 } facts[] = {
-    {"shape", GRD_SAVE_SHAPE, GRD_KIND_DIMS},
-    {"strides", GRD_SAVE_STRIDES, GRD_KIND_DIMS},
-    {"offset", GRD_SAVE_OFFSET, GRD_KIND_INT},
-    {"dtype", GRD_SAVE_DTYPE, GRD_KIND_DTYPE},
-    {"sizes_along", GRD_SAVE_SIZES_ALONG, GRD_KIND_DIMS},
+    {"shape", GRD_SAVE_SHAPE, GRD_KIND_DIMS},     {"strides", GRD_SAVE_STRIDES, GRD_KIND_DIMS},
+    {"offset", GRD_SAVE_OFFSET, GRD_KIND_INT},    {"dtype", GRD_SAVE_DTYPE, GRD_KIND_DTYPE},
+    {"device", GRD_SAVE_DEVICE, GRD_KIND_DEVICE}, {"sizes_along", GRD_SAVE_SIZES_ALONG, GRD_KIND_DIMS},
 };
 
 static const struct fact *find_fact(struct grd_span word)

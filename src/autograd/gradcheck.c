@@ -149,11 +149,12 @@ static bool compare_row(const struct check *check, grd_tensor *const *grads, int
 static bool analytic_row(const struct check *check, grd_tensor *output, int64_t number, int64_t part, int64_t row)
 {
     int64_t mark = grd_pool_mark(), n = 0;
-    grd_tensor *seed = grd_zero_(grd_new(grd_sizes(output), (grd_dtype)output->dtype, grd_device_of(output)));
+    grd_tensor *seed = grd_zero_(grd_new(grd_sizes(output), (grd_dtype)output->dtype, GRD_CPU));
     grd_tensor **wanted = grd_pool_alloc(2 * (size_t)check->inputs.n * sizeof *wanted);
     bool ok = !grd_pending();
     if (ok) {
         ((double *)seed->data)[part] = 1;
+        seed = grd_to(seed, .device = grd_device_of(output));
         for (int64_t i = 0; i < check->inputs.n; i++)
             if (grd_needs_grad(check->inputs.data[i]))
                 wanted[n++] = check->inputs.data[i];
@@ -333,6 +334,8 @@ static bool run_second(const struct second *second, grd_tensors inputs, const gr
         grd_tensor *t = outputs.data[i];
         if (!grd_needs_grad(t))
             continue;
+        if (t->device != GRD_DEVICE_CPU)
+            return grd_raise(GRD_ERROR_VALUE, "output %lld is not a cpu tensor", (long long)i);
         grd_tensor *seed = grd_new(grd_sizes(t), (grd_dtype)t->dtype, grd_device_of(t));
         if (grd_pending())
             return false;

@@ -71,15 +71,18 @@ grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, 
                   node_name, (long long)index, grd_dtype_name(grad->dtype));
         return NULL;
     }
-    if (grad->device != output->device || grad->device_index != output->device_index) {
+    const grd_device device = {output->device, output->device_index};
+    const bool moves = grad->device != device.type || grad->device_index != device.index;
+    /* A 0-d cpu tensor goes with tensors of any device, so its gradient comes from there. */
+    if (moves && output->ndim > 0) {
+        char expected[GRD_DEVICE_CHARS], got[GRD_DEVICE_CHARS];
         grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - expected device %s but got %s", node_name,
-                  (long long)index, grd_device_name((grd_device){output->device, output->device_index}),
-                  grd_device_name(grd_device_of(grad)));
+                  (long long)index, grd_device_text(device, expected), grd_device_text(grd_device_of(grad), got));
         return NULL;
     }
     if (!same_shape)
         grad = unbroadcast(output, grad);
-    if (!grd_pending() && grad->dtype != output->dtype)
-        grad = grd_to(grad, .dtype = (grd_dtype)output->dtype);
+    if (!grd_pending() && (moves || grad->dtype != output->dtype))
+        grad = grd_to(grad, .dtype = (grd_dtype)output->dtype, .device = device);
     return grd_pending() ? NULL : grad;
 }

@@ -230,6 +230,9 @@ static bool save_value(struct grd_saved *saved, const struct call *call, const s
     case GRD_SAVE_DTYPE:
         saved->value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)subject(call, save)->dtype};
         return true;
+    case GRD_SAVE_DEVICE:
+        saved->value = (grd_value){.kind = GRD_KIND_DEVICE, .v.device = grd_device_of(subject(call, save))};
+        return true;
     case GRD_SAVE_SIZES_ALONG: {
         grd_tensors list = call->args[save->index].v.tensors;
         int64_t *sizes = take_room(room, (size_t)list.n * sizeof *sizes);

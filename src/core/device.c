@@ -1,98 +1,324 @@
-/* The device table: cpu, meta, and what plug-ins register at run time.
+/* The device table: cpu, meta, and what is registered at run time; memory and bytes on any of them.
  *
- * Invariant: an entry, once there, stays, unless the plug-in that brought it fails to load; reading the table takes no lock. */
+ * Kernels of devices are kept here; who calls them is dispatch/device.c.
+ * Invariant: reading the table takes no lock. An entry stays until it is unregistered, which is refused while memory of it is in use. */
+#include <ctype.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/transaction.h"
 #include "core/tensor.h"
 
-static void *cpu_allocate(int64_t bytes)
-{
-    return grd_alloc((size_t)bytes);
-}
+static struct grd_device_entry cpu = {.type.name = "cpu", .key = GRD_KEY_CPU, .has_data = true};
+static struct grd_device_entry meta = {.type.name = "meta", .key = GRD_KEY_META};
 
-static void cpu_release(void *data, int64_t bytes)
-{
-    grd_free(data, (size_t)bytes);
-}
-
-static void cpu_copy(void *to, const void *from, int64_t bytes, uint8_t to_device, uint8_t from_device)
-{
-    (void)to_device;
-    (void)from_device;
-    if (bytes > 0)
-        memcpy(to, from, (size_t)bytes);
-}
-
-static const struct grd_device_type cpu = {
-    .name = "cpu",
-    .allocate = cpu_allocate,
-    .release = cpu_release,
-    .copy = cpu_copy,
-    .key = GRD_KEY_CPU,
-    .has_data = true,
-};
-static const struct grd_device_type meta = {.name = "meta", .key = GRD_KEY_META};
-
-static const struct grd_device_type *_Atomic table[GRD_DEVICE_COUNT] = {[GRD_DEVICE_CPU] = &cpu, [GRD_DEVICE_META] = &meta};
+static struct grd_device_entry *_Atomic table[GRD_DEVICE_COUNT] = {[GRD_DEVICE_CPU] = &cpu, [GRD_DEVICE_META] = &meta};
 static pthread_mutex_t registration = PTHREAD_MUTEX_INITIALIZER;
 
-const struct grd_device_type *grd_device_type_at(uint8_t type)
+struct grd_device_entry *grd_device_at(uint8_t type)
 {
-    return type < GRD_DEVICE_COUNT ? atomic_load_explicit(&table[type], memory_order_acquire) : NULL;
+    return atomic_load_explicit(&table[type], memory_order_acquire);
 }
+
+/* ---- Names ----------------------------------------------------------------------------------------------------------- */
 
 const char *grd_device_name(grd_device device)
 {
-    const struct grd_device_type *type = grd_device_type_at(device.type);
-    return type != NULL ? type->name : "none";
+    const struct grd_device_entry *entry = grd_device_at(device.type);
+    return entry != NULL ? entry->type.name : "none";
+}
+
+const char *grd_device_text(grd_device device, char *ret_text)
+{
+    if (device.index >= 0)
+        snprintf(ret_text, GRD_DEVICE_CHARS, "%s:%d", grd_device_name(device), device.index);
+    else
+        snprintf(ret_text, GRD_DEVICE_CHARS, "%s", grd_device_name(device));
+    return ret_text;
+}
+
+bool grd_raise_devices(grd_device a, grd_device b)
+{
+    char first[GRD_DEVICE_CHARS], second[GRD_DEVICE_CHARS];
+    return grd_raise(GRD_ERROR_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
+                     grd_device_text(a, first), grd_device_text(b, second));
 }
 
 bool grd_device_resolve(grd_device device, grd_device *ret_device)
 {
     if (device.type == GRD_DEVICE_NONE)
         device = GRD_CPU;
-    if (grd_device_type_at(device.type) == NULL)
+    const struct grd_device_entry *entry = grd_device_at(device.type);
+    if (entry == NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "unknown device type %d", device.type);
+    if (!grd_is_extra(device))
+        device.index = -1; /* there is one */
+    else if (device.index < 0)
+        device.index = 0;
+    else if (device.index >= entry->type.count)
+        return grd_raise(GRD_ERROR_RUNTIME, "there is no device '%s:%d': '%s' has %d", entry->type.name, device.index, entry->type.name,
+                         entry->type.count);
     *ret_device = device;
     return true;
 }
 
-/* The first free entry, or -1 with the error raised. */
-static int find_place(const char *name)
+/* The type called by the first `length` characters, or GRD_DEVICE_NONE. */
+static uint8_t find_type(const char *name, size_t length)
 {
     for (int i = GRD_DEVICE_CPU; i < GRD_DEVICE_COUNT; i++) {
-        const struct grd_device_type *entry = grd_device_type_at((uint8_t)i);
-        if (entry == NULL)
-            return i;
-        if (strcmp(entry->name, name) == 0) {
-            grd_raise(GRD_ERROR_RUNTIME, "a device named '%s' is registered already", name);
-            return -1;
-        }
+        const struct grd_device_entry *entry = grd_device_at((uint8_t)i);
+        if (entry != NULL && strncmp(entry->type.name, name, length) == 0 && entry->type.name[length] == '\0')
+            return (uint8_t)i;
     }
-    grd_raise(GRD_ERROR_RUNTIME, "no place for device '%s': the table has %d entries", name, GRD_DEVICE_COUNT);
-    return -1;
+    return GRD_DEVICE_NONE;
 }
 
-static void take_device(void *type, int place)
+/* Digits after the colon; false for anything else. */
+static bool read_index(const char *digits, int8_t *ret_index)
 {
-    (void)type;
-    atomic_store_explicit(&table[place], NULL, memory_order_release);
+    char *end;
+    const long index = strtol(digits, &end, 10);
+    *ret_index = (int8_t)index;
+    return isdigit((unsigned char)digits[0]) && *end == '\0' && index <= INT8_MAX;
+}
+
+grd_device grd_device_find(const char *name)
+{
+    const grd_device absent = {GRD_DEVICE_NONE, 0};
+    grd_device device = {GRD_DEVICE_NONE, -1};
+    if (grd_pending())
+        return absent;
+    if (name == NULL) {
+        grd_raise(GRD_ERROR_TYPE, "grd_device_find: argument 'name' must be a string, not NULL");
+        return absent;
+    }
+    const size_t length = strcspn(name, ":");
+    device.type = find_type(name, length);
+    if (device.type == GRD_DEVICE_NONE) {
+        grd_raise(GRD_ERROR_RUNTIME, "there is no device type '%.*s'", (int)length, name);
+        return absent;
+    }
+    if (name[length] == ':' && !read_index(name + length + 1, &device.index)) {
+        grd_raise(GRD_ERROR_RUNTIME, "Invalid device string: '%s'", name);
+        return absent;
+    }
+    return grd_device_resolve(device, &device) ? device : absent;
+}
+
+/* ---- Registration ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t slot_for(const struct grd_device_entry *entry, const grd_op *op)
+{
+    uint64_t at = (uint64_t)(uintptr_t)op * 0x9e3779b97f4a7c15u >> 32 & entry->mask;
+    while (entry->slots[at].op != NULL && entry->slots[at].op != op)
+        at = (at + 1) & entry->mask;
+    return at;
+}
+
+grd_boxed_kernel *grd_device_kernel_of(const struct grd_device_entry *entry, const grd_op *op)
+{
+    return entry->slots[slot_for(entry, op)].kernel;
+}
+
+static size_t slot_bytes(const struct grd_device_entry *entry)
+{
+    return (entry->mask + 1) * sizeof *entry->slots;
+}
+
+static void free_entry(struct grd_device_entry *entry)
+{
+    grd_free(entry->slots, slot_bytes(entry));
+    grd_free(entry, sizeof *entry);
+}
+
+/* NULL with the error raised. */
+static struct grd_device_entry *new_entry(const grd_device_type *type, const grd_op *const *ops)
+{
+    struct grd_device_entry *entry = grd_alloc_zeroed(sizeof *entry);
+    if (entry == NULL)
+        return NULL;
+    entry->type = *type;
+    snprintf(entry->name, sizeof entry->name, "%s", type->name);
+    entry->type.name = entry->name;
+    entry->key = GRD_KEY_DEVICE;
+    entry->has_data = true;
+    while (entry->mask < 2 * (uint64_t)type->nkernels)
+        entry->mask = 2 * entry->mask + 1;
+    entry->slots = grd_alloc_zeroed(slot_bytes(entry));
+    if (entry->slots == NULL) {
+        grd_free(entry, sizeof *entry);
+        return NULL;
+    }
+    for (int i = 0; i < type->nkernels; i++)
+        entry->slots[slot_for(entry, ops[i])] = (struct grd_device_slot){ops[i], type->kernels[i].kernel};
+    return entry;
+}
+
+/* The first free place, or GRD_DEVICE_NONE with the error raised. */
+static uint8_t find_place(const char *name)
+{
+    if (find_type(name, strlen(name)) != GRD_DEVICE_NONE) {
+        grd_raise(GRD_ERROR_RUNTIME, "a device named '%s' is registered already", name);
+        return GRD_DEVICE_NONE;
+    }
+    for (int i = GRD_DEVICE_FIRST_EXTRA; i < GRD_DEVICE_COUNT; i++)
+        if (grd_device_at((uint8_t)i) == NULL)
+            return (uint8_t)i;
+    grd_raise(GRD_ERROR_RUNTIME, "no place for device '%s': %d types of device are registered, the most there can be", name,
+              GRD_DEVICE_COUNT - GRD_DEVICE_FIRST_EXTRA);
+    return GRD_DEVICE_NONE;
+}
+
+/* What is left of a device whose plug-in failed to load but whose tensors live on: memory nobody can reach any more. */
+static void *allocate_nothing(grd_device device, int64_t bytes)
+{
+    (void)device, (void)bytes;
+    return NULL;
+}
+
+static void forget(grd_device device, void *data, int64_t bytes)
+{
+    (void)device, (void)data, (void)bytes;
+}
+
+static void refuse_copy(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes)
+{
+    (void)to, (void)to_device, (void)from, (void)from_device, (void)bytes;
+    grd_raise(GRD_ERROR_RUNTIME, "the plug-in of this tensor's device failed to load");
+}
+
+static void take_device(void *of, int place)
+{
+    struct grd_device_entry *entry = of;
+    pthread_mutex_lock(&registration);
+    const bool empty = atomic_load(&entry->blocks) == 0;
+    if (empty) {
+        atomic_store_explicit(&table[place], NULL, memory_order_release);
+    } else {
+        memset(entry->slots, 0, slot_bytes(entry));
+        entry->type = (grd_device_type){
+            .name = "failed to load", .count = entry->type.count, .allocate = allocate_nothing, .release = forget, .copy = refuse_copy};
+    }
+    pthread_mutex_unlock(&registration);
+    if (empty)
+        free_entry(entry);
 }
 
 static const struct grd_step_type device_step = {.roll_back = take_device};
 
-bool grd_device_register(const struct grd_device_type *type, uint8_t *ret_type)
+bool grd_device_add(const grd_device_type *type, const grd_op *const *ops, uint8_t *ret_type)
+{
+    struct grd_device_entry *entry = new_entry(type, ops);
+    if (entry == NULL)
+        return false;
+    pthread_mutex_lock(&registration);
+    const uint8_t place = find_place(type->name);
+    const bool added = place != GRD_DEVICE_NONE && grd_transaction_add(&device_step, entry, place);
+    if (added)
+        atomic_store_explicit(&table[place], entry, memory_order_release);
+    pthread_mutex_unlock(&registration);
+    if (added)
+        *ret_type = place;
+    else
+        free_entry(entry);
+    return added;
+}
+
+/* Takes the entry out of the table when nothing lies there; NULL, with the error raised, otherwise. */
+static struct grd_device_entry *take_out(uint8_t type)
+{
+    struct grd_device_entry *entry = grd_device_at(type);
+    if (type < GRD_DEVICE_FIRST_EXTRA || entry == NULL) {
+        grd_raise(GRD_ERROR_RUNTIME, "there is no device type %d to unregister", type);
+        return NULL;
+    }
+    const int64_t blocks = atomic_load(&entry->blocks);
+    if (blocks > 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "device '%s' cannot be unregistered: %lld blocks of its memory are in use", entry->type.name,
+                  (long long)blocks);
+        return NULL;
+    }
+    atomic_store_explicit(&table[type], NULL, memory_order_release);
+    return entry;
+}
+
+bool grd_device_unregister(grd_device device)
 {
     pthread_mutex_lock(&registration);
-    int place = find_place(type->name);
-    const bool ok = place >= 0 && grd_transaction_add(&device_step, NULL, place);
-    if (ok) {
-        *ret_type = (uint8_t)place;
-        atomic_store_explicit(&table[place], type, memory_order_release);
-    }
+    struct grd_device_entry *entry = take_out(device.type);
     pthread_mutex_unlock(&registration);
+    if (entry == NULL)
+        return false;
+    free_entry(entry);
+    return true;
+}
+
+static void lock_registration(void)
+{
+    pthread_mutex_lock(&registration);
+}
+
+static void unlock_registration(void)
+{
+    pthread_mutex_unlock(&registration);
+}
+
+void grd_device_init(void)
+{
+    pthread_atfork(lock_registration, unlock_registration, unlock_registration);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------------- */
+
+void *grd_device_allocate(grd_device device, int64_t bytes)
+{
+    if (!grd_is_extra(device))
+        return grd_alloc((size_t)bytes);
+    struct grd_device_entry *entry = grd_device_at(device.type);
+    void *data = entry->type.allocate(device, bytes > 0 ? bytes : 1);
+    if (data == NULL) {
+        char name[GRD_DEVICE_CHARS];
+        grd_raise(GRD_ERROR_MEMORY, "%s: out of memory: %lld bytes were asked for", grd_device_text(device, name), (long long)bytes);
+        return NULL;
+    }
+    atomic_fetch_add_explicit(&entry->blocks, 1, memory_order_relaxed);
+    return data;
+}
+
+void grd_device_release(grd_device device, void *data, int64_t bytes)
+{
+    if (!grd_is_extra(device)) {
+        grd_free(data, (size_t)bytes);
+        return;
+    }
+    struct grd_device_entry *entry = grd_device_at(device.type);
+    entry->type.release(device, data, bytes > 0 ? bytes : 1);
+    atomic_fetch_sub_explicit(&entry->blocks, 1, memory_order_release);
+}
+
+/* Two devices that know nothing of each other meet on the cpu. */
+static bool copy_through_cpu(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes)
+{
+    void *between = grd_alloc((size_t)bytes);
+    const bool ok = between != NULL && grd_device_copy(between, GRD_CPU, from, from_device, bytes) &&
+                    grd_device_copy(to, to_device, between, GRD_CPU, bytes);
+    grd_free(between, (size_t)bytes);
     return ok;
+}
+
+bool grd_device_copy(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes)
+{
+    const bool to_extra = grd_is_extra(to_device), from_extra = grd_is_extra(from_device);
+    if (bytes == 0)
+        return true;
+    if (to_extra && from_extra && to_device.type != from_device.type)
+        return copy_through_cpu(to, to_device, from, from_device, bytes);
+    if (to_extra || from_extra)
+        grd_device_at(to_extra ? to_device.type : from_device.type)->type.copy(to, to_device, from, from_device, bytes);
+    else
+        memcpy(to, from, (size_t)bytes);
+    return !grd_pending();
 }

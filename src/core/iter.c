@@ -137,8 +137,7 @@ static bool same_device(const grd_tensor *a, const grd_tensor *b)
 
 static bool different_devices(const grd_tensor *a, const grd_tensor *b)
 {
-    return grd_raise(GRD_ERROR_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
-                     grd_device_name(grd_device_of(a)), grd_device_name(grd_device_of(b)));
+    return grd_raise_devices(grd_device_of(a), grd_device_of(b));
 }
 
 /* The tensor whose device is that of the result: 0-d cpu tensors go anywhere. */

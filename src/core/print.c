@@ -52,7 +52,7 @@ struct column {
 
 struct printer {
     const grd_tensor *t;
-    const char *bytes; /* of the storage */
+    const grd_tensor *near; /* the same elements, on the cpu; NULL on the meta device */
     grd_print_options options;
     bool summarize;
     struct column columns[2];
@@ -276,12 +276,13 @@ static void add_suffixes(struct printer *p, int indent)
     s.last_line = (int64_t)p->text.size - line_start + 1; /* counts what add_suffix closes the line with */
     bool meta = grd_is_meta(t), has_numbers = !meta && t->numel > 0;
     char suffix[NUMBER_CHARS];
-    if (t->device != GRD_DEVICE_CPU) {
-        const char *name = grd_device_name(grd_device_of(t));
-        if (t->device_index >= 0)
-            snprintf(suffix, sizeof suffix, "device='%s:%d'", name, t->device_index);
-        else
-            snprintf(suffix, sizeof suffix, "device='%s'", name);
+    const grd_wrapper_type *wrapper = grd_wrapper_type_of(t);
+    if (wrapper != NULL) {
+        snprintf(suffix, sizeof suffix, "wrapper='%s'", wrapper->name);
+        add_suffix(&s, suffix);
+    } else if (t->device != GRD_DEVICE_CPU) {
+        char name[GRD_DEVICE_CHARS];
+        snprintf(suffix, sizeof suffix, "device='%s'", grd_device_text(grd_device_of(t), name));
         add_suffix(&s, suffix);
     }
     if (meta || (t->numel == 0 && t->ndim != 1) || (has_numbers && p->options.edge == 0))
@@ -306,7 +307,7 @@ static void add_contents(struct printer *p, int indent)
         grd_text_add(&p->text, grd_is_meta(t) ? "..." : "[]");
         return;
     }
-    const char *first = p->bytes + t->offset * t->itemsize;
+    const char *first = p->near->data;
     p->summarize = t->numel > p->options.threshold;
     p->ncolumns = grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? 2 : 1;
     for (int i = 0; i < p->ncolumns; i++)
@@ -319,14 +320,18 @@ char *grd_to_string(grd_tensor *t)
     static const char prefix[] = "tensor(";
     enum { INDENT = sizeof prefix - 1 };
     struct printer p = {.t = t, .options = grd_print_options_get()};
-    void *copy = NULL;
     char *result = NULL;
     if (t == NULL) {
         grd_raise(GRD_ERROR_TYPE, "grd_to_string: argument 't' must be a tensor, not NULL");
         return NULL;
     }
-    if (!grd_is_meta(t) && (p.bytes = grd_storage_read(t->storage, &copy)) == NULL)
+    const int64_t mark = grd_pool_mark();
+    if (!grd_is_meta(t))
+        p.near = grd_on_cpu(t);
+    if (p.near == grd_failed && t != grd_failed) {
+        grd_pool_release(mark);
         return NULL;
+    }
     grd_text_add(&p.text, "%s", prefix);
     add_contents(&p, INDENT);
     if (!p.text.failed)
@@ -335,7 +340,7 @@ char *grd_to_string(grd_tensor *t)
     if (!p.text.failed && (result = strdup(p.text.data)) == NULL)
         grd_raise(GRD_ERROR_MEMORY, "out of memory");
     grd_text_done(&p.text);
-    grd_free(copy, (size_t)t->storage->bytes);
+    grd_pool_release(mark);
     return result;
 }
 

@@ -12,12 +12,17 @@ static struct grd_block *block_of(const struct grd_storage *storage)
     return (struct grd_block *)((char *)storage - offsetof(struct grd_block, storage));
 }
 
+static grd_device device_of(const struct grd_storage *storage)
+{
+    return (grd_device){storage->device, storage->device_index};
+}
+
 static void release_data(struct grd_storage *storage)
 {
     if (storage->release != NULL)
         storage->release(storage->context);
     else if (storage->data != NULL && storage->data != block_of(storage)->data)
-        grd_device_type_at(storage->device)->release(storage->data, storage->bytes);
+        grd_device_release(device_of(storage), storage->data, storage->bytes);
 }
 
 static void storage_destroy(struct grd_object *object)
@@ -48,39 +53,20 @@ bool grd_storage_grow(struct grd_storage *storage, int64_t bytes)
 {
     if (storage->release != NULL || !grd_object_unique(storage))
         return grd_raise(GRD_ERROR_RUNTIME, "Trying to resize storage that is not resizable");
-    const struct grd_device_type *device = grd_device_type_at(storage->device);
-    if (device->has_data) {
-        void *data = device->allocate(bytes);
+    const grd_device device = device_of(storage);
+    if (grd_device_at(device.type)->has_data) {
+        void *data = grd_device_allocate(device, bytes);
         if (data == NULL)
             return false;
-        device->copy(data, storage->data, storage->bytes, storage->device, storage->device);
+        if (!grd_device_copy(data, device, storage->data, device, storage->bytes)) {
+            grd_device_release(device, data, bytes);
+            return false;
+        }
         release_data(storage);
         storage->data = data;
     }
     storage->bytes = bytes;
     return true;
-}
-
-const char *grd_storage_read(const struct grd_storage *storage, void **ret_copy)
-{
-    *ret_copy = NULL;
-    if (storage->device == GRD_DEVICE_CPU)
-        return storage->data;
-    const struct grd_device_type *device = grd_device_type_at(storage->device);
-    if (!device->has_data) {
-        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of %s tensor; no data!", device->name);
-        return NULL;
-    }
-    void *copy = grd_alloc((size_t)storage->bytes);
-    if (copy == NULL)
-        return NULL;
-    device->copy(copy, storage->data, storage->bytes, GRD_DEVICE_CPU, storage->device);
-    if (grd_pending()) {
-        grd_free(copy, (size_t)storage->bytes);
-        return NULL;
-    }
-    *ret_copy = copy;
-    return copy;
 }
 
 int64_t grd_storage_bytes(const grd_tensor *t)

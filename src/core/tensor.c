@@ -161,14 +161,14 @@ static grd_tensor *pooled(grd_tensor *t)
 /* A tensor with a new storage of `bytes`, dimensions reserved but not set; not pooled. NULL with the error raised. */
 static grd_tensor *make(int64_t ndim, int64_t numel, int64_t bytes, grd_dtype dtype, grd_device device)
 {
-    const struct grd_device_type *type = grd_device_type_at(device.type);
+    const struct grd_device_entry *type = grd_device_at(device.type);
     bool in_block = device.type == GRD_DEVICE_CPU && bytes <= GRD_SMALL_BYTES;
     size_t block_bytes = sizeof(struct grd_block) + (in_block ? (size_t)bytes : 0);
     struct grd_block *block = grd_alloc(block_bytes);
     if (GRD_UNLIKELY(block == NULL))
         return NULL;
     int64_t *dims = reserve_dims(&block->tensor, ndim);
-    void *data = in_block ? block->data : type->has_data && dims != NULL ? type->allocate(bytes) : NULL;
+    void *data = in_block ? block->data : type->has_data && dims != NULL ? grd_device_allocate(device, bytes) : NULL;
     if (GRD_UNLIKELY(dims == NULL || (data == NULL && type->has_data))) {
         if (dims != block->tensor.inline_dims && dims != NULL)
             grd_free(dims, 2 * (size_t)ndim * sizeof *dims);
@@ -503,14 +503,12 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
         return grd_raise(GRD_ERROR_RUNTIME, "a Tensor with %lld elements cannot be converted to Scalar", (long long)t->numel);
     if (grd_is_meta(t))
         return grd_raise(GRD_ERROR_RUNTIME, "Tensor.item() cannot be called on meta tensors");
-    void *copy;
-    const char *bytes = grd_storage_read(t->storage, &copy);
-    if (bytes == NULL)
-        return false;
-    grd_element_convert(bytes + t->offset * t->itemsize, (grd_dtype)t->dtype, ret_element,
-                        dtype == GRD_DTYPE_NONE ? (grd_dtype)t->dtype : dtype);
-    grd_free(copy, (size_t)t->storage->bytes);
-    return true;
+    const int64_t mark = grd_pool_mark();
+    const grd_tensor *near = grd_on_cpu(t);
+    if (!grd_is_failed(near))
+        grd_element_convert(near->data, (grd_dtype)t->dtype, ret_element, dtype == GRD_DTYPE_NONE ? (grd_dtype)t->dtype : dtype);
+    grd_pool_release(mark);
+    return !grd_pending();
 }
 
 grd_scalar grd_item(grd_tensor *t)
@@ -532,10 +530,10 @@ int64_t grd_item_int64(grd_tensor *t)
 }
 
 /* Row-major order; `index` counts up like the digits of a number. */
-static void convert_all(const grd_tensor *t, const char *first, char *to, grd_dtype dtype)
+static void convert_all(const grd_tensor *t, char *to, grd_dtype dtype)
 {
     int64_t index[GRD_MAX_DIMS] = {0}, itemsize = t->itemsize, step = grd_dtype_table[dtype].size;
-    const char *from = first;
+    const char *from = t->data;
     for (int64_t done = 0; done < t->numel; done++, to += step) {
         grd_element_convert(from, (grd_dtype)t->dtype, to, dtype);
         for (int dim = t->ndim - 1; dim >= 0; dim--) {
@@ -558,16 +556,13 @@ void grd_to_memory(grd_tensor *tensor, void *ret_data, grd_dtype dtype)
         grd_raise(GRD_ERROR_TYPE, "grd_to_memory: argument 'ret_data' must not be NULL");
         return;
     }
-    void *copy;
-    const char *bytes = grd_storage_read(t->storage, &copy);
-    if (bytes == NULL)
-        return;
-    const char *first = bytes + t->offset * t->itemsize;
-    if (t->dtype == dtype && (t->flags & GRD_FLAG_CONTIGUOUS))
-        memcpy(ret_data, first, (size_t)(t->numel * t->itemsize));
-    else
-        convert_all(t, first, ret_data, dtype);
-    grd_free(copy, (size_t)t->storage->bytes);
+    const int64_t mark = grd_pool_mark();
+    const grd_tensor *near = grd_on_cpu(t);
+    if (!grd_is_failed(near) && t->dtype == dtype && (t->flags & GRD_FLAG_CONTIGUOUS))
+        memcpy(ret_data, near->data, (size_t)(t->numel * t->itemsize));
+    else if (!grd_is_failed(near))
+        convert_all(near, ret_data, dtype);
+    grd_pool_release(mark);
 }
 
 /* ---- Geometry, as the public API gives it -------------------------------------------------------------------------------------- */

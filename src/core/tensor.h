@@ -15,9 +15,9 @@
 
 #include "base/error.h"
 #include "base/object.h"
-#include "gradus/dispatch.h"
+#include "gradus/device.h"
 #include "gradus/tensor.h"
-#include "gradus/types.h"
+#include "gradus/wrapper.h"
 
 enum { GRD_INLINE_DIMS = 5 };
 
@@ -197,19 +197,58 @@ bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new
 bool grd_shape_infer(grd_dims sizes, int64_t numel, int64_t *ret_sizes);
 
 /* ---- Devices (device.c) ------------------------------------------------------------------------------------------ */
-struct grd_device_type {
-    const char *name;
-    void *(*allocate)(int64_t bytes); /* NULL, with MemoryError pending, on failure */
-    void (*release)(void *data, int64_t bytes);
-    void (*copy)(void *to, const void *from, int64_t bytes, uint8_t to_device, uint8_t from_device);
-    grd_key key;
-    bool has_data; /* false: meta */
+struct grd_device_slot {
+    const grd_op *op; /* NULL: free */
+    grd_boxed_kernel *kernel;
 };
-const struct grd_device_type *grd_device_type_at(uint8_t type); /* NULL when unknown */
-/* Absent becomes cpu; false, with RuntimeError, when unknown. */
+
+struct grd_device_entry {
+    grd_device_type type; /* of cpu and meta only the name */
+    grd_key key;
+    bool has_data;          /* false: meta */
+    _Atomic int64_t blocks; /* allocations that have not been released */
+    uint64_t mask;
+    struct grd_device_slot *slots; /* kernels by operator, open addressing */
+    char name[32];
+};
+/* Run once, by the library's constructor, after the allocator is there. */
+void grd_device_init(void);
+struct grd_device_entry *grd_device_at(uint8_t type); /* NULL when unknown */
+/* Absent becomes cpu; the index -1 of cpu and meta, and one that exists of others; false, with RuntimeError, when unknown. */
 bool grd_device_resolve(grd_device device, grd_device *ret_device);
-/* Adds a device to the table (it must stay valid); RuntimeError when the name is taken or the table is full. */
-bool grd_device_register(const struct grd_device_type *type, uint8_t *ret_type);
+/* Adds a checked description whose kernels[i] is for ops[i]. False, with the error raised, when the name is taken or there is no place. */
+bool grd_device_add(const grd_device_type *type, const grd_op *const *ops, uint8_t *ret_type);
+/* The kernel a device has for an operator, or NULL. */
+grd_boxed_kernel *grd_device_kernel_of(const struct grd_device_entry *entry, const grd_op *op);
+
+enum { GRD_DEVICE_CHARS = 40 };
+/* "cpu", "vault:0"; returns ret_text. */
+const char *grd_device_text(grd_device device, char *ret_text);
+/* "Expected all tensors to be on the same device, but found at least two devices, vault:0 and cpu!" Always false. */
+bool grd_raise_devices(grd_device a, grd_device b);
+
+/* Memory of any device that has data; NULL with MemoryError. */
+void *grd_device_allocate(grd_device device, int64_t bytes);
+void grd_device_release(grd_device device, void *data, int64_t bytes);
+/* Copies bytes between any two devices that have data, which do not overlap. False, with the error raised, when the device failed. */
+bool grd_device_copy(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes);
+
+static inline bool grd_is_extra(grd_device device)
+{
+    return device.type >= GRD_DEVICE_FIRST_EXTRA;
+}
+
+/* ---- Elements on devices (transfer.c) ----------------------------------------------------------------------------- */
+/* `t` where this process can read it: itself on the cpu, otherwise a copy with the same strides. Pooled or borrowed; grd_failed, with
+ * NotImplementedError, when it has no data. */
+grd_tensor *grd_on_cpu(const grd_tensor *t);
+/* Copies the elements between tensors of the same sizes and dtype on any two devices, in as few pieces as the strides allow; no other byte is
+ * written. The two do not overlap. */
+bool grd_transfer(grd_tensor *to, const grd_tensor *from);
+
+/* ---- Wrappers (wrapper.c) ----------------------------------------------------------------------------------------- */
+/* The type of a wrapper, NULL for other tensors. */
+const grd_wrapper_type *grd_wrapper_type_of(const grd_tensor *t);
 
 /* ---- Storage (storage.c) ----------------------------------------------------------------------------------------- */
 /* Fills the storage of a block whose data, if any, is given; the only reference is the caller's. */
@@ -217,9 +256,6 @@ void grd_storage_init(struct grd_block *block, uint16_t block_bytes, void *data,
 /* Grows the data, keeping what is there. RuntimeError for borrowed memory, and for a storage with other views: they would
  * keep the old address. */
 bool grd_storage_grow(struct grd_storage *storage, int64_t bytes);
-/* The storage's bytes where this process can read them: its own data, or a copy, to be freed with grd_free(copy, bytes).
- * NULL on failure. */
-const char *grd_storage_read(const struct grd_storage *storage, void **ret_copy);
 
 /* ---- Printing (print.c) ------------------------------------------------------------------------------------------ */
 /* The name printed as grad_fn=<AddBackward0>, or NULL for a leaf. Set by the autograd floor at load; NULL: nothing is printed. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "dispatch/define.h"
+#include "dispatch/device.h"
 
 #include "base/cold.h"
 #include "base/text.h"
@@ -34,9 +35,10 @@ grd_keyset grd_tensor_keys(const grd_tensor *t)
 
 grd_key_guard grd_key_guard_set(grd_keyset include, grd_keyset exclude)
 {
+    const grd_keyset devices = 1u << GRD_KEY_CPU | 1u << GRD_KEY_META | 1u << GRD_KEY_DEVICE;
     grd_key_guard previous = {grd_thread.include, grd_thread.exclude};
-    grd_thread.include |= include;
-    grd_thread.exclude |= exclude;
+    grd_thread.include |= include & ~devices;
+    grd_thread.exclude |= exclude & ~devices;
     return previous;
 }
 
@@ -46,10 +48,10 @@ void grd_key_guard_restore(grd_key_guard previous)
     grd_thread.exclude = previous.exclude;
 }
 
-grd_keyset grd_device_keys(grd_device device)
+grd_keyset grd_keys_of_device(grd_device device)
 {
-    const struct grd_device_type *type = grd_device_type_at(device.type);
-    return type ? (grd_keyset)1 << type->key : 0;
+    const struct grd_device_entry *entry = grd_device_at(device.type);
+    return entry ? (grd_keyset)1 << entry->key : 0;
 }
 
 /* A composite only calls operators, so it serves every key; other kernels of the tree serve cpu and meta. */
@@ -95,11 +97,12 @@ void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *ou
         slot = &fallbacks[key];
         boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
     }
-    if (boxed == NULL) {
+    if (boxed != NULL)
+        boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
+    else if (!grd_dispatch_device(op, keys, out, args, ret_results) && !grd_dispatch_wrapper(op, keys, out, args, ret_results)) {
         raise_no_kernel(op, key);
         return;
     }
-    boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
     if (op->defined)
         grd_defined_check_results(op, key, args, ret_results);
 }
@@ -355,14 +358,8 @@ static grd_keyset value_keys(const grd_value *value)
 static grd_keyset call_keys(const struct grd_op *op, const grd_tensor *out, const grd_value *args)
 {
     grd_keyset keys = out ? grd_keys_of(out) : 0;
-    bool tensors = false;
-    for (int i = 0; i < op->nargs; i++) {
-        keys |= value_keys(&args[i]);
-        tensors = tensors || args[i].kind == GRD_KIND_TENSOR || args[i].kind == GRD_KIND_TENSORS;
-    }
-    for (int i = 0; i < op->nargs && !tensors; i++)
-        if (args[i].kind == GRD_KIND_DEVICE)
-            keys |= grd_device_keys(args[i].v.device);
+    for (int i = 0; i < op->nargs; i++)
+        keys |= args[i].kind == GRD_KIND_DEVICE ? grd_device_keys(args[i].v.device) : value_keys(&args[i]);
     return keys;
 }
 
@@ -411,6 +408,13 @@ bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd
 static bool check_key(grd_key key)
 {
     return (unsigned)key < GRD_KEY_COUNT || grd_raise(GRD_ERROR_VALUE, "no dispatch key %d", (int)key);
+}
+
+/* Kernels of devices are found by the type of device, not in the slots. */
+static bool check_not_device(grd_key key)
+{
+    return key != GRD_KEY_DEVICE ||
+           grd_raise(GRD_ERROR_RUNTIME, "kernels for a device are part of its description: see grd_device_register");
 }
 
 static bool check_kernel(grd_boxed_kernel *kernel)
@@ -475,7 +479,7 @@ static const struct grd_step_type kernel_step = {.roll_back = take_kernel}, fall
 void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *kernel, void *context)
 {
     struct grd_op *op = find_for_registration(op_name);
-    if (op == NULL || !check_key(key) || !check_kernel(kernel))
+    if (op == NULL || !check_key(key) || !check_not_device(key) || !check_kernel(kernel))
         return;
     pthread_mutex_lock(&registration);
     if (is_taken(op, key)) {
@@ -489,7 +493,7 @@ void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *ker
 
 void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel, void *context)
 {
-    if (!check_key(key) || !check_kernel(kernel))
+    if (!check_key(key) || !check_not_device(key) || !check_kernel(kernel))
         return;
     pthread_mutex_lock(&registration);
     if (fallbacks[key].kernel != NULL)

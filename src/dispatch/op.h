@@ -32,8 +32,9 @@ struct grd_op {
     const char *name, *schema;
     const struct grd_arg *args;
     uint8_t nargs, nresults;
-    bool has_out; /* typed kernels take `out` first: NULL allocates, args[0] is in place */
-    bool is_view; /* the result shares storage with args[0] */
+    bool has_out;    /* typed kernels take `out` first: NULL allocates, args[0] is in place */
+    bool is_view;    /* the result shares storage with args[0] */
+    bool everywhere; /* the kernel of the tree follows no address of a device: it serves them all */
     bool returns_list;
     bool defined;  /* at run time: it is part of a struct grd_defined_op (define.h) */
     uint8_t forms; /* bit set of grd_form */
@@ -77,8 +78,13 @@ static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset k
 /* The cold way of an entry function: boxed kernels, fallbacks, missing kernels. */
 void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
-/* The key of a device, for operators without tensor arguments. */
-grd_keyset grd_device_keys(grd_device device);
+grd_keyset grd_keys_of_device(grd_device device);
+
+/* The key of the device that an operator with a device argument makes its result on; none when it is absent. */
+static inline grd_keyset grd_device_keys(grd_device device)
+{
+    return device.type == GRD_DEVICE_NONE ? 0 : grd_keys_of_device(device);
+}
 
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
 /* Results as those of a failed operator. */

@@ -16,9 +16,7 @@ bool grd_check_castable(grd_dtype from, grd_dtype to)
 
 static bool check_device(grd_device a, grd_device b)
 {
-    return (a.type == b.type && a.index == b.index) ||
-           grd_raise(GRD_ERROR_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
-                     grd_device_name(a), grd_device_name(b));
+    return (a.type == b.type && a.index == b.index) || grd_raise_devices(a, b);
 }
 
 bool grd_check_same_device(grd_tensors tensors)

@@ -299,6 +299,27 @@ static bool may_share_memory(const grd_tensor *a, const grd_tensor *b)
            b->data + b_low * b->itemsize < a->data + (a_high + 1) * a->itemsize;
 }
 
+/* Between devices, or on one from outside: bytes where they lie alike, otherwise by way of the cpu. `from` has the sizes of `to`. */
+static grd_tensor *copy_between(grd_tensor *to, grd_tensor *from)
+{
+    const bool one_way = to->device == from->device || to->device == GRD_DEVICE_CPU || from->device == GRD_DEVICE_CPU;
+    const bool alike = to->dtype == from->dtype && same_strides(to, from) && covers_block(to);
+    if (one_way && alike && !may_share_memory(to, from))
+        return grd_transfer(to, from) ? to : grd_failed;
+    from = grd_on_cpu(from);
+    if (grd_pending())
+        return grd_failed;
+    if (to->device == GRD_DEVICE_CPU) {
+        grd_copy_strided(to, from);
+        return to;
+    }
+    grd_tensor *staged = grd_new_strided(grd_sizes(to), grd_strides(to), to->dtype, GRD_CPU);
+    if (grd_pending())
+        return grd_failed;
+    grd_copy_strided(staged, from);
+    return grd_transfer(to, staged) ? to : grd_failed;
+}
+
 grd_tensor *op_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non_blocking)
 {
     (void)self;
@@ -306,6 +327,8 @@ grd_tensor *op_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non
     if (!check_readable(src, out) || !grd_check_convertible(src->dtype, out->dtype) || !grd_check_no_internal_overlap(out))
         return grd_failed;
     grd_tensor *from = broadcast_source(out, src);
+    if (!grd_pending() && !grd_is_meta(out) && (grd_is_extra(grd_device_of(out)) || grd_is_extra(grd_device_of(src))))
+        return copy_between(out, from);
     bool same = out->data == from->data && out->dtype == from->dtype && same_strides(out, from);
     if (!grd_pending() && !same && !grd_is_meta(out) && may_share_memory(out, from))
         from = grd_clone_contiguous(from, GRD_DTYPE_NONE);
@@ -401,9 +424,10 @@ grd_tensor *op_contiguous(grd_tensor *self, const char *memory_format)
 grd_tensor *op_to(grd_tensor *self, grd_dtype dtype, grd_device device, bool copy)
 {
     bool same_dtype = dtype == GRD_DTYPE_NONE || dtype == self->dtype;
-    bool same_device =
-        device.type == GRD_DEVICE_NONE || (device.type == self->device && (device.index < 0 || device.index == self->device_index));
-    if (!same_dtype || !same_device)
+    grd_device target = grd_device_of(self);
+    if (device.type != GRD_DEVICE_NONE && !grd_device_resolve(device, &target))
+        return grd_failed;
+    if (!same_dtype || target.type != self->device || target.index != self->device_index)
         return grd__to_copy(self, .dtype = dtype, .device = device);
     return copy ? grd_clone(self) : self;
 }
@@ -424,12 +448,12 @@ grd_tensor *op__to_copy(grd_tensor *self, grd_dtype dtype, grd_device device)
     if (!grd_check_convertible(self->dtype, dtype))
         return grd_failed;
     grd_tensor *result;
-    if (target.type == self->device) {
+    if (target.type == self->device && target.index == self->device_index && !grd_is_extra(target)) {
         result = grd_new_like(self, dtype);
         if (!grd_is_failed(result))
             grd_copy_strided(result, self);
         return result;
     }
-    result = grd_new(grd_sizes(self), dtype, target);
+    result = op_empty_like(self, dtype, target, false);
     return target.type == GRD_DEVICE_META || grd_is_failed(result) ? result : grd_copy_(result, self);
 }

@@ -109,7 +109,7 @@ static grd_tensor *new_like(grd_tensor *self, grd_dtype dtype, grd_device device
         dtype = self->dtype;
     if (!check_requires_grad(dtype, requires_grad) || (device.type != GRD_DEVICE_NONE && !grd_device_resolve(device, &device)))
         return grd_failed;
-    if (device.type == GRD_DEVICE_NONE || device.type == self->device)
+    if (device.type == GRD_DEVICE_NONE || (device.type == self->device && device.index == self->device_index))
         return grd_new_like(self, dtype);
     int64_t strides[GRD_MAX_DIMS];
     grd_shape_dense_strides(grd_sizes(self), self->strides, strides);

@@ -1,120 +1,44 @@
-/* A device that is not the cpu: its nodes run on a thread of their own, cpu nodes on the caller's; errors come back to the caller.
- * The device keeps its data in host memory, and its kernels are those of the cpu on aliases of that data. */
+/* Backward on devices from outside: their nodes run on a thread of their own, cpu nodes on the caller's; errors come back to the caller; gradients
+ * cross between devices. The device is one whose memory cannot be read (protected.h). */
 #include "support.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "autograd/node.h"
+#include "protected.h"
 
 /* ---- The device --------------------------------------------------------------------------------------------------------------- */
-static uint8_t fake_type;
+static grd_device fake;
 static atomic_int on_caller, elsewhere; /* kernels that ran */
 static pthread_t caller;
 static const char *failing; /* the operator whose kernel fails on another thread */
 
-static void *fake_allocate(int64_t bytes)
+/* Every operator: notes the thread, then runs on the cpu. */
+static void noting(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
-    return grd_alloc((size_t)bytes);
-}
-
-static void fake_release(void *data, int64_t bytes)
-{
-    grd_free(data, (size_t)bytes);
-}
-
-static void fake_copy(void *to, const void *from, int64_t bytes, uint8_t to_device, uint8_t from_device)
-{
-    (void)to_device, (void)from_device;
-    memcpy(to, from, (size_t)bytes);
-}
-
-static const struct grd_device_type fake = {
-    .name = "fake", .allocate = fake_allocate, .release = fake_release, .copy = fake_copy, .key = GRD_KEY_EXTRA1, .has_data = true};
-
-/* The same data as a cpu tensor. Pooled. */
-static grd_tensor *as_cpu(grd_tensor *t)
-{
-    if (t->device != fake_type)
-        return t;
-    grd_tensor *alias = grd_from_memory(t->data, grd_sizes(t), grd_strides(t), (grd_dtype)t->dtype, NULL, NULL);
-    if (!grd_pending() && grd_has(t, GRD_FLAG_NUMBER))
-        grd_mark_number(alias);
-    return alias;
-}
-
-static grd_tensor *as_fake(const grd_tensor *t)
-{
-    grd_tensor *copy = grd_new(grd_sizes(t), (grd_dtype)t->dtype, (grd_device){fake_type, 0});
-    grd_tensor *whole = grd_pending() ? copy : grd_copy_(as_cpu(copy), (grd_tensor *)(uintptr_t)t);
-    return grd_pending() ? whole : copy;
-}
-
-/* A view is made again over the memory of its base. */
-static grd_tensor *view_of(grd_tensor *base, const grd_tensor *cpu_base, const grd_tensor *cpu_view)
-{
-    return grd_new_view(base, grd_sizes(cpu_view), grd_strides(cpu_view),
-                        base->offset + (cpu_view->data - cpu_base->data) / (int64_t)base->itemsize);
-}
-
-/* Every operator: runs it for the cpu and brings the results back. */
-static void fake_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
-{
-    (void)context;
-    grd_value values[GRD_MAX_ARGS];
-    bool there = pthread_equal(pthread_self(), caller) == 0;
+    const bool there = pthread_equal(pthread_self(), caller) == 0;
     atomic_fetch_add(there ? &elsewhere : &on_caller, 1);
-    if (there && failing != NULL && strcmp(failing, op->name) == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "the device has failed");
-        return;
-    }
-    for (int i = 0; i < op->nargs; i++) {
-        values[i] = args[i];
-        if (args[i].kind == GRD_KIND_TENSOR && args[i].v.tensor != NULL)
-            values[i].v.tensor = as_cpu(args[i].v.tensor);
-        if (args[i].kind == GRD_KIND_DEVICE)
-            values[i].v.device = GRD_CPU;
-    }
-    if (grd_pending())
-        return;
-    grd_tensor *cpu_out = out == NULL ? NULL : out == args[0].v.tensor ? values[0].v.tensor : as_cpu(out);
-    grd_redispatch(op, (keys & ~(grd_keyset)(1u << GRD_KEY_EXTRA1)) | 1u << GRD_KEY_CPU, cpu_out, values, ret_results);
-    if (grd_pending())
-        return;
-    grd_tensor *result = ret_results[0].v.tensor;
-    if (out != NULL)
-        ret_results[0].v.tensor = out;
-    else if (op->is_view)
-        ret_results[0].v.tensor = view_of(args[0].v.tensor, values[0].v.tensor, result);
+    if (there && failing != NULL && strcmp(failing, grd_op_name(op)) == 0)
+        grd_error_set(GRD_ERROR_RUNTIME, "the device has failed");
     else
-        ret_results[0].v.tensor = as_fake(result);
-}
-
-/* From one device to the other: a function with a backward, since no operator of the library knows the fake one. */
-static void move_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
-{
-    (void)call;
-    ret_outputs[0] = inputs[0]->device == fake_type ? grd_clone(as_cpu(inputs[0])) : as_fake(inputs[0]);
-}
-
-static void move_backward(grd_custom_call *call, grd_tensor *const *grads, grd_tensor **ret_grads)
-{
-    move_forward(call, grads, ret_grads);
+        grd_cpu_fallback(op, keys, out, args, ret_results, context);
 }
 
 static grd_tensor *move(grd_tensor *t)
 {
-    const grd_custom_function function = {.name = "Move", .forward = move_forward, .backward = move_backward, .inputs = 1, .outputs = 1};
-    grd_tensor *moved;
-    grd_custom_apply(&function, &t, &moved);
-    return moved;
+    return grd_to(t, .device = t->device == GRD_DEVICE_CPU ? fake : GRD_CPU);
+}
+
+static grd_tensor *as_fake(grd_tensor *t)
+{
+    return grd_to(t, .device = fake);
 }
 
 static int add_device(void **state)
 {
     caller = pthread_self();
-    grd_device_register(&fake, &fake_type);
-    grd_register_fallback(GRD_KEY_EXTRA1, fake_kernel, NULL);
+    fake = protected_register("fake", noting);
     return warm_up(state);
 }
 
@@ -127,8 +51,8 @@ static void start(void)
 
 static void expect_values_there(grd_tensor *t, double a, double b, double c)
 {
-    assert_int_equal(t->device, fake_type);
-    EXPECT_VALUES(as_cpu(t), a, b, c);
+    assert_int_equal(t->device, fake.type);
+    EXPECT_VALUES(move(t), a, b, c);
 }
 
 /* ---- Tests ------------------------------------------------------------------------------------------------------------------------ */
@@ -140,7 +64,7 @@ static void test_runs_on_its_own_thread(void **state)
     grd_tensor *y = grd_sum(grd_mul(x, grd_mul(x, x)));
     expect_ok();
     assert_int_equal(elsewhere, 0);
-    grd_backward_all(grd_tensors(y), &(grd_backward_options){.grad_outputs = grd_tensors(as_fake(grd_ones(GRD_NO_DIMS)))});
+    grd_backward(y);
     expect_ok();
     expect_values_there(grd_grad_of(x), 3, 12, 27);
     assert_true(elsewhere >= 4);
@@ -216,6 +140,57 @@ static void test_error_comes_back(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
 }
 
+static void test_gradients_cross_devices(void **state)
+{
+    (void)state;
+    start();
+    grd_tensor *x = leaf3(), *there = grd_set_requires_grad(as_fake(VECTOR(4, 5, 6)), true);
+    grd_backward(grd_sum(grd_mul(as_fake(x), there)));
+    EXPECT_VALUES(grd_grad_of(x), 4, 5, 6);
+    expect_values_there(grd_grad_of(there), 1, 2, 3);
+    grd_set_grad(there, NULL);
+    grd_backward(grd_sum(grd_to(grd_mul(there, there), .device = GRD_CPU, .dtype = GRD_FLOAT64)));
+    expect_values_there(grd_grad_of(there), 8, 10, 12);
+    /* Written into a tensor there. */
+    grd_set_grad(x, NULL);
+    grd_tensor *target = grd_zeros(grd_dims(2, 3), .device = fake);
+    grd_copy_(grd_select(target, 0, 1), x);
+    grd_backward(grd_sum(grd_mul(target, target)));
+    EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
+    /* A 0-d cpu tensor goes with tensors of any device; its gradient comes home. */
+    grd_tensor *factor = grd_set_requires_grad(grd_scalar_tensor(grd_float(3)), true);
+    grd_backward(grd_sum(grd_mul(there, factor)));
+    EXPECT_VALUES(grd_grad_of(factor), 15);
+    grd_set_grad(there, VECTOR(1, 1, 1));
+    expect_error("attempting to assign a gradient located on device 'cpu' to a tensor located on device 'fake:0'");
+    grd_backward_all(grd_tensors(grd_mul(there, there)), &(grd_backward_options){.grad_outputs = grd_tensors(VECTOR(1, 1, 1))});
+    expect_error("device");
+}
+
+static grd_tensors through_the_device(grd_tensor *const *inputs, int n, void *context)
+{
+    static grd_tensor *outputs[2];
+    (void)n;
+    outputs[0] = grd_mul(as_fake(grd_sin(inputs[0])), as_fake(inputs[0]));
+    outputs[1] = move(outputs[0]);
+    return grd_tensors_from(outputs + (context != NULL), 1);
+}
+
+static void test_gradcheck(void **state)
+{
+    (void)state;
+    start();
+    grd_tensor *x = grd_set_requires_grad(grd_to(VECTOR(1, 2, 3), .dtype = GRD_FLOAT64), true);
+    int to_cpu;
+    assert_true(grd_gradcheck(through_the_device, grd_tensors(x), NULL, NULL));
+    assert_true(grd_gradcheck(through_the_device, grd_tensors(x), &to_cpu, NULL));
+    assert_true(grd_gradgradcheck(through_the_device, grd_tensors(x), &to_cpu, NULL));
+    assert_false(grd_gradgradcheck(through_the_device, grd_tensors(x), NULL, NULL));
+    expect_error("output 0 is not a cpu tensor");
+    assert_false(grd_gradcheck(through_the_device, grd_tensors(grd_set_requires_grad(as_fake(grd_detach(x)), true)), NULL, NULL));
+    expect_error("input 0 is not a cpu tensor");
+}
+
 static void *pass_of_thread(void *context)
 {
     grd_scope scope = grd_scope_open();
@@ -246,8 +221,8 @@ static void test_passes_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_runs_on_its_own_thread), TEST(test_mixed_with_cpu),   TEST(test_many_branches),
-        TEST(test_captures_there),         TEST(test_error_comes_back), TEST(test_passes_at_once),
+        TEST(test_runs_on_its_own_thread), TEST(test_mixed_with_cpu), TEST(test_many_branches),           TEST(test_captures_there),
+        TEST(test_error_comes_back),       TEST(test_passes_at_once), TEST(test_gradients_cross_devices), TEST(test_gradcheck),
     };
     return cmocka_run_group_tests_name("devices", tests, add_device, NULL);
 }

@@ -1,9 +1,9 @@
 /* The operator matrix: every operator of the schema × dtype × strides × form, from the samples of its entry.
  *
  * For each sample: float64 against the entry's reference; every dtype against the same operator in its widest dtype on the same
- * values; every layout against contiguous; out= and in-place against functional; meta against cpu; NULL for each required tensor; first and second
- * derivatives against finite differences; every allocation failed in turn, forward and backward. One operator is one test; `test_matrix tanh`
- * runs one. */
+ * values; every layout against contiguous; out= and in-place against functional; meta against cpu; a device whose memory cannot be read (protected.h)
+ * against cpu, with gradients; NULL for each required tensor; first and second derivatives against finite differences; every allocation failed in
+ * turn, forward and backward. One operator is one test; `test_matrix tanh` runs one. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "matrix.h"
+#include "protected.h"
 
 enum layout { CONTIGUOUS, TRANSPOSED, GAPS, NEGATIVE, LAYOUTS };
 static const char *const layout_names[] = {"contiguous", "transposed", "with gaps", "negative strides"};
@@ -92,7 +93,8 @@ static grd_tensor *with_layout(grd_tensor *t, enum layout layout)
         strides[d] = step;
         step *= grd_size(t, d) * 2 + 1;
     }
-    grd_tensor *wide = grd_empty_strided(grd_sizes(t), grd_dims_from(strides, ndim), .dtype = grd_tensor_dtype(t));
+    grd_tensor *wide =
+        grd_empty_strided(grd_sizes(t), grd_dims_from(strides, ndim), .dtype = grd_tensor_dtype(t), .device = grd_tensor_device(t));
     return grd_copy_(wide, t);
 }
 
@@ -117,7 +119,7 @@ static grd_tensor *make_tensor(const struct test_arg *arg, const struct setting 
         t = grd_to(t, .dtype = arg->kind == TEST_BOOLEANS ? GRD_BOOL : GRD_INT64);
     if (s->device.type == GRD_DEVICE_META)
         return grd_empty_strided(grd_sizes(t), grd_strides(t), .dtype = grd_tensor_dtype(t), .device = GRD_META);
-    t = with_layout(t, s->layout);
+    t = with_layout(grd_to(t, .device = s->device), s->layout);
     if (s->requires_grad && arg->kind == TEST_FLOATS)
         t = grd_set_requires_grad(grd_detach(t), true);
     return t;
@@ -295,12 +297,13 @@ static void check_forms(const struct call *call, const struct results *results, 
     grd_value ret;
     grd_tensor *wanted = results->tensors[0];
     if (has_form(call->op, GRD_OUT)) {
-        grd_tensor *out = with_layout(grd_full(grd_sizes(wanted), grd_int(1), .dtype = grd_tensor_dtype(wanted)), s->layout);
+        grd_tensor *out = with_layout(
+            grd_full(grd_sizes(wanted), grd_int(1), .dtype = grd_tensor_dtype(wanted), .device = grd_tensor_device(wanted)), s->layout);
         if (!grd_call(call->op, GRD_OUT, call->args, call->test->n, out, &ret))
             fail_msg("out=: %s in %s", grd_error_message(), place(call->test, s));
         assert_ptr_equal(ret.v.tensor, out);
         check_close(out, wanted, 0, "out=", call->test, s);
-        grd_tensor *empty = grd_empty(grd_dims(0), .dtype = grd_tensor_dtype(wanted));
+        grd_tensor *empty = grd_empty(grd_dims(0), .dtype = grd_tensor_dtype(wanted), .device = grd_tensor_device(wanted));
         grd_call(call->op, GRD_OUT, call->args, call->test->n, empty, &ret);
         check_close(empty, wanted, 0, "out= of another shape", call->test, s);
     }
@@ -461,6 +464,86 @@ static void check_allocation_failures(const struct test_case *test, bool backwar
     }
 }
 
+/* ---- A device whose memory cannot be read ------------------------------------------------------------------------------------ */
+
+static grd_device protected_device;
+
+/* Gradients of all results with ones for theirs; how many. -1: none, with or without an error. */
+static int64_t gradients_of(struct call *call, grd_tensor **ret_grads)
+{
+    grd_tensor *seeds[MAX_RESULTS];
+    const grd_tensors outputs = as_function(call->differentiable, call->ndifferentiable, call);
+    if (!grd_ok() || outputs.n == 0)
+        return -1;
+    for (int64_t i = 0; i < outputs.n; i++)
+        seeds[i] = grd_ones_like(outputs.data[i]);
+    const grd_backward_options options = {.grad_outputs = grd_tensors_from(seeds, outputs.n), .allow_unused = true};
+    const bool done = grd_grad(outputs, grd_tensors_from(call->differentiable, call->ndifferentiable), &options, ret_grads);
+    return done ? call->ndifferentiable : -1;
+}
+
+static bool gives_tensors_there(const struct call *call)
+{
+    for (int i = 0; i < call->test->n; i++)
+        if (call->test->args[i].kind == TEST_DEVICE)
+            return false;
+    return call->args[0].kind == GRD_KIND_TENSOR || call->args[0].kind == GRD_KIND_TENSORS;
+}
+
+static void check_device_gradients(const struct test_case *test, const struct setting *here, const struct setting *there)
+{
+    struct call near, far;
+    grd_tensor *wanted[MAX_TENSORS], *got[MAX_TENSORS];
+    make_call(&near, test, here);
+    make_call(&far, test, there);
+    const int64_t n = gradients_of(&near, wanted);
+    grd_error_clear();
+    const int64_t there_n = gradients_of(&far, got);
+    if (there_n != n)
+        fail_msg("gradients on a device: %s in %s", grd_error_message(), place(test, here));
+    grd_error_clear();
+    for (int64_t i = 0; i < n; i++) {
+        assert_true((got[i] == NULL) == (wanted[i] == NULL));
+        if (got[i] != NULL)
+            check_close(got[i], wanted[i], 0, "gradient on a device", test, here);
+    }
+}
+
+/* The same bits, dtypes and errors as on the cpu, wherever the operator runs; results stay on the device. */
+static void check_device(const struct test_case *test, enum layout layout)
+{
+    const struct setting here = {GRD_FLOAT32, GRD_FLOAT32, layout, GRD_CPU, false};
+    struct setting there = here, here_with_grad = here, there_with_grad;
+    struct call near, far;
+    struct results wanted, got;
+    char error[512];
+    there.device = protected_device;
+    make_call(&near, test, &here);
+    make_call(&far, test, &there);
+    const bool works = run(&near, &wanted);
+    snprintf(error, sizeof error, "%s", grd_error_message());
+    grd_error_clear();
+    const bool worked = run(&far, &got);
+    if (worked != works || strcmp(grd_error_message(), error) != 0)
+        fail_msg("on a device: \"%s\" and not \"%s\" in %s", grd_error_message(), error, place(test, &here));
+    grd_error_clear();
+    if (!works || test->skip)
+        return;
+    assert_int_equal(got.n, wanted.n);
+    for (int i = 0; i < got.n; i++) {
+        if (gives_tensors_there(&far) && grd_tensor_device(got.tensors[i]).type != protected_device.type)
+            fail_msg("result %d left the device in %s", i, place(test, &here));
+        assert_int_equal(grd_tensor_dtype(got.tensors[i]), grd_tensor_dtype(wanted.tensors[i]));
+        check_close(got.tensors[i], wanted.tensors[i], 0, "on a device", test, &here);
+    }
+    check_forms(&far, &got, &there);
+    here_with_grad.requires_grad = true;
+    there_with_grad = here_with_grad;
+    there_with_grad.device = protected_device;
+    if (test->differentiable)
+        check_device_gradients(test, &here_with_grad, &there_with_grad);
+}
+
 /* ---- One operator ------------------------------------------------------------------------------------------------------------ */
 
 static grd_dtype widest(grd_dtype dtype)
@@ -563,6 +646,8 @@ static void test_operator(void **state)
         struct call call;
         make_call(&call, test, &s);
         check_null(&call, &s);
+        check_device(test, CONTIGUOUS);
+        check_device(test, test->contiguous_only ? CONTIGUOUS : GAPS);
         check_allocation_failures(test, false);
         check_allocation_failures(test, true);
         if (test->differentiable && !test->skip) {
@@ -584,6 +669,7 @@ static int clean(void **state)
 int main(int argc, char **argv)
 {
     int n = 0;
+    protected_device = protected_register("protected", grd_cpu_fallback);
     while (test_table[n].cases)
         n++;
     struct CMUnitTest *tests = calloc((size_t)n, sizeof *tests);

@@ -44,19 +44,19 @@ static void refused(const char *name, const char *format)
 }
 
 /* What exp does for the key that "kernels" serves. */
-static bool exp_of_extra13(void)
+static bool exp_of_batch(void)
 {
     const grd_scope scope = grd_scope_open();
     grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = grd_ones(grd_dims(2))}, result;
-    grd_redispatch(grd_op_find("exp"), 1u << GRD_KEY_EXTRA13, NULL, &x, &result);
+    grd_redispatch(grd_op_find("exp"), 1u << GRD_KEY_BATCH, NULL, &x, &result);
     grd_scope_close(scope);
     return grd_ok();
 }
 
 static void nothing_was_registered(void)
 {
-    assert_false(exp_of_extra13());
-    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "no kernel for dispatch key EXTRA13; there are kernels for CPU, META, AUTOGRAD");
+    assert_false(exp_of_batch());
+    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "no kernel for dispatch key BATCH; there are kernels for CPU, META, AUTOGRAD");
     assert_null(grd_op_find("kernels::twice"));
     assert_null(grd_op_find("kernels::negate"));
 }
@@ -106,7 +106,7 @@ static void test_a_pending_error_stays(void **state)
     grd_error_set(GRD_ERROR_VALUE, "first");
     assert_false(grd_load_library(plugin("plugin_inner")));
     expect_error(GRD_ERROR_VALUE, "first");
-    assert_false(exp_of_extra13());
+    assert_false(exp_of_batch());
     grd_error_clear();
 }
 
@@ -131,7 +131,7 @@ static void test_a_failed_load_leaves_nothing(void **state)
     nothing_was_registered(); /* on both sides of the count: the pool and the text of errors are made on first use */
     fails_with("fails", "kernels: add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
     fails_with("fails quietly", "kernels: the load function failed and set no error");
-    fails_with("registers twice", "kernels: operator 'exp' has a kernel for dispatch key EXTRA13 already");
+    fails_with("registers twice", "kernels: operator 'exp' has a kernel for dispatch key BATCH already");
     char self[PATH_MAX];
     strcpy(self, plugin("plugin_kernels"));
     fails_with(self, "kernels: plug-in 'kernels' is being loaded");
@@ -194,7 +194,7 @@ static void test_allocations_that_fail(void **state)
     assert_true(n >= 15); /* the plug-in, its operators with their formulas, five steps, the plug-in inside */
     const int64_t blocks = grd_memory_get_stats().blocks;
     assert_true(blocks > before.blocks);
-    assert_true(exp_of_extra13());
+    assert_true(exp_of_batch());
     assert_true(grd_load_library(plugin("plugin_kernels")));
     assert_int_equal(grd_memory_get_stats().blocks, blocks);
 }
@@ -225,7 +225,7 @@ static void test_a_child_process_loads(void **state)
     (void)state;
     const pid_t child = fork();
     if (child == 0)
-        _exit(grd_load_library(plugin("plugin_kernels")) && exp_of_extra13() ? 0 : 1);
+        _exit(grd_load_library(plugin("plugin_kernels")) && exp_of_batch() ? 0 : 1);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -321,55 +321,6 @@ static void the_failed_tensor_is_immortal(void **state)
     grd_error_clear();
 }
 
-/* A device whose memory is the host's, to see what goes through the table. */
-static int64_t device_blocks;
-
-static void *device_allocate(int64_t bytes)
-{
-    device_blocks++;
-    return malloc((size_t)bytes + 1);
-}
-
-static void device_release(void *data, int64_t bytes)
-{
-    (void)bytes;
-    device_blocks--;
-    free(data);
-}
-
-static void device_copy(void *to, const void *from, int64_t bytes, uint8_t to_device, uint8_t from_device)
-{
-    (void)to_device;
-    (void)from_device;
-    memcpy(to, from, (size_t)bytes);
-}
-
-static void devices_plug_in(void **state)
-{
-    (void)state;
-    static const struct grd_device_type fake = {"fake", device_allocate, device_release, device_copy, GRD_KEY_EXTRA1, true};
-    uint8_t type;
-    assert_true(grd_device_register(&fake, &type));
-    assert_int_equal(type, GRD_DEVICE_FIRST_EXTRA);
-    assert_false(grd_device_register(&fake, &type));
-    expect_error(GRD_ERROR_RUNTIME, "a device named 'fake' is registered already");
-    grd_device device = {type, 0};
-    assert_string_equal(grd_device_name(device), "fake");
-    assert_string_equal(grd_device_name(GRD_META), "meta");
-    grd_scope scope = grd_scope_open();
-    grd_tensor *t = grd_new(grd_dims(2), GRD_FLOAT32, device);
-    assert_int_equal(device_blocks, 1);
-    assert_true(t->keys == 1u << GRD_KEY_EXTRA1);
-    ((float *)t->data)[1] = 2.5f;
-    ((float *)t->data)[0] = 1;
-    assert_true(grd_item_double(grd_new_view(t, GRD_NO_DIMS, GRD_NO_DIMS, 1)) == 2.5);
-    char *text = grd_to_string(t);
-    assert_string_equal(text, "tensor([1.0000, 2.5000], device='fake:0')");
-    free(text);
-    grd_scope_close(scope);
-    assert_int_equal(device_blocks, 0);
-}
-
 /* Each of these makes several allocations. */
 static void make_everything(void)
 {
@@ -422,7 +373,6 @@ int main(void)
         cmocka_unit_test(to_memory_follows_any_strides),
         cmocka_unit_test(resizing),
         cmocka_unit_test(the_failed_tensor_is_immortal),
-        cmocka_unit_test(devices_plug_in),
         cmocka_unit_test(failed_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);

@@ -103,7 +103,7 @@ struct grd_op grd_op_table[] = {
         .thunk = thunk_t_t, .derivative = NULL, .kernel = (grd_kernel *)op_twice},
     [GRD_OP_UNBIND] = {.name = "unbind", .schema = "unbind(Tensor self, int dim=0) -> Tensor[]",
         .args = (const struct grd_arg[]){{.name = "self", .kind = GRD_KIND_TENSOR, .optional = false}, {.name = "dim", .kind = GRD_KIND_INT, .optional = false, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}},
-        .nargs = 2, .nresults = 1, .forms = 1 << GRD_FUNCTIONAL, .is_view = true, .returns_list = true,
+        .nargs = 2, .nresults = 1, .forms = 1 << GRD_FUNCTIONAL, .is_view = true, .everywhere = true, .returns_list = true,
         .thunk = thunk_l_ti, .derivative = &grd_derivative_unbind, .kernel = (grd_kernel *)op_unbind},
     [GRD_OP_STACK] = {.name = "stack", .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor",
         .args = (const struct grd_arg[]){{.name = "tensors", .kind = GRD_KIND_TENSORS, .optional = false}, {.name = "dim", .kind = GRD_KIND_INT, .optional = false, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}},

@@ -1,0 +1,198 @@
+/* Any operator of a device from outside the library, run on the cpu: arguments are copied there, results and what was written back.
+ *
+ * Invariants
+ * - Arguments that share memory on the device share it on the cpu, at the same distances and with the same strides, so that an operator finds
+ *   overlaps, and lays out its result, as it does on the cpu.
+ * - Nothing is written on the device before the operator has succeeded. */
+#include "dispatch/device.h"
+
+#include "base/memory.h"
+
+/* Elements of one storage that arguments of one dtype see, and their copy. */
+struct span {
+    const struct grd_storage *storage;
+    grd_dtype dtype;
+    int64_t low, high;
+    grd_tensor *copy;
+};
+
+/* A tensor of the call and its twin on the cpu. */
+struct pair {
+    grd_tensor *original, *twin;
+    int span;
+};
+
+struct call {
+    const struct grd_op *op;
+    grd_tensor *out;
+    const grd_value *args;
+    grd_device to;
+    struct pair *pairs;
+    struct span *spans;
+    int npairs, nspans;
+};
+
+/* ---- There ----------------------------------------------------------------------------------------------------------- */
+
+static int find_span(struct call *call, const grd_tensor *t)
+{
+    for (int i = 0; i < call->nspans; i++)
+        if (call->spans[i].storage == t->storage && call->spans[i].dtype == t->dtype)
+            return i;
+    call->spans[call->nspans] = (struct span){.storage = t->storage, .dtype = (grd_dtype)t->dtype, .low = INT64_MAX, .high = INT64_MIN};
+    return call->nspans++;
+}
+
+static bool is_known(const struct call *call, const grd_tensor *t)
+{
+    for (int i = 0; i < call->npairs; i++)
+        if (call->pairs[i].original == t)
+            return true;
+    return false;
+}
+
+static void add_pair(struct call *call, grd_tensor *t)
+{
+    int64_t lowest, highest;
+    const int at = find_span(call, t);
+    struct span *span = &call->spans[at];
+    call->pairs[call->npairs++] = (struct pair){.original = t, .span = at};
+    grd_shape_extent(grd_sizes(t), t->strides, &lowest, &highest);
+    if (t->numel == 0)
+        return;
+    span->low = t->offset + lowest < span->low ? t->offset + lowest : span->low;
+    span->high = t->offset + highest + 1 > span->high ? t->offset + highest + 1 : span->high;
+}
+
+/* Every tensor that lies on a device from outside, once. */
+static bool collect(struct call *call)
+{
+    int64_t n = 0;
+    struct grd_tensor_walk count = grd_walk_tensors(call->op, call->out, call->args), walk = count;
+    while (grd_next_tensor(&count) != NULL)
+        n++;
+    call->pairs = grd_pool_alloc((size_t)(n + 1) * sizeof *call->pairs);
+    call->spans = grd_pool_alloc((size_t)(n + 1) * sizeof *call->spans);
+    if (grd_pending())
+        return false;
+    for (grd_tensor *t; (t = grd_next_tensor(&walk)) != NULL;)
+        if (grd_is_extra(grd_device_of(t)) && !is_known(call, t))
+            add_pair(call, t);
+    return true;
+}
+
+static bool copy_span(struct span *span)
+{
+    const int64_t n = span->high > span->low ? span->high - span->low : 0, size = grd_dtype_size(span->dtype);
+    const grd_device device = {span->storage->device, span->storage->device_index};
+    span->copy = grd_new(grd_dims(n), span->dtype, GRD_CPU);
+    return !grd_pending() &&
+           (n == 0 || grd_device_copy(span->copy->data, GRD_CPU, (char *)span->storage->data + span->low * size, device, n * size));
+}
+
+/* `out` that shares its memory with no other argument has a twin of its own, which the operator may resize. */
+static bool is_apart(const struct call *call, const struct pair *pair)
+{
+    if (pair->original != call->out ||
+        (call->op->nargs > 0 && call->args[0].kind == GRD_KIND_TENSOR && call->args[0].v.tensor == call->out))
+        return false;
+    for (int i = 0; i < call->npairs; i++)
+        if (&call->pairs[i] != pair && call->pairs[i].original->storage == pair->original->storage)
+            return false;
+    return true;
+}
+
+static grd_tensor *make_twin(struct call *call, const struct pair *pair)
+{
+    const grd_tensor *t = pair->original;
+    if (is_apart(call, pair))
+        return grd_new_strided(grd_sizes(t), grd_strides(t), (grd_dtype)t->dtype, GRD_CPU);
+    struct span *span = &call->spans[pair->span];
+    if (span->copy == NULL && !copy_span(span))
+        return grd_failed;
+    grd_tensor *twin = grd_new_view(span->copy, grd_sizes(t), grd_strides(t), t->numel > 0 ? t->offset - span->low : 0);
+    if (!grd_is_failed(twin))
+        twin->flags |= t->flags & GRD_FLAG_NUMBER;
+    return twin;
+}
+
+static grd_tensor *twin_of(const struct call *call, grd_tensor *t)
+{
+    for (int i = 0; i < call->npairs; i++)
+        if (call->pairs[i].original == t)
+            return call->pairs[i].twin;
+    return t;
+}
+
+static grd_value near_value(const struct call *call, const grd_value *value)
+{
+    grd_value near = *value;
+    if (value->kind == GRD_KIND_DEVICE)
+        near.v.device = GRD_CPU;
+    if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL)
+        near.v.tensor = twin_of(call, value->v.tensor);
+    if (value->kind == GRD_KIND_TENSORS && value->v.tensors.n > 0) {
+        grd_tensor **list = grd_pool_alloc((size_t)value->v.tensors.n * sizeof *list);
+        for (int64_t i = 0; list != NULL && i < value->v.tensors.n; i++)
+            list[i] = twin_of(call, value->v.tensors.data[i]);
+        near.v.tensors.data = list;
+    }
+    return near;
+}
+
+/* ---- And back ---------------------------------------------------------------------------------------------------------- */
+
+static grd_tensor *bring_back(const struct call *call, grd_tensor *result)
+{
+    for (int i = 0; i < call->npairs; i++)
+        if (call->pairs[i].twin == result)
+            return call->pairs[i].original;
+    int64_t strides[GRD_MAX_DIMS];
+    grd_shape_dense_strides(grd_sizes(result), result->strides, strides);
+    grd_tensor *t = grd_new_strided(grd_sizes(result), grd_dims_from(strides, result->ndim), (grd_dtype)result->dtype, call->to);
+    if (grd_pending() || grd_is_meta(t) || !grd_transfer(t, result))
+        return t;
+    if (grd_has(result, GRD_FLAG_REQUIRES_GRAD))
+        grd_mark_requires_grad(t, true);
+    return t;
+}
+
+static grd_tensors bring_back_list(const struct call *call, grd_tensors results)
+{
+    grd_tensor **list = grd_pool_alloc((size_t)(results.n + 1) * sizeof *list);
+    for (int64_t i = 0; list != NULL && i < results.n && !grd_pending(); i++)
+        list[i] = bring_back(call, results.data[i]);
+    return grd_pending() ? (grd_tensors){0} : (grd_tensors){list, results.n};
+}
+
+static void write_back(grd_tensor *out, grd_tensor *twin)
+{
+    if (grd_dims_equal(grd_sizes(out), grd_sizes(twin)) || grd_resize(out, grd_sizes(twin)))
+        grd_transfer(out, twin);
+}
+
+void grd_cpu_fallback(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    (void)context;
+    struct call call = {.op = op, .out = out, .args = args};
+    grd_value near[GRD_MAX_ARGS];
+    grd_device from;
+    if (!grd_devices_of_call(op, out, args, &from, &call.to) || !collect(&call))
+        return;
+    for (int i = 0; i < call.npairs; i++)
+        call.pairs[i].twin = make_twin(&call, &call.pairs[i]);
+    for (int i = 0; i < op->nargs; i++)
+        near[i] = near_value(&call, &args[i]);
+    if (grd_pending())
+        return;
+    grd_tensor *near_out = out != NULL ? twin_of(&call, out) : NULL;
+    grd_redispatch(op, (keys & ~(grd_keyset)(1u << GRD_KEY_DEVICE)) | 1u << GRD_KEY_CPU, near_out, near, ret_results);
+    if (!grd_pending() && out != NULL)
+        write_back(out, near_out);
+    for (int i = 0; i < op->nresults && !grd_pending(); i++) {
+        if (op->returns_list)
+            ret_results[i].v.tensors = bring_back_list(&call, ret_results[i].v.tensors);
+        else
+            ret_results[i].v.tensor = bring_back(&call, ret_results[i].v.tensor);
+    }
+}
