@@ -1,0 +1,270 @@
+/* A device whose memory the cpu cannot touch.
+ *
+ * All its tensors lie in one arena of pages without access. A kernel or a copy opens the arena while it works; outside of them whatever follows an
+ * address of it, in the library or in a program, ends with SIGSEGV. So a program that runs on this device shows that nothing reads device memory
+ * behind the device's back.
+ *
+ * Its own kernels are those of add, sub, mul, relu and neg, for contiguous float32 of one shape; what they do not take, and all other operators, go to
+ * the library's fallback. The name is VAULT_NAME: the file can be built into several devices, and a program can use all of them. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <gradus/gradus.h>
+
+#ifndef VAULT_NAME
+#define VAULT_NAME "vault"
+#endif
+
+enum { DEVICES = 2, ALIGNMENT = 64 };
+#define ARENA_BYTES ((int64_t)1 << 30) /* of addresses; pages come when they are written */
+
+/* ---- The arena --------------------------------------------------------------------------------------------------------------- */
+
+/* A piece of the arena, in use or free; pieces follow each other in the order of their addresses. What is known of them lies outside. */
+struct piece {
+    char *start;
+    int64_t bytes;
+    bool used;
+    struct piece *next;
+};
+
+static char *arena;
+static struct piece *pieces;
+static pthread_mutex_t pieces_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int open_count;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Kernels of several threads work at once: the first opens the arena, the last closes it. False, with the error set, when the system refuses. */
+static bool open_arena(void)
+{
+    pthread_mutex_lock(&open_lock);
+    const bool opened = open_count > 0 || mprotect(arena, (size_t)ARENA_BYTES, PROT_READ | PROT_WRITE) == 0;
+    open_count += opened;
+    pthread_mutex_unlock(&open_lock);
+    if (!opened)
+        grd_error_set(GRD_ERROR_MEMORY, VAULT_NAME ": the arena cannot be opened");
+    return opened;
+}
+
+static void close_arena(void)
+{
+    pthread_mutex_lock(&open_lock);
+    if (--open_count == 0)
+        mprotect(arena, (size_t)ARENA_BYTES, PROT_NONE);
+    pthread_mutex_unlock(&open_lock);
+}
+
+static struct piece *new_piece(char *start, int64_t bytes, struct piece *next)
+{
+    struct piece *piece = malloc(sizeof *piece);
+    if (piece != NULL)
+        *piece = (struct piece){start, bytes, false, next};
+    return piece;
+}
+
+/* The first free piece that is long enough, cut to size; NULL when there is none. */
+static struct piece *take_piece(int64_t bytes)
+{
+    struct piece *piece = pieces;
+    while (piece != NULL && (piece->used || piece->bytes < bytes))
+        piece = piece->next;
+    if (piece == NULL)
+        return NULL;
+    if (piece->bytes > bytes) {
+        struct piece *rest = new_piece(piece->start + bytes, piece->bytes - bytes, piece->next);
+        if (rest == NULL)
+            return NULL;
+        piece->next = rest;
+        piece->bytes = bytes;
+    }
+    piece->used = true;
+    return piece;
+}
+
+static void *vault_allocate(grd_device device, int64_t bytes)
+{
+    (void)device;
+    if (bytes > ARENA_BYTES)
+        return NULL;
+    pthread_mutex_lock(&pieces_lock);
+    const struct piece *piece = take_piece((bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    pthread_mutex_unlock(&pieces_lock);
+    return piece != NULL ? piece->start : NULL;
+}
+
+static void join_with_next(struct piece *piece)
+{
+    struct piece *next = piece->next;
+    if (next == NULL || next->used)
+        return;
+    piece->bytes += next->bytes;
+    piece->next = next->next;
+    free(next);
+}
+
+static void vault_release(grd_device device, void *data, int64_t bytes)
+{
+    (void)device, (void)bytes;
+    pthread_mutex_lock(&pieces_lock);
+    struct piece *piece = pieces, *before = NULL;
+    for (; piece->start != data; piece = piece->next)
+        before = piece;
+    piece->used = false;
+    join_with_next(piece);
+    if (before != NULL && !before->used)
+        join_with_next(before);
+    pthread_mutex_unlock(&pieces_lock);
+}
+
+static void vault_copy(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes)
+{
+    (void)to_device, (void)from_device;
+    if (!open_arena())
+        return;
+    memcpy(to, from, (size_t)bytes);
+    close_arena();
+}
+
+/* ---- Kernels ------------------------------------------------------------------------------------------------------------------- */
+
+typedef void loop(int64_t n, float *to, const float *a, const float *b);
+
+static void add_loop(int64_t n, float *to, const float *a, const float *b)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = a[i] + b[i];
+}
+
+static void sub_loop(int64_t n, float *to, const float *a, const float *b)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = a[i] - b[i];
+}
+
+static void mul_loop(int64_t n, float *to, const float *a, const float *b)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = a[i] * b[i];
+}
+
+/* NaN stays NaN. */
+static void relu_loop(int64_t n, float *to, const float *a, const float *b)
+{
+    (void)b;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = a[i] < 0 ? 0 : a[i];
+}
+
+static void neg_loop(int64_t n, float *to, const float *a, const float *b)
+{
+    (void)b;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = -a[i];
+}
+
+static bool is_plain(const grd_tensor *t, const grd_tensor *like)
+{
+    const grd_dims sizes = grd_sizes(t), wanted = grd_sizes(like);
+    return grd_tensor_dtype(t) == GRD_FLOAT32 && grd_is_contiguous(t) && grd_tensor_device(t).type == grd_tensor_device(like).type &&
+           sizes.n == wanted.n && memcmp(sizes.data, wanted.data, (size_t)sizes.n * sizeof *sizes.data) == 0;
+}
+
+/* Whether the memory of a tensor may be written element by element while that of `a` is read the same way. */
+static bool is_apart(const grd_tensor *out, const grd_tensor *a)
+{
+    return !grd_same_storage(out, a) || grd_data(out) == grd_data(a);
+}
+
+/* The result for plain tensors; false when they are not. */
+static bool run(loop *kernel, grd_tensor *out, grd_tensor *a, grd_tensor *b, grd_value *ret_results)
+{
+    if (!is_plain(a, a) || !is_plain(b, a) || (out != NULL && (!is_plain(out, a) || !is_apart(out, a) || !is_apart(out, b))))
+        return false;
+    if (out == NULL)
+        out = grd_empty(grd_sizes(a), .dtype = GRD_FLOAT32, .device = grd_tensor_device(a));
+    if (grd_ok() && open_arena()) {
+        kernel(grd_numel(a), grd_data(out), grd_data(a), grd_data(b));
+        close_arena();
+        ret_results[0].v.tensor = out;
+    }
+    return true;
+}
+
+static bool is_one(grd_scalar alpha)
+{
+    return alpha.kind != GRD_SCALAR_COMPLEX && grd_scalar_double(alpha) == 1;
+}
+
+/* add and sub: self, other, alpha. */
+static void scaled(loop *kernel, const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    if (!is_one(args[2].v.scalar) || !run(kernel, out, args[0].v.tensor, args[1].v.tensor, ret_results))
+        grd_cpu_fallback(op, keys, out, args, ret_results, NULL);
+}
+
+static void vault_add(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    (void)context;
+    scaled(add_loop, op, keys, out, args, ret_results);
+}
+
+static void vault_sub(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    (void)context;
+    scaled(sub_loop, op, keys, out, args, ret_results);
+}
+
+static void vault_mul(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    if (!run(mul_loop, out, args[0].v.tensor, args[1].v.tensor, ret_results))
+        grd_cpu_fallback(op, keys, out, args, ret_results, context);
+}
+
+static void vault_relu(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    if (!run(relu_loop, out, args[0].v.tensor, args[0].v.tensor, ret_results))
+        grd_cpu_fallback(op, keys, out, args, ret_results, context);
+}
+
+static void vault_neg(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    if (!run(neg_loop, out, args[0].v.tensor, args[0].v.tensor, ret_results))
+        grd_cpu_fallback(op, keys, out, args, ret_results, context);
+}
+
+/* ---- Loading --------------------------------------------------------------------------------------------------------------------- */
+
+static bool load(void)
+{
+    static const grd_device_kernel kernels[] = {
+        {"add", vault_add}, {"sub", vault_sub}, {"mul", vault_mul}, {"relu", vault_relu}, {"neg", vault_neg},
+    };
+    static const grd_device_type vault = {
+        .name = VAULT_NAME,
+        .count = DEVICES,
+        .allocate = vault_allocate,
+        .release = vault_release,
+        .copy = vault_copy,
+        .kernels = kernels,
+        .nkernels = sizeof kernels / sizeof *kernels,
+        .fallback = grd_cpu_fallback,
+    };
+    arena = mmap(NULL, (size_t)ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (arena == MAP_FAILED) {
+        grd_error_set(GRD_ERROR_MEMORY, "the arena cannot be had");
+        return false;
+    }
+    pieces = new_piece(arena, ARENA_BYTES, NULL);
+    if (pieces != NULL && grd_device_register(&vault).type != GRD_DEVICE_NONE)
+        return true;
+    grd_error_set(GRD_ERROR_MEMORY, "out of memory");
+    free(pieces);
+    munmap(arena, (size_t)ARENA_BYTES);
+    return false;
+}
+
+GRD_PLUGIN(VAULT_NAME, load)
