@@ -184,9 +184,9 @@ static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_bac
          execute(&request, captured != NULL ? arrays.captures : NULL, captured, mark);
     grd_pool_release(mark);
     for (int64_t i = 0; i < outputs.n; i++)
-        grd_object_drop(request.roots[i].node);
+        grd_node_drop(request.roots[i].node);
     for (int64_t i = 0; i < inputs.n; i++)
-        grd_object_drop(request.inputs[i].node);
+        grd_node_drop(request.inputs[i].node);
     if (arrays.block != arrays.inline_block)
         grd_free(arrays.block, arrays.size);
     return ok;

@@ -43,16 +43,12 @@ static void custom_release(struct grd_node *node)
         grd_saved_drop(&call->saved[i]);
 }
 
-static bool custom_finish(struct grd_node *node)
+static void custom_finish(struct grd_node *node)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    custom_release(node);
     grd_free(call->saved, (size_t)call->capacity * sizeof *call->saved);
-    call->saved = NULL;
-    call->nsaved = 0;
     for (uint32_t i = 0; i < node->noutputs; i++)
         grd_free((void *)(uintptr_t)node->outputs[i].sizes, node->outputs[i].ndim * sizeof(int64_t));
-    return true;
 }
 
 static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish};

@@ -110,7 +110,7 @@ bool grd_set_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 /* ---- AccumulateGrad ----------------------------------------------------------------------------------------------------------- */
 struct accumulator {
     struct grd_node node;
-    grd_tensor *variable; /* owned, unless nobody owns this node: see Note [Accumulators] */
+    grd_tensor *variable; /* owns this node */
     int64_t *sizes;       /* of the leaf */
     int64_t room;
 };
@@ -163,26 +163,7 @@ static void accumulator_run(struct grd_node *node, const struct grd_run *run)
         grd_hooks_run_accumulated(&meta->hooks, leaf);
 }
 
-/* Note [Accumulators]
- * The node of a leaf is made once and belongs to the leaf's meta, but while edges lead to it it owns the leaf: so its count tells more than how
- * many owners it has. DORMANT: none, and it does not own the leaf. 0: the last one has gone and accumulator_finish is about to run.
- * Otherwise the owners, with the one whose accumulator_finish is about to run, if any, among them: a sole owner does not decrement.
- * Whoever wants the node while its end is due therefore counts for two. */
-enum { DORMANT = 1 << 29 };
-
-static bool accumulator_finish(struct grd_node *node)
-{
-    uint32_t refs = atomic_load_explicit(&node->object.refs, memory_order_acquire), left;
-    grd_tensor *leaf = ((struct accumulator *)node)->variable;
-    do
-        left = refs <= 1 ? DORMANT : refs - 1;
-    while (!atomic_compare_exchange_weak_explicit(&node->object.refs, &refs, left, memory_order_acq_rel, memory_order_acquire));
-    if (left == DORMANT)
-        grd_object_drop(leaf); /* the node may go with it */
-    return false;
-}
-
-static const struct grd_node_class accumulator_class = {.run = accumulator_run, .finish = accumulator_finish};
+static const struct grd_node_class accumulator_class = {.run = accumulator_run};
 
 static grd_tensor *variable_of(const struct grd_node *node)
 {
@@ -236,7 +217,7 @@ static struct grd_node *new_accumulator(grd_tensor *leaf)
     struct accumulator *self = (struct accumulator *)node;
     node->sequence = UINT64_MAX;
     node->outputs[0] = (struct grd_output){.ndim = UINT8_MAX};
-    atomic_store_explicit(&node->object.refs, DORMANT, memory_order_relaxed);
+    node->owner = &leaf->object;
     self->variable = leaf;
     self->sizes = NULL;
     self->room = 0;
@@ -246,7 +227,7 @@ static struct grd_node *new_accumulator(grd_tensor *leaf)
     return NULL;
 }
 
-/* An owned reference of the leaf's AccumulateGrad, made when there is none. */
+/* The leaf's AccumulateGrad, made when there is none. NULL on failure. */
 static struct grd_node *leaf_accumulator(grd_tensor *leaf)
 {
     struct grd_meta *meta = grd_meta_ensure(leaf);
@@ -262,15 +243,7 @@ static struct grd_node *leaf_accumulator(grd_tensor *leaf)
         if (node == NULL)
             return NULL;
     }
-    if (!describe_leaf((struct accumulator *)node))
-        return NULL;
-    uint32_t refs = atomic_load_explicit(&node->object.refs, memory_order_relaxed), more;
-    do
-        more = refs == DORMANT ? 1 : refs == 0 ? 2 : refs + 1;
-    while (!atomic_compare_exchange_weak_explicit(&node->object.refs, &refs, more, memory_order_acq_rel, memory_order_relaxed));
-    if (refs == DORMANT)
-        grd_object_keep(leaf);
-    return node;
+    return describe_leaf((struct accumulator *)node) ? node : NULL;
 }
 
 grd_tensor *grd_node_variable(const grd_node *node)
@@ -309,11 +282,9 @@ bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
     uint32_t output;
     if (!current_grad_fn(t, &node, &output))
         return false;
-    if (node != NULL)
-        grd_object_keep(node);
-    else if ((node = leaf_accumulator(t)) == NULL)
+    if (node == NULL && (node = leaf_accumulator(t)) == NULL)
         return false;
-    *ret_edge = (struct grd_edge){node, output};
+    *ret_edge = (struct grd_edge){grd_node_keep(node), output};
     return true;
 }
 
@@ -331,7 +302,7 @@ grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output)
         return NULL;
     if (ret_output != NULL)
         *ret_output = (int)edge.output;
-    return grd_pool_push(edge.node) ? edge.node : NULL;
+    return grd_pool_push(edge.node->owner) ? edge.node : NULL;
 }
 
 /* ---- Leaves ---------------------------------------------------------------------------------------------------------------------------- */

@@ -10,14 +10,14 @@ static _Thread_local struct {
 
 static void free_node(struct grd_node *node)
 {
-    if (node->class->finish != NULL && !node->class->finish(node))
-        return;
     if (node->class->release != NULL)
         node->class->release(node);
+    if (node->class->finish != NULL)
+        node->class->finish(node);
     if (GRD_UNLIKELY(node->hooks.first != NULL))
         grd_hooks_clear(&node->hooks);
     for (uint32_t i = 0; i < node->nedges; i++)
-        grd_object_drop(node->edges[i].node);
+        grd_node_drop(node->edges[i].node);
     grd_free(node, node->size);
 }
 
@@ -63,6 +63,7 @@ struct grd_node *grd_node_new(const struct grd_node_class *class, const char *na
         return NULL;
     node->object.type = &node_type;
     atomic_init(&node->object.refs, 1);
+    node->owner = &node->object;
     node->class = class;
     node->name = name;
     node->sequence = thread_graph.sequence++;

@@ -5,8 +5,8 @@
  *
  * Invariants
  * - A node owns the nodes its edges lead to; a tensor owns its grad_fn; nothing in the graph owns a later part of it. So there is
- *   no cycle: a node that saves its own output saves an alias without history, and a leaf is owned by its AccumulateGrad only while edges
- *   lead there.
+ *   no cycle: a node that saves its own output saves an alias without history.
+ * - An AccumulateGrad is a part of its leaf: whoever owns the one owns the other, by a reference of the leaf.
  * - Edges never change after a node is published; what it saved is dropped once, under its lock.
  * - Freeing a node never recurses into another: see grd_node_destroy. */
 #ifndef GRD_AUTOGRAD_NODE_H
@@ -63,8 +63,8 @@ struct grd_node_class {
     void (*run)(struct grd_node *node, const struct grd_run *run);
     /* Drops the saved tensors; called after a pass that does not retain the graph, and before the node is freed. May be NULL. */
     void (*release)(struct grd_node *node);
-    /* What else a node of this class owns; false when the block is not to be freed. May be NULL. */
-    bool (*finish)(struct grd_node *node);
+    /* Drops what else a node of this class owns. May be NULL. */
+    void (*finish)(struct grd_node *node);
 };
 
 struct grd_hook;
@@ -74,6 +74,7 @@ struct grd_hooks {
 
 struct grd_node {
     struct grd_object object;
+    struct grd_object *owner; /* whose references keep the node: itself, or the leaf it is a part of */
     const struct grd_node_class *class;
     const char *name;
     uint64_t sequence;        /* later nodes run first; AccumulateGrad before all */
@@ -95,6 +96,19 @@ struct grd_node {
 struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges, uint32_t noutputs,
                               size_t extra, void *ret_extra);
 bool grd_node_is(const struct grd_object *object);
+
+static inline struct grd_node *grd_node_keep(struct grd_node *node)
+{
+    grd_object_keep(node->owner);
+    return node;
+}
+
+static inline void grd_node_drop(struct grd_node *node)
+{
+    if (node != NULL)
+        grd_object_drop(node->owner);
+}
+
 /* Copies the geometry; `sizes` must live as long as the node. */
 void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes);
 
@@ -156,7 +170,7 @@ struct grd_meta {
     uint32_t view_version;
     grd_tensor *grad;              /* owned */
     struct grd_retained *retained; /* owned */
-    struct grd_node *accumulator;  /* made once, under `lock`: see Note [Accumulators] */
+    struct grd_node *accumulator;  /* made once, under `lock` */
     struct grd_hooks hooks;        /* of a leaf */
     struct grd_spin lock;
     struct grd_spin accumulating;

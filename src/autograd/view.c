@@ -131,15 +131,11 @@ static void copy_slices_release(struct grd_node *node)
         inner->class->release(inner);
 }
 
-static bool copy_slices_finish(struct grd_node *node)
+static void copy_slices_finish(struct grd_node *node)
 {
-    struct copy_slices *self = (struct copy_slices *)node;
-    struct grd_node *inner = self->inner;
-    static const struct grd_node_class empty = {0};
-    node->class = &empty;
+    struct grd_node *inner = ((struct copy_slices *)node)->inner;
     inner->wrapper = NULL;
     grd_object_drop(inner);
-    return true;
 }
 
 static const struct grd_node_class copy_slices_class = {copy_slices_run, copy_slices_release, copy_slices_finish};
@@ -178,7 +174,7 @@ struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool s
     struct copy_slices *self = (struct copy_slices *)grd_node_new(&copy_slices_class, "CopySlices", sizeof *self, nedges, 1,
                                                                   2u * (base->ndim + t->ndim) * sizeof(int64_t), &room);
     if (self == NULL) {
-        grd_object_drop(base_edge.node);
+        grd_node_drop(base_edge.node);
         grd_object_drop(node);
         return NULL;
     }
@@ -195,7 +191,7 @@ struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool s
     self->node.edges[0] = base_edge;
     /* The view's own edge goes: its gradient flows to the base. */
     if (self_edge) {
-        grd_object_drop(node->edges[0].node);
+        grd_node_drop(node->edges[0].node);
         node->edges[0].node = NULL;
     }
     for (uint32_t i = first; i < node->nedges; i++) {
