@@ -298,13 +298,15 @@ def backward(operator, operators):
     saves_table = f"static const struct grd_save {operator.name}_saves[] = {{{rows}}};\n" if users else ""
     positions = ", ".join(str([a.name for a in operator.args].index(name)) for name in operator.grads)
     unused = "" if statements else "    (void)b;\n"
+    others = sum(1 << i for i, a in enumerate(operator.args) if a.is_tensor and a.name not in operator.grads)
+    lists = any(operator.arg(name).list for name in operator.grads)
     return (f"static void {operator.name}_backward(const struct grd_backward *b)\n{{\n{declarations}{statements}{unused}}}\n\n{saves_table}"
             f"static const uint8_t {operator.name}_differentiable[] = {{{positions}}};\n"
             f"const struct grd_derivative grd_derivative_{operator.name} = {{\n"
             f'    .node_name = "{camel(operator.name)}Backward0", .backward = {operator.name}_backward, '
             f".saves = {operator.name + '_saves' if users else 'NULL'}, .args = {operator.name}_differentiable,\n"
-            f"    .nsaves = {len(users)}, .nargs = {len(operator.grads)}, .results = {carrying_results(operator, used)}, "
-            f".materialize = {'true' if operator.returns_list or len(operator.results) > 1 else 'false'}}};\n")
+            f"    .others = {others}, .nsaves = {len(users)}, .nargs = {len(operator.grads)}, .results = {carrying_results(operator, used)}"
+            f"{', .lists = true' if lists else ''}{', .materialize = true' if operator.returns_list or len(operator.results) > 1 else ''}}};\n")
 
 
 def carrying_results(operator, used):
@@ -340,7 +342,12 @@ def save_row(operator, save, users):
     is_result = save.name not in names
     position = operator.results.index(save.name) if is_result else names.index(save.name)
     extra = f", .extra = {names.index(save.extra)}" if save.extra else ""
-    return f"{{.how = GRD_SAVE_{save.how}, .result = {str(is_result).lower()}, .index = {position}{extra}, .used_by = {sum(1 << u for u in users)}}}"
+    if save.how == "WHOLE":
+        kind = ("TENSORS" if operator.returns_list else "TENSOR") if is_result else ctype.of(operator.args[position])[2]
+        how = kind if kind in ("TENSOR", "TENSORS", "DIMS", "STRING", "GENERATOR") else "VALUE"
+    else:
+        how = save.how
+    return f"{{.how = GRD_SAVE_{how}, .result = {str(is_result).lower()}, .index = {position}{extra}, .used_by = {sum(1 << u for u in users)}}}"
 
 
 # ---- Files ----------------------------------------------------------------------------------------------------------------

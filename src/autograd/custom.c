@@ -76,6 +76,7 @@ void grd_custom_save(grd_custom_call *call, grd_tensor *t)
         call->capacity = capacity;
     }
     struct grd_saved *saved = &call->saved[call->nsaved++];
+    call->node.keeps = true;
     if (t != NULL)
         grd_saved_set_tensor(saved, t, -1);
     else
@@ -224,11 +225,9 @@ static bool set_output(struct grd_custom_call *call, grd_tensor *const *inputs, 
         memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
     call->node.outputs[i].sizes = sizes;
     if (!dirty || t->base == NULL)
-        return grd_set_history(t, &call->node, (uint32_t)i);
+        return grd_give_history(t, grd_node_keep(&call->node), (uint32_t)i);
     struct grd_node *prepared = grd_rebase_prepare(t, grd_object_keep(&call->node), true);
-    bool ok = prepared != NULL && grd_rebase_commit(t, prepared);
-    grd_object_drop(prepared);
-    return ok;
+    return prepared != NULL && grd_rebase_commit(t, prepared);
 }
 
 /* Saved outputs become aliases: the node may not own what owns the node. */

@@ -75,32 +75,38 @@ static void retire(const grd_tensor *t, void *old)
         grd_object_drop(old);
 }
 
-bool grd_set_history(grd_tensor *t, struct grd_node *node, uint32_t output)
+static bool give_history_to_meta(grd_tensor *t, struct grd_node *node, uint32_t output, uint32_t version)
+{
+    struct grd_meta *meta = grd_meta_ensure(t);
+    if (meta == NULL || (meta->retained != NULL && !grd_hooks_retain(node, output, meta->retained))) {
+        grd_node_drop(node);
+        return false;
+    }
+    struct grd_node *old = meta->grad_fn;
+    meta->grad_fn = node;
+    meta->output = output;
+    meta->view_version = version;
+    if (old != NULL) {
+        if (meta->retained != NULL)
+            grd_hooks_unretain(old, meta->retained);
+        retire(t, old);
+    }
+    return true;
+}
+
+bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
     uint32_t version = grd_version_of(t);
     if (output == 0 && GRD_LIKELY(t->autograd == NULL)) {
         node->view_version = version;
-        t->autograd = grd_object_keep(node);
+        t->autograd = &node->object;
     } else if (output == 0 && grd_node_is(t->autograd)) {
         node->view_version = version;
         struct grd_object *old = t->autograd;
-        __atomic_store_n(&t->autograd, (struct grd_object *)grd_object_keep(node), __ATOMIC_RELEASE);
+        __atomic_store_n(&t->autograd, &node->object, __ATOMIC_RELEASE);
         retire(t, old);
-    } else {
-        struct grd_meta *meta = grd_meta_ensure(t);
-        if (meta == NULL)
-            return false;
-        if (meta->retained != NULL && !grd_hooks_retain(node, output, meta->retained))
-            return false;
-        struct grd_node *old = meta->grad_fn;
-        meta->grad_fn = grd_object_keep(node);
-        meta->output = output;
-        meta->view_version = version;
-        if (old != NULL) {
-            if (meta->retained != NULL)
-                grd_hooks_unretain(old, meta->retained);
-            retire(t, old);
-        }
+    } else if (!give_history_to_meta(t, node, output, version)) {
+        return false;
     }
     if (!grd_has(t, GRD_FLAG_REQUIRES_GRAD))
         grd_mark_requires_grad(t, true);

@@ -77,6 +77,7 @@ struct grd_node *grd_node_new(const struct grd_node_class *class, const char *na
     node->noutputs = noutputs;
     node->view_version = 0;
     atomic_flag_clear(&node->lock.flag);
+    node->keeps = false;
     node->freed = false;
     node->device = GRD_DEVICE_CPU;
     for (uint32_t i = 0; i < nedges; i++)

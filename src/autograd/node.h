@@ -1,6 +1,6 @@
 /* The graph: nodes, edges, what a node saved, and what a tensor knows about its place in the graph.
  *
- * Lives here: the data structures all files of this floor share. Not here: how nodes come to be (record.c, view.c, custom.c) and how they
+ * Lives here: the data structures all files of this floor share. Not here: how nodes come to be (op_node.c, view.c, custom.c) and how they
  * are run (pass.h).
  *
  * Invariants
@@ -87,6 +87,7 @@ struct grd_node {
     uint32_t nedges, noutputs;
     uint32_t view_version; /* when the result is a view: the version of its storage this node belongs to */
     struct grd_spin lock;  /* of what is saved */
+    bool keeps;            /* tensors, or what else is to be dropped, are saved */
     bool freed;
     uint8_t device; /* where it runs */
 };
@@ -137,11 +138,14 @@ struct grd_saved {
     grd_value value;
     uint32_t *versions; /* of a list of tensors */
     uint32_t version;
-    int32_t output; /* of this very node, or -1 */
+    int16_t output; /* of this very node, or -1 */
+    bool borrowed;  /* the node owns the tensor in another way */
 };
 
 /* Keeps the tensor, or for one of the node's own outputs an alias without history. False, with the error raised, on failure. */
-bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int32_t output);
+bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output);
+/* The same for an argument that lives as long as the node does. */
+void grd_saved_borrow_tensor(struct grd_saved *saved, grd_tensor *t);
 void grd_saved_drop(struct grd_saved *saved);
 /* Checks the versions and makes the value as a formula wants it; own outputs get their history back when grad mode is on. */
 bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value);
@@ -149,11 +153,22 @@ bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_
  * the tensors in the pool, so that another thread may drop its own. */
 bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain);
 
-/* ---- Nodes of operators (record.c) ------------------------------------------------------------------------------------------------- */
-/* The node of a call. `needs`: differentiable arguments that require gradients. `self_copy`, when given, is saved instead of
- * the tensor that is about to be overwritten. */
-struct grd_node *grd_op_node_new(const struct grd_op *op, const grd_value *args, grd_tensor *const *results, int64_t nresults,
-                                 uint64_t needs, grd_tensor *self_copy);
+/* ---- Nodes of operators (op_node.c) ------------------------------------------------------------------------------------------------- */
+/* A call that is recorded. */
+struct grd_op_call {
+    const struct grd_derivative *derivative;
+    const grd_value *args;
+    grd_tensor *const *results; /* all, of a list too */
+    int64_t nresults;
+    uint64_t needs; /* differentiable arguments that require gradients */
+    bool returns_list;
+    grd_tensor *self_copy; /* saved instead of the tensor that is about to be overwritten; NULL: none is */
+};
+
+/* Its node, with one reference. NULL, with the error raised, on failure. */
+struct grd_node *grd_op_node_new(const struct grd_op_call *call);
+/* The node was made, and its output saved, before the operator wrote to `t`. */
+void grd_op_node_written(struct grd_node *node, const grd_tensor *t);
 
 /* ---- What a tensor knows (meta.c) ------------------------------------------------------------------------------------------------------- */
 /* A gradient kept for a tensor that is no leaf: shared by the tensor and by the hook that fills it. */
@@ -179,8 +194,8 @@ struct grd_meta {
 /* The grd_meta of a tensor, NULL when it has none; ensure makes one (NULL, with the error raised, on failure). */
 struct grd_meta *grd_meta_get(const grd_tensor *t);
 struct grd_meta *grd_meta_ensure(grd_tensor *t);
-/* Makes the tensor output `output` of the node. False, with the error raised, on failure. */
-bool grd_set_history(grd_tensor *t, struct grd_node *node, uint32_t output);
+/* Makes the tensor output `output` of the node, whose reference it takes. False, with the error raised, on failure. */
+bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32_t output);
 /* The edge gradients of the tensor go along; ret_edge owns its node. Absent (true) when it requires none. False on failure. */
 bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge);
 /* The hooks on the tensors a node computes: those of an AccumulateGrad are its leaf's. */
@@ -212,7 +227,7 @@ bool grd_check_inplace(grd_tensor *t);
 /* Before an operator writes over `t`: wraps the operator's node into what the history of `t` (or of its base) becomes.
  * Takes the reference of `node`; NULL on failure. self_edge: the node's edge 0 is the one of `t`. */
 struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool self_edge);
-/* After it has: makes the prepared node the history. */
+/* After it has: makes the prepared node the history. Takes its reference. */
 bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared);
 /* For a node inside a CopySlices: `saved`, an alias of the view it wrote, with the view's history. */
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);

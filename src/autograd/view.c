@@ -145,7 +145,7 @@ grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
     const struct copy_slices *self = (const struct copy_slices *)wrapper;
     grd_tensor *base = grd_new_view(saved, grd_dims_from(wrapper->outputs[0].sizes, wrapper->outputs[0].ndim),
                                     grd_dims_from(self->base_strides, wrapper->outputs[0].ndim), self->base_offset);
-    if (grd_pending() || !grd_set_history(base, wrapper, 0))
+    if (grd_pending() || !grd_give_history(base, grd_node_keep(wrapper), 0))
         return grd_failed;
     return grd_as_strided(base, grd_sizes(saved), grd_strides(saved), .storage_offset = grd_int(saved->offset));
 }
@@ -204,8 +204,8 @@ struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool s
 bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared)
 {
     if (t->base == NULL)
-        return grd_set_history(t, prepared, 0);
-    if (!grd_set_history(t->base, prepared, 0))
+        return grd_give_history(t, prepared, 0);
+    if (!grd_give_history(t->base, prepared, 0))
         return false;
     grd_mark_requires_grad(t, true);
     return true;
@@ -233,10 +233,9 @@ static bool restride_base(grd_tensor *view)
                               {.kind = GRD_KIND_DIMS, .v.dims = grd_sizes(view)},
                               {.kind = GRD_KIND_DIMS, .v.dims = grd_strides(view)},
                               {.kind = GRD_KIND_SCALAR, .v.scalar = grd_int(view->offset)}};
-    struct grd_node *node = grd_op_node_new(as_strided, args, &view, 1, 1, NULL);
-    bool ok = node != NULL && grd_set_history(view, node, 0);
-    grd_object_drop(node);
-    return ok;
+    struct grd_node *node = grd_op_node_new(
+        &(struct grd_op_call){.derivative = as_strided->derivative, .args = args, .results = &view, .nresults = 1, .needs = 1});
+    return node != NULL && grd_give_history(view, node, 0);
 }
 
 bool grd_view_refresh(grd_tensor *view)
