@@ -299,20 +299,24 @@ def backward(operator, operators):
     positions = ", ".join(str([a.name for a in operator.args].index(name)) for name in operator.grads)
     unused = "" if statements else "    (void)b;\n"
     others = sum(1 << i for i, a in enumerate(operator.args) if a.is_tensor and a.name not in operator.grads)
-    lists = any(operator.arg(name).list for name in operator.grads)
+    flags = {"sized": any(save_how(operator, save) in SIZED for save in users), "lists": any(operator.arg(name).list for name in operator.grads),
+             "materialize": operator.returns_list or len(operator.results) > 1}
     return (f"static void {operator.name}_backward(const struct grd_backward *b)\n{{\n{declarations}{statements}{unused}}}\n\n{saves_table}"
             f"static const uint8_t {operator.name}_differentiable[] = {{{positions}}};\n"
             f"const struct grd_derivative grd_derivative_{operator.name} = {{\n"
             f'    .node_name = "{camel(operator.name)}Backward0", .backward = {operator.name}_backward, '
             f".saves = {operator.name + '_saves' if users else 'NULL'}, .args = {operator.name}_differentiable,\n"
             f"    .others = {others}, .nsaves = {len(users)}, .nargs = {len(operator.grads)}, .results = {carrying_results(operator, used)}"
-            f"{', .lists = true' if lists else ''}{', .materialize = true' if operator.returns_list or len(operator.results) > 1 else ''}}};\n")
+            f"{''.join(f', .{name} = true' for name, on in flags.items() if on)}}};\n")
 
 
 def carrying_results(operator, used):
     """Bit set of the results that carry gradients: those whose gradient a formula reads; all, where none reads any."""
     bits = sum(1 << i for i, name in enumerate(operator.results) if f"grad_{name}" in used or (i == 0 and used & {"grad", "grads"}))
     return bits or (1 << len(operator.results)) - 1
+
+
+SIZED = ("TENSORS", "DIMS", "STRING", "SHAPE", "STRIDES", "SIZES_ALONG")
 
 
 def words_of(text):
@@ -337,17 +341,21 @@ def saved_type(operator, save):
     return ctype.of(argument)[:2]
 
 
+def save_how(operator, save):
+    """What is saved, by the kind of the value; those in SIZED take room in the node."""
+    if save.how != "WHOLE":
+        return save.how
+    argument = operator.arg(save.name)
+    kind = ctype.of(argument)[2] if argument else "TENSORS" if operator.returns_list else "TENSOR"
+    return kind if kind in ("TENSOR", "GENERATOR", *SIZED) else "VALUE"
+
+
 def save_row(operator, save, users):
     names = [a.name for a in operator.args]
     is_result = save.name not in names
     position = operator.results.index(save.name) if is_result else names.index(save.name)
     extra = f", .extra = {names.index(save.extra)}" if save.extra else ""
-    if save.how == "WHOLE":
-        kind = ("TENSORS" if operator.returns_list else "TENSOR") if is_result else ctype.of(operator.args[position])[2]
-        how = kind if kind in ("TENSOR", "TENSORS", "DIMS", "STRING", "GENERATOR") else "VALUE"
-    else:
-        how = save.how
-    return f"{{.how = GRD_SAVE_{how}, .result = {str(is_result).lower()}, .index = {position}{extra}, .used_by = {sum(1 << u for u in users)}}}"
+    return f"{{.how = GRD_SAVE_{save_how(operator, save)}, .result = {str(is_result).lower()}, .index = {position}{extra}, .used_by = {sum(1 << u for u in users)}}}"
 
 
 # ---- Files ----------------------------------------------------------------------------------------------------------------

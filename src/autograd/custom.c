@@ -144,14 +144,13 @@ void grd_custom_mark_non_differentiable(grd_custom_call *call, grd_tensor *outpu
 static struct grd_custom_call *new_call(const grd_custom_function *function, grd_tensor *const *inputs, bool recording)
 {
     size_t pointers = (size_t)(function->inputs + function->outputs) * sizeof(grd_tensor *);
-    char *room = NULL;
     struct grd_custom_call *call =
         (struct grd_custom_call *)grd_node_new(&custom_class, NULL, sizeof *call, (uint32_t)function->inputs, (uint32_t)function->outputs,
-                                               pointers + NAME_CHARS + (size_t)function->inputs * sizeof(bool), &room);
+                                               pointers + NAME_CHARS + (size_t)function->inputs * sizeof(bool));
     if (call == NULL)
         return NULL;
     call->function = *function;
-    call->dirty = (grd_tensor **)room;
+    call->dirty = grd_node_room(&call->node);
     call->constant = call->dirty + function->inputs;
     call->name = (char *)(call->constant + function->outputs);
     snprintf(call->name, NAME_CHARS, "%sBackward", function->name != NULL ? function->name : "Custom");
@@ -161,6 +160,7 @@ static struct grd_custom_call *new_call(const grd_custom_function *function, grd
     call->nsaved = call->capacity = call->ndirty = call->nconstant = 0;
     call->forward = true;
     memset(call->node.outputs, 0, (size_t)function->outputs * sizeof *call->node.outputs);
+    memset(call->node.edges, 0, (size_t)function->inputs * sizeof *call->node.edges);
     for (int i = 0; i < function->inputs; i++) {
         call->needs[i] = recording && inputs[i] != NULL && grd_needs_grad(inputs[i]);
         if (call->needs[i] && !grd_edge_of(inputs[i], &call->node.edges[i])) {

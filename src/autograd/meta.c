@@ -35,15 +35,9 @@ static void retained_destroy(struct grd_object *object)
 
 static const struct grd_object_type retained_type = {"retained", retained_destroy};
 
-struct grd_meta *grd_meta_get(const grd_tensor *t)
-{
-    struct grd_object *object = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
-    return object != NULL && !grd_node_is(object) ? (struct grd_meta *)object : NULL;
-}
-
 struct grd_meta *grd_meta_ensure(grd_tensor *t)
 {
-    struct grd_object *object = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    struct grd_object *object = grd_autograd_of(t);
     if (object != NULL && !grd_node_is(object))
         return (struct grd_meta *)object;
     struct grd_meta *meta = grd_alloc_zeroed(sizeof *meta);
@@ -51,8 +45,8 @@ struct grd_meta *grd_meta_ensure(grd_tensor *t)
         return NULL;
     meta->object.type = &meta_type;
     atomic_init(&meta->object.refs, 1);
-    atomic_flag_clear(&meta->lock.flag);
-    atomic_flag_clear(&meta->accumulating.flag);
+    grd_spin_init(&meta->lock);
+    grd_spin_init(&meta->accumulating);
     if (object != NULL) { /* the tensor's reference of the node moves to the meta */
         meta->grad_fn = (struct grd_node *)object;
         meta->view_version = meta->grad_fn->view_version;
@@ -75,8 +69,17 @@ static void retire(const grd_tensor *t, void *old)
         grd_object_drop(old);
 }
 
-static bool give_history_to_meta(grd_tensor *t, struct grd_node *node, uint32_t output, uint32_t version)
+bool grd_replace_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
+    grd_mark_requires_grad(t, true);
+    struct grd_object *object = t->autograd;
+    if (output == 0)
+        node->view_version = grd_version_of(t);
+    if (output == 0 && object != NULL && grd_node_is(object)) {
+        __atomic_store_n(&t->autograd, &node->object, __ATOMIC_RELEASE);
+        retire(t, object);
+        return !grd_pending();
+    }
     struct grd_meta *meta = grd_meta_ensure(t);
     if (meta == NULL || (meta->retained != NULL && !grd_hooks_retain(node, output, meta->retained))) {
         grd_node_drop(node);
@@ -85,31 +88,12 @@ static bool give_history_to_meta(grd_tensor *t, struct grd_node *node, uint32_t 
     struct grd_node *old = meta->grad_fn;
     meta->grad_fn = node;
     meta->output = output;
-    meta->view_version = version;
+    meta->view_version = grd_version_of(t);
     if (old != NULL) {
         if (meta->retained != NULL)
             grd_hooks_unretain(old, meta->retained);
         retire(t, old);
     }
-    return true;
-}
-
-bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32_t output)
-{
-    uint32_t version = grd_version_of(t);
-    if (output == 0 && GRD_LIKELY(t->autograd == NULL)) {
-        node->view_version = version;
-        t->autograd = &node->object;
-    } else if (output == 0 && grd_node_is(t->autograd)) {
-        node->view_version = version;
-        struct grd_object *old = t->autograd;
-        __atomic_store_n(&t->autograd, &node->object, __ATOMIC_RELEASE);
-        retire(t, old);
-    } else if (!give_history_to_meta(t, node, output, version)) {
-        return false;
-    }
-    if (!grd_has(t, GRD_FLAG_REQUIRES_GRAD))
-        grd_mark_requires_grad(t, true);
     return !grd_pending();
 }
 
@@ -192,14 +176,10 @@ static void free_accumulator(struct grd_node *node)
     grd_free(node, node->size);
 }
 
-/* Brings what the node says about its leaf up to date; nothing is written where it is. */
+/* Brings what the node says about its leaf up to date. */
 static bool describe_leaf(struct accumulator *self)
 {
     const grd_tensor *leaf = self->variable;
-    const struct grd_output *output = &self->node.outputs[0];
-    if (output->ndim == leaf->ndim && output->sizes == self->sizes &&
-        grd_dims_equal(grd_dims_from(self->sizes, leaf->ndim), grd_dims_from(leaf->sizes, leaf->ndim)))
-        return true;
     if (leaf->ndim > self->room || self->sizes == NULL) {
         int64_t *sizes = grd_alloc(leaf->ndim * sizeof *sizes);
         if (sizes == NULL)
@@ -214,15 +194,21 @@ static bool describe_leaf(struct accumulator *self)
     return true;
 }
 
+/* False after the leaf was resized. */
+static bool is_described(const struct accumulator *self)
+{
+    const struct grd_output *output = &self->node.outputs[0];
+    return output->ndim == self->variable->ndim &&
+           grd_dims_equal(grd_dims_from(output->sizes, output->ndim), grd_dims_from(self->variable->sizes, output->ndim));
+}
+
 static struct grd_node *new_accumulator(grd_tensor *leaf)
 {
-    void *unused;
-    struct grd_node *node = grd_node_new(&accumulator_class, "AccumulateGrad", sizeof(struct accumulator), 0, 1, 0, &unused);
+    struct grd_node *node = grd_node_new(&accumulator_class, "AccumulateGrad", sizeof(struct accumulator), 0, 1, 0);
     if (node == NULL)
         return NULL;
     struct accumulator *self = (struct accumulator *)node;
     node->sequence = UINT64_MAX;
-    node->outputs[0] = (struct grd_output){.ndim = UINT8_MAX};
     node->owner = &leaf->object;
     self->variable = leaf;
     self->sizes = NULL;
@@ -233,23 +219,20 @@ static struct grd_node *new_accumulator(grd_tensor *leaf)
     return NULL;
 }
 
-/* The leaf's AccumulateGrad, made when there is none. NULL on failure. */
-static struct grd_node *leaf_accumulator(grd_tensor *leaf)
+/* The leaf's AccumulateGrad, made or brought up to date. NULL on failure. */
+static __attribute__((noinline)) struct grd_node *renew_accumulator(grd_tensor *leaf)
 {
     struct grd_meta *meta = grd_meta_ensure(leaf);
     if (meta == NULL)
         return NULL;
-    struct grd_node *node = __atomic_load_n(&meta->accumulator, __ATOMIC_ACQUIRE);
-    if (GRD_UNLIKELY(node == NULL)) {
-        grd_spin_lock(&meta->lock);
-        if (meta->accumulator == NULL)
-            __atomic_store_n(&meta->accumulator, new_accumulator(leaf), __ATOMIC_RELEASE);
-        node = meta->accumulator;
-        grd_spin_unlock(&meta->lock);
-        if (node == NULL)
-            return NULL;
-    }
-    return describe_leaf((struct accumulator *)node) ? node : NULL;
+    grd_spin_lock(&meta->lock);
+    struct grd_node *node = meta->accumulator;
+    if (node == NULL)
+        __atomic_store_n(&meta->accumulator, node = new_accumulator(leaf), __ATOMIC_RELEASE);
+    else if (!is_described((struct accumulator *)node) && !describe_leaf((struct accumulator *)node))
+        node = NULL;
+    grd_spin_unlock(&meta->lock);
+    return node;
 }
 
 grd_tensor *grd_node_variable(const grd_node *node)
@@ -260,7 +243,7 @@ grd_tensor *grd_node_variable(const grd_node *node)
 /* ---- Edges -------------------------------------------------------------------------------------------------------------------------- */
 struct grd_node *grd_recorded_grad_fn(const grd_tensor *t, uint32_t *ret_output)
 {
-    struct grd_object *object = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    struct grd_object *object = grd_autograd_of(t);
     *ret_output = 0;
     if (object == NULL)
         return NULL;
@@ -279,18 +262,26 @@ static bool current_grad_fn(grd_tensor *t, struct grd_node **ret_node, uint32_t 
     return true;
 }
 
-bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
+bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
 {
     *ret_edge = (struct grd_edge){NULL, 0};
-    if (!grd_needs_grad(t))
-        return true;
-    struct grd_node *node;
-    uint32_t output;
-    if (!current_grad_fn(t, &node, &output))
+    if (GRD_UNLIKELY(t->base != NULL) && !grd_view_refresh(t))
         return false;
-    if (node == NULL && (node = leaf_accumulator(t)) == NULL)
-        return false;
-    *ret_edge = (struct grd_edge){grd_node_keep(node), output};
+    struct grd_object *object = grd_autograd_of(t);
+    struct grd_node *node = (struct grd_node *)object;
+    if (object == NULL || !grd_node_is(object)) {
+        const struct grd_meta *meta = (const struct grd_meta *)object;
+        node = meta != NULL ? meta->grad_fn : NULL;
+        if (node != NULL)
+            ret_edge->output = meta->output;
+        else if (meta != NULL)
+            node = __atomic_load_n(&meta->accumulator, __ATOMIC_ACQUIRE);
+        if (node == NULL || (node->owner == &t->object && !is_described((struct accumulator *)node)))
+            node = renew_accumulator(t);
+        if (node == NULL)
+            return false;
+    }
+    ret_edge->node = grd_node_keep(node);
     return true;
 }
 

@@ -22,7 +22,7 @@ static void free_node(struct grd_node *node)
 }
 
 /* Dropping edges and saved tensors may end other nodes: those wait in a list, so a chain of any length takes constant stack. */
-static void grd_node_destroy(struct grd_object *object)
+static void node_destroy(struct grd_object *object)
 {
     struct grd_node *node = (struct grd_node *)object;
     if (thread_graph.freeing) {
@@ -40,58 +40,40 @@ static void grd_node_destroy(struct grd_object *object)
     thread_graph.freeing = false;
 }
 
-static const struct grd_object_type node_type = {"node", grd_node_destroy};
-
-bool grd_node_is(const struct grd_object *object)
-{
-    return object->type == &node_type;
-}
+const struct grd_object_type grd_node_type = {"node", node_destroy};
 
 struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges, uint32_t noutputs,
-                              size_t extra, void *ret_extra)
+                              size_t extra)
 {
-    size_t edges = (struct_size + 7) & ~(size_t)7;
-    size_t outputs = edges + nedges * sizeof(struct grd_edge);
-    size_t rest = outputs + noutputs * sizeof(struct grd_output);
-    size_t size = rest + extra;
-    if (size > UINT32_MAX) {
+    size_t outputs = struct_size + nedges * sizeof(struct grd_edge);
+    size_t size = outputs + noutputs * sizeof(struct grd_output) + extra;
+    if (GRD_UNLIKELY(size > UINT32_MAX)) {
         grd_raise(GRD_ERROR_MEMORY, "a graph node with %u inputs and %u outputs is too large", nedges, noutputs);
         return NULL;
     }
     struct grd_node *node = grd_alloc(size);
-    if (node == NULL)
+    if (GRD_UNLIKELY(node == NULL))
         return NULL;
-    node->object.type = &node_type;
+    node->object.type = &grd_node_type;
     atomic_init(&node->object.refs, 1);
     node->owner = &node->object;
     node->class = class;
     node->name = name;
     node->sequence = thread_graph.sequence++;
-    node->next = NULL;
-    node->wrapper = NULL;
-    node->edges = (struct grd_edge *)((char *)node + edges);
+    node->edges = (struct grd_edge *)((char *)node + struct_size);
     node->outputs = (struct grd_output *)((char *)node + outputs);
-    node->hooks.first = NULL;
     node->size = (uint32_t)size;
     node->nedges = nedges;
     node->noutputs = noutputs;
     node->view_version = 0;
-    atomic_flag_clear(&node->lock.flag);
+    node->next = NULL;
+    node->wrapper = NULL;
+    node->hooks.first = NULL;
+    grd_spin_init(&node->lock);
     node->keeps = false;
     node->freed = false;
     node->device = GRD_DEVICE_CPU;
-    for (uint32_t i = 0; i < nedges; i++)
-        node->edges[i] = (struct grd_edge){NULL, 0};
-    *(void **)ret_extra = (char *)node + rest;
     return node;
-}
-
-void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes)
-{
-    node->outputs[output] = (struct grd_output){
-        .sizes = sizes, .ndim = (uint8_t)t->ndim, .dtype = t->dtype, .device = t->device, .device_index = t->device_index};
-    if (output == 0)
-        node->device = t->device;
 }
 
 /* ---- Public questions -------------------------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
  *   no cycle: a node that saves its own output saves an alias without history.
  * - An AccumulateGrad is a part of its leaf: whoever owns the one owns the other, by a reference of the leaf.
  * - Edges never change after a node is published; what it saved is dropped once, under its lock.
- * - Freeing a node never recurses into another: see grd_node_destroy. */
+ * - Freeing a node never recurses into another: see node_destroy. */
 #ifndef GRD_AUTOGRAD_NODE_H
 #define GRD_AUTOGRAD_NODE_H
 
@@ -26,6 +26,11 @@ enum { GRD_AUTOGRAD_BIT = 1 << GRD_KEY_AUTOGRAD };
 struct grd_spin {
     atomic_flag flag;
 };
+
+static inline void grd_spin_init(struct grd_spin *spin)
+{
+    atomic_flag_clear_explicit(&spin->flag, memory_order_relaxed);
+}
 
 static inline void grd_spin_lock(struct grd_spin *spin)
 {
@@ -77,26 +82,38 @@ struct grd_node {
     struct grd_object *owner; /* whose references keep the node: itself, or the leaf it is a part of */
     const struct grd_node_class *class;
     const char *name;
-    uint64_t sequence;        /* later nodes run first; AccumulateGrad before all */
-    struct grd_node *next;    /* in the list of nodes to be freed */
-    struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
+    uint64_t sequence; /* later nodes run first; AccumulateGrad before all */
     struct grd_edge *edges;
     struct grd_output *outputs;
-    struct grd_hooks hooks;
     uint32_t size; /* of the block */
     uint32_t nedges, noutputs;
-    uint32_t view_version; /* when the result is a view: the version of its storage this node belongs to */
-    struct grd_spin lock;  /* of what is saved */
-    bool keeps;            /* tensors, or what else is to be dropped, are saved */
+    uint32_t view_version;    /* when the result is a view: the version of its storage this node belongs to */
+    struct grd_node *next;    /* in the list of nodes to be freed */
+    struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
+    struct grd_hooks hooks;
+    struct grd_spin lock; /* of what is saved */
+    bool keeps;           /* tensors, or what else is to be dropped, are saved */
     bool freed;
     uint8_t device; /* where it runs */
 };
 
-/* A node of `struct_size` bytes (its struct begins with grd_node) with room for edges, outputs and `extra` more bytes, which
- * *ret_extra points to. Edges are absent; outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
+/* A node of `struct_size` bytes (its struct begins with grd_node, and they are a multiple of 8) with room for edges, outputs and `extra`
+ * more bytes. Edges, outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
 struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges, uint32_t noutputs,
-                              size_t extra, void *ret_extra);
-bool grd_node_is(const struct grd_object *object);
+                              size_t extra);
+
+/* The extra bytes of a node. */
+static inline void *grd_node_room(const struct grd_node *node)
+{
+    return node->outputs + node->noutputs;
+}
+
+extern const struct grd_object_type grd_node_type;
+
+static inline bool grd_node_is(const struct grd_object *object)
+{
+    return object->type == &grd_node_type;
+}
 
 static inline struct grd_node *grd_node_keep(struct grd_node *node)
 {
@@ -111,7 +128,13 @@ static inline void grd_node_drop(struct grd_node *node)
 }
 
 /* Copies the geometry; `sizes` must live as long as the node. */
-void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes);
+static inline void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes)
+{
+    node->outputs[output] = (struct grd_output){
+        .sizes = sizes, .ndim = (uint8_t)t->ndim, .dtype = t->dtype, .device = t->device, .device_index = t->device_index};
+    if (output == 0)
+        node->device = t->device;
+}
 
 static inline bool grd_run_needs(const struct grd_run *run, uint32_t edge)
 {
@@ -156,12 +179,12 @@ bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n
 /* ---- Nodes of operators (op_node.c) ------------------------------------------------------------------------------------------------- */
 /* A call that is recorded. */
 struct grd_op_call {
+    const grd_op *op;
     const struct grd_derivative *derivative;
     const grd_value *args;
     grd_tensor *const *results; /* all, of a list too */
     int64_t nresults;
-    uint64_t needs; /* differentiable arguments that require gradients */
-    bool returns_list;
+    uint64_t needs;        /* differentiable arguments that require gradients */
     grd_tensor *self_copy; /* saved instead of the tensor that is about to be overwritten; NULL: none is */
 };
 
@@ -191,13 +214,18 @@ struct grd_meta {
     struct grd_spin accumulating;
 };
 
+static inline struct grd_object *grd_autograd_of(const grd_tensor *t)
+{
+    return __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+}
+
 /* The grd_meta of a tensor, NULL when it has none; ensure makes one (NULL, with the error raised, on failure). */
-struct grd_meta *grd_meta_get(const grd_tensor *t);
+static inline struct grd_meta *grd_meta_get(const grd_tensor *t)
+{
+    struct grd_object *object = grd_autograd_of(t);
+    return object != NULL && !grd_node_is(object) ? (struct grd_meta *)object : NULL;
+}
 struct grd_meta *grd_meta_ensure(grd_tensor *t);
-/* Makes the tensor output `output` of the node, whose reference it takes. False, with the error raised, on failure. */
-bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32_t output);
-/* The edge gradients of the tensor go along; ret_edge owns its node. Absent (true) when it requires none. False on failure. */
-bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge);
 /* The hooks on the tensors a node computes: those of an AccumulateGrad are its leaf's. */
 struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node);
 /* grad_fn and output as recorded, whatever happened to the base since. */
@@ -214,6 +242,29 @@ static inline bool grd_needs_grad(const grd_tensor *t)
 {
     return grd_has(t, GRD_FLAG_REQUIRES_GRAD) ||
            (t->base != NULL && grd_has(t->base, GRD_FLAG_REQUIRES_GRAD) && grd_dtype_carries(t->dtype));
+}
+
+/* Makes the tensor output `output` of the node, whose reference it takes. False, with the error raised, on failure. */
+bool grd_replace_history(grd_tensor *t, struct grd_node *node, uint32_t output);
+
+static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32_t output)
+{
+    if (GRD_UNLIKELY(output != 0 || t->autograd != NULL))
+        return grd_replace_history(t, node, output);
+    node->view_version = grd_version_of(t);
+    t->autograd = &node->object;
+    grd_mark_requires_grad(t, true);
+    return true;
+}
+
+/* The edge gradients of a tensor that requires one go along; it owns its node. False on failure. */
+bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge);
+
+/* The same for any tensor: absent (true) when it requires no gradient. Absent on failure, too. */
+static inline bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
+{
+    *ret_edge = (struct grd_edge){NULL, 0};
+    return !grd_needs_grad(t) || grd_edge_find(t, ret_edge);
 }
 
 static inline bool grd_is_recording(void)

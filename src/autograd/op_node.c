@@ -11,8 +11,8 @@
 struct op_node {
     struct grd_node node;
     const struct grd_derivative *derivative;
+    const grd_op *op;
     const int *first_edge;
-    bool returns_list;
     struct grd_saved saved[];
 };
 
@@ -22,7 +22,7 @@ static const int plain_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 
 /* ---- Running ------------------------------------------------------------------------------------------------------------------ */
 static bool carries_gradient(const struct op_node *self, uint32_t output)
 {
-    return (self->derivative->results >> (self->returns_list ? 0 : output) & 1) && grd_dtype_carries(self->node.outputs[output].dtype);
+    return (self->derivative->results >> (self->op->returns_list ? 0 : output) & 1) && grd_dtype_carries(self->node.outputs[output].dtype);
 }
 
 /* Undefined gradients as zeros. NULL on failure. */
@@ -111,8 +111,8 @@ static size_t round_up(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
-/* Bytes that a saved value takes in the node's block. */
-static size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
+/* Bytes that a saved value takes in the node's block, besides its grd_saved. */
+static __attribute__((noinline)) size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
 {
     switch (save->how) {
     case GRD_SAVE_TENSORS:
@@ -126,10 +126,8 @@ static size_t save_room(const struct grd_op_call *call, const struct grd_save *s
     case GRD_SAVE_SHAPE:
     case GRD_SAVE_STRIDES:
         return subject(call, save)->ndim * sizeof(int64_t);
-    case GRD_SAVE_SIZES_ALONG:
+    default: /* GRD_SAVE_SIZES_ALONG */
         return (size_t)list_of(call, save).n * sizeof(int64_t);
-    default:
-        return 0;
     }
 }
 
@@ -197,8 +195,8 @@ static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors
     return true;
 }
 
-static bool save_value(struct op_node *self, struct grd_saved *saved, const struct grd_op_call *call, const struct grd_save *save,
-                       char **room)
+static __attribute__((noinline)) bool save_value(struct op_node *self, struct grd_saved *saved, const struct grd_op_call *call,
+                                                 const struct grd_save *save, char **room)
 {
     const grd_value *value = &call->args[save->index];
     switch (save->how) {
@@ -251,74 +249,79 @@ static bool save_value(struct op_node *self, struct grd_saved *saved, const stru
 }
 
 /* ---- Making ------------------------------------------------------------------------------------------------------------------- */
+/* For the first edges of arguments some of which are lists. */
+static size_t list_room(const struct grd_derivative *d)
+{
+    return round_up((d->nargs + 1u) * sizeof(int));
+}
+
 static uint32_t count_edges(const struct grd_derivative *d, const grd_value *args)
 {
     uint32_t edges = d->nargs;
-    for (int i = 0; d->lists && i < d->nargs; i++)
+    for (int i = 0; i < d->nargs; i++)
         if (args[d->args[i]].kind == GRD_KIND_TENSORS)
             edges += (uint32_t)args[d->args[i]].v.tensors.n - 1;
     return edges;
 }
 
-/* Where the gradients go; `first_edge` is written where an argument is a list. */
-static bool set_edges(struct grd_node *node, const struct grd_derivative *d, const grd_value *args, int *first_edge)
+/* Where the gradients go, of arguments some of which are lists. Edges are absent after a failure. */
+static bool set_list_edges(struct op_node *self, const struct grd_op_call *call, int *first_edge)
 {
-    struct grd_edge *edge = node->edges;
-    for (int i = 0; i < d->nargs; i++) {
-        const grd_value *value = &args[d->args[i]];
-        if (first_edge != NULL)
-            first_edge[i] = (int)(edge - node->edges);
-        if (value->kind != GRD_KIND_TENSORS) {
-            if (value->v.tensor != NULL && !grd_edge_of(value->v.tensor, edge))
-                return false;
-            edge++;
-            continue;
+    struct grd_edge *edges = self->node.edges;
+    int edge = 0;
+    bool ok = true;
+    for (int i = 0; i < call->derivative->nargs; i++) {
+        const grd_value *value = &call->args[call->derivative->args[i]];
+        bool is_list = value->kind == GRD_KIND_TENSORS;
+        grd_tensor *const *tensors = is_list ? value->v.tensors.data : &value->v.tensor;
+        int64_t n = is_list ? value->v.tensors.n : 1;
+        first_edge[i] = edge;
+        for (int64_t k = 0; k < n; k++, edge++) {
+            edges[edge] = (struct grd_edge){NULL, 0};
+            ok = ok && (tensors[k] == NULL || grd_edge_of(tensors[k], &edges[edge]));
         }
-        for (int64_t k = 0; k < value->v.tensors.n; k++)
-            if (!grd_edge_of(value->v.tensors.data[k], edge++))
-                return false;
     }
-    if (first_edge != NULL)
-        first_edge[d->nargs] = (int)(edge - node->edges);
-    return true;
-}
-
-static bool fill(struct op_node *self, const struct grd_op_call *call, char *room)
-{
-    const struct grd_derivative *d = call->derivative;
-    int *first_edge = d->lists ? take_room(&room, round_up((d->nargs + 1u) * sizeof(int))) : NULL;
-    self->first_edge = d->lists ? first_edge : plain_edges;
-    if (!set_edges(&self->node, d, call->args, first_edge))
-        return false;
-    for (int64_t i = 0; i < call->nresults; i++) {
-        const grd_tensor *t = call->results[i];
-        grd_node_describe_output(&self->node, (uint32_t)i, t, copy_dims(&room, t->sizes, t->ndim).data);
-    }
-    for (int i = 0; i < d->nsaves; i++)
-        if (is_needed(call, &d->saves[i]) && !save_value(self, &self->saved[i], call, &d->saves[i], &room))
-            return false;
-    return true;
+    first_edge[call->derivative->nargs] = edge;
+    self->first_edge = first_edge;
+    return ok;
 }
 
 struct grd_node *grd_op_node_new(const struct grd_op_call *call)
 {
     const struct grd_derivative *d = call->derivative;
-    size_t extra = d->lists ? round_up((d->nargs + 1u) * sizeof(int)) : 0;
+    size_t extra = d->lists ? list_room(d) : 0;
     for (int64_t i = 0; i < call->nresults; i++)
         extra += call->results[i]->ndim * sizeof(int64_t);
-    for (int i = 0; i < d->nsaves; i++)
-        if (is_needed(call, &d->saves[i]))
+    for (int i = 0; d->sized && i < d->nsaves; i++)
+        if (d->saves[i].how >= GRD_SAVE_TENSORS && is_needed(call, &d->saves[i]))
             extra += save_room(call, &d->saves[i]);
-    char *room = NULL;
-    struct op_node *self = (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
-                                                          count_edges(d, call->args), (uint32_t)call->nresults, extra, &room);
-    if (self == NULL)
+    struct op_node *self =
+        (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
+                                       d->lists ? count_edges(d, call->args) : d->nargs, (uint32_t)call->nresults, extra);
+    if (GRD_UNLIKELY(self == NULL))
         return NULL;
+    char *room = grd_node_room(&self->node);
+    bool ok = true;
     self->derivative = d;
-    self->returns_list = call->returns_list;
-    for (int i = 0; i < d->nsaves; i++)
-        self->saved[i] = (struct grd_saved){.value.kind = GRD_KIND_NONE, .output = -1};
-    if (GRD_LIKELY(fill(self, call, room)))
+    self->op = call->op;
+    self->first_edge = plain_edges;
+    if (d->lists)
+        ok = set_list_edges(self, call, take_room(&room, list_room(d)));
+    for (int i = 0; !d->lists && i < d->nargs; i++) {
+        self->node.edges[i] = (struct grd_edge){NULL, 0};
+        if (call->needs >> i & 1)
+            ok = ok && grd_edge_find(call->args[d->args[i]].v.tensor, &self->node.edges[i]);
+    }
+    for (int64_t i = 0; i < call->nresults; i++) {
+        const grd_tensor *t = call->results[i];
+        grd_node_describe_output(&self->node, (uint32_t)i, t, copy_dims(&room, t->sizes, t->ndim).data);
+    }
+    for (int i = 0; i < d->nsaves; i++) {
+        self->saved[i].value.kind = GRD_KIND_NONE;
+        if (is_needed(call, &d->saves[i]))
+            ok = ok && save_value(self, &self->saved[i], call, &d->saves[i], &room);
+    }
+    if (GRD_LIKELY(ok))
         return &self->node;
     grd_node_drop(&self->node);
     return NULL;

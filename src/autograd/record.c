@@ -17,16 +17,22 @@ static bool any_needs_grad(const grd_value *value)
     return false;
 }
 
-/* Which differentiable arguments require gradients, a bit each. False, with the error raised, when an argument without a formula does;
- * what is about to be overwritten needs none. */
-static bool find_needs(const grd_op *op, const grd_tensor *out, const grd_value *args, uint64_t *ret_needs)
+/* Which differentiable arguments require gradients, a bit each. */
+static inline uint64_t find_needs(const struct grd_derivative *d, const grd_value *args)
 {
-    const struct grd_derivative *d = op->derivative;
     uint64_t needs = 0;
-    for (int i = 0; d != NULL && i < d->nargs; i++)
-        needs |= (uint64_t)any_needs_grad(&args[d->args[i]]) << i;
-    *ret_needs = needs;
-    for (unsigned others = d != NULL ? d->others : 0; others != 0; others &= others - 1) {
+    for (int i = 0; i < d->nargs; i++) {
+        const grd_value *value = &args[d->args[i]];
+        bool needed = d->lists ? any_needs_grad(value) : value->v.tensor != NULL && grd_needs_grad(value->v.tensor);
+        needs |= (uint64_t)needed << i;
+    }
+    return needs;
+}
+
+/* No argument without a formula may require a gradient; what is about to be overwritten needs none. */
+static bool check_others(const grd_op *op, const grd_tensor *out, const grd_value *args)
+{
+    for (unsigned others = op->derivative->others; others != 0; others &= others - 1) {
         int i = __builtin_ctz(others);
         if (any_needs_grad(&args[i]) && (i != 0 || args[0].v.tensor != out))
             return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented", op->args[i].name);
@@ -36,19 +42,19 @@ static bool find_needs(const grd_op *op, const grd_tensor *out, const grd_value 
 
 /* ---- Calls that return a result ------------------------------------------------------------------------------------------------------ */
 /* The operator itself, with recording off for whatever it calls. */
-static void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+static inline void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     uint32_t exclude = grd_thread.exclude;
     grd_thread.exclude = exclude | GRD_AUTOGRAD_BIT;
-    grd_redispatch(op, keys & ~(grd_keyset)GRD_AUTOGRAD_BIT, out, args, ret_results);
+    grd_dispatch_boxed(op, keys & ~(grd_keyset)GRD_AUTOGRAD_BIT, out, args, ret_results);
     grd_thread.exclude = exclude;
 }
 
 /* An operator may hand an argument back as its result: that keeps its own history. */
-static bool is_argument(const grd_op *op, const grd_value *args, const grd_tensor *t)
+static inline bool is_argument(const struct grd_op_call *call, const grd_tensor *t)
 {
-    for (int i = 0; i < op->nargs; i++)
-        if (args[i].kind == GRD_KIND_TENSOR && args[i].v.tensor == t)
+    for (int i = 0; i < call->op->nargs; i++)
+        if (call->args[i].v.tensor == t && call->args[i].kind == GRD_KIND_TENSOR)
             return true;
     return false;
 }
@@ -59,43 +65,44 @@ static uint16_t view_flags(const grd_op *op, const grd_tensor *self)
     return (uint16_t)((self->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW)) | (op->returns_list ? GRD_FLAG_MULTI_VIEW : 0));
 }
 
-static bool carries_gradient(const grd_op *op, int64_t result, const grd_tensor *t)
+static inline bool carries_gradient(const struct grd_op_call *call, int64_t result)
 {
-    return op->derivative->results >> (op->returns_list ? 0 : result) & 1 && grd_dtype_carries(t->dtype);
+    return call->derivative->results >> (call->op->returns_list ? 0 : result) & 1 && grd_dtype_carries(call->results[result]->dtype);
 }
 
 /* Makes the results outputs of a node; the first takes the reference the node comes with. */
-static void record_results(const grd_op *op, const grd_value *args, uint64_t needs, grd_tensor *const *results, int64_t n)
+static inline void record_results(const struct grd_op_call *call)
 {
     struct grd_node *node = NULL;
-    for (int64_t i = 0; i < n; i++) {
-        grd_tensor *result = results[i];
-        if (!carries_gradient(op, i, result) || is_argument(op, args, result))
+    for (int64_t i = 0; i < call->nresults; i++) {
+        grd_tensor *result = call->results[i];
+        if (!carries_gradient(call, i) || is_argument(call, result))
             continue;
         if (node != NULL)
             grd_node_keep(node);
-        else if ((node = grd_op_node_new(&(struct grd_op_call){op->derivative, args, results, n, needs, op->returns_list, NULL})) == NULL)
+        else if ((node = grd_op_node_new(call)) == NULL)
             return;
-        if (op->is_view)
-            result->flags |= view_flags(op, args[0].v.tensor);
+        if (call->op->is_view)
+            result->flags |= view_flags(call->op, call->args[0].v.tensor);
         if (!grd_give_history(result, node, (uint32_t)i))
             return;
     }
 }
 
-static void record_functional(const grd_op *op, grd_keyset keys, const grd_value *args, uint64_t needs, grd_value *ret_results)
+static inline void record_functional(const grd_op *op, grd_keyset keys, const grd_value *args, uint64_t needs, grd_value *ret_results)
 {
     run_below(op, keys, NULL, args, ret_results);
     if (needs == 0 || grd_pending())
         return;
-    if (op->returns_list) {
-        record_results(op, args, needs, ret_results[0].v.tensors.data, ret_results[0].v.tensors.n);
-        return;
-    }
+    struct grd_op_call call = {op, op->derivative, args, ret_results[0].v.tensors.data, ret_results[0].v.tensors.n, needs, NULL};
     grd_tensor *results[GRD_MAX_RESULTS];
-    for (int i = 0; i < op->nresults; i++)
-        results[i] = ret_results[i].v.tensor;
-    record_results(op, args, needs, results, op->nresults);
+    if (!op->returns_list) {
+        for (int i = 0; i < op->nresults; i++)
+            results[i] = ret_results[i].v.tensor;
+        call.results = results;
+        call.nresults = op->nresults;
+    }
+    record_results(&call);
 }
 
 /* ---- Calls that write -------------------------------------------------------------------------------------------------------------------- */
@@ -114,8 +121,8 @@ static bool reads_self(const struct grd_op_call *call)
 /* What an operator without a derivative leaves behind when it overwrites a tensor: the value depends on nothing. */
 static const struct grd_derivative constant = {.node_name = "NotDifferentiableBackward0"};
 
-static void record_inplace(const grd_op *op, grd_keyset keys, grd_tensor *self, const grd_value *args, uint64_t needs,
-                           grd_value *ret_results)
+static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyset keys, grd_tensor *self, const grd_value *args,
+                                                     uint64_t needs, grd_value *ret_results)
 {
     if ((needs != 0 || grd_needs_grad(self)) && !grd_check_inplace(self))
         return;
@@ -124,7 +131,7 @@ static void record_inplace(const grd_op *op, grd_keyset keys, grd_tensor *self, 
         return;
     }
     const struct grd_derivative *d = op->derivative != NULL ? op->derivative : &constant;
-    struct grd_op_call call = {d, args, &self, 1, needs, false, NULL};
+    struct grd_op_call call = {op, d, args, &self, 1, needs, NULL};
     if (reads_self(&call))
         call.self_copy = grd_clone(self);
     struct grd_node *node = grd_pending() ? NULL : grd_op_node_new(&call);
@@ -155,9 +162,12 @@ static bool check_out(const grd_tensor *out, uint64_t needs)
 
 void grd_autograd_record(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
-    uint64_t needs;
-    if (!find_needs(op, out, args, &needs))
-        return;
+    uint64_t needs = 0;
+    if (op->derivative != NULL) {
+        needs = find_needs(op->derivative, args);
+        if (op->derivative->others != 0 && !check_others(op, out, args))
+            return;
+    }
     if (GRD_LIKELY(out == NULL))
         record_functional(op, keys, args, needs, ret_results);
     else if (op->nargs > 0 && args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == out)

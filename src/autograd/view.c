@@ -170,14 +170,14 @@ struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool s
         return NULL;
     }
     uint32_t first = self_edge ? 1 : 0, nedges = 1 + node->nedges - first;
-    int64_t *room = NULL;
     struct copy_slices *self = (struct copy_slices *)grd_node_new(&copy_slices_class, "CopySlices", sizeof *self, nedges, 1,
-                                                                  2u * (base->ndim + t->ndim) * sizeof(int64_t), &room);
+                                                                  2u * (base->ndim + t->ndim) * sizeof(int64_t));
     if (self == NULL) {
         grd_node_drop(base_edge.node);
         grd_object_drop(node);
         return NULL;
     }
+    int64_t *room = grd_node_room(&self->node);
     grd_node_describe_output(&self->node, 0, base, copy_numbers(&room, base->sizes, base->ndim));
     self->base_strides = copy_numbers(&room, base->strides, base->ndim);
     self->base_offset = base->offset;
@@ -233,8 +233,9 @@ static bool restride_base(grd_tensor *view)
                               {.kind = GRD_KIND_DIMS, .v.dims = grd_sizes(view)},
                               {.kind = GRD_KIND_DIMS, .v.dims = grd_strides(view)},
                               {.kind = GRD_KIND_SCALAR, .v.scalar = grd_int(view->offset)}};
-    struct grd_node *node = grd_op_node_new(
-        &(struct grd_op_call){.derivative = as_strided->derivative, .args = args, .results = &view, .nresults = 1, .needs = 1});
+    const struct grd_op_call call = {
+        .op = as_strided, .derivative = as_strided->derivative, .args = args, .results = &view, .nresults = 1, .needs = 1};
+    struct grd_node *node = grd_op_node_new(&call);
     return node != NULL && grd_give_history(view, node, 0);
 }
 

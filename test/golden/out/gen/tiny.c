@@ -675,7 +675,7 @@ static const struct grd_save max_dim_saves[] = {{.how = GRD_SAVE_TENSOR, .result
 static const uint8_t max_dim_differentiable[] = {0};
 const struct grd_derivative grd_derivative_max_dim = {
     .node_name = "MaxDimBackward0", .backward = max_dim_backward, .saves = max_dim_saves, .args = max_dim_differentiable,
-    .others = 0, .nsaves = 4, .nargs = 1, .results = 1, .materialize = true};
+    .others = 0, .nsaves = 4, .nargs = 1, .results = 1, .sized = true, .materialize = true};
 
 /* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:86) */
 
