@@ -35,23 +35,22 @@ static bool enter_captures(struct grd_pass *pass, const struct request *request,
 
 static bool discover_all(struct grd_pass *pass, const struct request *request)
 {
-    struct grd_stack stack;
-    grd_stack_init(&stack);
-    bool ok = true;
-    for (int64_t i = 0; ok && i < request->nroots; i++) {
+    for (int64_t i = 0; i < request->nroots; i++) {
         int32_t index = grd_pass_enter(pass, request->roots[i].node);
         request->entries[i] = index;
-        ok = index != GRD_NO_ENTRY && (pass->entries[index].visited || grd_pass_discover(pass, &stack, index));
+        if (index == GRD_NO_ENTRY || (pass->entries[index].from == index && !grd_pass_discover(pass, index)))
+            return false;
     }
-    grd_stack_done(&stack);
-    return ok;
+    return true;
 }
 
-static bool seed(struct grd_pass *pass, const struct request *request)
+static bool seed(struct grd_pass *pass, const struct request *request, int64_t mark)
 {
-    for (int64_t i = 0; i < request->nroots; i++)
-        if (!grd_pass_add(pass, &pass->entries[request->entries[i]], request->roots[i].output, request->grads[i]))
+    for (int64_t i = 0; i < request->nroots; i++) {
+        struct grd_entry *entry = &pass->entries[request->entries[i]];
+        if (grd_entry_wanted(entry) && !grd_pass_give(pass, entry, request->roots[i].output, grd_pool_take(request->grads[i], mark)))
             return false;
+    }
     return true;
 }
 
@@ -61,11 +60,11 @@ static bool execute(const struct request *request, struct grd_capture *captures,
 {
     struct grd_pass pass;
     grd_pass_init(&pass, request->retain, request->create);
-    bool ok =
-        (captures == NULL || enter_captures(&pass, request, captures, captured)) && discover_all(&pass, request) && seed(&pass, request);
+    bool ok = (captures == NULL || enter_captures(&pass, request, captures, captured)) && discover_all(&pass, request) &&
+              seed(&pass, request, mark);
     grd_pool_release(mark);
     ok = ok && grd_pass_run(&pass, request->entries, request->nroots);
-    grd_pass_done(&pass);
+    grd_pass_done(&pass, ok);
     return ok;
 }
 

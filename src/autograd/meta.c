@@ -116,30 +116,34 @@ static bool has_layout_of(const grd_tensor *grad, const grd_tensor *leaf)
     return memcmp(grad->strides, leaf->strides, leaf->ndim * sizeof(int64_t)) == 0;
 }
 
-/* The gradient becomes the leaf's: the very tensor when nobody else holds it, otherwise a copy laid out like the leaf. */
-static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *grad)
+/* The gradient becomes the leaf's: the very tensor when nobody else holds it, otherwise a copy laid out like the leaf. Owned. */
+static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor **grad)
 {
-    if (!grd_is_recording() && grd_is_exclusive(grad) && has_layout_of(grad, leaf))
-        return grad->base == NULL ? grad : grd_new_detached(grad);
+    grd_tensor *given = *grad;
+    if (!grd_is_recording() && grd_is_exclusive(given) && has_layout_of(given, leaf)) {
+        if (given->base == NULL) {
+            *grad = NULL;
+            return given;
+        }
+        return grd_object_keep(grd_new_detached(given));
+    }
     grd_tensor *copy = grd_new_like(leaf, GRD_DTYPE_NONE);
-    return grd_pending() ? grd_failed : grd_copy_(copy, grad);
+    return grd_object_keep(grd_pending() ? copy : grd_copy_(copy, given));
 }
 
-static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor *grad)
+static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **grad)
 {
-    if (meta->grad == NULL) {
-        grd_tensor *first = first_gradient(leaf, grad);
-        if (!grd_pending())
-            meta->grad = grd_object_keep(first);
-    } else if (!grd_is_recording()) {
-        grd_add_(meta->grad, grad);
-    } else {
-        grd_tensor *sum = grd_add(meta->grad, grad);
-        if (!grd_pending()) {
-            grd_object_drop(meta->grad);
-            meta->grad = grd_object_keep(sum);
-        }
+    if (meta->grad != NULL && !grd_is_recording()) {
+        grd_add_(meta->grad, *grad);
+        return;
     }
+    grd_tensor *sum = meta->grad == NULL ? first_gradient(leaf, grad) : grd_object_keep(grd_add(meta->grad, *grad));
+    if (grd_pending()) {
+        grd_object_drop(sum);
+        return;
+    }
+    grd_object_drop(meta->grad);
+    meta->grad = sum;
 }
 
 static void accumulator_run(struct grd_node *node, const struct grd_run *run)
@@ -147,7 +151,7 @@ static void accumulator_run(struct grd_node *node, const struct grd_run *run)
     grd_tensor *leaf = ((struct accumulator *)node)->variable;
     struct grd_meta *meta = grd_meta_get(leaf);
     grd_spin_lock(&meta->accumulating);
-    accumulate(meta, leaf, run->grads[0]);
+    accumulate(meta, leaf, &run->grads[0]);
     grd_spin_unlock(&meta->accumulating);
     if (!grd_pending() && meta->hooks.first != NULL)
         grd_hooks_run_accumulated(&meta->hooks, leaf);
@@ -158,12 +162,6 @@ static const struct grd_node_class accumulator_class = {.run = accumulator_run};
 static grd_tensor *variable_of(const struct grd_node *node)
 {
     return node->class == &accumulator_class ? ((const struct accumulator *)node)->variable : NULL;
-}
-
-struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node)
-{
-    grd_tensor *leaf = variable_of(node);
-    return leaf != NULL ? &grd_meta_get(leaf)->hooks : &node->hooks;
 }
 
 static void free_accumulator(struct grd_node *node)

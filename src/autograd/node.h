@@ -43,6 +43,21 @@ static inline void grd_spin_unlock(struct grd_spin *spin)
     atomic_flag_clear_explicit(&spin->flag, memory_order_release);
 }
 
+/* An owned reference of a tensor: that of the scope, when it is among the last above the mark. */
+static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
+{
+    enum { SEARCHED = 8 };
+    void **pool = grd_thread.pool;
+    int64_t top = grd_thread.pool_top - 1, last = top - SEARCHED > mark ? top - SEARCHED : mark;
+    for (int64_t i = top; i >= last; i--)
+        if (pool[i] == t) {
+            pool[i] = pool[top];
+            grd_thread.pool_top = top;
+            return t;
+        }
+    return grd_object_keep(t);
+}
+
 /* ---- Nodes ------------------------------------------------------------------------------------------------------------------ */
 struct grd_edge {
     struct grd_node *node; /* owned; NULL: no gradient is wanted here */
@@ -58,10 +73,10 @@ struct grd_output {
 
 /* One call of a node. Results are pooled or borrowed from the arguments. */
 struct grd_run {
-    grd_tensor *const *grads; /* one per output, NULL where undefined */
-    grd_tensor **ret_grads;   /* one per edge, NULL on entry */
-    uint64_t needs;           /* bit i: edge i; edges above 63 share bit 63 */
-    bool retain;              /* keep what is saved */
+    grd_tensor **grads;     /* one per output, NULL where undefined; who takes a reference leaves NULL */
+    grd_tensor **ret_grads; /* one per edge, NULL on entry */
+    uint64_t needs;         /* bit i: edge i; edges above 63 share bit 63 */
+    bool retain;            /* keep what is saved */
 };
 
 struct grd_node_class {
@@ -227,7 +242,13 @@ static inline struct grd_meta *grd_meta_get(const grd_tensor *t)
 }
 struct grd_meta *grd_meta_ensure(grd_tensor *t);
 /* The hooks on the tensors a node computes: those of an AccumulateGrad are its leaf's. */
-struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node);
+static inline struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node)
+{
+    if (GRD_LIKELY(node->owner == &node->object))
+        return &node->hooks;
+    return &grd_meta_get((const grd_tensor *)node->owner)->hooks;
+}
+
 /* grad_fn and output as recorded, whatever happened to the base since. */
 struct grd_node *grd_recorded_grad_fn(const grd_tensor *t, uint32_t *ret_output);
 

@@ -6,24 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The reference a function just put on top of the pool, taken from it. */
-static grd_tensor *take_from_pool(grd_tensor *t)
-{
-    if (grd_thread.pool_top > 0 && grd_thread.pool[grd_thread.pool_top - 1] == t) {
-        grd_thread.pool_top--;
-        return t;
-    }
-    return grd_object_keep(t);
-}
-
 bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output)
 {
     *saved = (struct grd_saved){.value.kind = GRD_KIND_NONE, .version = grd_version_of(t), .output = (int16_t)output};
     if (output >= 0) {
+        const int64_t mark = grd_pool_mark();
         grd_tensor *alias = grd_new_detached(t);
         if (grd_pending())
             return false;
-        saved->value.v.tensor = take_from_pool(alias);
+        saved->value.v.tensor = grd_pool_take(alias, mark);
     } else {
         saved->value.v.tensor = grd_object_keep(t);
     }
