@@ -368,7 +368,7 @@ def operator_text(operator, operators):
 
 
 def family_file(family, members, operators):
-    head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/derivative.h"\n#include "dispatch/op.h"\n#include "gen/op_index.h"\n'
+    head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "gen/op_index.h"\n'
             '#include "gen/op_impl.h"\n#include "gradus/ops.h"\n#include "op/common.h"\n#include "op/elementwise.h"\n\n')
     return head + "\n".join(operator_text(o, operators) for o in members)
 

@@ -13,6 +13,7 @@ FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": (
          "sizes_along": ("SIZES_ALONG", "dims")}
 FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+SHORTCUTS = {"conj": "grd_formula_conj", "_times_conj": "grd_formula_times_conj"}  # autograd/formula.h; in derivatives only
 NUMERIC = ("int", "float", "bool", "Scalar")
 
 
@@ -182,7 +183,8 @@ class Lowering:
             elif not argument.has_default:
                 raise self.fail(f"'{callee.name}' needs '{argument.name}'")
         form = "" if "functional" in callee.forms else "_"
-        return Value(f"grd_{callee.name}{form}({', '.join(words + options)})", "Tensor[]" if callee.returns_list else "Tensor")
+        function = SHORTCUTS.get(callee.name) if self.gradients else None
+        return Value(f"{function or f'grd_{callee.name}{form}'}({', '.join(words + options)})", "Tensor[]" if callee.returns_list else "Tensor")
 
     def fact(self, name, node):
         how, kind = FACTS[name]

@@ -170,10 +170,13 @@ static bool save_tensor(struct op_node *self, struct grd_saved *saved, const str
     grd_tensor *t = call->args[save->index].v.tensor;
     if (t != NULL && call->self_copy != NULL && t == call->results[0])
         t = call->self_copy;
-    if (t != NULL && is_owned_by_edge(&self->node, t))
-        grd_saved_borrow_tensor(saved, t);
-    else if (t != NULL)
+    if (t == NULL) {
+        saved->value.kind = GRD_KIND_TENSOR;
+        return true;
+    }
+    if (!is_owned_by_edge(&self->node, t))
         return grd_saved_set_tensor(saved, t, -1);
+    grd_saved_borrow_tensor(saved, t);
     return true;
 }
 
@@ -317,7 +320,7 @@ struct grd_node *grd_op_node_new(const struct grd_op_call *call)
         grd_node_describe_output(&self->node, (uint32_t)i, t, copy_dims(&room, t->sizes, t->ndim).data);
     }
     for (int i = 0; i < d->nsaves; i++) {
-        self->saved[i].value.kind = GRD_KIND_NONE;
+        self->saved[i].value = (grd_value){.kind = GRD_KIND_NONE};
         if (is_needed(call, &d->saves[i]))
             ok = ok && save_value(self, &self->saved[i], call, &d->saves[i], &room);
     }

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "autograd/derivative.h"
+#include "autograd/formula.h"
 #include "dispatch/op.h"
 #include "gen/op_index.h"
 #include "gen/op_impl.h"
