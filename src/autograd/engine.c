@@ -86,17 +86,6 @@ static inline bool make_ready(struct grd_pass *pass, int32_t index)
 }
 
 /* ---- Running one node --------------------------------------------------------------------------------------------------------------------- */
-static inline uint64_t needed_edges(const struct grd_pass *pass, const struct grd_node *node)
-{
-    uint64_t needs = 0;
-    for (uint32_t i = 0; i < node->nedges; i++) {
-        const struct grd_node *below = node->edges[i].node;
-        bool wanted = below != NULL && (pass->captures == NULL || grd_entry_wanted(&pass->entries[grd_pass_find(pass, below)]));
-        needs |= (uint64_t)wanted << (i < 63 ? i : 63);
-    }
-    return needs;
-}
-
 static void capture_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor *const *grads)
 {
     for (int32_t i = entry->capture; i != GRD_NO_ENTRY; i = pass->captures[i].next) {
@@ -106,67 +95,59 @@ static void capture_gradients(struct grd_pass *pass, const struct grd_entry *ent
     }
 }
 
-/* What an edge wants of the result, which may be absent. False on failure. */
-static inline bool fit_result(const struct grd_node *node, uint32_t i, grd_tensor **result)
+/* What looks at gradients before a node does. A leaf's own hooks are called by its AccumulateGrad, where that runs. */
+static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads)
 {
-    const struct grd_edge *edge = &node->edges[i];
-    if (*result == NULL)
-        return true;
-    *result = edge->node != NULL ? grd_fit_gradient(&edge->node->outputs[edge->output], *result, node->name, i) : NULL;
-    return *result != NULL || edge->node == NULL;
-}
-
-/* An owned reference of a result: that of the node's scope, or of the gradient it was handed through from. */
-static grd_tensor *take_result(grd_tensor *result, int64_t mark, grd_tensor **grads, uint32_t ngrads)
-{
-    if (ngrads == 1 && grads[0] == result) {
-        grads[0] = NULL;
-        return result;
-    }
-    return grd_pool_take(result, mark);
-}
-
-/* Calls the node. Its results are then as the edges want them, and owned; false, with nothing owned, on failure. */
-static bool run_node(struct grd_pass *pass, struct grd_node *node, grd_tensor **grads, grd_tensor **results)
-{
-    const int64_t mark = grd_pool_mark();
-    const uint32_t nedges = node->nedges;
-    const bool hooked = GRD_UNLIKELY(node->hooks.first != NULL);
-    if (hooked)
-        grd_hooks_run_node(node, true, grads, node->noutputs);
-    if (!grd_pending())
-        node->class->run(node, &(struct grd_run){grads, results, needed_edges(pass, node), pass->retain});
-    bool ok = !grd_pending();
-    for (uint32_t i = 0; ok && i < nedges; i++)
-        ok = fit_result(node, i, &results[i]);
-    if (!ok) {
-        memset(results, 0, nedges * sizeof *results);
-        grd_error_add_context(node->name);
+    struct grd_node *node = entry->node;
+    if (node->owner == &node->object || !entry->needed)
+        grd_hooks_run_tensor(grd_node_tensor_hooks(node), grads, node->noutputs);
+    if (grd_pending())
         return false;
-    }
-    for (uint32_t i = 0; i < nedges; i++)
-        if (results[i] != NULL)
-            results[i] = take_result(results[i], mark, grads, node->noutputs);
-    if (!pass->retain && node->class->release != NULL)
-        node->class->release(node);
-    if (hooked)
-        grd_hooks_run_node(node, false, results, nedges);
-    if (GRD_UNLIKELY(grd_pending()))
+    capture_gradients(pass, entry, grads);
+    if (entry->needed)
+        grd_hooks_run_node(node, true, grads, node->noutputs);
+    if (grd_pending())
         grd_error_add_context(node->name);
     return !grd_pending();
 }
 
-/* Hooks, captures and the node itself. */
-static bool run_with_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads, grd_tensor **results)
+static inline bool is_wanted(const struct grd_pass *pass, const struct grd_node *below)
 {
-    struct grd_hooks *hooks = grd_node_tensor_hooks(entry->node);
-    if (GRD_UNLIKELY(hooks->first != NULL))
-        grd_hooks_run_tensor(hooks, grads, entry->node->noutputs);
-    if (grd_pending())
-        return false;
-    if (entry->capture != GRD_NO_ENTRY)
-        capture_gradients(pass, entry, grads);
-    return !entry->needed || run_node(pass, entry->node, grads, results);
+    return below != NULL && (pass->captures == NULL || grd_entry_wanted(&pass->entries[grd_pass_find(pass, below)]));
+}
+
+/* Calls the node. Its results are then as the edges want them, and owned; on failure (false) too, where there are any. */
+static bool run_node(struct grd_pass *pass, struct grd_node *node, grd_tensor **grads, grd_tensor **results)
+{
+    const int64_t mark = grd_pool_mark();
+    struct grd_run run = {grads, results, 0, pass->retain};
+    uint32_t fitted = 0;
+    for (uint32_t i = 0; i < node->nedges; i++)
+        run.needs |= (uint64_t)is_wanted(pass, node->edges[i].node) << (i < 63 ? i : 63);
+    node->class->run(node, &run);
+    for (; !grd_pending() && fitted < node->nedges; fitted++) {
+        const struct grd_edge *edge = &node->edges[fitted];
+        grd_tensor *result = results[fitted];
+        if (result == NULL || edge->node == NULL) {
+            results[fitted] = NULL;
+        } else if ((result = grd_fit_gradient(&edge->node->outputs[edge->output], result, node->name, fitted)) == NULL) {
+            break;
+        } else if (result == grads[0]) { /* handed through */
+            grads[0] = NULL;
+            results[fitted] = result;
+        } else {
+            results[fitted] = grd_pool_take(result, mark);
+        }
+    }
+    for (uint32_t i = fitted; i < node->nedges; i++)
+        results[i] = NULL;
+    if (!pass->retain && node->class->release != NULL && !grd_pending())
+        node->class->release(node);
+    if (GRD_UNLIKELY(node->hooks.first != NULL))
+        grd_hooks_run_node(node, false, results, node->nedges);
+    if (GRD_UNLIKELY(grd_pending()))
+        grd_error_add_context(node->name);
+    return !grd_pending();
 }
 
 /* Hands the results, and their references, to the nodes below; under the lock. */
@@ -212,26 +193,30 @@ static inline bool any_defined(grd_tensor *const *tensors, uint32_t n)
 static bool run_entry(struct grd_pass *pass, int32_t index)
 {
     struct grd_entry *entry = &pass->entries[index];
-    const struct grd_node *node = entry->node;
+    struct grd_node *node = entry->node;
     grd_tensor *inline_results[INLINE_GRADS], **results = inline_results, **grads = grd_entry_slots(entry);
     const uint32_t nedges = node->nedges;
     const int64_t mark = grd_pool_mark();
-    bool ok = nedges <= INLINE_GRADS || (results = grd_alloc(nedges * sizeof *results)) != NULL;
-    if (ok) {
-        for (uint32_t i = 0; i < nedges; i++)
-            results[i] = NULL;
-        if (any_defined(grads, node->noutputs))
-            ok = run_with_gradients(pass, entry, grads, results);
-        /* Released before delivery: what came out of the node is then held by nobody who does not need it. */
-        grd_entry_drop_slots(entry);
-        grd_pool_release(mark);
-        if (!ok)
-            for (uint32_t i = 0; i < nedges; i++)
-                grd_object_drop(results[i]);
-        else
-            ok = pass->nworkers > 0 ? deliver_locked(pass, node, results) : deliver(pass, node, results);
-        grd_pool_release(mark);
+    bool ok = true;
+    if (GRD_UNLIKELY(nedges > INLINE_GRADS) && (results = grd_alloc(nedges * sizeof *results)) == NULL)
+        return false;
+    for (uint32_t i = 0; i < nedges; i++)
+        results[i] = NULL;
+    if (any_defined(grads, node->noutputs)) {
+        if (GRD_UNLIKELY(node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))
+            ok = show_gradients(pass, entry, grads);
+        if (ok && entry->needed)
+            ok = run_node(pass, node, grads, results);
     }
+    /* Released before delivery: what came out of the node is then held by nobody who does not need it. */
+    grd_entry_drop_slots(entry);
+    grd_pool_release_above(mark);
+    if (GRD_UNLIKELY(!ok))
+        for (uint32_t i = 0; i < nedges; i++)
+            grd_object_drop(results[i]);
+    else if (nedges > 0)
+        ok = pass->nworkers > 0 ? deliver_locked(pass, node, results) : deliver(pass, node, results);
+    grd_pool_release_above(mark);
     if (GRD_UNLIKELY(nedges > INLINE_GRADS))
         grd_free(results, nedges * sizeof *results);
     return ok;

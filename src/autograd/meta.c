@@ -149,11 +149,16 @@ static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **gra
 static void accumulator_run(struct grd_node *node, const struct grd_run *run)
 {
     grd_tensor *leaf = ((struct accumulator *)node)->variable;
-    struct grd_meta *meta = grd_meta_get(leaf);
+    struct grd_meta *meta = (struct grd_meta *)grd_autograd_of(leaf);
+    if (GRD_UNLIKELY(meta->hooks.first != NULL)) {
+        grd_hooks_run_tensor(&meta->hooks, run->grads, 1);
+        if (grd_pending())
+            return;
+    }
     grd_spin_lock(&meta->accumulating);
     accumulate(meta, leaf, &run->grads[0]);
     grd_spin_unlock(&meta->accumulating);
-    if (!grd_pending() && meta->hooks.first != NULL)
+    if (GRD_UNLIKELY(meta->hooks.first != NULL) && !grd_pending())
         grd_hooks_run_accumulated(&meta->hooks, leaf);
 }
 

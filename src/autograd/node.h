@@ -58,6 +58,13 @@ static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
     return grd_object_keep(t);
 }
 
+/* Ends a scope that is often empty. */
+static inline void grd_pool_release_above(int64_t mark)
+{
+    if (grd_thread.pool_top > mark)
+        grd_pool_release(mark);
+}
+
 /* ---- Nodes ------------------------------------------------------------------------------------------------------------------ */
 struct grd_edge {
     struct grd_node *node; /* owned; NULL: no gradient is wanted here */

@@ -64,21 +64,26 @@ static bool grow_entries(struct grd_pass *pass)
     return true;
 }
 
-int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node)
+static __attribute__((noinline)) int32_t add_entry(struct grd_pass *pass, struct grd_node *node)
 {
-    uint64_t place = grd_pass_place(pass, node);
-    if (pass->table[place] != GRD_NO_ENTRY)
-        return pass->table[place];
-    if (pass->n == pass->capacity) {
-        if (!grow_entries(pass))
-            return GRD_NO_ENTRY;
-        place = grd_pass_place(pass, node);
-    }
+    if (pass->n == pass->capacity && !grow_entries(pass))
+        return GRD_NO_ENTRY;
     int32_t index = (int32_t)pass->n++;
     pass->entries[index] = (struct grd_entry){.node = node, .capture = GRD_NO_ENTRY, .from = index, .needed = pass->captures == NULL};
-    pass->table[place] = index;
+    pass->table[grd_pass_place(pass, node)] = index;
     pass->other_devices |= node->device >= GRD_DEVICE_FIRST_EXTRA;
     return index;
+}
+
+static inline int32_t enter(struct grd_pass *pass, struct grd_node *node)
+{
+    int32_t index = grd_pass_find(pass, node);
+    return index != GRD_NO_ENTRY ? index : add_entry(pass, node);
+}
+
+int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node)
+{
+    return enter(pass, node);
 }
 
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
@@ -97,7 +102,7 @@ bool grd_pass_discover(struct grd_pass *pass, int32_t root)
         struct grd_node *child = entry->node->edges[entry->edge++].node;
         if (child == NULL)
             continue;
-        int32_t index = grd_pass_enter(pass, child);
+        int32_t index = enter(pass, child);
         if (index == GRD_NO_ENTRY)
             return false;
         struct grd_entry *below = &pass->entries[index];
