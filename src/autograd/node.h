@@ -189,11 +189,19 @@ struct grd_saved {
 
 /* Keeps the tensor, or for one of the node's own outputs an alias without history. False, with the error raised, on failure. */
 bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output);
-/* The same for an argument that lives as long as the node does. */
-void grd_saved_borrow_tensor(struct grd_saved *saved, grd_tensor *t);
 void grd_saved_drop(struct grd_saved *saved);
 /* Checks the versions and makes the value as a formula wants it; own outputs get their history back when grad mode is on. */
-bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value);
+bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value);
+
+static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
+{
+    const grd_tensor *t = saved->value.v.tensor;
+    *ret_value = saved->value;
+    if (saved->value.kind == GRD_KIND_TENSOR ? t == NULL || (saved->output < 0 && grd_version_of(t) == saved->version)
+                                             : saved->value.kind != GRD_KIND_TENSORS)
+        return true;
+    return grd_saved_restore(saved, node, ret_value);
+}
 /* Starts a run: false, with the error raised, when the values are gone. Marks them gone unless `retain`; otherwise puts references to
  * the tensors in the pool, so that another thread may drop its own. */
 bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain);
@@ -314,8 +322,17 @@ grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 bool grd_view_refresh(grd_tensor *view);
 
 /* ---- Gradients (gradient.c) -------------------------------------------------------------------------------------------------------------------- */
-/* The gradient in the shape, dtype and device an output asks for; NULL, with the error raised, when it does not fit. */
-grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index);
+/* The gradient in the shape, dtype and device an output asks for; NULL, with the error raised, when that cannot be. */
+grd_tensor *grd_adapt_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index);
+
+static inline grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index)
+{
+    bool fits = grad->dtype == output->dtype && grad->ndim == output->ndim && grad->device == output->device &&
+                grad->device_index == output->device_index;
+    for (int i = 0; fits && i < output->ndim; i++)
+        fits = grad->sizes[i] == output->sizes[i];
+    return GRD_LIKELY(fits) ? grad : grd_adapt_gradient(output, grad, node_name, index);
+}
 /* Nobody else can see the tensor's data, and it can be written in place. */
 bool grd_is_exclusive(const grd_tensor *t);
 

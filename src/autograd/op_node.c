@@ -154,7 +154,7 @@ static int64_t size_along(const grd_tensor *t, int64_t dim)
 }
 
 /* A leaf that an edge owns lives as long as the node. */
-static bool is_owned_by_edge(const struct grd_node *node, const grd_tensor *t)
+static inline bool is_owned_by_edge(const struct grd_node *node, const grd_tensor *t)
 {
     for (uint32_t i = 0; i < node->nedges; i++)
         if (node->edges[i].node != NULL && node->edges[i].node->owner == &t->object)
@@ -162,22 +162,20 @@ static bool is_owned_by_edge(const struct grd_node *node, const grd_tensor *t)
     return false;
 }
 
-static bool save_tensor(struct op_node *self, struct grd_saved *saved, const struct grd_op_call *call, const struct grd_save *save)
+static inline void save_argument(struct op_node *self, struct grd_saved *saved, grd_tensor *t, grd_tensor *overwritten, grd_tensor *copy)
 {
+    saved->value.kind = GRD_KIND_TENSOR;
+    if (GRD_UNLIKELY(t == NULL))
+        return;
+    if (GRD_UNLIKELY(copy != NULL) && t == overwritten)
+        t = copy;
+    saved->value.v.tensor = t;
+    saved->version = grd_version_of(t);
+    saved->output = -1;
+    saved->borrowed = is_owned_by_edge(&self->node, t);
     self->node.keeps = true;
-    if (save->result) /* one that carries no gradient knows no node, so it may be kept itself */
-        return grd_saved_set_tensor(saved, call->results[save->index], call->derivative->results >> save->index & 1 ? save->index : -1);
-    grd_tensor *t = call->args[save->index].v.tensor;
-    if (t != NULL && call->self_copy != NULL && t == call->results[0])
-        t = call->self_copy;
-    if (t == NULL) {
-        saved->value.kind = GRD_KIND_TENSOR;
-        return true;
-    }
-    if (!is_owned_by_edge(&self->node, t))
-        return grd_saved_set_tensor(saved, t, -1);
-    grd_saved_borrow_tensor(saved, t);
-    return true;
+    if (!saved->borrowed)
+        grd_object_keep(t);
 }
 
 /* The results of a list save aliases, since they know this node; arguments are kept themselves. */
@@ -198,16 +196,14 @@ static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors
     return true;
 }
 
-static __attribute__((noinline)) bool save_value(struct op_node *self, struct grd_saved *saved, const struct grd_op_call *call,
+static __attribute__((noinline)) bool save_other(struct op_node *self, struct grd_saved *saved, const struct grd_op_call *call,
                                                  const struct grd_save *save, char **room)
 {
     const grd_value *value = &call->args[save->index];
     switch (save->how) {
-    case GRD_SAVE_VALUE:
-        saved->value = *value;
-        return true;
-    case GRD_SAVE_TENSOR:
-        return save_tensor(self, saved, call, save);
+    case GRD_SAVE_TENSOR: /* a result: one that carries no gradient knows no node, so it may be kept itself */
+        self->node.keeps = true;
+        return grd_saved_set_tensor(saved, call->results[save->index], call->derivative->results >> save->index & 1 ? save->index : -1);
     case GRD_SAVE_TENSORS:
         return save_list(self, saved, list_of(call, save), save->result, room);
     case GRD_SAVE_DIMS:
@@ -320,9 +316,17 @@ struct grd_node *grd_op_node_new(const struct grd_op_call *call)
         grd_node_describe_output(&self->node, (uint32_t)i, t, copy_dims(&room, t->sizes, t->ndim).data);
     }
     for (int i = 0; i < d->nsaves; i++) {
-        self->saved[i].value = (grd_value){.kind = GRD_KIND_NONE};
-        if (is_needed(call, &d->saves[i]))
-            ok = ok && save_value(self, &self->saved[i], call, &d->saves[i], &room);
+        const struct grd_save *save = &d->saves[i];
+        struct grd_saved *saved = &self->saved[i];
+        saved->value = (grd_value){.kind = GRD_KIND_NONE};
+        if (!is_needed(call, save))
+            continue;
+        if (save->how == GRD_SAVE_TENSOR && !save->result)
+            save_argument(self, saved, call->args[save->index].v.tensor, call->results[0], call->self_copy);
+        else if (save->how == GRD_SAVE_VALUE)
+            saved->value = call->args[save->index];
+        else
+            ok = ok && save_other(self, saved, call, save, &room);
     }
     if (GRD_LIKELY(ok))
         return &self->node;

@@ -37,7 +37,7 @@ void grd_pass_done(struct grd_pass *pass, bool ok)
     }
 }
 
-static bool grow_entries(struct grd_pass *pass)
+static __attribute__((noinline)) bool grow_entries(struct grd_pass *pass)
 {
     int64_t capacity = 2 * pass->capacity;
     if (capacity > INT32_MAX / 2)
@@ -64,21 +64,28 @@ static bool grow_entries(struct grd_pass *pass)
     return true;
 }
 
-static __attribute__((noinline)) int32_t add_entry(struct grd_pass *pass, struct grd_node *node)
-{
-    if (pass->n == pass->capacity && !grow_entries(pass))
-        return GRD_NO_ENTRY;
-    int32_t index = (int32_t)pass->n++;
-    pass->entries[index] = (struct grd_entry){.node = node, .capture = GRD_NO_ENTRY, .from = index, .needed = pass->captures == NULL};
-    pass->table[grd_pass_place(pass, node)] = index;
-    pass->other_devices |= node->device >= GRD_DEVICE_FIRST_EXTRA;
-    return index;
-}
-
 static inline int32_t enter(struct grd_pass *pass, struct grd_node *node)
 {
-    int32_t index = grd_pass_find(pass, node);
-    return index != GRD_NO_ENTRY ? index : add_entry(pass, node);
+    uint64_t place = grd_pass_place(pass, node);
+    if (pass->table[place] != GRD_NO_ENTRY)
+        return pass->table[place];
+    if (GRD_UNLIKELY(pass->n == pass->capacity)) {
+        if (!grow_entries(pass))
+            return GRD_NO_ENTRY;
+        place = grd_pass_place(pass, node);
+    }
+    int32_t index = (int32_t)pass->n++;
+    struct grd_entry *entry = &pass->entries[index];
+    entry->node = node;
+    entry->grads.one = NULL;
+    entry->dependencies = 0;
+    entry->capture = GRD_NO_ENTRY;
+    entry->from = index;
+    entry->edge = 0;
+    entry->needed = pass->captures == NULL;
+    pass->table[place] = index;
+    pass->other_devices |= node->device >= GRD_DEVICE_FIRST_EXTRA;
+    return index;
 }
 
 int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node)

@@ -94,9 +94,12 @@ static inline void record_functional(const grd_op *op, grd_keyset keys, const gr
     run_below(op, keys, NULL, args, ret_results);
     if (needs == 0 || grd_pending())
         return;
-    struct grd_op_call call = {op, op->derivative, args, ret_results[0].v.tensors.data, ret_results[0].v.tensors.n, needs, NULL};
+    struct grd_op_call call = {op, op->derivative, args, &ret_results[0].v.tensor, 1, needs, NULL};
     grd_tensor *results[GRD_MAX_RESULTS];
-    if (!op->returns_list) {
+    if (GRD_UNLIKELY(op->returns_list)) {
+        call.results = ret_results[0].v.tensors.data;
+        call.nresults = ret_results[0].v.tensors.n;
+    } else if (GRD_UNLIKELY(op->nresults > 1)) {
         for (int i = 0; i < op->nresults; i++)
             results[i] = ret_results[i].v.tensor;
         call.results = results;

@@ -22,12 +22,6 @@ bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output)
     return true;
 }
 
-void grd_saved_borrow_tensor(struct grd_saved *saved, grd_tensor *t)
-{
-    *saved =
-        (struct grd_saved){.value = {.kind = GRD_KIND_TENSOR, .v.tensor = t}, .version = grd_version_of(t), .output = -1, .borrowed = true};
-}
-
 void grd_saved_drop(struct grd_saved *saved)
 {
     grd_value value = saved->value;
@@ -66,17 +60,14 @@ static bool check_version(const struct grd_saved *saved, const struct grd_node *
         grd_dtype_type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
-bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
+bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
 {
-    *ret_value = saved->value;
     if (saved->value.kind == GRD_KIND_TENSORS) {
         for (int64_t i = 0; i < saved->value.v.tensors.n; i++)
             if (!check_version(saved, node, saved->value.v.tensors.data[i], saved->versions[i]))
                 return false;
         return true;
     }
-    if (saved->value.kind != GRD_KIND_TENSOR || saved->value.v.tensor == NULL)
-        return true;
     grd_tensor *t = saved->value.v.tensor;
     if (!check_version(saved, node, t, saved->version))
         return false;

@@ -63,7 +63,7 @@ void grd_dispatch_init(void)
 
 /* ---- Calling ------------------------------------------------------------------------------------------------------- */
 
-static void raise_no_kernel(const struct grd_op *op, grd_key key)
+static __attribute__((noinline)) void raise_no_kernel(const struct grd_op *op, grd_key key)
 {
     struct grd_text keys = {0};
     for (int k = 0; k < GRD_KEY_COUNT; k++)
@@ -74,7 +74,7 @@ static void raise_no_kernel(const struct grd_op *op, grd_key key)
     grd_text_done(&keys);
 }
 
-static void fail_results(const struct grd_op *op, grd_value *ret_results)
+static __attribute__((noinline)) void fail_results(const struct grd_op *op, grd_value *ret_results)
 {
     for (int i = 0; i < op->nresults; i++)
         ret_results[i] =
