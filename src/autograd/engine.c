@@ -150,6 +150,27 @@ static bool run_node(struct grd_pass *pass, struct grd_node *node, grd_tensor **
     return !grd_pending();
 }
 
+/* A node that nothing lies below, when nobody looks on. */
+static bool run_last(struct grd_pass *pass, struct grd_entry *entry)
+{
+    struct grd_node *node = entry->node;
+    node->class->run(node, &(struct grd_run){grd_entry_slots(entry), NULL, 0, pass->retain});
+    grd_entry_drop_slots(entry);
+    if (GRD_UNLIKELY(grd_pending()))
+        grd_error_add_context(node->name);
+    return !grd_pending();
+}
+
+/* All gradients of an entry have come. A leaf does not wait, unless there are other threads, which wait for the lock. */
+static inline bool complete(struct grd_pass *pass, int32_t index)
+{
+    struct grd_entry *entry = &pass->entries[index];
+    const struct grd_node *node = entry->node;
+    if (GRD_LIKELY(node->nedges == 0 && node->hooks.first == NULL && entry->capture == GRD_NO_ENTRY) && pass->nworkers == 0)
+        return entry->grads.one == NULL || run_last(pass, entry);
+    return make_ready(pass, index);
+}
+
 /* Hands the results, and their references, to the nodes below; under the lock. */
 static bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_tensor **results)
 {
@@ -167,7 +188,7 @@ static bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_tens
         if (results[i] != NULL)
             ok = grd_pass_give(pass, below, edge->output, results[i]);
         if (--below->dependencies == 0)
-            ok = ok && make_ready(pass, index);
+            ok = ok && complete(pass, index);
     }
     return ok;
 }

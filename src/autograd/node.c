@@ -2,8 +2,9 @@
  * Invariant: the dead list of a thread is empty whenever no destructor runs on it. */
 #include "autograd/node.h"
 
+_Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
+
 static _Thread_local struct {
-    uint64_t sequence;
     struct grd_node *dead; /* waiting to be freed */
     bool freeing;
 } thread_graph __attribute__((tls_model("initial-exec")));
@@ -42,38 +43,10 @@ static void node_destroy(struct grd_object *object)
 
 const struct grd_object_type grd_node_type = {"node", node_destroy};
 
-struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges, uint32_t noutputs,
-                              size_t extra)
+struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs)
 {
-    size_t outputs = struct_size + nedges * sizeof(struct grd_edge);
-    size_t size = outputs + noutputs * sizeof(struct grd_output) + extra;
-    if (GRD_UNLIKELY(size > UINT32_MAX)) {
-        grd_raise(GRD_ERROR_MEMORY, "a graph node with %u inputs and %u outputs is too large", nedges, noutputs);
-        return NULL;
-    }
-    struct grd_node *node = grd_alloc(size);
-    if (GRD_UNLIKELY(node == NULL))
-        return NULL;
-    node->object.type = &grd_node_type;
-    atomic_init(&node->object.refs, 1);
-    node->owner = &node->object;
-    node->class = class;
-    node->name = name;
-    node->sequence = thread_graph.sequence++;
-    node->edges = (struct grd_edge *)((char *)node + struct_size);
-    node->outputs = (struct grd_output *)((char *)node + outputs);
-    node->size = (uint32_t)size;
-    node->nedges = nedges;
-    node->noutputs = noutputs;
-    node->view_version = 0;
-    node->next = NULL;
-    node->wrapper = NULL;
-    node->hooks.first = NULL;
-    grd_spin_init(&node->lock);
-    node->keeps = false;
-    node->freed = false;
-    node->device = GRD_DEVICE_CPU;
-    return node;
+    grd_raise(GRD_ERROR_MEMORY, "a graph node with %u inputs and %u outputs is too large", nedges, noutputs);
+    return NULL;
 }
 
 /* ---- Public questions -------------------------------------------------------------------------------------------------------------- */

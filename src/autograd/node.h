@@ -119,18 +119,52 @@ struct grd_node {
     uint8_t device; /* where it runs */
 };
 
+extern const struct grd_object_type grd_node_type;
+
+/* The number of the thread's next node. */
+extern _Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
+/* Raises MemoryError. NULL. */
+struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs);
+
 /* A node of `struct_size` bytes (its struct begins with grd_node, and they are a multiple of 8) with room for edges, outputs and `extra`
  * more bytes. Edges, outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
-struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges, uint32_t noutputs,
-                              size_t extra);
+static inline struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges,
+                                            uint32_t noutputs, size_t extra)
+{
+    size_t outputs = struct_size + nedges * sizeof(struct grd_edge);
+    size_t size = outputs + noutputs * sizeof(struct grd_output) + extra;
+    if (GRD_UNLIKELY(size > UINT32_MAX))
+        return grd_node_too_large(nedges, noutputs);
+    struct grd_node *node = grd_alloc(size);
+    if (GRD_UNLIKELY(node == NULL))
+        return NULL;
+    node->object.type = &grd_node_type;
+    atomic_init(&node->object.refs, 1);
+    node->owner = &node->object;
+    node->class = class;
+    node->name = name;
+    node->sequence = grd_node_sequence++;
+    node->edges = (struct grd_edge *)((char *)node + struct_size);
+    node->outputs = (struct grd_output *)((char *)node + outputs);
+    node->size = (uint32_t)size;
+    node->nedges = nedges;
+    node->noutputs = noutputs;
+    node->view_version = 0;
+    node->next = NULL;
+    node->wrapper = NULL;
+    node->hooks.first = NULL;
+    grd_spin_init(&node->lock);
+    node->keeps = false;
+    node->freed = false;
+    node->device = GRD_DEVICE_CPU;
+    return node;
+}
 
 /* The extra bytes of a node. */
 static inline void *grd_node_room(const struct grd_node *node)
 {
     return node->outputs + node->noutputs;
 }
-
-extern const struct grd_object_type grd_node_type;
 
 static inline bool grd_node_is(const struct grd_object *object)
 {
