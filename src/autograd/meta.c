@@ -198,7 +198,7 @@ static bool describe_leaf(struct accumulator *self)
 }
 
 /* False after the leaf was resized. */
-static bool is_described(const struct accumulator *self)
+static inline bool is_described(const struct accumulator *self)
 {
     const struct grd_output *output = &self->node.outputs[0];
     return output->ndim == self->variable->ndim &&

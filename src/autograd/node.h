@@ -323,7 +323,8 @@ static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32
         return grd_replace_history(t, node, output);
     node->view_version = grd_version_of(t);
     t->autograd = &node->object;
-    grd_mark_requires_grad(t, true);
+    t->flags |= GRD_FLAG_REQUIRES_GRAD;
+    t->keys |= GRD_AUTOGRAD_BIT;
     return true;
 }
 

@@ -285,50 +285,64 @@ static bool set_list_edges(struct op_node *self, const struct grd_op_call *call,
     return ok;
 }
 
+/* Edges of arguments that are no lists. Absent after a failure. */
+static inline bool set_edges(struct grd_edge *edge, const struct grd_op_call *call)
+{
+    const uint8_t *arg = call->derivative->args, *end = arg + call->derivative->nargs;
+    const grd_value *args = call->args;
+    bool ok = true;
+    for (uint64_t needs = call->needs; arg < end; needs >>= 1, arg++, edge++) {
+        if (needs & 1 && ok)
+            ok = grd_edge_find(args[*arg].v.tensor, edge);
+        else
+            *edge = (struct grd_edge){NULL, 0};
+    }
+    return ok;
+}
+
+static inline bool save_all(struct op_node *self, const struct grd_op_call *call, char *room, bool ok)
+{
+    const struct grd_save *save = call->derivative->saves, *end = save + call->derivative->nsaves;
+    const grd_value *args = call->args;
+    const uint64_t needs = call->needs;
+    for (struct grd_saved *saved = self->saved; save < end; save++, saved++) {
+        saved->value = (grd_value){.kind = GRD_KIND_NONE};
+        if ((save->used_by & needs) == 0)
+            continue;
+        if (save->how == GRD_SAVE_TENSOR && !save->result)
+            save_argument(self, saved, args[save->index].v.tensor, call->results[0], call->self_copy);
+        else if (save->how == GRD_SAVE_VALUE)
+            saved->value = args[save->index];
+        else
+            ok = ok && save_other(self, saved, call, save, &room);
+    }
+    return ok;
+}
+
 struct grd_node *grd_op_node_new(const struct grd_op_call *call)
 {
     const struct grd_derivative *d = call->derivative;
+    const int64_t nresults = call->nresults;
     size_t extra = d->lists ? list_room(d) : 0;
-    for (int64_t i = 0; i < call->nresults; i++)
+    for (int64_t i = 0; i < nresults; i++)
         extra += call->results[i]->ndim * sizeof(int64_t);
     for (int i = 0; d->sized && i < d->nsaves; i++)
         if (d->saves[i].how >= GRD_SAVE_TENSORS && is_needed(call, &d->saves[i]))
             extra += save_room(call, &d->saves[i]);
-    struct op_node *self =
-        (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
-                                       d->lists ? count_edges(d, call->args) : d->nargs, (uint32_t)call->nresults, extra);
+    struct op_node *self = (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
+                                                          d->lists ? count_edges(d, call->args) : d->nargs, (uint32_t)nresults, extra);
     if (GRD_UNLIKELY(self == NULL))
         return NULL;
     char *room = grd_node_room(&self->node);
-    bool ok = true;
     self->derivative = d;
     self->op = call->op;
     self->first_edge = plain_edges;
-    if (d->lists)
-        ok = set_list_edges(self, call, take_room(&room, list_room(d)));
-    for (int i = 0; !d->lists && i < d->nargs; i++) {
-        self->node.edges[i] = (struct grd_edge){NULL, 0};
-        if (call->needs >> i & 1)
-            ok = ok && grd_edge_find(call->args[d->args[i]].v.tensor, &self->node.edges[i]);
-    }
-    for (int64_t i = 0; i < call->nresults; i++) {
+    bool ok = d->lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, call);
+    for (int64_t i = 0; i < nresults; i++) {
         const grd_tensor *t = call->results[i];
         grd_node_describe_output(&self->node, (uint32_t)i, t, copy_dims(&room, t->sizes, t->ndim).data);
     }
-    for (int i = 0; i < d->nsaves; i++) {
-        const struct grd_save *save = &d->saves[i];
-        struct grd_saved *saved = &self->saved[i];
-        saved->value = (grd_value){.kind = GRD_KIND_NONE};
-        if (!is_needed(call, save))
-            continue;
-        if (save->how == GRD_SAVE_TENSOR && !save->result)
-            save_argument(self, saved, call->args[save->index].v.tensor, call->results[0], call->self_copy);
-        else if (save->how == GRD_SAVE_VALUE)
-            saved->value = call->args[save->index];
-        else
-            ok = ok && save_other(self, saved, call, save, &room);
-    }
-    if (GRD_LIKELY(ok))
+    if (GRD_LIKELY(save_all(self, call, room, ok)))
         return &self->node;
     grd_node_drop(&self->node);
     return NULL;

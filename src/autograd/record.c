@@ -65,28 +65,35 @@ static uint16_t view_flags(const grd_op *op, const grd_tensor *self)
     return (uint16_t)((self->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW)) | (op->returns_list ? GRD_FLAG_MULTI_VIEW : 0));
 }
 
-static inline bool carries_gradient(const struct grd_op_call *call, int64_t result)
+/* Makes result i of a call an output of the node, when it carries a gradient. The node is made for the first such result, which takes the
+ * reference it comes with. */
+static inline void record_result(const struct grd_op_call *call, struct grd_node **node, int64_t i)
 {
-    return call->derivative->results >> (call->op->returns_list ? 0 : result) & 1 && grd_dtype_carries(call->results[result]->dtype);
+    grd_tensor *result = call->results[i];
+    if (!grd_dtype_carries(result->dtype) || is_argument(call, result))
+        return;
+    if (*node != NULL)
+        grd_node_keep(*node);
+    else if ((*node = grd_op_node_new(call)) == NULL)
+        return;
+    if (call->op->is_view)
+        result->flags |= view_flags(call->op, call->args[0].v.tensor);
+    grd_give_history(result, *node, (uint32_t)i);
 }
 
-/* Makes the results outputs of a node; the first takes the reference the node comes with. */
-static inline void record_results(const struct grd_op_call *call)
+static __attribute__((noinline)) void record_several(struct grd_op_call *call, grd_value *ret_results)
 {
+    const grd_op *op = call->op;
+    const unsigned carrying = call->derivative->results;
+    grd_tensor *results[GRD_MAX_RESULTS];
     struct grd_node *node = NULL;
-    for (int64_t i = 0; i < call->nresults; i++) {
-        grd_tensor *result = call->results[i];
-        if (!carries_gradient(call, i) || is_argument(call, result))
-            continue;
-        if (node != NULL)
-            grd_node_keep(node);
-        else if ((node = grd_op_node_new(call)) == NULL)
-            return;
-        if (call->op->is_view)
-            result->flags |= view_flags(call->op, call->args[0].v.tensor);
-        if (!grd_give_history(result, node, (uint32_t)i))
-            return;
-    }
+    call->results = op->returns_list ? ret_results[0].v.tensors.data : results;
+    call->nresults = op->returns_list ? ret_results[0].v.tensors.n : op->nresults;
+    for (int i = 0; i < op->nresults && !op->returns_list; i++)
+        results[i] = ret_results[i].v.tensor;
+    for (int64_t i = 0; i < call->nresults && !grd_pending(); i++)
+        if (carrying >> (op->returns_list ? 0 : i) & 1)
+            record_result(call, &node, i);
 }
 
 static inline void record_functional(const grd_op *op, grd_keyset keys, const grd_value *args, uint64_t needs, grd_value *ret_results)
@@ -95,17 +102,11 @@ static inline void record_functional(const grd_op *op, grd_keyset keys, const gr
     if (needs == 0 || grd_pending())
         return;
     struct grd_op_call call = {op, op->derivative, args, &ret_results[0].v.tensor, 1, needs, NULL};
-    grd_tensor *results[GRD_MAX_RESULTS];
-    if (GRD_UNLIKELY(op->returns_list)) {
-        call.results = ret_results[0].v.tensors.data;
-        call.nresults = ret_results[0].v.tensors.n;
-    } else if (GRD_UNLIKELY(op->nresults > 1)) {
-        for (int i = 0; i < op->nresults; i++)
-            results[i] = ret_results[i].v.tensor;
-        call.results = results;
-        call.nresults = op->nresults;
-    }
-    record_results(&call);
+    struct grd_node *node = NULL;
+    if (GRD_LIKELY(op->nresults == 1 && !op->returns_list))
+        record_result(&call, &node, 0);
+    else
+        record_several(&call, ret_results);
 }
 
 /* ---- Calls that write -------------------------------------------------------------------------------------------------------------------- */

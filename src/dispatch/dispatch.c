@@ -74,34 +74,41 @@ static __attribute__((noinline)) void raise_no_kernel(const struct grd_op *op, g
     grd_text_done(&keys);
 }
 
-static __attribute__((noinline)) void fail_results(const struct grd_op *op, grd_value *ret_results)
+static void fail_results(const struct grd_op *op, grd_value *ret_results)
 {
     for (int i = 0; i < op->nresults; i++)
         ret_results[i] =
             op->returns_list ? (grd_value){.kind = GRD_KIND_TENSORS} : (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
 }
 
-/* A typed kernel writes its results whatever happens; a boxed one may not. */
-void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+/* A boxed kernel, which may leave its results unwritten when it fails. */
+static __attribute__((noinline)) void call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
+                                                 grd_value *ret_results)
 {
     const grd_key key = grd_top_key(keys);
-    grd_kernel *typed = atomic_load_explicit(&op->typed[key], memory_order_acquire);
-    if (typed != NULL) {
-        op->thunk(typed, out, args, ret_results);
-        if (!op->composite)
-            grd_written(out);
-        return;
-    }
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = &grd_failed_block.tensor};
-    if (op->nresults != 1 || op->returns_list)
-        fail_results(op, ret_results);
     grd_boxed_kernel *boxed = atomic_load_explicit(&op->boxed[key], memory_order_acquire);
     if (boxed == NULL)
         boxed = atomic_load_explicit(&fallbacks[key], memory_order_acquire);
+    if (GRD_LIKELY(op->nresults == 1 && !op->returns_list))
+        ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = &grd_failed_block.tensor};
+    else
+        fail_results(op, ret_results);
     if (boxed != NULL)
         boxed(op, keys, out, args, ret_results);
     else
         raise_no_kernel(op, key);
+}
+
+void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    grd_kernel *typed = grd_typed_kernel(op, keys);
+    if (typed == NULL) {
+        call_boxed(op, keys, out, args, ret_results);
+        return;
+    }
+    op->thunk(typed, out, args, ret_results);
+    if (!op->composite)
+        grd_written(out);
 }
 
 void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
