@@ -80,7 +80,12 @@ static grd_tensor *implicit_gradient(grd_tensor *output)
                   grd_dtype_name(output->dtype));
         return NULL;
     }
-    return grd_ones_like(output);
+    grd_tensor *one = grd_new_like(output, GRD_DTYPE_NONE);
+    if (grd_pending())
+        return NULL;
+    if (output->device != GRD_DEVICE_CPU)
+        return grd_fill_(one, grd_int(1));
+    return grd_scalar_write(grd_int(1), (grd_dtype)output->dtype, one->data) ? one : NULL;
 }
 
 static bool check_output_gradient(const grd_tensor *output, const grd_tensor *grad, int64_t i)

@@ -9,7 +9,9 @@
 
 bool grd_is_exclusive(const grd_tensor *t)
 {
-    if (!grd_object_unique(t) || t->autograd != NULL || !grd_shape_is_dense(grd_dims_from(t->sizes, t->ndim), t->strides))
+    if (!grd_object_unique(t) || t->autograd != NULL)
+        return false;
+    if (!grd_has(t, GRD_FLAG_CONTIGUOUS) && !grd_shape_is_dense(grd_dims_from(t->sizes, t->ndim), t->strides))
         return false;
     if (t->storage->release != NULL)
         return false;
