@@ -283,13 +283,15 @@ def backward(operator, operators):
         value = lowering.lower(formula)
         for save in lowering.saves:
             users.setdefault(save, []).append(position)
-        used |= {n for n in gradient_names(operator) if n in words_of(value.c)}
+        used |= {n for n in gradient_names(operator) if n in words_of(" ".join([*lowering.statements, value.c]))}
         is_list = operator.arg(name).list
         if value.type == "None":
             continue
         result = lowering.convert(value, "Tensor[]" if is_list else "Tensor")
         target = f"grd_backward_spread(b, {position}, {result});" if is_list else f"b->ret_grads[b->first_edge[{position}]] = {result};"
-        statements += f"    if (b->needs >> {position} & 1) /* {name}: {formula} */\n        {target}\n"
+        before = "".join(f"        {s}\n" for s in lowering.statements)
+        opening, closing = (" {", "    }\n") if before else ("", "")
+        statements += f"    if (b->needs >> {position} & 1){opening} /* {name}: {formula} */\n{before}        {target}\n{closing}"
     declarations = "".join(gradient_declarations(operator, used))
     for i, save in enumerate(users):
         c, member = saved_type(operator, save)

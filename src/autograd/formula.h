@@ -1,10 +1,16 @@
-/* What generated formulas call besides operators: operators that do nothing in the common case, decided here without a call.
- * Results are pooled or the argument itself, as every formula may return. */
+/* What generated formulas call besides operators: the end of temporaries that have been used, and operators that do nothing in the common
+ * case, which is decided here without a call. Results are pooled or the argument itself, as every formula may return. */
 #ifndef GRD_AUTOGRAD_FORMULA_H
 #define GRD_AUTOGRAD_FORMULA_H
 
 #include "autograd/derivative.h"
 #include "gradus/ops.h"
+
+/* A value that the rest of a formula needs: what is above the mark goes but for that. */
+static inline grd_tensor *grd_formula_alone(int64_t mark, grd_tensor *t)
+{
+    return grd_pool_return(mark, t) ? t : grd_failed;
+}
 
 /* A real tensor is its own conjugate. */
 static inline grd_tensor *grd_formula_conj(grd_tensor *t)

@@ -68,8 +68,11 @@ static void tanh_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
     grd_tensor *result = b->saved[0].v.tensor;
-    if (b->needs >> 0 & 1) /* self: grad * (1 - result * result) */
-        b->ret_grads[b->first_edge[0]] = grd_mul(grad, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
+    if (b->needs >> 0 & 1) { /* self: grad * (1 - result * result) */
+        const int64_t mark0 = grd_pool_mark();
+        grd_tensor *t0 = grd_formula_alone(mark0, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
+        b->ret_grads[b->first_edge[0]] = grd_mul(grad, t0);
+    }
 }
 
 static const struct grd_save tanh_saves[] = {{.how = GRD_SAVE_TENSOR, .result = true, .index = 0, .used_by = 1}};
