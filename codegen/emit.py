@@ -283,13 +283,15 @@ def backward(operator, operators):
         value = lowering.lower(formula)
         for save in lowering.saves:
             users.setdefault(save, []).append(position)
-        used |= {n for n in gradient_names(operator) if n in words_of(value.c)}
+        used |= {n for n in gradient_names(operator) if n in words_of(" ".join([*lowering.statements, value.c]))}
         is_list = operator.arg(name).list
         if value.type == "None":
             continue
         result = lowering.convert(value, "Tensor[]" if is_list else "Tensor")
         target = f"grd_backward_spread(b, {position}, {result});" if is_list else f"b->ret_grads[b->first_edge[{position}]] = {result};"
-        statements += f"    if (b->needs >> {position} & 1) /* {name}: {formula} */\n        {target}\n"
+        before = "".join(f"        {s}\n" for s in lowering.statements)
+        opening, closing = (" {", "    }\n") if before else ("", "")
+        statements += f"    if (b->needs >> {position} & 1){opening} /* {name}: {formula} */\n{before}        {target}\n{closing}"
     declarations = "".join(gradient_declarations(operator, used))
     for i, save in enumerate(users):
         c, member = saved_type(operator, save)
@@ -298,19 +300,25 @@ def backward(operator, operators):
     saves_table = f"static const struct grd_save {operator.name}_saves[] = {{{rows}}};\n" if users else ""
     positions = ", ".join(str([a.name for a in operator.args].index(name)) for name in operator.grads)
     unused = "" if statements else "    (void)b;\n"
+    others = sum(1 << i for i, a in enumerate(operator.args) if a.is_tensor and a.name not in operator.grads)
+    flags = {"sized": any(save_how(operator, save) in SIZED for save in users), "lists": any(operator.arg(name).list for name in operator.grads),
+             "materialize": operator.returns_list or len(operator.results) > 1}
     return (f"static void {operator.name}_backward(const struct grd_backward *b)\n{{\n{declarations}{statements}{unused}}}\n\n{saves_table}"
             f"static const uint8_t {operator.name}_differentiable[] = {{{positions}}};\n"
             f"const struct grd_derivative grd_derivative_{operator.name} = {{\n"
             f'    .node_name = "{camel(operator.name)}Backward0", .backward = {operator.name}_backward, '
             f".saves = {operator.name + '_saves' if users else 'NULL'}, .args = {operator.name}_differentiable,\n"
-            f"    .nsaves = {len(users)}, .nargs = {len(operator.grads)}, .results = {carrying_results(operator, used)}, "
-            f".materialize = {'true' if operator.returns_list or len(operator.results) > 1 else 'false'}}};\n")
+            f"    .others = {others}, .nsaves = {len(users)}, .nargs = {len(operator.grads)}, .results = {carrying_results(operator, used)}"
+            f"{''.join(f', .{name} = true' for name, on in flags.items() if on)}}};\n")
 
 
 def carrying_results(operator, used):
     """Bit set of the results that carry gradients: those whose gradient a formula reads; all, where none reads any."""
     bits = sum(1 << i for i, name in enumerate(operator.results) if f"grad_{name}" in used or (i == 0 and used & {"grad", "grads"}))
     return bits or (1 << len(operator.results)) - 1
+
+
+SIZED = ("TENSORS", "DIMS", "STRING", "SHAPE", "STRIDES", "SIZES_ALONG")
 
 
 def words_of(text):
@@ -335,12 +343,21 @@ def saved_type(operator, save):
     return ctype.of(argument)[:2]
 
 
+def save_how(operator, save):
+    """What is saved, by the kind of the value; those in SIZED take room in the node."""
+    if save.how != "WHOLE":
+        return save.how
+    argument = operator.arg(save.name)
+    kind = ctype.of(argument)[2] if argument else "TENSORS" if operator.returns_list else "TENSOR"
+    return kind if kind in ("TENSOR", "GENERATOR", *SIZED) else "VALUE"
+
+
 def save_row(operator, save, users):
     names = [a.name for a in operator.args]
     is_result = save.name not in names
     position = operator.results.index(save.name) if is_result else names.index(save.name)
     extra = f", .extra = {names.index(save.extra)}" if save.extra else ""
-    return f"{{.how = GRD_SAVE_{save.how}, .result = {str(is_result).lower()}, .index = {position}{extra}, .used_by = {sum(1 << u for u in users)}}}"
+    return f"{{.how = GRD_SAVE_{save_how(operator, save)}, .result = {str(is_result).lower()}, .index = {position}{extra}, .used_by = {sum(1 << u for u in users)}}}"
 
 
 # ---- Files ----------------------------------------------------------------------------------------------------------------
@@ -353,7 +370,7 @@ def operator_text(operator, operators):
 
 
 def family_file(family, members, operators):
-    head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/derivative.h"\n#include "dispatch/op.h"\n#include "gen/op_index.h"\n'
+    head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "gen/op_index.h"\n'
             '#include "gen/op_impl.h"\n#include "gradus/ops.h"\n#include "op/common.h"\n#include "op/elementwise.h"\n\n')
     return head + "\n".join(operator_text(o, operators) for o in members)
 

@@ -14,6 +14,7 @@ FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": (
 FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})",
                   "DEVICE": "grd_tensor_device({0})"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+SHORTCUTS = {"conj": "grd_formula_conj", "_times_conj": "grd_formula_times_conj"}  # autograd/formula.h; in derivatives only
 NUMERIC = ("int", "float", "bool", "Scalar")
 
 
@@ -23,6 +24,7 @@ class Value:
     c: str
     type: str
     literal: object = None
+    makes: int = 0  # 1: a call that makes a tensor; 2: of such, whose results are then done with
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Lowering:
         self.gradients = dict(gradients)  # name -> type; never saved
         self.results = operator.results if gradients else []
         self.saves = []
+        self.statements, self.lazy = [], 0  # what goes before the expression; not where it may not be evaluated
 
     def fail(self, message):
         return self.operator.error(message, self.key)
@@ -68,6 +71,29 @@ class Lowering:
         if self.gradients and save not in self.saves:
             self.saves.append(save)
         return save.variable
+
+    def done(self, value, start):
+        """A value that a call is going to read. In a derivative, what it was made of goes first: its own call becomes a statement."""
+        if not self.gradients or self.lazy or value.makes < 2:
+            return value
+        if start == len(self.statements) or not self.statements[start].startswith("const int64_t"):
+            self.statements.insert(start, f"const int64_t mark{self.marks()} = grd_pool_mark();")
+        mark = self.statements[start].split()[2]
+        name = f"t{sum(s.startswith('grd_tensor') for s in self.statements)}"
+        self.statements.append(f"grd_tensor *{name} = grd_formula_alone({mark}, {value.c});")
+        return Value(name, "Tensor", makes=1)
+
+    def marks(self):
+        return sum(s.startswith("const int64_t") for s in self.statements)
+
+    def operand(self, node):
+        start = len(self.statements)
+        return self.done(self.expression(node), start)
+
+    @staticmethod
+    def made(c, operands):
+        """A call that makes a tensor of the operands. The list of several results lives as long as what they were made of."""
+        return Value(c, "Tensor", makes=2 if any(o.makes for o in operands) and all(o.type != "Tensor[]" for o in operands) else 1)
 
     def expression(self, node):
         method = getattr(self, "on_" + type(node).__name__, None)
@@ -102,13 +128,13 @@ class Lowering:
     on_Tuple = on_List
 
     def on_UnaryOp(self, node):
-        value = self.expression(node.operand)
+        value = self.operand(node.operand)
         if isinstance(node.op, ast.Not):
             return Value(f"!{self.truth(value)}", "bool")
         if not isinstance(node.op, ast.USub):
             raise self.fail(f"formulas have no '{ast.unparse(node)}'")
         if value.type == "Tensor":
-            return Value(f"grd_neg({value.c})", "Tensor")
+            return self.made(f"grd_neg({value.c})", [value])
         literal = None if value.literal is None else -value.literal
         return Value(f"-{self.plain(value)}", self.numeric(value), literal)
 
@@ -116,9 +142,9 @@ class Lowering:
         if type(node.op) not in BINARY:
             raise self.fail(f"formulas have no operator like in '{ast.unparse(node)}'")
         name, symbol = BINARY[type(node.op)]
-        left, right = self.expression(node.left), self.expression(node.right)
+        left, right = self.operand(node.left), self.operand(node.right)
         if "Tensor" in (left.type, right.type):
-            return Value(f"grd_{name}({self.convert(left, 'Tensor')}, {self.convert(right, 'Tensor')})", "Tensor")
+            return self.made(f"grd_{name}({self.convert(left, 'Tensor')}, {self.convert(right, 'Tensor')})", [left, right])
         if symbol is None:
             raise self.fail(f"** needs a tensor: '{ast.unparse(node)}'")
         both = "int" if self.numeric(left) == self.numeric(right) == "int" and symbol != "/" else "float"
@@ -126,7 +152,9 @@ class Lowering:
 
     def on_IfExp(self, node):
         test = self.truth(self.expression(node.test))
+        self.lazy += 1
         yes, no = self.expression(node.body), self.expression(node.orelse)
+        self.lazy -= 1
         kind = no.type if yes.type in ("None", "int", "float") else yes.type
         if kind in NUMERIC and "Tensor" not in (yes.type, no.type):
             return Value(f"({test} ? {self.plain(yes, 'float')} : {self.plain(no, 'float')})", "float")
@@ -172,10 +200,12 @@ class Lowering:
             if callee.arg(keyword.arg) is None or keyword.arg in given:
                 raise self.fail(f"'{callee.name}' does not take '{keyword.arg}' here")
             given[keyword.arg] = keyword.value
-        words, options = [], []
+        shortcut = SHORTCUTS.get(callee.name) if self.gradients else None
+        words, options, operands = [], [], []
         for argument in callee.args:
             if argument.name in given:
-                value = self.expression(given[argument.name])
+                value = (self.expression if shortcut else self.operand)(given[argument.name])
+                operands.append(value)
                 if argument.has_default:
                     options.append(f".{argument.name} = {self.option(value, argument)}")
                 else:
@@ -183,7 +213,10 @@ class Lowering:
             elif not argument.has_default:
                 raise self.fail(f"'{callee.name}' needs '{argument.name}'")
         form = "" if "functional" in callee.forms else "_"
-        return Value(f"grd_{callee.name}{form}({', '.join(words + options)})", "Tensor[]" if callee.returns_list else "Tensor")
+        c = f"{shortcut or f'grd_{callee.name}{form}'}({', '.join(words + options)})"
+        if shortcut:
+            return Value(c, "Tensor", makes=max(o.makes for o in operands))
+        return Value(c, "Tensor[]") if callee.returns_list else self.made(c, operands)
 
     def fact(self, name, node):
         how, kind = FACTS[name]

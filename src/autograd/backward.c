@@ -35,23 +35,22 @@ static bool enter_captures(struct grd_pass *pass, const struct request *request,
 
 static bool discover_all(struct grd_pass *pass, const struct request *request)
 {
-    struct grd_stack stack;
-    grd_stack_init(&stack);
-    bool ok = true;
-    for (int64_t i = 0; ok && i < request->nroots; i++) {
+    for (int64_t i = 0; i < request->nroots; i++) {
         int32_t index = grd_pass_enter(pass, request->roots[i].node);
         request->entries[i] = index;
-        ok = index != GRD_NO_ENTRY && (pass->entries[index].visited || grd_pass_discover(pass, &stack, index));
+        if (index == GRD_NO_ENTRY || (pass->entries[index].from == index && !grd_pass_discover(pass, index)))
+            return false;
     }
-    grd_stack_done(&stack);
-    return ok;
+    return true;
 }
 
-static bool seed(struct grd_pass *pass, const struct request *request)
+static bool seed(struct grd_pass *pass, const struct request *request, int64_t mark)
 {
-    for (int64_t i = 0; i < request->nroots; i++)
-        if (!grd_pass_add(pass, &pass->entries[request->entries[i]], request->roots[i].output, request->grads[i]))
+    for (int64_t i = 0; i < request->nroots; i++) {
+        struct grd_entry *entry = &pass->entries[request->entries[i]];
+        if (grd_entry_wanted(entry) && !grd_pass_give(pass, entry, request->roots[i].output, grd_pool_take(request->grads[i], mark)))
             return false;
+    }
     return true;
 }
 
@@ -61,11 +60,11 @@ static bool execute(const struct request *request, struct grd_capture *captures,
 {
     struct grd_pass pass;
     grd_pass_init(&pass, request->retain, request->create);
-    bool ok =
-        (captures == NULL || enter_captures(&pass, request, captures, captured)) && discover_all(&pass, request) && seed(&pass, request);
+    bool ok = (captures == NULL || enter_captures(&pass, request, captures, captured)) && discover_all(&pass, request) &&
+              seed(&pass, request, mark);
     grd_pool_release(mark);
     ok = ok && grd_pass_run(&pass, request->entries, request->nroots);
-    grd_pass_done(&pass);
+    grd_pass_done(&pass, ok);
     return ok;
 }
 
@@ -81,7 +80,12 @@ static grd_tensor *implicit_gradient(grd_tensor *output)
                   grd_dtype_name(output->dtype));
         return NULL;
     }
-    return grd_ones_like(output);
+    grd_tensor *one = grd_new_like(output, GRD_DTYPE_NONE);
+    if (grd_pending())
+        return NULL;
+    if (output->device != GRD_DEVICE_CPU)
+        return grd_fill_(one, grd_int(1));
+    return grd_scalar_write(grd_int(1), (grd_dtype)output->dtype, one->data) ? one : NULL;
 }
 
 static bool check_output_gradient(const grd_tensor *output, const grd_tensor *grad, int64_t i)
@@ -184,9 +188,9 @@ static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_bac
          execute(&request, captured != NULL ? arrays.captures : NULL, captured, mark);
     grd_pool_release(mark);
     for (int64_t i = 0; i < outputs.n; i++)
-        grd_object_drop(request.roots[i].node);
+        grd_node_drop(request.roots[i].node);
     for (int64_t i = 0; i < inputs.n; i++)
-        grd_object_drop(request.inputs[i].node);
+        grd_node_drop(request.inputs[i].node);
     if (arrays.block != arrays.inline_block)
         grd_free(arrays.block, arrays.size);
     return ok;

@@ -43,16 +43,12 @@ static void custom_release(struct grd_node *node)
         grd_saved_drop(&call->saved[i]);
 }
 
-static bool custom_finish(struct grd_node *node)
+static void custom_finish(struct grd_node *node)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    custom_release(node);
     grd_free(call->saved, (size_t)call->capacity * sizeof *call->saved);
-    call->saved = NULL;
-    call->nsaved = 0;
     for (uint32_t i = 0; i < node->noutputs; i++)
         grd_free((void *)(uintptr_t)node->outputs[i].sizes, node->outputs[i].ndim * sizeof(int64_t));
-    return true;
 }
 
 static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish};
@@ -80,6 +76,7 @@ void grd_custom_save(grd_custom_call *call, grd_tensor *t)
         call->capacity = capacity;
     }
     struct grd_saved *saved = &call->saved[call->nsaved++];
+    call->node.keeps = true;
     if (t != NULL)
         grd_saved_set_tensor(saved, t, -1);
     else
@@ -147,14 +144,13 @@ void grd_custom_mark_non_differentiable(grd_custom_call *call, grd_tensor *outpu
 static struct grd_custom_call *new_call(const grd_custom_function *function, grd_tensor *const *inputs, bool recording)
 {
     size_t pointers = (size_t)(function->inputs + function->outputs) * sizeof(grd_tensor *);
-    char *room = NULL;
     struct grd_custom_call *call =
         (struct grd_custom_call *)grd_node_new(&custom_class, NULL, sizeof *call, (uint32_t)function->inputs, (uint32_t)function->outputs,
-                                               pointers + NAME_CHARS + (size_t)function->inputs * sizeof(bool), &room);
+                                               pointers + NAME_CHARS + (size_t)function->inputs * sizeof(bool));
     if (call == NULL)
         return NULL;
     call->function = *function;
-    call->dirty = (grd_tensor **)room;
+    call->dirty = grd_node_room(&call->node);
     call->constant = call->dirty + function->inputs;
     call->name = (char *)(call->constant + function->outputs);
     snprintf(call->name, NAME_CHARS, "%sBackward", function->name != NULL ? function->name : "Custom");
@@ -164,6 +160,7 @@ static struct grd_custom_call *new_call(const grd_custom_function *function, grd
     call->nsaved = call->capacity = call->ndirty = call->nconstant = 0;
     call->forward = true;
     memset(call->node.outputs, 0, (size_t)function->outputs * sizeof *call->node.outputs);
+    memset(call->node.edges, 0, (size_t)function->inputs * sizeof *call->node.edges);
     for (int i = 0; i < function->inputs; i++) {
         call->needs[i] = recording && inputs[i] != NULL && grd_needs_grad(inputs[i]);
         if (call->needs[i] && !grd_edge_of(inputs[i], &call->node.edges[i])) {
@@ -228,11 +225,9 @@ static bool set_output(struct grd_custom_call *call, grd_tensor *const *inputs, 
         memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
     call->node.outputs[i].sizes = sizes;
     if (!dirty || t->base == NULL)
-        return grd_set_history(t, &call->node, (uint32_t)i);
+        return grd_give_history(t, grd_node_keep(&call->node), (uint32_t)i);
     struct grd_node *prepared = grd_rebase_prepare(t, grd_object_keep(&call->node), true);
-    bool ok = prepared != NULL && grd_rebase_commit(t, prepared);
-    grd_object_drop(prepared);
-    return ok;
+    return prepared != NULL && grd_rebase_commit(t, prepared);
 }
 
 /* Saved outputs become aliases: the node may not own what owns the node. */

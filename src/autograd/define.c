@@ -166,9 +166,11 @@ static bool read_formulas(struct defined_derivative *self, const grd_definition 
     return true;
 }
 
-static void add_save(struct grd_formula_needs *needs, bool result, int index)
+/* For every gradient: the function makes them all. */
+static void add_save(struct grd_formula_needs *needs, bool result, int index, grd_kind kind)
 {
-    needs->saves[needs->nsaves++] = (struct grd_save){.how = GRD_SAVE_WHOLE, .result = result, .index = (uint8_t)index};
+    needs->saves[needs->nsaves++] =
+        (struct grd_save){.how = grd_save_whole(kind), .result = result, .index = (uint8_t)index, .used_by = UINT16_MAX};
 }
 
 /* The tensors a function reads: bits of the arguments, and above them of the results. */
@@ -204,10 +206,10 @@ static bool read_function(struct defined_derivative *self, const grd_definition 
     }
     for (int i = 0; i < op->nargs; i++)
         if (!is_tensor(op, i) || (saves >> i & 1))
-            add_save(&self->needs, false, i);
+            add_save(&self->needs, false, i, (grd_kind)op->args[i].kind);
     for (int i = 0; i < op->nresults; i++)
         if (saves >> (op->nargs + i) & 1)
-            add_save(&self->needs, true, i);
+            add_save(&self->needs, true, i, op->returns_list ? GRD_KIND_TENSORS : GRD_KIND_TENSOR);
     self->gradient = definition->gradient;
     self->context = definition->context;
     self->derivative.backward = run_function;
@@ -237,6 +239,20 @@ static uint8_t carrying(const struct defined_derivative *self)
     return (uint8_t)(self->needs.results != 0 ? self->needs.results : (1u << self->op->nresults) - 1);
 }
 
+/* What recording wants to know of the whole. */
+static void set_shape(struct defined_derivative *self)
+{
+    struct grd_derivative *d = &self->derivative;
+    for (int i = 0; i < self->op->nargs; i++)
+        d->others |= (uint16_t)(is_tensor(self->op, i) << i);
+    for (int i = 0; i < d->nargs; i++) {
+        d->others &= (uint16_t) ~(1u << self->args[i]);
+        d->lists |= self->op->args[self->args[i]].kind == GRD_KIND_TENSORS;
+    }
+    for (int i = 0; i < self->needs.nsaves; i++)
+        d->sized |= self->needs.saves[i].how >= GRD_SAVE_TENSORS;
+}
+
 static bool attach_derivative(struct grd_defined_op *op, const grd_definition *definition)
 {
     struct defined_derivative *self = grd_alloc_zeroed(sizeof *self);
@@ -256,6 +272,7 @@ static bool attach_derivative(struct grd_defined_op *op, const grd_definition *d
         self->derivative.backward = refuse;
     if (definition->gradients[0].arg == NULL)
         all_tensors(self);
+    set_shape(self);
     self->derivative.node_name = self->node_name;
     self->derivative.saves = self->needs.saves;
     self->derivative.args = self->args;

@@ -1,28 +1,56 @@
-/* The generated description of one operator's derivative, and what a generated backward function gets.
- * The autograd key is one boxed kernel for all operators (record.c); these tables tell it what to save. */
+/* The description of one operator's derivative, and what a backward function gets.
+ *
+ * Generated from the schema, or made at run time for an operator that came later. The autograd key is one boxed kernel for all operators
+ * (record.c); these tables tell it what to save. */
 #ifndef GRD_AUTOGRAD_DERIVATIVE_H
 #define GRD_AUTOGRAD_DERIVATIVE_H
 
 #include "dispatch/op.h"
 
-/* What is saved for the formulas. WHOLE keeps the value itself: tensors with a version check, everything else copied. */
+/* What is saved for the formulas, and as what kind of value. */
 enum grd_save_how {
-    GRD_SAVE_WHOLE,
+    GRD_SAVE_VALUE,  /* a number, dtype or device: copied */
+    GRD_SAVE_TENSOR, /* kept, with a version check */
+    GRD_SAVE_GENERATOR,
+    GRD_SAVE_OFFSET, /* storage offset of a tensor: INT */
+    GRD_SAVE_DTYPE,  /* DTYPE */
+    GRD_SAVE_DEVICE, /* DEVICE */
+    /* What takes room in the node besides its grd_saved: */
+    GRD_SAVE_TENSORS,
+    GRD_SAVE_DIMS,
+    GRD_SAVE_STRING,
     GRD_SAVE_SHAPE,      /* sizes of a tensor: DIMS */
     GRD_SAVE_STRIDES,    /* strides: DIMS */
-    GRD_SAVE_OFFSET,     /* storage offset: INT */
-    GRD_SAVE_DTYPE,      /* DTYPE */
-    GRD_SAVE_DEVICE,     /* DEVICE */
     GRD_SAVE_SIZES_ALONG /* of a tensor list: the size of each along dim args[extra]: DIMS */
 };
 
+enum { GRD_MAX_SAVES = 16 };
+
+/* How a value of that kind is kept whole. */
+static inline uint8_t grd_save_whole(grd_kind kind)
+{
+    switch (kind) {
+    case GRD_KIND_TENSOR:
+        return GRD_SAVE_TENSOR;
+    case GRD_KIND_TENSORS:
+        return GRD_SAVE_TENSORS;
+    case GRD_KIND_DIMS:
+        return GRD_SAVE_DIMS;
+    case GRD_KIND_STRING:
+        return GRD_SAVE_STRING;
+    case GRD_KIND_GENERATOR:
+        return GRD_SAVE_GENERATOR;
+    default:
+        return GRD_SAVE_VALUE;
+    }
+}
+
 struct grd_save {
     uint8_t how;
-    bool result;   /* a result of the operator, otherwise an argument */
-    uint8_t index; /* which */
-    uint8_t extra; /* SIZES_ALONG: the argument that holds the dim */
-    uint16_t
-        used_by; /* bit i: the formula of differentiable argument i uses it; 0: all may. Not saved when none of them needs a gradient */
+    bool result;      /* a result of the operator, otherwise an argument */
+    uint8_t index;    /* which */
+    uint8_t extra;    /* SIZES_ALONG: the argument that holds the dim */
+    uint16_t used_by; /* bit i: the formula of differentiable argument i uses it. Not saved when none of them needs a gradient */
 };
 
 struct grd_derivative;
@@ -42,11 +70,15 @@ typedef void grd_backward_function(const struct grd_backward *b);
 struct grd_derivative {
     const char *node_name; /* "TanhBackward" */
     grd_backward_function *backward;
+    const void *context; /* whatever `backward` wants to know */
     const struct grd_save *saves;
-    const uint8_t *args; /* indices of the differentiable arguments: those with a formula */
-    uint8_t nsaves, nargs;
-    uint8_t results;  /* bit set: results that carry gradients */
-    bool materialize; /* undefined gradients are passed as zeros (operators with several results) */
+    const uint8_t *args;   /* indices of the differentiable arguments: those with a formula */
+    uint16_t others;       /* bit set: the other arguments that are tensors, which may not require a gradient */
+    uint8_t nsaves, nargs; /* at most GRD_MAX_SAVES, GRD_MAX_ARGS */
+    uint8_t results;       /* bit set: results that carry gradients */
+    bool sized;            /* something is saved that takes room: GRD_SAVE_TENSORS or beyond */
+    bool lists;            /* a differentiable argument is a list */
+    bool materialize;      /* undefined gradients are passed as zeros (operators with several results) */
 };
 
 /* For a list argument: hands out one gradient per tensor. */

@@ -12,8 +12,65 @@
 
 enum { INLINE_GRADS = 8 };
 
+/* ---- The queue ---------------------------------------------------------------------------------------------------------------------- */
+static void heap_init(struct grd_heap *heap)
+{
+    heap->items = heap->inline_items;
+    heap->n = 0;
+    heap->capacity = GRD_INLINE_READY;
+}
+
+static void heap_done(struct grd_heap *heap)
+{
+    if (heap->items != heap->inline_items)
+        grd_free(heap->items, (size_t)heap->capacity * sizeof *heap->items);
+}
+
+static __attribute__((noinline)) bool heap_grow(struct grd_heap *heap)
+{
+    int64_t capacity = 2 * heap->capacity;
+    struct grd_ready *items = grd_alloc((size_t)capacity * sizeof *items);
+    if (items == NULL)
+        return false;
+    memcpy(items, heap->items, (size_t)heap->n * sizeof *items);
+    heap_done(heap);
+    heap->items = items;
+    heap->capacity = capacity;
+    return true;
+}
+
+static inline bool heap_push(struct grd_heap *heap, struct grd_ready item)
+{
+    if (GRD_UNLIKELY(heap->n == heap->capacity) && !heap_grow(heap))
+        return false;
+    int64_t i = heap->n++;
+    while (i > 0 && heap->items[(i - 1) / 2].sequence < item.sequence) {
+        heap->items[i] = heap->items[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    heap->items[i] = item;
+    return true;
+}
+
+static inline int32_t heap_pop(struct grd_heap *heap)
+{
+    int32_t top = heap->items[0].entry;
+    struct grd_ready last = heap->items[--heap->n];
+    int64_t i = 0, child;
+    while ((child = 2 * i + 1) < heap->n) {
+        if (child + 1 < heap->n && heap->items[child + 1].sequence > heap->items[child].sequence)
+            child++;
+        if (heap->items[child].sequence <= last.sequence)
+            break;
+        heap->items[i] = heap->items[child];
+        i = child;
+    }
+    heap->items[i] = last;
+    return top;
+}
+
 /* ---- Scheduling ----------------------------------------------------------------------------------------------------------------------- */
-static struct grd_heap *heap_for(struct grd_pass *pass, uint8_t device)
+static inline struct grd_heap *heap_for(struct grd_pass *pass, uint8_t device)
 {
     for (int i = 0; i < pass->nworkers; i++)
         if (pass->workers[i].device == device)
@@ -21,49 +78,14 @@ static struct grd_heap *heap_for(struct grd_pass *pass, uint8_t device)
     return &pass->heap;
 }
 
-static bool make_ready(struct grd_pass *pass, int32_t index)
+static inline bool make_ready(struct grd_pass *pass, int32_t index)
 {
     const struct grd_node *node = pass->entries[index].node;
-    if (!grd_heap_push(heap_for(pass, node->device), (struct grd_ready){node->sequence, index}))
-        return false;
     pass->outstanding++;
-    return true;
-}
-
-static void lock(struct grd_pass *pass)
-{
-    if (pass->nworkers > 0)
-        pthread_mutex_lock(&pass->lock);
-}
-
-static void unlock(struct grd_pass *pass)
-{
-    if (pass->nworkers > 0) {
-        pthread_cond_broadcast(&pass->changed);
-        pthread_mutex_unlock(&pass->lock);
-    }
+    return heap_push(heap_for(pass, node->device), (struct grd_ready){node->sequence, index});
 }
 
 /* ---- Running one node --------------------------------------------------------------------------------------------------------------------- */
-struct step {
-    struct grd_node *node;
-    grd_tensor **grads;   /* of the outputs, owned */
-    grd_tensor **results; /* of the edges; owned once kept */
-    uint32_t kept;
-};
-
-static uint64_t needed_edges(const struct grd_pass *pass, const struct grd_node *node)
-{
-    uint64_t needs = 0;
-    for (uint32_t i = 0; i < node->nedges; i++) {
-        if (node->edges[i].node == NULL)
-            continue;
-        bool wanted = pass->captures == NULL || grd_entry_wanted(&pass->entries[grd_pass_find(pass, node->edges[i].node)]);
-        needs |= (uint64_t)wanted << (i < 63 ? i : 63);
-    }
-    return needs;
-}
-
 static void capture_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor *const *grads)
 {
     for (int32_t i = entry->capture; i != GRD_NO_ENTRY; i = pass->captures[i].next) {
@@ -73,65 +95,114 @@ static void capture_gradients(struct grd_pass *pass, const struct grd_entry *ent
     }
 }
 
-/* Calls the node; its results are then kept and as the edges want them. */
-static bool run_node(struct grd_pass *pass, struct step *step)
+/* What looks at gradients before a node does. A leaf's own hooks are called by its AccumulateGrad, where that runs. */
+static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads)
 {
-    struct grd_node *node = step->node;
-    if (GRD_UNLIKELY(node->hooks.first != NULL))
-        grd_hooks_run_node(node, true, step->grads, node->noutputs);
-    if (!grd_pending())
-        node->class->run(node, &(struct grd_run){step->grads, step->results, needed_edges(pass, node), pass->retain});
-    bool ok = !grd_pending();
-    for (uint32_t i = 0; ok && i < node->nedges; i++) {
-        if (step->results[i] == NULL)
-            continue;
-        const struct grd_edge *edge = &node->edges[i];
-        step->results[i] =
-            edge->node != NULL ? grd_fit_gradient(&edge->node->outputs[edge->output], step->results[i], node->name, i) : NULL;
-        ok = step->results[i] != NULL || edge->node == NULL;
-    }
-    if (!ok) {
-        grd_error_add_context(node->name);
+    struct grd_node *node = entry->node;
+    if (node->owner == &node->object || !entry->needed)
+        grd_hooks_run_tensor(grd_node_tensor_hooks(node), grads, node->noutputs);
+    if (grd_pending())
         return false;
-    }
-    for (uint32_t i = 0; i < node->nedges; i++)
-        if (step->results[i] != NULL)
-            grd_object_keep(step->results[i]);
-    step->kept = node->nedges;
-    if (!pass->retain && node->class->release != NULL)
-        node->class->release(node);
-    if (GRD_UNLIKELY(node->hooks.first != NULL)) {
-        grd_hooks_run_node(node, false, step->results, node->nedges);
-        if (grd_pending()) {
-            grd_error_add_context(node->name);
-            return false;
-        }
-    }
-    return true;
+    capture_gradients(pass, entry, grads);
+    if (entry->needed)
+        grd_hooks_run_node(node, true, grads, node->noutputs);
+    if (grd_pending())
+        grd_error_add_context(node->name);
+    return !grd_pending();
 }
 
-/* Hands the results to the nodes below; under the lock. */
-static bool deliver(struct grd_pass *pass, const struct step *step)
+static inline bool is_wanted(const struct grd_pass *pass, const struct grd_node *below)
 {
-    const struct grd_node *node = step->node;
+    return below != NULL && (pass->captures == NULL || grd_entry_wanted(&pass->entries[grd_pass_find(pass, below)]));
+}
+
+/* Calls the node. Its results are then as the edges want them, and owned; on failure (false) too, where there are any. */
+static bool run_node(struct grd_pass *pass, struct grd_node *node, grd_tensor **grads, grd_tensor **results)
+{
+    const int64_t mark = grd_pool_mark();
+    struct grd_run run = {grads, results, 0, pass->retain};
+    uint32_t fitted = 0;
+    for (uint32_t i = 0; i < node->nedges; i++)
+        run.needs |= (uint64_t)is_wanted(pass, node->edges[i].node) << (i < 63 ? i : 63);
+    node->class->run(node, &run);
+    for (; !grd_pending() && fitted < node->nedges; fitted++) {
+        const struct grd_edge *edge = &node->edges[fitted];
+        grd_tensor *result = results[fitted];
+        if (result == NULL || edge->node == NULL) {
+            results[fitted] = NULL;
+        } else if ((result = grd_fit_gradient(&edge->node->outputs[edge->output], result, node->name, fitted)) == NULL) {
+            break;
+        } else if (result == grads[0]) { /* handed through */
+            grads[0] = NULL;
+            results[fitted] = result;
+        } else {
+            results[fitted] = grd_pool_take(result, mark);
+        }
+    }
+    for (uint32_t i = fitted; i < node->nedges; i++)
+        results[i] = NULL;
+    if (!pass->retain && node->class->release != NULL && !grd_pending())
+        node->class->release(node);
+    if (GRD_UNLIKELY(node->hooks.first != NULL))
+        grd_hooks_run_node(node, false, results, node->nedges);
+    if (GRD_UNLIKELY(grd_pending()))
+        grd_error_add_context(node->name);
+    return !grd_pending();
+}
+
+/* A node that nothing lies below, when nobody looks on. */
+static bool run_last(struct grd_pass *pass, struct grd_entry *entry)
+{
+    struct grd_node *node = entry->node;
+    node->class->run(node, &(struct grd_run){grd_entry_slots(entry), NULL, 0, pass->retain});
+    grd_entry_drop_slots(entry);
+    if (GRD_UNLIKELY(grd_pending()))
+        grd_error_add_context(node->name);
+    return !grd_pending();
+}
+
+/* All gradients of an entry have come. A leaf does not wait, unless there are other threads, which wait for the lock. */
+static inline bool complete(struct grd_pass *pass, int32_t index)
+{
+    struct grd_entry *entry = &pass->entries[index];
+    const struct grd_node *node = entry->node;
+    if (GRD_LIKELY(node->nedges == 0 && node->hooks.first == NULL && entry->capture == GRD_NO_ENTRY) && pass->nworkers == 0)
+        return entry->grads.one == NULL || run_last(pass, entry);
+    return make_ready(pass, index);
+}
+
+/* Hands the results, and their references, to the nodes below; under the lock. */
+static bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_tensor **results)
+{
+    bool ok = true;
     for (uint32_t i = 0; i < node->nedges; i++) {
         const struct grd_edge *edge = &node->edges[i];
         if (edge->node == NULL)
             continue;
         int32_t index = grd_pass_find(pass, edge->node);
         struct grd_entry *below = &pass->entries[index];
-        if (!grd_entry_wanted(below))
+        if (!ok || !grd_entry_wanted(below)) {
+            grd_object_drop(results[i]);
             continue;
-        grd_tensor *grad = step->results[i];
-        if (grad != NULL && !grd_pass_add(pass, below, edge->output, grad))
-            return false;
-        if (--below->dependencies == 0 && !make_ready(pass, index))
-            return false;
+        }
+        if (results[i] != NULL)
+            ok = grd_pass_give(pass, below, edge->output, results[i]);
+        if (--below->dependencies == 0)
+            ok = ok && complete(pass, index);
     }
-    return true;
+    return ok;
 }
 
-static bool any_defined(grd_tensor *const *tensors, uint32_t n)
+static bool deliver_locked(struct grd_pass *pass, const struct grd_node *node, grd_tensor **results)
+{
+    pthread_mutex_lock(&pass->lock);
+    bool ok = deliver(pass, node, results);
+    pthread_cond_broadcast(&pass->changed);
+    pthread_mutex_unlock(&pass->lock);
+    return ok;
+}
+
+static inline bool any_defined(grd_tensor *const *tensors, uint32_t n)
 {
     for (uint32_t i = 0; tensors != NULL && i < n; i++)
         if (tensors[i] != NULL)
@@ -144,39 +215,31 @@ static bool run_entry(struct grd_pass *pass, int32_t index)
 {
     struct grd_entry *entry = &pass->entries[index];
     struct grd_node *node = entry->node;
-    grd_tensor *inline_results[INLINE_GRADS];
-    struct step step = {.node = node, .grads = grd_entry_slots(entry), .results = inline_results};
-    bool ok = true, defined = any_defined(step.grads, node->noutputs);
-    int64_t mark = grd_pool_mark();
-    if (node->nedges > INLINE_GRADS) {
-        step.results = grd_alloc(node->nedges * sizeof *step.results);
-        ok = step.results != NULL;
-    }
-    if (ok)
-        memset(step.results, 0, node->nedges * sizeof *step.results);
-    if (ok && defined) {
-        struct grd_hooks *hooks = grd_node_tensor_hooks(node);
-        if (GRD_UNLIKELY(hooks->first != NULL)) {
-            grd_hooks_run_tensor(hooks, step.grads, node->noutputs);
-            ok = !grd_pending();
-        }
-        if (ok && entry->capture != GRD_NO_ENTRY)
-            capture_gradients(pass, entry, step.grads);
+    grd_tensor *inline_results[INLINE_GRADS], **results = inline_results, **grads = grd_entry_slots(entry);
+    const uint32_t nedges = node->nedges;
+    const int64_t mark = grd_pool_mark();
+    bool ok = true;
+    if (GRD_UNLIKELY(nedges > INLINE_GRADS) && (results = grd_alloc(nedges * sizeof *results)) == NULL)
+        return false;
+    for (uint32_t i = 0; i < nedges; i++)
+        results[i] = NULL;
+    if (any_defined(grads, node->noutputs)) {
+        if (GRD_UNLIKELY(node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))
+            ok = show_gradients(pass, entry, grads);
         if (ok && entry->needed)
-            ok = run_node(pass, &step);
+            ok = run_node(pass, node, grads, results);
     }
     /* Released before delivery: what came out of the node is then held by nobody who does not need it. */
     grd_entry_drop_slots(entry);
-    grd_pool_release(mark);
-    lock(pass);
-    if (ok)
-        ok = deliver(pass, &step);
-    for (uint32_t i = 0; i < step.kept; i++)
-        grd_object_drop(step.results[i]);
-    unlock(pass);
-    grd_pool_release(mark);
-    if (step.results != inline_results)
-        grd_free(step.results, node->nedges * sizeof *step.results);
+    grd_pool_release_above(mark);
+    if (GRD_UNLIKELY(!ok))
+        for (uint32_t i = 0; i < nedges; i++)
+            grd_object_drop(results[i]);
+    else if (nedges > 0)
+        ok = pass->nworkers > 0 ? deliver_locked(pass, node, results) : deliver(pass, node, results);
+    grd_pool_release_above(mark);
+    if (GRD_UNLIKELY(nedges > INLINE_GRADS))
+        grd_free(results, nedges * sizeof *results);
     return ok;
 }
 
@@ -184,7 +247,7 @@ static bool run_entry(struct grd_pass *pass, int32_t index)
 static bool run_alone(struct grd_pass *pass)
 {
     while (pass->heap.n > 0)
-        if (!run_entry(pass, grd_heap_pop(&pass->heap)))
+        if (!run_entry(pass, heap_pop(&pass->heap)))
             return false;
     return true;
 }
@@ -198,7 +261,7 @@ static void run_share(struct grd_pass *pass, struct grd_heap *heap)
             pthread_cond_wait(&pass->changed, &pass->lock);
             continue;
         }
-        int32_t index = grd_heap_pop(heap);
+        int32_t index = heap_pop(heap);
         pthread_mutex_unlock(&pass->lock);
         bool ok = run_entry(pass, index);
         struct grd_error_state error = {0};
@@ -239,7 +302,7 @@ static bool start_workers(struct grd_pass *pass, const bool *present)
         struct grd_worker *worker = &pass->workers[pass->nworkers];
         worker->pass = pass;
         worker->device = (uint8_t)device;
-        grd_heap_init(&worker->heap);
+        heap_init(&worker->heap);
         pass->nworkers += pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
     }
     pthread_mutex_unlock(&pass->lock);
@@ -257,14 +320,6 @@ static int find_devices(const struct grd_pass *pass, bool *ret_present)
         ret_present[device] = true;
     }
     return n;
-}
-
-static bool has_other_devices(const struct grd_pass *pass)
-{
-    for (int64_t i = 0; i < pass->n; i++)
-        if (pass->entries[i].node->device >= GRD_DEVICE_FIRST_EXTRA)
-            return true;
-    return false;
 }
 
 /* Entries that wait for nothing. */
@@ -307,7 +362,7 @@ static bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nr
         ok = run_alone(pass);
     for (int i = 0; i < pass->nworkers; i++) {
         pthread_join(pass->workers[i].thread, NULL);
-        grd_heap_done(&pass->workers[i].heap);
+        heap_done(&pass->workers[i].heap);
     }
     grd_free(pass->workers, size);
     pass->workers = NULL;
@@ -323,11 +378,13 @@ bool grd_pass_run(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
 {
     uint32_t grad_off = grd_thread.grad_off;
     grd_thread.grad_off = pass->create ? 0 : GRD_AUTOGRAD_BIT;
+    heap_init(&pass->heap);
     bool ok;
-    if (GRD_UNLIKELY(has_other_devices(pass)))
+    if (GRD_UNLIKELY(pass->other_devices))
         ok = run_threaded(pass, roots, nroots);
     else
         ok = make_first_ready(pass, roots, nroots) && run_alone(pass);
+    heap_done(&pass->heap);
     grd_thread.grad_off = grad_off;
     return ok;
 }

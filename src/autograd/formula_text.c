@@ -186,8 +186,8 @@ static int add_saved(struct parser *p, const char *at, struct grd_save save, grd
     while (i < needs->nsaves && !(needs->saves[i].how == save.how && needs->saves[i].result == save.result &&
                                   needs->saves[i].index == save.index && needs->saves[i].extra == save.extra))
         i++;
-    if (i == GRD_FORMULA_SAVES) {
-        grd_read_fail_at(&p->reader, at, "the formulas save more than %d values", GRD_FORMULA_SAVES);
+    if (i == GRD_MAX_SAVES) {
+        grd_read_fail_at(&p->reader, at, "the formulas save more than %d values", GRD_MAX_SAVES);
         return NONE;
     }
     if (i == needs->nsaves)
@@ -224,10 +224,11 @@ static int read_name(struct parser *p, struct grd_span word)
     if ((i = find_gradient(p, word)) != NONE)
         return add_gradient(p, i);
     if ((i = find_argument(p, word)) != NONE)
-        return add_saved(p, word.at, (struct grd_save){.how = GRD_SAVE_WHOLE, .index = (uint8_t)i}, (grd_kind)op->args[i].kind);
-    if ((i = find_result(p, word)) != NONE)
-        return add_saved(p, word.at, (struct grd_save){.how = GRD_SAVE_WHOLE, .result = true, .index = (uint8_t)i},
-                         op->returns_list ? GRD_KIND_TENSORS : GRD_KIND_TENSOR);
+        return add_saved(p, word.at, (struct grd_save){.how = grd_save_whole((grd_kind)op->args[i].kind), .index = (uint8_t)i}, (grd_kind)op->args[i].kind);
+    if ((i = find_result(p, word)) != NONE) {
+        const grd_kind kind = op->returns_list ? GRD_KIND_TENSORS : GRD_KIND_TENSOR;
+        return add_saved(p, word.at, (struct grd_save){.how = grd_save_whole(kind), .result = true, .index = (uint8_t)i}, kind);
+    }
     return unknown_name(p, word);
 }
 

@@ -46,12 +46,10 @@ struct grd_formula {
     size_t strings_size, string_room;
 };
 
-enum { GRD_FORMULA_SAVES = 64 };
-
 /* What all formulas of an operator need. */
 struct grd_formula_needs {
     const struct grd_defined_op *of;
-    struct grd_save saves[GRD_FORMULA_SAVES];
+    struct grd_save saves[GRD_MAX_SAVES];
     int nsaves;
     unsigned results; /* bit i: the gradient of result i is read */
 };

@@ -9,7 +9,9 @@
 
 bool grd_is_exclusive(const grd_tensor *t)
 {
-    if (!grd_object_unique(t) || t->autograd != NULL || !grd_shape_is_dense(grd_dims_from(t->sizes, t->ndim), t->strides))
+    if (!grd_object_unique(t) || t->autograd != NULL)
+        return false;
+    if (!grd_has(t, GRD_FLAG_CONTIGUOUS) && !grd_shape_is_dense(grd_dims_from(t->sizes, t->ndim), t->strides))
         return false;
     if (t->storage->release != NULL)
         return false;
@@ -17,12 +19,6 @@ bool grd_is_exclusive(const grd_tensor *t)
         return grd_object_unique(t->storage);
     return grd_object_unique(t->base) && t->base->autograd == NULL &&
            atomic_load_explicit(&t->storage->object.refs, memory_order_acquire) == 2;
-}
-
-static bool fits(const struct grd_output *output, const grd_tensor *grad)
-{
-    return grad->dtype == output->dtype && grad->ndim == output->ndim && grad->device == output->device &&
-           grad->device_index == output->device_index && memcmp(grad->sizes, output->sizes, output->ndim * sizeof(int64_t)) == 0;
 }
 
 static bool is_broadcast_of(const struct grd_output *output, const grd_tensor *grad)
@@ -56,10 +52,8 @@ static bool wrong_shape(const struct grd_output *output, const grd_tensor *grad,
                      grd_format_int64s(expected, sizeof expected, output->sizes, output->ndim));
 }
 
-grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index)
+grd_tensor *grd_adapt_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index)
 {
-    if (GRD_LIKELY(fits(output, grad)))
-        return grad;
     bool same_shape = grad->ndim == output->ndim && memcmp(grad->sizes, output->sizes, output->ndim * sizeof(int64_t)) == 0;
     if (!same_shape && !is_broadcast_of(output, grad)) {
         wrong_shape(output, grad, node_name, index);

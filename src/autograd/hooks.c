@@ -149,7 +149,7 @@ uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, vo
     uint64_t handle =
         add(grd_node_tensor_hooks(edge.node),
             &(struct grd_hook){.kind = HOOK_TENSOR, .output = edge.output, .call.tensor = hook, .context = context, .release = release});
-    grd_object_drop(edge.node);
+    grd_node_drop(edge.node);
     return handle;
 }
 

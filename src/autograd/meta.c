@@ -35,15 +35,9 @@ static void retained_destroy(struct grd_object *object)
 
 static const struct grd_object_type retained_type = {"retained", retained_destroy};
 
-struct grd_meta *grd_meta_get(const grd_tensor *t)
-{
-    struct grd_object *object = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
-    return object != NULL && !grd_node_is(object) ? (struct grd_meta *)object : NULL;
-}
-
 struct grd_meta *grd_meta_ensure(grd_tensor *t)
 {
-    struct grd_object *object = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    struct grd_object *object = grd_autograd_of(t);
     if (object != NULL && !grd_node_is(object))
         return (struct grd_meta *)object;
     struct grd_meta *meta = grd_alloc_zeroed(sizeof *meta);
@@ -51,8 +45,8 @@ struct grd_meta *grd_meta_ensure(grd_tensor *t)
         return NULL;
     meta->object.type = &meta_type;
     atomic_init(&meta->object.refs, 1);
-    atomic_flag_clear(&meta->lock.flag);
-    atomic_flag_clear(&meta->accumulating.flag);
+    grd_spin_init(&meta->lock);
+    grd_spin_init(&meta->accumulating);
     if (object != NULL) { /* the tensor's reference of the node moves to the meta */
         meta->grad_fn = (struct grd_node *)object;
         meta->view_version = meta->grad_fn->view_version;
@@ -75,42 +69,38 @@ static void retire(const grd_tensor *t, void *old)
         grd_object_drop(old);
 }
 
-bool grd_set_history(grd_tensor *t, struct grd_node *node, uint32_t output)
+bool grd_replace_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
-    uint32_t version = grd_version_of(t);
-    if (output == 0 && GRD_LIKELY(t->autograd == NULL)) {
-        node->view_version = version;
-        t->autograd = grd_object_keep(node);
-    } else if (output == 0 && grd_node_is(t->autograd)) {
-        node->view_version = version;
-        struct grd_object *old = t->autograd;
-        __atomic_store_n(&t->autograd, (struct grd_object *)grd_object_keep(node), __ATOMIC_RELEASE);
-        retire(t, old);
-    } else {
-        struct grd_meta *meta = grd_meta_ensure(t);
-        if (meta == NULL)
-            return false;
-        if (meta->retained != NULL && !grd_hooks_retain(node, output, meta->retained))
-            return false;
-        struct grd_node *old = meta->grad_fn;
-        meta->grad_fn = grd_object_keep(node);
-        meta->output = output;
-        meta->view_version = version;
-        if (old != NULL) {
-            if (meta->retained != NULL)
-                grd_hooks_unretain(old, meta->retained);
-            retire(t, old);
-        }
+    grd_mark_requires_grad(t, true);
+    struct grd_object *object = t->autograd;
+    if (output == 0)
+        node->view_version = grd_version_of(t);
+    if (output == 0 && object != NULL && grd_node_is(object)) {
+        __atomic_store_n(&t->autograd, &node->object, __ATOMIC_RELEASE);
+        retire(t, object);
+        return !grd_pending();
     }
-    if (!grd_has(t, GRD_FLAG_REQUIRES_GRAD))
-        grd_mark_requires_grad(t, true);
+    struct grd_meta *meta = grd_meta_ensure(t);
+    if (meta == NULL || (meta->retained != NULL && !grd_hooks_retain(node, output, meta->retained))) {
+        grd_node_drop(node);
+        return false;
+    }
+    struct grd_node *old = meta->grad_fn;
+    meta->grad_fn = node;
+    meta->output = output;
+    meta->view_version = grd_version_of(t);
+    if (old != NULL) {
+        if (meta->retained != NULL)
+            grd_hooks_unretain(old, meta->retained);
+        retire(t, old);
+    }
     return !grd_pending();
 }
 
 /* ---- AccumulateGrad ----------------------------------------------------------------------------------------------------------- */
 struct accumulator {
     struct grd_node node;
-    grd_tensor *variable; /* owned, unless nobody owns this node: see Note [Accumulators] */
+    grd_tensor *variable; /* owns this node */
     int64_t *sizes;       /* of the leaf */
     int64_t room;
 };
@@ -126,73 +116,57 @@ static bool has_layout_of(const grd_tensor *grad, const grd_tensor *leaf)
     return memcmp(grad->strides, leaf->strides, leaf->ndim * sizeof(int64_t)) == 0;
 }
 
-/* The gradient becomes the leaf's: the very tensor when nobody else holds it, otherwise a copy laid out like the leaf. */
-static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *grad)
+/* The gradient becomes the leaf's: the very tensor when nobody else holds it, otherwise a copy laid out like the leaf. Owned. */
+static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor **grad)
 {
-    if (!grd_is_recording() && grd_is_exclusive(grad) && has_layout_of(grad, leaf))
-        return grad->base == NULL ? grad : grd_new_detached(grad);
+    grd_tensor *given = *grad;
+    if (!grd_is_recording() && grd_is_exclusive(given) && has_layout_of(given, leaf)) {
+        if (given->base == NULL) {
+            *grad = NULL;
+            return given;
+        }
+        return grd_object_keep(grd_new_detached(given));
+    }
     grd_tensor *copy = grd_new_like(leaf, GRD_DTYPE_NONE);
-    return grd_pending() ? grd_failed : grd_copy_(copy, grad);
+    return grd_object_keep(grd_pending() ? copy : grd_copy_(copy, given));
 }
 
-static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor *grad)
+static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **grad)
 {
-    if (meta->grad == NULL) {
-        grd_tensor *first = first_gradient(leaf, grad);
-        if (!grd_pending())
-            meta->grad = grd_object_keep(first);
-    } else if (!grd_is_recording()) {
-        grd_add_(meta->grad, grad);
-    } else {
-        grd_tensor *sum = grd_add(meta->grad, grad);
-        if (!grd_pending()) {
-            grd_object_drop(meta->grad);
-            meta->grad = grd_object_keep(sum);
-        }
+    if (meta->grad != NULL && !grd_is_recording()) {
+        grd_add_(meta->grad, *grad);
+        return;
     }
+    grd_tensor *sum = meta->grad == NULL ? first_gradient(leaf, grad) : grd_object_keep(grd_add(meta->grad, *grad));
+    if (grd_pending()) {
+        grd_object_drop(sum);
+        return;
+    }
+    grd_object_drop(meta->grad);
+    meta->grad = sum;
 }
 
 static void accumulator_run(struct grd_node *node, const struct grd_run *run)
 {
     grd_tensor *leaf = ((struct accumulator *)node)->variable;
-    struct grd_meta *meta = grd_meta_get(leaf);
+    struct grd_meta *meta = (struct grd_meta *)grd_autograd_of(leaf);
+    if (GRD_UNLIKELY(meta->hooks.first != NULL)) {
+        grd_hooks_run_tensor(&meta->hooks, run->grads, 1);
+        if (grd_pending())
+            return;
+    }
     grd_spin_lock(&meta->accumulating);
-    accumulate(meta, leaf, run->grads[0]);
+    accumulate(meta, leaf, &run->grads[0]);
     grd_spin_unlock(&meta->accumulating);
-    if (!grd_pending() && meta->hooks.first != NULL)
+    if (GRD_UNLIKELY(meta->hooks.first != NULL) && !grd_pending())
         grd_hooks_run_accumulated(&meta->hooks, leaf);
 }
 
-/* Note [Accumulators]
- * The node of a leaf is made once and belongs to the leaf's meta, but while edges lead to it it owns the leaf: so its count tells more than how
- * many owners it has. DORMANT: none, and it does not own the leaf. 0: the last one has gone and accumulator_finish is about to run.
- * Otherwise the owners, with the one whose accumulator_finish is about to run, if any, among them: a sole owner does not decrement.
- * Whoever wants the node while its end is due therefore counts for two. */
-enum { DORMANT = 1 << 29 };
-
-static bool accumulator_finish(struct grd_node *node)
-{
-    uint32_t refs = atomic_load_explicit(&node->object.refs, memory_order_acquire), left;
-    grd_tensor *leaf = ((struct accumulator *)node)->variable;
-    do
-        left = refs <= 1 ? DORMANT : refs - 1;
-    while (!atomic_compare_exchange_weak_explicit(&node->object.refs, &refs, left, memory_order_acq_rel, memory_order_acquire));
-    if (left == DORMANT)
-        grd_object_drop(leaf); /* the node may go with it */
-    return false;
-}
-
-static const struct grd_node_class accumulator_class = {.run = accumulator_run, .finish = accumulator_finish};
+static const struct grd_node_class accumulator_class = {.run = accumulator_run};
 
 static grd_tensor *variable_of(const struct grd_node *node)
 {
     return node->class == &accumulator_class ? ((const struct accumulator *)node)->variable : NULL;
-}
-
-struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node)
-{
-    grd_tensor *leaf = variable_of(node);
-    return leaf != NULL ? &grd_meta_get(leaf)->hooks : &node->hooks;
 }
 
 static void free_accumulator(struct grd_node *node)
@@ -205,14 +179,10 @@ static void free_accumulator(struct grd_node *node)
     grd_free(node, node->size);
 }
 
-/* Brings what the node says about its leaf up to date; nothing is written where it is. */
+/* Brings what the node says about its leaf up to date. */
 static bool describe_leaf(struct accumulator *self)
 {
     const grd_tensor *leaf = self->variable;
-    const struct grd_output *output = &self->node.outputs[0];
-    if (output->ndim == leaf->ndim && output->sizes == self->sizes &&
-        grd_dims_equal(grd_dims_from(self->sizes, leaf->ndim), grd_dims_from(leaf->sizes, leaf->ndim)))
-        return true;
     if (leaf->ndim > self->room || self->sizes == NULL) {
         int64_t *sizes = grd_alloc(leaf->ndim * sizeof *sizes);
         if (sizes == NULL)
@@ -227,16 +197,22 @@ static bool describe_leaf(struct accumulator *self)
     return true;
 }
 
+/* False after the leaf was resized. */
+static inline bool is_described(const struct accumulator *self)
+{
+    const struct grd_output *output = &self->node.outputs[0];
+    return output->ndim == self->variable->ndim &&
+           grd_dims_equal(grd_dims_from(output->sizes, output->ndim), grd_dims_from(self->variable->sizes, output->ndim));
+}
+
 static struct grd_node *new_accumulator(grd_tensor *leaf)
 {
-    void *unused;
-    struct grd_node *node = grd_node_new(&accumulator_class, "AccumulateGrad", sizeof(struct accumulator), 0, 1, 0, &unused);
+    struct grd_node *node = grd_node_new(&accumulator_class, "AccumulateGrad", sizeof(struct accumulator), 0, 1, 0);
     if (node == NULL)
         return NULL;
     struct accumulator *self = (struct accumulator *)node;
     node->sequence = UINT64_MAX;
-    node->outputs[0] = (struct grd_output){.ndim = UINT8_MAX};
-    atomic_store_explicit(&node->object.refs, DORMANT, memory_order_relaxed);
+    node->owner = &leaf->object;
     self->variable = leaf;
     self->sizes = NULL;
     self->room = 0;
@@ -246,30 +222,19 @@ static struct grd_node *new_accumulator(grd_tensor *leaf)
     return NULL;
 }
 
-/* An owned reference of the leaf's AccumulateGrad, made when there is none. */
-static struct grd_node *leaf_accumulator(grd_tensor *leaf)
+/* The leaf's AccumulateGrad, made or brought up to date. NULL on failure. */
+static __attribute__((noinline)) struct grd_node *renew_accumulator(grd_tensor *leaf)
 {
     struct grd_meta *meta = grd_meta_ensure(leaf);
     if (meta == NULL)
         return NULL;
-    struct grd_node *node = __atomic_load_n(&meta->accumulator, __ATOMIC_ACQUIRE);
-    if (GRD_UNLIKELY(node == NULL)) {
-        grd_spin_lock(&meta->lock);
-        if (meta->accumulator == NULL)
-            __atomic_store_n(&meta->accumulator, new_accumulator(leaf), __ATOMIC_RELEASE);
-        node = meta->accumulator;
-        grd_spin_unlock(&meta->lock);
-        if (node == NULL)
-            return NULL;
-    }
-    if (!describe_leaf((struct accumulator *)node))
-        return NULL;
-    uint32_t refs = atomic_load_explicit(&node->object.refs, memory_order_relaxed), more;
-    do
-        more = refs == DORMANT ? 1 : refs == 0 ? 2 : refs + 1;
-    while (!atomic_compare_exchange_weak_explicit(&node->object.refs, &refs, more, memory_order_acq_rel, memory_order_relaxed));
-    if (refs == DORMANT)
-        grd_object_keep(leaf);
+    grd_spin_lock(&meta->lock);
+    struct grd_node *node = meta->accumulator;
+    if (node == NULL)
+        __atomic_store_n(&meta->accumulator, node = new_accumulator(leaf), __ATOMIC_RELEASE);
+    else if (!is_described((struct accumulator *)node) && !describe_leaf((struct accumulator *)node))
+        node = NULL;
+    grd_spin_unlock(&meta->lock);
     return node;
 }
 
@@ -281,7 +246,7 @@ grd_tensor *grd_node_variable(const grd_node *node)
 /* ---- Edges -------------------------------------------------------------------------------------------------------------------------- */
 struct grd_node *grd_recorded_grad_fn(const grd_tensor *t, uint32_t *ret_output)
 {
-    struct grd_object *object = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    struct grd_object *object = grd_autograd_of(t);
     *ret_output = 0;
     if (object == NULL)
         return NULL;
@@ -300,20 +265,26 @@ static bool current_grad_fn(grd_tensor *t, struct grd_node **ret_node, uint32_t 
     return true;
 }
 
-bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
+bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
 {
     *ret_edge = (struct grd_edge){NULL, 0};
-    if (!grd_needs_grad(t))
-        return true;
-    struct grd_node *node;
-    uint32_t output;
-    if (!current_grad_fn(t, &node, &output))
+    if (GRD_UNLIKELY(t->base != NULL) && !grd_view_refresh(t))
         return false;
-    if (node != NULL)
-        grd_object_keep(node);
-    else if ((node = leaf_accumulator(t)) == NULL)
-        return false;
-    *ret_edge = (struct grd_edge){node, output};
+    struct grd_object *object = grd_autograd_of(t);
+    struct grd_node *node = (struct grd_node *)object;
+    if (object == NULL || !grd_node_is(object)) {
+        const struct grd_meta *meta = (const struct grd_meta *)object;
+        node = meta != NULL ? meta->grad_fn : NULL;
+        if (node != NULL)
+            ret_edge->output = meta->output;
+        else if (meta != NULL)
+            node = __atomic_load_n(&meta->accumulator, __ATOMIC_ACQUIRE);
+        if (node == NULL || (node->owner == &t->object && !is_described((struct accumulator *)node)))
+            node = renew_accumulator(t);
+        if (node == NULL)
+            return false;
+    }
+    ret_edge->node = grd_node_keep(node);
     return true;
 }
 
@@ -331,7 +302,7 @@ grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output)
         return NULL;
     if (ret_output != NULL)
         *ret_output = (int)edge.output;
-    return grd_pool_push(edge.node) ? edge.node : NULL;
+    return grd_pool_push(edge.node->owner) ? edge.node : NULL;
 }
 
 /* ---- Leaves ---------------------------------------------------------------------------------------------------------------------------- */

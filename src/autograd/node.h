@@ -1,14 +1,14 @@
 /* The graph: nodes, edges, what a node saved, and what a tensor knows about its place in the graph.
  *
- * Lives here: the data structures all files of this floor share. Not here: how nodes come to be (record.c, view.c, custom.c) and how they
+ * Lives here: the data structures all files of this floor share. Not here: how nodes come to be (op_node.c, view.c, custom.c) and how they
  * are run (pass.h).
  *
  * Invariants
  * - A node owns the nodes its edges lead to; a tensor owns its grad_fn; nothing in the graph owns a later part of it. So there is
- *   no cycle: a node that saves its own output saves an alias without history, and a leaf is owned by its AccumulateGrad only while edges
- *   lead there.
+ *   no cycle: a node that saves its own output saves an alias without history.
+ * - An AccumulateGrad is a part of its leaf: whoever owns the one owns the other, by a reference of the leaf.
  * - Edges never change after a node is published; what it saved is dropped once, under its lock.
- * - Freeing a node never recurses into another: see grd_node_destroy. */
+ * - Freeing a node never recurses into another: see node_destroy. */
 #ifndef GRD_AUTOGRAD_NODE_H
 #define GRD_AUTOGRAD_NODE_H
 
@@ -27,6 +27,11 @@ struct grd_spin {
     atomic_flag flag;
 };
 
+static inline void grd_spin_init(struct grd_spin *spin)
+{
+    atomic_flag_clear_explicit(&spin->flag, memory_order_relaxed);
+}
+
 static inline void grd_spin_lock(struct grd_spin *spin)
 {
     while (atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire))
@@ -36,6 +41,28 @@ static inline void grd_spin_lock(struct grd_spin *spin)
 static inline void grd_spin_unlock(struct grd_spin *spin)
 {
     atomic_flag_clear_explicit(&spin->flag, memory_order_release);
+}
+
+/* An owned reference of a tensor: that of the scope, when it is among the last above the mark. */
+static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
+{
+    enum { SEARCHED = 8 };
+    void **pool = grd_thread.pool;
+    int64_t top = grd_thread.pool_top - 1, last = top - SEARCHED > mark ? top - SEARCHED : mark;
+    for (int64_t i = top; i >= last; i--)
+        if (pool[i] == t) {
+            pool[i] = pool[top];
+            grd_thread.pool_top = top;
+            return t;
+        }
+    return grd_object_keep(t);
+}
+
+/* Ends a scope that is often empty. */
+static inline void grd_pool_release_above(int64_t mark)
+{
+    if (grd_thread.pool_top > mark)
+        grd_pool_release(mark);
 }
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------------------ */
@@ -53,18 +80,18 @@ struct grd_output {
 
 /* One call of a node. Results are pooled or borrowed from the arguments. */
 struct grd_run {
-    grd_tensor *const *grads; /* one per output, NULL where undefined */
-    grd_tensor **ret_grads;   /* one per edge, NULL on entry */
-    uint64_t needs;           /* bit i: edge i; edges above 63 share bit 63 */
-    bool retain;              /* keep what is saved */
+    grd_tensor **grads;     /* one per output, NULL where undefined; who takes a reference leaves NULL */
+    grd_tensor **ret_grads; /* one per edge, NULL on entry */
+    uint64_t needs;         /* bit i: edge i; edges above 63 share bit 63 */
+    bool retain;            /* keep what is saved */
 };
 
 struct grd_node_class {
     void (*run)(struct grd_node *node, const struct grd_run *run);
     /* Drops the saved tensors; called after a pass that does not retain the graph, and before the node is freed. May be NULL. */
     void (*release)(struct grd_node *node);
-    /* What else a node of this class owns; false when the block is not to be freed. May be NULL. */
-    bool (*finish)(struct grd_node *node);
+    /* Drops what else a node of this class owns. May be NULL. */
+    void (*finish)(struct grd_node *node);
 };
 
 struct grd_hook;
@@ -74,29 +101,96 @@ struct grd_hooks {
 
 struct grd_node {
     struct grd_object object;
+    struct grd_object *owner; /* whose references keep the node: itself, or the leaf it is a part of */
     const struct grd_node_class *class;
     const char *name;
-    uint64_t sequence;        /* later nodes run first; AccumulateGrad before all */
-    struct grd_node *next;    /* in the list of nodes to be freed */
-    struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
+    uint64_t sequence; /* later nodes run first; AccumulateGrad before all */
     struct grd_edge *edges;
     struct grd_output *outputs;
-    struct grd_hooks hooks;
     uint32_t size; /* of the block */
     uint32_t nedges, noutputs;
-    uint32_t view_version; /* when the result is a view: the version of its storage this node belongs to */
-    struct grd_spin lock;  /* of what is saved */
+    uint32_t view_version;    /* when the result is a view: the version of its storage this node belongs to */
+    struct grd_node *next;    /* in the list of nodes to be freed */
+    struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
+    struct grd_hooks hooks;
+    struct grd_spin lock; /* of what is saved */
+    bool keeps;           /* tensors, or what else is to be dropped, are saved */
     bool freed;
     uint8_t device; /* where it runs */
 };
 
-/* A node of `struct_size` bytes (its struct begins with grd_node) with room for edges, outputs and `extra` more bytes, which
- * *ret_extra points to. Edges are absent; outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
-struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges, uint32_t noutputs,
-                              size_t extra, void *ret_extra);
-bool grd_node_is(const struct grd_object *object);
+extern const struct grd_object_type grd_node_type;
+
+/* The number of the thread's next node. */
+extern _Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
+/* Raises MemoryError. NULL. */
+struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs);
+
+/* A node of `struct_size` bytes (its struct begins with grd_node, and they are a multiple of 8) with room for edges, outputs and `extra`
+ * more bytes. Edges, outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
+static inline struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges,
+                                            uint32_t noutputs, size_t extra)
+{
+    size_t outputs = struct_size + nedges * sizeof(struct grd_edge);
+    size_t size = outputs + noutputs * sizeof(struct grd_output) + extra;
+    if (GRD_UNLIKELY(size > UINT32_MAX))
+        return grd_node_too_large(nedges, noutputs);
+    struct grd_node *node = grd_alloc(size);
+    if (GRD_UNLIKELY(node == NULL))
+        return NULL;
+    node->object.type = &grd_node_type;
+    atomic_init(&node->object.refs, 1);
+    node->owner = &node->object;
+    node->class = class;
+    node->name = name;
+    node->sequence = grd_node_sequence++;
+    node->edges = (struct grd_edge *)((char *)node + struct_size);
+    node->outputs = (struct grd_output *)((char *)node + outputs);
+    node->size = (uint32_t)size;
+    node->nedges = nedges;
+    node->noutputs = noutputs;
+    node->view_version = 0;
+    node->next = NULL;
+    node->wrapper = NULL;
+    node->hooks.first = NULL;
+    grd_spin_init(&node->lock);
+    node->keeps = false;
+    node->freed = false;
+    node->device = GRD_DEVICE_CPU;
+    return node;
+}
+
+/* The extra bytes of a node. */
+static inline void *grd_node_room(const struct grd_node *node)
+{
+    return node->outputs + node->noutputs;
+}
+
+static inline bool grd_node_is(const struct grd_object *object)
+{
+    return object->type == &grd_node_type;
+}
+
+static inline struct grd_node *grd_node_keep(struct grd_node *node)
+{
+    grd_object_keep(node->owner);
+    return node;
+}
+
+static inline void grd_node_drop(struct grd_node *node)
+{
+    if (node != NULL)
+        grd_object_drop(node->owner);
+}
+
 /* Copies the geometry; `sizes` must live as long as the node. */
-void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes);
+static inline void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes)
+{
+    node->outputs[output] = (struct grd_output){
+        .sizes = sizes, .ndim = (uint8_t)t->ndim, .dtype = t->dtype, .device = t->device, .device_index = t->device_index};
+    if (output == 0)
+        node->device = t->device;
+}
 
 static inline bool grd_run_needs(const struct grd_run *run, uint32_t edge)
 {
@@ -123,23 +217,45 @@ struct grd_saved {
     grd_value value;
     uint32_t *versions; /* of a list of tensors */
     uint32_t version;
-    int32_t output; /* of this very node, or -1 */
+    int16_t output; /* of this very node, or -1 */
+    bool borrowed;  /* the node owns the tensor in another way */
 };
 
 /* Keeps the tensor, or for one of the node's own outputs an alias without history. False, with the error raised, on failure. */
-bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int32_t output);
+bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output);
 void grd_saved_drop(struct grd_saved *saved);
 /* Checks the versions and makes the value as a formula wants it; own outputs get their history back when grad mode is on. */
-bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value);
+bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value);
+
+static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
+{
+    const grd_tensor *t = saved->value.v.tensor;
+    *ret_value = saved->value;
+    if (saved->value.kind == GRD_KIND_TENSOR ? t == NULL || (saved->output < 0 && grd_version_of(t) == saved->version)
+                                             : saved->value.kind != GRD_KIND_TENSORS)
+        return true;
+    return grd_saved_restore(saved, node, ret_value);
+}
 /* Starts a run: false, with the error raised, when the values are gone. Marks them gone unless `retain`; otherwise puts references to
  * the tensors in the pool, so that another thread may drop its own. */
 bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain);
 
-/* ---- Nodes of operators (record.c) ------------------------------------------------------------------------------------------------- */
-/* The node of a call. `needs`: differentiable arguments that require gradients. `self_copy`, when given, is saved instead of
- * the tensor that is about to be overwritten. */
-struct grd_node *grd_op_node_new(const struct grd_op *op, const grd_value *args, grd_tensor *const *results, int64_t nresults,
-                                 uint64_t needs, grd_tensor *self_copy);
+/* ---- Nodes of operators (op_node.c) ------------------------------------------------------------------------------------------------- */
+/* A call that is recorded. */
+struct grd_op_call {
+    const grd_op *op;
+    const struct grd_derivative *derivative;
+    const grd_value *args;
+    grd_tensor *const *results; /* all, of a list too */
+    int64_t nresults;
+    uint64_t needs;        /* differentiable arguments that require gradients */
+    grd_tensor *self_copy; /* saved instead of the tensor that is about to be overwritten; NULL: none is */
+};
+
+/* Its node, with one reference. NULL, with the error raised, on failure. */
+struct grd_node *grd_op_node_new(const struct grd_op_call *call);
+/* The node was made, and its output saved, before the operator wrote to `t`. */
+void grd_op_node_written(struct grd_node *node, const grd_tensor *t);
 
 /* ---- What a tensor knows (meta.c) ------------------------------------------------------------------------------------------------------- */
 /* A gradient kept for a tensor that is no leaf: shared by the tensor and by the hook that fills it. */
@@ -156,21 +272,32 @@ struct grd_meta {
     uint32_t view_version;
     grd_tensor *grad;              /* owned */
     struct grd_retained *retained; /* owned */
-    struct grd_node *accumulator;  /* made once, under `lock`: see Note [Accumulators] */
+    struct grd_node *accumulator;  /* made once, under `lock` */
     struct grd_hooks hooks;        /* of a leaf */
     struct grd_spin lock;
     struct grd_spin accumulating;
 };
 
+static inline struct grd_object *grd_autograd_of(const grd_tensor *t)
+{
+    return __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+}
+
 /* The grd_meta of a tensor, NULL when it has none; ensure makes one (NULL, with the error raised, on failure). */
-struct grd_meta *grd_meta_get(const grd_tensor *t);
+static inline struct grd_meta *grd_meta_get(const grd_tensor *t)
+{
+    struct grd_object *object = grd_autograd_of(t);
+    return object != NULL && !grd_node_is(object) ? (struct grd_meta *)object : NULL;
+}
 struct grd_meta *grd_meta_ensure(grd_tensor *t);
-/* Makes the tensor output `output` of the node. False, with the error raised, on failure. */
-bool grd_set_history(grd_tensor *t, struct grd_node *node, uint32_t output);
-/* The edge gradients of the tensor go along; ret_edge owns its node. Absent (true) when it requires none. False on failure. */
-bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge);
 /* The hooks on the tensors a node computes: those of an AccumulateGrad are its leaf's. */
-struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node);
+static inline struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node)
+{
+    if (GRD_LIKELY(node->owner == &node->object))
+        return &node->hooks;
+    return &grd_meta_get((const grd_tensor *)node->owner)->hooks;
+}
+
 /* grad_fn and output as recorded, whatever happened to the base since. */
 struct grd_node *grd_recorded_grad_fn(const grd_tensor *t, uint32_t *ret_output);
 
@@ -187,6 +314,30 @@ static inline bool grd_needs_grad(const grd_tensor *t)
            (t->base != NULL && grd_has(t->base, GRD_FLAG_REQUIRES_GRAD) && grd_dtype_carries(t->dtype));
 }
 
+/* Makes the tensor output `output` of the node, whose reference it takes. False, with the error raised, on failure. */
+bool grd_replace_history(grd_tensor *t, struct grd_node *node, uint32_t output);
+
+static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32_t output)
+{
+    if (GRD_UNLIKELY(output != 0 || t->autograd != NULL))
+        return grd_replace_history(t, node, output);
+    node->view_version = grd_version_of(t);
+    t->autograd = &node->object;
+    t->flags |= GRD_FLAG_REQUIRES_GRAD;
+    t->keys |= GRD_AUTOGRAD_BIT;
+    return true;
+}
+
+/* The edge gradients of a tensor that requires one go along; it owns its node. False on failure. */
+bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge);
+
+/* The same for any tensor: absent (true) when it requires no gradient. Absent on failure, too. */
+static inline bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)
+{
+    *ret_edge = (struct grd_edge){NULL, 0};
+    return !grd_needs_grad(t) || grd_edge_find(t, ret_edge);
+}
+
 static inline bool grd_is_recording(void)
 {
     return ((grd_thread.grad_off | grd_thread.exclude) & GRD_AUTOGRAD_BIT) == 0;
@@ -198,7 +349,7 @@ bool grd_check_inplace(grd_tensor *t);
 /* Before an operator writes over `t`: wraps the operator's node into what the history of `t` (or of its base) becomes.
  * Takes the reference of `node`; NULL on failure. self_edge: the node's edge 0 is the one of `t`. */
 struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool self_edge);
-/* After it has: makes the prepared node the history. */
+/* After it has: makes the prepared node the history. Takes its reference. */
 bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared);
 /* For a node inside a CopySlices: `saved`, an alias of the view it wrote, with the view's history. */
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
@@ -206,8 +357,17 @@ grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 bool grd_view_refresh(grd_tensor *view);
 
 /* ---- Gradients (gradient.c) -------------------------------------------------------------------------------------------------------------------- */
-/* The gradient in the shape, dtype and device an output asks for; NULL, with the error raised, when it does not fit. */
-grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index);
+/* The gradient in the shape, dtype and device an output asks for; NULL, with the error raised, when that cannot be. */
+grd_tensor *grd_adapt_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index);
+
+static inline grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index)
+{
+    bool fits = grad->dtype == output->dtype && grad->ndim == output->ndim && grad->device == output->device &&
+                grad->device_index == output->device_index;
+    for (int i = 0; fits && i < output->ndim; i++)
+        fits = grad->sizes[i] == output->sizes[i];
+    return GRD_LIKELY(fits) ? grad : grd_adapt_gradient(output, grad, node_name, index);
+}
 /* Nobody else can see the tensor's data, and it can be written in place. */
 bool grd_is_exclusive(const grd_tensor *t);
 

@@ -1,11 +1,12 @@
 /* One run of a graph backwards, as the three files of the engine share it: the nodes it found, what they wait for, the gradients that have come
  * to them, and the queues of those that are ready.
  *
- * Lives in pass.c: the table of nodes, the search, the slots, the queue. In engine.c: running nodes, with and without threads. In backward.c:
- * the public calls, from outputs to a pass.
+ * Lives in pass.c: the table of nodes, the search, the slots. In engine.c: the queue, and running nodes, with and without threads. In
+ * backward.c: the public calls, from outputs to a pass.
  * Invariants
  * - Nodes are borrowed: the outputs, which the caller of the pass keeps, own all of them.
- * - A slot owns its gradient. Who is the last to hold a gradient may write into it. */
+ * - A slot owns its gradient, and references move from a formula's result to a slot to a leaf. Who is the last to hold a gradient may
+ *   write into it. */
 #ifndef GRD_AUTOGRAD_PASS_H
 #define GRD_AUTOGRAD_PASS_H
 
@@ -14,7 +15,7 @@
 #include "autograd/node.h"
 
 /* What fits into the pass itself, so that a small graph needs no memory. */
-enum { GRD_INLINE_ENTRIES = 16, GRD_INLINE_TABLE = 32, GRD_INLINE_READY = 16, GRD_INLINE_FRAMES = 16 };
+enum { GRD_INLINE_ENTRIES = 16, GRD_INLINE_TABLE = 32, GRD_INLINE_READY = 16 };
 enum { GRD_NO_ENTRY = -1 };
 
 /* A node in the pass. */
@@ -26,8 +27,9 @@ struct grd_entry {
     } grads;
     int32_t dependencies; /* edges whose gradient has not come yet */
     int32_t capture;      /* first capture here, or GRD_NO_ENTRY */
+    int32_t from;         /* the entry the search came from; itself: it did not come here yet */
+    uint32_t edge;        /* the next for the search */
     bool needed;          /* the node must run, not only hand its gradients out */
-    bool visited;         /* by the search */
 };
 
 struct grd_ready {
@@ -64,6 +66,7 @@ struct grd_pass {
     struct grd_capture *captures;
     grd_tensor **captured; /* one per input, owned */
     bool retain, create, stop;
+    bool other_devices; /* there are nodes that may need a worker */
     /* With workers. */
     struct grd_worker *workers;
     int nworkers;
@@ -79,8 +82,8 @@ struct grd_pass {
 
 /* ---- The table of nodes ------------------------------------------------------------------------------------------------------ */
 void grd_pass_init(struct grd_pass *pass, bool retain, bool create);
-/* Drops what is left in the slots. */
-void grd_pass_done(struct grd_pass *pass);
+/* Drops what a failed pass left in the slots. */
+void grd_pass_done(struct grd_pass *pass, bool ok);
 /* The entry of a node, made when it is new. GRD_NO_ENTRY, with MemoryError, on failure. */
 int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node);
 
@@ -105,21 +108,8 @@ static inline bool grd_entry_wanted(const struct grd_entry *entry)
 }
 
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
-struct grd_frame {
-    int32_t entry;
-    uint32_t edge;
-};
-
-struct grd_stack {
-    struct grd_frame *frames;
-    int64_t n, capacity;
-    struct grd_frame inline_frames[GRD_INLINE_FRAMES];
-};
-
-void grd_stack_init(struct grd_stack *stack);
-void grd_stack_done(struct grd_stack *stack);
 /* Depth first from one entry: counts dependencies, and on the way back tells each node whether a captured one lies below. */
-bool grd_pass_discover(struct grd_pass *pass, struct grd_stack *stack, int32_t root);
+bool grd_pass_discover(struct grd_pass *pass, int32_t root);
 
 /* ---- Slots ------------------------------------------------------------------------------------------------------------------------ */
 static inline grd_tensor **grd_entry_slots(struct grd_entry *entry)
@@ -127,15 +117,36 @@ static inline grd_tensor **grd_entry_slots(struct grd_entry *entry)
     return entry->node->noutputs == 1 ? &entry->grads.one : entry->grads.many;
 }
 
-/* Adds a pooled or borrowed gradient to a slot. */
-bool grd_pass_add(struct grd_pass *pass, struct grd_entry *entry, uint32_t output, grd_tensor *grad);
-void grd_entry_drop_slots(struct grd_entry *entry);
+/* Adds a gradient, whose reference it takes, to what is in a slot. */
+bool grd_pass_sum(struct grd_pass *pass, grd_tensor **slot, grd_tensor *grad);
+/* The slots of a node with several outputs. False, with MemoryError, on failure. */
+bool grd_entry_make_slots(struct grd_entry *entry);
+void grd_entry_drop_many(struct grd_entry *entry);
 
-/* ---- The queue ---------------------------------------------------------------------------------------------------------------------- */
-void grd_heap_init(struct grd_heap *heap);
-void grd_heap_done(struct grd_heap *heap);
-bool grd_heap_push(struct grd_heap *heap, struct grd_ready item);
-int32_t grd_heap_pop(struct grd_heap *heap);
+/* Gives a gradient, whose reference it takes, to a slot. */
+static inline bool grd_pass_give(struct grd_pass *pass, struct grd_entry *entry, uint32_t output, grd_tensor *grad)
+{
+    if (GRD_UNLIKELY(entry->node->noutputs != 1 && entry->grads.many == NULL) && !grd_entry_make_slots(entry)) {
+        grd_object_drop(grad);
+        return false;
+    }
+    grd_tensor **slot = &grd_entry_slots(entry)[output];
+    if (*slot != NULL)
+        return grd_pass_sum(pass, slot, grad);
+    *slot = grad;
+    return true;
+}
+
+static inline void grd_entry_drop_slots(struct grd_entry *entry)
+{
+    if (GRD_UNLIKELY(entry->node->noutputs != 1)) {
+        grd_entry_drop_many(entry);
+    } else if (entry->grads.one != NULL) {
+        grd_tensor *grad = entry->grads.one;
+        entry->grads.one = NULL;
+        grd_object_drop(grad);
+    }
+}
 
 /* ---- Running (engine.c) ---------------------------------------------------------------------------------------------------------------- */
 /* Runs everything from the roots down. False, with the error raised, on failure; then slots may still be full. */

@@ -6,31 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The reference a function just put on top of the pool, taken from it. */
-static grd_tensor *take_from_pool(grd_tensor *t)
+bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output)
 {
-    if (grd_thread.pool_top > 0 && grd_thread.pool[grd_thread.pool_top - 1] == t) {
-        grd_thread.pool_top--;
-        return t;
-    }
-    return grd_object_keep(t);
-}
-
-bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int32_t output)
-{
-    saved->output = output;
-    saved->value.kind = GRD_KIND_TENSOR;
-    if (output < 0) {
-        saved->value.v.tensor = grd_object_keep(t);
-    } else {
+    *saved = (struct grd_saved){.value.kind = GRD_KIND_NONE, .version = grd_version_of(t), .output = (int16_t)output};
+    if (output >= 0) {
+        const int64_t mark = grd_pool_mark();
         grd_tensor *alias = grd_new_detached(t);
-        if (grd_pending()) {
-            saved->value = (grd_value){.kind = GRD_KIND_NONE};
+        if (grd_pending())
             return false;
-        }
-        saved->value.v.tensor = take_from_pool(alias);
+        saved->value.v.tensor = grd_pool_take(alias, mark);
+    } else {
+        saved->value.v.tensor = grd_object_keep(t);
     }
-    saved->version = grd_version_of(t);
+    saved->value.kind = GRD_KIND_TENSOR;
     return true;
 }
 
@@ -39,7 +27,8 @@ void grd_saved_drop(struct grd_saved *saved)
     grd_value value = saved->value;
     if (value.kind == GRD_KIND_TENSOR) {
         saved->value.v.tensor = NULL;
-        grd_object_drop(value.v.tensor);
+        if (!saved->borrowed)
+            grd_object_drop(value.v.tensor);
     } else if (value.kind == GRD_KIND_TENSORS) {
         saved->value.v.tensors.n = 0;
         for (int64_t i = 0; i < value.v.tensors.n; i++)
@@ -71,35 +60,24 @@ static bool check_version(const struct grd_saved *saved, const struct grd_node *
         grd_dtype_type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
-bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
+bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
 {
-    *ret_value = saved->value;
     if (saved->value.kind == GRD_KIND_TENSORS) {
         for (int64_t i = 0; i < saved->value.v.tensors.n; i++)
             if (!check_version(saved, node, saved->value.v.tensors.data[i], saved->versions[i]))
                 return false;
         return true;
     }
-    if (saved->value.kind != GRD_KIND_TENSOR || saved->value.v.tensor == NULL)
-        return true;
     grd_tensor *t = saved->value.v.tensor;
     if (!check_version(saved, node, t, saved->version))
         return false;
     if (saved->output >= 0 && grd_is_recording() && grd_dtype_carries(t->dtype)) {
         grd_tensor *output = node->wrapper != NULL ? grd_slices_output(node->wrapper, t) : grd_new_detached(t);
-        if (grd_pending() || (node->wrapper == NULL && !grd_set_history(output, node, (uint32_t)saved->output)))
+        if (grd_pending() || (node->wrapper == NULL && !grd_give_history(output, grd_node_keep(node), (uint32_t)saved->output)))
             return false;
         ret_value->v.tensor = output;
     }
     return true;
-}
-
-static bool holds_tensors(const struct grd_saved *saved, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (saved[i].value.kind == GRD_KIND_TENSOR || saved[i].value.kind == GRD_KIND_TENSORS)
-            return true;
-    return false;
 }
 
 static bool pool_tensors(const struct grd_saved *saved, int n)
@@ -117,7 +95,7 @@ static bool pool_tensors(const struct grd_saved *saved, int n)
 
 bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain)
 {
-    if (!holds_tensors(saved, n))
+    if (!node->keeps)
         return true;
     bool ok = true;
     grd_spin_lock(&node->lock);

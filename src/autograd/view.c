@@ -131,15 +131,11 @@ static void copy_slices_release(struct grd_node *node)
         inner->class->release(inner);
 }
 
-static bool copy_slices_finish(struct grd_node *node)
+static void copy_slices_finish(struct grd_node *node)
 {
-    struct copy_slices *self = (struct copy_slices *)node;
-    struct grd_node *inner = self->inner;
-    static const struct grd_node_class empty = {0};
-    node->class = &empty;
+    struct grd_node *inner = ((struct copy_slices *)node)->inner;
     inner->wrapper = NULL;
     grd_object_drop(inner);
-    return true;
 }
 
 static const struct grd_node_class copy_slices_class = {copy_slices_run, copy_slices_release, copy_slices_finish};
@@ -149,7 +145,7 @@ grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
     const struct copy_slices *self = (const struct copy_slices *)wrapper;
     grd_tensor *base = grd_new_view(saved, grd_dims_from(wrapper->outputs[0].sizes, wrapper->outputs[0].ndim),
                                     grd_dims_from(self->base_strides, wrapper->outputs[0].ndim), self->base_offset);
-    if (grd_pending() || !grd_set_history(base, wrapper, 0))
+    if (grd_pending() || !grd_give_history(base, grd_node_keep(wrapper), 0))
         return grd_failed;
     return grd_as_strided(base, grd_sizes(saved), grd_strides(saved), .storage_offset = grd_int(saved->offset));
 }
@@ -174,14 +170,14 @@ struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool s
         return NULL;
     }
     uint32_t first = self_edge ? 1 : 0, nedges = 1 + node->nedges - first;
-    int64_t *room = NULL;
     struct copy_slices *self = (struct copy_slices *)grd_node_new(&copy_slices_class, "CopySlices", sizeof *self, nedges, 1,
-                                                                  2u * (base->ndim + t->ndim) * sizeof(int64_t), &room);
+                                                                  2u * (base->ndim + t->ndim) * sizeof(int64_t));
     if (self == NULL) {
-        grd_object_drop(base_edge.node);
+        grd_node_drop(base_edge.node);
         grd_object_drop(node);
         return NULL;
     }
+    int64_t *room = grd_node_room(&self->node);
     grd_node_describe_output(&self->node, 0, base, copy_numbers(&room, base->sizes, base->ndim));
     self->base_strides = copy_numbers(&room, base->strides, base->ndim);
     self->base_offset = base->offset;
@@ -195,7 +191,7 @@ struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool s
     self->node.edges[0] = base_edge;
     /* The view's own edge goes: its gradient flows to the base. */
     if (self_edge) {
-        grd_object_drop(node->edges[0].node);
+        grd_node_drop(node->edges[0].node);
         node->edges[0].node = NULL;
     }
     for (uint32_t i = first; i < node->nedges; i++) {
@@ -208,8 +204,8 @@ struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool s
 bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared)
 {
     if (t->base == NULL)
-        return grd_set_history(t, prepared, 0);
-    if (!grd_set_history(t->base, prepared, 0))
+        return grd_give_history(t, prepared, 0);
+    if (!grd_give_history(t->base, prepared, 0))
         return false;
     grd_mark_requires_grad(t, true);
     return true;
@@ -237,10 +233,10 @@ static bool restride_base(grd_tensor *view)
                               {.kind = GRD_KIND_DIMS, .v.dims = grd_sizes(view)},
                               {.kind = GRD_KIND_DIMS, .v.dims = grd_strides(view)},
                               {.kind = GRD_KIND_SCALAR, .v.scalar = grd_int(view->offset)}};
-    struct grd_node *node = grd_op_node_new(as_strided, args, &view, 1, 1, NULL);
-    bool ok = node != NULL && grd_set_history(view, node, 0);
-    grd_object_drop(node);
-    return ok;
+    const struct grd_op_call call = {
+        .op = as_strided, .derivative = as_strided->derivative, .args = args, .results = &view, .nresults = 1, .needs = 1};
+    struct grd_node *node = grd_op_node_new(&call);
+    return node != NULL && grd_give_history(view, node, 0);
 }
 
 bool grd_view_refresh(grd_tensor *view)

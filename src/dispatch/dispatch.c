@@ -62,7 +62,7 @@ static grd_kernel *tree_kernel(const struct grd_op *op, grd_key key)
 
 /* ---- Calling ------------------------------------------------------------------------------------------------------- */
 
-static void raise_no_kernel(const struct grd_op *op, grd_key key)
+static __attribute__((noinline)) void raise_no_kernel(const struct grd_op *op, grd_key key)
 {
     struct grd_text keys = {0};
     for (int k = 0; k < GRD_KEY_COUNT; k++)
@@ -80,17 +80,15 @@ void grd_fail_results(const struct grd_op *op, grd_value *ret_results)
             op->returns_list ? (grd_value){.kind = GRD_KIND_TENSORS} : (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
 }
 
-void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+/* A boxed kernel, which may leave its results unwritten when it fails. */
+static __attribute__((noinline)) void call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
+                                                 grd_value *ret_results)
 {
     const grd_key key = grd_top_key(keys);
-    grd_kernel *typed = atomic_load_explicit(&op->typed[key], memory_order_acquire);
-    grd_fail_results(op, ret_results);
-    if (typed != NULL) {
-        op->thunk(typed, out, args, ret_results);
-        if (!op->composite)
-            grd_written(out);
-        return;
-    }
+    if (GRD_LIKELY(op->nresults == 1 && !op->returns_list))
+        ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = &grd_failed_block.tensor};
+    else
+        grd_fail_results(op, ret_results);
     const struct grd_boxed_slot *slot = &op->boxed[key];
     grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
     if (boxed == NULL) {
@@ -105,6 +103,18 @@ void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *ou
     }
     if (op->defined)
         grd_defined_check_results(op, key, args, ret_results);
+}
+
+void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    grd_kernel *typed = grd_typed_kernel(op, keys);
+    if (typed == NULL) {
+        call_boxed(op, keys, out, args, ret_results);
+        return;
+    }
+    op->thunk(typed, out, args, ret_results);
+    if (!op->composite)
+        grd_written(out);
 }
 
 void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)

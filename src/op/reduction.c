@@ -295,12 +295,19 @@ grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b)
     return grd_masked_fill(grd_div(a, b), grd_eq_scalar(b, grd_int(0)), grd_int(0));
 }
 
+/* Over the sizes that were reduced. Where those come first, broadcasting restores them. */
+static grd_tensor *spread(grd_tensor *grad, grd_dims sizes, uint64_t mask, bool keepdim)
+{
+    const bool leading = (mask & (mask + 1)) == 0;
+    return grd_expand(leading ? grad : grd_reduce_restored(grad, sizes, mask, keepdim), sizes);
+}
+
 grd_tensor *op__sum_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
 {
     uint64_t mask;
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
         return grd_failed;
-    return grd_expand(grd_reduce_restored(grad, sizes, mask, keepdim), sizes);
+    return spread(grad, sizes, mask, keepdim);
 }
 
 grd_tensor *op__mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
@@ -309,7 +316,7 @@ grd_tensor *op__mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bo
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
         return grd_failed;
     grd_tensor *share = grd_div_scalar(grad, grd_float((double)grd_reduce_count(sizes, mask)));
-    return grd_expand(grd_reduce_restored(share, sizes, mask, keepdim), sizes);
+    return spread(share, sizes, mask, keepdim);
 }
 
 /* Ties share the gradient evenly. */

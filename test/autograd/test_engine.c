@@ -280,6 +280,21 @@ static void test_pending_error_stops(void **state)
     assert_null(grd_grad_of(x));
 }
 
+/* A formula drops what it has used: 1 + result * result, times the gradient, is never three tensors at once. */
+static void test_temporaries_of_a_formula(void **state)
+{
+    (void)state;
+    enum { N = 1 << 20, BYTES = N * sizeof(float) };
+    grd_tensor *x = grd_set_requires_grad(grd_zeros(grd_dims(N)), true), *y = grd_tan(x), *grad = grd_ones(grd_dims(N));
+    expect_ok();
+    grd_memory_reset_peak();
+    int64_t before = grd_memory_get_stats().allocated;
+    grd_backward_all(grd_tensors(y), &(grd_backward_options){.grad_outputs = grd_tensors(grad)});
+    expect_ok();
+    int64_t more = grd_memory_get_stats().peak - before;
+    assert_true(more >= 2 * BYTES && more < 2 * BYTES + BYTES / 2);
+}
+
 /* Every allocation of a pass fails once: an error, no crash, and (teardown) no leak. */
 static void test_failing_allocations(void **state)
 {
@@ -420,6 +435,7 @@ int main(void)
         TEST(test_broadcast_gradients),
         TEST(test_dtype_of_gradients),
         TEST(test_pending_error_stops),
+        TEST(test_temporaries_of_a_formula),
         TEST(test_failing_allocations),
         TEST(test_failing_allocations_while_recording),
         TEST(test_threads_share_a_leaf),

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "autograd/derivative.h"
+#include "autograd/formula.h"
 #include "dispatch/op.h"
 #include "gen/op_index.h"
 #include "gen/op_impl.h"
@@ -68,15 +68,18 @@ static void tanh_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
     grd_tensor *result = b->saved[0].v.tensor;
-    if (b->needs >> 0 & 1) /* self: grad * (1 - result * result) */
-        b->ret_grads[b->first_edge[0]] = grd_mul(grad, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
+    if (b->needs >> 0 & 1) { /* self: grad * (1 - result * result) */
+        const int64_t mark0 = grd_pool_mark();
+        grd_tensor *t0 = grd_formula_alone(mark0, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
+        b->ret_grads[b->first_edge[0]] = grd_mul(grad, t0);
+    }
 }
 
-static const struct grd_save tanh_saves[] = {{.how = GRD_SAVE_WHOLE, .result = true, .index = 0, .used_by = 1}};
+static const struct grd_save tanh_saves[] = {{.how = GRD_SAVE_TENSOR, .result = true, .index = 0, .used_by = 1}};
 static const uint8_t tanh_differentiable[] = {0};
 const struct grd_derivative grd_derivative_tanh = {
     .node_name = "TanhBackward0", .backward = tanh_backward, .saves = tanh_saves, .args = tanh_differentiable,
-    .nsaves = 1, .nargs = 1, .results = 1, .materialize = false};
+    .others = 0, .nsaves = 1, .nargs = 1, .results = 1};
 
 /* ---- add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor (schema/tiny.toml:13) */
 
@@ -165,11 +168,11 @@ static void add_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[1]] = grd_mul(grad, grd_number(alpha));
 }
 
-static const struct grd_save add_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 2, .used_by = 2}};
+static const struct grd_save add_saves[] = {{.how = GRD_SAVE_VALUE, .result = false, .index = 2, .used_by = 2}};
 static const uint8_t add_differentiable[] = {0, 1};
 const struct grd_derivative grd_derivative_add = {
     .node_name = "AddBackward0", .backward = add_backward, .saves = add_saves, .args = add_differentiable,
-    .nsaves = 1, .nargs = 2, .results = 1, .materialize = false};
+    .others = 0, .nsaves = 1, .nargs = 2, .results = 1};
 
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:22) */
 
@@ -237,7 +240,7 @@ static void sub_backward(const struct grd_backward *b)
 static const uint8_t sub_differentiable[] = {0, 1};
 const struct grd_derivative grd_derivative_sub = {
     .node_name = "SubBackward0", .backward = sub_backward, .saves = NULL, .args = sub_differentiable,
-    .nsaves = 0, .nargs = 2, .results = 1, .materialize = false};
+    .others = 0, .nsaves = 0, .nargs = 2, .results = 1};
 
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:30) */
 
@@ -304,11 +307,11 @@ static void mul_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[1]] = grd_mul(grad, self);
 }
 
-static const struct grd_save mul_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1, .used_by = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 0, .used_by = 2}};
+static const struct grd_save mul_saves[] = {{.how = GRD_SAVE_TENSOR, .result = false, .index = 1, .used_by = 1}, {.how = GRD_SAVE_TENSOR, .result = false, .index = 0, .used_by = 2}};
 static const uint8_t mul_differentiable[] = {0, 1};
 const struct grd_derivative grd_derivative_mul = {
     .node_name = "MulBackward0", .backward = mul_backward, .saves = mul_saves, .args = mul_differentiable,
-    .nsaves = 2, .nargs = 2, .results = 1, .materialize = false};
+    .others = 0, .nsaves = 2, .nargs = 2, .results = 1};
 
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:38) */
 
@@ -374,7 +377,7 @@ static void neg_backward(const struct grd_backward *b)
 static const uint8_t neg_differentiable[] = {0};
 const struct grd_derivative grd_derivative_neg = {
     .node_name = "NegBackward0", .backward = neg_backward, .saves = NULL, .args = neg_differentiable,
-    .nsaves = 0, .nargs = 1, .results = 1, .materialize = false};
+    .others = 0, .nsaves = 0, .nargs = 1, .results = 1};
 
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:45) */
 
@@ -566,11 +569,11 @@ static void unbind_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = grd_int(dim));
 }
 
-static const struct grd_save unbind_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1, .used_by = 1}};
+static const struct grd_save unbind_saves[] = {{.how = GRD_SAVE_VALUE, .result = false, .index = 1, .used_by = 1}};
 static const uint8_t unbind_differentiable[] = {0};
 const struct grd_derivative grd_derivative_unbind = {
     .node_name = "UnbindBackward0", .backward = unbind_backward, .saves = unbind_saves, .args = unbind_differentiable,
-    .nsaves = 1, .nargs = 1, .results = 1, .materialize = true};
+    .others = 0, .nsaves = 1, .nargs = 1, .results = 1, .materialize = true};
 
 /* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:74) */
 
@@ -616,11 +619,11 @@ static void stack_backward(const struct grd_backward *b)
         grd_backward_spread(b, 0, grd_unbind(grad, .dim = grd_int(dim)));
 }
 
-static const struct grd_save stack_saves[] = {{.how = GRD_SAVE_WHOLE, .result = false, .index = 1, .used_by = 1}};
+static const struct grd_save stack_saves[] = {{.how = GRD_SAVE_VALUE, .result = false, .index = 1, .used_by = 1}};
 static const uint8_t stack_differentiable[] = {0};
 const struct grd_derivative grd_derivative_stack = {
     .node_name = "StackBackward0", .backward = stack_backward, .saves = stack_saves, .args = stack_differentiable,
-    .nsaves = 1, .nargs = 1, .results = 1, .materialize = false};
+    .others = 0, .nsaves = 1, .nargs = 1, .results = 1, .lists = true};
 
 /* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:80) */
 
@@ -671,11 +674,11 @@ static void max_dim_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd__place(grad, indices, dim, keepdim, self_shape);
 }
 
-static const struct grd_save max_dim_saves[] = {{.how = GRD_SAVE_WHOLE, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 1, .used_by = 1}, {.how = GRD_SAVE_WHOLE, .result = false, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .result = false, .index = 0, .used_by = 1}};
+static const struct grd_save max_dim_saves[] = {{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .result = false, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .result = false, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .result = false, .index = 0, .used_by = 1}};
 static const uint8_t max_dim_differentiable[] = {0};
 const struct grd_derivative grd_derivative_max_dim = {
     .node_name = "MaxDimBackward0", .backward = max_dim_backward, .saves = max_dim_saves, .args = max_dim_differentiable,
-    .nsaves = 4, .nargs = 1, .results = 1, .materialize = true};
+    .others = 0, .nsaves = 4, .nargs = 1, .results = 1, .sized = true, .materialize = true};
 
 /* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:86) */
 

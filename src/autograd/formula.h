@@ -1,0 +1,27 @@
+/* What generated formulas call besides operators: the end of temporaries that have been used, and operators that do nothing in the common
+ * case, which is decided here without a call. Results are pooled or the argument itself, as every formula may return. */
+#ifndef GRD_AUTOGRAD_FORMULA_H
+#define GRD_AUTOGRAD_FORMULA_H
+
+#include "autograd/derivative.h"
+#include "gradus/ops.h"
+
+/* A value that the rest of a formula needs: what is above the mark goes but for that. */
+static inline grd_tensor *grd_formula_alone(int64_t mark, grd_tensor *t)
+{
+    return grd_pool_return(mark, t) ? t : grd_failed;
+}
+
+/* A real tensor is its own conjugate. */
+static inline grd_tensor *grd_formula_conj(grd_tensor *t)
+{
+    return grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? grd_conj(t) : t;
+}
+
+/* t times the conjugate of a factor that is mostly left at its default. */
+static inline grd_tensor *grd_formula_times_conj(grd_tensor *t, grd_scalar factor)
+{
+    return factor.kind == GRD_SCALAR_INT && factor.v.i == 1 ? t : grd__times_conj(t, factor);
+}
+
+#endif

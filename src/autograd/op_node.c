@@ -1,0 +1,360 @@
+/* Nodes of operators: what a recorded call leaves in the graph, and how its formula is run later.
+ *
+ * One block holds the node, its edges, the geometry of its outputs and what is saved, sizes and lists included. What is saved is said by the
+ * operator's struct grd_derivative; nothing here knows an operator. When a node is made is in record.c.
+ * Invariant: a value that has not been saved, or is gone, has no tensor. */
+#include "autograd/node.h"
+#include "gradus/ops.h"
+
+#include <string.h>
+
+struct op_node {
+    struct grd_node node;
+    const struct grd_derivative *derivative;
+    const grd_op *op;
+    const int *first_edge;
+    struct grd_saved saved[];
+};
+
+/* The first edges of arguments that are no lists. */
+static const int plain_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+
+/* ---- Running ------------------------------------------------------------------------------------------------------------------ */
+static bool carries_gradient(const struct op_node *self, uint32_t output)
+{
+    return (self->derivative->results >> (self->op->returns_list ? 0 : output) & 1) && grd_dtype_carries(self->node.outputs[output].dtype);
+}
+
+/* Undefined gradients as zeros. NULL on failure. */
+static grd_tensor *const *materialized(const struct op_node *self, grd_tensor *const *grads)
+{
+    const struct grd_node *node = &self->node;
+    bool whole = true;
+    for (uint32_t i = 0; i < node->noutputs; i++)
+        whole = whole && (grads[i] != NULL || !carries_gradient(self, i));
+    if (whole)
+        return grads;
+    grd_tensor **all = grd_pool_alloc(node->noutputs * sizeof(grd_tensor *));
+    for (uint32_t i = 0; all != NULL && i < node->noutputs; i++) {
+        const struct grd_output *output = &node->outputs[i];
+        all[i] = grads[i];
+        if (grads[i] == NULL && carries_gradient(self, i))
+            all[i] = grd_zero_(grd_new(grd_dims_from(output->sizes, output->ndim), (grd_dtype)output->dtype,
+                                       (grd_device){output->device, output->device_index}));
+    }
+    return grd_pending() ? NULL : all;
+}
+
+/* From a bit per edge to a bit per differentiable argument. */
+static uint64_t argument_needs(const struct op_node *self, const struct grd_run *run)
+{
+    if (self->first_edge == plain_edges)
+        return run->needs;
+    uint64_t needs = 0;
+    for (int arg = 0; arg < self->derivative->nargs; arg++)
+        for (int edge = self->first_edge[arg]; edge < self->first_edge[arg + 1]; edge++)
+            needs |= (uint64_t)grd_run_needs(run, (uint32_t)edge) << arg;
+    return needs;
+}
+
+static void op_node_run(struct grd_node *node, const struct grd_run *run)
+{
+    struct op_node *self = (struct op_node *)node;
+    const struct grd_derivative *d = self->derivative;
+    grd_value values[GRD_MAX_SAVES];
+    if (!grd_saved_begin(node, self->saved, d->nsaves, run->retain))
+        return;
+    for (int i = 0; i < d->nsaves; i++)
+        if (!grd_saved_unpack(&self->saved[i], node, &values[i]))
+            return;
+    grd_tensor *const *grads = d->materialize ? materialized(self, run->grads) : run->grads;
+    if (grads == NULL)
+        return;
+    d->backward(&(struct grd_backward){.derivative = d,
+                                       .grads = grads,
+                                       .ngrads = (int)node->noutputs,
+                                       .saved = values,
+                                       .needs = argument_needs(self, run),
+                                       .ret_grads = run->ret_grads,
+                                       .first_edge = self->first_edge});
+}
+
+static void op_node_release(struct grd_node *node)
+{
+    struct op_node *self = (struct op_node *)node;
+    if (!node->keeps)
+        return;
+    for (int i = 0; i < self->derivative->nsaves; i++)
+        grd_saved_drop(&self->saved[i]);
+}
+
+static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release};
+
+/* ---- Saving ------------------------------------------------------------------------------------------------------------------- */
+static bool is_needed(const struct grd_op_call *call, const struct grd_save *save)
+{
+    return (save->used_by & call->needs) != 0;
+}
+
+static const grd_tensor *subject(const struct grd_op_call *call, const struct grd_save *save)
+{
+    return save->result ? call->results[save->index] : call->args[save->index].v.tensor;
+}
+
+static grd_tensors list_of(const struct grd_op_call *call, const struct grd_save *save)
+{
+    return save->result ? (grd_tensors){(grd_tensor **)(uintptr_t)call->results, call->nresults} : call->args[save->index].v.tensors;
+}
+
+static size_t round_up(size_t size)
+{
+    return (size + 7) & ~(size_t)7;
+}
+
+/* Bytes that a saved value takes in the node's block, besides its grd_saved. */
+static __attribute__((noinline)) size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
+{
+    switch (save->how) {
+    case GRD_SAVE_TENSORS:
+        return (size_t)list_of(call, save).n * (sizeof(grd_tensor *) + sizeof(uint64_t));
+    case GRD_SAVE_DIMS:
+        return (size_t)call->args[save->index].v.dims.n * sizeof(int64_t);
+    case GRD_SAVE_STRING: {
+        const char *string = call->args[save->index].v.string;
+        return string != NULL ? round_up(strlen(string) + 1) : 0;
+    }
+    case GRD_SAVE_SHAPE:
+    case GRD_SAVE_STRIDES:
+        return subject(call, save)->ndim * sizeof(int64_t);
+    default: /* GRD_SAVE_SIZES_ALONG */
+        return (size_t)list_of(call, save).n * sizeof(int64_t);
+    }
+}
+
+static void *take_room(char **room, size_t size)
+{
+    void *taken = *room;
+    *room += size;
+    return taken;
+}
+
+static grd_dims copy_dims(char **room, const int64_t *data, int64_t n)
+{
+    int64_t *copy = take_room(room, (size_t)n * sizeof *copy);
+    for (int64_t i = 0; i < n; i++)
+        copy[i] = data[i];
+    return grd_dims_from(copy, n);
+}
+
+/* Python's rule for a negative dim; the operator has refused those out of range. */
+static int64_t size_along(const grd_tensor *t, int64_t dim)
+{
+    dim = dim < 0 ? dim + t->ndim : dim;
+    return dim >= 0 && dim < t->ndim ? t->sizes[dim] : 0;
+}
+
+/* A leaf that an edge owns lives as long as the node. */
+static inline bool is_owned_by_edge(const struct grd_node *node, const grd_tensor *t)
+{
+    for (uint32_t i = 0; i < node->nedges; i++)
+        if (node->edges[i].node != NULL && node->edges[i].node->owner == &t->object)
+            return true;
+    return false;
+}
+
+static inline void save_argument(struct op_node *self, struct grd_saved *saved, grd_tensor *t, grd_tensor *overwritten, grd_tensor *copy)
+{
+    saved->value.kind = GRD_KIND_TENSOR;
+    if (GRD_UNLIKELY(t == NULL))
+        return;
+    if (GRD_UNLIKELY(copy != NULL) && t == overwritten)
+        t = copy;
+    saved->value.v.tensor = t;
+    saved->version = grd_version_of(t);
+    saved->output = -1;
+    saved->borrowed = is_owned_by_edge(&self->node, t);
+    self->node.keeps = true;
+    if (!saved->borrowed)
+        grd_object_keep(t);
+}
+
+/* The results of a list save aliases, since they know this node; arguments are kept themselves. */
+static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors tensors, bool results, char **room)
+{
+    grd_tensor **list = take_room(room, (size_t)tensors.n * sizeof *list);
+    self->node.keeps = true;
+    saved->versions = take_room(room, (size_t)tensors.n * sizeof(uint64_t));
+    saved->value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 0}};
+    for (int64_t i = 0; i < tensors.n; i++) {
+        struct grd_saved one;
+        if (!grd_saved_set_tensor(&one, tensors.data[i], results ? (int32_t)i : -1))
+            return false;
+        list[i] = one.value.v.tensor;
+        saved->versions[i] = one.version;
+        saved->value.v.tensors.n = i + 1;
+    }
+    return true;
+}
+
+static __attribute__((noinline)) bool save_other(struct op_node *self, struct grd_saved *saved, const struct grd_op_call *call,
+                                                 const struct grd_save *save, char **room)
+{
+    const grd_value *value = &call->args[save->index];
+    switch (save->how) {
+    case GRD_SAVE_TENSOR: /* a result: one that carries no gradient knows no node, so it may be kept itself */
+        self->node.keeps = true;
+        return grd_saved_set_tensor(saved, call->results[save->index], call->derivative->results >> save->index & 1 ? save->index : -1);
+    case GRD_SAVE_TENSORS:
+        return save_list(self, saved, list_of(call, save), save->result, room);
+    case GRD_SAVE_DIMS:
+        saved->value = *value;
+        if (value->v.dims.data != NULL)
+            saved->value.v.dims = copy_dims(room, value->v.dims.data, value->v.dims.n);
+        return true;
+    case GRD_SAVE_STRING:
+        saved->value = *value;
+        if (value->v.string != NULL) {
+            size_t size = strlen(value->v.string) + 1;
+            saved->value.v.string = memcpy(take_room(room, round_up(size)), value->v.string, size);
+        }
+        return true;
+    case GRD_SAVE_GENERATOR:
+        self->node.keeps = true;
+        saved->value = *value;
+        if (value->v.generator != NULL)
+            grd_object_keep(value->v.generator);
+        return true;
+    case GRD_SAVE_SHAPE:
+    case GRD_SAVE_STRIDES: {
+        const grd_tensor *t = subject(call, save);
+        saved->value.kind = GRD_KIND_DIMS;
+        saved->value.v.dims = copy_dims(room, save->how == GRD_SAVE_SHAPE ? t->sizes : t->strides, t->ndim);
+        return true;
+    }
+    case GRD_SAVE_OFFSET:
+        saved->value = (grd_value){.kind = GRD_KIND_INT, .v.integer = subject(call, save)->offset};
+        return true;
+    case GRD_SAVE_DTYPE:
+        saved->value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)subject(call, save)->dtype};
+        return true;
+    case GRD_SAVE_DEVICE:
+        saved->value = (grd_value){.kind = GRD_KIND_DEVICE, .v.device = grd_device_of(subject(call, save))};
+        return true;
+    default: { /* GRD_SAVE_SIZES_ALONG */
+        int64_t *sizes = take_room(room, (size_t)value->v.tensors.n * sizeof *sizes);
+        for (int64_t i = 0; i < value->v.tensors.n; i++)
+            sizes[i] = size_along(value->v.tensors.data[i], call->args[save->extra].v.integer);
+        saved->value = (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {sizes, value->v.tensors.n}};
+        return true;
+    }
+    }
+}
+
+/* ---- Making ------------------------------------------------------------------------------------------------------------------- */
+/* For the first edges of arguments some of which are lists. */
+static size_t list_room(const struct grd_derivative *d)
+{
+    return round_up((d->nargs + 1u) * sizeof(int));
+}
+
+static uint32_t count_edges(const struct grd_derivative *d, const grd_value *args)
+{
+    uint32_t edges = d->nargs;
+    for (int i = 0; i < d->nargs; i++)
+        if (args[d->args[i]].kind == GRD_KIND_TENSORS)
+            edges += (uint32_t)args[d->args[i]].v.tensors.n - 1;
+    return edges;
+}
+
+/* Where the gradients go, of arguments some of which are lists. Edges are absent after a failure. */
+static bool set_list_edges(struct op_node *self, const struct grd_op_call *call, int *first_edge)
+{
+    struct grd_edge *edges = self->node.edges;
+    int edge = 0;
+    bool ok = true;
+    for (int i = 0; i < call->derivative->nargs; i++) {
+        const grd_value *value = &call->args[call->derivative->args[i]];
+        bool is_list = value->kind == GRD_KIND_TENSORS;
+        grd_tensor *const *tensors = is_list ? value->v.tensors.data : &value->v.tensor;
+        int64_t n = is_list ? value->v.tensors.n : 1;
+        first_edge[i] = edge;
+        for (int64_t k = 0; k < n; k++, edge++) {
+            edges[edge] = (struct grd_edge){NULL, 0};
+            ok = ok && (tensors[k] == NULL || grd_edge_of(tensors[k], &edges[edge]));
+        }
+    }
+    first_edge[call->derivative->nargs] = edge;
+    self->first_edge = first_edge;
+    return ok;
+}
+
+/* Edges of arguments that are no lists. Absent after a failure. */
+static inline bool set_edges(struct grd_edge *edge, const struct grd_op_call *call)
+{
+    const uint8_t *arg = call->derivative->args, *end = arg + call->derivative->nargs;
+    const grd_value *args = call->args;
+    bool ok = true;
+    for (uint64_t needs = call->needs; arg < end; needs >>= 1, arg++, edge++) {
+        if (needs & 1 && ok)
+            ok = grd_edge_find(args[*arg].v.tensor, edge);
+        else
+            *edge = (struct grd_edge){NULL, 0};
+    }
+    return ok;
+}
+
+static inline bool save_all(struct op_node *self, const struct grd_op_call *call, char *room, bool ok)
+{
+    const struct grd_save *save = call->derivative->saves, *end = save + call->derivative->nsaves;
+    const grd_value *args = call->args;
+    const uint64_t needs = call->needs;
+    for (struct grd_saved *saved = self->saved; save < end; save++, saved++) {
+        saved->value = (grd_value){.kind = GRD_KIND_NONE};
+        if ((save->used_by & needs) == 0)
+            continue;
+        if (save->how == GRD_SAVE_TENSOR && !save->result)
+            save_argument(self, saved, args[save->index].v.tensor, call->results[0], call->self_copy);
+        else if (save->how == GRD_SAVE_VALUE)
+            saved->value = args[save->index];
+        else
+            ok = ok && save_other(self, saved, call, save, &room);
+    }
+    return ok;
+}
+
+struct grd_node *grd_op_node_new(const struct grd_op_call *call)
+{
+    const struct grd_derivative *d = call->derivative;
+    const int64_t nresults = call->nresults;
+    size_t extra = d->lists ? list_room(d) : 0;
+    for (int64_t i = 0; i < nresults; i++)
+        extra += call->results[i]->ndim * sizeof(int64_t);
+    for (int i = 0; d->sized && i < d->nsaves; i++)
+        if (d->saves[i].how >= GRD_SAVE_TENSORS && is_needed(call, &d->saves[i]))
+            extra += save_room(call, &d->saves[i]);
+    struct op_node *self = (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
+                                                          d->lists ? count_edges(d, call->args) : d->nargs, (uint32_t)nresults, extra);
+    if (GRD_UNLIKELY(self == NULL))
+        return NULL;
+    char *room = grd_node_room(&self->node);
+    self->derivative = d;
+    self->op = call->op;
+    self->first_edge = plain_edges;
+    bool ok = d->lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, call);
+    for (int64_t i = 0; i < nresults; i++) {
+        const grd_tensor *t = call->results[i];
+        grd_node_describe_output(&self->node, (uint32_t)i, t, copy_dims(&room, t->sizes, t->ndim).data);
+    }
+    if (GRD_LIKELY(save_all(self, call, room, ok)))
+        return &self->node;
+    grd_node_drop(&self->node);
+    return NULL;
+}
+
+void grd_op_node_written(struct grd_node *node, const grd_tensor *t)
+{
+    struct op_node *self = (struct op_node *)node;
+    for (int i = 0; i < self->derivative->nsaves; i++)
+        if (self->saved[i].value.kind == GRD_KIND_TENSOR && self->saved[i].output >= 0)
+            self->saved[i].version = grd_version_of(t);
+}
