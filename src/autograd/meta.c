@@ -172,7 +172,7 @@ enum { DORMANT = 1 << 29 };
 
 static bool accumulator_finish(struct grd_node *node)
 {
-    uint32_t refs = atomic_load_explicit(&node->object.refs, memory_order_acquire), left;
+    int64_t refs = atomic_load_explicit(&node->object.refs, memory_order_acquire), left;
     grd_tensor *leaf = ((struct accumulator *)node)->variable;
     do
         left = refs <= 1 ? DORMANT : refs - 1;
@@ -264,7 +264,7 @@ static struct grd_node *leaf_accumulator(grd_tensor *leaf)
     }
     if (!describe_leaf((struct accumulator *)node))
         return NULL;
-    uint32_t refs = atomic_load_explicit(&node->object.refs, memory_order_relaxed), more;
+    int64_t refs = atomic_load_explicit(&node->object.refs, memory_order_relaxed), more;
     do
         more = refs == DORMANT ? 1 : refs == 0 ? 2 : refs + 1;
     while (!atomic_compare_exchange_weak_explicit(&node->object.refs, &refs, more, memory_order_acq_rel, memory_order_relaxed));

@@ -28,7 +28,7 @@ void grd_pool_release(int64_t mark)
     if (mark < 0)
         mark = 0;
     while (grd_thread.pool_top > mark)
-        grd_object_drop(grd_thread.pool[--grd_thread.pool_top]);
+        grd_object_drop_as(grd_thread.pool[--grd_thread.pool_top], 1);
 }
 
 bool grd_pool_return_slow(int64_t mark, void *object)
