@@ -136,12 +136,12 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
     }
 }
 
-bool grd_refuse_arguments(const struct grd_op *op, const grd_value *args)
+void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     for (int i = 0; i < op->nargs; i++)
         if (!check_argument(op, i, &args[i]))
-            return false;
-    return true;
+            return;
+    grd_dispatch_boxed(op, keys, out, args, ret_results);
 }
 
 bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)

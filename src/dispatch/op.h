@@ -53,7 +53,7 @@ static inline grd_keyset grd_active_keys(grd_keyset keys)
 
 static inline grd_key grd_top_key(grd_keyset keys)
 {
-    return keys ? (grd_key)(31 - __builtin_clz(keys)) : GRD_KEY_CPU;
+    return (grd_key)(31 - __builtin_clz(keys | 1u << GRD_KEY_CPU));
 }
 
 /* The typed kernel for the highest key, or NULL: then the call goes through grd_dispatch_boxed. */
@@ -68,9 +68,14 @@ void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *ou
 /* The key of a device, for operators without tensor arguments. */
 grd_keyset grd_device_keys(grd_device device);
 
+/* Part of a function, in two places at most. */
+#define GRD_INLINE static inline __attribute__((always_inline))
+/* Rarely called: apart from what calls it. */
+#define GRD_COLD static __attribute__((noinline, cold))
+
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
-/* Raises what is wrong with the first argument that cannot be: "add: argument 'other' (position 2) must be a tensor, not NULL". True when all can. */
-bool grd_refuse_arguments(const struct grd_op *op, const grd_value *args);
+/* Refuses an argument that cannot be, "add: argument 'other' (position 2) must be a tensor, not NULL", or else calls grd_dispatch_boxed. */
+void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 static inline bool grd_is_dtype(grd_dtype dtype)
 {
