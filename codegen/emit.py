@@ -120,7 +120,7 @@ def elementwise_implementation(operator):
             f'{".mask = true, " if operator.mask else ""}{".divides = true, " if operator.divides else ""}'
             f'{".truth = true, " if gives_bool(operator) else ""}'
             f'{".integers = true, " if operator.divides or operator.rule == "float" else ""}.name = "{operator.name}"}};\n'
-            f"    return grd_op_{operator.kernel}(&op, out, {tensors}, {parameters});\n}}\n")
+            f"    return grd_op_{operator.kernel}(out, {tensors}, &op, {parameters});\n}}\n")
 
 
 def ctype_scalar(argument):
@@ -181,17 +181,23 @@ def failed_value(operator):
 
 
 def call_parameters(operator):
-    return (["grd_tensor *out"] if operator.has_out else []) + [ctype.parameter(a) for a in operator.args]
+    """Of NAME_call and what it is made of: numbers come by pointer, so that they are copied once, for the kernel."""
+    words = [f"const grd_scalar *{a.name}" if ctype.is_scalar(a) else ctype.parameter(a) for a in operator.args]
+    return (["grd_tensor *out"] if operator.has_out else []) + words
 
 
 def call_arguments(operator):
     return (["out"] if operator.has_out else []) + [a.name for a in operator.args]
 
 
+def read(argument):
+    return f"*{argument.name}" if ctype.is_scalar(argument) else argument.name
+
+
 def boxed_function(operator):
     """NAME_boxed(keys, out, …, results): the way of a call without a typed kernel, and of one with an argument that cannot be, which it refuses."""
-    count, out = len(operator.results), "out" if operator.has_out else "NULL"
-    values = ", ".join(ctype.value(a, a.name) for a in operator.args) or "{0}"
+    out = "out" if operator.has_out else "NULL"
+    values = ", ".join(ctype.value(a, read(a)) for a in operator.args) or "{0}"
     parameters = ", ".join(["grd_keyset keys", *call_parameters(operator), "grd_value *results"])
     return (f"GRD_COLD void {operator.name}_boxed({parameters})\n{{\n"
             f"    const grd_value args[] = {{{values}}};\n"
@@ -201,15 +207,16 @@ def boxed_function(operator):
 def call_function(operator):
     """NAME_call(out, …): checks, dispatches, leaves; every public form goes through it."""
     kernel, count, arguments = f"{operator.name}_kernel", len(operator.results), call_arguments(operator)
+    values = (["out"] if operator.has_out else []) + [read(a) for a in operator.args]
     if count > 1:
-        direct = f"        (({kernel} *)kernel)({', '.join([*arguments, 'returned'])});\n"
+        direct = f"        (({kernel} *)kernel)({', '.join([*values, 'returned'])});\n"
         local, unbox = f"grd_tensor *returned[{count}]", "".join(f"        returned[{i}] = boxed[{i}].v.tensor;\n" for i in range(count))
         leave = (f"    grd_leave_many(op, mark, returned, {count});\n"
                  f"    return (grd_{operator.name}_result){{{', '.join(f'returned[{i}]' for i in range(count))}}};\n")
     else:
-        direct = f"        returned = (({kernel} *)kernel)({', '.join(arguments)});\n"
+        direct = f"        returned = (({kernel} *)kernel)({', '.join(values)});\n"
         local, unbox = f"{ctype.implementation_result(operator)}returned", f"        returned = boxed[0].v.{'tensors' if operator.returns_list else 'tensor'};\n"
-        leave = f"    return grd_leave{'_list' if operator.returns_list else ''}(op, mark, returned);\n"
+        leave = "    return grd_leave_list(op, mark, returned);\n" if operator.returns_list else f"    return grd_leave({index(operator)}, mark, returned);\n"
     bump = "        grd_written(out);\n" if operator.has_out and not operator.is_composite else ""
     tests = argument_tests(operator)
     refusal = (f"    if (GRD_UNLIKELY({tests})) {{\n        {operator.name}_boxed({', '.join(['0', *arguments, 'NULL'])});\n"
@@ -245,9 +252,10 @@ def entry_function(operator, suffix, takes_out, scalar=False):
     name = f"{operator.name}{'_scalar' if scalar else ''}{suffix}"
     first = operator.args[0].name if suffix == "_" else "out" if takes_out else "NULL"
     number = second_tensor(operator).name if scalar else None
-    given = [f"grd_number({a.name})" if a.name == number else ctype.from_option(a, f"{operator.name}_defaults") if a.has_default else a.name for a in operator.args]
+    given = [f"grd_number({a.name})" if a.name == number else ctype.from_option(a, f"{operator.name}_defaults") if a.has_default
+             else f"&{a.name}" if ctype.is_scalar(a) else a.name for a in operator.args]
     if scalar and not suffix: # over the entry that takes a tensor
-        with_options, call = f"{'with_' if options(operator) else ''}{operator.name}", [g for g, a in zip(given, operator.args) if not a.has_default]
+        with_options, call = f"{'with_' if options(operator) else ''}{operator.name}", [g.lstrip("&") for g, a in zip(given, operator.args) if not a.has_default]
         call = f"grd_{with_options}({', '.join(call + (['options'] if options(operator) else []))})"
     else:
         called = f"{operator.name}_{'call' if first == 'NULL' else 'write'}"

@@ -44,9 +44,7 @@ static inline void grd_object_drop_as(void *object, int64_t weight)
 {
     struct grd_object *o = object;
     int64_t refs = atomic_load_explicit(&o->refs, memory_order_acquire);
-    if (GRD_UNLIKELY(refs < 0))
-        return;
-    if (refs == weight || atomic_fetch_sub_explicit(&o->refs, weight, memory_order_acq_rel) == weight)
+    if (refs == weight || (refs >= 0 && atomic_fetch_sub_explicit(&o->refs, weight, memory_order_acq_rel) == weight))
         o->type->destroy(o);
 }
 

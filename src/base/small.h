@@ -48,7 +48,7 @@ static inline void grd_link_block(void *block, void *next)
 enum { GRD_MEMORY_SLACK = 256 * 1024 };
 
 /* A limit is set or a failure is ordered: every allocation takes the slow path. */
-extern atomic_bool grd_memory_watched;
+extern GRD_HIDDEN atomic_bool grd_memory_watched;
 
 /* Tells the shared counters what this thread has counted. */
 void grd_memory_publish(void);

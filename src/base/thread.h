@@ -11,6 +11,8 @@
 
 #define GRD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define GRD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* For data of other files: it is found without a table. */
+#define GRD_HIDDEN __attribute__((visibility("hidden")))
 /* What the compiler cannot see. */
 #define GRD_ASSUME(x) ((x) ? (void)0 : __builtin_unreachable())
 #define GRD_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))

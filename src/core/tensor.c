@@ -28,18 +28,23 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
         grd_small_free(t, sizeof *t);
 }
 
+static __attribute__((noinline)) void destroy_view(grd_tensor *t)
+{
+    grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
+    grd_small_free(t, sizeof *t);
+}
+
 static void tensor_destroy(struct grd_object *object)
 {
     grd_tensor *t = (grd_tensor *)object;
     struct grd_block *block = (struct grd_block *)t;
-    if (GRD_LIKELY(t->storage == &block->storage && block->storage.data == block->data && grd_object_unique(&block->storage) &&
-                   t->autograd == NULL && t->sizes == t->inline_dims)) {
+    const bool simple = GRD_LIKELY(t->autograd == NULL && t->ndim <= GRD_INLINE_DIMS);
+    if (GRD_LIKELY(simple && t->storage == &block->storage && block->storage.data == block->data && grd_object_unique(&block->storage))) {
         const size_t block_bytes = block->storage.block_bytes;
         GRD_ASSUME(block_bytes >= sizeof *block);
         grd_small_free(block, block_bytes);
-    } else if (GRD_LIKELY(t->base != NULL && t->autograd == NULL && t->sizes == t->inline_dims)) {
-        grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
-        grd_small_free(t, sizeof *t);
+    } else if (simple && t->base != NULL) {
+        destroy_view(t);
     } else {
         destroy_any(t);
     }
@@ -514,8 +519,14 @@ grd_tensor *grd_number(grd_scalar value)
         return grd_failed;
     }
     grd_tensor *t = grd_new(GRD_NO_DIMS, dtype, GRD_CPU);
-    if (grd_is_failed(t) || !grd_scalar_write(value, dtype, t->data))
+    if (grd_is_failed(t))
         return grd_failed;
+    if (dtype == GRD_BOOL)
+        *t->data = (char)(value.v.i != 0);
+    else if (dtype == GRD_COMPLEX128)
+        memcpy(t->data, &value.v.c, sizeof value.v.c);
+    else
+        memcpy(t->data, &value.v, sizeof value.v.i);
     return grd_mark_number(t);
 }
 

@@ -155,11 +155,16 @@ bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
     return true;
 }
 
-grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark)
+static void leave_failed(const struct grd_op *op, int64_t mark)
 {
     if (op->name[0] != '_') /* a hidden operator is not a name its user knows */
         grd_error_add_context(op->name);
     grd_pool_release(mark);
+}
+
+grd_tensor *grd_leave_failed(int64_t op, int64_t mark)
+{
+    leave_failed(&grd_op_table[op], mark);
     return grd_failed;
 }
 
@@ -167,7 +172,7 @@ void grd_leave_many(const struct grd_op *op, int64_t mark, grd_tensor **results,
 {
     if (!grd_pending() && grd_pool_return_many(mark, (void *const *)results, n))
         return;
-    grd_leave_failed(op, mark);
+    leave_failed(op, mark);
     for (int i = 0; i < n; i++)
         results[i] = grd_failed;
 }
@@ -176,7 +181,7 @@ grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors re
 {
     if (!grd_pending())
         return result;
-    grd_leave_failed(op, mark);
+    leave_failed(op, mark);
     return (grd_tensors){0};
 }
 

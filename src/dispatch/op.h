@@ -53,13 +53,13 @@ static inline grd_keyset grd_active_keys(grd_keyset keys)
 
 static inline grd_key grd_top_key(grd_keyset keys)
 {
-    return (grd_key)(31 - __builtin_clz(keys | 1u << GRD_KEY_CPU));
+    return (grd_key)(31u - (unsigned)__builtin_clz(keys | 1u << GRD_KEY_CPU));
 }
 
 /* The typed kernel for the highest key, or NULL: then the call goes through grd_dispatch_boxed. */
 static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset keys)
 {
-    return atomic_load_explicit(&op->typed[grd_top_key(keys)], memory_order_acquire);
+    return atomic_load_explicit(&op->typed[(unsigned)grd_top_key(keys)], memory_order_acquire);
 }
 
 /* The cold way of an entry function: boxed kernels, fallbacks, missing kernels. */
@@ -120,10 +120,10 @@ static inline grd_keyset grd_list_keys(grd_tensors list)
     return keys;
 }
 
-grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark);
+grd_tensor *grd_leave_failed(int64_t op, int64_t mark);
 
-/* The way out of an operator: drops its temporaries, moves the result to the caller's scope, names the operator in an error. */
-static inline grd_tensor *grd_leave(const struct grd_op *op, int64_t mark, grd_tensor *result)
+/* The way out of an operator, given by its place in the table: drops its temporaries, moves the result to the caller's scope, names the operator in an error. */
+static inline grd_tensor *grd_leave(int64_t op, int64_t mark, grd_tensor *result)
 {
     if (GRD_LIKELY(grd_thread.error == 0) && grd_pool_return(mark, result))
         return result;

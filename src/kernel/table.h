@@ -33,7 +33,7 @@ struct grd_kernel_table {
 };
 
 /* The level in use (kernel/select.c). */
-extern const struct grd_kernel_table *grd_kernels;
+extern const struct grd_kernel_table *grd_kernels __attribute__((visibility("hidden")));
 
 /* The conversion, or NULL. A quantized element is moved as the integer that stands for it, to and from that integer dtype: anything else
  * would need its scale. */

@@ -203,10 +203,10 @@ static bool flatten_mask(const grd_tensor *mask, const grd_tensor *like, struct 
     return mask->dtype == GRD_BOOL && is_plain(mask) && mask->ndim == like->ndim && same_sizes(mask, like);
 }
 
-/* The kernel for operands like this one, which must be plain; NULL when there is none or the kernel is not all there is to do. */
+/* The kernel for operands like this one, which is plain; NULL when there is none or the kernel is not all there is to do. */
 static inline grd_loop_kernel *direct_kernel(const struct grd_elementwise *op, grd_loop_kernel *const *row, const grd_tensor *like)
 {
-    if (!is_plain(like) || row == NULL || (op->integers && grd_category_of(like->dtype) <= GRD_CATEGORY_INTEGER))
+    if (row == NULL || (op->integers && grd_category_of(like->dtype) <= GRD_CATEGORY_INTEGER))
         return NULL;
     return row[op->kernel];
 }
@@ -258,7 +258,7 @@ static __attribute__((noinline)) grd_tensor *run_wide(const struct grd_elementwi
         like = inputs[i];
     struct flat flat;
     uint64_t numbers[MAX_INPUTS][2];
-    flat.kernel = direct_kernel(op, rows[like->dtype], like);
+    flat.kernel = is_plain(like) ? direct_kernel(op, rows[like->dtype], like) : NULL;
     flat.params = params;
     bool fits = flat.kernel != NULL && (!op->mask || flatten_mask(inputs[0], like, &flat));
     for (int i = op->mask; i < op->inputs && fits; i++)
@@ -270,7 +270,20 @@ static __attribute__((noinline)) grd_tensor *run_wide(const struct grd_elementwi
 
 /* ---- Straight ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* A small result, when the inputs are all like `like`, which is plain, and data[1...] is theirs; NULL where it is not that simple. */
+/* Plain, and a result like it has the same dimensions, all of them inline. */
+static inline bool is_straight(const grd_tensor *t)
+{
+    const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL;
+    const uint64_t looked_at = grd_traits(0, 0, (grd_device){UINT8_MAX, 0}, flags | GRD_FLAG_NUMBER, 0);
+    return (t->traits & looked_at) == grd_traits(0, 0, (grd_device){GRD_DEVICE_CPU, 0}, flags, 0);
+}
+
+static __attribute__((noinline)) grd_tensor *new_result(const grd_tensor *like, grd_dtype dtype)
+{
+    return grd_new(grd_dims_from(like->sizes, like->ndim), dtype, grd_device_of(like));
+}
+
+/* A small result, when the inputs are all like `like`, which is straight, and data[1...] is theirs; NULL where it is not that simple. */
 static inline __attribute__((always_inline)) grd_tensor *run_straight(const struct grd_elementwise *op, grd_loop_kernel *kernel,
                                                                       const grd_tensor *like, char **data, const grd_scalar *params)
 {
@@ -282,51 +295,54 @@ static inline __attribute__((always_inline)) grd_tensor *run_straight(const stru
         traits = (traits & ~grd_traits(UINT8_MAX, 0, (grd_device){0, 0}, 0, 0)) | GRD_BOOL;
         itemsize = 1;
     }
-    grd_tensor *result = grd_has(like, GRD_FLAG_CANONICAL) ? grd_make_small(traits, (size_t)like->numel, itemsize) : NULL;
-    if (GRD_UNLIKELY(result == NULL))
+    if ((size_t)like->numel * itemsize > GRD_SMALL_BYTES)
         return NULL;
-    memcpy(result->inline_dims, like->inline_dims, sizeof result->inline_dims);
+    grd_tensor *result = grd_make_small(traits, (size_t)like->numel, itemsize);
+    if (GRD_LIKELY(result != NULL))
+        memcpy(result->inline_dims, like->inline_dims, sizeof result->inline_dims);
+    else if (grd_is_failed(result = new_result(like, (grd_dtype)(traits & UINT8_MAX))))
+        return result;
     data[0] = result->data;
-    kernel(like->numel, data, NULL, params);
+    kernel(result->numel, data, NULL, params);
     return result;
 }
 
-static __attribute__((noinline)) grd_tensor *unary_wide(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *x,
+static __attribute__((noinline)) grd_tensor *unary_wide(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op,
                                                         const grd_scalar *params)
 {
     return run_wide(op, grd_kernels->unary, out, (grd_tensor *const[]){x}, params);
 }
 
-grd_tensor *grd_op_unary(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *x, const grd_scalar *params)
+grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op, const grd_scalar *params)
 {
-    grd_loop_kernel *kernel = direct_kernel(op, grd_kernels->unary[x->dtype], x);
+    grd_loop_kernel *kernel = is_straight(x) ? direct_kernel(op, grd_kernels->unary[x->dtype], x) : NULL;
     grd_tensor *result = NULL;
     char *data[2];
     data[1] = x->data;
     if (GRD_LIKELY(kernel != NULL && out == NULL))
         result = run_straight(op, kernel, x, data, params);
-    return GRD_LIKELY(result != NULL) ? result : unary_wide(op, out, x, params);
+    return GRD_LIKELY(result != NULL) ? result : unary_wide(out, x, op, params);
 }
 
-static __attribute__((noinline)) grd_tensor *binary_wide(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *x, grd_tensor *y,
+static __attribute__((noinline)) grd_tensor *binary_wide(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op,
                                                          const grd_scalar *params)
 {
     return run_wide(op, grd_kernels->binary, out, (grd_tensor *const[]){x, y}, params);
 }
 
-grd_tensor *grd_op_binary(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *x, grd_tensor *y, const grd_scalar *params)
+grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params)
 {
-    grd_loop_kernel *kernel = direct_kernel(op, grd_kernels->binary[x->dtype], x);
+    grd_loop_kernel *kernel = is_straight(x) ? direct_kernel(op, grd_kernels->binary[x->dtype], x) : NULL;
     grd_tensor *result = NULL;
     char *data[3];
     data[1] = x->data;
     data[2] = y->data;
     if (GRD_LIKELY(kernel != NULL && out == NULL && are_alike(x, y)))
         result = run_straight(op, kernel, x, data, params);
-    return GRD_LIKELY(result != NULL) ? result : binary_wide(op, out, x, y, params);
+    return GRD_LIKELY(result != NULL) ? result : binary_wide(out, x, y, op, params);
 }
 
-grd_tensor *grd_op_ternary(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z,
+grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op,
                            const grd_scalar *params)
 {
     return run_wide(op, grd_kernels->ternary, out, (grd_tensor *const[]){x, y, z}, params);

@@ -21,9 +21,9 @@ struct grd_elementwise {
 
 /* Checks, allocates (or takes `out`), runs the kernel. `params`: the operator's numbers, or NULL. Where there is no kernel for the dtype:
  * NotImplementedError "\"tanh_cpu\" not implemented for 'Int'", or what PyTorch says instead. */
-grd_tensor *grd_op_unary(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *x, const grd_scalar *params);
-grd_tensor *grd_op_binary(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *x, grd_tensor *y, const grd_scalar *params);
-grd_tensor *grd_op_ternary(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z,
+grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op, const grd_scalar *params);
+grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params);
+grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op,
                            const grd_scalar *params);
 
 #endif

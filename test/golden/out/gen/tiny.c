@@ -15,7 +15,7 @@
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self)
 {
     static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "tanh"};
-    return grd_op_unary(&op, out, self, NULL);
+    return grd_op_unary(out, self, &op, NULL);
 }
 
 typedef grd_tensor *tanh_kernel(grd_tensor *out, grd_tensor *self);
@@ -47,7 +47,7 @@ GRD_INLINE grd_tensor *tanh_call(grd_tensor *out, grd_tensor *self)
         tanh_boxed(keys, out, self, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_TANH, mark, returned);
 }
 
 static __attribute__((noinline)) grd_tensor *tanh_write(grd_tensor *out, grd_tensor *self)
@@ -90,13 +90,13 @@ static const grd_add_options add_defaults = {.alpha = {.kind = GRD_SCALAR_INT, .
 
 typedef grd_tensor *add_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
 
-GRD_COLD void add_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha, grd_value *results)
+GRD_COLD void add_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}, {.kind = GRD_KIND_SCALAR, .v.scalar = alpha}};
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}, {.kind = GRD_KIND_SCALAR, .v.scalar = *alpha}};
     grd_call_boxed(&grd_op_table[GRD_OP_ADD], keys, out, args, results);
 }
 
-GRD_INLINE grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
+GRD_INLINE grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_ADD];
     if (grd_pending())
@@ -110,17 +110,17 @@ GRD_INLINE grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *o
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((add_kernel *)kernel)(out, self, other, alpha);
+        returned = ((add_kernel *)kernel)(out, self, other, *alpha);
         grd_written(out);
     } else {
         grd_value boxed[1];
         add_boxed(keys, out, self, other, alpha, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_ADD, mark, returned);
 }
 
-static __attribute__((noinline)) grd_tensor *add_write(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
+static __attribute__((noinline)) grd_tensor *add_write(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha)
 {
     return grd_check_writable(&grd_op_table[GRD_OP_ADD], out) ? add_call(out, self, other, alpha) : grd_failed;
 }
@@ -129,7 +129,7 @@ grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_opti
 {
     if (options == NULL)
         options = &add_defaults;
-    return add_call(NULL, self, other, *(options->alpha.kind ? &options->alpha : &add_defaults.alpha));
+    return add_call(NULL, self, other, options->alpha.kind ? &options->alpha : &add_defaults.alpha);
 }
 
 grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options *options)
@@ -142,7 +142,7 @@ grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_opt
 {
     if (options == NULL)
         options = &add_defaults;
-    return add_write(self, self, other, *(options->alpha.kind ? &options->alpha : &add_defaults.alpha));
+    return add_write(self, self, other, options->alpha.kind ? &options->alpha : &add_defaults.alpha);
 }
 
 grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_add_options *options)
@@ -150,14 +150,14 @@ grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_a
     if (options == NULL)
         options = &add_defaults;
     const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, add_write(self, self, grd_number(other), *(options->alpha.kind ? &options->alpha : &add_defaults.alpha)));
+    return grd_leave_number(mark, add_write(self, self, grd_number(other), options->alpha.kind ? &options->alpha : &add_defaults.alpha));
 }
 
 grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
     if (options == NULL)
         options = &add_defaults;
-    return add_write(out, self, other, *(options->alpha.kind ? &options->alpha : &add_defaults.alpha));
+    return add_write(out, self, other, options->alpha.kind ? &options->alpha : &add_defaults.alpha);
 }
 
 static void add_backward(const struct grd_backward *b)
@@ -181,7 +181,7 @@ const struct grd_derivative grd_derivative_add = {
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
-    return grd_op_binary(&op, out, self, other, NULL);
+    return grd_op_binary(out, self, other, &op, NULL);
 }
 
 typedef grd_tensor *sub_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
@@ -213,7 +213,7 @@ GRD_INLINE grd_tensor *sub_call(grd_tensor *out, grd_tensor *self, grd_tensor *o
         sub_boxed(keys, out, self, other, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_SUB, mark, returned);
 }
 
 static __attribute__((noinline)) grd_tensor *sub_write(grd_tensor *out, grd_tensor *self, grd_tensor *other)
@@ -255,7 +255,7 @@ const struct grd_derivative grd_derivative_sub = {
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
-    return grd_op_binary(&op, out, self, other, NULL);
+    return grd_op_binary(out, self, other, &op, NULL);
 }
 
 typedef grd_tensor *mul_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
@@ -287,7 +287,7 @@ GRD_INLINE grd_tensor *mul_call(grd_tensor *out, grd_tensor *self, grd_tensor *o
         mul_boxed(keys, out, self, other, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_MUL, mark, returned);
 }
 
 static __attribute__((noinline)) grd_tensor *mul_write(grd_tensor *out, grd_tensor *self, grd_tensor *other)
@@ -332,7 +332,7 @@ const struct grd_derivative grd_derivative_mul = {
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self)
 {
     static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_NEG, .rule = GRD_TYPE_PROMOTE, .name = "neg"};
-    return grd_op_unary(&op, out, self, NULL);
+    return grd_op_unary(out, self, &op, NULL);
 }
 
 typedef grd_tensor *neg_kernel(grd_tensor *out, grd_tensor *self);
@@ -364,7 +364,7 @@ GRD_INLINE grd_tensor *neg_call(grd_tensor *out, grd_tensor *self)
         neg_boxed(keys, out, self, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_NEG, mark, returned);
 }
 
 static __attribute__((noinline)) grd_tensor *neg_write(grd_tensor *out, grd_tensor *self)
@@ -404,7 +404,7 @@ const struct grd_derivative grd_derivative_neg = {
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self)
 {
     static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "sin"};
-    return grd_op_unary(&op, out, self, NULL);
+    return grd_op_unary(out, self, &op, NULL);
 }
 
 typedef grd_tensor *sin_kernel(grd_tensor *out, grd_tensor *self);
@@ -436,7 +436,7 @@ GRD_INLINE grd_tensor *sin_call(grd_tensor *out, grd_tensor *self)
         sin_boxed(keys, out, self, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_SIN, mark, returned);
 }
 
 static __attribute__((noinline)) grd_tensor *sin_write(grd_tensor *out, grd_tensor *self)
@@ -464,7 +464,7 @@ grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self)
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .truth = true, .name = "lt"};
-    return grd_op_binary(&op, out, self, other, NULL);
+    return grd_op_binary(out, self, other, &op, NULL);
 }
 
 typedef grd_tensor *lt_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
@@ -496,7 +496,7 @@ GRD_INLINE grd_tensor *lt_call(grd_tensor *out, grd_tensor *self, grd_tensor *ot
         lt_boxed(keys, out, self, other, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_LT, mark, returned);
 }
 
 static __attribute__((noinline)) grd_tensor *lt_write(grd_tensor *out, grd_tensor *self, grd_tensor *other)
@@ -554,7 +554,7 @@ GRD_INLINE grd_tensor *twice_call(grd_tensor *self)
         twice_boxed(keys, self, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_TWICE, mark, returned);
 }
 
 grd_tensor *grd_twice(grd_tensor *self)
@@ -650,7 +650,7 @@ GRD_INLINE grd_tensor *stack_call(grd_tensors tensors, int64_t dim)
         stack_boxed(keys, tensors, dim, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_STACK, mark, returned);
 }
 
 grd_tensor *grd_with_stack(grd_tensors tensors, const grd_stack_options *options)
@@ -765,7 +765,7 @@ GRD_INLINE grd_tensor *_place_call(grd_tensor *grad, grd_tensor *indices, int64_
         _place_boxed(keys, grad, indices, dim, keepdim, sizes, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP__PLACE, mark, returned);
 }
 
 grd_tensor *grd__place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
@@ -805,7 +805,7 @@ GRD_INLINE grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device dev
         zeros_boxed(keys, size, dtype, device, requires_grad, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_ZEROS, mark, returned);
 }
 
 grd_tensor *grd_with_zeros(grd_dims size, const grd_zeros_options *options)
