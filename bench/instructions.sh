@@ -1,6 +1,6 @@
 #!/bin/sh
-# Instructions per call of the small benchmarks, under callgrind: the same on a busy machine. Two runs of different length are
-# subtracted, so that first calls do not count. Valgrind knows no AVX-512, hence the level and the core type.
+# Instructions per call of the small benchmarks, under callgrind: the same on a busy machine. The first calls do not count.
+# Valgrind knows no AVX-512, hence the level and the core type.
 #
 #     [BUILD=build/release] bench/instructions.sh [NAME…]
 set -eu
@@ -13,12 +13,9 @@ command -v valgrind > /dev/null || { echo "valgrind is missing"; exit 1; }
 [ -x "$program" ] || { echo "$program is missing"; exit 1; }
 export GRADUS_ISA=v3 OPENBLAS_CORETYPE=Haswell GRADUS_NUM_THREADS=1
 
-instructions() {
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='repeat*' "$program" --count "$1" "$2" 2>&1 | sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
-}
-
+calls=200
 for name in $names; do
-    few=$(instructions 20 "$name")
-    many=$(instructions 220 "$name")
-    printf '%-16s%8d\n' "$name" $(((many - few) / 200))
+    total=$(valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect='repeat*' "$program" --count $calls "$name" 2>&1 |
+        sed -n 's/.*Collected : \([0-9]*\).*/\1/p')
+    printf '%-16s%8d\n' "$name" $((total / calls))
 done

@@ -1,9 +1,10 @@
 /* Times single operators, small training steps and large arrays; torch_micro.py does the same under the same names.
  *
  *     bench_micro [PART]          nanoseconds of one call, a line "name<TAB>nanoseconds" for each name that contains PART
- *     bench_micro --count N NAME  makes N calls and prints nothing, for instructions.sh
+ *     bench_micro --count N NAME  makes N calls, after a few, and prints nothing, for instructions.sh
  *
- * A time is the median of several batches; a batch is as many calls as fill BATCH_SECONDS. Large ones are named name/threads. */
+ * A time is the least of many short batches, which is what a call costs when nothing else runs; a batch is as many calls as fill
+ * BATCH_SECONDS. Large ones are named name/threads. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,8 @@
 
 #include <gradus/gradus.h>
 
-enum { BATCHES = 7, LARGE = 4 << 20, SIDE = 2048, PRODUCTS = 6 };
-static const double BATCH_SECONDS = 0.02;
+enum { BATCHES = 40, LARGE = 4 << 20, SIDE = 2048, PRODUCTS = 6 };
+static const double BATCH_SECONDS = 0.004;
 
 struct bench {
     const char *name;
@@ -280,14 +281,24 @@ static const struct bench large[] = {
 
 /* ---- Timing ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* instructions.sh counts inside this function. */
-static __attribute__((noinline)) void repeat(const struct bench *bench, int64_t n)
+static inline __attribute__((always_inline)) void make_calls(const struct bench *bench, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const grd_scope scope = grd_scope_open();
         bench->call(bench->argument);
         grd_scope_close(scope);
     }
+}
+
+static __attribute__((noinline)) void warm_up(const struct bench *bench)
+{
+    make_calls(bench, 20);
+}
+
+/* instructions.sh counts inside this function. */
+static __attribute__((noinline)) void repeat(const struct bench *bench, int64_t n)
+{
+    make_calls(bench, n);
 }
 
 static double seconds(const struct bench *bench, int64_t n)
@@ -299,24 +310,17 @@ static double seconds(const struct bench *bench, int64_t n)
     return (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
 }
 
-static int by_value(const void *left_value, const void *right_value)
+static double least_nanoseconds(const struct bench *bench)
 {
-    const double l = *(const double *)left_value, r = *(const double *)right_value;
-    return (l > r) - (l < r);
-}
-
-static double median_nanoseconds(const struct bench *bench)
-{
-    double times[BATCHES];
     int64_t n = 1;
-    double taken = seconds(bench, n); /* the first call warms up, too */
+    double taken, least = INFINITY;
+    warm_up(bench);
     for (taken = seconds(bench, n); taken < BATCH_SECONDS / 4 && n < 1 << 30; taken = seconds(bench, n))
         n *= 4;
     n = (int64_t)fmax(1, (double)n * BATCH_SECONDS / taken);
     for (int i = 0; i < BATCHES; i++)
-        times[i] = seconds(bench, n) / (double)n * 1e9;
-    qsort(times, BATCHES, sizeof *times, by_value);
-    return times[BATCHES / 2];
+        least = fmin(least, seconds(bench, n) / (double)n * 1e9);
+    return least;
 }
 
 static void report(const char *part, const struct bench *benches, int n, int threads)
@@ -329,7 +333,7 @@ static void report(const char *part, const struct bench *benches, int n, int thr
             snprintf(name, sizeof name, "%s", benches[i].name);
         if (strstr(name, part) == NULL || (threads > 1 && benches[i].call == large_memcpy))
             continue;
-        printf("%s\t%.1f\n", name, median_nanoseconds(&benches[i]));
+        printf("%s\t%.1f\n", name, least_nanoseconds(&benches[i]));
         fflush(stdout);
     }
 }
@@ -350,8 +354,10 @@ int main(int argc, char **argv)
     prepare_network();
     if (argc == 4 && strcmp(argv[1], "--count") == 0) {
         for (int i = 0; i < SMALL; i++)
-            if (strcmp(small[i].name, argv[3]) == 0)
+            if (strcmp(small[i].name, argv[3]) == 0) {
+                warm_up(&small[i]);
                 repeat(&small[i], atoll(argv[2]));
+            }
         return finish();
     }
     const char *const part = argc > 1 ? argv[1] : "";

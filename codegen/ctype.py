@@ -73,8 +73,16 @@ def dims(values):
     return f"grd_dims({', '.join(map(str, values))})" if values else "GRD_NO_DIMS"
 
 
-def from_option(argument):
-    """The C expression that reads an option, with its default."""
+def is_scalar(argument):
+    return of(argument)[0] == "grd_scalar "
+
+
+def has_scalar_default(argument):
+    return is_scalar(argument) and argument.default is not None
+
+
+def from_option(argument, defaults):
+    """The C expression that reads an option; for a scalar, that points to it. `defaults` names the struct that has the values of those."""
     field, ctype = f"options->{argument.name}", of(argument)[0]
     if of_option(argument) != "grd_scalar ":
         if argument.list and argument.kind == "int" and argument.default is not None:
@@ -83,7 +91,7 @@ def from_option(argument):
             return f"{field} ? {field} : {default(argument)}"
         return field
     if ctype == "grd_scalar ":
-        return field if argument.default is None else f"{field}.kind ? {field} : {default(argument)}"
+        return f"{field}.kind ? &{field} : &{defaults}.{argument.name}" if has_scalar_default(argument) else f"&{field}"
     read = {"int": "grd_scalar_int64({0})", "float": "grd_scalar_double({0})", "bool": "grd_scalar_int64({0}) != 0"}[argument.kind]
     return f"{field}.kind ? {read.format(field)} : {default(argument)}"
 

@@ -117,8 +117,10 @@ def elementwise_implementation(operator):
     return (f"{implementation_prototype(operator)}\n{{\n"
             f"    static const struct grd_elementwise op = {{.inputs = {KERNELS[operator.kernel]}, "
             f".kernel = GRD_{operator.kernel.upper()}_{operator.name.upper()}, .rule = GRD_TYPE_{operator.rule.upper()}, "
-            f'{".mask = true, " if operator.mask else ""}{".divides = true, " if operator.divides else ""}.name = "{operator.name}"}};\n'
-            f"    return grd_op_elementwise(&op, out, (grd_tensor *const[]){{{tensors}}}, {parameters});\n}}\n")
+            f'{".mask = true, " if operator.mask else ""}{".divides = true, " if operator.divides else ""}'
+            f'{".truth = true, " if gives_bool(operator) else ""}'
+            f'{".integers = true, " if operator.divides or operator.rule == "float" else ""}.name = "{operator.name}"}};\n'
+            f"    return grd_op_{operator.kernel}(out, {tensors}, &op, {parameters});\n}}\n")
 
 
 def ctype_scalar(argument):
@@ -157,9 +159,8 @@ def key_expression(operator):
     return " | ".join(words) or "0"
 
 
-def argument_checks(operator):
-    """Refuses what an argument's C type can hold but its kind cannot: NULL for a tensor or a word, a length without a list, a number that is
-    no dtype. The cold function that follows finds out which argument it was, and says so."""
+def argument_tests(operator):
+    """What an argument's C type can hold but its kind cannot: NULL for a tensor or a word, a length without a list, a number that is no dtype."""
     tests = []
     for a in operator.args:
         if a.list:
@@ -168,11 +169,7 @@ def argument_checks(operator):
             tests.append(f"{a.name} == NULL")
         elif a.kind == "dtype":
             tests.append(f"!grd_is_dtype({a.name})")
-    if not tests:
-        return ""
-    values = ", ".join(ctype.value(a, a.name) for a in operator.args)
-    return (f"    if (GRD_UNLIKELY({' || '.join(tests)})) {{\n"
-            f"        grd_refuse_arguments(op, (const grd_value[]){{{values}}});\n        return {failed_value(operator)};\n    }}\n")
+    return " || ".join(tests)
 
 
 def failed_value(operator):
@@ -183,68 +180,106 @@ def failed_value(operator):
     return "grd_failed"
 
 
+def call_parameters(operator):
+    """Of NAME_call and what it is made of: numbers come by pointer, so that they are copied once, for the kernel."""
+    words = [f"const grd_scalar *{a.name}" if ctype.is_scalar(a) else ctype.parameter(a) for a in operator.args]
+    return (["grd_tensor *out"] if operator.has_out else []) + words
+
+
+def call_arguments(operator):
+    return (["out"] if operator.has_out else []) + [a.name for a in operator.args]
+
+
+def read(argument):
+    return f"*{argument.name}" if ctype.is_scalar(argument) else argument.name
+
+
+def boxed_function(operator):
+    """NAME_boxed(keys, out, …, results): the way of a call without a typed kernel, and of one with an argument that cannot be, which it refuses."""
+    out = "out" if operator.has_out else "NULL"
+    values = ", ".join(ctype.value(a, read(a)) for a in operator.args) or "{0}"
+    parameters = ", ".join(["grd_keyset keys", *call_parameters(operator), "grd_value *results"])
+    return (f"GRD_COLD void {operator.name}_boxed({parameters})\n{{\n"
+            f"    const grd_value args[] = {{{values}}};\n"
+            f"    grd_call_boxed(&grd_op_table[{index(operator)}], keys, {out}, args, results);\n}}\n")
+
+
 def call_function(operator):
     """NAME_call(out, …): checks, dispatches, leaves; every public form goes through it."""
-    names = [a.name for a in operator.args]
-    arguments = (["out"] if operator.has_out else []) + names
-    parameters = (["grd_tensor *out"] if operator.has_out else []) + [ctype.parameter(a) for a in operator.args]
-    several = len(operator.results) > 1
-    kernel = f"{operator.name}_kernel"
-    boxed = ", ".join(ctype.value(a, a.name) for a in operator.args) or "{0}"
-    out = "out" if operator.has_out else "NULL"
-    if several:
-        count = len(operator.results)
-        local = f"    grd_tensor *results[{count}];\n"
-        direct = f"        (({kernel} *)kernel)({', '.join([*arguments, 'results'])});\n"
-        unbox = f"        grd_value boxed[{count}];\n        grd_dispatch_boxed(op, keys, {out}, args, boxed);\n" + "".join(
-            f"        results[{i}] = boxed[{i}].v.tensor;\n" for i in range(count))
-        leave = (f"    grd_leave_many(op, mark, results, {count});\n"
-                 f"    return (grd_{operator.name}_result){{{', '.join(f'results[{i}]' for i in range(count))}}};\n")
+    kernel, count, arguments = f"{operator.name}_kernel", len(operator.results), call_arguments(operator)
+    values = (["out"] if operator.has_out else []) + [read(a) for a in operator.args]
+    if count > 1:
+        direct = f"        (({kernel} *)kernel)({', '.join([*values, 'returned'])});\n"
+        local, unbox = f"grd_tensor *returned[{count}]", "".join(f"        returned[{i}] = boxed[{i}].v.tensor;\n" for i in range(count))
+        leave = (f"    grd_leave_many(op, mark, returned, {count});\n"
+                 f"    return (grd_{operator.name}_result){{{', '.join(f'returned[{i}]' for i in range(count))}}};\n")
     else:
-        member = "tensors" if operator.returns_list else "tensor"
-        local = f"    {ctype.implementation_result(operator)}returned;\n"
-        direct = f"        returned = (({kernel} *)kernel)({', '.join(arguments)});\n"
-        unbox = f"        grd_value boxed;\n        grd_dispatch_boxed(op, keys, {out}, args, &boxed);\n        returned = boxed.v.{member};\n"
-        leave = f"    return grd_leave{'_list' if operator.returns_list else ''}(op, mark, returned);\n"
+        direct = f"        returned = (({kernel} *)kernel)({', '.join(values)});\n"
+        local, unbox = f"{ctype.implementation_result(operator)}returned", f"        returned = boxed[0].v.{'tensors' if operator.returns_list else 'tensor'};\n"
+        leave = "    return grd_leave_list(op, mark, returned);\n" if operator.returns_list else f"    return grd_leave({index(operator)}, mark, returned);\n"
     bump = "        grd_written(out);\n" if operator.has_out and not operator.is_composite else ""
+    tests = argument_tests(operator)
+    refusal = (f"    if (GRD_UNLIKELY({tests})) {{\n        {operator.name}_boxed({', '.join(['0', *arguments, 'NULL'])});\n"
+               f"        return {failed_value(operator)};\n    }}\n") if tests else ""
     return (f"typedef {ctype.implementation_result(operator)}{kernel}({ctype.implementation_parameters(operator)});\n\n"
-            f"static {result_type(operator)}{operator.name}_call({', '.join(parameters) or 'void'})\n{{\n"
+            f"{boxed_function(operator)}\n"
+            f"GRD_INLINE {result_type(operator)}{operator.name}_call({', '.join(call_parameters(operator)) or 'void'})\n{{\n"
             f"    const struct grd_op *op = &grd_op_table[{index(operator)}];\n"
             f"    if (grd_pending())\n        return {failed_value(operator)};\n"
-            f"{argument_checks(operator)}"
-            f"{local}"
+            f"{refusal}"
+            f"    {local};\n"
             f"    const grd_keyset keys = grd_active_keys({key_expression(operator)});\n"
             f"    const int64_t mark = grd_pool_mark();\n"
             f"    grd_kernel *kernel = grd_typed_kernel(op, keys);\n"
             f"    if (GRD_LIKELY(kernel != NULL)) {{\n{direct}{bump}    }} else {{\n"
-            f"        const grd_value args[] = {{{boxed}}};\n{unbox}    }}\n"
+            f"        grd_value boxed[{count}];\n"
+            f"        {operator.name}_boxed({', '.join(['keys', *arguments, 'boxed'])});\n{unbox}    }}\n"
             f"{leave}}}\n")
+
+
+def writes(operator):
+    return operator.has_out and any(form != "functional" for form in operator.forms)
+
+
+def write_function(operator):
+    """NAME_write(out, …): the call of the forms that write a tensor, once for all of them."""
+    return (f"static __attribute__((noinline)) {result_type(operator)}{operator.name}_write({', '.join(call_parameters(operator))})\n{{\n"
+            f"    return grd_check_writable(&grd_op_table[{index(operator)}], out) ? {operator.name}_call({', '.join(call_arguments(operator))}) : grd_failed;\n}}\n")
 
 
 def entry_function(operator, suffix, takes_out, scalar=False):
     words = public_parameters(operator, takes_out, scalar)
     name = f"{operator.name}{'_scalar' if scalar else ''}{suffix}"
     first = operator.args[0].name if suffix == "_" else "out" if takes_out else "NULL"
-    arguments = [first] if operator.has_out else []
     number = second_tensor(operator).name if scalar else None
-    for a in operator.args:
-        word = a.name if not a.has_default else ctype.from_option(a)
-        arguments.append(f"grd_number({word})" if a.name == number else word)
-    guard = "" if first == "NULL" or not operator.has_out else f"    if (!grd_check_writable(&grd_op_table[{index(operator)}], {first}))\n        return grd_failed;\n"
-    call = f"{operator.name}_call({', '.join(arguments)})"
-    result = result_type(operator)
+    given = [f"grd_number({a.name})" if a.name == number else ctype.from_option(a, f"{operator.name}_defaults") if a.has_default
+             else f"&{a.name}" if ctype.is_scalar(a) else a.name for a in operator.args]
+    if scalar and not suffix: # over the entry that takes a tensor
+        with_options, call = f"{'with_' if options(operator) else ''}{operator.name}", [g.lstrip("&") for g, a in zip(given, operator.args) if not a.has_default]
+        call = f"grd_{with_options}({', '.join(call + (['options'] if options(operator) else []))})"
+    else:
+        called = f"{operator.name}_{'call' if first == 'NULL' else 'write'}"
+        call = f"{called}({', '.join(([first] if operator.has_out else []) + given)})"
     # A number that becomes a tensor is a temporary of this call.
     body = f"    const int64_t mark = grd_pool_mark();\n    return grd_leave_number(mark, {call});\n" if scalar else f"    return {call};\n"
     if options(operator):
         words.append(f"const grd_{operator.name}_options *options")
         name = f"with_{name}"
-        guard += (f"    static const grd_{operator.name}_options defaults;\n"
-                  f"    if (options == NULL)\n        options = &defaults;\n")
-    return f"{result}grd_{name}({', '.join(words) or 'void'})\n{{\n{guard}{body}}}\n"
+        if "options->" in call:
+            body = f"    if (options == NULL)\n        options = &{operator.name}_defaults;\n{body}"
+    return f"{result_type(operator)}grd_{name}({', '.join(words) or 'void'})\n{{\n{body}}}\n"
+
+
+def defaults(operator):
+    """The options of a caller that gives none."""
+    values = ", ".join(f".{a.name} = {static_default(a)}" for a in options(operator) if ctype.has_scalar_default(a))
+    return f"static const grd_{operator.name}_options {operator.name}_defaults = {{{values or '0'}}};\n"
 
 
 def entries(operator):
-    parts = [call_function(operator)]
+    parts = ([defaults(operator)] if options(operator) else []) + [call_function(operator)]
+    if writes(operator):
+        parts.append(write_function(operator))
     for suffix, takes_out in form_names(operator):
         parts.append(entry_function(operator, suffix, takes_out))
         if operator.scalar and not takes_out:

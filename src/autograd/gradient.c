@@ -17,8 +17,7 @@ bool grd_is_exclusive(const grd_tensor *t)
         return false;
     if (t->base == NULL)
         return grd_object_unique(t->storage);
-    return grd_object_unique(t->base) && t->base->autograd == NULL &&
-           atomic_load_explicit(&t->storage->object.refs, memory_order_acquire) == 2;
+    return grd_object_owned_as(t->base, GRD_VIEW_WEIGHT) && t->base->autograd == NULL && grd_object_unique(t->storage);
 }
 
 static bool is_broadcast_of(const struct grd_output *output, const grd_tensor *grad)

@@ -8,44 +8,12 @@
 #include <stdint.h>
 
 #include "base/cold.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define GRD_BLOCKS_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define GRD_BLOCKS_SANITIZED 1
-#endif
-#endif
-#ifndef GRD_BLOCKS_SANITIZED
-#define GRD_BLOCKS_SANITIZED 0
-#endif
+#include "base/small.h"
 
 enum {
-    GRD_SMALL_MAX = 1024,
     GRD_BLOCK_MAX_LOG = GRD_BLOCKS_SANITIZED ? 39 : 47 /* AddressSanitizer ends the process when asked for more */
 };
 #define GRD_BLOCK_MAX ((size_t)1 << GRD_BLOCK_MAX_LOG)
-
-static inline unsigned grd_small_class(size_t size)
-{
-    return size <= 32 ? 0 : (unsigned)((size + 63) / 64);
-}
-
-static inline size_t grd_small_size(unsigned class)
-{
-    return class == 0 ? 32 : (size_t) class * 64;
-}
-
-/* The first word of a free small or medium block points to the next. */
-static inline void *grd_next_block(const void *block)
-{
-    return *(void *const *)block;
-}
-
-static inline void grd_link_block(void *block, void *next)
-{
-    *(void **)block = next;
-}
 
 /* Bytes of the block that serves a size. */
 size_t grd_block_size(size_t size);

@@ -2,7 +2,7 @@
  *
  * Invariants
  * - The sum of the shared counters and the counters of all threads is what is in use. A thread tells the shared counters when its own go
- *   beyond SLACK, or at every allocation while a limit is set.
+ *   beyond GRD_MEMORY_SLACK, or at every allocation while a limit is set.
  * - No lock is held while an error is raised, nor, but around a fork, while another is taken. */
 #include "base/memory.h"
 
@@ -16,8 +16,6 @@
 #include "base/thread.h"
 #include "gradus/runtime.h"
 
-enum { SLACK = 256 * 1024 };
-
 /* ---- Counters ------------------------------------------------------------------------------------------------------- */
 
 /* What a block counts for: small ones their class, larger ones what was asked for. */
@@ -30,8 +28,7 @@ static _Atomic int64_t shared_bytes, shared_blocks, peak_bytes;
 static _Atomic int64_t limit_bytes;
 static _Atomic int64_t fail_countdown;
 static atomic_bool fail_forever;
-/* A limit is set or a failure is ordered: every allocation takes the slow path. */
-static atomic_bool watched;
+atomic_bool grd_memory_watched;
 
 static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct grd_thread_cold *threads;
@@ -60,36 +57,38 @@ static void raise_peak(int64_t bytes)
 
 /* Tells the shared counters. Its own are cleared first: a reader in between counts too little, and so never fails an
  * allocation that fits. */
-static __attribute__((noinline)) void publish(void)
+static int64_t counted_bytes(int64_t counted)
 {
-    int64_t bytes = load(&grd_thread.memory_bytes), blocks = load(&grd_thread.memory_blocks);
+    return (int32_t)counted;
+}
+
+static int64_t counted_blocks(int64_t counted)
+{
+    return (counted - counted_bytes(counted)) / (INT64_C(1) << 32);
+}
+
+void grd_memory_publish(void)
+{
+    int64_t counted = load(&grd_thread.memory_counted);
     raise_peak(load(&shared_bytes) + grd_thread.memory_high);
     grd_thread.memory_high = 0;
-    store(&grd_thread.memory_bytes, 0);
-    store(&grd_thread.memory_blocks, 0);
-    add(&shared_bytes, bytes);
-    add(&shared_blocks, blocks);
+    store(&grd_thread.memory_counted, 0);
+    add(&shared_bytes, counted_bytes(counted));
+    add(&shared_blocks, counted_blocks(counted));
 }
 
-static inline void count_alloc(int64_t bytes)
+/* A block more or less; large ones are told to all at once. */
+static void count(int sign, int64_t bytes)
 {
-    int64_t now = load(&grd_thread.memory_bytes) + bytes;
-    store(&grd_thread.memory_bytes, now);
-    store(&grd_thread.memory_blocks, load(&grd_thread.memory_blocks) + 1);
-    if (GRD_UNLIKELY(now > grd_thread.memory_high)) {
-        grd_thread.memory_high = now;
-        if (now > SLACK)
-            publish();
+    if (bytes > GRD_MEMORY_SLACK) {
+        grd_memory_publish();
+        raise_peak(add(&shared_bytes, sign * bytes));
+        add(&shared_blocks, sign);
+    } else if (sign > 0) {
+        grd_count_alloc((size_t)bytes);
+    } else {
+        grd_count_free((size_t)bytes);
     }
-}
-
-static inline void count_free(int64_t bytes)
-{
-    int64_t now = load(&grd_thread.memory_bytes) - bytes;
-    store(&grd_thread.memory_bytes, now);
-    store(&grd_thread.memory_blocks, load(&grd_thread.memory_blocks) - 1);
-    if (GRD_UNLIKELY(now < -SLACK))
-        publish();
 }
 
 static void sum_counters(int64_t *ret_bytes, int64_t *ret_blocks)
@@ -97,8 +96,9 @@ static void sum_counters(int64_t *ret_bytes, int64_t *ret_blocks)
     pthread_mutex_lock(&threads_lock);
     int64_t bytes = load(&shared_bytes), blocks = load(&shared_blocks);
     for (struct grd_thread_cold *t = threads; t != NULL; t = t->next) {
-        bytes += load(&t->owner->memory_bytes);
-        blocks += load(&t->owner->memory_blocks);
+        int64_t counted = load(&t->owner->memory_counted);
+        bytes += counted_bytes(counted);
+        blocks += counted_blocks(counted);
     }
     pthread_mutex_unlock(&threads_lock);
     *ret_bytes = bytes;
@@ -109,7 +109,7 @@ static void sum_counters(int64_t *ret_bytes, int64_t *ret_blocks)
 
 static void update_watched(void)
 {
-    atomic_store(&watched, load(&limit_bytes) > 0 || load(&fail_countdown) > 0);
+    atomic_store(&grd_memory_watched, load(&limit_bytes) > 0 || load(&fail_countdown) > 0);
 }
 
 /* Whether the failure a test ordered is due. */
@@ -133,7 +133,7 @@ static bool admit(size_t size)
 {
     if (ordered_to_fail())
         return grd_raise(GRD_ERROR_MEMORY, "cannot allocate %zu bytes: the failure a test asked for", size);
-    publish();
+    grd_memory_publish();
     int64_t counted = counted_size(size), total = add(&shared_bytes, counted), limit = load(&limit_bytes);
     if (limit > 0 && total > limit) {
         int64_t blocks;
@@ -149,14 +149,14 @@ static bool admit(size_t size)
     return true;
 }
 
-static __attribute__((noinline)) void *alloc_slow(size_t size, bool *ret_zero)
+static __attribute__((noinline)) void *take(size_t size, bool *ret_zero)
 {
     *ret_zero = false;
     if (size > GRD_BLOCK_MAX) {
         grd_raise(GRD_ERROR_MEMORY, "cannot allocate %zu bytes", size);
         return NULL;
     }
-    bool watching = atomic_load_explicit(&watched, memory_order_relaxed);
+    bool watching = atomic_load_explicit(&grd_memory_watched, memory_order_relaxed);
     if (watching && !admit(size))
         return NULL;
     void *block = grd_block_take(size, ret_zero);
@@ -171,60 +171,46 @@ static __attribute__((noinline)) void *alloc_slow(size_t size, bool *ret_zero)
     if (GRD_BLOCKS_SANITIZED)
         grd_thread_get_cold(); /* so that the counters of this thread are seen */
     if (!watching)
-        count_alloc(counted_size(size));
+        count(1, counted_size(size));
     return block;
+}
+
+void *grd_alloc_slow(size_t size)
+{
+    bool zero;
+    return take(size, &zero);
 }
 
 void *grd_alloc(size_t size)
 {
-    if (GRD_LIKELY(!GRD_BLOCKS_SANITIZED && size <= GRD_SMALL_MAX)) {
-        unsigned class = grd_small_class(size);
-        struct grd_block_list *list = &grd_thread.small[class];
-        void *block = list->head;
-        if (GRD_LIKELY(block != NULL && !atomic_load_explicit(&watched, memory_order_relaxed))) {
-            list->head = grd_next_block(block);
-            list->room++;
-            count_alloc((int64_t)grd_small_size(class));
-            return block;
-        }
-    }
-    bool zero;
-    return alloc_slow(size, &zero);
+    return GRD_LIKELY(size <= GRD_SMALL_MAX) ? grd_small_alloc(size) : grd_alloc_slow(size);
 }
 
 void *grd_alloc_zeroed(size_t size)
 {
     bool zero = false;
-    void *block = size <= GRD_SMALL_MAX ? grd_alloc(size) : alloc_slow(size, &zero);
+    void *block = size <= GRD_SMALL_MAX ? grd_alloc(size) : take(size, &zero);
     if (block != NULL && !zero)
         memset(block, 0, size);
     return block;
 }
 
-static __attribute__((noinline)) void free_slow(void *block, size_t size)
+void grd_free_slow(void *block, size_t size)
 {
-    if (block == NULL)
-        return;
     if (GRD_BLOCKS_SANITIZED)
         grd_thread_get_cold();
     grd_block_give(block, size);
-    count_free(counted_size(size));
+    count(-1, counted_size(size));
 }
 
 void grd_free(void *block, size_t size)
 {
-    if (GRD_LIKELY(!GRD_BLOCKS_SANITIZED && size <= GRD_SMALL_MAX && block != NULL)) {
-        unsigned class = grd_small_class(size);
-        struct grd_block_list *list = &grd_thread.small[class];
-        if (GRD_LIKELY(list->room > 0)) {
-            grd_link_block(block, list->head);
-            list->head = block;
-            list->room--;
-            count_free((int64_t)grd_small_size(class));
-            return;
-        }
-    }
-    free_slow(block, size);
+    if (block == NULL)
+        return;
+    if (GRD_LIKELY(size <= GRD_SMALL_MAX))
+        grd_small_free(block, size);
+    else
+        grd_free_slow(block, size);
 }
 
 void *grd_realloc(void *block, size_t old_size, size_t new_size)
@@ -266,8 +252,8 @@ static void after_fork(void)
         if (t->owner == &grd_thread) {
             self = t;
         } else {
-            add(&shared_bytes, load(&t->owner->memory_bytes));
-            add(&shared_blocks, load(&t->owner->memory_blocks));
+            add(&shared_bytes, counted_bytes(load(&t->owner->memory_counted)));
+            add(&shared_blocks, counted_blocks(load(&t->owner->memory_counted)));
         }
     }
     threads = self;
@@ -303,7 +289,7 @@ void grd_memory_thread_exit(void)
     grd_blocks_share();
     for (unsigned class = 0; class < GRD_SMALL_CLASSES; class ++)
         grd_thread.small[class].room = 0;
-    publish();
+    grd_memory_publish();
     pthread_mutex_lock(&threads_lock);
     *(cold->previous != NULL ? &cold->previous->next : &threads) = cold->next;
     if (cold->next != NULL)
@@ -327,7 +313,7 @@ grd_memory_stats grd_memory_get_stats(void)
 
 void grd_memory_reset_peak(void)
 {
-    publish();
+    grd_memory_publish();
     int64_t bytes, blocks;
     sum_counters(&bytes, &blocks);
     store(&peak_bytes, bytes);

@@ -25,10 +25,8 @@ bool grd_pool_grow(void)
 
 void grd_pool_release(int64_t mark)
 {
-    if (mark < 0)
-        mark = 0;
     while (grd_thread.pool_top > mark)
-        grd_object_drop(grd_thread.pool[--grd_thread.pool_top]);
+        grd_object_drop_as(grd_thread.pool[--grd_thread.pool_top], 1);
 }
 
 bool grd_pool_return_slow(int64_t mark, void *object)
@@ -103,5 +101,5 @@ grd_scope grd_scope_open(void)
 
 void grd_scope_close(grd_scope scope)
 {
-    grd_pool_release(scope.mark);
+    grd_pool_release(scope.mark > 0 ? scope.mark : 0);
 }

@@ -1,5 +1,6 @@
 /* Reference-counted objects and the scope pool that owns temporaries.
- * Invariant: an object's first member is struct grd_object; its count is the number of owners, pool slots included.
+ * Invariant: an object's first member is struct grd_object; its count is the number of owners, pool slots included. Owners of a kind that
+ * must be told apart count for more than 1, with a number of their own above bit 32.
  * An immortal object is made with the count GRD_IMMORTAL, which then never changes. */
 #ifndef GRD_BASE_OBJECT_H
 #define GRD_BASE_OBJECT_H
@@ -10,8 +11,8 @@
 
 #include "base/thread.h"
 
-/* An object with this many references or more is never destroyed. */
-#define GRD_IMMORTAL (UINT32_C(1) << 30)
+/* An object whose count is negative is never destroyed. */
+#define GRD_IMMORTAL INT64_MIN
 
 struct grd_object;
 
@@ -22,37 +23,50 @@ struct grd_object_type {
 
 struct grd_object {
     const struct grd_object_type *type;
-    _Atomic uint32_t refs;
+    _Atomic int64_t refs;
 };
 
 static inline bool grd_object_immortal(const void *object)
 {
-    return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_relaxed) >= GRD_IMMORTAL;
+    return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_relaxed) < 0;
 }
 
-static inline void *grd_object_keep(void *object)
+/* An owner that counts for `weight`: 1, or that of its kind. */
+static inline void *grd_object_keep_as(void *object, int64_t weight)
 {
     if (GRD_LIKELY(!grd_object_immortal(object)))
-        atomic_fetch_add_explicit(&((struct grd_object *)object)->refs, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&((struct grd_object *)object)->refs, weight, memory_order_relaxed);
     return object;
 }
 
 /* A sole owner skips the locked decrement: nobody else can reach the object. */
-static inline void grd_object_drop(void *object)
+static inline void grd_object_drop_as(void *object, int64_t weight)
 {
     struct grd_object *o = object;
-    if (o == NULL)
-        return;
-    uint32_t refs = atomic_load_explicit(&o->refs, memory_order_acquire);
-    if (GRD_UNLIKELY(refs >= GRD_IMMORTAL))
-        return;
-    if (refs == 1 || atomic_fetch_sub_explicit(&o->refs, 1, memory_order_acq_rel) == 1)
+    int64_t refs = atomic_load_explicit(&o->refs, memory_order_acquire);
+    if (refs == weight || (refs >= 0 && atomic_fetch_sub_explicit(&o->refs, weight, memory_order_acq_rel) == weight))
         o->type->destroy(o);
+}
+
+static inline void *grd_object_keep(void *object)
+{
+    return grd_object_keep_as(object, 1);
+}
+
+static inline void grd_object_drop(void *object)
+{
+    if (object != NULL)
+        grd_object_drop_as(object, 1);
+}
+
+static inline bool grd_object_owned_as(const void *object, int64_t weight)
+{
+    return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_acquire) == weight;
 }
 
 static inline bool grd_object_unique(const void *object)
 {
-    return atomic_load_explicit(&((const struct grd_object *)object)->refs, memory_order_acquire) == 1;
+    return grd_object_owned_as(object, 1);
 }
 
 /* Grows the pool; on failure raises MemoryError and returns false. Cold. */

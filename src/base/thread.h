@@ -11,6 +11,10 @@
 
 #define GRD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define GRD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* For data of other files: it is found without a table. */
+#define GRD_HIDDEN __attribute__((visibility("hidden")))
+/* What the compiler cannot see. */
+#define GRD_ASSUME(x) ((x) ? (void)0 : __builtin_unreachable())
 #define GRD_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 /* Block sizes 32, 64, 128, 192, … 1024. */
@@ -33,8 +37,8 @@ struct grd_thread_state {
     bool in_parallel;             /* running a piece of a split task */
     /* The allocator: what this thread allocated minus what it freed since it last told the shared counters.
      * Written by this thread only, read by others. */
-    _Atomic int64_t memory_bytes, memory_blocks;
-    int64_t memory_high; /* highest memory_bytes in that time */
+    _Atomic int64_t memory_counted; /* blocks in the upper half, bytes in the lower, both signed */
+    int32_t memory_high;            /* most bytes in that time */
     struct grd_block_list small[GRD_SMALL_CLASSES];
 };
 

@@ -217,14 +217,11 @@ void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *re
     }
 }
 
-bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_dim)
+void grd_shape_refuse_dim(int64_t dim, int64_t ndim)
 {
     int64_t n = at_least_one(ndim);
-    if (GRD_UNLIKELY(dim < -n || dim >= n))
-        return grd_raise(GRD_ERROR_INDEX, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-n,
-                         (long long)(n - 1), (long long)dim);
-    *ret_dim = dim < 0 ? dim + n : dim;
-    return true;
+    grd_raise(GRD_ERROR_INDEX, "Dimension out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-n,
+              (long long)(n - 1), (long long)dim);
 }
 
 bool grd_shape_dim_mask(grd_dims dims, int64_t ndim, uint64_t *ret_mask)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "core/tensor.h"
+#include "core/small.h"
 
 static struct grd_block *block_of(const struct grd_storage *storage)
 {
@@ -32,26 +32,17 @@ static void storage_destroy(struct grd_object *object)
     grd_free(block_of(storage), storage->block_bytes);
 }
 
-static const struct grd_object_type storage_type = {"storage", storage_destroy};
+const struct grd_object_type grd_storage_type = {"storage", storage_destroy};
 
-void grd_storage_init(struct grd_block *block, uint16_t block_bytes, void *data, int64_t bytes, grd_device device)
+bool grd_shares_memory(const grd_tensor *t)
 {
-    struct grd_storage *storage = &block->storage;
-    storage->object.type = &storage_type;
-    atomic_init(&storage->object.refs, 1);
-    storage->data = data;
-    storage->bytes = bytes;
-    atomic_init(&storage->version, 0);
-    storage->device = device.type;
-    storage->device_index = device.index;
-    storage->block_bytes = block_bytes;
-    storage->release = NULL;
-    storage->context = NULL;
+    return t->base != NULL || grd_has_views(t) || !grd_object_unique(t->storage) || t->storage->release != NULL;
 }
 
-bool grd_storage_grow(struct grd_storage *storage, int64_t bytes)
+bool grd_storage_grow(grd_tensor *t, int64_t bytes)
 {
-    if (storage->release != NULL || !grd_object_unique(storage))
+    struct grd_storage *storage = t->storage;
+    if (grd_shares_memory(t))
         return grd_raise(GRD_ERROR_RUNTIME, "Trying to resize storage that is not resizable");
     const grd_device device = device_of(storage);
     if (grd_device_at(device.type)->has_data) {

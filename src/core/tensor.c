@@ -6,63 +6,80 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "core/tensor.h"
+#include "core/small.h"
 
 enum { LIST_CHARS = 512 };
+_Static_assert(sizeof(struct grd_block) + GRD_SMALL_BYTES <= GRD_SMALL_MAX, "small tensors are small blocks");
+
+static __attribute__((noinline)) void destroy_any(grd_tensor *t)
+{
+    struct grd_storage *storage = t->storage;
+    /* The tensor a storage was made for lies in its block and goes with it. */
+    const bool apart = storage != &((struct grd_block *)t)->storage;
+    if (t->sizes != t->inline_dims)
+        grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
+    if (t->autograd != NULL)
+        grd_object_drop(t->autograd);
+    if (t->base != NULL)
+        grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
+    else
+        grd_object_drop(storage);
+    if (apart)
+        grd_small_free(t, sizeof *t);
+}
+
+static __attribute__((noinline)) void destroy_view(grd_tensor *t)
+{
+    grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
+    grd_small_free(t, sizeof *t);
+}
 
 static void tensor_destroy(struct grd_object *object)
 {
     grd_tensor *t = (grd_tensor *)object;
-    if (t->sizes != t->inline_dims)
-        grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
-    if (t->base != NULL)
-        grd_object_drop(t->base);
-    if (t->autograd != NULL)
-        grd_object_drop(t->autograd);
-    struct grd_storage *storage = t->storage;
-    /* The tensor a storage was made for lies in the storage's block and goes with it. */
-    bool is_view = (char *)storage != (char *)t + offsetof(struct grd_block, storage);
-    grd_object_drop(storage);
-    if (is_view)
-        grd_free(t, sizeof *t);
+    struct grd_block *block = (struct grd_block *)t;
+    const bool simple = GRD_LIKELY(t->autograd == NULL && t->ndim <= GRD_INLINE_DIMS);
+    if (GRD_LIKELY(simple && t->storage == &block->storage && block->storage.data == block->data && grd_object_unique(&block->storage))) {
+        const size_t block_bytes = block->storage.block_bytes;
+        GRD_ASSUME(block_bytes >= sizeof *block);
+        grd_small_free(block, block_bytes);
+    } else if (simple && t->base != NULL) {
+        destroy_view(t);
+    } else {
+        destroy_any(t);
+    }
 }
 
-static const struct grd_object_type tensor_type = {"tensor", tensor_destroy};
+const struct grd_object_type grd_tensor_type = {"tensor", tensor_destroy};
 
 /* ---- The failed tensor ------------------------------------------------------------------------------------------------ */
 
-enum { IMMORTAL = 1 << 30 };
-
 static void failed_destroy(struct grd_object *object)
 {
-    atomic_store_explicit(&object->refs, IMMORTAL, memory_order_relaxed);
+    atomic_store_explicit(&object->refs, GRD_IMMORTAL, memory_order_relaxed);
 }
 
 static const struct grd_object_type failed_type = {"failed tensor", failed_destroy};
 
 /* Note [Failed tensor]
  * What a failed operator returns. It has a storage and an element, so that code that looks at it
- * before looking at the error reads valid memory; counts too high to reach zero keep it alive. */
+ * before looking at the error reads valid memory; immortal counts keep it alive. */
 static float failed_element;
 struct grd_block grd_failed_block = {
-    .tensor = {.object = {&failed_type, IMMORTAL},
+    .tensor = {.object = {&failed_type, GRD_IMMORTAL},
                .keys = 1u << GRD_KEY_CPU,
                .dtype = GRD_FLOAT32,
                .layout = GRD_STRIDED,
                .device = GRD_DEVICE_CPU,
                .device_index = -1,
-               .flags = GRD_FLAG_CONTIGUOUS,
+               .flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL,
                .itemsize = sizeof failed_element,
                .storage = &grd_failed_block.storage,
                .data = (char *)&failed_element,
                .numel = 1,
                .sizes = grd_failed_block.tensor.inline_dims,
                .strides = grd_failed_block.tensor.inline_dims},
-    .storage = {.object = {&failed_type, IMMORTAL},
-                .data = &failed_element,
-                .bytes = sizeof failed_element,
-                .device = GRD_DEVICE_CPU,
-                .device_index = -1},
+    .storage = {.object = {&failed_type, GRD_IMMORTAL}, .data = &failed_element, .bytes = sizeof failed_element, .device = GRD_DEVICE_CPU},
 };
 
 grd_tensor *grd_failed_tensor(void)
@@ -81,85 +98,70 @@ static const grd_tensor *required(const grd_tensor *t, const char *function)
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------------------ */
 
-static void update_layout_flags(grd_tensor *t)
-{
-    grd_dims sizes = grd_dims_from(t->sizes, t->ndim);
-    t->flags &= (uint16_t) ~(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST);
-    if (grd_shape_is_contiguous(sizes, t->strides))
-        t->flags |= GRD_FLAG_CONTIGUOUS;
-    if (grd_shape_is_channels_last(sizes, t->strides))
-        t->flags |= GRD_FLAG_CHANNELS_LAST;
-}
-
 /* Room for ndim sizes and strides: the inline array, or a block; NULL with the error raised. */
 static int64_t *reserve_dims(grd_tensor *t, int64_t ndim)
 {
     return ndim <= GRD_INLINE_DIMS ? t->inline_dims : grd_alloc(2 * (size_t)ndim * sizeof(int64_t));
 }
 
-static void set_dims(grd_tensor *t, int64_t *room, int64_t ndim)
+static inline void set_room(grd_tensor *t, int64_t *room, int64_t ndim)
 {
-    t->ndim = (uint16_t)ndim;
     t->sizes = room;
     t->strides = room + (ndim <= GRD_INLINE_DIMS ? GRD_INLINE_DIMS : ndim);
 }
 
-static void set_contiguous(grd_tensor *t, grd_dims sizes)
+/* The flags that CONTIGUOUS leaves open. */
+static inline unsigned channels_last_flag(grd_dims sizes, const int64_t *strides)
 {
-    int64_t stride = 1;
+    return (sizes.n == 4 || sizes.n == 5) && grd_shape_is_channels_last(sizes, strides) ? GRD_FLAG_CHANNELS_LAST : 0;
+}
+
+static inline unsigned contiguous_flags(grd_dims sizes, const int64_t *strides)
+{
+    return GRD_FLAG_CONTIGUOUS | (sizes.n <= GRD_INLINE_DIMS ? GRD_FLAG_CANONICAL : 0) | channels_last_flag(sizes, strides);
+}
+
+/* Writes the dimensions and returns the flags they give. Of the products only those are used that do not overflow. */
+static inline unsigned set_contiguous(grd_tensor *t, grd_dims sizes)
+{
+    uint64_t stride = 1;
     for (int64_t i = sizes.n - 1; i >= 0; i--) {
         int64_t size = sizes.data[i];
         t->sizes[i] = size;
+        t->strides[i] = (int64_t)stride;
+        stride *= size > 1 ? (uint64_t)size : 1;
+    }
+    return contiguous_flags(sizes, t->strides);
+}
+
+/* The same for strides of any kind; sets numel, too. */
+static inline unsigned set_strided(grd_tensor *t, grd_dims sizes, const int64_t *strides)
+{
+    uint64_t numel = 1;
+    bool contiguous = true, canonical = true;
+    for (int64_t i = sizes.n - 1; i >= 0; i--) {
+        int64_t size = sizes.data[i], stride = strides[i];
+        t->sizes[i] = size;
         t->strides[i] = stride;
-        if (i > 0 && size > 1)
-            stride *= size;
+        canonical &= stride == (int64_t)numel;
+        contiguous &= size == 1 || stride == (int64_t)numel;
+        numel *= (uint64_t)size;
     }
-    t->flags |= GRD_FLAG_CONTIGUOUS;
-    if ((sizes.n == 4 || sizes.n == 5) && grd_shape_is_channels_last(sizes, t->strides))
-        t->flags |= GRD_FLAG_CHANNELS_LAST;
+    t->numel = (int64_t)numel;
+    if (GRD_LIKELY(canonical && numel > 0))
+        return contiguous_flags(sizes, t->strides);
+    return (contiguous || numel == 0 ? GRD_FLAG_CONTIGUOUS : 0) | channels_last_flag(sizes, t->strides);
 }
 
-static void copy_dims(grd_tensor *t, grd_dims sizes, const int64_t *strides)
-{
-    for (int64_t i = 0; i < sizes.n; i++) {
-        t->sizes[i] = sizes.data[i];
-        t->strides[i] = strides[i];
-    }
-}
-
-static void set_strided(grd_tensor *t, grd_dims sizes, const int64_t *strides)
-{
-    copy_dims(t, sizes, strides);
-    update_layout_flags(t);
-}
-
-/* Everything but storage, data and dimensions. */
-static void init_header(grd_tensor *t, grd_dtype dtype, grd_device device, grd_keyset keys, int64_t numel)
-{
-    t->object.type = &tensor_type;
-    atomic_init(&t->object.refs, 1);
-    t->keys = keys;
-    t->dtype = (uint8_t)dtype;
-    t->layout = GRD_STRIDED;
-    t->device = device.type;
-    t->device_index = device.index;
-    t->flags = 0;
-    t->itemsize = grd_dtype_table[dtype].size;
-    t->offset = 0;
-    t->numel = numel;
-    t->base = NULL;
-    t->autograd = NULL;
-}
-
-static grd_tensor *pooled(grd_tensor *t)
+static inline grd_tensor *pooled(grd_tensor *t)
 {
     return GRD_LIKELY(grd_pool_push(t)) ? t : grd_failed;
 }
 
 /* ---- Making ---------------------------------------------------------------------------------------------------------------- */
 
-/* A tensor with a new storage of `bytes`, dimensions reserved but not set; not pooled. NULL with the error raised. */
-static grd_tensor *make(int64_t ndim, int64_t numel, int64_t bytes, grd_dtype dtype, grd_device device)
+/* A tensor with a new storage of `bytes`, contiguous when `strides` is NULL; not pooled. NULL with the error raised. */
+static grd_tensor *make(grd_dims sizes, const int64_t *strides, int64_t numel, int64_t bytes, grd_dtype dtype, grd_device device)
 {
     const struct grd_device_entry *type = grd_device_at(device.type);
     bool in_block = device.type == GRD_DEVICE_CPU && bytes <= GRD_SMALL_BYTES;
@@ -167,21 +169,32 @@ static grd_tensor *make(int64_t ndim, int64_t numel, int64_t bytes, grd_dtype dt
     struct grd_block *block = grd_alloc(block_bytes);
     if (GRD_UNLIKELY(block == NULL))
         return NULL;
-    int64_t *dims = reserve_dims(&block->tensor, ndim);
+    int64_t *dims = reserve_dims(&block->tensor, sizes.n);
     void *data = in_block ? block->data : type->has_data && dims != NULL ? grd_device_allocate(device, bytes) : NULL;
     if (GRD_UNLIKELY(dims == NULL || (data == NULL && type->has_data))) {
         if (dims != block->tensor.inline_dims && dims != NULL)
-            grd_free(dims, 2 * (size_t)ndim * sizeof *dims);
+            grd_free(dims, 2 * (size_t)sizes.n * sizeof *dims);
         grd_free(block, block_bytes);
         return NULL;
     }
-    grd_storage_init(block, (uint16_t)block_bytes, data, bytes, device);
+    grd_init_storage(block, block_bytes, data, bytes, device);
     grd_tensor *t = &block->tensor;
-    init_header(t, dtype, device, 1u << type->key, numel);
-    t->storage = &block->storage;
-    t->data = data;
-    set_dims(t, dims, ndim);
+    set_room(t, dims, sizes.n);
+    t->numel = numel;
+    unsigned flags = strides != NULL ? set_strided(t, sizes, strides) : set_contiguous(t, sizes);
+    grd_init_header(t, grd_traits(dtype, GRD_STRIDED, device, flags, sizes.n), grd_dtype_table[dtype].size, 1u << type->key);
     return t;
+}
+
+/* The number of elements, when neither it nor a size is beyond 1023; otherwise more than that. */
+static inline size_t few_elements(grd_dims sizes)
+{
+    size_t numel = 1, bits = 0;
+    for (int64_t i = 0; i < sizes.n; i++) {
+        numel *= (size_t)sizes.data[i];
+        bits |= (size_t)sizes.data[i];
+    }
+    return bits < 1024 ? numel : bits;
 }
 
 static bool check_dtype(grd_dtype dtype)
@@ -201,20 +214,41 @@ static bool size_overflow(grd_dims sizes, const int64_t *strides)
                      grd_format_int64s(stride_list, sizeof stride_list, strides, sizes.n));
 }
 
-grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device)
+/* grd_new for a dtype that is one, whatever the size. */
+static __attribute__((noinline)) grd_tensor *new_any(grd_dims sizes, grd_dtype dtype, grd_device device)
 {
     int64_t numel, bytes;
-    if (GRD_UNLIKELY(!check_dtype(dtype) || !grd_device_resolve(device, &device) || !grd_shape_numel(sizes, &numel)))
+    if (GRD_UNLIKELY(!grd_device_resolve(device, &device) || !grd_shape_numel(sizes, &numel)))
         return grd_failed;
     if (GRD_UNLIKELY(__builtin_mul_overflow(numel, grd_dtype_table[dtype].size, &bytes))) {
         size_overflow(sizes, NULL);
         return grd_failed;
     }
-    grd_tensor *t = make(sizes.n, numel, bytes, dtype, device);
-    if (GRD_UNLIKELY(t == NULL))
+    grd_tensor *t = make(sizes, NULL, numel, bytes, dtype, device);
+    return GRD_LIKELY(t != NULL) ? pooled(t) : grd_failed;
+}
+
+grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device)
+{
+    if (GRD_UNLIKELY(!check_dtype(dtype)))
         return grd_failed;
-    set_contiguous(t, sizes);
-    return pooled(t);
+    /* Up to three dimensions CHANNELS_LAST is not a question. */
+    if (GRD_LIKELY(device.type == GRD_DEVICE_CPU && (uint64_t)sizes.n <= 3)) {
+        const uint64_t traits = grd_traits(dtype, GRD_STRIDED, GRD_CPU, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL, sizes.n);
+        const size_t numel = few_elements(sizes);
+        grd_tensor *t = numel < 1024 ? grd_make_small(traits, numel, grd_dtype_table[dtype].size) : NULL;
+        if (GRD_LIKELY(t != NULL)) {
+            int64_t stride = 1;
+            for (int64_t i = sizes.n - 1; i >= 0; i--) {
+                const int64_t size = sizes.data[i];
+                t->inline_dims[i] = size;
+                t->inline_dims[i + GRD_INLINE_DIMS] = stride;
+                stride *= size > 1 ? size : 1;
+            }
+            return t;
+        }
+    }
+    return new_any(sizes, dtype, device);
 }
 
 /* Lowest and highest element that strided sizes reach and the bytes between, ends included; errors are raised. */
@@ -239,10 +273,9 @@ grd_tensor *grd_new_strided(grd_dims sizes, grd_dims strides, grd_dtype dtype, g
     if (!check_dtype(dtype) || !grd_device_resolve(device, &device) ||
         !measure(sizes, strides, grd_dtype_table[dtype].size, &lowest, &bytes) || !grd_shape_numel(sizes, &numel))
         return grd_failed;
-    grd_tensor *t = make(sizes.n, numel, bytes, dtype, device);
+    grd_tensor *t = make(sizes, strides.data, numel, bytes, dtype, device);
     if (t == NULL)
         return grd_failed;
-    set_strided(t, sizes, strides.data);
     t->offset = -lowest;
     if (t->data != NULL)
         t->data += t->offset * t->itemsize;
@@ -261,40 +294,39 @@ grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype)
         size_overflow(sizes, NULL);
         return grd_failed;
     }
-    grd_tensor *t = make(sizes.n, like->numel, bytes, dtype, grd_device_of(like));
-    if (GRD_UNLIKELY(t == NULL))
-        return grd_failed;
-    int64_t strides[GRD_MAX_DIMS];
-    if (GRD_LIKELY(like->flags & GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(sizes, like->strides)) {
-        copy_dims(t, sizes, like->strides);
-        t->flags |= like->flags & (GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST);
-    } else {
-        grd_shape_dense_strides(sizes, like->strides, strides);
-        set_strided(t, sizes, strides);
+    int64_t dense[GRD_MAX_DIMS];
+    const int64_t *strides = like->strides;
+    if (!grd_has(like, GRD_FLAG_CONTIGUOUS) && !grd_shape_is_dense(sizes, strides)) {
+        grd_shape_dense_strides(sizes, strides, dense);
+        strides = dense;
     }
-    return pooled(t);
+    grd_tensor *t = make(sizes, strides, like->numel, bytes, dtype, grd_device_of(like));
+    return GRD_LIKELY(t != NULL) ? pooled(t) : grd_failed;
 }
 
 /* ---- Views ------------------------------------------------------------------------------------------------------------------ */
 
-/* An owned, unpooled tensor over the storage of `t`; geometry has been checked. NULL with the error raised. */
-static grd_tensor *share(const grd_tensor *t, grd_dims sizes, const int64_t *strides, int64_t numel, int64_t offset)
+/* A pooled tensor over the storage of `t`, which it does not own; geometry has been checked. */
+static inline __attribute__((always_inline)) grd_tensor *share(const grd_tensor *t, grd_dims sizes, const int64_t *strides, int64_t offset,
+                                                               unsigned flags)
 {
-    grd_tensor *view = grd_alloc(sizeof *view);
-    if (view == NULL)
-        return NULL;
+    grd_tensor *view = grd_small_alloc(sizeof *view);
+    if (GRD_UNLIKELY(view == NULL))
+        return grd_failed;
     int64_t *dims = reserve_dims(view, sizes.n);
-    if (dims == NULL) {
+    if (GRD_UNLIKELY(dims == NULL)) {
         grd_free(view, sizeof *view);
-        return NULL;
+        return grd_failed;
     }
-    init_header(view, (grd_dtype)t->dtype, grd_device_of(t), t->keys & ~(1u << GRD_KEY_AUTOGRAD), numel);
-    view->storage = grd_object_keep(t->storage);
+    view->storage = t->storage;
     view->offset = offset;
     /* An empty view may start anywhere, also past the end. */
     view->data = t->storage->data == NULL ? NULL : (char *)((uintptr_t)t->storage->data + (uintptr_t)offset * t->itemsize);
-    set_dims(view, dims, sizes.n);
-    set_strided(view, sizes, strides);
+    set_room(view, dims, sizes.n);
+    flags |= set_strided(view, sizes, strides);
+    const uint64_t kept = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, 0, 0);
+    const uint64_t traits = (t->traits & kept) | grd_traits(0, 0, (grd_device){0, 0}, flags, sizes.n);
+    grd_init_header(view, traits, t->itemsize, t->keys & ~(1u << GRD_KEY_AUTOGRAD));
     return view;
 }
 
@@ -327,28 +359,32 @@ static bool check_bounds(const grd_tensor *base, grd_dims sizes, grd_dims stride
                      size_list, stride_list, (long long)offset, base->itemsize, (long long)end, (long long)base->storage->bytes);
 }
 
+grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
+{
+    if (grd_is_failed(base))
+        return grd_failed;
+    grd_tensor *view = share(base, sizes, strides.data, offset, grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : 0);
+    if (grd_is_failed(view))
+        return grd_failed;
+    view->base = grd_object_keep_as(base->base != NULL ? base->base : base, GRD_VIEW_WEIGHT);
+    return pooled(view);
+}
+
 grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     int64_t numel;
-    if (grd_is_failed(base) || !check_bounds(base, sizes, strides, offset, &numel))
-        return grd_failed;
-    grd_tensor *view = share(base, sizes, strides.data, numel, offset);
-    if (view == NULL)
-        return grd_failed;
-    view->base = grd_object_keep(base->base != NULL ? base->base : base);
-    if (GRD_UNLIKELY(grd_thread.grad_off != 0))
-        view->flags |= GRD_FLAG_NO_GRAD_VIEW;
-    return pooled(view);
+    return !grd_is_failed(base) && check_bounds(base, sizes, strides, offset, &numel) ? grd_new_part(base, sizes, strides, offset)
+                                                                                      : grd_failed;
 }
 
 grd_tensor *grd_new_detached(grd_tensor *t)
 {
     if (grd_is_failed(t))
         return grd_failed;
-    grd_tensor *view = share(t, grd_dims_from(t->sizes, t->ndim), t->strides, t->numel, t->offset);
-    if (view == NULL)
+    grd_tensor *view = share(t, grd_dims_from(t->sizes, t->ndim), t->strides, t->offset, GRD_FLAG_DETACHED);
+    if (grd_is_failed(view))
         return grd_failed;
-    view->flags |= GRD_FLAG_DETACHED;
+    grd_object_keep(view->storage);
     return pooled(view);
 }
 
@@ -364,16 +400,16 @@ bool grd_resize(grd_tensor *t, grd_dims sizes)
     int64_t *dims = reserve_dims(t, sizes.n);
     if (dims == NULL)
         return false;
-    if (numel > 0 && needed > t->storage->bytes && !grd_storage_grow(t->storage, needed)) {
+    if (numel > 0 && needed > t->storage->bytes && !grd_storage_grow(t, needed)) {
         if (dims != t->inline_dims)
             grd_free(dims, 2 * (size_t)sizes.n * sizeof *dims);
         return false;
     }
     if (t->sizes != t->inline_dims)
         grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
-    set_dims(t, dims, sizes.n);
-    t->flags &= (uint16_t)~GRD_FLAG_CHANNELS_LAST;
-    set_contiguous(t, sizes);
+    set_room(t, dims, sizes.n);
+    unsigned flags = (t->flags & ~(unsigned)GRD_FLAG_CHANNELS_LAST) | set_contiguous(t, sizes);
+    t->traits = grd_traits(t->dtype, t->layout, grd_device_of(t), flags, sizes.n);
     t->numel = numel;
     t->data = t->storage->data == NULL ? NULL : (char *)t->storage->data + t->offset * t->itemsize;
     return true;
@@ -457,18 +493,13 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, grd_dt
             grd_raise(GRD_ERROR_RUNTIME, "grd_from_memory: negative strides reach %lld elements before the data", (long long)-lowest);
         return grd_failed;
     }
-    grd_tensor *t = make(sizes.n, numel, 0, dtype, GRD_CPU);
-    if (t == NULL)
-        return grd_failed;
-    set_strided(t, sizes, strides.data);
-    if (pooled(t) != t)
+    grd_tensor *t = make(sizes, strides.data, numel, 0, dtype, GRD_CPU);
+    if (t == NULL || pooled(t) != t)
         return grd_failed;
     /* Only now, so that a failure above leaves the memory with the caller. */
+    static char no_data;
     struct grd_storage *storage = t->storage;
-    if (data != NULL) {
-        storage->data = data;
-        t->data = data;
-    }
+    storage->data = t->data = data != NULL ? data : &no_data; /* not in the block: there is something to release */
     storage->bytes = bytes;
     storage->release = release != NULL ? release : keep_borrowed;
     storage->context = context;
@@ -488,8 +519,14 @@ grd_tensor *grd_number(grd_scalar value)
         return grd_failed;
     }
     grd_tensor *t = grd_new(GRD_NO_DIMS, dtype, GRD_CPU);
-    if (grd_is_failed(t) || !grd_scalar_write(value, dtype, t->data))
+    if (grd_is_failed(t))
         return grd_failed;
+    if (dtype == GRD_BOOL)
+        *t->data = (char)(value.v.i != 0);
+    else if (dtype == GRD_COMPLEX128)
+        memcpy(t->data, &value.v.c, sizeof value.v.c);
+    else
+        memcpy(t->data, &value.v, sizeof value.v.i);
     return grd_mark_number(t);
 }
 

@@ -5,7 +5,7 @@
  * - `data` is storage->data + offset * itemsize, or NULL on the meta device.
  * - `keys` is what the dispatcher reads: the device's key, plus AUTOGRAD while requires_grad.
  * - A storage lies in one block of memory with the tensor it was made for, and small data lies there too. The block lives until
- *   the storage's count is zero; that tensor holds one of its references, so a view may outlive the tensor it was taken of. */
+ *   the storage's count is zero: that tensor owns it, and so do tensors detached from it. A view owns its base, and the storage through it. */
 #ifndef GRD_CORE_TENSOR_H
 #define GRD_CORE_TENSOR_H
 
@@ -28,6 +28,7 @@ enum grd_tensor_flags {
     GRD_FLAG_REQUIRES_GRAD = 8,
     GRD_FLAG_NO_GRAD_VIEW = 16, /* a view made while grad mode was off */
     GRD_FLAG_MULTI_VIEW = 32,   /* one of several views returned by one operator (split, unbind, chunk) */
+    GRD_FLAG_CANONICAL = 128,   /* contiguous, few dimensions, each with the stride of a new tensor: those of one element have such, too */
     GRD_FLAG_DETACHED = 64      /* shares data, not history: in-place writes are not a view's writes */
 };
 
@@ -35,10 +36,10 @@ struct grd_storage {
     struct grd_object object;
     void *data;
     int64_t bytes;
-    _Atomic uint32_t version; /* bumped by every operator that writes; shared by all views */
-    uint8_t device;           /* type, in the device table */
-    int8_t device_index;
+    _Atomic uint32_t version;       /* bumped by every operator that writes; shared by all views */
     uint16_t block_bytes;           /* size of the struct grd_block this storage lies in */
+    uint8_t device;                 /* type, in the device table */
+    int8_t device_index;
     void (*release)(void *context); /* not NULL: `data` is borrowed, and this gives it back */
     void *context;
 };
@@ -46,11 +47,16 @@ struct grd_storage {
 struct grd_tensor {
     struct grd_object object;
     grd_keyset keys;
-    uint8_t dtype, layout, device;
-    int8_t device_index;
-    uint16_t flags;
-    uint16_t ndim;
     uint32_t itemsize;
+    union {
+        struct {
+            uint8_t dtype, layout, device;
+            int8_t device_index;
+            uint16_t flags;
+            uint16_t ndim;
+        };
+        uint64_t traits; /* all of these: grd_traits */
+    };
     struct grd_storage *storage;
     char *data;
     int64_t offset; /* in elements */
@@ -114,6 +120,8 @@ grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype);
 /* A view of `base`'s storage with strides of any sign; `offset` is in elements of the storage. Records the root base for
  * autograd. Bounds are checked against the storage: RuntimeError. */
 grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
+/* The same where the result is known to lie within what `base` reaches, sizes and strides being its own, rearranged or reduced. */
+grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
 /* A view that shares data but has no history and no base. */
 grd_tensor *grd_new_detached(grd_tensor *t);
 /* Resizes an `out` tensor in place: contiguous, from the same offset; grows the storage when it is too small. RuntimeError
@@ -121,6 +129,22 @@ grd_tensor *grd_new_detached(grd_tensor *t);
 bool grd_resize(grd_tensor *t, grd_dims sizes);
 
 extern struct grd_block grd_failed_block;
+
+/* The word that lies over the fields from `dtype` to `ndim`, to be written and compared at once. */
+static inline uint64_t grd_traits(unsigned dtype, unsigned layout, grd_device device, unsigned flags, int64_t ndim)
+{
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first field is the lowest byte");
+    return dtype | layout << 8 | (unsigned)device.type << 16 | (unsigned)(uint8_t)device.index << 24 |
+           (uint64_t)(flags | (unsigned)ndim << 16) << 32;
+}
+
+/* What a view counts for among the owners of its base. */
+#define GRD_VIEW_WEIGHT ((INT64_C(1) << 32) + 1)
+
+static inline bool grd_has_views(const grd_tensor *t)
+{
+    return atomic_load_explicit(&t->object.refs, memory_order_acquire) >= GRD_VIEW_WEIGHT;
+}
 
 static inline bool grd_is_failed(const grd_tensor *t)
 {
@@ -179,7 +203,17 @@ bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides);
 bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides);
 /* Wraps a negative dim; false, with IndexError "Dimension out of range (expected to be in range of [-2, 1], but got 2)".
  * ndim 0 counts as 1. */
-bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_dim);
+void grd_shape_refuse_dim(int64_t dim, int64_t ndim);
+static inline bool grd_shape_wrap_dim(int64_t dim, int64_t ndim, int64_t *ret_dim)
+{
+    const int64_t n = ndim > 1 ? ndim : 1, wrapped = dim < 0 ? dim + n : dim;
+    if (GRD_UNLIKELY((uint64_t)wrapped >= (uint64_t)n)) {
+        grd_shape_refuse_dim(dim, ndim);
+        return false;
+    }
+    *ret_dim = wrapped;
+    return true;
+}
 /* Wraps a list and refuses duplicates ("dim 0 appears multiple times in the list of dims"); absent or empty gives all dims.
  * Bit set of dims. */
 bool grd_shape_dim_mask(grd_dims dims, int64_t ndim, uint64_t *ret_mask);
@@ -251,11 +285,10 @@ bool grd_transfer(grd_tensor *to, const grd_tensor *from);
 const grd_wrapper_type *grd_wrapper_type_of(const grd_tensor *t);
 
 /* ---- Storage (storage.c) ----------------------------------------------------------------------------------------- */
-/* Fills the storage of a block whose data, if any, is given; the only reference is the caller's. */
-void grd_storage_init(struct grd_block *block, uint16_t block_bytes, void *data, int64_t bytes, grd_device device);
-/* Grows the data, keeping what is there. RuntimeError for borrowed memory, and for a storage with other views: they would
- * keep the old address. */
-bool grd_storage_grow(struct grd_storage *storage, int64_t bytes);
+/* Whether other tensors may hold the address of this one's data, or it is not ours. */
+bool grd_shares_memory(const grd_tensor *t);
+/* Grows the data of a tensor that shares it with no other, keeping what is there; RuntimeError otherwise: others would keep the old address. */
+bool grd_storage_grow(grd_tensor *t, int64_t bytes);
 
 /* ---- Printing (print.c) ------------------------------------------------------------------------------------------ */
 /* The name printed as grad_fn=<AddBackward0>, or NULL for a leaf. Set by the autograd floor at load; NULL: nothing is printed. */

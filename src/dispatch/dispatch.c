@@ -152,12 +152,12 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
     }
 }
 
-bool grd_refuse_arguments(const struct grd_op *op, const grd_value *args)
+void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     for (int i = 0; i < op->nargs; i++)
         if (!check_argument(op, i, &args[i]))
-            return false;
-    return true;
+            return;
+    grd_dispatch_boxed(op, keys, out, args, ret_results);
 }
 
 bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
@@ -171,11 +171,16 @@ bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
     return true;
 }
 
-grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark)
+static void leave_failed(const struct grd_op *op, int64_t mark)
 {
     if (op->name[0] != '_') /* a hidden operator is not a name its user knows */
         grd_error_add_context(op->name);
     grd_pool_release(mark);
+}
+
+grd_tensor *grd_leave_failed(int64_t op, int64_t mark)
+{
+    leave_failed(&grd_op_table[op], mark);
     return grd_failed;
 }
 
@@ -183,7 +188,7 @@ void grd_leave_many(const struct grd_op *op, int64_t mark, grd_tensor **results,
 {
     if (!grd_pending() && grd_pool_return_many(mark, (void *const *)results, n))
         return;
-    grd_leave_failed(op, mark);
+    leave_failed(op, mark);
     for (int i = 0; i < n; i++)
         results[i] = grd_failed;
 }
@@ -192,7 +197,7 @@ grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors re
 {
     if (!grd_pending())
         return result;
-    grd_leave_failed(op, mark);
+    leave_failed(op, mark);
     return (grd_tensors){0};
 }
 

@@ -66,13 +66,13 @@ static inline grd_keyset grd_active_keys(grd_keyset keys)
 
 static inline grd_key grd_top_key(grd_keyset keys)
 {
-    return keys ? (grd_key)(31 - __builtin_clz(keys)) : GRD_KEY_CPU;
+    return (grd_key)(31u - (unsigned)__builtin_clz(keys | 1u << GRD_KEY_CPU));
 }
 
 /* The typed kernel for the highest key, or NULL: then the call goes through grd_dispatch_boxed. */
 static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset keys)
 {
-    return atomic_load_explicit(&op->typed[grd_top_key(keys)], memory_order_acquire);
+    return atomic_load_explicit(&op->typed[(unsigned)grd_top_key(keys)], memory_order_acquire);
 }
 
 /* The cold way of an entry function: boxed kernels, fallbacks, missing kernels. */
@@ -86,6 +86,11 @@ static inline grd_keyset grd_device_keys(grd_device device)
     return device.type == GRD_DEVICE_NONE ? 0 : grd_keys_of_device(device);
 }
 
+/* Part of a function, in two places at most. */
+#define GRD_INLINE static inline __attribute__((always_inline))
+/* Rarely called: apart from what calls it. */
+#define GRD_COLD static __attribute__((noinline, cold))
+
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
 /* Results as those of a failed operator. */
 void grd_fail_results(const struct grd_op *op, grd_value *ret_results);
@@ -93,8 +98,8 @@ void grd_fail_results(const struct grd_op *op, grd_value *ret_results);
 /* "int[]" for GRD_KIND_DIMS: as schemas say it. */
 const char *grd_kind_name(grd_kind kind);
 
-/* Raises what is wrong with the first argument that cannot be: "add: argument 'other' (position 2) must be a tensor, not NULL". True when all can. */
-bool grd_refuse_arguments(const struct grd_op *op, const grd_value *args);
+/* Refuses an argument that cannot be, "add: argument 'other' (position 2) must be a tensor, not NULL", or else calls grd_dispatch_boxed. */
+void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 static inline bool grd_is_dtype(grd_dtype dtype)
 {
@@ -139,10 +144,10 @@ static inline grd_keyset grd_list_keys(grd_tensors list)
     return keys;
 }
 
-grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark);
+grd_tensor *grd_leave_failed(int64_t op, int64_t mark);
 
-/* The way out of an operator: drops its temporaries, moves the result to the caller's scope, names the operator in an error. */
-static inline grd_tensor *grd_leave(const struct grd_op *op, int64_t mark, grd_tensor *result)
+/* The way out of an operator, given by its place in the table: drops its temporaries, moves the result to the caller's scope, names the operator in an error. */
+static inline grd_tensor *grd_leave(int64_t op, int64_t mark, grd_tensor *result)
 {
     if (GRD_LIKELY(grd_thread.error == 0) && grd_pool_return(mark, result))
         return result;

@@ -122,7 +122,7 @@ static inline bool all_contiguous(const int64_t *strides, uint32_t sizes)
 
 void grd_map(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_block_kernel *block, uint32_t sizes)
 {
-    if (all_contiguous(strides, sizes) || n == 1)
+    if (strides == NULL || all_contiguous(strides, sizes) || n == 1)
         block(n, data, params);
     else
         through_buffers(n, data, strides, params, block, sizes);

@@ -2,7 +2,7 @@
  *
  * Kernels are inner loops. They cannot fail, do not allocate, know no tensors. An elementwise kernel is
  * (n, data, strides in bytes, params): data[0] is the result, data[1...] the inputs, params the operator's numbers in the order of
- * its signature. A missing kernel (NULL) means the operator does not exist for that dtype; the operator makes it an error. */
+ * its signature; strides NULL stand for operands that are all contiguous. A missing kernel (NULL) means the operator does not exist for that dtype; the operator makes it an error. */
 #ifndef GRD_KERNEL_TABLE_H
 #define GRD_KERNEL_TABLE_H
 
@@ -33,7 +33,7 @@ struct grd_kernel_table {
 };
 
 /* The level in use (kernel/select.c). */
-extern const struct grd_kernel_table *grd_kernels;
+extern const struct grd_kernel_table *grd_kernels __attribute__((visibility("hidden")));
 
 /* The conversion, or NULL. A quantized element is moved as the integer that stands for it, to and from that integer dtype: anything else
  * would need its scale. */

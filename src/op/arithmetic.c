@@ -48,16 +48,17 @@ static grd_scalar negated(grd_scalar s)
     return s;
 }
 
-grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
+static __attribute__((noinline)) grd_tensor *add_scaled(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
 {
-    if (GRD_LIKELY(is_int(alpha, 1)))
-        return op__add(out, self, other);
     grd_dtype result = grd_result_type((grd_tensor *const[]){self, other}, 2);
     if (grd_pending() || !check_alpha(result, alpha))
         return grd_failed;
-    if (result == GRD_BOOL)
-        alpha = grd_bool(grd_scalar_int64(alpha) != 0);
-    return op__add_scaled(out, self, other, alpha);
+    return op__add_scaled(out, self, other, result == GRD_BOOL ? grd_bool(grd_scalar_int64(alpha) != 0) : alpha);
+}
+
+grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
+{
+    return GRD_LIKELY(is_int(alpha, 1)) ? op__add(out, self, other) : add_scaled(out, self, other, alpha);
 }
 
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)

@@ -45,11 +45,6 @@ bool grd_raise_no_kernel(const char *name, grd_dtype dtype)
                      grd_dtype_type_name(dtype));
 }
 
-bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_dim)
-{
-    return grd_shape_wrap_dim(dim, t->ndim, ret_dim);
-}
-
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes)
 {
     return t->ndim == sizes.n && memcmp(t->sizes, sizes.data, (size_t)sizes.n * sizeof *sizes.data) == 0;
@@ -83,17 +78,11 @@ grd_tensor *grd_out_prepare_apart(grd_tensor *out, grd_dims sizes, grd_dtype dty
     return grd_out_check(out, dtype, device) ? grd_new(sizes, dtype, device) : grd_failed;
 }
 
-/* The block of a tensor that was made with its storage holds one reference of it, and so does each view. */
-static bool shares_memory(const grd_tensor *t)
-{
-    return t->base != NULL || !grd_object_unique(t->storage) || t->storage->release != NULL;
-}
-
 grd_tensor *grd_out_prepare(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)
 {
     if (!grd_out_check(out, dtype, device))
         return grd_failed;
-    if (out != NULL && out->dtype == dtype && grd_has(out, GRD_FLAG_CONTIGUOUS) && grd_same_sizes(out, sizes) && !shares_memory(out))
+    if (out != NULL && out->dtype == dtype && grd_has(out, GRD_FLAG_CONTIGUOUS) && grd_same_sizes(out, sizes) && !grd_shares_memory(out))
         return out;
     return grd_new(sizes, dtype, device);
 }

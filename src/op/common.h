@@ -43,7 +43,10 @@ bool grd_check_has_data(const grd_tensor *t);
 /* NotImplementedError "\"tanh_cpu\" not implemented for 'Int'". Always false. */
 bool grd_raise_no_kernel(const char *name, grd_dtype dtype);
 /* A dim of `t`, wrapped; IndexError when out of range. */
-bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_dim);
+static inline bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_dim)
+{
+    return grd_shape_wrap_dim(dim, t->ndim, ret_dim);
+}
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes);
 
 /* ---- Copies --------------------------------------------------------------------------------------------------------------- */

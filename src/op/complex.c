@@ -16,7 +16,7 @@ static grd_tensor *as_parts(grd_tensor *view, int part)
     view->offset = 2 * view->offset + part;
     if (view->data != NULL)
         view->data += (size_t)part * view->itemsize;
-    view->flags &= (uint16_t) ~(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST);
+    view->flags &= (uint16_t) ~(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST);
     if (grd_shape_is_contiguous(grd_dims_from(view->sizes, view->ndim), view->strides))
         view->flags |= GRD_FLAG_CONTIGUOUS;
     /* A recorded write would have to replay this view on the base, which as_strided cannot: it is refused like one on a multi-output view. */

@@ -1,7 +1,7 @@
 /* The one implementation behind kernel = "unary", "binary" and "ternary". The operators with more to say are in arithmetic.c.
  *
- * Two ways: operands of one dtype and shape that lie contiguous, plain numbers and expanded elements among them, go straight to the
- * kernel; all others through the iterator. Both give the same result.
+ * Three ways, from narrow to wide, with the same result: contiguous operands of one dtype and shape go straight to the kernel; plain
+ * numbers, elements expanded and a given result go there flattened; all others go through the iterator.
  * Invariant: a missing kernel and a zero divisor are found before anything is allocated, resized or written. */
 #include "op/elementwise.h"
 
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "core/small.h"
 #include "kernel/index.h"
 #include "op/common.h"
 
@@ -86,7 +87,8 @@ static bool accept(const struct grd_iter_spec *spec, grd_dtype compute, const vo
 
 /* ---- Through the iterator ------------------------------------------------------------------------------------------------------ */
 
-static grd_tensor *run_general(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs, const grd_scalar *params)
+static __attribute__((noinline)) grd_tensor *run_general(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs,
+                                                         const grd_scalar *params)
 {
     struct grd_iter_spec spec = {.out = out,
                                  .ninputs = op->inputs,
@@ -111,7 +113,7 @@ static grd_tensor *run_general(const struct grd_elementwise *op, grd_tensor *out
     return result;
 }
 
-/* ---- Straight to the kernel --------------------------------------------------------------------------------------------------------- */
+/* ---- Flattened ------------------------------------------------------------------------------------------------------------------------ */
 
 enum { MAX_INPUTS = 3 };
 
@@ -131,23 +133,31 @@ static void run_piece(int64_t begin, int64_t end, void *context)
     flat->kernel(end - begin, at, flat->strides, flat->params);
 }
 
+/* Contiguous, in memory that can be read, and not a plain number. */
 static inline bool is_plain(const grd_tensor *t)
 {
-    return grd_has(t, GRD_FLAG_CONTIGUOUS) && t->device == GRD_DEVICE_CPU;
+    const uint64_t looked_at = grd_traits(0, 0, (grd_device){UINT8_MAX, 0}, GRD_FLAG_CONTIGUOUS | GRD_FLAG_NUMBER, 0);
+    return (t->traits & looked_at) == grd_traits(0, 0, (grd_device){GRD_DEVICE_CPU, 0}, GRD_FLAG_CONTIGUOUS, 0);
 }
 
 static inline bool same_sizes(const grd_tensor *a, const grd_tensor *b)
 {
-    if (a->ndim != b->ndim)
-        return false;
     for (int i = 0; i < a->ndim; i++)
         if (a->sizes[i] != b->sizes[i])
             return false;
     return true;
 }
 
+/* Of one dtype and shape, and plain when the other is. */
+static inline bool are_alike(const grd_tensor *a, const grd_tensor *b)
+{
+    const uint64_t looked_at =
+        grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, GRD_FLAG_CONTIGUOUS | GRD_FLAG_NUMBER, UINT16_MAX);
+    return ((a->traits ^ b->traits) & looked_at) == 0 && same_sizes(a, b);
+}
+
 /* One element expanded, as the gradient of a sum is. */
-static inline bool is_expanded(const grd_tensor *t)
+static bool is_expanded(const grd_tensor *t)
 {
     for (int i = 0; i < t->ndim; i++)
         if (t->strides[i] != 0 && t->sizes[i] != 1)
@@ -156,7 +166,7 @@ static inline bool is_expanded(const grd_tensor *t)
 }
 
 /* Whether a plain number leaves the dtype as it is; then it is written to `ret_element` as one. */
-static inline bool number_fits(const struct grd_elementwise *op, const grd_tensor *number, grd_dtype dtype, void *ret_element)
+static bool number_fits(const struct grd_elementwise *op, const grd_tensor *number, grd_dtype dtype, void *ret_element)
 {
     enum grd_category category = grd_category_of(dtype);
     if (grd_category_of(number->dtype) > category ||
@@ -169,50 +179,49 @@ static inline bool number_fits(const struct grd_elementwise *op, const grd_tenso
     return true;
 }
 
-/* The input whose dtype and shape are those of the computation, with flat's operands filled; NULL when this is not the simple case. */
-static inline const grd_tensor *flatten(const struct grd_elementwise *op, grd_tensor *const *inputs, struct flat *flat,
-                                        uint64_t (*numbers)[2])
+/* Fills an operand of flat's from an input: one like `like`, a plain number that is written to `ret_number` in its dtype, or one element
+ * expanded. False when it is none of these. */
+static bool flatten(const struct grd_elementwise *op, const grd_tensor *t, const grd_tensor *like, struct flat *flat, int operand,
+                    uint64_t *ret_number)
 {
-    const grd_tensor *first = NULL, *like = NULL;
-    for (int i = op->mask; i < op->inputs; i++) {
-        const grd_tensor *t = inputs[i];
-        if (grd_has(t, GRD_FLAG_NUMBER))
-            continue;
-        const bool plain = is_plain(t);
-        if ((!plain && !is_expanded(t)) || (first != NULL && (t->dtype != first->dtype || !same_sizes(t, first))))
-            return NULL;
-        first = t;
-        like = plain ? t : like;
-        flat->data[i + 1] = t->data;
-        flat->strides[i + 1] = plain ? t->itemsize : 0;
-    }
-    if (like == NULL)
+    flat->data[operand] = t->data;
+    flat->strides[operand] = like->itemsize;
+    if (t == like || are_alike(t, like))
+        return true;
+    flat->strides[operand] = 0;
+    if (!grd_has(t, GRD_FLAG_NUMBER))
+        return t->dtype == like->dtype && t->ndim == like->ndim && same_sizes(t, like) && is_expanded(t);
+    flat->data[operand] = (char *)ret_number;
+    return number_fits(op, t, like->dtype, ret_number);
+}
+
+/* A mask: bool, and of the shape of the others. */
+static bool flatten_mask(const grd_tensor *mask, const grd_tensor *like, struct flat *flat)
+{
+    flat->data[1] = mask->data;
+    flat->strides[1] = 1;
+    return mask->dtype == GRD_BOOL && is_plain(mask) && mask->ndim == like->ndim && same_sizes(mask, like);
+}
+
+/* The kernel for operands like this one, which is plain; NULL when there is none or the kernel is not all there is to do. */
+static inline grd_loop_kernel *direct_kernel(const struct grd_elementwise *op, grd_loop_kernel *const *row, const grd_tensor *like)
+{
+    if (row == NULL || (op->integers && grd_category_of(like->dtype) <= GRD_CATEGORY_INTEGER))
         return NULL;
-    enum grd_category category = grd_category_of(like->dtype);
-    if ((op->rule == GRD_TYPE_FLOAT && category <= GRD_CATEGORY_INTEGER) || (op->divides && category == GRD_CATEGORY_INTEGER))
-        return NULL;
-    for (int i = op->mask; i < op->inputs; i++) {
-        if (!grd_has(inputs[i], GRD_FLAG_NUMBER))
-            continue;
-        if (!number_fits(op, inputs[i], like->dtype, numbers[i]))
-            return NULL;
-        flat->data[i + 1] = (char *)numbers[i];
-        flat->strides[i + 1] = 0;
-    }
-    if (op->mask) {
-        if (inputs[0]->dtype != GRD_BOOL || !is_plain(inputs[0]) || !same_sizes(inputs[0], like))
-            return NULL;
-        flat->data[1] = inputs[0]->data;
-        flat->strides[1] = 1;
-    }
-    return like;
+    return row[op->kernel];
+}
+
+static inline grd_dtype result_dtype(const struct grd_elementwise *op, const grd_tensor *like)
+{
+    return op->truth ? GRD_BOOL : (grd_dtype)like->dtype;
 }
 
 /* Whether `out` may be written as it is: alike, and no input reads its memory in another order. */
-static inline bool takes_flat(const grd_tensor *out, const grd_tensor *like, grd_dtype dtype, const struct grd_elementwise *op,
-                              grd_tensor *const *inputs, const struct flat *flat)
+static bool takes_flat(const struct grd_elementwise *op, const grd_tensor *out, const grd_tensor *like, grd_tensor *const *inputs,
+                       const struct flat *flat)
 {
-    if (out->dtype != dtype || !is_plain(out) || !same_sizes(out, like) || out->storage->release != NULL)
+    if (out->dtype != result_dtype(op, like) || !is_plain(out) || out->ndim != like->ndim || !same_sizes(out, like) ||
+        out->storage->release != NULL)
         return false;
     for (int i = 0; i < op->inputs; i++)
         if (inputs[i]->storage == out->storage && (inputs[i]->data != out->data || flat->strides[i + 1] != out->itemsize))
@@ -220,35 +229,121 @@ static inline bool takes_flat(const grd_tensor *out, const grd_tensor *like, grd
     return true;
 }
 
-grd_tensor *grd_op_elementwise(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs, const grd_scalar *params)
+static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, const grd_tensor *like, struct flat *flat)
+{
+    if (out == NULL)
+        out = grd_new(grd_dims_from(like->sizes, like->ndim), result_dtype(op, like), grd_device_of(like));
+    if (grd_is_failed(out))
+        return grd_failed;
+    for (int i = 0; i <= MAX_INPUTS; i++) {
+        if (i > 0 && i <= op->inputs)
+            continue;
+        flat->data[i] = out->data;
+        flat->strides[i] = out->itemsize;
+    }
+    if (GRD_LIKELY(like->numel <= GRD_ITER_GRAIN))
+        flat->kernel(like->numel, flat->data, flat->strides, flat->params);
+    else
+        grd_parallel_for(0, like->numel, GRD_ITER_GRAIN, run_piece, flat);
+    return out;
+}
+
+static __attribute__((noinline)) grd_tensor *run_wide(const struct grd_elementwise *op, grd_loop_kernel *const *const *rows,
+                                                      grd_tensor *out, grd_tensor *const *inputs, const grd_scalar *params)
 {
     if (grd_pending())
         return grd_failed;
+    const grd_tensor *like = inputs[op->mask];
+    for (int i = op->mask + 1; i < op->inputs && !is_plain(like); i++)
+        like = inputs[i];
     struct flat flat;
     uint64_t numbers[MAX_INPUTS][2];
-    const grd_tensor *like = flatten(op, inputs, &flat, numbers);
-    if (like == NULL)
-        return run_general(op, out, inputs, params);
-    grd_dtype dtype = op->rule == GRD_TYPE_COMPARE || op->rule == GRD_TYPE_BOOL ? GRD_BOOL : (grd_dtype)like->dtype;
-    flat.kernel = find_kernel(op, like->dtype);
-    if (flat.kernel == NULL || (out != NULL && !takes_flat(out, like, dtype, op, inputs, &flat)))
-        return run_general(op, out, inputs, params);
-    if (out == NULL) {
-        out = grd_new(grd_dims_from(like->sizes, like->ndim), dtype, grd_device_of(like));
-        if (grd_is_failed(out))
-            return grd_failed;
-    }
+    flat.kernel = is_plain(like) ? direct_kernel(op, rows[like->dtype], like) : NULL;
     flat.params = params;
-    flat.data[0] = out->data;
-    flat.strides[0] = out->itemsize;
-    if (GRD_LIKELY(like->numel <= GRD_ITER_GRAIN)) {
-        flat.kernel(like->numel, flat.data, flat.strides, params);
-        return out;
+    bool fits = flat.kernel != NULL && (!op->mask || flatten_mask(inputs[0], like, &flat));
+    for (int i = op->mask; i < op->inputs && fits; i++)
+        fits = flatten(op, inputs[i], like, &flat, i + 1, numbers[i]);
+    if (fits && (out == NULL || takes_flat(op, out, like, inputs, &flat)))
+        return run_flat(op, out, like, &flat);
+    return run_general(op, out, inputs, params);
+}
+
+/* ---- Straight ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* Plain, and a result like it has the same dimensions, all of them inline. */
+static inline bool is_straight(const grd_tensor *t)
+{
+    const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL;
+    const uint64_t looked_at = grd_traits(0, 0, (grd_device){UINT8_MAX, 0}, flags | GRD_FLAG_NUMBER, 0);
+    return (t->traits & looked_at) == grd_traits(0, 0, (grd_device){GRD_DEVICE_CPU, 0}, flags, 0);
+}
+
+static __attribute__((noinline)) grd_tensor *new_result(const grd_tensor *like, grd_dtype dtype)
+{
+    return grd_new(grd_dims_from(like->sizes, like->ndim), dtype, grd_device_of(like));
+}
+
+/* A small result, when the inputs are all like `like`, which is straight, and data[1...] is theirs; NULL where it is not that simple. */
+static inline __attribute__((always_inline)) grd_tensor *run_straight(const struct grd_elementwise *op, grd_loop_kernel *kernel,
+                                                                      const grd_tensor *like, char **data, const grd_scalar *params)
+{
+    const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST;
+    const uint64_t kept = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, flags, UINT16_MAX);
+    uint64_t traits = like->traits & kept;
+    size_t itemsize = like->itemsize;
+    if (op->truth) {
+        traits = (traits & ~grd_traits(UINT8_MAX, 0, (grd_device){0, 0}, 0, 0)) | GRD_BOOL;
+        itemsize = 1;
     }
-    for (int i = op->inputs + 1; i <= MAX_INPUTS; i++) {
-        flat.data[i] = flat.data[0];
-        flat.strides[i] = 0;
-    }
-    grd_parallel_for(0, like->numel, GRD_ITER_GRAIN, run_piece, &flat);
-    return out;
+    if ((size_t)like->numel * itemsize > GRD_SMALL_BYTES)
+        return NULL;
+    grd_tensor *result = grd_make_small(traits, (size_t)like->numel, itemsize);
+    if (GRD_LIKELY(result != NULL))
+        memcpy(result->inline_dims, like->inline_dims, sizeof result->inline_dims);
+    else if (grd_is_failed(result = new_result(like, (grd_dtype)(traits & UINT8_MAX))))
+        return result;
+    data[0] = result->data;
+    kernel(result->numel, data, NULL, params);
+    return result;
+}
+
+static __attribute__((noinline)) grd_tensor *unary_wide(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op,
+                                                        const grd_scalar *params)
+{
+    return run_wide(op, grd_kernels->unary, out, (grd_tensor *const[]){x}, params);
+}
+
+grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op, const grd_scalar *params)
+{
+    grd_loop_kernel *kernel = is_straight(x) ? direct_kernel(op, grd_kernels->unary[x->dtype], x) : NULL;
+    grd_tensor *result = NULL;
+    char *data[2];
+    data[1] = x->data;
+    if (GRD_LIKELY(kernel != NULL && out == NULL))
+        result = run_straight(op, kernel, x, data, params);
+    return GRD_LIKELY(result != NULL) ? result : unary_wide(out, x, op, params);
+}
+
+static __attribute__((noinline)) grd_tensor *binary_wide(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op,
+                                                         const grd_scalar *params)
+{
+    return run_wide(op, grd_kernels->binary, out, (grd_tensor *const[]){x, y}, params);
+}
+
+grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params)
+{
+    grd_loop_kernel *kernel = is_straight(x) ? direct_kernel(op, grd_kernels->binary[x->dtype], x) : NULL;
+    grd_tensor *result = NULL;
+    char *data[3];
+    data[1] = x->data;
+    data[2] = y->data;
+    if (GRD_LIKELY(kernel != NULL && out == NULL && are_alike(x, y)))
+        result = run_straight(op, kernel, x, data, params);
+    return GRD_LIKELY(result != NULL) ? result : binary_wide(out, x, y, op, params);
+}
+
+grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op,
+                           const grd_scalar *params)
+{
+    return run_wide(op, grd_kernels->ternary, out, (grd_tensor *const[]){x, y, z}, params);
 }

@@ -1,6 +1,7 @@
 /* Views: the geometry of operators whose result shares storage with their argument.
  *
- * Bounds against the storage are checked once, by grd_new_view. as_strided, and the hidden operators that put a gradient back where a
+ * Bounds against the storage are checked once, by grd_new_view, but where dimensions are only rearranged or left out: then the view lies
+ * within its tensor (part_with). as_strided, and the hidden operators that put a gradient back where a
  * view took it from, are in view_gradient.c.
  * Invariant: no element is read or written. */
 #include <string.h>
@@ -18,11 +19,25 @@ struct geometry {
     int64_t n, offset;
 };
 
-static void geometry_of(const grd_tensor *t, struct geometry *g)
+/* Few dimensions are copied as many, which costs a few moves and no loop. */
+static inline void geometry_of(const grd_tensor *t, struct geometry *g)
 {
-    memcpy(g->sizes, t->sizes, t->ndim * sizeof *g->sizes);
-    memcpy(g->strides, t->strides, t->ndim * sizeof *g->strides);
+    const size_t n = t->sizes == t->inline_dims ? GRD_INLINE_DIMS : t->ndim;
+    if (GRD_LIKELY(n == GRD_INLINE_DIMS)) {
+        memcpy(g->sizes, t->sizes, GRD_INLINE_DIMS * sizeof *g->sizes);
+        memcpy(g->strides, t->strides, GRD_INLINE_DIMS * sizeof *g->strides);
+    } else {
+        memcpy(g->sizes, t->sizes, n * sizeof *g->sizes);
+        memcpy(g->strides, t->strides, n * sizeof *g->strides);
+    }
     g->n = t->ndim;
+    g->offset = t->offset;
+}
+
+/* n dimensions still to be written. */
+static inline void geometry_start(const grd_tensor *t, int64_t n, struct geometry *g)
+{
+    g->n = n;
     g->offset = t->offset;
 }
 
@@ -49,6 +64,11 @@ static grd_tensor *view_with(grd_tensor *self, const struct geometry *g)
     return grd_new_view(self, grd_dims_from(g->sizes, g->n), grd_dims_from(g->strides, g->n), g->offset);
 }
 
+static grd_tensor *part_with(grd_tensor *self, const struct geometry *g)
+{
+    return grd_new_part(self, grd_dims_from(g->sizes, g->n), grd_dims_from(g->strides, g->n), g->offset);
+}
+
 static bool check_ndim(int64_t n)
 {
     return n <= GRD_MAX_DIMS || grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
@@ -65,15 +85,18 @@ grd_tensor *op_detach(grd_tensor *self)
 
 grd_tensor *op_view(grd_tensor *self, grd_dims size)
 {
-    struct geometry g = {.n = size.n, .offset = self->offset};
+    struct geometry g;
+    geometry_start(self, size.n, &g);
     if (!grd_shape_infer(size, self->numel, g.sizes))
         return grd_failed;
-    if (!grd_shape_view_strides(grd_sizes(self), self->strides, grd_dims_from(g.sizes, g.n), g.strides)) {
+    if (grd_has(self, GRD_FLAG_CANONICAL)) {
+        grd_shape_contiguous_strides(grd_dims_from(g.sizes, g.n), g.strides);
+    } else if (!grd_shape_view_strides(grd_sizes(self), self->strides, grd_dims_from(g.sizes, g.n), g.strides)) {
         grd_raise(GRD_ERROR_RUNTIME, "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
                                      "two contiguous subspaces). Use .reshape(...) instead.");
         return grd_failed;
     }
-    return view_with(self, &g);
+    return part_with(self, &g);
 }
 
 grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
@@ -163,14 +186,15 @@ grd_tensor *op_squeeze(grd_tensor *self, grd_dims dim)
     uint64_t mask = 0;
     if ((dim.data == NULL || dim.n > 0) && !grd_shape_dim_mask(dim, self->ndim, &mask))
         return grd_failed;
-    struct geometry g = {.offset = self->offset};
+    struct geometry g;
+    geometry_start(self, 0, &g);
     for (int64_t i = 0; i < self->ndim; i++) {
         if (self->sizes[i] == 1 && (mask >> i & 1))
             continue;
         g.sizes[g.n] = self->sizes[i];
         g.strides[g.n++] = self->strides[i];
     }
-    return view_with(self, &g);
+    return part_with(self, &g);
 }
 
 grd_tensor *op_unsqueeze(grd_tensor *self, int64_t dim)
@@ -183,7 +207,7 @@ grd_tensor *op_unsqueeze(grd_tensor *self, int64_t dim)
     if (dim < self->ndim && __builtin_mul_overflow(self->sizes[dim], self->strides[dim], &stride))
         stride = 1;
     insert_dim(&g, dim, 1, stride);
-    return view_with(self, &g);
+    return part_with(self, &g);
 }
 
 /* ---- Other order of dimensions ------------------------------------------------------------------------------------------ */
@@ -198,7 +222,7 @@ static grd_tensor *swapped(grd_tensor *self, int64_t a, int64_t b)
         g.strides[a] = self->strides[b];
         g.strides[b] = self->strides[a];
     }
-    return view_with(self, &g);
+    return part_with(self, &g);
 }
 
 grd_tensor *op_transpose(grd_tensor *self, int64_t dim0, int64_t dim1)
@@ -255,12 +279,13 @@ grd_tensor *op_permute(grd_tensor *self, grd_dims dims)
     int64_t order[GRD_MAX_DIMS];
     if (!check_permutation(self->ndim, dims, order))
         return grd_failed;
-    struct geometry g = {.n = dims.n, .offset = self->offset};
+    struct geometry g;
+    geometry_start(self, dims.n, &g);
     for (int64_t i = 0; i < dims.n; i++) {
         g.sizes[i] = self->sizes[order[i]];
         g.strides[i] = self->strides[order[i]];
     }
-    return view_with(self, &g);
+    return part_with(self, &g);
 }
 
 grd_tensor *op__permute_backward(grd_tensor *grad, grd_dims dims)
@@ -362,7 +387,8 @@ grd_tensor *op_expand(grd_tensor *self, grd_dims size)
                   (long long)size.n, self->ndim);
         return grd_failed;
     }
-    struct geometry g = {.n = size.n, .offset = self->offset};
+    struct geometry g;
+    geometry_start(self, size.n, &g);
     for (int64_t i = size.n - 1; i >= 0; i--)
         if (!expanded_size(self, size, i, &g))
             return grd_failed;
@@ -381,26 +407,35 @@ grd_tensor *op_broadcast_to(grd_tensor *self, grd_dims size)
 
 /* ---- Part of the elements -------------------------------------------------------------------------------------------------- */
 
-grd_tensor *op_select(grd_tensor *self, int64_t dim, int64_t index)
+/* The place of an index from -size to size - 1 in a dimension; IndexError otherwise. */
+static bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index, int64_t *ret_index)
 {
     char list[LIST_CHARS];
+    const int64_t size = self->sizes[dim];
+    *ret_index = index < 0 ? index + size : index;
+    return (uint64_t)*ret_index < (uint64_t)size ||
+           grd_raise(GRD_ERROR_INDEX, "index %lld out of range for tensor of size %s at dimension %lld", (long long)index,
+                     grd_format_int64s(list, sizeof list, self->sizes, self->ndim), (long long)dim);
+}
+
+grd_tensor *op_select(grd_tensor *self, int64_t dim, int64_t index)
+{
     if (self->ndim == 0) {
         grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
         return grd_failed;
     }
-    if (!grd_wrap_dim(self, dim, &dim))
+    if (!grd_wrap_dim(self, dim, &dim) || !wrap_index(self, dim, index, &index))
         return grd_failed;
-    int64_t size = self->sizes[dim];
-    if (index < -size || index >= size) {
-        grd_raise(GRD_ERROR_INDEX, "index %lld out of range for tensor of size %s at dimension %lld", (long long)index,
-                  grd_format_int64s(list, sizeof list, self->sizes, self->ndim), (long long)dim);
-        return grd_failed;
-    }
     struct geometry g;
-    geometry_of(self, &g);
-    g.offset += (index < 0 ? index + size : index) * g.strides[dim];
-    remove_dim(&g, dim);
-    return view_with(self, &g);
+    geometry_start(self, 0, &g);
+    g.offset += index * self->strides[dim];
+    for (int64_t i = 0; i < self->ndim; i++) {
+        if (i == dim)
+            continue;
+        g.sizes[g.n] = self->sizes[i];
+        g.strides[g.n++] = self->strides[i];
+    }
+    return part_with(self, &g);
 }
 
 static int64_t clamped(int64_t value, int64_t low, int64_t high)

@@ -25,15 +25,17 @@ static void through_float32(int64_t n, char *const *data, const int64_t *strides
         uint32_t rest = sizes;
         for (int k = 0; rest != 0; k++, rest >>= 8) {
             const bool converted = (rest & 0xff) == sizeof(T);
-            char *here = data[k] + start * strides[k];
+            const int64_t stride = strides != NULL ? strides[k] : (int64_t)(rest & 0xff);
+            char *here = data[k] + start * stride;
             at[k] = converted ? (char *)buffers[k] : here;
-            steps[k] = converted ? (int64_t)sizeof(float) : strides[k];
-            if (k > 0 && converted && (strides[k] != 0 || start == 0))
-                widen(m, (char *const[]){at[k], here}, (const int64_t[]){sizeof(float), strides[k]}, NULL);
+            steps[k] = converted ? (int64_t)sizeof(float) : stride;
+            if (k > 0 && converted && (stride != 0 || start == 0))
+                widen(m, (char *const[]){at[k], here}, (const int64_t[]){sizeof(float), stride}, NULL);
         }
         kernel(m, at, steps, params);
+        const int64_t stride = strides != NULL ? strides[0] : (int64_t)sizeof(T);
         if (at[0] == (char *)buffers[0])
-            narrow(m, (char *const[]){data[0] + start * strides[0], at[0]}, (const int64_t[]){strides[0], sizeof(float)}, NULL);
+            narrow(m, (char *const[]){data[0] + start * stride, at[0]}, (const int64_t[]){stride, sizeof(float)}, NULL);
     }
 }
 

@@ -14,19 +14,25 @@
 
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self)
 {
-    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .name = "tanh"};
-    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self}, NULL);
+    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "tanh"};
+    return grd_op_unary(out, self, &op, NULL);
 }
 
 typedef grd_tensor *tanh_kernel(grd_tensor *out, grd_tensor *self);
 
-static grd_tensor *tanh_call(grd_tensor *out, grd_tensor *self)
+GRD_COLD void tanh_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+    grd_call_boxed(&grd_op_table[GRD_OP_TANH], keys, out, args, results);
+}
+
+GRD_INLINE grd_tensor *tanh_call(grd_tensor *out, grd_tensor *self)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_TANH];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}});
+        tanh_boxed(0, out, self, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -37,12 +43,16 @@ static grd_tensor *tanh_call(grd_tensor *out, grd_tensor *self)
         returned = ((tanh_kernel *)kernel)(out, self);
         grd_written(out);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, out, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        tanh_boxed(keys, out, self, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_TANH, mark, returned);
+}
+
+static __attribute__((noinline)) grd_tensor *tanh_write(grd_tensor *out, grd_tensor *self)
+{
+    return grd_check_writable(&grd_op_table[GRD_OP_TANH], out) ? tanh_call(out, self) : grd_failed;
 }
 
 grd_tensor *grd_tanh(grd_tensor *self)
@@ -52,16 +62,12 @@ grd_tensor *grd_tanh(grd_tensor *self)
 
 grd_tensor *grd_tanh_(grd_tensor *self)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_TANH], self))
-        return grd_failed;
-    return tanh_call(self, self);
+    return tanh_write(self, self);
 }
 
 grd_tensor *grd_tanh_out(grd_tensor *out, grd_tensor *self)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_TANH], out))
-        return grd_failed;
-    return tanh_call(out, self);
+    return tanh_write(out, self);
 }
 
 static void tanh_backward(const struct grd_backward *b)
@@ -83,15 +89,23 @@ const struct grd_derivative grd_derivative_tanh = {
 
 /* ---- add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor (schema/tiny.toml:13) */
 
+static const grd_add_options add_defaults = {.alpha = {.kind = GRD_SCALAR_INT, .v.i = 1}};
+
 typedef grd_tensor *add_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
 
-static grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
+GRD_COLD void add_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}, {.kind = GRD_KIND_SCALAR, .v.scalar = *alpha}};
+    grd_call_boxed(&grd_op_table[GRD_OP_ADD], keys, out, args, results);
+}
+
+GRD_INLINE grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_ADD];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}, {.kind = GRD_KIND_SCALAR, .v.scalar = alpha}});
+        add_boxed(0, out, self, other, alpha, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -99,63 +113,54 @@ static grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *other
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((add_kernel *)kernel)(out, self, other, alpha);
+        returned = ((add_kernel *)kernel)(out, self, other, *alpha);
         grd_written(out);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}, {.kind = GRD_KIND_SCALAR, .v.scalar = alpha}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, out, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        add_boxed(keys, out, self, other, alpha, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_ADD, mark, returned);
+}
+
+static __attribute__((noinline)) grd_tensor *add_write(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha)
+{
+    return grd_check_writable(&grd_op_table[GRD_OP_ADD], out) ? add_call(out, self, other, alpha) : grd_failed;
 }
 
 grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
-    static const grd_add_options defaults;
     if (options == NULL)
-        options = &defaults;
-    return add_call(NULL, self, other, options->alpha.kind ? options->alpha : grd_int(1));
+        options = &add_defaults;
+    return add_call(NULL, self, other, options->alpha.kind ? &options->alpha : &add_defaults.alpha);
 }
 
 grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options *options)
 {
-    static const grd_add_options defaults;
-    if (options == NULL)
-        options = &defaults;
     const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, add_call(NULL, self, grd_number(other), options->alpha.kind ? options->alpha : grd_int(1)));
+    return grd_leave_number(mark, grd_with_add(self, grd_number(other), options));
 }
 
 grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_ADD], self))
-        return grd_failed;
-    static const grd_add_options defaults;
     if (options == NULL)
-        options = &defaults;
-    return add_call(self, self, other, options->alpha.kind ? options->alpha : grd_int(1));
+        options = &add_defaults;
+    return add_write(self, self, other, options->alpha.kind ? &options->alpha : &add_defaults.alpha);
 }
 
 grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_add_options *options)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_ADD], self))
-        return grd_failed;
-    static const grd_add_options defaults;
     if (options == NULL)
-        options = &defaults;
+        options = &add_defaults;
     const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, add_call(self, self, grd_number(other), options->alpha.kind ? options->alpha : grd_int(1)));
+    return grd_leave_number(mark, add_write(self, self, grd_number(other), options->alpha.kind ? &options->alpha : &add_defaults.alpha));
 }
 
 grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_ADD], out))
-        return grd_failed;
-    static const grd_add_options defaults;
     if (options == NULL)
-        options = &defaults;
-    return add_call(out, self, other, options->alpha.kind ? options->alpha : grd_int(1));
+        options = &add_defaults;
+    return add_write(out, self, other, options->alpha.kind ? &options->alpha : &add_defaults.alpha);
 }
 
 static void add_backward(const struct grd_backward *b)
@@ -179,18 +184,24 @@ const struct grd_derivative grd_derivative_add = {
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
-    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self, other}, NULL);
+    return grd_op_binary(out, self, other, &op, NULL);
 }
 
 typedef grd_tensor *sub_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
 
-static grd_tensor *sub_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+GRD_COLD void sub_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
+    grd_call_boxed(&grd_op_table[GRD_OP_SUB], keys, out, args, results);
+}
+
+GRD_INLINE grd_tensor *sub_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_SUB];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}});
+        sub_boxed(0, out, self, other, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -201,12 +212,16 @@ static grd_tensor *sub_call(grd_tensor *out, grd_tensor *self, grd_tensor *other
         returned = ((sub_kernel *)kernel)(out, self, other);
         grd_written(out);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, out, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        sub_boxed(keys, out, self, other, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_SUB, mark, returned);
+}
+
+static __attribute__((noinline)) grd_tensor *sub_write(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    return grd_check_writable(&grd_op_table[GRD_OP_SUB], out) ? sub_call(out, self, other) : grd_failed;
 }
 
 grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other)
@@ -216,16 +231,12 @@ grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other)
 
 grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_SUB], self))
-        return grd_failed;
-    return sub_call(self, self, other);
+    return sub_write(self, self, other);
 }
 
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_SUB], out))
-        return grd_failed;
-    return sub_call(out, self, other);
+    return sub_write(out, self, other);
 }
 
 static void sub_backward(const struct grd_backward *b)
@@ -247,18 +258,24 @@ const struct grd_derivative grd_derivative_sub = {
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
-    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self, other}, NULL);
+    return grd_op_binary(out, self, other, &op, NULL);
 }
 
 typedef grd_tensor *mul_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
 
-static grd_tensor *mul_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+GRD_COLD void mul_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
+    grd_call_boxed(&grd_op_table[GRD_OP_MUL], keys, out, args, results);
+}
+
+GRD_INLINE grd_tensor *mul_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_MUL];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}});
+        mul_boxed(0, out, self, other, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -269,12 +286,16 @@ static grd_tensor *mul_call(grd_tensor *out, grd_tensor *self, grd_tensor *other
         returned = ((mul_kernel *)kernel)(out, self, other);
         grd_written(out);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, out, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        mul_boxed(keys, out, self, other, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_MUL, mark, returned);
+}
+
+static __attribute__((noinline)) grd_tensor *mul_write(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    return grd_check_writable(&grd_op_table[GRD_OP_MUL], out) ? mul_call(out, self, other) : grd_failed;
 }
 
 grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other)
@@ -284,16 +305,12 @@ grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other)
 
 grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_MUL], self))
-        return grd_failed;
-    return mul_call(self, self, other);
+    return mul_write(self, self, other);
 }
 
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_MUL], out))
-        return grd_failed;
-    return mul_call(out, self, other);
+    return mul_write(out, self, other);
 }
 
 static void mul_backward(const struct grd_backward *b)
@@ -318,18 +335,24 @@ const struct grd_derivative grd_derivative_mul = {
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self)
 {
     static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_NEG, .rule = GRD_TYPE_PROMOTE, .name = "neg"};
-    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self}, NULL);
+    return grd_op_unary(out, self, &op, NULL);
 }
 
 typedef grd_tensor *neg_kernel(grd_tensor *out, grd_tensor *self);
 
-static grd_tensor *neg_call(grd_tensor *out, grd_tensor *self)
+GRD_COLD void neg_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+    grd_call_boxed(&grd_op_table[GRD_OP_NEG], keys, out, args, results);
+}
+
+GRD_INLINE grd_tensor *neg_call(grd_tensor *out, grd_tensor *self)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_NEG];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}});
+        neg_boxed(0, out, self, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -340,12 +363,16 @@ static grd_tensor *neg_call(grd_tensor *out, grd_tensor *self)
         returned = ((neg_kernel *)kernel)(out, self);
         grd_written(out);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, out, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        neg_boxed(keys, out, self, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_NEG, mark, returned);
+}
+
+static __attribute__((noinline)) grd_tensor *neg_write(grd_tensor *out, grd_tensor *self)
+{
+    return grd_check_writable(&grd_op_table[GRD_OP_NEG], out) ? neg_call(out, self) : grd_failed;
 }
 
 grd_tensor *grd_neg(grd_tensor *self)
@@ -355,16 +382,12 @@ grd_tensor *grd_neg(grd_tensor *self)
 
 grd_tensor *grd_neg_(grd_tensor *self)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_NEG], self))
-        return grd_failed;
-    return neg_call(self, self);
+    return neg_write(self, self);
 }
 
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_NEG], out))
-        return grd_failed;
-    return neg_call(out, self);
+    return neg_write(out, self);
 }
 
 static void neg_backward(const struct grd_backward *b)
@@ -383,19 +406,25 @@ const struct grd_derivative grd_derivative_neg = {
 
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self)
 {
-    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .name = "sin"};
-    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self}, NULL);
+    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "sin"};
+    return grd_op_unary(out, self, &op, NULL);
 }
 
 typedef grd_tensor *sin_kernel(grd_tensor *out, grd_tensor *self);
 
-static grd_tensor *sin_call(grd_tensor *out, grd_tensor *self)
+GRD_COLD void sin_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+    grd_call_boxed(&grd_op_table[GRD_OP_SIN], keys, out, args, results);
+}
+
+GRD_INLINE grd_tensor *sin_call(grd_tensor *out, grd_tensor *self)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_SIN];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}});
+        sin_boxed(0, out, self, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -406,12 +435,16 @@ static grd_tensor *sin_call(grd_tensor *out, grd_tensor *self)
         returned = ((sin_kernel *)kernel)(out, self);
         grd_written(out);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, out, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        sin_boxed(keys, out, self, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_SIN, mark, returned);
+}
+
+static __attribute__((noinline)) grd_tensor *sin_write(grd_tensor *out, grd_tensor *self)
+{
+    return grd_check_writable(&grd_op_table[GRD_OP_SIN], out) ? sin_call(out, self) : grd_failed;
 }
 
 grd_tensor *grd_sin(grd_tensor *self)
@@ -421,35 +454,37 @@ grd_tensor *grd_sin(grd_tensor *self)
 
 grd_tensor *grd_sin_(grd_tensor *self)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_SIN], self))
-        return grd_failed;
-    return sin_call(self, self);
+    return sin_write(self, self);
 }
 
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_SIN], out))
-        return grd_failed;
-    return sin_call(out, self);
+    return sin_write(out, self);
 }
 
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:54) */
 
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .name = "lt"};
-    return grd_op_elementwise(&op, out, (grd_tensor *const[]){self, other}, NULL);
+    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .truth = true, .name = "lt"};
+    return grd_op_binary(out, self, other, &op, NULL);
 }
 
 typedef grd_tensor *lt_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
 
-static grd_tensor *lt_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+GRD_COLD void lt_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
+    grd_call_boxed(&grd_op_table[GRD_OP_LT], keys, out, args, results);
+}
+
+GRD_INLINE grd_tensor *lt_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_LT];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}});
+        lt_boxed(0, out, self, other, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -460,12 +495,16 @@ static grd_tensor *lt_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
         returned = ((lt_kernel *)kernel)(out, self, other);
         grd_written(out);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, out, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        lt_boxed(keys, out, self, other, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_LT, mark, returned);
+}
+
+static __attribute__((noinline)) grd_tensor *lt_write(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    return grd_check_writable(&grd_op_table[GRD_OP_LT], out) ? lt_call(out, self, other) : grd_failed;
 }
 
 grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other)
@@ -475,16 +514,12 @@ grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other)
 
 grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_LT], self))
-        return grd_failed;
-    return lt_call(self, self, other);
+    return lt_write(self, self, other);
 }
 
 grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    if (!grd_check_writable(&grd_op_table[GRD_OP_LT], out))
-        return grd_failed;
-    return lt_call(out, self, other);
+    return lt_write(out, self, other);
 }
 
 /* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:62) */
@@ -496,13 +531,19 @@ grd_tensor *op_twice(grd_tensor *self)
 
 typedef grd_tensor *twice_kernel(grd_tensor *self);
 
-static grd_tensor *twice_call(grd_tensor *self)
+GRD_COLD void twice_boxed(grd_keyset keys, grd_tensor *self, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+    grd_call_boxed(&grd_op_table[GRD_OP_TWICE], keys, NULL, args, results);
+}
+
+GRD_INLINE grd_tensor *twice_call(grd_tensor *self)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_TWICE];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}});
+        twice_boxed(0, self, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -512,12 +553,11 @@ static grd_tensor *twice_call(grd_tensor *self)
     if (GRD_LIKELY(kernel != NULL)) {
         returned = ((twice_kernel *)kernel)(self);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        twice_boxed(keys, self, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_TWICE, mark, returned);
 }
 
 grd_tensor *grd_twice(grd_tensor *self)
@@ -527,15 +567,23 @@ grd_tensor *grd_twice(grd_tensor *self)
 
 /* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:67) */
 
+static const grd_unbind_options unbind_defaults = {0};
+
 typedef grd_tensors unbind_kernel(grd_tensor *self, int64_t dim);
 
-static grd_tensors unbind_call(grd_tensor *self, int64_t dim)
+GRD_COLD void unbind_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}};
+    grd_call_boxed(&grd_op_table[GRD_OP_UNBIND], keys, NULL, args, results);
+}
+
+GRD_INLINE grd_tensors unbind_call(grd_tensor *self, int64_t dim)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_UNBIND];
     if (grd_pending())
         return (grd_tensors){0};
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}});
+        unbind_boxed(0, self, dim, NULL);
         return (grd_tensors){0};
     }
     grd_tensors returned;
@@ -545,19 +593,17 @@ static grd_tensors unbind_call(grd_tensor *self, int64_t dim)
     if (GRD_LIKELY(kernel != NULL)) {
         returned = ((unbind_kernel *)kernel)(self, dim);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
-        returned = boxed.v.tensors;
+        grd_value boxed[1];
+        unbind_boxed(keys, self, dim, boxed);
+        returned = boxed[0].v.tensors;
     }
     return grd_leave_list(op, mark, returned);
 }
 
 grd_tensors grd_with_unbind(grd_tensor *self, const grd_unbind_options *options)
 {
-    static const grd_unbind_options defaults;
     if (options == NULL)
-        options = &defaults;
+        options = &unbind_defaults;
     return unbind_call(self, options->dim.kind ? grd_scalar_int64(options->dim) : 0);
 }
 
@@ -577,15 +623,23 @@ const struct grd_derivative grd_derivative_unbind = {
 
 /* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:74) */
 
+static const grd_stack_options stack_defaults = {0};
+
 typedef grd_tensor *stack_kernel(grd_tensors tensors, int64_t dim);
 
-static grd_tensor *stack_call(grd_tensors tensors, int64_t dim)
+GRD_COLD void stack_boxed(grd_keyset keys, grd_tensors tensors, int64_t dim, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSORS, .v.tensors = tensors}, {.kind = GRD_KIND_INT, .v.integer = dim}};
+    grd_call_boxed(&grd_op_table[GRD_OP_STACK], keys, NULL, args, results);
+}
+
+GRD_INLINE grd_tensor *stack_call(grd_tensors tensors, int64_t dim)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_STACK];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(!grd_is_tensor_list(tensors))) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSORS, .v.tensors = tensors}, {.kind = GRD_KIND_INT, .v.integer = dim}});
+        stack_boxed(0, tensors, dim, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -595,19 +649,17 @@ static grd_tensor *stack_call(grd_tensors tensors, int64_t dim)
     if (GRD_LIKELY(kernel != NULL)) {
         returned = ((stack_kernel *)kernel)(tensors, dim);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSORS, .v.tensors = tensors}, {.kind = GRD_KIND_INT, .v.integer = dim}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        stack_boxed(keys, tensors, dim, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_STACK, mark, returned);
 }
 
 grd_tensor *grd_with_stack(grd_tensors tensors, const grd_stack_options *options)
 {
-    static const grd_stack_options defaults;
     if (options == NULL)
-        options = &defaults;
+        options = &stack_defaults;
     return stack_call(tensors, options->dim.kind ? grd_scalar_int64(options->dim) : 0);
 }
 
@@ -627,39 +679,45 @@ const struct grd_derivative grd_derivative_stack = {
 
 /* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:80) */
 
+static const grd_max_dim_options max_dim_defaults = {0};
+
 typedef void max_dim_kernel(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret);
 
-static grd_max_dim_result max_dim_call(grd_tensor *self, int64_t dim, bool keepdim)
+GRD_COLD void max_dim_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, bool keepdim, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}};
+    grd_call_boxed(&grd_op_table[GRD_OP_MAX_DIM], keys, NULL, args, results);
+}
+
+GRD_INLINE grd_max_dim_result max_dim_call(grd_tensor *self, int64_t dim, bool keepdim)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_MAX_DIM];
     if (grd_pending())
         return (grd_max_dim_result){grd_failed, grd_failed};
     if (GRD_UNLIKELY(self == NULL)) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}});
+        max_dim_boxed(0, self, dim, keepdim, NULL);
         return (grd_max_dim_result){grd_failed, grd_failed};
     }
-    grd_tensor *results[2];
+    grd_tensor *returned[2];
     const grd_keyset keys = grd_active_keys(grd_keys_of(self));
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
-        ((max_dim_kernel *)kernel)(self, dim, keepdim, results);
+        ((max_dim_kernel *)kernel)(self, dim, keepdim, returned);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}};
         grd_value boxed[2];
-        grd_dispatch_boxed(op, keys, NULL, args, boxed);
-        results[0] = boxed[0].v.tensor;
-        results[1] = boxed[1].v.tensor;
+        max_dim_boxed(keys, self, dim, keepdim, boxed);
+        returned[0] = boxed[0].v.tensor;
+        returned[1] = boxed[1].v.tensor;
     }
-    grd_leave_many(op, mark, results, 2);
-    return (grd_max_dim_result){results[0], results[1]};
+    grd_leave_many(op, mark, returned, 2);
+    return (grd_max_dim_result){returned[0], returned[1]};
 }
 
 grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options)
 {
-    static const grd_max_dim_options defaults;
     if (options == NULL)
-        options = &defaults;
+        options = &max_dim_defaults;
     return max_dim_call(self, dim, options->keepdim);
 }
 
@@ -684,13 +742,19 @@ const struct grd_derivative grd_derivative_max_dim = {
 
 typedef grd_tensor *_place_kernel(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
 
-static grd_tensor *_place_call(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
+GRD_COLD void _place_boxed(grd_keyset keys, grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = grad}, {.kind = GRD_KIND_TENSOR, .v.tensor = indices}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}, {.kind = GRD_KIND_DIMS, .v.dims = sizes}};
+    grd_call_boxed(&grd_op_table[GRD_OP__PLACE], keys, NULL, args, results);
+}
+
+GRD_INLINE grd_tensor *_place_call(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP__PLACE];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(grad == NULL || indices == NULL || !grd_is_int_list(sizes))) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_TENSOR, .v.tensor = grad}, {.kind = GRD_KIND_TENSOR, .v.tensor = indices}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}, {.kind = GRD_KIND_DIMS, .v.dims = sizes}});
+        _place_boxed(0, grad, indices, dim, keepdim, sizes, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -700,12 +764,11 @@ static grd_tensor *_place_call(grd_tensor *grad, grd_tensor *indices, int64_t di
     if (GRD_LIKELY(kernel != NULL)) {
         returned = ((_place_kernel *)kernel)(grad, indices, dim, keepdim, sizes);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = grad}, {.kind = GRD_KIND_TENSOR, .v.tensor = indices}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}, {.kind = GRD_KIND_DIMS, .v.dims = sizes}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        _place_boxed(keys, grad, indices, dim, keepdim, sizes, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP__PLACE, mark, returned);
 }
 
 grd_tensor *grd__place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
@@ -715,15 +778,23 @@ grd_tensor *grd__place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool 
 
 /* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:91) */
 
+static const grd_zeros_options zeros_defaults = {0};
+
 typedef grd_tensor *zeros_kernel(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad);
 
-static grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+GRD_COLD void zeros_boxed(grd_keyset keys, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad, grd_value *results)
+{
+    const grd_value args[] = {{.kind = GRD_KIND_DIMS, .v.dims = size}, {.kind = GRD_KIND_DTYPE, .v.dtype = dtype}, {.kind = GRD_KIND_DEVICE, .v.device = device}, {.kind = GRD_KIND_BOOL, .v.boolean = requires_grad}};
+    grd_call_boxed(&grd_op_table[GRD_OP_ZEROS], keys, NULL, args, results);
+}
+
+GRD_INLINE grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_ZEROS];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(!grd_is_int_list(size) || !grd_is_dtype(dtype))) {
-        grd_refuse_arguments(op, (const grd_value[]){{.kind = GRD_KIND_DIMS, .v.dims = size}, {.kind = GRD_KIND_DTYPE, .v.dtype = dtype}, {.kind = GRD_KIND_DEVICE, .v.device = device}, {.kind = GRD_KIND_BOOL, .v.boolean = requires_grad}});
+        zeros_boxed(0, size, dtype, device, requires_grad, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -733,18 +804,16 @@ static grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device device,
     if (GRD_LIKELY(kernel != NULL)) {
         returned = ((zeros_kernel *)kernel)(size, dtype, device, requires_grad);
     } else {
-        const grd_value args[] = {{.kind = GRD_KIND_DIMS, .v.dims = size}, {.kind = GRD_KIND_DTYPE, .v.dtype = dtype}, {.kind = GRD_KIND_DEVICE, .v.device = device}, {.kind = GRD_KIND_BOOL, .v.boolean = requires_grad}};
-        grd_value boxed;
-        grd_dispatch_boxed(op, keys, NULL, args, &boxed);
-        returned = boxed.v.tensor;
+        grd_value boxed[1];
+        zeros_boxed(keys, size, dtype, device, requires_grad, boxed);
+        returned = boxed[0].v.tensor;
     }
-    return grd_leave(op, mark, returned);
+    return grd_leave(GRD_OP_ZEROS, mark, returned);
 }
 
 grd_tensor *grd_with_zeros(grd_dims size, const grd_zeros_options *options)
 {
-    static const grd_zeros_options defaults;
     if (options == NULL)
-        options = &defaults;
+        options = &zeros_defaults;
     return zeros_call(size, options->dtype, options->device, options->requires_grad);
 }

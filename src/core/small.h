@@ -1,0 +1,62 @@
+/* A small tensor, made in the body of its maker: what most programs make most of. For tensor.c, and for the operators of one kernel call. */
+#ifndef GRD_CORE_SMALL_H
+#define GRD_CORE_SMALL_H
+
+#include "base/small.h"
+#include "core/tensor.h"
+
+extern const struct grd_object_type grd_tensor_type, grd_storage_type;
+
+/* Everything but storage, data, offset and dimensions; `traits` says which flags those give. */
+static inline void grd_init_header(grd_tensor *t, uint64_t traits, uint32_t itemsize, grd_keyset keys)
+{
+    t->object.type = &grd_tensor_type;
+    atomic_init(&t->object.refs, 1);
+    t->keys = keys;
+    t->itemsize = itemsize;
+    t->traits = traits;
+    t->base = NULL;
+    t->autograd = NULL;
+}
+
+/* The tensor of a block starts where its storage does. */
+static inline void grd_init_storage(struct grd_block *block, size_t block_bytes, void *data, int64_t bytes, grd_device device)
+{
+    struct grd_storage *storage = &block->storage;
+    storage->object.type = &grd_storage_type;
+    atomic_init(&storage->object.refs, 1);
+    storage->data = data;
+    storage->bytes = bytes;
+    atomic_init(&storage->version, 0);
+    storage->block_bytes = (uint16_t)block_bytes;
+    storage->device = device.type;
+    storage->device_index = device.index;
+    storage->release = NULL;
+    block->tensor.storage = storage;
+    block->tensor.data = data;
+    block->tensor.offset = 0;
+}
+
+/* A contiguous tensor on the cpu whose data lies in its block, of inline dimensions that are still to be written; pooled. `traits` are
+ * those of the result. NULL, with no error raised, when it is not small or more than a look at this thread's lists is needed: then ask
+ * grd_new. */
+static inline __attribute__((always_inline)) grd_tensor *grd_make_small(uint64_t traits, size_t numel, size_t itemsize)
+{
+    const size_t bytes = numel * itemsize, block_bytes = sizeof(struct grd_block) + bytes;
+    if (GRD_UNLIKELY(bytes > GRD_SMALL_BYTES || grd_thread.pool_top == grd_thread.pool_capacity))
+        return NULL;
+    struct grd_block *block = grd_small_take(block_bytes);
+    if (GRD_UNLIKELY(block == NULL))
+        return NULL;
+    grd_tensor *t = &block->tensor;
+    grd_thread.pool[grd_thread.pool_top++] = t;
+    grd_init_storage(block, block_bytes, block->data, (int64_t)bytes, GRD_CPU);
+    grd_init_header(t, traits, (uint32_t)itemsize, 1u << GRD_KEY_CPU);
+    t->sizes = t->inline_dims;
+    t->strides = t->inline_dims + GRD_INLINE_DIMS;
+    t->numel = (int64_t)numel;
+    grd_count_alloc(grd_small_size(grd_small_class(block_bytes)));
+    return t;
+}
+
+#endif

@@ -1,0 +1,34 @@
+"""What a call costs, in instructions: repeatable on a busy machine, unlike time. Counted by bench/instructions.sh on the release build."""
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+# Promised: add. The others may cost a tenth more than when this was written.
+LIMITS = {
+    "add": 350,
+    "add_number": 1140,
+    "add_recorded": 1950,
+    "select": 372,
+    "view": 484,
+    "transpose": 398,
+    "zeros": 640,
+    "sum": 1375,
+    "mm": 1830,
+    "item": 240,
+    "backward": 14150,
+    "training_step": 291000,
+}
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed: tools/install-packages.sh does that")
+def test_calls_stay_within_their_limits():
+    result = subprocess.run([ROOT / "bench" / "instructions.sh", *LIMITS], capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    counted = {name: int(count) for name, count in (line.split() for line in result.stdout.splitlines())}
+    assert counted.keys() == LIMITS.keys() and all(counted.values())
+    beyond = {name: f"{counted[name]} > {limit}" for name, limit in LIMITS.items() if counted[name] > limit}
+    assert not beyond, f"more instructions than allowed: {beyond}"
