@@ -165,13 +165,14 @@ static inline bool is_owned_by_edge(const struct grd_node *node, const grd_tenso
 static inline void save_argument(struct op_node *self, struct grd_saved *saved, grd_tensor *t, grd_tensor *overwritten, grd_tensor *copy)
 {
     saved->value.kind = GRD_KIND_TENSOR;
+    saved->output = -1;
+    saved->borrowed = false;
     if (GRD_UNLIKELY(t == NULL))
         return;
     if (GRD_UNLIKELY(copy != NULL) && t == overwritten)
         t = copy;
     saved->value.v.tensor = t;
     saved->version = grd_version_of(t);
-    saved->output = -1;
     saved->borrowed = is_owned_by_edge(&self->node, t);
     self->node.keeps = true;
     if (!saved->borrowed)
