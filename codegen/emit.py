@@ -229,7 +229,7 @@ def entry_function(operator, suffix, takes_out, scalar=False):
     number = second_tensor(operator).name if scalar else None
     for a in operator.args:
         word = a.name if not a.has_default else ctype.from_option(a)
-        arguments.append(f"grd_number({word})" if a.name == number else word)
+        arguments.append(f"grd_number_argument(&grd_op_table[{index(operator)}], {word})" if a.name == number else word)
     guard = "" if first == "NULL" or not operator.has_out else f"    if (!grd_check_writable(&grd_op_table[{index(operator)}], {first}))\n        return grd_failed;\n"
     call = f"{operator.name}_call({', '.join(arguments)})"
     result = result_type(operator)

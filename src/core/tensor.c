@@ -307,12 +307,12 @@ static bool check_bounds(const grd_tensor *base, grd_dims sizes, grd_dims stride
         return false;
     if (offset < 0)
         return grd_raise(GRD_ERROR_RUNTIME, "Tensor: invalid storage offset %lld", (long long)offset);
-    int64_t lowest, highest, end;
-    if (!grd_shape_extent(sizes, strides.data, &lowest, &highest) || __builtin_add_overflow(highest, offset, &highest) ||
-        __builtin_add_overflow(highest, *ret_numel > 0, &end) || __builtin_mul_overflow(end, base->itemsize, &end))
-        return size_overflow(sizes, strides.data);
     if (*ret_numel == 0)
         return true;
+    int64_t lowest, highest, end;
+    if (!grd_shape_extent(sizes, strides.data, &lowest, &highest) || __builtin_add_overflow(highest, offset, &highest) ||
+        __builtin_add_overflow(highest, 1, &end) || __builtin_mul_overflow(end, base->itemsize, &end))
+        return size_overflow(sizes, strides.data);
     if (GRD_LIKELY(lowest + offset >= 0 && end <= base->storage->bytes))
         return true;
     grd_format_int64s(size_list, sizeof size_list, sizes.data, sizes.n);

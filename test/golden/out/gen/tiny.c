@@ -121,7 +121,7 @@ grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_ad
     if (options == NULL)
         options = &defaults;
     const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, add_call(NULL, self, grd_number(other), options->alpha.kind ? options->alpha : grd_int(1)));
+    return grd_leave_number(mark, add_call(NULL, self, grd_number_argument(&grd_op_table[GRD_OP_ADD], other), options->alpha.kind ? options->alpha : grd_int(1)));
 }
 
 grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
@@ -142,7 +142,7 @@ grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_a
     if (options == NULL)
         options = &defaults;
     const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, add_call(self, self, grd_number(other), options->alpha.kind ? options->alpha : grd_int(1)));
+    return grd_leave_number(mark, add_call(self, self, grd_number_argument(&grd_op_table[GRD_OP_ADD], other), options->alpha.kind ? options->alpha : grd_int(1)));
 }
 
 grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options)
