@@ -4,6 +4,7 @@
  * the lock released and a reference held, so it may remove itself or any other.
  * Order: that of registration; hooks that keep a gradient (grd_retain_grad) see what the others made of it. */
 #include "autograd/node.h"
+#include "base/fork.h"
 #include "gradus/ops.h"
 
 #include <pthread.h>
@@ -37,6 +38,11 @@ static struct {
     uint32_t capacity, live, cursor;
     uint64_t order;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void grd_hooks_init(void)
+{
+    grd_hold_around_fork(&table.lock);
+}
 
 /* ---- The table, under its lock --------------------------------------------------------------------------------------------- */
 static bool grow_table(void)

@@ -430,7 +430,12 @@ static bool reads_self(const struct call *call)
 }
 
 /* What an operator without a derivative leaves behind when it overwrites a tensor: the value depends on nothing. */
-static const struct grd_derivative constant = {.node_name = "NotDifferentiableBackward0"};
+static void no_gradient(const struct grd_backward *b)
+{
+    (void)b;
+}
+
+static const struct grd_derivative constant = {.node_name = "NotDifferentiableBackward0", .backward = no_gradient};
 
 /* The own output was saved before the operator ran. */
 static void update_versions(struct op_node *self, const grd_tensor *t)
