@@ -63,7 +63,8 @@ static void believe(struct slot *into, grd_tensor *t)
 {
     const grd_dims sizes = grd_sizes(t);
     struct plain p;
-    if (t == grd_failed || grd_tensor_device(t).type != GRD_DEVICE_CPU || !is_known_dtype(grd_tensor_dtype(t)))
+    if (t == grd_failed || grd_has(t, GRD_FLAG_NUMBER) || grd_tensor_device(t).type != GRD_DEVICE_CPU ||
+        !is_known_dtype(grd_tensor_dtype(t)))
         return;
     for (int i = 0; i < SLOTS; i++)
         if (grd_same_storage(slots[i].t, t))
