@@ -14,7 +14,7 @@ enum hook_kind { HOOK_TENSOR, HOOK_RETAIN, HOOK_PRE, HOOK_POST, HOOK_ACCUMULATED
 
 struct grd_hook {
     struct grd_object object;
-    struct grd_hook *next;
+    struct grd_hook *_Atomic next;
     struct grd_hooks *list; /* NULL once removed */
     uint64_t order;
     uint64_t handle; /* 0: not in the table */
@@ -89,7 +89,7 @@ static void leave(struct grd_hook *hook)
 
 static void append(struct grd_hooks *list, struct grd_hook *hook)
 {
-    struct grd_hook **end = &list->first;
+    struct grd_hook *_Atomic *end = &list->first;
     while (*end != NULL)
         end = &(*end)->next;
     *end = hook;
@@ -98,7 +98,7 @@ static void append(struct grd_hooks *list, struct grd_hook *hook)
 
 static void unlink_hook(struct grd_hook *hook)
 {
-    struct grd_hook **link = &hook->list->first;
+    struct grd_hook *_Atomic *link = &hook->list->first;
     while (*link != hook)
         link = &(*link)->next;
     *link = hook->next;

@@ -70,7 +70,7 @@ struct grd_node *grd_node_new(const struct grd_node_class *class, const char *na
     node->wrapper = NULL;
     node->edges = (struct grd_edge *)((char *)node + edges);
     node->outputs = (struct grd_output *)((char *)node + outputs);
-    node->hooks.first = NULL;
+    atomic_init(&node->hooks.first, NULL);
     node->size = (uint32_t)size;
     node->nedges = nedges;
     node->noutputs = noutputs;

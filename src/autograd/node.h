@@ -69,7 +69,7 @@ struct grd_node_class {
 
 struct grd_hook;
 struct grd_hooks {
-    struct grd_hook *first;
+    struct grd_hook *_Atomic first; /* asked without the lock whether there is one */
 };
 
 struct grd_node {
