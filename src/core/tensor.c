@@ -119,11 +119,20 @@ static void set_contiguous(grd_tensor *t, grd_dims sizes)
         t->flags |= GRD_FLAG_CHANNELS_LAST;
 }
 
+/* Note [Unused strides]
+ * No element uses the stride of a one-element dimension, or any of an empty tensor, so these may be any numbers. One that does not fit into
+ * bytes becomes 0: whoever multiplies a stride by the size of an element need not ask whether it is used. */
+static int64_t usable_stride(int64_t stride)
+{
+    int64_t bytes;
+    return GRD_UNLIKELY(__builtin_mul_overflow(stride, 16, &bytes)) ? 0 : stride;
+}
+
 static void copy_dims(grd_tensor *t, grd_dims sizes, const int64_t *strides)
 {
     for (int64_t i = 0; i < sizes.n; i++) {
         t->sizes[i] = sizes.data[i];
-        t->strides[i] = strides[i];
+        t->strides[i] = usable_stride(strides[i]);
     }
 }
 

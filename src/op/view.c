@@ -350,8 +350,10 @@ static bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, stru
     g->sizes[i] = wanted;
     if (dim >= 0 && wanted == present)
         g->strides[i] = self->strides[dim];
-    else if (dim < 0 && wanted == 1 && self->ndim > 0)
-        g->strides[i] = i + 1 < size.n ? g->sizes[i + 1] * g->strides[i + 1] : 1;
+    else if (dim < 0 && wanted == 1 && self->ndim > 0 && i + 1 == size.n)
+        g->strides[i] = 1;
+    else if (dim < 0 && wanted == 1 && self->ndim > 0 && !__builtin_mul_overflow(g->sizes[i + 1], g->strides[i + 1], &g->strides[i]))
+        return true;
     else
         g->strides[i] = 0;
     return true;

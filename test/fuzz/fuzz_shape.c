@@ -334,228 +334,259 @@ static int64_t python_slice(int64_t size, const int64_t *start, const int64_t *e
     return count;
 }
 
-/* The next view of a chain, in the library and as a list; false to stop here. `ret_view` is left where the test cannot follow. */
+/* One step of a chain: a view taken in the library, and the list it must be. */
+struct move {
+    struct bytes *b;
+    grd_tensor *view, *result;
+    struct list from, to;
+    int64_t with[2 * MAX_NDIM + 4];
+    int64_t dim, other; /* as given, counted from either end */
+    int64_t d, e, size; /* the same from the front; the size of the first */
+    bool valid;         /* the library must accept it */
+    bool ends;          /* the list cannot follow */
+};
+
+static void follow(struct move *m, void (*map)(const int64_t *index, int64_t *ret_index, const int64_t *with))
+{
+    m->ends = !map_list(&m->to, &m->from, map, m->with);
+}
+
+static void follow_permutation(struct move *m)
+{
+    for (int64_t i = 0; i < m->from.ndim; i++)
+        m->to.sizes[i] = m->from.sizes[m->with[i + 1]];
+    follow(m, map_permuted);
+}
+
+static void same_elements(struct move *m)
+{
+    m->to.n = m->from.n;
+    memcpy(m->to.at, m->from.at, sizeof m->to.at);
+}
+
+static void move_transpose(struct move *m)
+{
+    m->result = grd_transpose(m->view, m->dim, m->other);
+    for (int64_t i = 0; i < m->from.ndim; i++)
+        m->with[i + 1] = i == m->d ? m->e : i == m->e ? m->d : i;
+    follow_permutation(m);
+}
+
+static void move_permute(struct move *m)
+{
+    const int64_t n = m->from.ndim;
+    uint64_t seen = 0;
+    for (int64_t i = 0; i < n; i++) {
+        m->with[i + 1] = take_chance(m->b, 4) ? take_below(m->b, n) : (i + m->d) % n;
+        seen |= (uint64_t)1 << m->with[i + 1];
+    }
+    m->valid = seen == ((uint64_t)1 << n) - 1;
+    m->result = grd_permute(m->view, grd_dims_from(m->with + 1, n));
+    if (m->valid)
+        follow_permutation(m);
+}
+
+static void move_select(struct move *m)
+{
+    const int64_t index = take_between(m->b, -5, 5);
+    m->result = grd_select(m->view, m->dim, index);
+    m->valid = m->from.ndim > 0 && index >= -m->size && index < m->size;
+    if (!m->valid)
+        return;
+    m->with[1] = m->d;
+    m->with[2] = index < 0 ? index + m->size : index;
+    m->to.ndim--;
+    for (int64_t i = m->d; i < m->to.ndim; i++)
+        m->to.sizes[i] = m->from.sizes[i + 1];
+    follow(m, map_selected);
+}
+
+static void move_slice(struct move *m)
+{
+    const grd_scalar absent = {GRD_SCALAR_NONE, {0}};
+    const int64_t start = take_chance(m->b, 8) ? take_extreme(m->b) : take_between(m->b, -6, 6);
+    const int64_t step = take_chance(m->b, 8) ? take_extreme(m->b) : take_between(m->b, -3, 3);
+    const int64_t end = take_chance(m->b, 8) ? take_extreme(m->b) : take_between(m->b, -6, 6);
+    const bool has_start = take_chance(m->b, 2), has_end = take_chance(m->b, 2);
+    m->result = grd_slice(m->view, .dim = grd_int(m->dim), .start = has_start ? grd_int(start) : absent,
+                          .end = has_end ? grd_int(end) : absent, .step = grd_int(step));
+    m->valid = m->from.ndim > 0 && step != 0;
+    if (!m->valid)
+        return;
+    m->with[1] = m->d;
+    m->with[3] = step;
+    m->to.sizes[m->d] = python_slice(m->size, has_start ? &start : NULL, has_end ? &end : NULL, step, &m->with[2]);
+    follow(m, map_sliced);
+}
+
+static void move_expand(struct move *m)
+{
+    int64_t wanted[MAX_NDIM + 1];
+    const int64_t added = m->from.ndim < MAX_NDIM ? take_below(m->b, 2) : 0;
+    m->to.ndim = m->from.ndim + added;
+    m->with[1] = added;
+    for (int64_t i = 0; i < m->to.ndim; i++) {
+        const int64_t present = i < added ? 1 : m->from.sizes[i - added];
+        wanted[i] = take_chance(m->b, 3) ? take_between(m->b, -2, 3) : present;
+        m->to.sizes[i] = wanted[i] == -1 ? present : wanted[i];
+        m->valid = m->valid && m->to.sizes[i] >= 0 && (m->to.sizes[i] == present || present == 1) && !(i < added && wanted[i] < 0);
+        if (i >= added)
+            m->with[2 + i - added] = present == 1;
+    }
+    m->result = grd_expand(m->view, grd_dims_from(wanted, m->to.ndim));
+    if (m->valid)
+        follow(m, map_expanded);
+}
+
+static void move_unsqueeze(struct move *m)
+{
+    const int64_t n = m->from.ndim, given = take_between(m->b, -n - 2, n + 1), place = given < 0 ? given + n + 1 : given;
+    m->valid = place >= 0 && place <= n;
+    m->result = grd_unsqueeze(m->view, given);
+    m->ends = n == MAX_NDIM;
+    if (!m->valid || m->ends)
+        return;
+    m->to.ndim++;
+    m->to.sizes[place] = 1;
+    for (int64_t i = place + 1; i < m->to.ndim; i++)
+        m->to.sizes[i] = m->from.sizes[i - 1];
+    same_elements(m);
+}
+
+static void move_squeeze(struct move *m)
+{
+    const bool all = take_chance(m->b, 2);
+    m->result = all ? grd_squeeze(m->view) : grd_squeeze(m->view, .dim = grd_dims(m->dim));
+    m->to.ndim = 0;
+    for (int64_t i = 0; i < m->from.ndim; i++)
+        if (m->from.sizes[i] != 1 || !(all || i == m->d))
+            m->to.sizes[m->to.ndim++] = m->from.sizes[i];
+    same_elements(m);
+}
+
+static void move_diagonal(struct move *m)
+{
+    const int64_t offset = take_chance(m->b, 8) ? take_extreme(m->b) : take_between(m->b, -4, 4);
+    m->result = grd_diagonal(m->view, .offset = grd_int(offset), .dim1 = grd_int(m->dim), .dim2 = grd_int(m->other));
+    m->valid = m->from.ndim > 0 && m->d != m->e;
+    if (!m->valid)
+        return;
+    int64_t count = 0;
+    for (int64_t i = 0; i < m->size; i++)
+        count += (wide)i + offset >= 0 && (wide)i + offset < m->from.sizes[m->e];
+    m->with[1] = m->d;
+    m->with[2] = m->e;
+    m->with[3] = offset < 0 && count > 0 ? -offset : 0;
+    m->with[4] = offset > 0 && count > 0 ? offset : 0;
+    m->to.ndim = 0;
+    for (int64_t i = 0; i < m->from.ndim; i++)
+        if (i != m->d && i != m->e)
+            m->to.sizes[m->to.ndim++] = m->from.sizes[i];
+    m->to.sizes[m->to.ndim++] = count;
+    follow(m, map_diagonal);
+}
+
+static void move_unfold(struct move *m)
+{
+    const int64_t window = take_between(m->b, -1, 4), step = take_chance(m->b, 8) ? take_extreme(m->b) : take_between(m->b, 0, 3);
+    m->result = grd_unfold(m->view, m->dim, window, step);
+    m->valid = window >= 0 && window <= m->size && step > 0;
+    m->ends = m->from.ndim == 0 || m->from.ndim == MAX_NDIM;
+    if (!m->valid || m->ends)
+        return;
+    m->with[1] = m->d;
+    m->with[2] = step;
+    m->to.sizes[m->d] = (m->size - window) / step + 1;
+    m->to.sizes[m->to.ndim++] = window;
+    follow(m, map_windows);
+}
+
+/* A view exists where some strides give every element its place: those of one step along each dimension. */
+static bool strides_exist(const struct list *l)
+{
+    int64_t strides[MAX_NDIM + 1] = {0}, step = 1;
+    for (int64_t i = l->ndim - 1; i >= 0; i--) {
+        strides[i] = l->n > 0 && l->sizes[i] > 1 ? l->at[step] - l->at[0] : 0;
+        step *= l->sizes[i];
+    }
+    for (int64_t i = 0; i < l->n; i++) {
+        int64_t index[MAX_NDIM + 1], address = l->at[0];
+        split_index(l, i, index);
+        for (int64_t k = 0; k < l->ndim; k++)
+            address += index[k] * strides[k];
+        if (address != l->at[i])
+            return false;
+    }
+    return true;
+}
+
+static void move_view(struct move *m)
+{
+    int64_t sizes[MAX_NDIM + 1], rest = m->from.n, ndim = 0;
+    for (int64_t factor = 1; ndim < MAX_NDIM - 1 && rest > 0 && rest % factor == 0; factor = take_between(m->b, 1, 4)) {
+        sizes[ndim++] = factor;
+        rest /= factor;
+    }
+    sizes[ndim++] = rest;
+    m->to.ndim = ndim;
+    memcpy(m->to.sizes, sizes, sizeof m->to.sizes);
+    same_elements(m);
+    if (m->from.n > 0 && take_chance(m->b, 2))
+        sizes[take_below(m->b, ndim)] = -1; /* inferred */
+    m->valid = strides_exist(&m->to);
+    if (!m->valid) {
+        grd_tensor *copy = grd_reshape(m->view, grd_dims_from(sizes, ndim));
+        fuzz_expect(grd_ok() && !grd_same_storage(copy, m->view), "reshape copies where there is no view");
+        int64_t values[MAX_ELEMENTS];
+        grd_to_memory(copy, values, GRD_INT64);
+        fuzz_expect(memcmp(values, m->to.at, (size_t)m->to.n * sizeof *values) == 0, "elements of a reshaped copy");
+    }
+    m->result = grd_view(m->view, grd_dims_from(sizes, ndim));
+}
+
+/* The parts, put together, are the whole. */
+static void move_split(struct move *m)
+{
+    const int64_t part = take_between(m->b, 0, 4);
+    const grd_tensors parts = grd_split(m->view, part, .dim = grd_int(m->dim));
+    m->valid = m->from.ndim > 0 && (part > 0 || m->size == 0);
+    m->ends = m->size == 0;
+    if (!m->valid || !grd_ok())
+        return;
+    fuzz_expect(parts.n == (m->size == 0 ? 1 : (m->size + part - 1) / part), "how many parts");
+    if (m->ends)
+        return;
+    const int64_t which = take_below(m->b, parts.n);
+    m->result = parts.data[which];
+    m->with[1] = m->d;
+    m->with[2] = which * part;
+    m->with[3] = 1;
+    m->to.sizes[m->d] = m->size - m->with[2] < part ? m->size - m->with[2] : part;
+    follow(m, map_sliced);
+}
+
+/* The next view of a chain; false where it ends. */
 static bool next_view(struct bytes *b, grd_tensor **view, struct list *l)
 {
-    const struct list from = *l;
-    struct list to = {.ndim = from.ndim};
-    memcpy(to.sizes, from.sizes, sizeof to.sizes);
-    int64_t with[2 * MAX_NDIM + 4] = {from.ndim};
-    const int64_t wraps = from.ndim > 0 ? from.ndim : 1;
-    const int64_t dim = take_between(b, -wraps, wraps - 1), other = take_between(b, -wraps, wraps - 1);
-    const int64_t d = dim < 0 ? dim + wraps : dim, e = other < 0 ? other + wraps : other;
-    const int64_t size = from.ndim > 0 ? from.sizes[d] : 1;
-    grd_tensor *t = *view, *result = NULL;
-    bool valid = true, known = true;
-    switch (take_below(b, 12)) {
-    case 0: /* transpose */
-        result = grd_transpose(t, dim, other);
-        for (int64_t i = 0; i < from.ndim; i++)
-            with[i + 1] = i == d ? e : i == e ? d : i;
-        for (int64_t i = 0; i < from.ndim; i++)
-            to.sizes[i] = from.sizes[with[i + 1]];
-        known = map_list(&to, &from, map_permuted, with);
-        break;
-    case 1: { /* permute */
-        uint64_t seen = 0;
-        for (int64_t i = 0; i < from.ndim; i++) {
-            with[i + 1] = take_chance(b, 4) ? take_below(b, wraps) : (i + d) % wraps;
-            seen |= (uint64_t)1 << with[i + 1];
-        }
-        valid = seen == ((uint64_t)1 << from.ndim) - 1;
-        result = grd_permute(t, grd_dims_from(with + 1, from.ndim));
-        for (int64_t i = 0; i < from.ndim; i++)
-            to.sizes[i] = from.sizes[with[i + 1]];
-        known = valid && map_list(&to, &from, map_permuted, with);
-        break;
-    }
-    case 2: { /* select */
-        const int64_t index = take_between(b, -5, 5);
-        result = grd_select(t, dim, index);
-        valid = from.ndim > 0 && index >= -size && index < size;
-        if (!valid)
-            break;
-        with[1] = d;
-        with[2] = index < 0 ? index + size : index;
-        to.ndim--;
-        for (int64_t i = d; i < to.ndim; i++)
-            to.sizes[i] = from.sizes[i + 1];
-        known = map_list(&to, &from, map_selected, with);
-        break;
-    }
-    case 3: { /* slice */
-        const int64_t start = take_chance(b, 8) ? take_extreme(b) : take_between(b, -6, 6),
-                      step = take_chance(b, 8) ? take_extreme(b) : take_between(b, -3, 3);
-        const int64_t end = take_chance(b, 8) ? take_extreme(b) : take_between(b, -6, 6);
-        const bool has_start = take_chance(b, 2), has_end = take_chance(b, 2);
-        result = grd_slice(t, .dim = grd_int(dim), .start = has_start ? grd_int(start) : (grd_scalar){GRD_SCALAR_NONE, {0}},
-                           .end = has_end ? grd_int(end) : (grd_scalar){GRD_SCALAR_NONE, {0}}, .step = grd_int(step));
-        valid = from.ndim > 0 && step != 0;
-        if (!valid)
-            break;
-        with[1] = d;
-        with[3] = step;
-        to.sizes[d] = python_slice(size, has_start ? &start : NULL, has_end ? &end : NULL, step, &with[2]);
-        known = map_list(&to, &from, map_sliced, with);
-        break;
-    }
-    case 4: { /* expand */
-        const int64_t added = take_below(b, 2);
-        if (from.ndim + added > MAX_NDIM)
-            return false;
-        int64_t wanted[MAX_NDIM + 1];
-        to.ndim = from.ndim + added;
-        with[1] = added;
-        for (int64_t i = 0; i < to.ndim; i++) {
-            const int64_t present = i < added ? 1 : from.sizes[i - added];
-            wanted[i] = take_chance(b, 3) ? take_between(b, -2, 3) : present;
-            to.sizes[i] = wanted[i] == -1 ? present : wanted[i];
-            valid = valid && to.sizes[i] >= 0 && (to.sizes[i] == present || present == 1) && !(i < added && wanted[i] < 0);
-            if (i >= added)
-                with[2 + i - added] = present == 1;
-        }
-        result = grd_expand(t, grd_dims_from(wanted, to.ndim));
-        known = valid && map_list(&to, &from, map_expanded, with);
-        break;
-    }
-    case 5: { /* unsqueeze */
-        if (from.ndim == MAX_NDIM)
-            return false;
-        const int64_t place = take_between(b, -from.ndim - 2, from.ndim + 1);
-        valid = place >= -from.ndim - 1 && place <= from.ndim;
-        result = grd_unsqueeze(t, place);
-        if (!valid)
-            break;
-        const int64_t p = place < 0 ? place + from.ndim + 1 : place;
-        to.ndim++;
-        to.sizes[p] = 1;
-        for (int64_t i = p + 1; i < to.ndim; i++)
-            to.sizes[i] = from.sizes[i - 1];
-        to.n = from.n;
-        memcpy(to.at, from.at, sizeof to.at);
-        break;
-    }
-    case 6: { /* squeeze */
-        const bool all = take_chance(b, 2);
-        result = all ? grd_squeeze(t) : grd_squeeze(t, .dim = grd_dims(dim));
-        to.ndim = 0;
-        for (int64_t i = 0; i < from.ndim; i++)
-            if (from.sizes[i] != 1 || !(all || i == d))
-                to.sizes[to.ndim++] = from.sizes[i];
-        to.n = from.n;
-        memcpy(to.at, from.at, sizeof to.at);
-        break;
-    }
-    case 7: { /* diagonal */
-        const int64_t offset = take_chance(b, 8) ? take_extreme(b) : take_between(b, -4, 4);
-        result = grd_diagonal(t, .offset = grd_int(offset), .dim1 = grd_int(dim), .dim2 = grd_int(other));
-        valid = from.ndim > 0 && d != e;
-        if (!valid)
-            break;
-        int64_t count = 0;
-        for (int64_t i = 0; i < size; i++)
-            count += (wide)i + offset >= 0 && (wide)i + offset < from.sizes[e];
-        with[1] = d;
-        with[2] = e;
-        with[3] = offset < 0 && count > 0 ? -offset : 0;
-        with[4] = offset > 0 && count > 0 ? offset : 0;
-        to.ndim = 0;
-        for (int64_t i = 0; i < from.ndim; i++)
-            if (i != d && i != e)
-                to.sizes[to.ndim++] = from.sizes[i];
-        to.sizes[to.ndim++] = count;
-        known = map_list(&to, &from, map_diagonal, with);
-        break;
-    }
-    case 8: { /* unfold */
-        const int64_t window = take_between(b, -1, 4), step = take_chance(b, 8) ? take_extreme(b) : take_between(b, 0, 3);
-        if (from.ndim == 0 || from.ndim == MAX_NDIM)
-            return false;
-        result = grd_unfold(t, dim, window, step);
-        valid = window >= 0 && window <= size && step > 0;
-        if (!valid)
-            break;
-        with[1] = d;
-        with[2] = step;
-        to.sizes[d] = (size - window) / step + 1;
-        to.sizes[to.ndim++] = window;
-        known = map_list(&to, &from, map_windows, with);
-        break;
-    }
-    case 9:    /* view and reshape: the list stays */
-    case 10: { /* the same, one size inferred */
-        int64_t sizes[MAX_NDIM + 1], rest = from.n, ndim = 0;
-        while (ndim < MAX_NDIM - 1 && rest > 0) {
-            const int64_t factor = take_between(b, 1, 4);
-            if (rest % factor == 0) {
-                sizes[ndim++] = factor;
-                rest /= factor;
-            } else {
-                break;
-            }
-        }
-        sizes[ndim++] = rest;
-        to.ndim = ndim;
-        memcpy(to.sizes, sizes, sizeof to.sizes);
-        to.n = from.n;
-        memcpy(to.at, from.at, sizeof to.at);
-        if (from.n > 0 && take_chance(b, 2))
-            sizes[take_below(b, ndim)] = -1;
-        result = grd_view(t, grd_dims_from(sizes, ndim));
-        /* A view exists where some strides give every element its place: those of one step along each dimension. */
-        int64_t strides[MAX_NDIM + 1] = {0}, step = 1;
-        for (int64_t i = to.ndim - 1; i >= 0; i--) {
-            strides[i] = to.n > 0 && to.sizes[i] > 1 ? to.at[step] - to.at[0] : 0;
-            step *= to.sizes[i];
-        }
-        for (int64_t i = 0; i < to.n; i++) {
-            int64_t index[MAX_NDIM + 1], address = to.at[0];
-            split_index(&to, i, index);
-            for (int64_t k = 0; k < to.ndim; k++)
-                address += index[k] * strides[k];
-            valid &= address == to.at[i];
-        }
-        if (!valid) {
-            grd_error_clear();
-            grd_tensor *copy = grd_reshape(t, grd_dims_from(sizes, ndim));
-            fuzz_expect(grd_ok() && !grd_same_storage(copy, t), "reshape copies where there is no view");
-            int64_t values[MAX_ELEMENTS];
-            grd_to_memory(copy, values, GRD_INT64);
-            fuzz_expect(memcmp(values, to.at, (size_t)to.n * sizeof *values) == 0, "elements of a reshaped copy");
-            return true;
-        }
-        break;
-    }
-    default: { /* split: the parts, put together, are the whole */
-        const int64_t part = take_between(b, 0, 4);
-        const grd_tensors parts = grd_split(t, part, .dim = grd_int(dim));
-        valid = from.ndim > 0 && (part > 0 || size == 0);
-        fuzz_expect(grd_ok() == valid, "split accepts");
-        grd_error_clear();
-        if (!valid)
-            return true;
-        fuzz_expect(parts.n == (size == 0 ? 1 : (size + part - 1) / part), "how many parts");
-        if (size == 0)
-            return true;
-        const int64_t which = take_below(b, parts.n);
-        result = parts.data[which];
-        with[1] = d;
-        with[2] = which * part;
-        with[3] = 1;
-        to.sizes[d] = size - with[2] < part ? size - with[2] : part;
-        known = map_list(&to, &from, map_sliced, with);
-        break;
-    }
-    }
-    if (grd_ok() != valid)
-        fuzz_fail("a view is %s, \"%s\"", valid ? "refused" : "made", grd_error_message());
+    static void (*const moves[])(struct move *) = {move_transpose, move_permute,  move_select, move_slice, move_expand, move_unsqueeze,
+                                                   move_squeeze,   move_diagonal, move_unfold, move_view,  move_view,   move_split};
+    const int64_t n = l->ndim > 0 ? l->ndim : 1;
+    struct move m = {.b = b, .view = *view, .from = *l, .to = *l, .with = {l->ndim}, .valid = true};
+    m.dim = take_between(b, -n, n - 1);
+    m.other = take_between(b, -n, n - 1);
+    m.d = m.dim < 0 ? m.dim + n : m.dim;
+    m.e = m.other < 0 ? m.other + n : m.other;
+    m.size = l->ndim > 0 ? l->sizes[m.d] : 1;
+    moves[take_below(b, (int64_t)(sizeof moves / sizeof *moves))](&m);
+    if (grd_ok() != m.valid)
+        fuzz_fail("a view is %s, \"%s\"", m.valid ? "refused" : "made", grd_error_message());
     grd_error_clear();
-    if (!valid)
+    if (!m.valid)
         return true;
-    if (!known)
+    if (m.ends)
         return false;
-    *view = result;
-    *l = to;
+    *view = m.result;
+    *l = m.to;
     return true;
 }
 
