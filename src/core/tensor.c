@@ -328,8 +328,8 @@ static bool check_bounds(const grd_tensor *base, grd_dims sizes, grd_dims stride
     grd_format_int64s(stride_list, sizeof stride_list, strides.data, strides.n);
     if (lowest + offset < 0)
         return grd_raise(GRD_ERROR_RUNTIME,
-                         "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %u reach %lld elements before the storage",
-                         size_list, stride_list, (long long)offset, base->itemsize, (long long)-(lowest + offset));
+                         "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %u reach %llu elements before the storage",
+                         size_list, stride_list, (long long)offset, base->itemsize, -(unsigned long long)(lowest + offset));
     return grd_raise(GRD_ERROR_RUNTIME,
                      "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %u requiring a storage size of %lld are out of "
                      "bounds for storage of size %lld",
