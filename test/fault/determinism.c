@@ -2,7 +2,7 @@
  * and 8 threads. The samples are those of the schema with their sizes multiplied. One operator is one test; `test_determinism sum` runs one. */
 #include "call.h"
 
-enum { MAX_LIST = 8, WANTED = 100000, LIMIT = 1 << 30 };
+enum { MAX_LIST = 8, WANTED = 70000, LIMIT = 1 << 30 };
 
 /* ---- Larger samples ------------------------------------------------------------------------------------------------------------------ */
 

@@ -11,6 +11,13 @@
 #include "../unit/support.h"
 #include "base/parallel.h"
 
+/* ThreadSanitizer does not allow threads in the child of a program with threads. */
+#if defined(__SANITIZE_THREAD__)
+enum { UNDER_TSAN = 1 };
+#else
+enum { UNDER_TSAN = 0 };
+#endif
+
 enum { THREADS = 4, FORKS = 40, LARGE = 100000, SECONDS = 60 };
 
 static atomic_bool stop;
@@ -142,6 +149,8 @@ static void fork_often(void)
 static void test_fork_while_threads_work(void **state)
 {
     (void)state;
+    if (UNDER_TSAN)
+        skip();
     pthread_t threads[THREADS];
     grd_set_num_threads(3);
     assert_true(compute());
@@ -156,10 +165,12 @@ static void test_fork_while_threads_work(void **state)
     assert_int_equal(atomic_load(&wrong), 0);
 }
 
-/* The forking thread itself is in the middle of something: scopes are open, an error is pending, a graph is recorded, a failure is ordered. */
+/* The forking thread itself is in the middle of something: scopes are open, an error is pending, a graph is recorded. */
 static void test_fork_with_everything_open(void **state)
 {
     (void)state;
+    if (UNDER_TSAN)
+        skip();
     grd_tensor *x = grd_ones(grd_dims(LARGE), .requires_grad = true), *y = grd_sum(grd_mul(x, x));
     grd_error_set(GRD_ERROR_VALUE, "pending");
     const pid_t child = fork();
@@ -196,6 +207,8 @@ static void fork_in_a_piece(int64_t begin, int64_t end, void *context)
 static void test_fork_inside_a_loop(void **state)
 {
     (void)state;
+    if (UNDER_TSAN)
+        skip();
     grd_set_num_threads(3);
     for (int i = 0; i < 5; i++) {
         atomic_store(&forked, 0);

@@ -97,7 +97,7 @@ static inline void fuzz_expect(bool holds, const char *what)
         fuzz_fail("%s (pending error: \"%s\")", what, grd_error_message());
 }
 
-/* Set by a target for a run that leaves a known cycle behind. */
+/* Set by a target for a run that may leave a cycle behind: after x.add_(f(x)) the history of x holds the node of f, which may have saved x. */
 static bool fuzz_cycle;
 
 /* Runs a target in a scope of its own; as many blocks must be in use afterwards as before. */
