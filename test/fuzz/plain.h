@@ -52,22 +52,16 @@ bool plain_overlaps_itself(const struct plain *p);
 bool plain_overlaps(const struct plain *p, const struct plain *q);
 
 /* Operators by their place in these lists. */
-#define PLAIN_UNARY(X)                                                                                                                     \
-    X(neg)                                                                                                                                 \
-    X(abs)                                                                                                                                 \
-    X(square)                                                                                                                              \
-    X(sign)                                                                                                                                \
-    X(relu) X(floor) X(ceil) X(round) X(trunc) X(exp) X(log) X(sin) X(cos) X(tanh) X(sqrt) X(sigmoid) X(reciprocal) X(erf) X(expm1)        \
-        X(log1p) X(atan) X(logical_not) X(isnan) X(isfinite)
-#define PLAIN_BINARY(X)                                                                                                                    \
-    X(add)                                                                                                                                 \
-    X(sub)                                                                                                                                 \
-    X(mul)                                                                                                                                 \
-    X(div)                                                                                                                                 \
-    X(maximum) X(minimum) X(atan2) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or) X(logical_xor) X(bitwise_and)          \
-        X(bitwise_or) X(bitwise_xor)
+/* clang-format off */
+#define PLAIN_UNARY(X) \
+    X(neg) X(abs) X(square) X(sign) X(relu) X(floor) X(ceil) X(round) X(trunc) X(exp) X(log) X(sin) X(cos) X(tanh) X(sqrt) X(sigmoid) \
+    X(reciprocal) X(erf) X(expm1) X(log1p) X(atan) X(logical_not) X(isnan) X(isfinite)
+#define PLAIN_BINARY(X) \
+    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(atan2) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or) \
+    X(logical_xor) X(bitwise_and) X(bitwise_or) X(bitwise_xor)
 #define PLAIN_REDUCTION(X) X(sum) X(mean) X(amax) X(amin) X(any) X(all) X(count_nonzero) X(var) X(logsumexp)
 #define PLAIN_ALONG(X) X(cumsum) X(cumprod) X(softmax) X(log_softmax) X(prod) X(argmax) X(argmin)
+/* clang-format on */
 
 #define PLAIN_ENUM(name) PLAIN_##name,
 enum plain_unary { PLAIN_UNARY(PLAIN_ENUM) PLAIN_UNARIES };
