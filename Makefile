@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 PREFIX ?= /usr/local
+RUNS ?= 1000000
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 VENV := build/venv
 BIN := $(abspath $(VENV))/bin
@@ -12,7 +13,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-dev test-tsan test-levels test-builtin dev release tsan lint format bench coverage show golden install clean
+.PHONY: help demo test test-dev test-tsan test-levels test-builtin dev release tsan lint format fuzz bench coverage show golden install clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +60,12 @@ lint: release ## floors, notes, exported symbols, formatting, generated code
 
 format: $(VENV)/ready ## clang-format over the tree
 	$(BIN)/clang-format -i $$(git ls-files '*.c' '*.h' ':!test/golden')
+
+fuzz: build/fuzz/build.ninja ## every fuzz target under libFuzzer, RUNS executions of each (Clang)
+	$(BIN)/cmake --build --preset fuzz --target fuzz_targets -j $(JOBS)
+	for target in build/fuzz/test/fuzz_*; do \
+	  $$target -runs=$(RUNS) -max_len=256 -timeout=60 -print_final_stats=1 -verbosity=0 -artifact_prefix=build/fuzz/ || exit 1; \
+	done
 
 bench: build/release/build.ninja ## times beside PyTorch's (pip install torch first) and OpenBLAS's, as ratios
 	$(BIN)/cmake --build --preset release -j $(JOBS)

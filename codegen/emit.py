@@ -252,7 +252,7 @@ def entry_function(operator, suffix, takes_out, scalar=False):
     name = f"{operator.name}{'_scalar' if scalar else ''}{suffix}"
     first = operator.args[0].name if suffix == "_" else "out" if takes_out else "NULL"
     number = second_tensor(operator).name if scalar else None
-    given = [f"grd_number({a.name})" if a.name == number else ctype.from_option(a, f"{operator.name}_defaults") if a.has_default
+    given = [f"grd_number_argument(&grd_op_table[{index(operator)}], {a.name})" if a.name == number else ctype.from_option(a, f"{operator.name}_defaults") if a.has_default
              else f"&{a.name}" if ctype.is_scalar(a) else a.name for a in operator.args]
     if scalar and not suffix: # over the entry that takes a tensor
         with_options, call = f"{'with_' if options(operator) else ''}{operator.name}", [g.lstrip("&") for g, a in zip(given, operator.args) if not a.has_default]

@@ -224,7 +224,8 @@ static int read_name(struct parser *p, struct grd_span word)
     if ((i = find_gradient(p, word)) != NONE)
         return add_gradient(p, i);
     if ((i = find_argument(p, word)) != NONE)
-        return add_saved(p, word.at, (struct grd_save){.how = grd_save_whole((grd_kind)op->args[i].kind), .index = (uint8_t)i}, (grd_kind)op->args[i].kind);
+        return add_saved(p, word.at, (struct grd_save){.how = grd_save_whole((grd_kind)op->args[i].kind), .index = (uint8_t)i},
+                         (grd_kind)op->args[i].kind);
     if ((i = find_result(p, word)) != NONE) {
         const grd_kind kind = op->returns_list ? GRD_KIND_TENSORS : GRD_KIND_TENSOR;
         return add_saved(p, word.at, (struct grd_save){.how = grd_save_whole(kind), .result = true, .index = (uint8_t)i}, kind);

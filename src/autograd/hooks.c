@@ -4,6 +4,7 @@
  * the lock released and a reference held, so it may remove itself or any other.
  * Order: that of registration; hooks that keep a gradient (grd_retain_grad) see what the others made of it. */
 #include "autograd/node.h"
+#include "base/fork.h"
 #include "gradus/ops.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@ enum hook_kind { HOOK_TENSOR, HOOK_RETAIN, HOOK_PRE, HOOK_POST, HOOK_ACCUMULATED
 
 struct grd_hook {
     struct grd_object object;
-    struct grd_hook *next;
+    struct grd_hook *_Atomic next;
     struct grd_hooks *list; /* NULL once removed */
     uint64_t order;
     uint64_t handle; /* 0: not in the table */
@@ -37,6 +38,11 @@ static struct {
     uint32_t capacity, live, cursor;
     uint64_t order;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void grd_hooks_init(void)
+{
+    grd_hold_around_fork(&table.lock);
+}
 
 /* ---- The table, under its lock --------------------------------------------------------------------------------------------- */
 static bool grow_table(void)
@@ -83,7 +89,7 @@ static void leave(struct grd_hook *hook)
 
 static void append(struct grd_hooks *list, struct grd_hook *hook)
 {
-    struct grd_hook **end = &list->first;
+    struct grd_hook *_Atomic *end = &list->first;
     while (*end != NULL)
         end = &(*end)->next;
     *end = hook;
@@ -92,7 +98,7 @@ static void append(struct grd_hooks *list, struct grd_hook *hook)
 
 static void unlink_hook(struct grd_hook *hook)
 {
-    struct grd_hook **link = &hook->list->first;
+    struct grd_hook *_Atomic *link = &hook->list->first;
     while (*link != hook)
         link = &(*link)->next;
     *link = hook->next;

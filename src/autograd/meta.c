@@ -442,4 +442,6 @@ void grd_autograd_init(void)
 {
     grd_register_fallback(GRD_KEY_AUTOGRAD, grd_autograd_record, NULL);
     grd_print_grad_fn = print_grad_fn;
+    grd_hooks_init();
+    grd_views_init(); /* its lock is held while hooks go */
 }

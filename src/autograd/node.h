@@ -96,7 +96,7 @@ struct grd_node_class {
 
 struct grd_hook;
 struct grd_hooks {
-    struct grd_hook *first;
+    struct grd_hook *_Atomic first; /* asked without the lock whether there is one */
 };
 
 struct grd_node {
@@ -152,7 +152,7 @@ static inline struct grd_node *grd_node_new(const struct grd_node_class *class, 
     node->view_version = 0;
     node->next = NULL;
     node->wrapper = NULL;
-    node->hooks.first = NULL;
+    atomic_init(&node->hooks.first, NULL);
     grd_spin_init(&node->lock);
     node->keeps = false;
     node->freed = false;
@@ -355,6 +355,7 @@ bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared);
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 /* Rewrites the grad_fn of a view whose base was written since. False, with the error raised, where that is forbidden. */
 bool grd_view_refresh(grd_tensor *view);
+void grd_views_init(void);
 
 /* ---- Gradients (gradient.c) -------------------------------------------------------------------------------------------------------------------- */
 /* The gradient in the shape, dtype and device an output asks for; NULL, with the error raised, when that cannot be. */
@@ -381,6 +382,7 @@ void grd_hooks_run_node(struct grd_node *node, bool pre, grd_tensor **grads, uin
 void grd_hooks_run_accumulated(struct grd_hooks *hooks, grd_tensor *leaf);
 /* The owner goes away, and its hooks with it. */
 void grd_hooks_clear(struct grd_hooks *hooks);
+void grd_hooks_init(void);
 bool grd_hooks_retain(struct grd_node *node, uint32_t output, struct grd_retained *retained);
 /* Takes the filler of `retained` away again. */
 void grd_hooks_unretain(struct grd_node *node, struct grd_retained *retained);

@@ -123,7 +123,12 @@ static bool reads_self(const struct grd_op_call *call)
 }
 
 /* What an operator without a derivative leaves behind when it overwrites a tensor: the value depends on nothing. */
-static const struct grd_derivative constant = {.node_name = "NotDifferentiableBackward0"};
+static void no_gradient(const struct grd_backward *b)
+{
+    (void)b;
+}
+
+static const struct grd_derivative constant = {.node_name = "NotDifferentiableBackward0", .backward = no_gradient};
 
 static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyset keys, grd_tensor *self, const grd_value *args,
                                                      uint64_t needs, grd_value *ret_results)

@@ -6,6 +6,7 @@
  * Every view of the base, the written one included, is then out of date, which it notices by the version of the storage the next time it
  * is asked for its grad_fn: it becomes an as_strided of the base. */
 #include "autograd/node.h"
+#include "base/fork.h"
 #include "gradus/ops.h"
 
 #include <pthread.h>
@@ -239,9 +240,15 @@ static bool restride_base(grd_tensor *view)
     return node != NULL && grd_give_history(view, node, 0);
 }
 
+static pthread_mutex_t refreshing = PTHREAD_MUTEX_INITIALIZER;
+
+void grd_views_init(void)
+{
+    grd_hold_around_fork(&refreshing);
+}
+
 bool grd_view_refresh(grd_tensor *view)
 {
-    static pthread_mutex_t refreshing = PTHREAD_MUTEX_INITIALIZER;
     if (GRD_LIKELY(is_current(view)))
         return true;
     pthread_mutex_lock(&refreshing);

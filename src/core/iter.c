@@ -390,11 +390,11 @@ static void order_dims(struct geometry *g, int first, int end)
     }
 }
 
-/* Fills shape and strides of the iterator: in order, without dimensions of size 1, neighbours joined where every operand allows it. */
+/* Fills shape and strides of the iterator, unless it is empty: in order, without dimensions of size 1, neighbours joined where every operand allows it. */
 static void coalesce(struct grd_iter *it, const struct geometry *g)
 {
     int ndim = 0;
-    for (int64_t k = 0; k < g->ndim; k++) {
+    for (int64_t k = 0; k < g->ndim && g->numel > 0; k++) {
         int dim = g->order[k];
         if (g->sizes[dim] == 1)
             continue;

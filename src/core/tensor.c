@@ -134,6 +134,15 @@ static inline unsigned set_contiguous(grd_tensor *t, grd_dims sizes)
     return contiguous_flags(sizes, t->strides);
 }
 
+/* Note [Unused strides]
+ * No element uses the stride of a one-element dimension, or any of an empty tensor, so these may be any numbers. One that does not fit into
+ * bytes becomes 0: whoever multiplies a stride by the size of an element need not ask whether it is used. */
+static inline int64_t usable_stride(int64_t stride)
+{
+    int64_t bytes;
+    return GRD_UNLIKELY(__builtin_mul_overflow(stride, 16, &bytes)) ? 0 : stride;
+}
+
 /* The same for strides of any kind; sets numel, too. */
 static inline unsigned set_strided(grd_tensor *t, grd_dims sizes, const int64_t *strides)
 {
@@ -142,7 +151,7 @@ static inline unsigned set_strided(grd_tensor *t, grd_dims sizes, const int64_t 
     for (int64_t i = sizes.n - 1; i >= 0; i--) {
         int64_t size = sizes.data[i], stride = strides[i];
         t->sizes[i] = size;
-        t->strides[i] = stride;
+        t->strides[i] = usable_stride(stride);
         canonical &= stride == (int64_t)numel;
         contiguous &= size == 1 || stride == (int64_t)numel;
         numel *= (uint64_t)size;
@@ -339,20 +348,20 @@ static bool check_bounds(const grd_tensor *base, grd_dims sizes, grd_dims stride
         return false;
     if (offset < 0)
         return grd_raise(GRD_ERROR_RUNTIME, "Tensor: invalid storage offset %lld", (long long)offset);
-    int64_t lowest, highest, end;
-    if (!grd_shape_extent(sizes, strides.data, &lowest, &highest) || __builtin_add_overflow(highest, offset, &highest) ||
-        __builtin_add_overflow(highest, *ret_numel > 0, &end) || __builtin_mul_overflow(end, base->itemsize, &end))
-        return size_overflow(sizes, strides.data);
     if (*ret_numel == 0)
         return true;
+    int64_t lowest, highest, end;
+    if (!grd_shape_extent(sizes, strides.data, &lowest, &highest) || __builtin_add_overflow(highest, offset, &highest) ||
+        __builtin_add_overflow(highest, 1, &end) || __builtin_mul_overflow(end, base->itemsize, &end))
+        return size_overflow(sizes, strides.data);
     if (GRD_LIKELY(lowest + offset >= 0 && end <= base->storage->bytes))
         return true;
     grd_format_int64s(size_list, sizeof size_list, sizes.data, sizes.n);
     grd_format_int64s(stride_list, sizeof stride_list, strides.data, strides.n);
     if (lowest + offset < 0)
         return grd_raise(GRD_ERROR_RUNTIME,
-                         "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %u reach %lld elements before the storage",
-                         size_list, stride_list, (long long)offset, base->itemsize, (long long)-(lowest + offset));
+                         "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %u reach %llu elements before the storage",
+                         size_list, stride_list, (long long)offset, base->itemsize, -(unsigned long long)(lowest + offset));
     return grd_raise(GRD_ERROR_RUNTIME,
                      "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %u requiring a storage size of %lld are out of "
                      "bounds for storage of size %lld",

@@ -36,9 +36,9 @@ struct grd_storage {
     struct grd_object object;
     void *data;
     int64_t bytes;
-    _Atomic uint32_t version;       /* bumped by every operator that writes; shared by all views */
-    uint16_t block_bytes;           /* size of the struct grd_block this storage lies in */
-    uint8_t device;                 /* type, in the device table */
+    _Atomic uint32_t version; /* bumped by every operator that writes; shared by all views */
+    uint16_t block_bytes;     /* size of the struct grd_block this storage lies in */
+    uint8_t device;           /* type, in the device table */
     int8_t device_index;
     void (*release)(void *context); /* not NULL: `data` is borrowed, and this gives it back */
     void *context;

@@ -201,6 +201,16 @@ grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors re
     return (grd_tensors){0};
 }
 
+grd_tensor *grd_number_argument(const struct grd_op *op, grd_scalar value)
+{
+    if (grd_pending())
+        return grd_failed;
+    grd_tensor *number = grd_number(value);
+    if (grd_pending())
+        grd_error_add_context(op->name);
+    return number;
+}
+
 grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result)
 {
     if (!grd_pending() && grd_pool_return(mark, result))
@@ -311,8 +321,9 @@ static grd_scalar to_scalar(const grd_value *value)
 }
 
 /* Converts between the kinds of numbers where nothing is lost, and a number to a 0-d tensor; false when it does not fit. */
-static bool convert(const grd_value *from, const struct grd_arg *arg, grd_value *ret_value)
+static bool convert(const grd_value *from, const struct grd_op *op, int i, grd_value *ret_value)
 {
+    const struct grd_arg *arg = &op->args[i];
     *ret_value = (grd_value){.kind = (grd_kind)arg->kind};
     if (from->kind == arg->kind) {
         *ret_value = *from;
@@ -326,7 +337,7 @@ static bool convert(const grd_value *from, const struct grd_arg *arg, grd_value 
         ret_value->v.scalar = s;
         return true;
     case GRD_KIND_TENSOR:
-        ret_value->v.tensor = grd_number(s);
+        ret_value->v.tensor = grd_number_argument(op, s);
         return true;
     case GRD_KIND_INT:
         ret_value->v.integer = grd_scalar_int64(s);
@@ -357,7 +368,7 @@ static bool complete(const struct grd_op *op, int i, const grd_value *given, grd
         ret_value->kind = (grd_kind)arg->kind;
         return arg->optional || arg->value.kind != GRD_KIND_NONE || refuse_argument(op, i, "is missing");
     }
-    if (!convert(given, arg, ret_value))
+    if (!convert(given, op, i, ret_value))
         return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) must be %s, not %s", op->name, arg->name, i + 1,
                          grd_kind_name((grd_kind)arg->kind), grd_kind_name(given->kind));
     return check_argument(op, i, ret_value);

@@ -157,6 +157,8 @@ static inline grd_tensor *grd_leave(int64_t op, int64_t mark, grd_tensor *result
 void grd_leave_many(const struct grd_op *op, int64_t mark, grd_tensor **results, int n);
 /* The tensors of a list, and the list itself, stay in the caller's scope. */
 grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors result);
+/* A number given for a tensor argument, as a 0-d tensor; an error names the operator. */
+grd_tensor *grd_number_argument(const struct grd_op *op, grd_scalar value);
 /* Drops the 0-d tensor made of a number, keeps the result. */
 grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result);
 

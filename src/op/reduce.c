@@ -134,7 +134,8 @@ void grd_reduction_plan(struct grd_reduction *r, grd_dtype read, const grd_tenso
     r->number = 0;
     r->result = NULL;
     for (int d = self->ndim - 1; d >= 0; d--) {
-        int64_t size = self->sizes[d], stride = self->strides[d] * r->in_size;
+        /* Those of an empty tensor may be any: Note [Unused strides]. */
+        int64_t size = self->sizes[d], stride = self->numel > 0 ? self->strides[d] * r->in_size : 0;
         if (mask >> d & 1) {
             r->n *= size;
             if (size > 1)

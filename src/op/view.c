@@ -59,6 +59,14 @@ static void insert_dim(struct geometry *g, int64_t dim, int64_t size, int64_t st
     g->n++;
 }
 
+/* Moves the first element. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
+static void advance(struct geometry *g, int64_t steps, int64_t stride)
+{
+    int64_t offset;
+    if (!__builtin_mul_overflow(steps, stride, &offset) && !__builtin_add_overflow(g->offset, offset, &offset) && offset >= 0)
+        g->offset = offset;
+}
+
 static grd_tensor *view_with(grd_tensor *self, const struct geometry *g)
 {
     return grd_new_view(self, grd_dims_from(g->sizes, g->n), grd_dims_from(g->strides, g->n), g->offset);
@@ -367,8 +375,10 @@ static bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, stru
     g->sizes[i] = wanted;
     if (dim >= 0 && wanted == present)
         g->strides[i] = self->strides[dim];
-    else if (dim < 0 && wanted == 1 && self->ndim > 0)
-        g->strides[i] = i + 1 < size.n ? g->sizes[i + 1] * g->strides[i + 1] : 1;
+    else if (dim < 0 && wanted == 1 && self->ndim > 0 && i + 1 == size.n)
+        g->strides[i] = 1;
+    else if (dim < 0 && wanted == 1 && self->ndim > 0 && !__builtin_mul_overflow(g->sizes[i + 1], g->strides[i + 1], &g->strides[i]))
+        return true;
     else
         g->strides[i] = 0;
     return true;
@@ -428,7 +438,7 @@ grd_tensor *op_select(grd_tensor *self, int64_t dim, int64_t index)
         return grd_failed;
     struct geometry g;
     geometry_start(self, 0, &g);
-    g.offset += index * self->strides[dim];
+    advance(&g, index, self->strides[dim]);
     for (int64_t i = 0; i < self->ndim; i++) {
         if (i == dim)
             continue;
@@ -481,10 +491,7 @@ grd_tensor *op_slice(grd_tensor *self, int64_t dim, grd_scalar start, grd_scalar
     geometry_of(self, &g);
     int64_t first, stride;
     g.sizes[dim] = slice_range(self->sizes[dim], start, end, step, &first);
-    g.offset += first * g.strides[dim];
-    /* The end of a dimension that runs backwards may lie before the storage; nothing is there to be read. */
-    if (g.sizes[dim] == 0 && g.offset < 0)
-        g.offset = self->offset;
+    advance(&g, first, g.strides[dim]);
     /* A step too large for a stride can only be that of a single element, whose stride is never used. */
     if (!__builtin_mul_overflow(g.strides[dim], step, &stride))
         g.strides[dim] = stride;
@@ -538,7 +545,7 @@ grd_tensor *op_diagonal(grd_tensor *self, int64_t offset, int64_t dim1, int64_t 
     geometry_of(self, &g);
     int64_t stride = g.strides[dim1] + g.strides[dim2];
     if (size > 0)
-        g.offset += offset >= 0 ? offset * g.strides[dim2] : -offset * g.strides[dim1];
+        advance(&g, offset >= 0 ? offset : -offset, g.strides[offset >= 0 ? dim2 : dim1]);
     remove_dim(&g, dim1 > dim2 ? dim1 : dim2);
     remove_dim(&g, dim1 > dim2 ? dim2 : dim1);
     insert_dim(&g, g.n, size, stride);

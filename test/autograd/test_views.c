@@ -150,6 +150,21 @@ static void test_no_pile_of_history(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
 }
 
+/* An operator without a derivative leaves a constant where it writes, also through a view. */
+static void test_write_without_derivative(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_mul_scalar(x, grd_int(2));
+    grd_gt_(grd_slice(y, .start = grd_int(1)), grd_number(grd_int(4)));
+    EXPECT_VALUES(y, 2, 0, 1);
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 2, 0, 0);
+    grd_tensor *z = grd_mul_scalar(x, grd_int(2));
+    grd_gt_(z, grd_number(grd_int(4)));
+    grd_backward(grd_sum(z));
+    EXPECT_VALUES(grd_grad_of(x), 2, 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +181,7 @@ int main(void)
         TEST(test_detached_alias),
         TEST(test_step_on_a_viewed_leaf),
         TEST(test_no_pile_of_history),
+        TEST(test_write_without_derivative),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

@@ -338,7 +338,7 @@ static void null_arguments(void)
     refused(grd_linear(x, NULL), "TypeError: linear: argument 'weight' (position 2) must be a tensor, not NULL");
     refused(grd_add_(NULL, x), "TypeError: add: the tensor to write must be a tensor, not NULL");
     refused(grd_add_out(NULL, x, x), "TypeError: add: the tensor to write must be a tensor, not NULL");
-    refused(grd_mul_scalar(x, (grd_scalar){0}), "TypeError: grd_number: a number is required");
+    refused(grd_mul_scalar(x, (grd_scalar){0}), "TypeError: mul: grd_number: a number is required");
     refused(grd_from_data(NULL, grd_dims(2), GRD_FLOAT32), "TypeError: grd_from_data: argument 'data' must not be NULL");
     refused(grd_from_memory(NULL, grd_dims(2), (grd_dims){0}, GRD_FLOAT32, NULL, NULL),
             "TypeError: grd_from_memory: argument 'data' must not be NULL");

@@ -19,7 +19,8 @@ static inline C param(const void *params, int index)
 #elif GRD_IS_BOOL
     return whole ? s.v.i != 0 : s.v.c.re != 0;
 #else
-    return whole ? (C)s.v.i : (C)(int64_t)s.v.c.re;
+    const double x = s.v.c.re; /* out of range as a cast to int64 has it, see cast.c */
+    return (C)(whole ? s.v.i : x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN);
 #endif
 }
 

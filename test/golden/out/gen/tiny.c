@@ -138,7 +138,7 @@ grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_opti
 grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options *options)
 {
     const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, grd_with_add(self, grd_number(other), options));
+    return grd_leave_number(mark, grd_with_add(self, grd_number_argument(&grd_op_table[GRD_OP_ADD], other), options));
 }
 
 grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
@@ -153,7 +153,7 @@ grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_a
     if (options == NULL)
         options = &add_defaults;
     const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, add_write(self, self, grd_number(other), options->alpha.kind ? &options->alpha : &add_defaults.alpha));
+    return grd_leave_number(mark, add_write(self, self, grd_number_argument(&grd_op_table[GRD_OP_ADD], other), options->alpha.kind ? &options->alpha : &add_defaults.alpha));
 }
 
 grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options)

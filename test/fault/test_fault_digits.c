@@ -1,0 +1,112 @@
+/* The digits network of examples/c/digits.c, with dropout, trained with 1, 2, 3 and 8 threads: the weights are the same, bit for bit. In small
+ * batches as the example, where little is split, and in one large batch, where almost everything is. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../unit/support.h"
+
+enum { IMAGES = 1797, PIXELS = 64, DIGITS = 10, PARAMETERS = 4 };
+
+static float pixels[IMAGES][PIXELS];
+static int64_t labels[IMAGES];
+
+static int read_digits(void **state)
+{
+    (void)state;
+    FILE *file = fopen(GRADUS_SOURCE_DIR "/examples/data/digits.csv", "r");
+    if (file == NULL)
+        return 1;
+    int found = 0, value = 0;
+    for (int i = 0; i < IMAGES; i++) {
+        for (int k = 0; k < PIXELS; k++) {
+            found += fscanf(file, "%d,", &value);
+            pixels[i][k] = (float)value / 16;
+        }
+        found += fscanf(file, "%d", &value);
+        labels[i] = value;
+    }
+    fclose(file);
+    return found != IMAGES * (PIXELS + 1);
+}
+
+struct size {
+    int64_t hidden, batch;
+    int epochs;
+};
+
+static grd_tensor *parameter(grd_dims sizes)
+{
+    return grd_set_requires_grad(grd_uniform_(grd_empty(sizes), .from = grd_float(-0.1), .to = grd_float(0.1)), true);
+}
+
+static void train_step(grd_tensor *const *net, grd_tensor *images, grd_tensor *wanted)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *hidden = grd_dropout(grd_relu(grd_linear(images, net[0], .bias = net[1])), .p = grd_float(0.25));
+    grd_backward(grd_cross_entropy(grd_linear(hidden, net[2], .bias = net[3]), wanted));
+    const bool recording = grd_set_grad_enabled(false);
+    for (int i = 0; i < PARAMETERS && grd_ok(); i++) {
+        grd_sub_(net[i], grd_grad_of(net[i]), .alpha = grd_float(0.2));
+        grd_set_grad(net[i], NULL);
+    }
+    grd_set_grad_enabled(recording);
+    grd_scope_close(scope);
+}
+
+/* The weights, one after the other, after training with so many threads. */
+static grd_tensor *train(int threads, const struct size *size)
+{
+    grd_set_num_threads(threads);
+    grd_manual_seed(0);
+    grd_tensor *images = grd_from_data(pixels, grd_dims(IMAGES, PIXELS), GRD_FLOAT32),
+               *wanted = grd_from_data(labels, grd_dims(IMAGES), GRD_INT64);
+    grd_tensor *const net[PARAMETERS] = {parameter(grd_dims(size->hidden, PIXELS)), parameter(grd_dims(size->hidden)),
+                                         parameter(grd_dims(DIGITS, size->hidden)), parameter(grd_dims(DIGITS))};
+    for (int epoch = 0; epoch < size->epochs; epoch++) {
+        grd_tensor *order = grd_randperm(IMAGES);
+        for (int64_t i = 0; i + size->batch <= IMAGES; i += size->batch) {
+            grd_tensor *chosen = grd_narrow(order, 0, i, size->batch);
+            train_step(net, grd_index_select(images, 0, chosen), grd_index_select(wanted, 0, chosen));
+        }
+    }
+    return grd_cat(grd_tensors(grd_flatten(net[0]), net[1], grd_flatten(net[2]), net[3]));
+}
+
+static void check_threads(const struct size *size)
+{
+    static const int counts[] = {2, 3, 8};
+    grd_tensor *one = grd_detach(train(1, size));
+    const size_t nbytes = (size_t)grd_numel(one) * sizeof(float);
+    assert_string_equal(grd_error_message(), "");
+    for (int i = 0; i < GRD_LENGTH(counts); i++) {
+        const grd_scope scope = grd_scope_open();
+        grd_tensor *many = train(counts[i], size);
+        assert_string_equal(grd_error_message(), "");
+        assert_memory_equal(grd_data(many), grd_data(one), nbytes);
+        grd_scope_close(scope);
+    }
+    /* It has learned something: what is compared is no row of zeros or NaN. */
+    const double size_of_weights = grd_item_double(grd_sum(grd_abs(one)));
+    assert_true(size_of_weights > 1 && size_of_weights < 1e5);
+}
+
+static void test_small_batches(void **state)
+{
+    (void)state;
+    check_threads(&(struct size){.hidden = 128, .batch = 32, .epochs = 1});
+}
+
+static void test_large_batch(void **state)
+{
+    (void)state;
+    check_threads(&(struct size){.hidden = 256, .batch = IMAGES, .epochs = 4});
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_SCOPE(test_small_batches),
+        IN_SCOPE(test_large_batch),
+    };
+    return cmocka_run_group_tests(tests, read_digits, NULL);
+}

@@ -1,0 +1,230 @@
+/* Fork in mid-use: while the pool's workers run, and while other threads are inside operators, the allocator, backward and registration, so that
+ * every lock is held by somebody now and then. Parent and child both go on computing: the child checks results of its own and ends with 0. A
+ * child that hangs is killed by its alarm, which fails the test. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../unit/support.h"
+#include "base/parallel.h"
+
+/* ThreadSanitizer does not allow threads in the child of a program with threads. */
+#if defined(__SANITIZE_THREAD__)
+enum { UNDER_TSAN = 1 };
+#else
+enum { UNDER_TSAN = 0 };
+#endif
+
+enum { THREADS = 4, FORKS = 40, LARGE = 100000, SECONDS = 60 };
+
+static atomic_bool stop;
+static atomic_int busy_threads, wrong;
+
+/* ---- Work whose result is known ----------------------------------------------------------------------------------------------------- */
+
+/* Operators on tensors small and large: block lists, large blocks, the thread pool. */
+static bool compute(void)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *large = grd_add_scalar(grd_mul_scalar(grd_ones(grd_dims(LARGE)), grd_float(2)), grd_float(1));
+    grd_tensor *small = grd_matmul(grd_ones(grd_dims(3, 4)), grd_ones(grd_dims(4, 5)));
+    const bool right = grd_item_double(grd_sum(large)) == 3.0 * LARGE && grd_item_double(grd_sum(small)) == 60 && grd_ok();
+    grd_scope_close(scope);
+    return right;
+}
+
+static bool differentiate(void)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *x = grd_ones(grd_dims(50, 40), .requires_grad = true);
+    grd_backward(grd_sum(grd_mul(grd_mul(x, x), grd_exp(grd_mul_scalar(x, grd_float(0))))));
+    const bool right = grd_ok() && grd_item_double(grd_sum(grd_grad_of(x))) == 2 * 50 * 40;
+    grd_scope_close(scope);
+    return right;
+}
+
+static bool draw(void)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_generator *generator = grd_generator_new(9);
+    const double a = grd_item_double(grd_sum(grd_randn(grd_dims(100), .generator = generator)));
+    grd_generator_seed(generator, 9);
+    const double b = grd_item_double(grd_sum(grd_randn(grd_dims(100), .generator = generator)));
+    grd_generator_drop(generator);
+    grd_rand(grd_dims(10)); /* from the generator all share */
+    const bool right = a == b && grd_ok();
+    grd_scope_close(scope);
+    return right;
+}
+
+static void nothing(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    (void)context;
+    grd_redispatch(op, keys & ~(1u << GRD_KEY_BATCH), out, args, ret_results);
+}
+
+static void register_kernel(grd_key key)
+{
+    grd_register_kernel("sin", key, nothing, NULL);
+    grd_unregister_kernel("sin", key);
+}
+
+static bool fail_once(void)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_add(grd_ones(grd_dims(2)), grd_ones(grd_dims(3)));
+    const bool refused = !grd_ok();
+    grd_error_clear();
+    grd_scope_close(scope);
+    return refused;
+}
+
+/* ---- Threads that never stand still -------------------------------------------------------------------------------------------------- */
+
+static void *keep_busy(void *number)
+{
+    atomic_fetch_add(&busy_threads, 1);
+    for (int i = 0; !atomic_load(&stop); i++) {
+        const bool right = compute() && differentiate() && draw() && fail_once();
+        if ((intptr_t)number == 0)
+            register_kernel(GRD_KEY_BATCH);
+        if ((intptr_t)number == 1) {
+            grd_memory_trim();
+            grd_set_num_threads(1 + i % 4);
+        }
+        if (!right)
+            atomic_fetch_add(&wrong, 1);
+    }
+    return NULL;
+}
+
+static void *short_life(void *ret_right)
+{
+    *(bool *)ret_right = compute() && differentiate();
+    return NULL;
+}
+
+/* What the child does: all of it, with threads of its own, and with a child of its own. */
+static int live_as_child(int generation)
+{
+    alarm(SECONDS);
+    grd_set_num_threads(3);
+    for (int i = 0; i < 3; i++)
+        if (!compute() || !differentiate() || !draw() || !fail_once())
+            return 1;
+    register_kernel(GRD_KEY_WRAPPER); /* the other may be taken, by a thread that is not here */
+    if (!grd_ok())
+        return 2;
+    pthread_t thread;
+    bool right = false;
+    if (pthread_create(&thread, NULL, short_life, &right) != 0 || pthread_join(thread, NULL) != 0 || !right)
+        return 3;
+    grd_memory_trim();
+    if (generation < 1) {
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(live_as_child(generation + 1));
+        int status;
+        if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+            return 4;
+    }
+    const grd_memory_stats stats = grd_memory_get_stats();
+    return stats.blocks < 0 || stats.allocated < 0 ? 5 : 0;
+}
+
+static void fork_often(void)
+{
+    for (int i = 0; i < FORKS; i++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+            _exit(live_as_child(0));
+        assert_true(compute() && differentiate() && draw());
+        assert_int_equal(status_of(child), 0);
+    }
+}
+
+static void test_fork_while_threads_work(void **state)
+{
+    (void)state;
+    if (UNDER_TSAN)
+        skip();
+    pthread_t threads[THREADS];
+    grd_set_num_threads(3);
+    assert_true(compute());
+    for (intptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, (void *)i), 0);
+    while (atomic_load(&busy_threads) < THREADS)
+        usleep(100);
+    fork_often();
+    atomic_store(&stop, true);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&wrong), 0);
+}
+
+/* The forking thread itself is in the middle of something: scopes are open, an error is pending, a graph is recorded. */
+static void test_fork_with_everything_open(void **state)
+{
+    (void)state;
+    if (UNDER_TSAN)
+        skip();
+    grd_tensor *x = grd_ones(grd_dims(LARGE), .requires_grad = true), *y = grd_sum(grd_mul(x, x));
+    grd_error_set(GRD_ERROR_VALUE, "pending");
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(SECONDS);
+        const bool kept = strcmp(grd_error_message(), "pending") == 0;
+        grd_error_clear();
+        grd_backward(y);
+        _exit(kept && grd_ok() && grd_item_double(grd_sum(grd_grad_of(x))) == 2.0 * LARGE ? live_as_child(0) : 9);
+    }
+    assert_string_equal(grd_error_message(), "pending");
+    grd_error_clear();
+    grd_backward(y);
+    assert_true(grd_item_double(grd_sum(grd_grad_of(x))) == 2.0 * LARGE);
+    assert_int_equal(status_of(child), 0);
+}
+
+static atomic_int forked;
+
+static void fork_in_a_piece(int64_t begin, int64_t end, void *context)
+{
+    (void)context;
+    (void)end;
+    if (begin != 0)
+        return;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(live_as_child(0));
+    int status;
+    atomic_store(&forked, child > 0 && waitpid(child, &status, 0) == child && status == 0);
+}
+
+/* From inside a split loop: the child has no workers, and the loop it was in is not its own. */
+static void test_fork_inside_a_loop(void **state)
+{
+    (void)state;
+    if (UNDER_TSAN)
+        skip();
+    grd_set_num_threads(3);
+    for (int i = 0; i < 5; i++) {
+        atomic_store(&forked, 0);
+        grd_parallel_for(0, 64, 1, fork_in_a_piece, NULL);
+        assert_int_equal(atomic_load(&forked), 1);
+        assert_true(compute());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_SCOPE(test_fork_with_everything_open),
+        IN_SCOPE(test_fork_inside_a_loop),
+        IN_SCOPE(test_fork_while_threads_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

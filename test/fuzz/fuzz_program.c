@@ -1,0 +1,777 @@
+/* Random programs: a few tensors of any dtype, then operators over them (views, in place, out=, indices, products, reductions), then gradients.
+ * Each step is done by the library and by the plain tensors of plain.h, and the results are compared; after each step all tensors must be what
+ * they should be, whether the step was accepted or refused. Some steps call any operator with any arguments: what they give is believed, but
+ * they must not crash, leave anything behind or change what they do not own. */
+#include <math.h>
+
+#include "core/iter.h"
+#include "plain.h"
+
+enum { SLOTS = 5, LEAVES = 3, STEPS = 10, MEMORY_LIMIT = 8 << 20 };
+
+struct slot {
+    grd_tensor *t;
+    struct plain p;
+};
+
+static struct slot slots[SLOTS];
+
+static struct {
+    grd_tensor *t;
+    int first, tracked; /* the elements whose derivatives are followed */
+} leaves[LEAVES];
+static int nleaves, tracked;
+
+static struct slot *take_slot(struct bytes *b)
+{
+    return &slots[take_below(b, SLOTS)];
+}
+
+/* ---- Errors ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* What a call may be refused for that the plain tensors do not know: dtypes without a kernel, and the rules of gradients. */
+static bool is_rule_of_gradients(const char *text)
+{
+    static const char *const rules[] = {"a leaf Variable that requires grad",
+                                        "a view of a leaf Variable that requires grad",
+                                        "has been modified by an inplace operation",
+                                        "is a view and is being modified inplace",
+                                        "is a view and its base or another view of its base has been modified inplace",
+                                        "don't support automatic differentiation",
+                                        "does not require grad"};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (strstr(text, rules[i]) != NULL)
+            return true;
+    return false;
+}
+
+static bool has_no_kernel(const char *text)
+{
+    return grd_error_get() == GRD_ERROR_NOT_IMPLEMENTED || strstr(text, "not implemented for") != NULL ||
+           strstr(text, "not supported") != NULL;
+}
+
+/* ---- Results ---------------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_known_dtype(grd_dtype dtype)
+{
+    return dtype >= GRD_BOOL && dtype <= GRD_COMPLEX128 && dtype != GRD_UINT16 && dtype != GRD_UINT32 && dtype != GRD_UINT64;
+}
+
+/* A result that cannot be foretold is taken as it is, where it is small and nobody's view. */
+static void believe(struct slot *into, grd_tensor *t)
+{
+    const grd_dims sizes = grd_sizes(t);
+    struct plain p;
+    if (t == grd_failed || grd_has(t, GRD_FLAG_NUMBER) || grd_tensor_device(t).type != GRD_DEVICE_CPU ||
+        !is_known_dtype(grd_tensor_dtype(t)))
+        return;
+    for (int i = 0; i < SLOTS; i++)
+        if (grd_same_storage(slots[i].t, t))
+            return;
+    if (sizes.n > PLAIN_DIMS || !plain_new(&p, grd_tensor_dtype(t), (int)sizes.n, sizes.data))
+        return;
+    const grd_dims strides = grd_strides(t);
+    for (int64_t i = 0; i < sizes.n; i++) /* elements that share memory are not followed */
+        if (sizes.data[i] > 1 && strides.data[i] == 0)
+            return;
+    p.memory->lost = true;
+    plain_read(&p, t);
+    *into = (struct slot){t, p};
+}
+
+static char last_call[256]; /* which tensors it was given */
+
+/* Printed as it happens where GRADUS_FUZZ_TRACE is set. */
+static void note_call(const char *name, const grd_value *args, int n, const struct slot *written)
+{
+    size_t used = 0;
+    last_call[0] = '\0';
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < SLOTS && args[i].kind == GRD_KIND_TENSOR; k++)
+            if (slots[k].t == args[i].v.tensor)
+                used += (size_t)snprintf(last_call + used, sizeof last_call - used, " %d", k);
+    if (written != NULL)
+        snprintf(last_call + used, sizeof last_call - used, ", written: %d", (int)(written - slots));
+    if (getenv("GRADUS_FUZZ_TRACE") != NULL)
+        fprintf(stderr, "%s of%s\n", name, last_call);
+}
+
+/* For a finding: what the tensors are. */
+_Noreturn static void complain(const char *what, const char *how)
+{
+    for (int i = 0; i < SLOTS; i++) {
+        const grd_dims strides = grd_strides(slots[i].t);
+        fprintf(stderr, "tensor %d: %s, sizes [", i, grd_dtype_name(slots[i].p.dtype));
+        for (int d = 0; d < slots[i].p.ndim; d++)
+            fprintf(stderr, " %lld", (long long)slots[i].p.sizes[d]);
+        fprintf(stderr, " ] strides [");
+        for (int64_t d = 0; d < strides.n; d++)
+            fprintf(stderr, " %lld", (long long)strides.data[d]);
+        fprintf(stderr, " ] storage %p%s\n", (void *)slots[i].p.memory, grd_requires_grad(slots[i].t) ? " with gradient" : "");
+    }
+    fuzz_fail("%s: %s (\"%s\"); arguments:%s", what, how, grd_error_message(), last_call);
+}
+
+static void check_slots(const char *what)
+{
+    for (int i = 0; i < SLOTS; i++)
+        if (!plain_equals(&slots[i].p, slots[i].t))
+            complain(what, "a tensor is not what it should be");
+}
+
+/* Compares a new result and keeps it. */
+static void settle(struct slot *into, const char *what, enum verdict verdict, struct plain *wanted, grd_tensor *got, double ulps)
+{
+    note_call(what, NULL, 0, into);
+    const bool ok = grd_ok();
+    if (verdict == REFUSED && ok)
+        complain(what, "accepted what it must refuse");
+    if (verdict == VALID && !ok && !is_rule_of_gradients(grd_error_message()) && !has_no_kernel(grd_error_message()))
+        complain(what, "refused");
+    grd_error_clear();
+    if (ok && verdict == VALID) {
+        if (!plain_near(wanted, got, ulps, wanted->dtype))
+            complain(what, "another result");
+        plain_read(wanted, got);
+        *into = (struct slot){got, *wanted};
+    } else if (ok && verdict == UNSURE) {
+        believe(into, got);
+    }
+    check_slots(what);
+}
+
+static bool can_hold(grd_dtype to, grd_dtype from)
+{
+    return grd_can_cast(from, to);
+}
+
+/* What is in the memory of a slot is no longer known: read again; where the geometry is another, the slot becomes something new. */
+static void refresh(const struct slot *written)
+{
+    fuzz_cycle |= grd_requires_grad(written->t);
+    const struct memory *memory = written->p.memory;
+    for (int i = 0; i < SLOTS; i++) {
+        struct slot *s = &slots[i];
+        if (s->p.memory != memory)
+            continue;
+        const grd_dims sizes = grd_sizes(s->t);
+        s->p.memory->lost = true;
+        if (sizes.n == s->p.ndim && memcmp(sizes.data, s->p.sizes, (size_t)sizes.n * sizeof *sizes.data) == 0) {
+            plain_read(&s->p, s->t);
+            continue;
+        }
+        s->t = grd_zeros(grd_dims(2));
+        if (!plain_new(&s->p, GRD_FLOAT32, 1, (const int64_t[]){2}))
+            fuzz_fail("no room for a plain tensor");
+    }
+}
+
+/* An operator in one of its forms, `inputs` being the plain tensors it reads. */
+static void call_form(struct bytes *b, const char *name, const grd_value *args, int n, enum verdict verdict, struct plain *wanted,
+                      struct slot *self, const struct plain *const *inputs, int ninputs, double ulps)
+{
+    const grd_op *op = grd_op_find(name);
+    grd_form form = (grd_form)take_below(b, 6);
+    if (form > GRD_OUT || !(grd_op_forms(op) >> form & 1))
+        form = GRD_FUNCTIONAL;
+    if (form == GRD_INPLACE && self == NULL)
+        form = GRD_FUNCTIONAL;
+    if (verdict == TOO_LARGE)
+        return;
+    grd_value result = {.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
+    if (form == GRD_FUNCTIONAL) {
+        note_call(name, args, n, NULL);
+        grd_call(op, form, args, n, NULL, &result);
+        settle(take_slot(b), name, verdict, wanted, result.v.tensor, ulps);
+        return;
+    }
+    struct slot *target = form == GRD_INPLACE ? self : take_slot(b);
+    struct plain *p = &target->p;
+    bool overlap = false; /* other operators may do without the refusal, if the result is right */
+    if (verdict == VALID) {
+        const bool same = wanted->ndim == p->ndim && memcmp(wanted->sizes, p->sizes, (size_t)p->ndim * sizeof *p->sizes) == 0;
+        const bool elementwise = grd_op_forms(op) >> GRD_INPLACE & 1;
+        if (wanted->dtype != p->dtype && !elementwise)
+            verdict = UNSURE; /* reductions and products have their own rules for what they write to */
+        else if (!can_hold(p->dtype, wanted->dtype) || (form == GRD_INPLACE && !same))
+            verdict = REFUSED;
+        else if (!same)
+            verdict = UNSURE;
+        else if (plain_overlaps_itself(p))
+            verdict = REFUSED;
+        for (int i = 0; i < ninputs && same; i++)
+            overlap |= plain_overlaps(p, inputs[i]);
+        if (overlap && elementwise)
+            verdict = REFUSED;
+    }
+    note_call(name, args, n, target);
+    const bool ok = grd_call(op, form, args, n, form == GRD_OUT ? target->t : NULL, &result);
+    if (verdict == REFUSED && ok)
+        complain(name, form == GRD_OUT ? "out= accepted what it must refuse" : "in place accepted what it must refuse");
+    const bool refused_for_overlap = overlap && strstr(grd_error_message(), "memory location") != NULL;
+    if (verdict == VALID && !ok && !refused_for_overlap && !is_rule_of_gradients(grd_error_message()) &&
+        !has_no_kernel(grd_error_message()))
+        complain(name, form == GRD_OUT ? "out= refused" : "in place refused");
+    grd_error_clear();
+    if (ok && verdict == VALID) {
+        /* Compared before it is written to the plain tensor: elsewhere in memory nothing may change. */
+        struct plain converted;
+        if (plain_convert(wanted, p->dtype, &converted) != VALID)
+            refresh(target);
+        else if (!plain_near(&converted, target->t, ulps, wanted->dtype))
+            complain(name, form == GRD_OUT ? "out= writes another result" : "in place writes another result");
+        else {
+            converted.memory->lost |= wanted->memory->lost;
+            fuzz_cycle |= grd_requires_grad(target->t);
+            plain_write(p, &converted);
+            plain_read(p, target->t);
+        }
+    } else if (ok) {
+        refresh(target);
+    }
+    check_slots(name);
+}
+
+/* ---- Making --------------------------------------------------------------------------------------------------------------------------------- */
+
+static grd_dtype take_dtype(struct bytes *b)
+{
+    static const grd_dtype dtypes[] = {GRD_FLOAT64, GRD_FLOAT32, GRD_INT64, GRD_BOOL,  GRD_FLOAT16,   GRD_BFLOAT16,
+                                       GRD_UINT8,   GRD_INT8,    GRD_INT32, GRD_INT16, GRD_COMPLEX64, GRD_COMPLEX128};
+    const int64_t choice = take_below(b, 24);
+    return dtypes[choice < 12 ? choice : choice < 18 ? 0 : choice < 20 ? 1 : 2];
+}
+
+static double take_value(struct bytes *b)
+{
+    const int64_t choice = take_below(b, 64);
+    return choice == 0   ? INFINITY
+           : choice == 1 ? NAN
+           : choice == 2 ? -0.0
+           : choice == 3 ? 1e30
+                         : (double)take_between(b, -12, 12) / 4 + (double)take_below(b, 7) / 64;
+}
+
+/* A tensor of up to four dimensions; float64 ones may be leaves that require gradients. */
+static void make_slot(struct bytes *b, struct slot *s)
+{
+    int64_t sizes[PLAIN_DIMS];
+    double values[2 * PLAIN_CELLS];
+    const int ndim = (int)take_below(b, 4);
+    const grd_dtype dtype = take_dtype(b);
+    for (int i = 0; i < ndim; i++)
+        sizes[i] = take_chance(b, 16) ? 0 : take_between(b, 1, 3);
+    if (!plain_new(&s->p, dtype, ndim, sizes))
+        fuzz_fail("no room for a plain tensor");
+    const bool leaf = dtype == GRD_FLOAT64 && nleaves < LEAVES && take_chance(b, 2);
+    for (int i = 0; i < 2 * s->p.n; i++)
+        values[i] = leaf                          ? (double)take_between(b, -100, 100) / 64 + i / 1024.0
+                    : grd_dtype_is_integer(dtype) ? (double)take_between(b, 0, 4)
+                                                  : take_value(b);
+    grd_tensor *t = grd_from_data(values, grd_dims_from(sizes, ndim), grd_dtype_is_complex(dtype) ? GRD_COMPLEX128 : GRD_FLOAT64);
+    s->t = grd_to(t, .dtype = dtype, .copy = true);
+    fuzz_expect(grd_ok(), "a new tensor");
+    plain_read(&s->p, s->t);
+    if (!leaf)
+        return;
+    grd_set_requires_grad(s->t, true);
+    leaves[nleaves].t = s->t;
+    leaves[nleaves].first = tracked;
+    for (int i = 0; i < s->p.n && tracked < PLAIN_TRACKED; i++)
+        plain_at(&s->p, i)->d[tracked++] = 1;
+    leaves[nleaves].tracked = tracked - leaves[nleaves].first;
+    nleaves++;
+}
+
+/* ---- Steps ---------------------------------------------------------------------------------------------------------------------------------- */
+
+static grd_value of_tensor(grd_tensor *t)
+{
+    return (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = t};
+}
+
+static grd_value of_int(int64_t i)
+{
+    return (grd_value){.kind = GRD_KIND_INT, .v.integer = i};
+}
+
+static grd_value of_bool(bool holds)
+{
+    return (grd_value){.kind = GRD_KIND_BOOL, .v.boolean = holds};
+}
+
+static grd_value of_dims(const int64_t *dims, int64_t n)
+{
+    return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {dims, n}};
+}
+
+static grd_dtype common_dtype(grd_tensor *const *tensors, int n)
+{
+    const grd_dtype dtype = grd_result_type(tensors, n);
+    grd_error_clear();
+    return dtype;
+}
+
+/* A dimension, counted from either end, now and then out of range. */
+static int64_t take_dim(struct bytes *b, int ndim, int *ret_place)
+{
+    const int n = ndim > 0 ? ndim : 1;
+    const int64_t dim = take_chance(b, 16) ? take_between(b, -6, 6) : take_between(b, -n, n - 1);
+    *ret_place = dim < -n || dim >= n ? -1 : (int)(dim < 0 ? dim + n : dim);
+    return dim;
+}
+
+static void step_unary(struct bytes *b)
+{
+#define NAME(name) #name,
+    static const char *const names[] = {PLAIN_UNARY(NAME)};
+    const int op = (int)take_below(b, PLAIN_UNARIES);
+    struct slot *x = take_slot(b);
+    struct plain wanted;
+    const enum verdict verdict = plain_unary((enum plain_unary)op, &x->p, &wanted);
+    call_form(b, names[op], (const grd_value[]){of_tensor(x->t)}, 1, verdict, &wanted, x, (const struct plain *const[]){&x->p}, 1, 16);
+}
+
+static void step_binary(struct bytes *b)
+{
+    static const char *const names[] = {PLAIN_BINARY(NAME)};
+    const int op = (int)take_below(b, PLAIN_BINARIES);
+    const bool scaled = op == PLAIN_add || op == PLAIN_sub, compares = op >= PLAIN_eq && op <= PLAIN_logical_xor;
+    struct slot *x = take_slot(b), *y = take_slot(b), number;
+    const double alpha = scaled ? (double)take_between(b, -2, 2) : 1;
+    if (take_chance(b, 3) && op != PLAIN_logical_and && op != PLAIN_logical_or && op != PLAIN_logical_xor) {
+        const bool integral = take_chance(b, 2);
+        const double value = (double)take_between(b, -8, 8) / (integral ? 1 : 4);
+        number.t = grd_number(integral ? grd_int((int64_t)value) : grd_float(value));
+        if (!plain_new(&number.p, integral ? GRD_INT64 : GRD_FLOAT64, 0, NULL))
+            return;
+        plain_read(&number.p, number.t);
+        y = &number;
+    }
+    grd_dtype common = common_dtype((grd_tensor *const[]){x->t, y->t}, 2);
+    if (compares && y == &number && grd_dtype_is_integer(common))
+        common = GRD_INT64; /* a number is compared as what it is */
+    struct plain wanted;
+    enum verdict verdict = plain_binary((enum plain_binary)op, &x->p, &y->p, common, alpha, &wanted);
+    if (op == PLAIN_sub && (x->p.dtype == GRD_BOOL || y->p.dtype == GRD_BOOL) && verdict == VALID)
+        verdict = UNSURE;
+    const grd_value args[] = {of_tensor(x->t), of_tensor(y->t), of_int((int64_t)alpha)};
+    call_form(b, names[op], args, scaled ? 3 : 2, verdict, &wanted, x, (const struct plain *const[]){&x->p, &y->p}, 2, 16);
+}
+
+static void step_where(struct bytes *b)
+{
+    const struct slot *c = take_slot(b), *x = take_slot(b), *y = take_slot(b);
+    struct plain wanted;
+    const enum verdict verdict = plain_where(&c->p, &x->p, &y->p, common_dtype((grd_tensor *const[]){x->t, y->t}, 2), &wanted);
+    call_form(b, "where", (const grd_value[]){of_tensor(c->t), of_tensor(x->t), of_tensor(y->t)}, 3, verdict, &wanted, NULL,
+              (const struct plain *const[]){&c->p, &x->p, &y->p}, 3, 0);
+}
+
+static void step_reduce(struct bytes *b)
+{
+    static const char *const names[] = {PLAIN_REDUCTION(NAME)};
+    const int op = (int)take_below(b, PLAIN_REDUCTIONS);
+    const struct slot *x = take_slot(b);
+    int64_t dims[3];
+    unsigned mask = 0;
+    const int n = (int)take_below(b, 3);
+    bool valid = true;
+    for (int i = 0; i < n; i++) {
+        int place;
+        dims[i] = take_dim(b, x->p.ndim, &place);
+        valid = valid && place >= 0 && !(mask >> place & 1);
+        mask |= place >= 0 ? 1u << place : 0;
+    }
+    const bool keepdim = op != PLAIN_count_nonzero && take_chance(b, 2);
+    struct plain wanted;
+    const enum verdict verdict = !valid ? REFUSED : plain_reduce((enum plain_reduction)op, &x->p, n == 0 ? ~0u : mask, keepdim, &wanted);
+    const grd_value absent = {.kind = GRD_KIND_NONE}, given = n == 0 ? absent : of_dims(dims, n);
+    const grd_value args[] = {of_tensor(x->t), given, op == PLAIN_var ? absent : of_bool(keepdim), of_bool(keepdim)};
+    call_form(b, names[op], args,
+              op == PLAIN_count_nonzero ? 2
+              : op == PLAIN_var         ? 4
+                                        : 3,
+              verdict, &wanted, NULL, (const struct plain *const[]){&x->p}, 1, 64);
+}
+
+static void step_along(struct bytes *b)
+{
+    static const char *const names[] = {PLAIN_ALONG(NAME)};
+    const int op = (int)take_below(b, PLAIN_ALONGS);
+    const struct slot *x = take_slot(b);
+    int place;
+    const int64_t dim = take_dim(b, x->p.ndim, &place);
+    struct plain wanted;
+    const enum verdict verdict = place < 0 ? REFUSED : plain_along((enum plain_along)op, &x->p, place, &wanted);
+    call_form(b, names[op], (const grd_value[]){of_tensor(x->t), of_int(dim)}, 2, verdict, &wanted, NULL,
+              (const struct plain *const[]){&x->p}, 1, 64);
+}
+
+static void step_product(struct bytes *b)
+{
+    const struct slot *x = take_slot(b), *y = take_slot(b);
+    struct plain wanted;
+    enum verdict verdict = plain_matmul(&x->p, &y->p, &wanted);
+    const int n = x->p.ndim, m = y->p.ndim;
+    const char *name = take_chance(b, 2)  ? "matmul"
+                       : n == 1 && m == 1 ? "dot"
+                       : n == 2 && m == 1 ? "mv"
+                       : n == 2 && m == 2 ? "mm"
+                       : n == 3 && m == 3 ? "bmm"
+                                          : "matmul";
+    if (strcmp(name, "bmm") == 0 && x->p.sizes[0] != y->p.sizes[0])
+        verdict = REFUSED;
+    call_form(b, name, (const grd_value[]){of_tensor(x->t), of_tensor(y->t)}, 2, verdict, &wanted, NULL,
+              (const struct plain *const[]){&x->p, &y->p}, 2, 64);
+}
+
+static void step_index(struct bytes *b)
+{
+    const struct slot *x = take_slot(b), *at = take_slot(b), *source = take_slot(b);
+    int place;
+    const int64_t dim = take_dim(b, x->p.ndim, &place);
+    struct plain wanted;
+    enum verdict verdict = REFUSED;
+    const grd_value args[] = {of_tensor(x->t), of_int(dim), of_tensor(at->t), of_tensor(source->t)};
+    const struct plain *const inputs[] = {&x->p, &at->p, &source->p};
+    switch (take_below(b, 4)) {
+    case 0:
+        verdict = place < 0 ? REFUSED : plain_gather(&x->p, place, &at->p, &wanted);
+        call_form(b, "gather", args, 3, verdict, &wanted, NULL, inputs, 2, 0);
+        break;
+    case 1:
+        verdict = place < 0 ? REFUSED : plain_index_select(&x->p, place, &at->p, &wanted);
+        call_form(b, "index_select", args, 3, verdict, &wanted, NULL, inputs, 2, 0);
+        break;
+    default: {
+        const bool add = take_chance(b, 2);
+        verdict = place < 0 ? REFUSED : plain_scatter(&x->p, place, &at->p, &source->p, add, &wanted);
+        /* In place is in `anything`: what may overlap is the operator's own rule. */
+        grd_value result = {.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
+        if (verdict == TOO_LARGE)
+            break;
+        grd_call(grd_op_find(add ? "scatter_add" : "scatter"), GRD_FUNCTIONAL, args, 4, NULL, &result);
+        settle(take_slot(b), add ? "scatter_add" : "scatter", verdict, &wanted, result.v.tensor, 64);
+    }
+    }
+}
+
+static void step_copy(struct bytes *b)
+{
+    struct slot *x = take_slot(b), *y = take_slot(b), *z = take_slot(b), *into = take_slot(b);
+    struct plain wanted;
+    int place;
+    enum verdict verdict;
+    switch (take_below(b, 6)) {
+    case 0: {
+        const grd_dtype dtype = take_dtype(b);
+        verdict = plain_convert(&x->p, dtype, &wanted);
+        if (verdict != TOO_LARGE)
+            settle(into, "to", verdict, &wanted, grd_to(x->t, .dtype = dtype, .copy = true), 2);
+        break;
+    }
+    case 1: {
+        const int64_t dim = take_dim(b, x->p.ndim, &place);
+        const struct plain *const parts[] = {&x->p, &y->p, &z->p};
+        const int n = (int)take_between(b, 1, 3);
+        verdict = place < 0 && x->p.ndim != 1
+                      ? REFUSED
+                      : plain_cat(parts, n, place < 0 ? -1 : place, common_dtype((grd_tensor *const[]){x->t, y->t, z->t}, n), &wanted);
+        grd_tensor *const list[] = {x->t, y->t, z->t};
+        if (verdict != TOO_LARGE)
+            settle(into, "cat", verdict, &wanted, grd_cat(grd_tensors_from(list, n), .dim = grd_int(dim)), 2);
+        break;
+    }
+    case 2: {
+        const unsigned dims = (unsigned)take_below(b, 16);
+        int64_t list[PLAIN_DIMS], n = 0;
+        for (int d = 0; d < x->p.ndim; d++)
+            if (dims >> d & 1)
+                list[n++] = d;
+        verdict = plain_flip(&x->p, dims, &wanted);
+        if (verdict != TOO_LARGE)
+            settle(into, "flip", verdict, &wanted, grd_flip(x->t, grd_dims_from(list, n)), 0);
+        break;
+    }
+    case 3:
+        verdict = plain_convert(&x->p, x->p.dtype, &wanted);
+        wanted.memory->lost = x->p.memory->lost;
+        if (verdict != TOO_LARGE)
+            settle(into, "clone", verdict, &wanted, grd_clone(x->t), 0);
+        break;
+    default: { /* the source is read first, so the two may overlap */
+        struct plain source, shape;
+        verdict = plain_overlaps_itself(&x->p) ? REFUSED : VALID;
+        if (plain_convert(&y->p, x->p.dtype, &source) != VALID)
+            verdict = UNSURE;
+        else if (plain_expand(&source, x->p.ndim, x->p.sizes, &shape) != VALID)
+            verdict = REFUSED;
+        grd_copy_(x->t, y->t);
+        const bool ok = grd_ok();
+        if (verdict == REFUSED && ok)
+            complain("copy_", "accepted what it must refuse");
+        if (verdict == VALID && !ok && !is_rule_of_gradients(grd_error_message()))
+            complain("copy_", "refused");
+        grd_error_clear();
+        if (ok && verdict == VALID) {
+            source.memory->lost |= y->p.memory->lost;
+            fuzz_cycle |= grd_requires_grad(x->t);
+            plain_write(&x->p, &source);
+            if (!plain_near(&x->p, x->t, 2, x->p.dtype))
+                complain("copy_", "another result");
+            plain_read(&x->p, x->t);
+        } else if (ok) {
+            refresh(x);
+        }
+        check_slots("copy_");
+    }
+    }
+}
+
+static void step_view(struct bytes *b)
+{
+    struct slot *x = take_slot(b), *into = take_slot(b);
+    struct plain wanted;
+    enum verdict verdict;
+    grd_tensor *t;
+    int place, other;
+    const int64_t dim = take_dim(b, x->p.ndim, &place);
+    const char *what;
+    switch (take_below(b, 7)) {
+    case 0: {
+        const int64_t second = take_dim(b, x->p.ndim, &other);
+        what = "transpose";
+        verdict = place < 0 || other < 0 ? REFUSED : plain_transpose(&x->p, place, other, &wanted);
+        t = grd_transpose(x->t, dim, second);
+        break;
+    }
+    case 1: {
+        const int64_t index = take_between(b, -4, 4);
+        what = "select";
+        verdict = place < 0 ? REFUSED : plain_select(&x->p, place, index, &wanted);
+        t = grd_select(x->t, dim, index);
+        break;
+    }
+    case 2: {
+        const int64_t start = take_between(b, -4, 4), end = take_between(b, -4, 4), step = take_between(b, -2, 2);
+        what = "slice";
+        verdict = place < 0 ? REFUSED : plain_slice(&x->p, place, start, end, step, &wanted);
+        t = grd_slice(x->t, .dim = grd_int(dim), .start = grd_int(start), .end = grd_int(end), .step = grd_int(step));
+        break;
+    }
+    case 3: {
+        int64_t sizes[PLAIN_DIMS];
+        const int ndim = (int)take_between(b, 0, PLAIN_DIMS);
+        for (int d = 0; d < ndim; d++) {
+            const int own = d - (ndim - x->p.ndim);
+            sizes[d] = take_chance(b, 3) ? take_between(b, -1, 3) : own < 0 ? 2 : x->p.sizes[own];
+        }
+        what = "expand";
+        verdict = plain_expand(&x->p, ndim, sizes, &wanted);
+        t = grd_expand(x->t, grd_dims_from(sizes, ndim));
+        break;
+    }
+    case 4: { /* in a row, or as two dimensions */
+        const int64_t first = take_between(b, 1, 4);
+        const int64_t sizes[] = {first, x->p.n / first};
+        const bool flat = take_chance(b, 2);
+        what = "reshape";
+        verdict = plain_reshape(&x->p, flat ? 1 : 2, flat ? (const int64_t[]){x->p.n} : sizes, &wanted);
+        t = flat ? grd_reshape(x->t, grd_dims(x->p.n)) : grd_reshape(x->t, grd_dims_from(sizes, 2));
+        if (grd_ok() && verdict == VALID && !grd_same_storage(t, x->t)) {
+            struct plain copy;
+            if (plain_convert(&wanted, wanted.dtype, &copy) != VALID)
+                return;
+            copy.memory->lost = x->p.memory->lost;
+            wanted = copy;
+        }
+        break;
+    }
+    case 5: {
+        const int64_t where = take_between(b, 0, x->p.ndim);
+        what = "unsqueeze";
+        int64_t sizes[PLAIN_DIMS + 1];
+        for (int d = 0; d <= x->p.ndim; d++)
+            sizes[d] = d == where ? 1 : x->p.sizes[d - (d > where)];
+        if (x->p.ndim == PLAIN_DIMS)
+            return;
+        verdict = plain_reshape(&x->p, x->p.ndim + 1, sizes, &wanted);
+        t = grd_unsqueeze(x->t, where);
+        break;
+    }
+    default:
+        what = "detach";
+        verdict = VALID;
+        wanted = x->p;
+        wanted.memory->lost = true; /* written through it, a derivative would be lost */
+        t = grd_detach(x->t);
+    }
+    if (verdict == TOO_LARGE) {
+        grd_error_clear();
+        return;
+    }
+    if (grd_ok() && verdict == VALID && x->p.memory == wanted.memory)
+        fuzz_expect(grd_same_storage(t, x->t), "a view shares its storage");
+    settle(into, what, verdict, &wanted, t, 0);
+}
+
+/* ---- Any operator, any arguments -------------------------------------------------------------------------------------------------------------- */
+
+static int64_t take_any_int(struct bytes *b)
+{
+    return take_chance(b, 24) ? take_extreme(b) : take_between(b, -3, 5);
+}
+
+static grd_value take_argument(struct bytes *b, grd_kind kind, grd_tensor **list, int64_t *dims)
+{
+    static const char *const words[] = {"contiguous", "channels_last", "preserve", "mean", "sum",
+                                        "none",       "floor",         "trunc",    "tanh", "no such word"};
+    grd_value value = {.kind = kind};
+    switch (kind) {
+    case GRD_KIND_TENSOR:
+        return of_tensor(take_slot(b)->t);
+    case GRD_KIND_TENSORS:
+        value.v.tensors = grd_tensors_from(list, take_below(b, 4));
+        for (int64_t i = 0; i < value.v.tensors.n; i++)
+            list[i] = take_slot(b)->t;
+        return value;
+    case GRD_KIND_SCALAR:
+        value.v.scalar = take_chance(b, 2)   ? grd_int(take_any_int(b))
+                         : take_chance(b, 8) ? grd_complex_number(take_value(b), 1)
+                                             : grd_float(take_value(b));
+        return value;
+    case GRD_KIND_INT:
+        return of_int(take_any_int(b));
+    case GRD_KIND_FLOAT:
+        value.v.number = take_value(b);
+        return value;
+    case GRD_KIND_BOOL:
+        return of_bool(take_chance(b, 2));
+    case GRD_KIND_DIMS:
+        for (int i = 0; i < 4; i++)
+            dims[i] = take_any_int(b);
+        return of_dims(dims, take_below(b, 5));
+    case GRD_KIND_DTYPE:
+        value.v.dtype = (grd_dtype)take_below(b, GRD_DTYPE_COUNT + 2);
+        return value;
+    case GRD_KIND_DEVICE:
+        value.v.device = (grd_device){(uint8_t)(take_chance(b, 4) ? take_below(b, 20) : GRD_DEVICE_CPU), -1};
+        return value;
+    case GRD_KIND_STRING:
+        value.v.string = words[take_below(b, (int64_t)(sizeof words / sizeof *words))];
+        return value;
+    default:
+        return (grd_value){.kind = GRD_KIND_NONE};
+    }
+}
+
+static void step_anything(struct bytes *b)
+{
+    enum { ARGS = 12 };
+    const int64_t count = grd_op_count();
+    const grd_op *op = grd_op_at((take_byte(b) * 256 + take_byte(b)) % count);
+    const char *name = grd_op_name(op);
+    if (strncmp(name, "empty", 5) == 0) /* whose elements are not set */
+        return;
+    grd_value args[ARGS], results[8];
+    grd_tensor *lists[ARGS][4];
+    int64_t dims[ARGS][4];
+    const int n = grd_op_arg_count(op);
+    for (int i = 0; i < n; i++) {
+        grd_kind kind = grd_op_arg_kind(op, i);
+        if (take_chance(b, 64))
+            kind = (grd_kind)take_below(b, GRD_KIND_GENERATOR + 1);
+        args[i] = grd_op_arg_optional(op, i) && take_chance(b, 2) ? (grd_value){.kind = GRD_KIND_NONE}
+                                                                  : take_argument(b, kind, lists[i], dims[i]);
+    }
+    const unsigned forms = grd_op_forms(op);
+    grd_form form = (grd_form)take_below(b, 3);
+    if (!(forms >> form & 1))
+        form = forms >> GRD_FUNCTIONAL & 1 ? GRD_FUNCTIONAL : GRD_INPLACE;
+    struct slot *written = NULL;
+    if (form == GRD_OUT)
+        written = take_slot(b);
+    for (int i = 0; i < SLOTS && form == GRD_INPLACE; i++)
+        if (args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == slots[i].t)
+            written = &slots[i];
+    note_call(name, args, n, written);
+    const bool ok = grd_call(op, form, args, n, form == GRD_OUT ? written->t : NULL, results);
+    fuzz_expect(ok == grd_ok(), name);
+    if (!ok)
+        fuzz_expect(*grd_error_message() != '\0', name);
+    grd_error_clear();
+    if (ok && written != NULL)
+        refresh(written);
+    check_slots(name);
+    if (ok && form == GRD_FUNCTIONAL && results[0].kind == GRD_KIND_TENSOR)
+        believe(take_slot(b), results[0].v.tensor);
+}
+
+/* ---- Gradients ------------------------------------------------------------------------------------------------------------------------------------ */
+
+static void check_gradients(struct bytes *b)
+{
+    struct slot *x = take_slot(b);
+    for (int i = 0; i < SLOTS && !grd_requires_grad(x->t); i++)
+        x = &slots[i];
+    if (!grd_requires_grad(x->t) || nleaves == 0)
+        return;
+    grd_tensor *inputs[LEAVES], *grads[LEAVES];
+    for (int i = 0; i < nleaves; i++)
+        inputs[i] = leaves[i].t;
+    const bool create = take_chance(b, 4);
+    const grd_backward_options options = {.allow_unused = true, .create_graph = create, .retain_graph = take_chance(b, 2)};
+    grd_tensor *total = grd_sum(x->t);
+    if (grd_dtype_is_complex(grd_tensor_dtype(total)))
+        total = grd_real(total);
+    if (!grd_grad(grd_tensors(total), grd_tensors_from(inputs, nleaves), &options, grads)) {
+        if (!is_rule_of_gradients(grd_error_message()) && !has_no_kernel(grd_error_message()) && !x->p.memory->lost)
+            complain("gradients", "refused");
+        grd_error_clear();
+        check_slots("gradients that are refused");
+        return;
+    }
+    check_slots("gradients");
+    if (x->p.memory->lost || x->p.dtype != GRD_FLOAT64)
+        return;
+    for (int i = 0; i < nleaves; i++) {
+        double values[PLAIN_CELLS] = {0};
+        if (grads[i] != NULL)
+            grd_to_memory(grads[i], values, GRD_FLOAT64);
+        for (int k = 0; k < leaves[i].tracked; k++) {
+            double wanted = 0, size = 1;
+            for (int e = 0; e < x->p.n; e++) {
+                const double d = plain_at(&x->p, e)->d[leaves[i].first + k];
+                wanted += d;
+                size += fabs(d);
+            }
+            if (fabs(values[k] - wanted) > 1e-6 * size)
+                fuzz_fail("the gradient of leaf %d, element %d is %.17g, not %.17g", i, k, values[k], wanted);
+        }
+    }
+    grd_error_clear();
+}
+
+static void check(struct bytes *b)
+{
+    static void (*const steps[])(struct bytes *) = {step_unary, step_binary,  step_binary,   step_where,   step_reduce,
+                                                    step_along, step_product, step_index,    step_copy,    step_view,
+                                                    step_view,  step_view,    step_anything, step_anything};
+    plain_reset();
+    nleaves = tracked = 0;
+    grd_manual_seed(1);
+    for (int i = 0; i < SLOTS; i++)
+        make_slot(b, &slots[i]);
+    for (int i = take_below(b, STEPS + 1); i > 0; i--)
+        steps[take_below(b, (int64_t)(sizeof steps / sizeof *steps))](b);
+    check_gradients(b);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    grd_memory_set_limit(MEMORY_LIMIT + grd_memory_get_stats().allocated);
+    fuzz_run(data, size, check);
+    return 0;
+}

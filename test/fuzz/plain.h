@@ -1,0 +1,102 @@
+/* A slow plain tensor: for each element, the number of the cell of memory it lies in. What operators do is said index by index in double
+ * arithmetic, with the derivative by a few chosen leaf elements carried along beside each number.
+ *
+ * Nothing here calls an operator of the library. After each operator its numbers take the library's place (plain_read), so that rounding errors
+ * do not add up. */
+#ifndef GRD_TEST_PLAIN_H
+#define GRD_TEST_PLAIN_H
+
+#include "fuzz.h"
+
+enum { PLAIN_DIMS = 4, PLAIN_CELLS = 48, PLAIN_TRACKED = 6 };
+
+struct number {
+    double re, im;           /* of floating and complex dtypes */
+    int64_t i;               /* of bool and integers */
+    double d[PLAIN_TRACKED]; /* derivatives by the tracked elements, of float64 */
+    double size;             /* what rounding errors are measured by: the magnitude of what was added up */
+};
+
+struct memory {
+    struct number cells[PLAIN_CELLS];
+    bool lost; /* derivatives are not known */
+};
+
+struct plain {
+    grd_dtype dtype;
+    int ndim, n, at[PLAIN_CELLS];
+    int64_t sizes[PLAIN_DIMS];
+    struct memory *memory;
+};
+
+enum verdict {
+    VALID,
+    REFUSED, /* must be an error */
+    UNSURE,  /* may be an error; a result is believed */
+    TOO_LARGE
+};
+
+/* Forgets all tensors. */
+void plain_reset(void);
+/* Fresh zeros; false when they are too large for this test. */
+bool plain_new(struct plain *p, grd_dtype dtype, int ndim, const int64_t *sizes);
+struct number *plain_at(const struct plain *p, int i);
+/* The elements of `t`, which has this shape, in place of what is there; derivatives stay. */
+void plain_read(struct plain *p, grd_tensor *t);
+/* Whether the elements of `t` are these, bit for bit. */
+bool plain_equals(const struct plain *p, grd_tensor *t);
+/* Whether they are these within `ulps` units of the last place of their dtype, or of the coarser one they were computed in. */
+bool plain_near(const struct plain *p, grd_tensor *t, double ulps, grd_dtype computed_in);
+/* Whether two elements of p lie in one cell, and whether p and q share a cell otherwise than element by element. */
+bool plain_overlaps_itself(const struct plain *p);
+bool plain_overlaps(const struct plain *p, const struct plain *q);
+
+/* Operators by their place in these lists. */
+/* clang-format off */
+#define PLAIN_UNARY(X) \
+    X(neg) X(abs) X(square) X(sign) X(relu) X(floor) X(ceil) X(round) X(trunc) X(exp) X(log) X(sin) X(cos) X(tanh) X(sqrt) X(sigmoid) \
+    X(reciprocal) X(erf) X(expm1) X(log1p) X(atan) X(logical_not) X(isnan) X(isfinite)
+#define PLAIN_BINARY(X) \
+    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(atan2) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or) \
+    X(logical_xor) X(bitwise_and) X(bitwise_or) X(bitwise_xor)
+#define PLAIN_REDUCTION(X) X(sum) X(mean) X(amax) X(amin) X(any) X(all) X(count_nonzero) X(var) X(logsumexp)
+#define PLAIN_ALONG(X) X(cumsum) X(cumprod) X(softmax) X(log_softmax) X(prod) X(argmax) X(argmin)
+/* clang-format on */
+
+#define PLAIN_ENUM(name) PLAIN_##name,
+enum plain_unary { PLAIN_UNARY(PLAIN_ENUM) PLAIN_UNARIES };
+enum plain_binary { PLAIN_BINARY(PLAIN_ENUM) PLAIN_BINARIES };
+enum plain_reduction { PLAIN_REDUCTION(PLAIN_ENUM) PLAIN_REDUCTIONS };
+enum plain_along { PLAIN_ALONG(PLAIN_ENUM) PLAIN_ALONGS };
+#undef PLAIN_ENUM
+
+enum verdict plain_unary(enum plain_unary op, const struct plain *x, struct plain *ret);
+/* `common`: the dtype both promote to, computed by the caller. */
+enum verdict plain_binary(enum plain_binary op, const struct plain *x, const struct plain *y, grd_dtype common, double alpha,
+                          struct plain *ret);
+enum verdict plain_where(const struct plain *c, const struct plain *x, const struct plain *y, grd_dtype common, struct plain *ret);
+enum verdict plain_reduce(enum plain_reduction op, const struct plain *x, unsigned dims, bool keepdim, struct plain *ret);
+enum verdict plain_along(enum plain_along op, const struct plain *x, int dim, struct plain *ret);
+/* x @ y as matmul has it, dtypes being equal. */
+enum verdict plain_matmul(const struct plain *x, const struct plain *y, struct plain *ret);
+enum verdict plain_convert(const struct plain *x, grd_dtype dtype, struct plain *ret);
+/* ret[index] = x[index with index[dim] replaced by the value of `at`], `at` being an int64 tensor: gather; or a vector: index_select. */
+enum verdict plain_gather(const struct plain *x, int dim, const struct plain *at, struct plain *ret);
+enum verdict plain_index_select(const struct plain *x, int dim, const struct plain *at, struct plain *ret);
+/* A copy of x with += or = source at the places gather reads. */
+enum verdict plain_scatter(const struct plain *x, int dim, const struct plain *at, const struct plain *source, bool add, struct plain *ret);
+enum verdict plain_cat(const struct plain *const *parts, int n, int dim, grd_dtype common, struct plain *ret);
+
+/* Writes x, broadcast and converted, to p, element by element. False when the shapes do not fit. */
+bool plain_write(struct plain *p, const struct plain *x);
+
+/* Views: the list of cells is made anew. REFUSED, where the arguments are wrong. */
+enum verdict plain_transpose(const struct plain *x, int a, int b, struct plain *ret);
+enum verdict plain_select(const struct plain *x, int dim, int64_t index, struct plain *ret);
+enum verdict plain_slice(const struct plain *x, int dim, int64_t start, int64_t end, int64_t step, struct plain *ret);
+enum verdict plain_expand(const struct plain *x, int ndim, const int64_t *sizes, struct plain *ret);
+/* The same elements in row-major order under other sizes. */
+enum verdict plain_reshape(const struct plain *x, int ndim, const int64_t *sizes, struct plain *ret);
+enum verdict plain_flip(const struct plain *x, unsigned dims, struct plain *ret);
+
+#endif
