@@ -448,7 +448,8 @@ enum verdict plain_unary(enum plain_unary op, const struct plain *x, struct plai
             y->i = floats && (isnan(a->re) || isnan(a->im));
         else if (op == PLAIN_isfinite)
             y->i = !floats || (isfinite(a->re) && isfinite(a->im));
-        else if (category_of(dtype) == INTEGRAL ? !unary_integer(op, a, dtype, y) : !unary_float(op, to_double(a, x->dtype), y, &slope))
+        else if (category_of(dtype) == INTEGRAL ? !unary_integer(op, a, dtype, y)
+                                                : !unary_float(op, round_to(to_double(a, x->dtype), dtype), y, &slope))
             return UNSURE;
         else if (category_of(dtype) == FLOATING)
             add_slope(y, a, slope);
