@@ -20,28 +20,14 @@ static const struct grd_formula_node *node_at(const struct evaluation *e, int in
 
 /* ---- Numbers -------------------------------------------------------------------------------------------------------------------- */
 
-static grd_scalar to_scalar(const grd_value *value)
-{
-    switch (value->kind) {
-    case GRD_KIND_INT:
-        return grd_int(value->v.integer);
-    case GRD_KIND_FLOAT:
-        return grd_float(value->v.number);
-    case GRD_KIND_BOOL:
-        return grd_bool(value->v.boolean);
-    default:
-        return value->v.scalar;
-    }
-}
-
 static int64_t to_integer(grd_value value)
 {
-    return grd_scalar_int64(to_scalar(&value));
+    return grd_scalar_int64(grd_value_scalar(&value));
 }
 
 static double to_number(grd_value value)
 {
-    return grd_scalar_double(to_scalar(&value));
+    return grd_scalar_double(grd_value_scalar(&value));
 }
 
 /* A float is not truncated: 0.5 is true. */
@@ -90,7 +76,7 @@ static int order(grd_value left, grd_value right)
         const int difference = strcmp(left.v.string, right.v.string);
         return (difference > 0) - (difference < 0);
     }
-    const grd_scalar a = to_scalar(&left), b = to_scalar(&right);
+    const grd_scalar a = grd_value_scalar(&left), b = grd_value_scalar(&right);
     if (a.kind != GRD_SCALAR_FLOAT && a.kind != GRD_SCALAR_COMPLEX && b.kind != GRD_SCALAR_FLOAT && b.kind != GRD_SCALAR_COMPLEX)
         return (grd_scalar_int64(a) > grd_scalar_int64(b)) - (grd_scalar_int64(a) < grd_scalar_int64(b));
     const double x = grd_scalar_double(a), y = grd_scalar_double(b);
@@ -146,7 +132,7 @@ static grd_value to_tensor(grd_value value)
 {
     if (value.kind == GRD_KIND_TENSOR || value.kind == GRD_KIND_NONE)
         return value;
-    return (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_number(to_scalar(&value))};
+    return (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_number(grd_value_scalar(&value))};
 }
 
 static grd_value dims_of(int64_t n)

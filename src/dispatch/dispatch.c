@@ -306,7 +306,7 @@ static bool is_number(grd_kind kind)
     return kind == GRD_KIND_SCALAR || kind == GRD_KIND_INT || kind == GRD_KIND_FLOAT || kind == GRD_KIND_BOOL;
 }
 
-static grd_scalar to_scalar(const grd_value *value)
+grd_scalar grd_value_scalar(const grd_value *value)
 {
     switch (value->kind) {
     case GRD_KIND_INT:
@@ -331,7 +331,7 @@ static bool convert(const grd_value *from, const struct grd_op *op, int i, grd_v
     }
     if (!is_number(from->kind))
         return false;
-    const grd_scalar s = to_scalar(from);
+    const grd_scalar s = grd_value_scalar(from);
     switch (arg->kind) {
     case GRD_KIND_SCALAR:
         ret_value->v.scalar = s;

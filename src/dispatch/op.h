@@ -95,6 +95,9 @@ static inline grd_keyset grd_device_keys(grd_device device)
 /* Results as those of a failed operator. */
 void grd_fail_results(const struct grd_op *op, grd_value *ret_results);
 
+/* A number of any kind. */
+grd_scalar grd_value_scalar(const grd_value *value);
+
 /* "int[]" for GRD_KIND_DIMS: as schemas say it. */
 const char *grd_kind_name(grd_kind kind);
 
