@@ -80,51 +80,6 @@ void grd_fail_results(const struct grd_op *op, grd_value *ret_results)
             op->returns_list ? (grd_value){.kind = GRD_KIND_TENSORS} : (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
 }
 
-/* A boxed kernel, which may leave its results unwritten when it fails. */
-static __attribute__((noinline)) void call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
-                                                 grd_value *ret_results)
-{
-    const grd_key key = grd_top_key(keys);
-    if (GRD_LIKELY(op->nresults == 1 && !op->returns_list))
-        ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = &grd_failed_block.tensor};
-    else
-        grd_fail_results(op, ret_results);
-    const struct grd_boxed_slot *slot = &op->boxed[key];
-    grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
-    if (boxed == NULL) {
-        slot = &fallbacks[key];
-        boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
-    }
-    if (boxed != NULL)
-        boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
-    else if (!grd_dispatch_device(op, keys, out, args, ret_results) && !grd_dispatch_wrapper(op, keys, out, args, ret_results)) {
-        raise_no_kernel(op, key);
-        return;
-    }
-    if (op->defined)
-        grd_defined_check_results(op, key, args, ret_results);
-}
-
-void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    grd_kernel *typed = grd_typed_kernel(op, keys);
-    if (typed == NULL) {
-        call_boxed(op, keys, out, args, ret_results);
-        return;
-    }
-    op->thunk(typed, out, args, ret_results);
-    if (!op->composite)
-        grd_written(out);
-}
-
-void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    if (grd_pending())
-        grd_fail_results(op, ret_results);
-    else
-        grd_dispatch_boxed(op, keys, out, args, ret_results);
-}
-
 static bool refuse_argument(const struct grd_op *op, int i, const char *rule)
 {
     return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) %s", op->name, op->args[i].name, i + 1, rule);
@@ -152,12 +107,47 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
     }
 }
 
+/* What an entry function has found wrong, said. */
+static __attribute__((noinline)) void refuse_call(const struct grd_op *op, const grd_value *args)
+{
+    for (int i = 0; i < op->nargs && check_argument(op, i, &args[i]); i++)
+        ;
+}
+
+/* A boxed kernel may leave its results unwritten when it fails. */
 void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
-    for (int i = 0; i < op->nargs; i++)
-        if (!check_argument(op, i, &args[i]))
-            return;
-    grd_dispatch_boxed(op, keys, out, args, ret_results);
+    if (GRD_UNLIKELY(ret_results == NULL)) {
+        refuse_call(op, args);
+        return;
+    }
+    const grd_key key = grd_top_key(keys);
+    if (GRD_LIKELY(op->nresults == 1 && !op->returns_list))
+        ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = &grd_failed_block.tensor};
+    else
+        grd_fail_results(op, ret_results);
+    const struct grd_boxed_slot *slot = &op->boxed[key];
+    grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
+    if (boxed == NULL) {
+        slot = &fallbacks[key];
+        boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
+    }
+    if (boxed != NULL)
+        boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
+    else if (!grd_dispatch_device(op, keys, out, args, ret_results) && !grd_dispatch_wrapper(op, keys, out, args, ret_results)) {
+        raise_no_kernel(op, key);
+        return;
+    }
+    if (op->defined)
+        grd_defined_check_results(op, key, args, ret_results);
+}
+
+void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    if (grd_pending())
+        grd_fail_results(op, ret_results);
+    else
+        grd_dispatch_boxed(op, keys, out, args, ret_results);
 }
 
 bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
