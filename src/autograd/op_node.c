@@ -290,7 +290,7 @@ static bool set_list_edges(struct op_node *self, const struct grd_op_call *call,
 }
 
 /* Edges of arguments that are no lists. Absent after a failure. */
-static inline bool set_edges(struct grd_edge *edge, const struct grd_op_call *call)
+GRD_INLINE bool set_edges(struct grd_edge *edge, const struct grd_op_call *call)
 {
     const uint8_t *arg = call->derivative->args, *end = arg + call->derivative->nargs;
     const grd_value *args = call->args;
@@ -304,7 +304,7 @@ static inline bool set_edges(struct grd_edge *edge, const struct grd_op_call *ca
     return ok;
 }
 
-static inline bool save_all(struct op_node *self, const struct grd_op_call *call, char *room, bool ok)
+GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, char *room, bool ok)
 {
     const struct grd_save *save = call->derivative->saves, *end = save + call->derivative->nsaves;
     const grd_value *args = call->args;
