@@ -199,7 +199,7 @@ def boxed_function(operator):
     out = "out" if operator.has_out else "NULL"
     values = ", ".join(ctype.value(a, read(a)) for a in operator.args) or "{0}"
     parameters = ", ".join(["grd_keyset keys", *call_parameters(operator), "grd_value *results"])
-    return (f"GRD_COLD void {operator.name}_boxed({parameters})\n{{\n"
+    return (f"static __attribute__((noinline)) void {operator.name}_boxed({parameters})\n{{\n"
             f"    const grd_value args[] = {{{values}}};\n"
             f"    grd_call_boxed(&grd_op_table[{index(operator)}], keys, {out}, args, results);\n}}\n")
 

@@ -215,14 +215,12 @@ static bool run_entry(struct grd_pass *pass, int32_t index)
 {
     struct grd_entry *entry = &pass->entries[index];
     struct grd_node *node = entry->node;
-    grd_tensor *inline_results[INLINE_GRADS], **results = inline_results, **grads = grd_entry_slots(entry);
+    grd_tensor *inline_results[INLINE_GRADS] = {NULL}, **results = inline_results, **grads = grd_entry_slots(entry);
     const uint32_t nedges = node->nedges;
     const int64_t mark = grd_pool_mark();
     bool ok = true;
-    if (GRD_UNLIKELY(nedges > INLINE_GRADS) && (results = grd_alloc(nedges * sizeof *results)) == NULL)
+    if (GRD_UNLIKELY(nedges > INLINE_GRADS) && (results = grd_alloc_zeroed(nedges * sizeof *results)) == NULL)
         return false;
-    for (uint32_t i = 0; i < nedges; i++)
-        results[i] = NULL;
     if (any_defined(grads, node->noutputs)) {
         if (GRD_UNLIKELY(node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))
             ok = show_gradients(pass, entry, grads);

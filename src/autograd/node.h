@@ -48,8 +48,8 @@ static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
 {
     enum { SEARCHED = 8 };
     void **pool = grd_thread.pool;
-    int64_t top = grd_thread.pool_top - 1, last = top - SEARCHED > mark ? top - SEARCHED : mark;
-    for (int64_t i = top; i >= last; i--)
+    const int64_t top = grd_thread.pool_top - 1;
+    for (int64_t i = top; i >= mark && i >= top - SEARCHED; i--)
         if (pool[i] == t) {
             pool[i] = pool[top];
             grd_thread.pool_top = top;

@@ -290,7 +290,7 @@ static bool set_list_edges(struct op_node *self, const struct grd_op_call *call,
 }
 
 /* Edges of arguments that are no lists. Absent after a failure. */
-static inline bool set_edges(struct grd_edge *edge, const struct grd_op_call *call)
+GRD_INLINE bool set_edges(struct grd_edge *edge, const struct grd_op_call *call)
 {
     const uint8_t *arg = call->derivative->args, *end = arg + call->derivative->nargs;
     const grd_value *args = call->args;
@@ -304,7 +304,7 @@ static inline bool set_edges(struct grd_edge *edge, const struct grd_op_call *ca
     return ok;
 }
 
-static inline bool save_all(struct op_node *self, const struct grd_op_call *call, char *room, bool ok)
+GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, char *room, bool ok)
 {
     const struct grd_save *save = call->derivative->saves, *end = save + call->derivative->nsaves;
     const grd_value *args = call->args;
@@ -323,25 +323,25 @@ static inline bool save_all(struct op_node *self, const struct grd_op_call *call
     return ok;
 }
 
-struct grd_node *grd_op_node_new(const struct grd_op_call *call)
+/* The last three say what the call and its derivative are: known to the compiler for most. */
+GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresults, bool lists, bool sized)
 {
     const struct grd_derivative *d = call->derivative;
-    const int64_t nresults = call->nresults;
-    size_t extra = d->lists ? list_room(d) : 0;
+    size_t extra = lists ? list_room(d) : 0;
     for (int64_t i = 0; i < nresults; i++)
         extra += call->results[i]->ndim * sizeof(int64_t);
-    for (int i = 0; d->sized && i < d->nsaves; i++)
+    for (int i = 0; sized && i < d->nsaves; i++)
         if (d->saves[i].how >= GRD_SAVE_TENSORS && is_needed(call, &d->saves[i]))
             extra += save_room(call, &d->saves[i]);
     struct op_node *self = (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
-                                                          d->lists ? count_edges(d, call->args) : d->nargs, (uint32_t)nresults, extra);
+                                                          lists ? count_edges(d, call->args) : d->nargs, (uint32_t)nresults, extra);
     if (GRD_UNLIKELY(self == NULL))
         return NULL;
     char *room = grd_node_room(&self->node);
     self->derivative = d;
     self->op = call->op;
     self->first_edge = plain_edges;
-    bool ok = d->lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, call);
+    bool ok = lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, call);
     for (int64_t i = 0; i < nresults; i++) {
         const grd_tensor *t = call->results[i];
         grd_node_describe_output(&self->node, (uint32_t)i, t, copy_dims(&room, t->sizes, t->ndim).data);
@@ -350,6 +350,17 @@ struct grd_node *grd_op_node_new(const struct grd_op_call *call)
         return &self->node;
     grd_node_drop(&self->node);
     return NULL;
+}
+
+static __attribute__((noinline)) struct grd_node *make_any(const struct grd_op_call *call)
+{
+    return make(call, call->nresults, call->derivative->lists, call->derivative->sized);
+}
+
+struct grd_node *grd_op_node_new(const struct grd_op_call *call)
+{
+    const bool plain = call->nresults == 1 && !call->derivative->lists && !call->derivative->sized;
+    return GRD_LIKELY(plain) ? make(call, 1, false, false) : make_any(call);
 }
 
 void grd_op_node_written(struct grd_node *node, const grd_tensor *t)

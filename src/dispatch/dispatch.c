@@ -3,7 +3,8 @@
  * Lives here: everything that reads or writes slots. Not here: operator names (they are in the generated table).
  * Invariants
  * - A typed slot holds the kernel of the tree for that key; whatever is registered at run time is boxed.
- * - Slots are read without a lock and written under one, each boxed kernel after its context. */
+ * - Slots are read without a lock and written under one, each boxed kernel after its context. While a kernel takes another's place
+ *   a call finds one of the two. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,49 +81,11 @@ void grd_fail_results(const struct grd_op *op, grd_value *ret_results)
             op->returns_list ? (grd_value){.kind = GRD_KIND_TENSORS} : (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed};
 }
 
-/* A boxed kernel, which may leave its results unwritten when it fails. */
-static __attribute__((noinline)) void call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
-                                                 grd_value *ret_results)
+/* Where the boxed kernel of a key is: the operator's own, or else the one for all operators. */
+static inline const struct grd_boxed_slot *boxed_slot(const struct grd_op *op, grd_key key)
 {
-    const grd_key key = grd_top_key(keys);
-    if (GRD_LIKELY(op->nresults == 1 && !op->returns_list))
-        ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = &grd_failed_block.tensor};
-    else
-        grd_fail_results(op, ret_results);
-    const struct grd_boxed_slot *slot = &op->boxed[key];
-    grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
-    if (boxed == NULL) {
-        slot = &fallbacks[key];
-        boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
-    }
-    if (boxed != NULL)
-        boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
-    else if (!grd_dispatch_device(op, keys, out, args, ret_results) && !grd_dispatch_wrapper(op, keys, out, args, ret_results)) {
-        raise_no_kernel(op, key);
-        return;
-    }
-    if (op->defined)
-        grd_defined_check_results(op, key, args, ret_results);
-}
-
-void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    grd_kernel *typed = grd_typed_kernel(op, keys);
-    if (typed == NULL) {
-        call_boxed(op, keys, out, args, ret_results);
-        return;
-    }
-    op->thunk(typed, out, args, ret_results);
-    if (!op->composite)
-        grd_written(out);
-}
-
-void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    if (grd_pending())
-        grd_fail_results(op, ret_results);
-    else
-        grd_dispatch_boxed(op, keys, out, args, ret_results);
+    const struct grd_boxed_slot *own = &op->boxed[key];
+    return atomic_load_explicit(&own->kernel, memory_order_acquire) != NULL ? own : &fallbacks[key];
 }
 
 static bool refuse_argument(const struct grd_op *op, int i, const char *rule)
@@ -152,12 +115,56 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
     }
 }
 
+/* What an entry function has found wrong, said. */
+static void refuse_call(const struct grd_op *op, const grd_value *args)
+{
+    for (int i = 0; i < op->nargs && check_argument(op, i, &args[i]); i++)
+        ;
+}
+
+/* Calls that are rare in one way or another. */
+static __attribute__((noinline)) void call_any(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
+                                               grd_value *ret_results)
+{
+    if (ret_results == NULL) {
+        refuse_call(op, args);
+        return;
+    }
+    const grd_key key = grd_top_key(keys);
+    const struct grd_boxed_slot *slot = boxed_slot(op, key);
+    grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
+    grd_fail_results(op, ret_results);
+    if (boxed != NULL)
+        boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
+    else if (grd_typed_kernel(op, keys) != NULL) /* another thread has just unregistered the boxed one */
+        grd_dispatch_boxed(op, keys, out, args, ret_results);
+    else if (!grd_dispatch_device(op, keys, out, args, ret_results) && !grd_dispatch_wrapper(op, keys, out, args, ret_results)) {
+        raise_no_kernel(op, key);
+        return;
+    }
+    if (op->defined)
+        grd_defined_check_results(op, key, args, ret_results);
+}
+
+/* A boxed kernel may leave its results unwritten when it fails. */
 void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
-    for (int i = 0; i < op->nargs; i++)
-        if (!check_argument(op, i, &args[i]))
-            return;
-    grd_dispatch_boxed(op, keys, out, args, ret_results);
+    const struct grd_boxed_slot *slot = boxed_slot(op, grd_top_key(keys));
+    grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
+    if (GRD_LIKELY(boxed != NULL && ret_results != NULL && op->nresults == 1 && !op->returns_list && !op->defined)) {
+        ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = &grd_failed_block.tensor};
+        boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
+    } else {
+        call_any(op, keys, out, args, ret_results);
+    }
+}
+
+void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    if (grd_pending())
+        grd_fail_results(op, ret_results);
+    else
+        grd_dispatch_boxed(op, keys, out, args, ret_results);
 }
 
 bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
@@ -467,8 +474,8 @@ static void reset_slot(struct grd_op *op, grd_key key)
 {
     const struct grd_defined_op *defined = grd_defined(op);
     const bool served = defined != NULL && (key < GRD_KEY_AUTOGRAD || op->derivative == NULL);
-    fill_slot(&op->boxed[key], served ? defined->composite : NULL, served ? defined->context : NULL);
     atomic_store_explicit(&op->typed[key], tree_kernel(op, key), memory_order_release);
+    fill_slot(&op->boxed[key], served ? defined->composite : NULL, served ? defined->context : NULL);
 }
 
 /* Whether a kernel was registered, or is the operator's own: a composite gives way. */

@@ -69,14 +69,15 @@ static inline grd_key grd_top_key(grd_keyset keys)
     return (grd_key)(31u - (unsigned)__builtin_clz(keys | 1u << GRD_KEY_CPU));
 }
 
-/* The typed kernel for the highest key, or NULL: then the call goes through grd_dispatch_boxed. */
+/* The typed kernel for the highest key, or NULL: then the call goes through grd_call_boxed. */
 static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset keys)
 {
     return atomic_load_explicit(&op->typed[(unsigned)grd_top_key(keys)], memory_order_acquire);
 }
 
-/* The cold way of an entry function: boxed kernels, fallbacks, missing kernels. */
-void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+/* A call without a typed kernel: boxed kernels, fallbacks, missing kernels. ret_results NULL: an entry function has found an argument that
+ * cannot be, which is refused, "add: argument 'other' (position 2) must be a tensor, not NULL". */
+void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 grd_keyset grd_keys_of_device(grd_device device);
 
@@ -101,9 +102,6 @@ grd_scalar grd_value_scalar(const grd_value *value);
 /* "int[]" for GRD_KIND_DIMS: as schemas say it. */
 const char *grd_kind_name(grd_kind kind);
 
-/* Refuses an argument that cannot be, "add: argument 'other' (position 2) must be a tensor, not NULL", or else calls grd_dispatch_boxed. */
-void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
-
 static inline bool grd_is_dtype(grd_dtype dtype)
 {
     return (unsigned)dtype < GRD_DTYPE_COUNT;
@@ -116,6 +114,20 @@ static inline void grd_written(grd_tensor *out)
 {
     if (out != NULL && grd_thread.error == 0)
         grd_bump_version(out);
+}
+
+/* The kernel for the highest key, called with values that have been checked. */
+static inline void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
+                                      grd_value *ret_results)
+{
+    grd_kernel *typed = grd_typed_kernel(op, keys);
+    if (GRD_UNLIKELY(typed == NULL)) {
+        grd_call_boxed(op, keys, out, args, ret_results);
+        return;
+    }
+    op->thunk(typed, out, args, ret_results);
+    if (!op->composite)
+        grd_written(out);
 }
 
 static inline bool grd_is_int_list(grd_dims list)

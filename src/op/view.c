@@ -1,7 +1,7 @@
 /* Views: the geometry of operators whose result shares storage with their argument.
  *
- * Bounds against the storage are checked once, by grd_new_view, but where dimensions are only rearranged or left out: then the view lies
- * within its tensor (part_with). as_strided, and the hidden operators that put a gradient back where a
+ * Bounds against the storage are checked once, by grd_new_view, but where dimensions are only rearranged, repeated or left out: then the
+ * view lies within its tensor (part_with). as_strided, and the hidden operators that put a gradient back where a
  * view took it from, are in view_gradient.c.
  * Invariant: no element is read or written. */
 #include <string.h>
@@ -398,11 +398,12 @@ grd_tensor *op_expand(grd_tensor *self, grd_dims size)
         return grd_failed;
     }
     struct geometry g;
+    int64_t numel;
     geometry_start(self, size.n, &g);
     for (int64_t i = size.n - 1; i >= 0; i--)
         if (!expanded_size(self, size, i, &g))
             return grd_failed;
-    return view_with(self, &g);
+    return grd_shape_numel(grd_dims_from(g.sizes, g.n), &numel) ? part_with(self, &g) : grd_failed;
 }
 
 grd_tensor *op_expand_as(grd_tensor *self, grd_tensor *other)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LIMITS = {
     "add": 350,
     "add_number": 1140,
-    "add_recorded": 1950,
+    "add_recorded": 1085,
     "select": 372,
     "view": 484,
     "transpose": 398,
@@ -19,8 +19,8 @@ LIMITS = {
     "sum": 1375,
     "mm": 1830,
     "item": 240,
-    "backward": 14150,
-    "training_step": 291000,
+    "backward": 8650,
+    "training_step": 257000,
 }
 
 

@@ -20,7 +20,7 @@ grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self)
 
 typedef grd_tensor *tanh_kernel(grd_tensor *out, grd_tensor *self);
 
-GRD_COLD void tanh_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
+static __attribute__((noinline)) void tanh_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
     grd_call_boxed(&grd_op_table[GRD_OP_TANH], keys, out, args, results);
@@ -93,7 +93,7 @@ static const grd_add_options add_defaults = {.alpha = {.kind = GRD_SCALAR_INT, .
 
 typedef grd_tensor *add_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
 
-GRD_COLD void add_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha, grd_value *results)
+static __attribute__((noinline)) void add_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}, {.kind = GRD_KIND_SCALAR, .v.scalar = *alpha}};
     grd_call_boxed(&grd_op_table[GRD_OP_ADD], keys, out, args, results);
@@ -189,7 +189,7 @@ grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 
 typedef grd_tensor *sub_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
 
-GRD_COLD void sub_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
+static __attribute__((noinline)) void sub_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
     grd_call_boxed(&grd_op_table[GRD_OP_SUB], keys, out, args, results);
@@ -263,7 +263,7 @@ grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 
 typedef grd_tensor *mul_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
 
-GRD_COLD void mul_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
+static __attribute__((noinline)) void mul_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
     grd_call_boxed(&grd_op_table[GRD_OP_MUL], keys, out, args, results);
@@ -340,7 +340,7 @@ grd_tensor *op_neg(grd_tensor *out, grd_tensor *self)
 
 typedef grd_tensor *neg_kernel(grd_tensor *out, grd_tensor *self);
 
-GRD_COLD void neg_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
+static __attribute__((noinline)) void neg_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
     grd_call_boxed(&grd_op_table[GRD_OP_NEG], keys, out, args, results);
@@ -412,7 +412,7 @@ grd_tensor *op_sin(grd_tensor *out, grd_tensor *self)
 
 typedef grd_tensor *sin_kernel(grd_tensor *out, grd_tensor *self);
 
-GRD_COLD void sin_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
+static __attribute__((noinline)) void sin_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
     grd_call_boxed(&grd_op_table[GRD_OP_SIN], keys, out, args, results);
@@ -472,7 +472,7 @@ grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 
 typedef grd_tensor *lt_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
 
-GRD_COLD void lt_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
+static __attribute__((noinline)) void lt_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
     grd_call_boxed(&grd_op_table[GRD_OP_LT], keys, out, args, results);
@@ -531,7 +531,7 @@ grd_tensor *op_twice(grd_tensor *self)
 
 typedef grd_tensor *twice_kernel(grd_tensor *self);
 
-GRD_COLD void twice_boxed(grd_keyset keys, grd_tensor *self, grd_value *results)
+static __attribute__((noinline)) void twice_boxed(grd_keyset keys, grd_tensor *self, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
     grd_call_boxed(&grd_op_table[GRD_OP_TWICE], keys, NULL, args, results);
@@ -571,7 +571,7 @@ static const grd_unbind_options unbind_defaults = {0};
 
 typedef grd_tensors unbind_kernel(grd_tensor *self, int64_t dim);
 
-GRD_COLD void unbind_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, grd_value *results)
+static __attribute__((noinline)) void unbind_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}};
     grd_call_boxed(&grd_op_table[GRD_OP_UNBIND], keys, NULL, args, results);
@@ -627,7 +627,7 @@ static const grd_stack_options stack_defaults = {0};
 
 typedef grd_tensor *stack_kernel(grd_tensors tensors, int64_t dim);
 
-GRD_COLD void stack_boxed(grd_keyset keys, grd_tensors tensors, int64_t dim, grd_value *results)
+static __attribute__((noinline)) void stack_boxed(grd_keyset keys, grd_tensors tensors, int64_t dim, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSORS, .v.tensors = tensors}, {.kind = GRD_KIND_INT, .v.integer = dim}};
     grd_call_boxed(&grd_op_table[GRD_OP_STACK], keys, NULL, args, results);
@@ -683,7 +683,7 @@ static const grd_max_dim_options max_dim_defaults = {0};
 
 typedef void max_dim_kernel(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret);
 
-GRD_COLD void max_dim_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, bool keepdim, grd_value *results)
+static __attribute__((noinline)) void max_dim_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, bool keepdim, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}};
     grd_call_boxed(&grd_op_table[GRD_OP_MAX_DIM], keys, NULL, args, results);
@@ -742,7 +742,7 @@ const struct grd_derivative grd_derivative_max_dim = {
 
 typedef grd_tensor *_place_kernel(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
 
-GRD_COLD void _place_boxed(grd_keyset keys, grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes, grd_value *results)
+static __attribute__((noinline)) void _place_boxed(grd_keyset keys, grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = grad}, {.kind = GRD_KIND_TENSOR, .v.tensor = indices}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}, {.kind = GRD_KIND_DIMS, .v.dims = sizes}};
     grd_call_boxed(&grd_op_table[GRD_OP__PLACE], keys, NULL, args, results);
@@ -782,7 +782,7 @@ static const grd_zeros_options zeros_defaults = {0};
 
 typedef grd_tensor *zeros_kernel(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad);
 
-GRD_COLD void zeros_boxed(grd_keyset keys, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad, grd_value *results)
+static __attribute__((noinline)) void zeros_boxed(grd_keyset keys, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad, grd_value *results)
 {
     const grd_value args[] = {{.kind = GRD_KIND_DIMS, .v.dims = size}, {.kind = GRD_KIND_DTYPE, .v.dtype = dtype}, {.kind = GRD_KIND_DEVICE, .v.device = device}, {.kind = GRD_KIND_BOOL, .v.boolean = requires_grad}};
     grd_call_boxed(&grd_op_table[GRD_OP_ZEROS], keys, NULL, args, results);
