@@ -315,27 +315,32 @@ grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype)
 
 /* ---- Views ------------------------------------------------------------------------------------------------------------------ */
 
-/* A pooled tensor over the storage of `t`, which it does not own; geometry has been checked. */
-static inline __attribute__((always_inline)) grd_tensor *share(const grd_tensor *t, grd_dims sizes, const int64_t *strides, int64_t offset,
-                                                               unsigned flags)
+/* Makes `view` a tensor over the storage of `t`, in dimensions whose room is set; geometry has been checked. */
+static inline __attribute__((always_inline)) void share(grd_tensor *view, const grd_tensor *t, grd_dims sizes, const int64_t *strides,
+                                                        int64_t offset, unsigned flags)
 {
-    grd_tensor *view = grd_small_alloc(sizeof *view);
-    if (GRD_UNLIKELY(view == NULL))
-        return grd_failed;
-    int64_t *dims = reserve_dims(view, sizes.n);
-    if (GRD_UNLIKELY(dims == NULL)) {
-        grd_free(view, sizeof *view);
-        return grd_failed;
-    }
     view->storage = t->storage;
     view->offset = offset;
     /* An empty view may start anywhere, also past the end. */
     view->data = t->storage->data == NULL ? NULL : (char *)((uintptr_t)t->storage->data + (uintptr_t)offset * t->itemsize);
-    set_room(view, dims, sizes.n);
     flags |= set_strided(view, sizes, strides);
     const uint64_t kept = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, 0, 0);
     const uint64_t traits = (t->traits & kept) | grd_traits(0, 0, (grd_device){0, 0}, flags, sizes.n);
     grd_init_header(view, traits, t->itemsize, t->keys & ~(1u << GRD_KEY_AUTOGRAD));
+}
+
+/* A tensor with room for ndim dimensions and nothing else; NULL with the error raised. */
+static grd_tensor *new_header(int64_t ndim)
+{
+    grd_tensor *view = grd_small_alloc(sizeof *view);
+    if (view == NULL)
+        return NULL;
+    int64_t *dims = reserve_dims(view, ndim);
+    if (dims == NULL) {
+        grd_free(view, sizeof *view);
+        return NULL;
+    }
+    set_room(view, dims, ndim);
     return view;
 }
 
@@ -368,15 +373,41 @@ static bool check_bounds(const grd_tensor *base, grd_dims sizes, grd_dims stride
                      size_list, stride_list, (long long)offset, base->itemsize, (long long)end, (long long)base->storage->bytes);
 }
 
+static inline grd_tensor *base_of(grd_tensor *t)
+{
+    return t->base != NULL ? t->base : t;
+}
+
+static inline unsigned part_flags(void)
+{
+    return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : 0;
+}
+
+/* grd_new_part where it is more than a look at this thread's lists. */
+static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
+{
+    grd_tensor *view = grd_is_failed(base) ? NULL : new_header(sizes.n);
+    if (view == NULL)
+        return grd_failed;
+    share(view, base, sizes, strides.data, offset, part_flags());
+    view->base = grd_object_keep_as(base_of(base), GRD_VIEW_WEIGHT);
+    return pooled(view);
+}
+
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
-    if (grd_is_failed(base))
-        return grd_failed;
-    grd_tensor *view = share(base, sizes, strides.data, offset, grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : 0);
-    if (grd_is_failed(view))
-        return grd_failed;
-    view->base = grd_object_keep_as(base->base != NULL ? base->base : base, GRD_VIEW_WEIGHT);
-    return pooled(view);
+    /* Up to three dimensions CHANNELS_LAST is not a question. */
+    if (GRD_UNLIKELY((uint64_t)sizes.n > 3 || grd_is_failed(base) || grd_thread.pool_top == grd_thread.pool_capacity))
+        return new_any_part(base, sizes, strides, offset);
+    grd_tensor *view = grd_small_take(sizeof *view);
+    if (GRD_UNLIKELY(view == NULL))
+        return new_any_part(base, sizes, strides, offset);
+    grd_thread.pool[grd_thread.pool_top++] = view;
+    set_room(view, view->inline_dims, 0);
+    share(view, base, sizes, strides.data, offset, part_flags());
+    view->base = grd_object_keep_as(base_of(base), GRD_VIEW_WEIGHT);
+    grd_count_alloc(grd_small_size(grd_small_class(sizeof *view)));
+    return view;
 }
 
 grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
@@ -390,9 +421,10 @@ grd_tensor *grd_new_detached(grd_tensor *t)
 {
     if (grd_is_failed(t))
         return grd_failed;
-    grd_tensor *view = share(t, grd_dims_from(t->sizes, t->ndim), t->strides, t->offset, GRD_FLAG_DETACHED);
-    if (grd_is_failed(view))
+    grd_tensor *view = new_header(t->ndim);
+    if (view == NULL)
         return grd_failed;
+    share(view, t, grd_dims_from(t->sizes, t->ndim), t->strides, t->offset, GRD_FLAG_DETACHED);
     grd_object_keep(view->storage);
     return pooled(view);
 }
@@ -527,8 +559,9 @@ grd_tensor *grd_number(grd_scalar value)
         grd_raise(GRD_ERROR_TYPE, "grd_number: a number is required");
         return grd_failed;
     }
-    grd_tensor *t = grd_new(GRD_NO_DIMS, dtype, GRD_CPU);
-    if (grd_is_failed(t))
+    const uint64_t traits = grd_traits(dtype, GRD_STRIDED, GRD_CPU, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL, 0);
+    grd_tensor *t = grd_make_small(traits, 1, grd_dtype_table[dtype].size);
+    if (GRD_UNLIKELY(t == NULL) && grd_is_failed(t = new_any(GRD_NO_DIMS, dtype, GRD_CPU)))
         return grd_failed;
     if (dtype == GRD_BOOL)
         *t->data = (char)(value.v.i != 0);

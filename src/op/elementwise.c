@@ -1,7 +1,8 @@
 /* The one implementation behind kernel = "unary", "binary" and "ternary". The operators with more to say are in arithmetic.c.
  *
  * Three ways, from narrow to wide, with the same result: contiguous operands of one dtype and shape go straight to the kernel; plain
- * numbers, elements expanded and a given result go there flattened; all others go through the iterator.
+ * numbers, elements expanded and a given result go there flattened, small ones as a block full of the element; all others go through the
+ * iterator.
  * Invariant: a missing kernel and a zero divisor are found before anything is allocated, resized or written. */
 #include "op/elementwise.h"
 
@@ -113,6 +114,45 @@ static __attribute__((noinline)) grd_tensor *run_general(const struct grd_elemen
     return result;
 }
 
+/* ---- Straight ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* Plain, and a result like it has the same dimensions, all of them inline. */
+static inline bool is_straight(const grd_tensor *t)
+{
+    const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL;
+    const uint64_t looked_at = grd_traits(0, 0, (grd_device){UINT8_MAX, 0}, flags | GRD_FLAG_NUMBER, 0);
+    return (t->traits & looked_at) == grd_traits(0, 0, (grd_device){GRD_DEVICE_CPU, 0}, flags, 0);
+}
+
+static __attribute__((noinline)) grd_tensor *new_result(const grd_tensor *like, grd_dtype dtype)
+{
+    return grd_new(grd_dims_from(like->sizes, like->ndim), dtype, grd_device_of(like));
+}
+
+/* A small result, when the inputs are all like `like`, which is straight, and data[1...] is theirs; NULL where it is not that simple. */
+static inline __attribute__((always_inline)) grd_tensor *run_straight(const struct grd_elementwise *op, grd_loop_kernel *kernel,
+                                                                      const grd_tensor *like, char **data, const void *params)
+{
+    const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST;
+    const uint64_t kept = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, flags, UINT16_MAX);
+    uint64_t traits = like->traits & kept;
+    size_t itemsize = like->itemsize;
+    if (op->truth) {
+        traits = (traits & ~grd_traits(UINT8_MAX, 0, (grd_device){0, 0}, 0, 0)) | GRD_BOOL;
+        itemsize = 1;
+    }
+    if ((size_t)like->numel * itemsize > GRD_SMALL_BYTES)
+        return NULL;
+    grd_tensor *result = grd_make_small(traits, (size_t)like->numel, itemsize);
+    if (GRD_LIKELY(result != NULL))
+        memcpy(result->inline_dims, like->inline_dims, sizeof result->inline_dims);
+    else if (grd_is_failed(result = new_result(like, (grd_dtype)(traits & UINT8_MAX))))
+        return result;
+    data[0] = result->data;
+    kernel(result->numel, data, NULL, params);
+    return result;
+}
+
 /* ---- Flattened ------------------------------------------------------------------------------------------------------------------------ */
 
 enum { MAX_INPUTS = 3 };
@@ -156,9 +196,11 @@ static inline bool are_alike(const grd_tensor *a, const grd_tensor *b)
     return ((a->traits ^ b->traits) & looked_at) == 0 && same_sizes(a, b);
 }
 
-/* One element expanded, as the gradient of a sum is. */
-static bool is_expanded(const grd_tensor *t)
+/* One element in the place of all of like's, as the gradient of a sum is. */
+static bool is_expanded(const grd_tensor *t, const grd_tensor *like)
 {
+    if (t->ndim != like->ndim || !same_sizes(t, like))
+        return t->numel == 1 && t->ndim <= like->ndim && t->device == GRD_DEVICE_CPU;
     for (int i = 0; i < t->ndim; i++)
         if (t->strides[i] != 0 && t->sizes[i] != 1)
             return false;
@@ -190,7 +232,7 @@ static bool flatten(const struct grd_elementwise *op, const grd_tensor *t, const
         return true;
     flat->strides[operand] = 0;
     if (!grd_has(t, GRD_FLAG_NUMBER))
-        return t->dtype == like->dtype && t->ndim == like->ndim && same_sizes(t, like) && is_expanded(t);
+        return t->dtype == like->dtype && is_expanded(t, like);
     flat->data[operand] = (char *)ret_number;
     return number_fits(op, t, like->dtype, ret_number);
 }
@@ -248,6 +290,46 @@ static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, c
     return out;
 }
 
+/* Fills `bytes`, which are not 0, of a block with one element; up to 15 more than those are written. */
+static inline void fill(char *block, size_t bytes, const char *element, size_t size)
+{
+    uint64_t pattern[2];
+    uint32_t word;
+    uint16_t half;
+    if (size == sizeof word) {
+        memcpy(&word, element, sizeof word);
+        pattern[0] = pattern[1] = word * UINT64_C(0x100000001);
+    } else if (size == sizeof half) {
+        memcpy(&half, element, sizeof half);
+        pattern[0] = pattern[1] = half * UINT64_C(0x1000100010001);
+    } else if (size == 1) {
+        pattern[0] = pattern[1] = (uint8_t)*element * UINT64_C(0x101010101010101);
+    } else {
+        memcpy(&pattern[0], element, sizeof pattern[0]);
+        memcpy(&pattern[1], element + size - sizeof pattern[1], sizeof pattern[1]);
+    }
+    size_t at = 0;
+    do
+        memcpy(block + at, pattern, sizeof pattern);
+    while ((at += sizeof pattern) < bytes);
+}
+
+/* A small result: a block full of the one element costs less than buffers do. NULL where it is not that simple. */
+static grd_tensor *run_filled(const struct grd_elementwise *op, const grd_tensor *like, struct flat *flat)
+{
+    _Alignas(64) char blocks[MAX_INPUTS][GRD_SMALL_BYTES];
+    const size_t bytes = (size_t)like->numel * like->itemsize;
+    if (like->numel > GRD_SMALL_BYTES || bytes - 1 >= GRD_SMALL_BYTES || !is_straight(like))
+        return NULL;
+    for (int i = 0; i < op->inputs; i++) {
+        if (flat->strides[i + 1] != 0)
+            continue;
+        fill(blocks[i], bytes, flat->data[i + 1], like->itemsize);
+        flat->data[i + 1] = blocks[i];
+    }
+    return run_straight(op, flat->kernel, like, flat->data, flat->params);
+}
+
 static __attribute__((noinline)) grd_tensor *run_wide(const struct grd_elementwise *op, grd_loop_kernel *const *const *rows,
                                                       grd_tensor *out, grd_tensor *const *inputs, const grd_scalar *params)
 {
@@ -263,49 +345,15 @@ static __attribute__((noinline)) grd_tensor *run_wide(const struct grd_elementwi
     bool fits = flat.kernel != NULL && (!op->mask || flatten_mask(inputs[0], like, &flat));
     for (int i = op->mask; i < op->inputs && fits; i++)
         fits = flatten(op, inputs[i], like, &flat, i + 1, numbers[i]);
+    grd_tensor *result = fits && out == NULL ? run_filled(op, like, &flat) : NULL;
+    if (GRD_LIKELY(result != NULL))
+        return result;
     if (fits && (out == NULL || takes_flat(op, out, like, inputs, &flat)))
         return run_flat(op, out, like, &flat);
     return run_general(op, out, inputs, params);
 }
 
-/* ---- Straight ---------------------------------------------------------------------------------------------------------------------------- */
-
-/* Plain, and a result like it has the same dimensions, all of them inline. */
-static inline bool is_straight(const grd_tensor *t)
-{
-    const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL;
-    const uint64_t looked_at = grd_traits(0, 0, (grd_device){UINT8_MAX, 0}, flags | GRD_FLAG_NUMBER, 0);
-    return (t->traits & looked_at) == grd_traits(0, 0, (grd_device){GRD_DEVICE_CPU, 0}, flags, 0);
-}
-
-static __attribute__((noinline)) grd_tensor *new_result(const grd_tensor *like, grd_dtype dtype)
-{
-    return grd_new(grd_dims_from(like->sizes, like->ndim), dtype, grd_device_of(like));
-}
-
-/* A small result, when the inputs are all like `like`, which is straight, and data[1...] is theirs; NULL where it is not that simple. */
-static inline __attribute__((always_inline)) grd_tensor *run_straight(const struct grd_elementwise *op, grd_loop_kernel *kernel,
-                                                                      const grd_tensor *like, char **data, const grd_scalar *params)
-{
-    const unsigned flags = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST;
-    const uint64_t kept = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, flags, UINT16_MAX);
-    uint64_t traits = like->traits & kept;
-    size_t itemsize = like->itemsize;
-    if (op->truth) {
-        traits = (traits & ~grd_traits(UINT8_MAX, 0, (grd_device){0, 0}, 0, 0)) | GRD_BOOL;
-        itemsize = 1;
-    }
-    if ((size_t)like->numel * itemsize > GRD_SMALL_BYTES)
-        return NULL;
-    grd_tensor *result = grd_make_small(traits, (size_t)like->numel, itemsize);
-    if (GRD_LIKELY(result != NULL))
-        memcpy(result->inline_dims, like->inline_dims, sizeof result->inline_dims);
-    else if (grd_is_failed(result = new_result(like, (grd_dtype)(traits & UINT8_MAX))))
-        return result;
-    data[0] = result->data;
-    kernel(result->numel, data, NULL, params);
-    return result;
-}
+/* ---- The three ways ------------------------------------------------------------------------------------------------------------ */
 
 static __attribute__((noinline)) grd_tensor *unary_wide(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op,
                                                         const grd_scalar *params)

@@ -3,7 +3,8 @@
  *
  * Every reduction is a grid of strips (neighbouring outputs, at most STRIP) by pieces (ranges of the reduced elements). The grid
  * follows from shape and strides alone, each cell is done by one thread, and pieces are combined in order: the same bits for any
- * number of threads. Invariant: gathered values and centers are in strip order, results in row-major order. */
+ * number of threads. A few lines of a small tensor would be one cell: they are done without a plan.
+ * Invariant: gathered values and centers are in strip order, results in row-major order. */
 #include "op/reduce.h"
 
 #include <math.h>
@@ -14,6 +15,7 @@
 
 enum {
     STRIP = 256,      /* outputs done together */
+    BLOCK = 8,        /* outputs for which a plan costs more than the work */
     LEAF = 8192,      /* elements of a line per kernel call */
     ROWS = 64,        /* rows of columns per kernel call */
     CONVERTED = 2048, /* elements converted at a time */
@@ -304,15 +306,13 @@ static void gather(const struct grd_reduction *r, const char *base, const char *
             merge(r, width, gathered, cascade.level[l]);
 }
 
-/* Finishes one strip and writes it to the result. */
-static void finish_strip(const struct grd_reduction *r, void *gathered, const char *center, int64_t width, int64_t output)
+/* What becomes of `width` gathered values, in place; any and all are bytes in `flags` after it. */
+static __attribute__((noinline)) void finish_values(const struct grd_reduction *r, void *gathered, const char *center, int64_t width,
+                                                    uint8_t *flags)
 {
     int64_t parts = r->gathers == GRD_COMPLEX128 ? 2 : 1;
     double *v = gathered;
     const double *c = (const double *)(const void *)center;
-    uint8_t flags[STRIP];
-    char *from = gathered;
-    int64_t from_size = r->gathered_size;
     switch (r->finish) {
     case GRD_FINISH_NONE:
         break;
@@ -342,13 +342,26 @@ static void finish_strip(const struct grd_reduction *r, void *gathered, const ch
             double count = r->gathers == GRD_INT64 ? (double)((int64_t *)gathered)[i] : v[i * parts];
             flags[i] = r->finish == GRD_FINISH_ANY ? count != 0 : count == r->number;
         }
-        from = (char *)flags;
-        from_size = 1;
         break;
     }
-    if (r->result != NULL)
-        r->store(width, (char *const[]){r->result + output * r->result_size, from},
-                 (const int64_t[]){r->strip.step * r->result_size, from_size}, NULL);
+}
+
+static inline bool is_truth(enum grd_reduce_finish finish)
+{
+    return finish == GRD_FINISH_ANY || finish == GRD_FINISH_ALL;
+}
+
+/* Finishes one strip and writes it to the result. */
+static inline void finish_strip(const struct grd_reduction *r, void *gathered, const char *center, int64_t width, int64_t output)
+{
+    uint8_t flags[STRIP];
+    if (GRD_UNLIKELY(r->finish != GRD_FINISH_NONE))
+        finish_values(r, gathered, center, width, flags);
+    if (r->result == NULL)
+        return;
+    const bool truth = is_truth(r->finish);
+    r->store(width, (char *const[]){r->result + output * r->result_size, truth ? (char *)flags : gathered},
+             (const int64_t[]){r->strip.step * r->result_size, truth ? 1 : r->gathered_size}, NULL);
 }
 
 static void reduce_cells(int64_t begin, int64_t end, void *context)
@@ -418,9 +431,9 @@ grd_dtype grd_reduce_read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtyp
     bool choosing = kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN || kind == GRD_REDUCE_FIND;
     bool summing = kind == GRD_REDUCE_SUM || kind == GRD_REDUCE_PROD;
     grd_dtype wanted = summing && !(grd_reduce_is_integral(from) && grd_reduce_is_integral(to)) ? to : from;
-    if (grd_dtype_is_complex(wanted))
+    if (grd_category_of(wanted) == GRD_CATEGORY_COMPLEX)
         return GRD_COMPLEX128;
-    if (grd_dtype_is_floating(wanted))
+    if (grd_category_of(wanted) == GRD_CATEGORY_FLOAT)
         return from == GRD_FLOAT32 || from == GRD_FLOAT16 || from == GRD_BFLOAT16 ? GRD_FLOAT32 : GRD_FLOAT64;
     if (from == GRD_UINT64 && choosing)
         return GRD_UINT64;
@@ -451,16 +464,63 @@ int64_t grd_reduce_count(grd_dims sizes, uint64_t mask)
 grd_tensor *grd_reduce_prepare(grd_tensor *out, const grd_tensor *self, uint64_t mask, bool keepdim, grd_dtype dtype)
 {
     int64_t sizes[GRD_MAX_DIMS];
-    int64_t n = reduced_sizes(self, mask, keepdim, sizes);
+    const int64_t n = reduced_sizes(self, mask, keepdim, sizes);
+    if (out == NULL)
+        return grd_new(grd_dims_from(sizes, n), dtype, grd_device_of(self));
     return grd_out_prepare(out, grd_dims_from(sizes, n), dtype, grd_device_of(self));
 }
 
 void grd_reduction_store(struct grd_reduction *r, grd_tensor *result)
 {
-    grd_dtype from = r->finish == GRD_FINISH_ANY || r->finish == GRD_FINISH_ALL ? GRD_BOOL : r->gathers;
+    grd_dtype from = is_truth(r->finish) ? GRD_BOOL : r->gathers;
     r->result = result->data;
     r->result_size = result->itemsize;
     r->store = grd_kernels->cast[from][result->dtype];
+}
+
+/* Whether one call of the kernel for lines does it all: the last dims of a small contiguous tensor. The plan would come to the same call. */
+static inline bool is_one_block(const grd_tensor *self, uint64_t mask, int64_t outputs)
+{
+    const bool last = mask != 0 && self->ndim < GRD_MAX_DIMS && mask + (mask & -mask) == (uint64_t)1 << self->ndim;
+    return last && grd_has(self, GRD_FLAG_CONTIGUOUS) && self->numel <= LEAF && outputs > 0 && outputs <= BLOCK &&
+           self->numel >= 2 * outputs;
+}
+
+static inline bool starts_from_zero(enum grd_reduce_kind kind)
+{
+    return kind != GRD_REDUCE_PROD && kind < GRD_REDUCE_MAX;
+}
+
+static void reduce_block(struct grd_reduction *r, const grd_tensor *self, grd_tensor *result)
+{
+    const int64_t outputs = result->numel, n = (uint32_t)self->numel / (uint32_t)outputs;
+    _Alignas(WIDEST) char gathered[BLOCK * WIDEST] = {0};
+    r->gathers = grd_reduce_gathers(r->kind, r->read);
+    if (!starts_from_zero(r->kind))
+        fill_identity(r, outputs, gathered);
+    grd_kernels->reduce->reduce[r->read]->lines[r->kind](&(struct grd_reduce_block){
+        .outputs = outputs, .n = n, .stride = n * (int64_t)self->itemsize, .in = self->data, .gathered = gathered});
+    r->gathered_size = grd_dtype_table[r->gathers].size;
+    r->strip.step = 1;
+    grd_reduction_store(r, result);
+    finish_strip(r, gathered, NULL, outputs, 0);
+}
+
+static __attribute__((noinline)) bool reduce_planned(struct grd_reduction *r, const grd_tensor *self, uint64_t mask, grd_tensor *result)
+{
+    const enum grd_reduce_finish finish = r->finish;
+    const double number = r->number;
+    grd_reduction_plan(r, r->read, self, mask);
+    grd_reduction_kernel(r, r->kind);
+    r->finish = finish;
+    r->number = number;
+    grd_reduction_store(r, result);
+    const int64_t bytes = grd_reduction_scratch(r, false);
+    if (bytes > 0 && (r->gathered = grd_alloc((size_t)bytes)) == NULL)
+        return false;
+    grd_reduction_run(r);
+    grd_free(r->gathered, (size_t)bytes);
+    return true;
 }
 
 grd_tensor *grd_reduce(grd_tensor *out, grd_tensor *self, uint64_t mask, bool keepdim, enum grd_reduce_kind kind, grd_dtype dtype,
@@ -471,16 +531,14 @@ grd_tensor *grd_reduce(grd_tensor *out, grd_tensor *self, uint64_t mask, bool ke
         return grd_failed;
     if (!grd_is_meta(result)) {
         struct grd_reduction r;
-        grd_reduction_plan(&r, grd_reduce_read_as(kind, (grd_dtype)self->dtype, dtype), self, mask);
-        grd_reduction_kernel(&r, kind);
+        r.kind = kind;
+        r.read = grd_reduce_read_as(kind, (grd_dtype)self->dtype, dtype);
         r.finish = finish;
         r.number = number;
-        grd_reduction_store(&r, result);
-        int64_t bytes = grd_reduction_scratch(&r, false);
-        if (bytes > 0 && (r.gathered = grd_alloc((size_t)bytes)) == NULL)
+        if (r.read == (grd_dtype)self->dtype && is_one_block(self, mask, result->numel))
+            reduce_block(&r, self, result);
+        else if (!reduce_planned(&r, self, mask, result))
             return grd_failed;
-        grd_reduction_run(&r);
-        grd_free(r.gathered, (size_t)bytes);
     }
-    return grd_out_finish(out, result);
+    return GRD_LIKELY(out == NULL) ? result : grd_out_finish(out, result);
 }

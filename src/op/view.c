@@ -59,12 +59,17 @@ static void insert_dim(struct geometry *g, int64_t dim, int64_t size, int64_t st
     g->n++;
 }
 
-/* Moves the first element. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
+/* Where the first element moves to. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
+static inline int64_t moved(int64_t offset, int64_t steps, int64_t stride)
+{
+    int64_t there;
+    const bool leads_out = __builtin_mul_overflow(steps, stride, &there) || __builtin_add_overflow(offset, there, &there) || there < 0;
+    return GRD_UNLIKELY(leads_out) ? offset : there;
+}
+
 static void advance(struct geometry *g, int64_t steps, int64_t stride)
 {
-    int64_t offset;
-    if (!__builtin_mul_overflow(steps, stride, &offset) && !__builtin_add_overflow(g->offset, offset, &offset) && offset >= 0)
-        g->offset = offset;
+    g->offset = moved(g->offset, steps, stride);
 }
 
 static grd_tensor *view_with(grd_tensor *self, const struct geometry *g)
@@ -429,6 +434,15 @@ static bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index, int64
                      grd_format_int64s(list, sizeof list, self->sizes, self->ndim), (long long)dim);
 }
 
+static __attribute__((noinline)) grd_tensor *without_dim(grd_tensor *self, int64_t dim, int64_t offset)
+{
+    struct geometry g;
+    geometry_of(self, &g);
+    remove_dim(&g, dim);
+    g.offset = offset;
+    return part_with(self, &g);
+}
+
 grd_tensor *op_select(grd_tensor *self, int64_t dim, int64_t index)
 {
     if (self->ndim == 0) {
@@ -437,16 +451,13 @@ grd_tensor *op_select(grd_tensor *self, int64_t dim, int64_t index)
     }
     if (!grd_wrap_dim(self, dim, &dim) || !wrap_index(self, dim, index, &index))
         return grd_failed;
-    struct geometry g;
-    geometry_start(self, 0, &g);
-    advance(&g, index, self->strides[dim]);
-    for (int64_t i = 0; i < self->ndim; i++) {
-        if (i == dim)
-            continue;
-        g.sizes[g.n] = self->sizes[i];
-        g.strides[g.n++] = self->strides[i];
-    }
-    return part_with(self, &g);
+    const int64_t rest = self->ndim - 1, offset = moved(self->offset, index, self->strides[dim]);
+    /* All but the first dimension lie together, and all but the last. */
+    if (GRD_LIKELY(dim == 0))
+        return grd_new_part(self, grd_dims_from(self->sizes + 1, rest), grd_dims_from(self->strides + 1, rest), offset);
+    if (dim == rest)
+        return grd_new_part(self, grd_dims_from(self->sizes, rest), grd_dims_from(self->strides, rest), offset);
+    return without_dim(self, dim, offset);
 }
 
 static int64_t clamped(int64_t value, int64_t low, int64_t high)

@@ -644,6 +644,31 @@ static void devices_must_agree(void **state)
     assert_true(grd_ok());
 }
 
+/* One element in the place of many is read as often as it takes, whatever its size. */
+static void one_element_stands_for_many(void **state)
+{
+    (void)state;
+    const grd_dtype dtypes[] = {GRD_INT8, GRD_INT16, GRD_INT32, GRD_FLOAT16, GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX64, GRD_COMPLEX128};
+    const int64_t lengths[] = {0, 1, 3, 4, 33, 128, 600};
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+            const grd_dims sizes = grd_dims(lengths[l]);
+            grd_tensor *many = grd_to(grd_remainder(grd_arange(grd_int(lengths[l])), grd_number(grd_int(23))), .dtype = dtypes[d]);
+            grd_tensor *one = grd_to(grd_full(grd_dims(1), grd_int(3)), .dtype = dtypes[d]), *whole = grd_select(one, 0, 0);
+            grd_tensor *filled = grd_full(sizes, grd_int(3), .dtype = dtypes[d]), *expected = grd_mul(filled, many);
+            assert_true(grd_equal(grd_mul(grd_expand(one, sizes), many), expected));
+            assert_true(grd_equal(grd_mul(many, grd_expand(one, sizes)), expected));
+            assert_true(grd_equal(grd_mul(many, one), expected));
+            assert_true(grd_equal(grd_mul(many, whole), expected));
+            assert_true(grd_equal(grd_mul(whole, many), expected));
+            assert_true(grd_equal(grd_mul(many, grd_number(grd_int(3))), expected));
+            assert_true(grd_equal(grd_eq(many, grd_expand(one, sizes)), grd_eq(many, filled)));
+            assert_true(grd_equal(grd_where(grd_eq(many, filled), many, grd_expand(one, sizes)), filled));
+            assert_true(grd_ok());
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -662,6 +687,7 @@ int main(void)
         IN_SCOPE(overlap_is_exact),
         IN_SCOPE(a_refusal_changes_nothing),
         IN_SCOPE(devices_must_agree),
+        IN_SCOPE(one_element_stands_for_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

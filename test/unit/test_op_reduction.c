@@ -296,6 +296,38 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_INDEX, "softmax: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
 }
 
+/* A row by itself, or among a few, takes a shorter way than among many: to the same bits. */
+static void test_few_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 9, WIDTH = 77 };
+    const grd_dtype dtypes[] = {GRD_BOOL, GRD_UINT8, GRD_INT64, GRD_UINT64, GRD_FLOAT16, GRD_FLOAT32, GRD_FLOAT64, GRD_COMPLEX128};
+    grd_manual_seed(7);
+    grd_tensor *values =
+        grd_sub(grd_mul(grd_rand(grd_dims(ROWS, WIDTH), .dtype = GRD_FLOAT64), grd_number(grd_float(3))), grd_number(grd_float(1)));
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        for (int n = 1; n <= WIDTH; n = n < 9 ? n + 1 : n + 17) {
+            grd_tensor *x = grd_contiguous(grd_narrow(grd_to(grd_abs(values), .dtype = dtypes[d]), 1, 0, n));
+            for (int rows = 1; rows <= 8; rows += 7) {
+                grd_tensor *few = grd_contiguous(grd_narrow(x, 0, 0, rows)), *one = grd_select(few, 0, 0);
+                assert_true(grd_equal(grd_sum(few, .dim = grd_dims(1)), grd_narrow(grd_sum(x, .dim = grd_dims(1)), 0, 0, rows)));
+                assert_true(grd_equal(grd_prod(few, .dim = grd_int(1)), grd_narrow(grd_prod(x, .dim = grd_int(1)), 0, 0, rows)));
+                assert_true(grd_equal(grd_any(few, .dim = grd_dims(1)), grd_narrow(grd_any(x, .dim = grd_dims(1)), 0, 0, rows)));
+                assert_true(grd_equal(grd_all(few, .dim = grd_dims(1)), grd_narrow(grd_all(x, .dim = grd_dims(1)), 0, 0, rows)));
+                assert_true(grd_equal(grd_sum(one), grd_select(grd_sum(x, .dim = grd_dims(1)), 0, 0)));
+                if (dtypes[d] == GRD_COMPLEX128 || dtypes[d] == GRD_BOOL)
+                    continue;
+                assert_true(grd_equal(grd_amax(few, .dim = grd_dims(1)), grd_narrow(grd_amax(x, .dim = grd_dims(1)), 0, 0, rows)));
+                assert_true(grd_equal(grd_amin(few, .dim = grd_dims(1)), grd_narrow(grd_amin(x, .dim = grd_dims(1)), 0, 0, rows)));
+                assert_true(grd_equal(grd_min(one), grd_select(grd_amin(x, .dim = grd_dims(1)), 0, 0)));
+            }
+        }
+    }
+    EXPECT(grd_sum(grd_zeros(grd_dims(2, 0)), .dim = grd_dims(1)), 0, 0);
+    assert_int_equal(grd_numel(grd_sum(grd_zeros(grd_dims(0, 3)), .dim = grd_dims(1))), 0);
+    assert_true(grd_ok());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +340,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_against_loops, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_gradients, open_scope, close_scope),
         cmocka_unit_test_setup_teardown(test_errors, open_scope, close_scope),
+        cmocka_unit_test_setup_teardown(test_few_rows, open_scope, close_scope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
