@@ -41,6 +41,7 @@ extern GRD_API const grd_plugin grd_plugin_descriptor;
  * new operators are seen by other threads once it has succeeded, and when it fails everything is taken back and the file is closed.
  * A plug-in that it loads in turn stands on its own. Loading a file again does nothing. Threads may load at the same time, and while others compute.
  * A loaded plug-in stays for the life of the process: kernels, graphs and tensors of its devices lead into its code, uncounted.
+ * A fork does not wait for a load: in the child, one that another thread was in has failed, and the file may be loaded there.
  * False, with the error set: OSError when the file cannot be read or is no shared object; RuntimeError when it is no plug-in, has another
  * interface, or has the name of a loaded one; the plug-in's own error, after its name, when load fails. */
 GRD_API bool grd_load_library(const char *path);

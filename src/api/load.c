@@ -2,6 +2,7 @@
 #include "autograd/autograd.h"
 #include "base/error.h"
 #include "base/object.h"
+#include "base/transaction.h"
 #include "core/iter.h"
 #include "dispatch/op.h"
 #include "gradus/runtime.h"
@@ -27,4 +28,6 @@ __attribute__((constructor)) void grd_load(void)
     grd_dispatch_init();
     grd_device_init();
     grd_autograd_init();
+    grd_plugin_init();
+    grd_transaction_init();
 }

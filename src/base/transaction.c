@@ -1,8 +1,10 @@
 /* The steps of a transaction, in a list. */
 #include "base/transaction.h"
 
+#include <pthread.h>
 #include <stddef.h>
 
+#include "base/fork.h"
 #include "base/memory.h"
 
 struct grd_step {
@@ -13,6 +15,9 @@ struct grd_step {
 };
 
 static _Thread_local struct grd_transaction *current __attribute__((tls_model("initial-exec")));
+/* Of all threads, an inner one before its outer. Under the lock, which is held as well while steps are settled. */
+static struct grd_transaction *open_transactions;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct grd_transaction *grd_transaction_current(void)
 {
@@ -21,7 +26,10 @@ struct grd_transaction *grd_transaction_current(void)
 
 void grd_transaction_begin(struct grd_transaction *transaction)
 {
-    *transaction = (struct grd_transaction){.outer = current};
+    pthread_mutex_lock(&lock);
+    *transaction = (struct grd_transaction){.outer = current, .next = open_transactions};
+    open_transactions = transaction;
+    pthread_mutex_unlock(&lock);
     current = transaction;
 }
 
@@ -32,16 +40,28 @@ static void settle(const struct grd_step_type *type, void *subject, int which, b
         function(subject, which);
 }
 
-void grd_transaction_end(struct grd_transaction *transaction, bool commit)
+/* The lock is held. */
+static void settle_all(struct grd_transaction *transaction, bool commit)
 {
+    struct grd_transaction **place = &open_transactions;
+    while (*place != transaction)
+        place = &(*place)->next;
+    *place = transaction->next;
     struct grd_step *step = commit ? transaction->first : transaction->last;
-    current = transaction->outer;
     while (step != NULL) {
         struct grd_step *following = commit ? step->next : step->previous;
         settle(step->type, step->subject, step->which, commit);
         grd_free(step, sizeof *step);
         step = following;
     }
+}
+
+void grd_transaction_end(struct grd_transaction *transaction, bool commit)
+{
+    pthread_mutex_lock(&lock);
+    current = transaction->outer;
+    settle_all(transaction, commit);
+    pthread_mutex_unlock(&lock);
 }
 
 bool grd_transaction_add(const struct grd_step_type *type, void *subject, int which)
@@ -57,4 +77,31 @@ bool grd_transaction_add(const struct grd_step_type *type, void *subject, int wh
     *(current->last != NULL ? &current->last->next : &current->first) = step;
     current->last = step;
     return true;
+}
+
+static bool is_own(const struct grd_transaction *transaction)
+{
+    const struct grd_transaction *own = current;
+    while (own != NULL && own != transaction)
+        own = own->outer;
+    return own != NULL;
+}
+
+/* The transactions lie on the stacks of their threads, which a child has too. */
+static void roll_back_lost(void)
+{
+    struct grd_transaction *next;
+    pthread_mutex_lock(&lock);
+    for (struct grd_transaction *transaction = open_transactions; transaction != NULL; transaction = next) {
+        next = transaction->next;
+        if (!is_own(transaction))
+            settle_all(transaction, false);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void grd_transaction_init(void)
+{
+    grd_hold_around_fork(&lock);
+    pthread_atfork(NULL, NULL, roll_back_lost); /* after the locks are given back: they are in the list already */
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/transaction.h"
 #include "core/tensor.h"
@@ -256,19 +257,9 @@ bool grd_device_unregister(grd_device device)
     return true;
 }
 
-static void lock_registration(void)
-{
-    pthread_mutex_lock(&registration);
-}
-
-static void unlock_registration(void)
-{
-    pthread_mutex_unlock(&registration);
-}
-
 void grd_device_init(void)
 {
-    pthread_atfork(lock_registration, unlock_registration, unlock_registration);
+    grd_hold_around_fork(&registration);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/transaction.h"
 #include "dispatch/schema_text.h"
@@ -185,15 +186,20 @@ static void let_go(struct grd_defined_op *self)
     self->next = NULL;
 }
 
-static void commit(void *op, int which)
+/* The lock is held. */
+static void append(struct grd_defined_op *self)
 {
-    (void)which;
-    struct grd_defined_op *self = op;
-    pthread_mutex_lock(&lock);
-    let_go(self);
     atomic_store_explicit(last_published != NULL ? &last_published->next : &published, self, memory_order_release);
     last_published = self;
     atomic_fetch_add_explicit(&published_count, 1, memory_order_release);
+}
+
+static void commit(void *op, int which)
+{
+    (void)which;
+    pthread_mutex_lock(&lock);
+    let_go(op);
+    append(op);
     pthread_mutex_unlock(&lock);
 }
 
@@ -208,27 +214,38 @@ static void roll_back(void *op, int which)
 
 static const struct grd_step_type step = {.commit = commit, .roll_back = roll_back};
 
+/* The lock is held: a fork finds both done, the step noted and the operator held back, or neither. */
+static bool hold_back(struct grd_defined_op *self)
+{
+    if (!grd_transaction_add(&step, self, 0))
+        return false;
+    self->transaction = grd_transaction_current();
+    self->next = held_back;
+    held_back = self;
+    return true;
+}
+
+/* The lock is held. */
+static bool enter(struct grd_defined_op *self)
+{
+    if (find_in(atomic_load(&published), self->op.name) != NULL || find_in(held_back, self->op.name) != NULL)
+        return grd_raise(GRD_ERROR_RUNTIME, "there is an operator '%s' already", self->op.name);
+    if (grd_transaction_current() != NULL)
+        return hold_back(self);
+    append(self);
+    return true;
+}
+
 bool grd_defined_publish(struct grd_defined_op *self)
 {
     self->op.composite = self->composite != NULL;
     grd_reset_slots(&self->op);
     pthread_mutex_lock(&lock);
-    const bool taken = find_in(atomic_load(&published), self->op.name) != NULL || find_in(held_back, self->op.name) != NULL;
-    if (!taken) {
-        self->transaction = grd_transaction_current();
-        self->next = held_back;
-        held_back = self;
-    }
+    const bool entered = enter(self);
     pthread_mutex_unlock(&lock);
-    if (taken) {
-        grd_raise(GRD_ERROR_RUNTIME, "there is an operator '%s' already", self->op.name);
+    if (!entered)
         grd_defined_free(self);
-        return false;
-    }
-    if (grd_transaction_add(&step, self, 0))
-        return true;
-    roll_back(self, 0);
-    return false;
+    return entered;
 }
 
 static const grd_op *find_own(const char *name)
@@ -262,19 +279,7 @@ const grd_op *grd_defined_at(int64_t index)
     return op != NULL ? &op->op : NULL;
 }
 
-/* ---- Forks ------------------------------------------------------------------------------------------------------------------------- */
-
-static void lock_list(void)
-{
-    pthread_mutex_lock(&lock);
-}
-
-static void unlock_list(void)
-{
-    pthread_mutex_unlock(&lock);
-}
-
 void grd_define_init(void)
 {
-    pthread_atfork(lock_list, unlock_list, unlock_list);
+    grd_hold_around_fork(&lock);
 }

@@ -12,7 +12,7 @@
 #include "dispatch/define.h"
 #include "dispatch/device.h"
 
-#include "base/cold.h"
+#include "base/fork.h"
 #include "base/text.h"
 #include "base/transaction.h"
 
@@ -551,23 +551,10 @@ void grd_unregister_fallback(grd_key key)
 
 /* ---- At load --------------------------------------------------------------------------------------------------------------------- */
 
-static void lock_registration(void)
-{
-    pthread_mutex_lock(&registration);
-}
-
-static void unlock_registration(void)
-{
-    pthread_mutex_unlock(&registration);
-}
-
 void grd_dispatch_init(void)
 {
     for (int64_t i = 0; i < grd_op_table_size; i++)
         grd_reset_slots(&grd_op_table[i]);
-    /* Locks are taken before a fork in the opposite order of these calls; the allocator's, under ours, comes first. */
-    grd_thread_get_cold();
-    pthread_atfork(lock_registration, unlock_registration, unlock_registration);
+    grd_hold_around_fork(&registration);
     grd_define_init();
-    grd_plugin_init();
 }

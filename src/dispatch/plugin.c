@@ -1,8 +1,7 @@
 /* Loading plug-ins: opening the file, checking the descriptor, and one transaction around everything the plug-in registers.
  *
  * Lives here: the list of plug-ins. Not here: what is registered (dispatch.c, core/device.c), nor how it is taken back (base/transaction.h).
- * Invariant: a plug-in in the list is loaded, or is being loaded by the thread that holds the lock
- * (in a child process, by a thread of its parent). */
+ * Invariant: a plug-in in the list is loaded, or is being loaded by the thread that holds the lock. */
 #include "gradus/plugin.h"
 
 #include <dlfcn.h>
@@ -13,6 +12,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "base/transaction.h"
 #include "dispatch/op.h"
@@ -26,24 +26,37 @@ struct plugin {
 };
 
 static struct plugin *plugins;
-/* Held while a plug-in loads, so that no two do. Recursive: a plug-in may load another. */
-static pthread_mutex_t lock;
+/* Held while a plug-in loads, so that no two do. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+/* How many this thread is loading: a plug-in may load another. */
+static _Thread_local int depth;
+/* Held while the list changes: a fork waits for that, not for a load, which runs foreign code. */
+static pthread_mutex_t list = PTHREAD_MUTEX_INITIALIZER;
 
-static void init_lock(void)
+static void take_loading(void)
 {
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(&lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
+    if (depth++ == 0)
+        pthread_mutex_lock(&loading);
 }
 
-/* A fork does not wait for a load, which runs foreign code. In the child the lock is free, and a plug-in that another thread was loading stays
- * half loaded. */
+static void give_loading(void)
+{
+    if (--depth == 0)
+        pthread_mutex_unlock(&loading);
+}
+
+/* What another thread was loading is rolled back with its transaction. */
+static void after_fork(void)
+{
+    pthread_mutex_init(&loading, NULL);
+    if (depth > 0)
+        pthread_mutex_lock(&loading);
+}
+
 void grd_plugin_init(void)
 {
-    init_lock();
-    pthread_atfork(NULL, NULL, init_lock);
+    grd_hold_around_fork(&list);
+    pthread_atfork(NULL, NULL, after_fork);
 }
 
 /* ---- What is refused ------------------------------------------------------------------------------------------------------------- */
@@ -91,48 +104,68 @@ static bool run_load(const grd_plugin *descriptor)
     return false;
 }
 
-/* In the list while it loads, so that a plug-in that loads itself is found. */
-static bool load_new(struct plugin *plugin, const char *path)
+static void keep_plugin(void *plugin, int which)
 {
-    plugin->descriptor = dlsym(plugin->handle, "grd_plugin_descriptor");
-    if (!check_descriptor(plugin->descriptor, path))
+    (void)which;
+    pthread_mutex_lock(&list);
+    ((struct plugin *)plugin)->loading = false;
+    pthread_mutex_unlock(&list);
+}
+
+static void take_plugin(void *plugin, int which)
+{
+    (void)which;
+    pthread_mutex_lock(&list);
+    struct plugin **place = &plugins; /* plug-ins that it has loaded itself stand before it */
+    while (*place != plugin)
+        place = &(*place)->next;
+    *place = (*place)->next;
+    pthread_mutex_unlock(&list);
+    grd_free(plugin, sizeof(struct plugin));
+}
+
+static const struct grd_step_type plugin_step = {.commit = keep_plugin, .roll_back = take_plugin};
+
+/* In the list while it loads, so that a plug-in that loads itself is found. */
+static bool list_plugin(void *handle, const grd_plugin *descriptor)
+{
+    struct plugin *plugin = grd_alloc(sizeof *plugin);
+    if (plugin == NULL)
         return false;
-    plugin->loading = true;
-    plugin->next = plugins;
-    plugins = plugin;
-    const bool loaded = run_load(plugin->descriptor);
-    plugin->loading = false;
-    if (!loaded) {
-        struct plugin **place = &plugins; /* plug-ins that it has loaded itself stand before it */
-        while (*place != plugin)
-            place = &(*place)->next;
-        *place = plugin->next;
+    pthread_mutex_lock(&list);
+    const bool listed = grd_transaction_add(&plugin_step, plugin, 0);
+    if (listed) {
+        *plugin = (struct plugin){.next = plugins, .handle = handle, .descriptor = descriptor, .loading = true};
+        plugins = plugin;
     }
-    return loaded;
+    pthread_mutex_unlock(&list);
+    if (!listed)
+        grd_free(plugin, sizeof *plugin);
+    return listed;
+}
+
+static bool load_new(void *handle, const char *path)
+{
+    const grd_plugin *descriptor = dlsym(handle, "grd_plugin_descriptor");
+    return check_descriptor(descriptor, path) && list_plugin(handle, descriptor) && run_load(descriptor);
 }
 
 static bool load_locked(const char *path)
 {
-    struct plugin *plugin = grd_alloc_zeroed(sizeof *plugin);
-    if (plugin == NULL)
-        return false;
     struct grd_transaction transaction;
     grd_transaction_begin(&transaction); /* what constructors register counts too */
-    bool loaded = false, kept = false;
-    plugin->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    const struct plugin *known = plugin->handle != NULL ? find_plugin(plugin->handle) : NULL;
-    if (plugin->handle == NULL)
+    bool loaded = false;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const struct plugin *known = handle != NULL ? find_plugin(handle) : NULL;
+    if (handle == NULL)
         grd_raise(GRD_ERROR_IO, "cannot load plug-in '%s': %s", path, dlerror());
     else if (known != NULL)
         loaded = !known->loading || grd_raise(GRD_ERROR_RUNTIME, "plug-in '%s' is being loaded", known->descriptor->name);
     else
-        loaded = kept = load_new(plugin, path);
+        loaded = load_new(handle, path);
     grd_transaction_end(&transaction, loaded);
-    if (!kept) {
-        if (plugin->handle != NULL)
-            dlclose(plugin->handle);
-        grd_free(plugin, sizeof *plugin);
-    }
+    if (handle != NULL && (known != NULL || !loaded))
+        dlclose(handle);
     return loaded;
 }
 
@@ -146,8 +179,8 @@ bool grd_load_library(const char *path)
     char resolved[PATH_MAX];
     if (realpath(path, resolved) == NULL)
         return grd_raise(GRD_ERROR_IO, "cannot load plug-in '%s': %s", path, strerror(errno));
-    pthread_mutex_lock(&lock);
+    take_loading();
     const bool loaded = load_locked(resolved);
-    pthread_mutex_unlock(&lock);
+    give_loading();
     return loaded;
 }

@@ -819,7 +819,7 @@ static void test_a_result_without_a_gradient(void **state)
         {"grad * sum(ones(shape(grad_signs)))", "the formula takes a fact of the gradient of a result that has none"},
     };
     for (int i = 0; i < 2; i++) {
-        char schema[64];
+        char schema[80];
         snprintf(schema, sizeof schema, "t21::f%d(Tensor self) -> (Tensor squares, Tensor signs)", i);
         const grd_op *op = define(schema, "self", cases[i][0], values_and_signs);
         const grd_value arg = tensor_value(leaf3());

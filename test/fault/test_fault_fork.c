@@ -4,12 +4,15 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../unit/support.h"
 #include "base/parallel.h"
+#include "base/transaction.h"
+#include "dispatch/define.h"
 
 /* ThreadSanitizer does not allow threads in the child of a program with threads. */
 #if defined(__SANITIZE_THREAD__)
@@ -82,6 +85,24 @@ static bool fail_once(void)
     return refused;
 }
 
+static bool define_fails(struct grd_transaction *transaction, const char *schema)
+{
+    grd_transaction_begin(transaction);
+    const bool defined = grd_define_operator(&(grd_definition){.schema = schema, .gradients = {{"self", "grad"}}}) != NULL;
+    grd_transaction_end(transaction, false);
+    return defined;
+}
+
+/* Operators that stay, and one that is taken back each time: only this thread may define it. */
+static bool define(int i)
+{
+    char schema[64];
+    struct grd_transaction transaction;
+    snprintf(schema, sizeof schema, "fork::op_%d(Tensor self) -> Tensor", i);
+    return (i >= FORKS || grd_define_operator(&(grd_definition){.schema = schema}) != NULL) &&
+           define_fails(&transaction, "fork::taken_back(Tensor self) -> Tensor");
+}
+
 /* ---- Threads that never stand still -------------------------------------------------------------------------------------------------- */
 
 static void *keep_busy(void *number)
@@ -95,7 +116,7 @@ static void *keep_busy(void *number)
             grd_memory_trim();
             grd_set_num_threads(1 + i % 4);
         }
-        if (!right)
+        if (!right || ((intptr_t)number == 2 && !define(i)))
             atomic_fetch_add(&wrong, 1);
     }
     return NULL;
@@ -118,6 +139,9 @@ static int live_as_child(int generation)
     register_kernel(GRD_KEY_WRAPPER); /* the other may be taken, by a thread that is not here */
     if (!grd_ok())
         return 2;
+    struct grd_transaction transaction;
+    if (!define_fails(&transaction, "fork::taken_back(Tensor self) -> Tensor")) /* whatever the other was about to do with it */
+        return 6;
     pthread_t thread;
     bool right = false;
     if (pthread_create(&thread, NULL, short_life, &right) != 0 || pthread_join(thread, NULL) != 0 || !right)
@@ -189,6 +213,54 @@ static void test_fork_with_everything_open(void **state)
     assert_int_equal(status_of(child), 0);
 }
 
+/* A transaction is open, as while a plug-in loads, in the thread that forks and in another: in the child its own goes on, and that of the other
+ * has been taken back. */
+static void *hold_open(void *point)
+{
+    struct grd_transaction transaction;
+    grd_transaction_begin(&transaction);
+    grd_define_operator(&(grd_definition){.schema = "other::op(Tensor self) -> Tensor", .gradients = {{"self", "grad"}}});
+    grd_register_kernel("tan", GRD_KEY_BATCH, nothing, NULL);
+    pthread_barrier_wait(point);
+    pthread_barrier_wait(point);
+    grd_transaction_end(&transaction, true);
+    return NULL;
+}
+
+static bool other_is_free(void)
+{
+    grd_register_kernel("tan", GRD_KEY_BATCH, nothing, NULL);
+    return grd_ok() && grd_op_find("other::op") == NULL &&
+           grd_define_operator(&(grd_definition){.schema = "other::op(Tensor self) -> Tensor"}) != NULL;
+}
+
+static void test_fork_with_transactions_open(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    pthread_barrier_t point;
+    struct grd_transaction transaction;
+    pthread_barrier_init(&point, NULL, 2);
+    grd_transaction_begin(&transaction);
+    assert_non_null(grd_define_operator(&(grd_definition){.schema = "own::op(Tensor self) -> Tensor"}));
+    assert_int_equal(pthread_create(&thread, NULL, hold_open, &point), 0);
+    pthread_barrier_wait(&point);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(SECONDS);
+        const bool kept = grd_op_find("own::op") != NULL && grd_defined_count() == 0 && other_is_free();
+        grd_transaction_end(&transaction, true);
+        _exit(kept && grd_defined_count() == 2 && grd_op_find("own::op") != NULL ? 0 : 1);
+    }
+    assert_int_equal(status_of(child), 0);
+    grd_transaction_end(&transaction, true);
+    pthread_barrier_wait(&point);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&point);
+    assert_true(grd_op_find("own::op") != NULL && grd_op_find("other::op") != NULL);
+    grd_unregister_kernel("tan", GRD_KEY_BATCH);
+}
+
 static atomic_int forked;
 
 static void fork_in_a_piece(int64_t begin, int64_t end, void *context)
@@ -223,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_SCOPE(test_fork_with_everything_open),
+        IN_SCOPE(test_fork_with_transactions_open),
         IN_SCOPE(test_fork_inside_a_loop),
         IN_SCOPE(test_fork_while_threads_work),
     };

@@ -1,4 +1,5 @@
-/* The loader: what it refuses and in which words, what a failed load leaves behind (nothing), loading twice, and by several threads at once. */
+/* The loader: what it refuses and in which words, what a failed load leaves behind (nothing), loading twice, by several threads at once,
+ * and while a process forks. */
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -169,6 +170,94 @@ static void test_threads_load_the_same_file(void **state)
     assert_true(grd_load_library(path));
 }
 
+/* Each defines operators of its own and one that all want, loads files that load and that do not, and asks for what the others define. */
+static void *define_and_load(void *number)
+{
+    const intptr_t own = (intptr_t)number;
+    bool right = true;
+    for (int i = 0; i < 20; i++) {
+        char schema[64], path[PATH_MAX];
+        snprintf(schema, sizeof schema, "concurrent::op_%d_%d(Tensor self) -> Tensor", (int)own, i);
+        right &= grd_define_operator(&(grd_definition){.schema = schema, .gradients = {{"self", "grad * 2"}}}) != NULL;
+        snprintf(schema, sizeof schema, "concurrent::shared_%d(Tensor self) -> Tensor", i);
+        right &= (grd_define_operator(&(grd_definition){.schema = schema}) != NULL) == grd_ok();
+        grd_error_clear();
+        *strchr(schema, '(') = '\0';
+        right &= grd_op_find(schema) != NULL; /* whoever has defined it */
+        snprintf(path, sizeof path, PLUGINS "/%s.so", (own + i) % 2 ? "plugin_inner" : "plugin_silent");
+        right &= grd_load_library(path) == ((own + i) % 2 != 0);
+        grd_error_clear();
+        for (int64_t n = grd_op_count(), at = n - 1; at >= n - 4; at--)
+            right &= grd_op_at(at) != NULL;
+    }
+    return (void *)(uintptr_t)right;
+}
+
+static void test_threads_define_and_load(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    const int64_t before = grd_op_count();
+    for (intptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, define_and_load, (void *)i), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *right;
+        pthread_join(threads[i], &right);
+        assert_non_null(right);
+    }
+    assert_int_equal(grd_op_count(), before + 20 * (THREADS + 1));
+}
+
+/* ---- Forks in the middle of a load ------------------------------------------------------------------------------------------------------ */
+
+static void *load_waiting(void *ret_loaded)
+{
+    *(bool *)ret_loaded = grd_load_library(PLUGINS "/plugin_waits.so");
+    return NULL;
+}
+
+/* The thread that loads is not here: nothing of what it has done is, either, and the file can be loaded. */
+static int child_of_a_load(void)
+{
+    alarm(60);
+    unsetenv("PLUGIN_WAITS");
+    grd_register_kernel("cos", GRD_KEY_BATCH, grd_cpu_fallback, NULL);
+    grd_register_fallback(GRD_KEY_WRAPPER, grd_cpu_fallback, NULL);
+    if (!grd_ok() || grd_op_find("waits::same") != NULL)
+        return 1;
+    grd_unregister_kernel("cos", GRD_KEY_BATCH);
+    grd_unregister_fallback(GRD_KEY_WRAPPER);
+    if (!grd_load_library(plugin("plugin_waits")) || grd_op_find("waits::same") == NULL)
+        return 2;
+    return grd_load_library(plugin("plugin_inner")) && grd_load_library(plugin("plugin_waits")) ? 0 : 3;
+}
+
+static void test_a_fork_in_the_middle_of_a_load(void **state)
+{
+    (void)state;
+    int told[2], heard[2], status;
+    assert_true(pipe(told) == 0 && pipe(heard) == 0);
+    char ends[32], word;
+    snprintf(ends, sizeof ends, "%d %d", told[1], heard[0]);
+    setenv("PLUGIN_WAITS", ends, 1);
+    pthread_t thread;
+    bool loaded = false;
+    assert_int_equal(pthread_create(&thread, NULL, load_waiting, &loaded), 0);
+    assert_int_equal(read(told[0], &word, 1), 1);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(child_of_a_load());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_null(grd_op_find("waits::same"));
+    assert_int_equal(write(heard[1], &word, 1), 1);
+    pthread_join(thread, NULL);
+    assert_true(loaded && grd_op_find("waits::same") != NULL);
+    grd_unregister_fallback(GRD_KEY_WRAPPER);
+    for (int i = 0; i < 2; i++)
+        close(told[i]), close(heard[i]);
+}
+
 /* ---- A load that succeeds: this one stays, so it comes last ---------------------------------------------------------------------------- */
 
 /* Every allocation fails, and all that follow it or it alone. Loads `inner`, which is loaded already, from inside. */
@@ -240,6 +329,8 @@ int main(void)
         cmocka_unit_test(test_a_pending_error_stays),
         cmocka_unit_test(test_a_failed_load_leaves_nothing),
         cmocka_unit_test(test_threads_load_the_same_file),
+        cmocka_unit_test(test_threads_define_and_load),
+        cmocka_unit_test(test_a_fork_in_the_middle_of_a_load),
         cmocka_unit_test(test_allocations_that_fail),
         cmocka_unit_test(test_operators_of_a_plugin),
         cmocka_unit_test(test_a_second_plugin_of_a_name),
