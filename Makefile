@@ -71,9 +71,10 @@ bench: build/release/build.ninja ## times beside PyTorch's (pip install torch fi
 	$(BIN)/cmake --build --preset release -j $(JOBS)
 	$(PYTHON) bench/bench.py
 
-coverage: build/coverage/build.ninja ## line and branch coverage of the C tests
+coverage: build/coverage/build.ninja ## line and branch coverage of the C tests; fails below 95 % of lines or 90 % of branches
+	find build/coverage -name '*.gcda' -delete
 	$(BIN)/python tools/test.py --preset coverage
-	$(BIN)/gcovr --root . --filter 'src/(base|core|dispatch|autograd)/' --txt-summary build/coverage
+	$(BIN)/gcovr --root . --filter 'src/(base|core|dispatch|autograd)/' --txt-summary --fail-under-line 95 --fail-under-branch 90 build/coverage
 
 show: ## everything generated for one operator: make show OP=tanh
 	@$(PYTHON) -m codegen --show $(OP)

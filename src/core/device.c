@@ -290,23 +290,11 @@ void grd_device_release(grd_device device, void *data, int64_t bytes)
     atomic_fetch_sub_explicit(&entry->blocks, 1, memory_order_release);
 }
 
-/* Two devices that know nothing of each other meet on the cpu. */
-static bool copy_through_cpu(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes)
-{
-    void *between = grd_alloc((size_t)bytes);
-    const bool ok = between != NULL && grd_device_copy(between, GRD_CPU, from, from_device, bytes) &&
-                    grd_device_copy(to, to_device, between, GRD_CPU, bytes);
-    grd_free(between, (size_t)bytes);
-    return ok;
-}
-
 bool grd_device_copy(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes)
 {
     const bool to_extra = grd_is_extra(to_device), from_extra = grd_is_extra(from_device);
     if (bytes == 0)
         return true;
-    if (to_extra && from_extra && to_device.type != from_device.type)
-        return copy_through_cpu(to, to_device, from, from_device, bytes);
     if (to_extra || from_extra)
         grd_device_at(to_extra ? to_device.type : from_device.type)->type.copy(to, to_device, from, from_device, bytes);
     else

@@ -264,7 +264,8 @@ bool grd_raise_devices(grd_device a, grd_device b);
 /* Memory of any device that has data; NULL with MemoryError. */
 void *grd_device_allocate(grd_device device, int64_t bytes);
 void grd_device_release(grd_device device, void *data, int64_t bytes);
-/* Copies bytes between any two devices that have data, which do not overlap. False, with the error raised, when the device failed. */
+/* Copies bytes that do not overlap within one type of device, or between it and the cpu: others are brought to the cpu by the caller.
+ * False, with the error raised, when the device failed. */
 bool grd_device_copy(void *to, grd_device to_device, const void *from, grd_device from_device, int64_t bytes);
 
 static inline bool grd_is_extra(grd_device device)

@@ -45,6 +45,13 @@ static inline void expect_error(const char *text)
     grd_error_clear();
 }
 
+/* The pending error has this text and no other; it is cleared. */
+static inline void expect_whole_error(const char *text)
+{
+    assert_string_equal(grd_error_message(), text);
+    grd_error_clear();
+}
+
 static inline void expect_values(grd_tensor *t, int n, const double *values)
 {
     double actual[64];

@@ -208,12 +208,185 @@ static void test_backward_inside_backward(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
 }
 
+/* ---- What a function may not do -------------------------------------------------------------------------------------------------- */
+
+/* Saves nothing and x by turns, until the list has grown. */
+static void many_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    for (int i = 0; i < 6; i++)
+        grd_custom_save(call, i % 2 ? inputs[0] : NULL);
+    ret_outputs[0] = grd_clone(inputs[0]);
+}
+
+static void many_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    for (int i = 0; i < 6; i += 2)
+        assert_null(grd_custom_saved(call, i));
+    assert_true(grd_custom_needs_grad(call, 0));
+    assert_false(grd_custom_needs_grad(call, 1));
+    assert_false(grd_custom_needs_grad(call, -1));
+    ret_grads[0] = grd_mul(grad_outputs[0], grd_mul(grd_custom_saved(call, 1), grd_custom_saved(call, 5)));
+}
+
+static void test_many_saved(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {NULL, many_forward, many_backward, 1, 1, NULL};
+    grd_tensor *x = leaf3(), *y = apply1(&function, x);
+    assert_string_equal(grd_node_name(grd_grad_fn(y)), "CustomBackward");
+    grd_backward(grd_sum(y));
+    EXPECT_VALUES(grd_grad_of(x), 1, 4, 9);
+}
+
+static int too_late; /* which of the calls a backward tries */
+
+static void late_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    if (too_late == 0)
+        grd_custom_save(call, grad_outputs[0]);
+    if (too_late == 1)
+        grd_custom_mark_dirty(call, grad_outputs[0]);
+    if (too_late == 2)
+        grd_custom_mark_non_differentiable(call, grad_outputs[0]);
+    if (too_late > 2)
+        assert_ptr_equal(grd_custom_saved(call, too_late == 3 ? 1 : -1), grd_failed);
+    ret_grads[0] = grad_outputs[0];
+}
+
+static void test_backward_is_too_late(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "LateBackward: tensors can only be saved during forward",
+        "LateBackward: only inputs can be marked dirty, and only during forward",
+        "LateBackward: only outputs can be marked non-differentiable, and only during forward",
+        "LateBackward: saved tensor 1 does not exist: 1 were saved",
+        "LateBackward: saved tensor -1 does not exist: 1 were saved",
+    };
+    const grd_custom_function function = {"Late", square_forward, late_backward, 1, 1, &factor};
+    grd_tensor *x = leaf3();
+    for (too_late = 0; too_late < 5; too_late++) {
+        grd_backward(grd_sum(apply1(&function, x)));
+        expect_whole_error(texts[too_late]);
+        assert_null(grd_grad_of(x));
+    }
+}
+
+static void nothing_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    (void)call;
+    (void)inputs;
+    (void)ret_outputs;
+}
+
+/* Marks more than there is. */
+static void marks_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    ret_outputs[0] = grd_clone(inputs[0]);
+    if (*(bool *)grd_custom_context(call)) {
+        grd_custom_mark_dirty(call, inputs[0]);
+        grd_custom_mark_dirty(call, inputs[0]); /* once more is no other */
+        grd_custom_mark_dirty(call, ret_outputs[0]);
+    } else {
+        grd_custom_mark_non_differentiable(call, ret_outputs[0]);
+        grd_custom_mark_non_differentiable(call, ret_outputs[0]);
+        grd_custom_mark_non_differentiable(call, inputs[0]);
+    }
+}
+
+static void loses_dirty_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    grd_custom_mark_dirty(call, inputs[0]);
+    ret_outputs[0] = grd_clone(inputs[0]);
+}
+
+static void fails_to_apply(const grd_custom_function *function, grd_tensor *x, const char *text)
+{
+    assert_ptr_equal(apply1(function, x), grd_failed);
+    expect_whole_error(text);
+}
+
+static void test_forwards_that_are_refused(void **state)
+{
+    (void)state;
+    bool dirty = true, constant = false;
+    grd_tensor *x = leaf3();
+    fails_to_apply(&(grd_custom_function){"Unset", nothing_forward, double_backward, 1, 1, NULL}, x, "Unset: output 0 was not set");
+    fails_to_apply(&(grd_custom_function){NULL, nothing_forward, NULL, 1, 1, NULL}, x, "custom function: output 0 was not set");
+    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &dirty}, x,
+                   "Marks: only inputs can be marked dirty, and only during forward");
+    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &constant}, x,
+                   "Marks: only outputs can be marked non-differentiable, and only during forward");
+    fails_to_apply(&(grd_custom_function){"Loses", loses_dirty_forward, NULL, 1, 1, NULL}, grd_clone(x),
+                   "Loses: a tensor marked dirty must be an input that is also returned");
+    fails_to_apply(&(grd_custom_function){"Negative", square_forward, NULL, -1, 1, NULL}, x,
+                   "grd_custom_apply: a function cannot have -1 inputs and 1 outputs");
+    assert_false(grd_custom_apply(&(grd_custom_function){"Negative", square_forward, NULL, 0, -1, NULL}, NULL, NULL));
+    expect_whole_error("grd_custom_apply: a function cannot have 0 inputs and -1 outputs");
+    fails_to_apply(&twice, grd_select(x, 0, 0),
+                   "Twice: a view of a leaf Variable that requires grad is being used in an in-place operation.");
+}
+
+static void test_no_backward(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {"Oneway", square_forward, NULL, 1, 1, &factor};
+    grd_tensor *x = leaf3(), *y = apply1(&function, x);
+    EXPECT_VALUES(y, 3, 12, 27);
+    grd_backward(grd_sum(y));
+    expect_whole_error("OnewayBackward: the function has no backward");
+    assert_null(grd_grad_of(x));
+}
+
+/* The second input is a view, and is written over. */
+static void second_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    grd_custom_mark_dirty(call, inputs[1]);
+    ret_outputs[0] = grd_mul_(inputs[1], inputs[0]);
+}
+
+static void test_a_dirty_view_comes_first(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {"Second", second_forward, NULL, 2, 1, NULL};
+    grd_tensor *x = leaf3(), *inputs[] = {grd_select(x, 0, 0), grd_select(grd_clone(x), 0, 1)}, *output;
+    assert_false(grd_custom_apply(&function, inputs, &output));
+    assert_ptr_equal(output, grd_failed);
+    expect_whole_error("Second: Functions which modify views in-place must take the view first and return a single Variable");
+}
+
+static void test_an_input_handed_back_is_not_written(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL};
+    grd_tensor *y = apply1(&function, grd_clone(leaf3()));
+    grd_mul_(y, VECTOR(2, 2, 2));
+    expect_whole_error(
+        "mul: Output 0 of SameBackward is a view and is being modified inplace. This view was created inside a custom Function (or "
+        "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated "
+        "with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
+        "the custom Function.");
+    EXPECT_VALUES(y, 1, 2, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_square),         TEST(test_without_gradient), TEST(test_second_order),
-        TEST(test_saved_output),   TEST(test_two_outputs),      TEST(test_dirty),
-        TEST(test_input_returned), TEST(test_errors),           TEST(test_backward_inside_backward),
+        TEST(test_square),
+        TEST(test_without_gradient),
+        TEST(test_second_order),
+        TEST(test_saved_output),
+        TEST(test_two_outputs),
+        TEST(test_dirty),
+        TEST(test_input_returned),
+        TEST(test_errors),
+        TEST(test_backward_inside_backward),
+        TEST(test_many_saved),
+        TEST(test_backward_is_too_late),
+        TEST(test_forwards_that_are_refused),
+        TEST(test_no_backward),
+        TEST(test_a_dirty_view_comes_first),
+        TEST(test_an_input_handed_back_is_not_written),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

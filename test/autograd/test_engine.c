@@ -409,6 +409,19 @@ static void test_threads_share_a_graph(void **state)
     EXPECT_VALUES(grd_grad_of(x), 0, 0, 0);
 }
 
+static void test_complex_outputs(void **state)
+{
+    (void)state;
+    grd_tensor *z = grd_set_requires_grad(grd_ones(GRD_NO_DIMS, .dtype = GRD_COMPLEX64), true);
+    grd_backward(grd_mul(z, z));
+    expect_whole_error("grad can be implicitly created only for real scalar outputs but got complex64");
+    grd_tensor *g;
+    assert_false(grd_grad(grd_tensors(grd_mul(z, z)), grd_tensors(z),
+                          &(grd_backward_options){.grad_outputs = grd_tensors(grd_ones(GRD_NO_DIMS))}, &g));
+    expect_whole_error("For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                       "grad_output[0] has a dtype of float32 and output[0] has a dtype of complex64.");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +452,7 @@ int main(void)
         TEST(test_failing_allocations),
         TEST(test_failing_allocations_while_recording),
         TEST(test_threads_share_a_leaf),
+        TEST(test_complex_outputs),
         TEST(test_threads_share_a_graph),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);

@@ -136,10 +136,58 @@ static void test_tolerances(void **state)
     assert_true(grd_gradcheck(wrong, grd_tensors(x), NULL, &(grd_gradcheck_options){.rtol = 0.5}));
 }
 
+static grd_tensors in_float32(grd_tensor *const *inputs, int n, void *context)
+{
+    (void)n;
+    (void)context;
+    return one(grd_to(inputs[0], .dtype = GRD_FLOAT32));
+}
+
+/* One element more every time. */
+static grd_tensors growing(grd_tensor *const *inputs, int n, void *context)
+{
+    (void)n;
+    return one(grd_expand(grd_sum(inputs[0]), grd_dims(++*(int *)context)));
+}
+
+static void test_refuses_outputs(void **state)
+{
+    (void)state;
+    int size = 0;
+    grd_tensor *x = leaf(numbers, grd_dims(2), GRD_FLOAT64);
+    assert_false(grd_gradcheck(in_float32, grd_tensors(x), NULL, NULL));
+    expect_whole_error("output 0 has dtype float32; gradcheck needs float64 or complex128");
+    assert_false(grd_gradgradcheck(in_float32, grd_tensors(x), NULL, NULL));
+    expect_whole_error("output 0 has dtype float32; gradgradcheck needs float64 or complex128");
+    assert_false(grd_gradcheck(growing, grd_tensors(x), &size, NULL));
+    expect_whole_error("the function does not always return outputs of the same sizes");
+}
+
+/* Inputs that need no gradient, and outputs that have none, are passed over. */
+static grd_tensors with_constant(grd_tensor *const *inputs, int n, void *context)
+{
+    static grd_tensor *outputs[2];
+    (void)n;
+    (void)context;
+    outputs[0] = grd_sign(grd_detach(inputs[1]));
+    outputs[1] = grd_mul(inputs[0], inputs[1]);
+    return (grd_tensors){outputs, 2};
+}
+
+static void test_constants_are_passed_over(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf(numbers, grd_dims(3), GRD_FLOAT64), *y = grd_from_data(numbers + 3, grd_dims(3), GRD_FLOAT64);
+    assert_true(grd_gradcheck(with_constant, grd_tensors(y, x), NULL, NULL));
+    assert_true(grd_gradcheck(with_constant, grd_tensors(x, y), NULL, NULL));
+    assert_true(grd_gradgradcheck(with_constant, grd_tensors(x, y), NULL, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_accepts), TEST(test_strided_input), TEST(test_complex), TEST(test_in_place), TEST(test_refuses), TEST(test_tolerances),
+        TEST(test_accepts), TEST(test_strided_input), TEST(test_complex),         TEST(test_in_place),
+        TEST(test_refuses), TEST(test_tolerances),    TEST(test_refuses_outputs), TEST(test_constants_are_passed_over),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

@@ -155,7 +155,7 @@ static void test_errors(void **state)
     grd_tensor *x = leaf3();
     uint64_t handle = grd_hook_tensor(x, wrong_size, NULL, NULL);
     grd_backward(grd_sum(x));
-    expect_error("hook has changed the size of value");
+    expect_error("AccumulateGrad: hook has changed the size of value");
     grd_hook_remove(handle);
     grd_hook_tensor(x, raising, NULL, NULL);
     grd_backward(grd_sum(x));
@@ -234,6 +234,34 @@ static void test_backward_inside_a_hook(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1, 1, 1);
 }
 
+static grd_tensor *in_float64(grd_tensor *grad, void *context)
+{
+    (void)context;
+    return grd_to(grad, .dtype = GRD_FLOAT64);
+}
+
+static grd_tensor *on_meta(grd_tensor *grad, void *context)
+{
+    (void)context;
+    return grd_to(grad, .device = GRD_META);
+}
+
+static void test_replacements_are_checked(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3();
+    const uint64_t first = grd_hook_tensor(x, in_float64, NULL, NULL);
+    grd_backward(grd_sum(x));
+    expect_whole_error("AccumulateGrad: hook has changed the type of value (was float32 got float64)");
+    grd_hook_remove(first);
+    grd_hook_tensor(x, on_meta, NULL, NULL);
+    grd_backward(grd_sum(x));
+    expect_whole_error("AccumulateGrad: hook has changed the device of value (was cpu got meta)");
+    assert_null(grd_grad_of(x));
+    assert_int_equal(grd_hook_accumulated(VECTOR(1), note_leaf, "acc ", NULL), 0);
+    expect_whole_error("cannot register a hook on a tensor that doesn't require gradient");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +275,7 @@ int main(void)
         TEST(test_retain),
         TEST(test_retain_follows_inplace),
         TEST(test_step_in_hook),
+        TEST(test_replacements_are_checked),
         TEST(test_backward_inside_a_hook),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);

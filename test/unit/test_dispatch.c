@@ -135,6 +135,168 @@ static void test_errors_stick_and_the_first_wins(void **state)
     assert_true(grd_item_double(grd_failed) != grd_item_double(grd_failed));
 }
 
+/* ---- Questions about operators, and what is refused ------------------------------------------------------------------------------- */
+
+static void test_what_an_operator_tells(void **state)
+{
+    (void)state;
+    const grd_op *add = grd_op_find("add"), *first = grd_op_at(0);
+    assert_string_equal(grd_op_name(add), "add");
+    assert_int_equal(grd_op_arg_count(add), 3);
+    assert_int_equal(grd_op_result_count(add), 1);
+    assert_string_equal(grd_op_arg_name(add, 1), "other");
+    assert_int_equal(grd_op_arg_kind(add, 2), GRD_KIND_SCALAR);
+    assert_false(grd_op_arg_optional(add, 1));
+    assert_true(grd_op_arg_optional(add, 2));                  /* it has a default */
+    assert_true(grd_op_arg_optional(grd_op_find("clamp"), 1)); /* it may be absent */
+    assert_int_equal(grd_op_forms(add), 1u << GRD_FUNCTIONAL | 1u << GRD_INPLACE | 1u << GRD_OUT);
+    assert_ptr_equal(grd_op_find(grd_op_name(first)), first);
+    assert_null(grd_op_at(-1));
+    assert_null(grd_op_at(grd_op_count()));
+    assert_null(grd_op_find(NULL));
+    assert_int_equal(grd_tensor_keys(NULL), 0);
+    assert_string_equal(grd_key_name((grd_key)99), "?");
+    assert_true(grd_ok());
+}
+
+static void no_operator(void)
+{
+    expect_error(GRD_ERROR_TYPE, "an operator is required, not NULL");
+}
+
+static void test_no_operator_is_an_error(void **state)
+{
+    (void)state;
+    grd_value result;
+    assert_string_equal(grd_op_name(NULL), "");
+    no_operator();
+    assert_string_equal(grd_op_schema(NULL), "");
+    no_operator();
+    assert_int_equal(grd_op_arg_count(NULL), 0);
+    no_operator();
+    assert_int_equal(grd_op_result_count(NULL), 0);
+    no_operator();
+    assert_string_equal(grd_op_arg_name(NULL, 0), "");
+    no_operator();
+    assert_int_equal(grd_op_arg_kind(NULL, 0), GRD_KIND_NONE);
+    no_operator();
+    assert_false(grd_op_arg_optional(NULL, 0));
+    no_operator();
+    assert_int_equal(grd_op_forms(NULL), 0);
+    no_operator();
+    assert_false(grd_call(NULL, GRD_FUNCTIONAL, NULL, 0, NULL, &result));
+    no_operator();
+    assert_string_equal(grd_op_arg_name(grd_op_find("add"), 3), "");
+    expect_error(GRD_ERROR_INDEX, "add: has 3 arguments, no argument 3");
+    assert_int_equal(grd_op_arg_kind(grd_op_find("add"), -1), GRD_KIND_NONE);
+    expect_error(GRD_ERROR_INDEX, "add: has 3 arguments, no argument -1");
+}
+
+/* A call that is refused; its result is the failed tensor. */
+static void refused(const char *op, grd_form form, const grd_value *args, int n, grd_error_code code, const char *text)
+{
+    grd_value result = {.kind = GRD_KIND_NONE};
+    assert_false(grd_call(grd_op_find(op), form, args, n, NULL, &result));
+    expect_error(code, text);
+    assert_ptr_equal(result.v.tensor, grd_failed);
+}
+
+static void test_calls_that_are_refused(void **state)
+{
+    (void)state;
+    const grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = two()};
+    const grd_value four[] = {x, x, {.kind = GRD_KIND_INT, .v.integer = 1}, x};
+    refused("add", (grd_form)3, four, 2, GRD_ERROR_VALUE, "add: no form 3");
+    refused("add", GRD_FUNCTIONAL, four, 4, GRD_ERROR_TYPE, "add: takes 3 arguments, 4 were given");
+    refused("add", GRD_OUT, four, 2, GRD_ERROR_TYPE, "add: the tensor to write must be a tensor, not NULL");
+    const grd_value failed[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = grd_failed}, x};
+    refused("add", GRD_INPLACE, failed, 2, GRD_ERROR_RUNTIME, "add: the failed tensor cannot be written");
+    const grd_value none[] = {{.kind = GRD_KIND_TENSOR}, x};
+    refused("add", GRD_FUNCTIONAL, none, 2, GRD_ERROR_TYPE, "add: argument 'self' (position 1) is missing");
+    grd_error_set(GRD_ERROR_VALUE, "first");
+    refused("add", GRD_FUNCTIONAL, four, 2, GRD_ERROR_VALUE, "first");
+}
+
+static void test_numbers_are_converted_where_they_fit(void **state)
+{
+    (void)state;
+    const grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = iota(grd_dims(2, 3))};
+    const grd_value yes = {.kind = GRD_KIND_BOOL, .v.boolean = true}, half = {.kind = GRD_KIND_FLOAT, .v.number = 0.5};
+    const grd_value one = {.kind = GRD_KIND_INT, .v.integer = 1}, seven = {.kind = GRD_KIND_SCALAR, .v.scalar = grd_int(7)};
+    const grd_value complex = {.kind = GRD_KIND_SCALAR, .v.scalar = grd_complex_number(1, 2)};
+    const grd_value truth = {.kind = GRD_KIND_SCALAR, .v.scalar = grd_bool(true)}, none = {.kind = GRD_KIND_NONE};
+    grd_value result;
+
+    assert_true(grd_call(grd_op_find("select"), GRD_FUNCTIONAL, (const grd_value[]){x, yes, one}, 3, NULL, &result));
+    assert_float_equal(element_at(result.v.tensor, 1), 4, 0);
+    refused("select", GRD_FUNCTIONAL, (const grd_value[]){x, half, one}, 3, GRD_ERROR_TYPE,
+            "select: argument 'dim' (position 2) must be int, not float");
+    refused("select", GRD_FUNCTIONAL, (const grd_value[]){x, complex, one}, 3, GRD_ERROR_TYPE,
+            "select: argument 'dim' (position 2) must be int, not Scalar");
+
+    const grd_op *sum = grd_op_find("sum");
+    assert_true(grd_call(sum, GRD_FUNCTIONAL, (const grd_value[]){x, none, truth}, 3, NULL, &result));
+    assert_int_equal(grd_ndim(result.v.tensor), 2);
+    refused("sum", GRD_FUNCTIONAL, (const grd_value[]){x, none, one}, 3, GRD_ERROR_TYPE,
+            "sum: argument 'keepdim' (position 3) must be bool, not int");
+    refused("sum", GRD_FUNCTIONAL, (const grd_value[]){x, one}, 2, GRD_ERROR_TYPE,
+            "sum: argument 'dim' (position 2) must be int[], not int");
+
+    const grd_op *normal = grd_op_find("normal");
+    assert_true(grd_call(normal, GRD_INPLACE, (const grd_value[]){x, seven, {.kind = GRD_KIND_INT}}, 3, NULL, &result));
+    assert_float_equal(element_at(x.v.tensor, 5), 7, 0);
+    refused("normal", GRD_INPLACE, (const grd_value[]){x, complex}, 2, GRD_ERROR_TYPE,
+            "normal: argument 'mean' (position 2) must be float, not Scalar");
+}
+
+static void test_lists_are_looked_at(void **state)
+{
+    (void)state;
+    grd_tensor *with_hole[] = {two(), NULL};
+    const grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = two()};
+    const grd_value no_data = {.kind = GRD_KIND_DIMS, .v.dims = {NULL, 2}}, negative = {.kind = GRD_KIND_DIMS, .v.dims = {NULL, -1}};
+    const grd_value hole = {.kind = GRD_KIND_TENSORS, .v.tensors = {with_hole, 2}},
+                    nothing = {.kind = GRD_KIND_TENSORS, .v.tensors = {NULL, 2}};
+    const char *integers = "sum: argument 'dim' (position 2) must be a list of integers: it has a length but no data, or a negative length";
+    const char *tensors = "cat: argument 'tensors' (position 1) must be a list of tensors without NULL";
+    refused("sum", GRD_FUNCTIONAL, (const grd_value[]){x, no_data}, 2, GRD_ERROR_TYPE, integers);
+    refused("sum", GRD_FUNCTIONAL, (const grd_value[]){x, negative}, 2, GRD_ERROR_TYPE, integers);
+    refused("cat", GRD_FUNCTIONAL, &hole, 1, GRD_ERROR_TYPE, tensors);
+    refused("cat", GRD_FUNCTIONAL, &nothing, 1, GRD_ERROR_TYPE, tensors);
+    const grd_value dtype[] = {x, {.kind = GRD_KIND_NONE}, {.kind = GRD_KIND_NONE}, {.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)99}};
+    refused("sum", GRD_FUNCTIONAL, dtype, 4, GRD_ERROR_TYPE, "sum: argument 'dtype' (position 4) is no dtype: 99");
+}
+
+static void test_registrations_that_are_refused(void **state)
+{
+    (void)state;
+    const char *device = "kernels for a device are part of its description: see grd_device_register";
+    grd_register_kernel("exp", (grd_key)99, replacing, NULL);
+    expect_error(GRD_ERROR_VALUE, "no dispatch key 99");
+    grd_register_kernel("exp", GRD_KEY_DEVICE, replacing, NULL);
+    expect_error(GRD_ERROR_RUNTIME, device);
+    grd_register_kernel("exp", GRD_KEY_BATCH, NULL, NULL);
+    expect_error(GRD_ERROR_TYPE, "a kernel is required, not NULL");
+    grd_register_kernel(NULL, GRD_KEY_BATCH, replacing, NULL);
+    expect_error(GRD_ERROR_RUNTIME, "there is no operator '(NULL)' to register a kernel for");
+    grd_register_fallback((grd_key)-1, counting, &calls);
+    expect_error(GRD_ERROR_VALUE, "no dispatch key -1");
+    grd_register_fallback(GRD_KEY_DEVICE, counting, &calls);
+    expect_error(GRD_ERROR_RUNTIME, device);
+    grd_register_fallback(GRD_KEY_BATCH, NULL, NULL);
+    expect_error(GRD_ERROR_TYPE, "a kernel is required, not NULL");
+    grd_unregister_kernel("expp", GRD_KEY_BATCH);
+    expect_error(GRD_ERROR_RUNTIME, "there is no operator 'expp' to register a kernel for");
+    grd_unregister_kernel("exp", (grd_key)99);
+    expect_error(GRD_ERROR_VALUE, "no dispatch key 99");
+    grd_unregister_fallback((grd_key)99);
+    expect_error(GRD_ERROR_VALUE, "no dispatch key 99");
+    grd_register_fallback(GRD_KEY_BATCH, counting, &calls);
+    grd_register_fallback(GRD_KEY_BATCH, counting, &calls);
+    expect_error(GRD_ERROR_RUNTIME, "dispatch key BATCH has a fallback already");
+    grd_unregister_fallback(GRD_KEY_BATCH);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +307,12 @@ int main(void)
         cmocka_unit_test(test_a_missing_kernel_names_operator_key_and_keys),
         cmocka_unit_test(test_generic_calls),
         cmocka_unit_test(test_errors_stick_and_the_first_wins),
+        cmocka_unit_test(test_what_an_operator_tells),
+        cmocka_unit_test(test_no_operator_is_an_error),
+        cmocka_unit_test(test_calls_that_are_refused),
+        cmocka_unit_test(test_numbers_are_converted_where_they_fit),
+        cmocka_unit_test(test_lists_are_looked_at),
+        cmocka_unit_test(test_registrations_that_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

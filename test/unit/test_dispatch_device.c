@@ -47,15 +47,41 @@ static void a_description_is_checked(void **state)
     assert_int_equal(grd_device_register(&type).type, GRD_DEVICE_NONE);
     expect_error(GRD_ERROR_TYPE, "grd_device_register: a device needs a name, allocate, release and copy");
     type.copy = protected_copy;
-    type.name = "a device";
-    grd_device_register(&type);
-    expect_error(GRD_ERROR_VALUE,
-                 "grd_device_register: 'a device' cannot be a device's name: a letter, then letters, digits and '_', at most 31 in all");
+    const grd_device_type incomplete[] = {
+        {.count = 1, .allocate = type.allocate, .release = type.release, .copy = type.copy},
+        {.name = "other", .count = 1, .release = type.release, .copy = type.copy},
+        {.name = "other", .count = 1, .allocate = type.allocate, .copy = type.copy},
+    };
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(grd_device_register(i < 3 ? &incomplete[i] : NULL).type, GRD_DEVICE_NONE);
+        expect_error(GRD_ERROR_TYPE, "grd_device_register: a device needs a name, allocate, release and copy");
+    }
+    static const char *const names[] = {
+        "a device", "", "1st", "_device", "a_name_of_thirty-two_characters_", "a_name_of_thirty_two_characters_"};
+    for (int i = 0; i < 6; i++) {
+        char text[200];
+        snprintf(text, sizeof text,
+                 "grd_device_register: '%s' cannot be a device's name: a letter, then letters, digits and '_', at most 31 in all",
+                 names[i]);
+        type.name = names[i];
+        grd_device_register(&type);
+        expect_error(GRD_ERROR_VALUE, text);
+    }
     type.name = "other";
     type.count = 129;
     grd_device_register(&type);
     expect_error(GRD_ERROR_VALUE, "grd_device_register: device 'other' must have a count of 1 to 128, not 129");
+    type.count = 0;
+    grd_device_register(&type);
+    expect_error(GRD_ERROR_VALUE, "grd_device_register: device 'other' must have a count of 1 to 128, not 0");
     type.count = 128;
+    type.nkernels = -1;
+    grd_device_register(&type);
+    expect_error(GRD_ERROR_TYPE, "grd_device_register: device 'other' says it has -1 kernels and gives none");
+    type.nkernels = 0;
+    grd_error_set(GRD_ERROR_VALUE, "first");
+    assert_int_equal(grd_device_register(&type).type, GRD_DEVICE_NONE);
+    expect_error(GRD_ERROR_VALUE, "first");
     type.name = "cpu";
     grd_device_register(&type);
     expect_error(GRD_ERROR_RUNTIME, "a device named 'cpu' is registered already");
@@ -65,6 +91,9 @@ static void a_description_is_checked(void **state)
     type.nkernels = 2;
     grd_device_register(&type);
     expect_error(GRD_ERROR_RUNTIME, "device 'other': there is no operator 'ad'");
+    kernels[1].op = NULL;
+    grd_device_register(&type);
+    expect_error(GRD_ERROR_RUNTIME, "device 'other': there is no operator '(NULL)'");
     kernels[1].op = "add";
     grd_device_register(&type);
     expect_error(GRD_ERROR_RUNTIME, "device 'other': two kernels are given for operator 'add'");
