@@ -28,8 +28,8 @@ bool grd_check_same_device(grd_tensors tensors)
             continue;
         if (first == NULL)
             first = t;
-        if (!check_device(grd_device_of(first), grd_device_of(t)))
-            return false;
+        else if (GRD_UNLIKELY(t->device != first->device || t->device_index != first->device_index))
+            return check_device(grd_device_of(first), grd_device_of(t));
     }
     return true;
 }

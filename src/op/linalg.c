@@ -10,30 +10,10 @@
 
 /* ---- Running a product ------------------------------------------------------------------------------------------------------- */
 
-/* A matrix as the kernels read it: the last two dimensions of `t` (a vector is a column), and the stride of the batch. */
-struct matrix {
-    const char *data;
-    int64_t row, column, batch;
-};
-
-static struct matrix matrix_of(const grd_tensor *t)
-{
-    struct matrix x = {t->data, 0, 0, 0};
-    const int64_t *strides = t->strides;
-    if (t->ndim == 1) {
-        x.row = strides[0];
-        return x;
-    }
-    x.batch = t->ndim == 3 ? strides[0] : 0;
-    x.row = strides[t->ndim - 2];
-    x.column = strides[t->ndim - 1];
-    return x;
-}
-
 /* Whether `out` can be written while a and b are read. */
 static bool apart(const grd_tensor *out, const grd_tensor *a, const grd_tensor *b)
 {
-    return out == NULL || (!grd_same_storage(out, a) && !grd_same_storage(out, b));
+    return !grd_same_storage(out, a) && !grd_same_storage(out, b);
 }
 
 /* beta * self + alpha * a @ b into `out`; self NULL: none. All shapes and dtypes have been checked; `name` is for the error of a dtype
@@ -46,41 +26,43 @@ static grd_tensor *add_product(grd_tensor *out, grd_tensor *self, grd_tensor *a,
         grd_raise_no_kernel(name, dtype);
         return grd_failed;
     }
-    bool integer = grd_category_of(dtype) == GRD_CATEGORY_INTEGER;
-    if (integer) {
+    if (grd_category_of(dtype) == GRD_CATEGORY_INTEGER) {
         alpha = grd_int(grd_scalar_int64(alpha));
         beta = grd_int(grd_scalar_int64(beta));
     }
     if (self == NULL || grd_scalar_is_zero(beta))
         beta = grd_int(0), self = NULL;
-    grd_tensor *result = apart(out, a, b) ? grd_out_prepare(out, sizes, dtype, grd_device_of(a))
-                                          : grd_out_prepare_apart(out, sizes, dtype, grd_device_of(a));
+    grd_tensor *result = out == NULL        ? grd_new(sizes, dtype, grd_device_of(a))
+                         : apart(out, a, b) ? grd_out_prepare(out, sizes, dtype, grd_device_of(a))
+                                            : grd_out_prepare_apart(out, sizes, dtype, grd_device_of(a));
     if (grd_pending())
         return grd_failed;
     if (!grd_is_meta(result) && result->numel > 0) {
-        struct matrix x = matrix_of(a), y = matrix_of(b), z = matrix_of(result);
-        bool vector = b->ndim == 1;
-        struct grd_product p = {.g = {.m = a->sizes[a->ndim - 2],
-                                      .n = vector ? 1 : b->sizes[b->ndim - 1],
-                                      .k = a->sizes[a->ndim - 1],
-                                      .a = x.data,
-                                      .b = y.data,
+        /* Strides as the kernels read them, of the last two dimensions; a vector is a column. */
+        const bool vector = b->ndim == 1, batched = a->ndim == 3;
+        const int64_t *const x = a->strides + batched, *const y = b->strides + batched, *const z = result->strides + batched;
+        struct grd_product p = {.g = {.m = a->sizes[batched],
+                                      .n = vector ? 1 : b->sizes[batched + 1],
+                                      .k = a->sizes[batched + 1],
+                                      .a = a->data,
+                                      .b = b->data,
                                       .c = result->data,
-                                      .a_row = x.row,
-                                      .a_col = x.column,
-                                      .b_row = y.row,
-                                      .b_col = y.column,
-                                      .c_row = z.row,
-                                      .c_col = z.column,
+                                      .a_row = x[0],
+                                      .a_col = x[1],
+                                      .b_row = y[0],
+                                      .b_col = vector ? 1 : y[1],
+                                      .c_row = z[0],
+                                      .c_col = vector ? 1 : z[1],
                                       .alpha = alpha,
                                       .beta = beta},
-                                .batch = a->ndim == 3 ? a->sizes[0] : 1,
-                                .a_batch = x.batch,
-                                .b_batch = y.batch,
-                                .c_batch = z.batch,
+                                .batch = 1,
                                 .dtype = dtype};
-        if (vector)
-            p.g.b_col = p.g.c_col = 1;
+        if (batched) {
+            p.batch = a->sizes[0];
+            p.a_batch = a->strides[0];
+            p.b_batch = b->strides[0];
+            p.c_batch = result->strides[0];
+        }
         struct grd_product_memory memory;
         if (!grd_product_prepare(&p, &memory))
             return grd_failed;

@@ -25,10 +25,10 @@ enum {
     ROW_UNIT = 8,         /* every kernel's strip divides it */
     PACKED_SIDE = 24,     /* packed: no side is shorter … */
     PACKED_WORK = 80 * 80 * 80,
-    SLAB = 4032,            /* rows and columns of a slab … */
-    CONVERTED_SLAB = 1056,  /* … that has sums of its own */
-    SLAB_BYTES = 8 << 20,   /* of more matrices than one */
-    BLOCK_BYTES = 64 << 10, /* of a in a packed piece: they stay in the second-level cache */
+    SLAB = 4032,             /* rows and columns of a slab … */
+    CONVERTED_SLAB = 1056,   /* … that has sums of its own */
+    SLAB_BYTES = 8 << 20,    /* of more matrices than one */
+    BLOCK_BYTES = 256 << 10, /* of a in a packed piece: they stay in the second-level cache */
     ENOUGH_PIECES = 8,
     PACKED_PIECE_WORK = 1 << 20,
     MOST_COLUMN_PIECES = 8,
@@ -130,7 +130,10 @@ static void run_direct(const struct grd_product *p)
     double work = (double)m * (double)n * (double)(k > 0 ? k : 1), wanted = work / PIECE_WORK;
     if (wanted * (double)p->batch < 2) { /* small: no division is worth its time */
         cut.blas = grd_blas_worth(p->dtype, m, n, k);
-        run_pieces(0, p->batch, &cut);
+        if (p->batch == 1 && !cut.blas)
+            cut.kernels->direct(&p->g);
+        else
+            run_pieces(0, p->batch, &cut);
         return;
     }
     int64_t most_columns = ceil_div(n, PIECE_COLUMNS), most_rows = ceil_div(m, PIECE_ROWS);
@@ -162,16 +165,22 @@ struct packed {
     int64_t row_pieces, column_pieces, piece_rows, piece_columns; /* pieces to be multiplied */
 };
 
-/* What both grd_product_prepare and grd_product_run need to know; false: the product is not packed. */
-static bool plan_packed(const struct grd_product *p, struct packed *ret_plan)
+/* Whether both operands are worth copying. */
+static bool is_packed(const struct grd_product *p)
+{
+    const int64_t m = p->g.m, n = p->g.n, k = p->g.k;
+    if (computed_in(p->dtype) != p->dtype)
+        return true;
+    return m >= PACKED_SIDE && n >= PACKED_SIDE && k >= PACKED_SIDE && (double)m * (double)n * (double)k >= PACKED_WORK &&
+           !grd_blas_worth(p->dtype, m, n, k);
+}
+
+static struct packed plan_packed(const struct grd_product *p)
 {
     const struct grd_product_kernels *kernels = kernels_of(p->dtype);
     const grd_dtype dtype = computed_in(p->dtype);
     const bool converted = dtype != p->dtype;
     const int64_t m = p->g.m, n = p->g.n, k = p->g.k;
-    if (!converted && (m < PACKED_SIDE || n < PACKED_SIDE || k < PACKED_SIDE || (double)m * (double)n * (double)k < PACKED_WORK ||
-                       grd_blas_worth(p->dtype, m, n, k)))
-        return false;
     struct packed plan = {.p = p, .kernels = kernels, .itemsize = grd_dtype_size(p->dtype), .size = grd_dtype_size(dtype)};
     if (converted) {
         plan.widen = grd_cast_kernel(p->dtype, dtype);
@@ -189,8 +198,7 @@ static bool plan_packed(const struct grd_product *p, struct packed *ret_plan)
     plan.right_bytes = round_up(plan.right_bytes, 64);
     const int64_t bytes = plan.left_bytes + plan.right_bytes + plan.sums_bytes;
     plan.most_matrices = bytes > SLAB_BYTES ? 1 : bytes == 0 ? p->batch : least(p->batch, SLAB_BYTES / bytes);
-    *ret_plan = plan;
-    return true;
+    return plan;
 }
 
 /* A panel of an operand whose dtype is converted: by pieces of CHUNK x `panel` elements, along the dimension that is contiguous. */
@@ -357,17 +365,12 @@ static void run_packed(struct packed *s, char *memory)
 
 /* ---- From the operators -------------------------------------------------------------------------------------------------------------- */
 
-static bool empty(const struct grd_product *p)
-{
-    return p->g.m == 0 || p->g.n == 0 || p->batch == 0;
-}
-
 bool grd_product_prepare(const struct grd_product *p, struct grd_product_memory *ret_memory)
 {
-    struct packed plan;
     *ret_memory = (struct grd_product_memory){NULL, 0};
-    if (empty(p) || !plan_packed(p, &plan))
+    if (!is_packed(p))
         return true;
+    const struct packed plan = plan_packed(p);
     ret_memory->size = (size_t)(plan.most_matrices * (plan.left_bytes + plan.right_bytes + plan.sums_bytes)) + 64;
     ret_memory->block = grd_alloc(ret_memory->size);
     return ret_memory->block != NULL;
@@ -375,13 +378,12 @@ bool grd_product_prepare(const struct grd_product *p, struct grd_product_memory 
 
 void grd_product_run(const struct grd_product *p, struct grd_product_memory memory)
 {
-    struct packed plan;
-    if (empty(p))
-        return;
-    if (plan_packed(p, &plan))
-        run_packed(&plan, (char *)(((uintptr_t)memory.block + 63) & ~(uintptr_t)63));
-    else
+    if (memory.block == NULL) {
         run_direct(p);
+        return;
+    }
+    struct packed plan = plan_packed(p);
+    run_packed(&plan, (char *)(((uintptr_t)memory.block + 63) & ~(uintptr_t)63));
     grd_product_release(memory);
 }
 

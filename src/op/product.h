@@ -21,13 +21,13 @@ static inline bool grd_scalar_is_zero(grd_scalar s)
     return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re == 0 && s.v.c.im == 0 : s.v.i == 0;
 }
 
-/* Memory for operands packed and, where the dtype is not computed in itself, for sums. */
+/* Memory for operands packed and, where the dtype is not computed in itself, for sums. No block: they are read as they lie. */
 struct grd_product_memory {
     void *block;
     size_t size;
 };
 
-/* Takes the memory that running `p` needs; false when there is none. */
+/* Takes the memory that running `p`, whose result is not empty, needs; false when there is none. */
 bool grd_product_prepare(const struct grd_product *p, struct grd_product_memory *ret_memory);
 /* Runs it and gives the memory back. */
 void grd_product_run(const struct grd_product *p, struct grd_product_memory memory);

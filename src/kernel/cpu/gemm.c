@@ -49,7 +49,7 @@ enum {
     LANES = VECTOR_BYTES / sizeof(lane),
     VECTORS = 3, /* of columns in a full panel */
     WIDTH = VECTORS * LANES,
-    PANEL_BYTES = 48 << 10,
+    PANEL_BYTES = 72 << 10, /* in the second-level cache; the deeper, the less often c is read and written */
     DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS),
     AHEAD = 8,       /* rows */
     ROW_VECTORS = 8, /* of columns in registers where a has one row */
@@ -238,9 +238,10 @@ struct right {
     bool whole;
 };
 
-/* c (+)= sum over p of a[r][p] * b[p][column], for `valid` of `rows` rows; `rows` and `vectors` are constants where this is inlined. */
-INLINE void micro(int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right, int64_t valid,
-                  lane *c, const struct target *to)
+/* c (+)= sum over p of a[r][p] * b[p][column], for `valid` of `rows` rows; `is_packed`, `rows` and `vectors` are
+ * constants where this is inlined. */
+INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *a, struct left left, const lane *b, struct right right,
+                  int64_t valid, lane *c, const struct target *to)
 {
     vector sum[ROWS][PARTS][VECTORS];
     lane tile[ROWS * PARTS * WIDTH];
@@ -254,44 +255,52 @@ INLINE void micro(int rows, int vectors, int64_t k, const lane *a, struct left l
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
                 sum[r][q][v] = (vector){0};
+    const int64_t parts = is_packed ? ROWS : 1; /* of k: in each a row of c is fetched, all at once would hold up what is read */
+    for (int64_t part = 0, p = 0; part < parts; part++) {
+        if (is_packed && plain)
+            for (int v = 0; v < vectors; v++)
+                __builtin_prefetch(c + part * to->row + v * LANES, 1);
+        for (const int64_t end = k * (part + 1) / parts; p < end; p++) {
+            vector x[PARTS][VECTORS];
+#pragma GCC unroll 2
+            for (int q = 0; q < PARTS; q++)
+#pragma GCC unroll 3
+                for (int v = 0; v < vectors; v++) {
+                    const lane *at = b + q * right.part + v * LANES;
+                    if (is_packed && VECTOR_BYTES == 64) /* a line; narrower vectors leave the decoders no room */
+                        __builtin_prefetch(at + AHEAD * right.row);
+                    x[q][v] = right.whole || v < vectors - 1 ? load_vector(at) : load_lanes(at, right.last);
+                }
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++) {
+                lane re = a[r * left.row];
+#if GRD_IS_COMPLEX
+                lane im = a[r * left.row + left.part];
+#pragma GCC unroll 3
+                for (int v = 0; v < vectors; v++) {
+                    sum[r][0][v] += re * x[0][v];
+                    sum[r][1][v] += re * x[1][v];
+                    sum[r][0][v] -= im * x[1][v];
+                    sum[r][1][v] += im * x[0][v];
+                }
+#else
+#pragma GCC unroll 3
+                for (int v = 0; v < vectors; v++)
+                    sum[r][0][v] += re * x[0][v];
+#endif
+            }
+            a += left.column;
+            b += right.row;
+        }
+    }
     if (plain && !to->fresh)
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++) {
                 const lane *at = c + r * to->row + v * LANES;
-                sum[r][0][v] = v < vectors - 1 ? load_vector(at) : load_lanes(at, right.last);
+                sum[r][0][v] += v < vectors - 1 ? load_vector(at) : load_lanes(at, right.last);
             }
-    for (int64_t p = 0; p < k; p++) {
-        vector x[PARTS][VECTORS];
-#pragma GCC unroll 2
-        for (int q = 0; q < PARTS; q++)
-#pragma GCC unroll 3
-            for (int v = 0; v < vectors; v++) {
-                const lane *at = b + q * right.part + v * LANES;
-                x[q][v] = right.whole || v < vectors - 1 ? load_vector(at) : load_lanes(at, right.last);
-            }
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-            lane re = a[r * left.row];
-#if GRD_IS_COMPLEX
-            lane im = a[r * left.row + left.part];
-#pragma GCC unroll 3
-            for (int v = 0; v < vectors; v++) {
-                sum[r][0][v] += re * x[0][v];
-                sum[r][1][v] += re * x[1][v];
-                sum[r][0][v] -= im * x[1][v];
-                sum[r][1][v] += im * x[0][v];
-            }
-#else
-#pragma GCC unroll 3
-            for (int v = 0; v < vectors; v++)
-                sum[r][0][v] += re * x[0][v];
-#endif
-        }
-        a += left.column;
-        b += right.row;
-    }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
@@ -401,11 +410,7 @@ INLINE void packed_panel(int vectors, int64_t m, int64_t k, const lane *a, const
 {
     const struct left left = {1, ROWS, ROWS * PARTS};
     for (int64_t i = 0; i < m; i += ROWS) {
-        if (to->plain)
-            for (int64_t r = i + ROWS; r < i + 2 * ROWS; r++)
-                for (int v = 0; v < vectors; v++)
-                    __builtin_prefetch(c + r * to->row + v * LANES, 1); /* may be past the end: a prefetch does not fault */
-        micro(ROWS, vectors, k, a + i * k * PARTS, left, b, right, m - i < ROWS ? m - i : ROWS, c + i * to->row, to);
+        micro(true, ROWS, vectors, k, a + i * k * PARTS, left, b, right, m - i < ROWS ? m - i : ROWS, c + i * to->row, to);
     }
 }
 
@@ -620,17 +625,17 @@ INLINE void strips(int vectors, int64_t m, int64_t k, const lane *a, struct left
 {
     int64_t i = 0;
     for (; i + ROWS <= m; i += ROWS)
-        micro(ROWS, vectors, k, a + i * left.row, left, b, right, ROWS, c + i * to->row, to);
+        micro(false, ROWS, vectors, k, a + i * left.row, left, b, right, ROWS, c + i * to->row, to);
     if (ROWS > 4 && i + 4 <= m) {
-        micro(4, vectors, k, a + i * left.row, left, b, right, 4, c + i * to->row, to);
+        micro(false, 4, vectors, k, a + i * left.row, left, b, right, 4, c + i * to->row, to);
         i += 4;
     }
     if (ROWS > 2 && i + 2 <= m) {
-        micro(2, vectors, k, a + i * left.row, left, b, right, 2, c + i * to->row, to);
+        micro(false, 2, vectors, k, a + i * left.row, left, b, right, 2, c + i * to->row, to);
         i += 2;
     }
     if (i < m)
-        micro(1, vectors, k, a + i * left.row, left, b, right, 1, c + i * to->row, to);
+        micro(false, 1, vectors, k, a + i * left.row, left, b, right, 1, c + i * to->row, to);
 }
 
 /* Four vectors are two and two: one alone would wait for its loads. */
@@ -670,9 +675,9 @@ static void direct(const struct grd_gemm *g)
     }
 #endif
     lane panel[PANEL_BYTES / sizeof(lane)] __attribute__((aligned(64)));
-    const struct target adding = adding_to(to);
     const struct left left = {o.a_row, 1, o.a_col};
     for (int64_t j = 0, columns; j < o.n; j += columns) {
+        struct target into = to;
         columns = next_columns(o.n - j);
         const int64_t vectors = vectors_of(columns), width = vectors * LANES;
         const bool in_place = PARTS == 1 && o.b_col == 1 && (MASKED || columns == width);
@@ -681,17 +686,18 @@ static void direct(const struct grd_gemm *g)
             const int64_t depth = o.k - p < DEPTH ? o.k - p : DEPTH;
             const lane *b = o.b + p * o.b_row + j * o.b_col, *a = o.a + p * o.a_col;
             lane *c = o.c + j * to.column;
-            const struct target *into = p == 0 ? &to : &adding;
+            if (p > 0)
+                into = adding_to(to);
             if (!in_place) {
                 pack_lanes(depth, columns, width, b, o.b_row, o.b_col, panel);
                 b = panel;
             }
             if (vectors == 3)
-                strips(3, o.m, depth, a, left, b, right, c, into);
+                strips(3, o.m, depth, a, left, b, right, c, &into);
             else if (vectors == 2)
-                strips(2, o.m, depth, a, left, b, right, c, into);
+                strips(2, o.m, depth, a, left, b, right, c, &into);
             else
-                strips(1, o.m, depth, a, left, b, right, c, into);
+                strips(1, o.m, depth, a, left, b, right, c, &into);
         }
     }
 }
