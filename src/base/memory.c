@@ -55,8 +55,7 @@ static void raise_peak(int64_t bytes)
         continue;
 }
 
-/* Tells the shared counters. Its own are cleared first: a reader in between counts too little, and so never fails an
- * allocation that fits. */
+/* The halves of grd_thread.memory_counted. */
 static int64_t counted_bytes(int64_t counted)
 {
     return (int32_t)counted;
@@ -67,6 +66,8 @@ static int64_t counted_blocks(int64_t counted)
     return (counted - counted_bytes(counted)) / (INT64_C(1) << 32);
 }
 
+/* Tells the shared counters. Its own are cleared first: a reader in between counts too little, and so never fails an
+ * allocation that fits. */
 void grd_memory_publish(void)
 {
     int64_t counted = load(&grd_thread.memory_counted);

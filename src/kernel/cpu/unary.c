@@ -238,11 +238,8 @@ static inline bool all_within(int64_t n, const C *x, C limit)
     return outside == 0;
 }
 
-/* sin, cos and tan: vm_sin, then libm's for the arguments that are out of its range. */
-typedef void part_function(int64_t n, C *y, const C *x, const C *kept);
-
-/* `part` on pieces short enough to keep the arguments, which y may overwrite; kept is NULL where all are within the limit. */
-static inline __attribute__((always_inline)) void by_parts(int64_t n, C *y, const C *x, part_function *part)
+/* y = near(x), and far(x) out of the range of vm_sin, vm_cos and vm_tan; y may be x, so that a part of the arguments is kept where it is needed. */
+static inline __attribute__((always_inline)) void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
 {
     enum { PART = 256 };
     C kept[PART];
@@ -251,53 +248,58 @@ static inline __attribute__((always_inline)) void by_parts(int64_t n, C *y, cons
         const bool within = all_within(m, x + start, VM_TRIG_LIMIT);
         if (!within)
             memcpy(kept, x + start, (size_t)m * sizeof(C));
-        part(m, y + start, x + start, within ? NULL : kept);
+        IN_PLACE
+        for (int64_t i = start; i < start + m; i++)
+            y[i] = near(x[i]);
+        for (int64_t i = 0; !within && i < m; i++)
+            if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
+                y[start + i] = far(kept[i]);
     }
 }
 
-static inline void sin_part(int64_t n, C *y, const C *x, const C *kept)
+static inline C near_sin(C x)
 {
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
-        y[i] = vm_sin(x[i]);
-    for (int64_t i = 0; kept != NULL && i < n; i++)
-        if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
-            y[i] = sin(kept[i]);
+    return vm_sin(x);
 }
 
-static inline void cos_part(int64_t n, C *y, const C *x, const C *kept)
+static inline C far_sin(C x)
 {
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
-        y[i] = vm_cos(x[i]);
-    for (int64_t i = 0; kept != NULL && i < n; i++)
-        if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
-            y[i] = cos(kept[i]);
-}
-
-static inline void tan_part(int64_t n, C *y, const C *x, const C *kept)
-{
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
-        y[i] = vm_tan(x[i]);
-    for (int64_t i = 0; kept != NULL && i < n; i++)
-        if (!(fabs(kept[i]) <= (C)VM_TRIG_LIMIT))
-            y[i] = tan(kept[i]);
+    return sin(x);
 }
 
 static void unary_sin(int64_t n, C *y, const C *x)
 {
-    by_parts(n, y, x, sin_part);
+    near_and_far(n, y, x, near_sin, far_sin);
+}
+
+static inline C near_cos(C x)
+{
+    return vm_cos(x);
+}
+
+static inline C far_cos(C x)
+{
+    return cos(x);
 }
 
 static void unary_cos(int64_t n, C *y, const C *x)
 {
-    by_parts(n, y, x, cos_part);
+    near_and_far(n, y, x, near_cos, far_cos);
+}
+
+static inline C near_tan(C x)
+{
+    return vm_tan(x);
+}
+
+static inline C far_tan(C x)
+{
+    return tan(x);
 }
 
 static void unary_tan(int64_t n, C *y, const C *x)
 {
-    by_parts(n, y, x, tan_part);
+    near_and_far(n, y, x, near_tan, far_tan);
 }
 
 static inline C unary_asin(C x)
