@@ -68,68 +68,75 @@ INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct p
                 store_lanes(c + v * LANES, s.last, sum[r][v]);
 }
 
-/* All rows of a against one panel, in strips of about the same number of rows, at most `most`. */
-INLINE void strips(int most, int vectors, const struct grd_small_gemm *g, struct panel s)
+/* A strip of 1 … `most` rows, a constant, against one panel. */
+INLINE void strip(int most, int vectors, const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
 {
-    const int64_t m = g->m;
-    int64_t rows = m;
-    if (m > most) {
-        const unsigned count = ((unsigned)m + (unsigned)most - 1) / (unsigned)most;
-        rows = ((unsigned)m + count - 1) / count;
+    switch (rows) {
+    case 1:
+        tile(1, vectors, g, s, i);
+        break;
+    case 2:
+        tile(2, vectors, g, s, i);
+        break;
+    case 3:
+        tile(3, vectors, g, s, i);
+        break;
+    case 4:
+        tile(4, vectors, g, s, i);
+        break;
+    case 5:
+        tile(most >= 5 ? 5 : 0, vectors, g, s, i);
+        break;
+    case 6:
+        tile(most >= 6 ? 6 : 0, vectors, g, s, i);
+        break;
+    case 7:
+        tile(most >= 7 ? 7 : 0, vectors, g, s, i);
+        break;
+    case 8:
+        tile(most >= 8 ? 8 : 0, vectors, g, s, i);
+        break;
+    default:
+        break;
     }
-    for (int64_t i = 0; i < m; i += rows)
-        switch (m - i < rows ? m - i : rows) {
-        case 1:
-            tile(1, vectors, g, s, i);
-            break;
-        case 2:
-            tile(2, vectors, g, s, i);
-            break;
-        case 3:
-            tile(3, vectors, g, s, i);
-            break;
-        case 4:
-            tile(4, vectors, g, s, i);
-            break;
-        case 5:
-            tile(most >= 5 ? 5 : 0, vectors, g, s, i);
-            break;
-        case 6:
-            tile(most >= 6 ? 6 : 0, vectors, g, s, i);
-            break;
-        case 7:
-            tile(most >= 7 ? 7 : 0, vectors, g, s, i);
-            break;
-        case 8:
-            tile(most >= 8 ? 8 : 0, vectors, g, s, i);
-            break;
-        default:
-            break;
-        }
 }
 
 /* Functions of their own: what one needs from memory and registers does not burden the others. */
-static __attribute__((noinline)) void strips_1(const struct grd_small_gemm *g, struct panel s)
+static __attribute__((noinline)) void strip_1(const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
 {
-    strips(ROWS_1, 1, g, s);
+    strip(ROWS_1, 1, g, s, i, rows);
 }
 
-static __attribute__((noinline)) void strips_2(const struct grd_small_gemm *g, struct panel s)
+static __attribute__((noinline)) void strip_2(const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
 {
-    strips(ROWS_2, 2, g, s);
+    strip(ROWS_2, 2, g, s, i, rows);
 }
 
-static __attribute__((noinline)) void strips_3(const struct grd_small_gemm *g, struct panel s)
+static __attribute__((noinline)) void strip_3(const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
 {
-    strips(ROWS_3, 3, g, s);
+    strip(ROWS_3, 3, g, s, i, rows);
 }
 
 #if defined(__AVX512F__)
-static __attribute__((noinline)) void strips_4(const struct grd_small_gemm *g, struct panel s)
+static __attribute__((noinline)) void strip_4(const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
 {
-    strips(ROWS_4, 4, g, s);
+    strip(ROWS_4, 4, g, s, i, rows);
 }
 #endif
+
+/* All rows of a against one panel, in strips of about the same number of rows, at most `most`. */
+INLINE void strips(unsigned most, void (*strip_of)(const struct grd_small_gemm *, struct panel, int64_t, int64_t),
+                   const struct grd_small_gemm *g, struct panel s)
+{
+    const unsigned m = (unsigned)g->m;
+    if (m <= most) {
+        strip_of(g, s, 0, m);
+        return;
+    }
+    const unsigned count = (m + most - 1) / most, rows = (m + count - 1) / count;
+    for (unsigned i = 0; i < m; i += rows)
+        strip_of(g, s, i, m - i < rows ? m - i : rows);
+}
 
 /* How wide the next panel is: never one vector, which would wait for its loads, where there are more. */
 INLINE int64_t next_vectors(int64_t left)
@@ -153,14 +160,14 @@ INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
             pack_lanes(g->k, columns, width, b + j * g->b_col, g->b_row, g->b_col, panel);
         }
         if (vectors == 1)
-            strips_1(g, s);
+            strips(ROWS_1, strip_1, g, s);
         else if (vectors == 2)
-            strips_2(g, s);
+            strips(ROWS_2, strip_2, g, s);
         else if (vectors == 3)
-            strips_3(g, s);
+            strips(ROWS_3, strip_3, g, s);
 #if defined(__AVX512F__)
         else
-            strips_4(g, s);
+            strips(ROWS_4, strip_4, g, s);
 #endif
     }
 }
