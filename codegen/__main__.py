@@ -3,7 +3,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from codegen import emit, samples
+from codegen import emit, python, samples
 from codegen.schema import SchemaError, read_schema
 
 
@@ -40,7 +40,7 @@ def main():
         if arguments.show:
             print(show(arguments.show, operators))
         if arguments.out:
-            write_changed(arguments.out, emit.files(operators) | samples.files(operators))
+            write_changed(arguments.out, emit.files(operators) | python.files(operators) | samples.files(operators))
     except SchemaError as error:
         sys.exit(str(error))
 
