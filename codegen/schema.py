@@ -3,9 +3,13 @@
 Lives here: the signature grammar and what an entry may say. Not here: C (see ctype.py) and formulas (see formula.py).
 """
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # before Python 3.11
+    import tomli as tomllib
 
 KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "Generator"}
 KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
