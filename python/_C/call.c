@@ -136,97 +136,6 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     return tuple;
 }
 
-/* ---- __torch_function__ ------------------------------------------------------------------------------------------------------------ */
-
-static PyObject *name_of_override, *disabled_override;
-
-bool py_is_overloaded(PyObject *object)
-{
-    if (py_is_exact(object))
-        return false;
-    PyObject *found = _PyType_Lookup(Py_TYPE(object), name_of_override);
-    return found != NULL && found != disabled_override && (py_is_tensor(object) || !PyType_Check(object));
-}
-
-/* The function as users see it. */
-static PyObject *public_function(const struct py_function *function)
-{
-    PyObject *owner = function->home == PY_METHOD ? Py_NewRef((PyObject *)py_tensor_type)
-                                                  : PyImport_ImportModule(function->home == PY_NN ? "gradus._C.nn" : "gradus");
-    PyObject *found = owner == NULL ? NULL : PyObject_GetAttrString(owner, function->name);
-    Py_XDECREF(owner);
-    return found;
-}
-
-static PyObject *positional(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
-{
-    const int shift = self != NULL;
-    PyObject *tuple = PyTuple_New(nargs + shift);
-    if (tuple != NULL && shift)
-        PyTuple_SET_ITEM(tuple, 0, Py_NewRef(self));
-    for (Py_ssize_t i = 0; tuple != NULL && i < nargs; i++)
-        PyTuple_SET_ITEM(tuple, i + shift, Py_NewRef(args[i]));
-    return tuple;
-}
-
-static PyObject *keywords(PyObject *const *values, PyObject *names)
-{
-    PyObject *dict = PyDict_New();
-    for (Py_ssize_t i = 0; dict != NULL && names != NULL && i < PyTuple_GET_SIZE(names); i++)
-        if (PyDict_SetItem(dict, PyTuple_GET_ITEM(names, i), values[i]) < 0)
-            Py_CLEAR(dict);
-    return dict;
-}
-
-/* Subclasses come before their bases; among the rest the first given is asked first. */
-static void order(struct py_arguments *arguments)
-{
-    for (int i = 1; i < arguments->noverloaded; i++)
-        for (int k = 0; k < i; k++) {
-            PyObject *later = arguments->overloaded[i], *earlier = arguments->overloaded[k];
-            if (PyType_IsSubtype(Py_TYPE(later), Py_TYPE(earlier))) {
-                for (int m = i; m > k; m--)
-                    arguments->overloaded[m] = arguments->overloaded[m - 1];
-                arguments->overloaded[k] = later;
-                break;
-            }
-        }
-}
-
-static PyObject *ask_in_order(const struct py_arguments *arguments, const char *name, PyObject *public, PyObject *args, PyObject *kwargs)
-{
-    PyObject *types = PyTuple_New(arguments->noverloaded);
-    if (types == NULL)
-        return NULL;
-    for (int i = 0; i < arguments->noverloaded; i++)
-        PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(arguments->overloaded[i])));
-    PyObject *result = Py_NewRef(Py_NotImplemented);
-    for (int i = 0; i < arguments->noverloaded && result == Py_NotImplemented; i++) {
-        Py_DECREF(result);
-        result = PyObject_CallMethod(arguments->overloaded[i], "__torch_function__", "OOOO", public, types, args, kwargs);
-    }
-    if (result == Py_NotImplemented) {
-        Py_CLEAR(result);
-        PyErr_Format(PyExc_TypeError, "no implementation found for '%s' on types that implement __torch_function__: %R", name, types);
-    }
-    Py_DECREF(types);
-    return result;
-}
-
-static PyObject *call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
-                                 Py_ssize_t nargs, PyObject *names)
-{
-    order(arguments);
-    PyObject *public = public_function(function);
-    PyObject *tuple = public == NULL ? NULL : positional(self, args, nargs);
-    PyObject *dict = tuple == NULL ? NULL : keywords(args + nargs, names);
-    PyObject *result = dict == NULL ? NULL : ask_in_order(arguments, function->name, public, tuple, dict);
-    Py_XDECREF(dict);
-    Py_XDECREF(tuple);
-    Py_XDECREF(public);
-    return result;
-}
-
 /* ---- The call -------------------------------------------------------------------------------------------------------------------------- */
 
 static PyObject *parse_and_run(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
@@ -240,7 +149,7 @@ static PyObject *parse_and_run(const struct py_function *function, PyObject *sel
     PyObject *result;
     if (PY_UNLIKELY(arguments.noverloaded > 0)) {
         grd_scope_close(scope);
-        result = call_overloaded(function, &arguments, self, args, nargs, names);
+        result = py_call_overloaded(function, &arguments, self, args, nargs, names);
     } else {
         result = run(function, &arguments, scope);
     }
@@ -263,31 +172,4 @@ PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *
         }
     }
     return parse_and_run(function, self, args, nargs, names);
-}
-
-/* ---- What the module offers of this ------------------------------------------------------------------------------------------------------ */
-
-/* The __torch_function__ of classes that want none. */
-static PyObject *disabled(PyObject *self, PyObject *args)
-{
-    (void)self;
-    PyObject *function, *types, *tuple = NULL, *dict = NULL;
-    if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &tuple, &dict))
-        return NULL;
-    PyObject *empty = tuple == NULL || tuple == Py_None ? PyTuple_New(0) : Py_NewRef(tuple);
-    PyObject *result = empty == NULL ? NULL : PyObject_Call(function, empty, dict == Py_None ? NULL : dict);
-    Py_XDECREF(empty);
-    return result;
-}
-
-static PyMethodDef disabled_method = {
-    "_disabled_torch_function_impl", disabled, METH_VARARGS,
-    "The __torch_function__ of a class that wants none: calls of the library treat it as a plain Tensor."};
-
-bool py_add_calls(PyObject *module)
-{
-    name_of_override = PyUnicode_InternFromString("__torch_function__");
-    disabled_override = PyCFunction_New(&disabled_method, NULL);
-    return name_of_override != NULL && disabled_override != NULL &&
-           PyModule_AddObjectRef(module, disabled_method.ml_name, disabled_override) == 0;
 }

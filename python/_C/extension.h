@@ -177,6 +177,10 @@ grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x);
 grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_tensor *x, grd_tensor *y);
 /* More elements than this are much to do. */
 enum { PY_MUCH = 32768 };
+/* ---- Classes with a __torch_function__ (override.c) ------------------------------------------------------------------------------- */
+/* Asks the overloaded arguments, subclasses first. */
+PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
+                             Py_ssize_t nargs, PyObject *names);
 /* Whether the class of the object has a __torch_function__ that is not disabled: a subclass of Tensor has, Tensor itself and Parameter have not. */
 bool py_is_overloaded(PyObject *object);
 
@@ -185,12 +189,13 @@ extern PyMethodDef py_functions[];    /* of the module */
 extern PyMethodDef py_nn_functions[]; /* of the module's nn */
 extern PyMethodDef py_methods[];      /* of Tensor */
 
+extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */
 extern PyMethodDef py_tensor_methods[];          /* hand-written (tensor_methods.c) */
 extern PyMethodDef py_tensor_data_methods[];     /* to and from other memory; copies (convert.c) */
 extern PyMethodDef py_tensor_autograd_methods[]; /* backward, hooks (autograd.c) */
 extern PyGetSetDef py_tensor_properties[];       /* properties.c */
 
-bool py_add_calls(PyObject *module);
+bool py_add_overrides(PyObject *module);
 bool py_add_types(PyObject *module);
 bool py_add_tensor(PyObject *module);
 bool py_add_generator(PyObject *module);
