@@ -12,10 +12,11 @@ from codegen.python import functions
 TYPES = {"TENSOR": "Tensor", "TENSORS": "Sequence[Tensor]", "SCALAR": "Number", "INT": "_int", "FLOAT": "_float", "BOOL": "_bool",
          "DIMS": "Sequence[_int] | _int", "DTYPE": "_dtype | type", "DEVICE": "_device | _str | _int", "STRING": "_str",
          "GENERATOR": "Generator", "OUT": "Tensor", "LAYOUT": "_layout", "PIN_MEMORY": "_bool", "MEMORY_FORMAT": "_memory_format"}
-NN_HEAD = """from collections.abc import Sequence
+NN_HEAD = """from builtins import bool as _bool, float as _float, int as _int, str as _str
+from collections.abc import Sequence
 from typing import overload
 
-from gradus._C import Generator, Number, Tensor, _bool, _device, _dtype, _float, _int, _layout, _memory_format, _str
+from gradus._C import Generator, Number, Tensor, _device, _dtype, _layout, _memory_format
 
 """
 
