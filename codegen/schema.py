@@ -12,7 +12,7 @@ KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "mask", "divides", "block", "test"}
+KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "mask", "divides", "block", "python", "test"}
 TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
 
 
