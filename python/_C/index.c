@@ -288,24 +288,47 @@ static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, st
     return ret_arguments->noverloaded > 0;
 }
 
-static PyObject *call_overloaded(struct py_arguments *arguments, const char *method, PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+/* As __torch_function__ is told whose call it was. */
+static const struct py_function get_function = {.name = "__getitem__", .home = PY_METHOD};
+static const struct py_function set_function = {.name = "__setitem__", .home = PY_METHOD};
+
+/* ---- With the interpreter going on ------------------------------------------------------------------------------------------------------ */
+
+static void hold(const struct selection *s)
 {
-    PyObject *public = PyObject_GetAttrString((PyObject *)py_tensor_type, method);
-    if (public == NULL)
-        return NULL;
-    PyObject *result = py_call_overloaded(arguments, public, self, args, nargs, NULL);
-    Py_DECREF(public);
+    grd_keep(s->view);
+    for (int64_t i = 0; i < s->n; i++)
+        grd_keep(s->tensors[i]);
+}
+
+static void let_go(const struct selection *s)
+{
+    grd_drop(s->view);
+    for (int64_t i = 0; i < s->n; i++)
+        grd_drop(s->tensors[i]);
+}
+
+/* Reads or writes what was selected, on its own where that is much. */
+static grd_tensor *run(grd_tensor *(*access)(const struct selection *s, grd_tensor *value), const struct selection *s, grd_tensor *value)
+{
+    if (grd_numel(s->view) < PY_MUCH)
+        return access(s, value);
+    hold(s);
+    grd_keep(value);
+    PyThreadState *state = PyEval_SaveThread();
+    grd_tensor *result = access(s, value);
+    PyEval_RestoreThread(state);
+    grd_drop(value);
+    let_go(s);
     return result;
 }
 
 /* ---- Reading elements ----------------------------------------------------------------------------------------------------------------------- */
 
-static grd_tensor *get_named(const struct selection *s)
+static grd_tensor *get_named(const struct selection *s, grd_tensor *unused)
 {
-    PyThreadState *state = py_release(grd_numel(s->view));
-    grd_tensor *result = grd_index(s->view, named_tensors(s), .dims = grd_dims_from(s->dims, s->n));
-    py_acquire(state);
-    return result;
+    (void)unused;
+    return grd_index(s->view, named_tensors(s), .dims = grd_dims_from(s->dims, s->n));
 }
 
 PyObject *py_get_item(PyObject *self, PyObject *index)
@@ -320,12 +343,12 @@ PyObject *py_get_item(PyObject *self, PyObject *index)
         return PY_LIKELY(result != NULL) ? py_take(scope, result) : py_abandon(scope);
     }
     if (find_overloaded(self, index, NULL, &arguments))
-        return call_overloaded(&arguments, "__getitem__", self, &index, 1);
+        return py_call_overloaded(&get_function, &arguments, self, &index, 1, NULL);
     const grd_scope scope = grd_scope_open();
     if (!select_index(t, index, &s))
         return py_abandon(scope);
     if (s.n > 0)
-        return py_take(scope, get_named(&s));
+        return py_take(scope, run(get_named, &s, NULL));
     /* x[...] is another tensor over the same elements. */
     return py_take(scope, s.view != t ? s.view : grd_ndim(t) > 0 ? grd_slice(t) : grd_view(t, GRD_NO_DIMS));
 }
@@ -354,31 +377,22 @@ static bool is_whole_mask(const struct selection *s)
     return true;
 }
 
-static void put_named(const struct selection *s, grd_tensor *value)
+static grd_tensor *put_tensor(const struct selection *s, grd_tensor *value)
 {
+    if (s->n == 0)
+        return grd_copy_(s->view, without_leading_ones(value, grd_ndim(s->view)));
     value = grd_to(value, .dtype = grd_tensor_dtype(s->view), .device = grd_tensor_device(s->view));
-    PyThreadState *state = py_release(grd_numel(s->view));
     if (is_whole_mask(s) && grd_ndim(value) == 0)
-        grd_masked_fill_tensor_(s->view, s->tensors[0], value);
-    else
-        grd_index_put_(s->view, named_tensors(s), without_leading_ones(value, 0), .dims = grd_dims_from(s->dims, s->n));
-    py_acquire(state);
+        return grd_masked_fill_tensor_(s->view, s->tensors[0], value);
+    return grd_index_put_(s->view, named_tensors(s), without_leading_ones(value, 0), .dims = grd_dims_from(s->dims, s->n));
 }
 
 static void put_number(const struct selection *s, grd_scalar number)
 {
     if (s->n > 0)
-        put_named(s, grd_full(GRD_NO_DIMS, number, .dtype = grd_tensor_dtype(s->view)));
+        run(put_tensor, s, grd_full(GRD_NO_DIMS, number, .dtype = grd_tensor_dtype(s->view)));
     else
         grd_fill_(s->view, number);
-}
-
-static void put_tensor(const struct selection *s, grd_tensor *value)
-{
-    if (s->n > 0)
-        put_named(s, value);
-    else
-        grd_copy_(s->view, without_leading_ones(value, grd_ndim(s->view)));
 }
 
 static bool refuse_value(const grd_tensor *t, PyObject *value)
@@ -392,7 +406,7 @@ static bool put(grd_tensor *t, const struct selection *s, PyObject *value)
 {
     grd_scalar number;
     if (py_is_tensor(value)) {
-        put_tensor(s, py_tensor_of(value));
+        run(put_tensor, s, py_tensor_of(value));
         return grd_ok();
     }
     const int is_number = py_as_scalar(value, &number);
@@ -405,7 +419,7 @@ static bool put(grd_tensor *t, const struct selection *s, PyObject *value)
         return refuse_value(t, value);
     grd_tensor *converted = py_from_data(value, GRD_DTYPE_NONE);
     if (converted != NULL)
-        put_tensor(s, converted);
+        run(put_tensor, s, converted);
     return converted != NULL && grd_ok();
 }
 
@@ -419,7 +433,7 @@ int py_set_item(PyObject *self, PyObject *index, PyObject *value)
         return -1;
     }
     if (find_overloaded(self, index, value, &arguments)) {
-        PyObject *result = call_overloaded(&arguments, "__setitem__", self, (PyObject *const[]){index, value}, 2);
+        PyObject *result = py_call_overloaded(&set_function, &arguments, self, (PyObject *const[]){index, value}, 2, NULL);
         Py_XDECREF(result);
         return result != NULL ? 0 : -1;
     }

@@ -1,4 +1,4 @@
-/* What the exchange with the rest of Python adds to the module and to Tensor, and how its functions read their arguments. */
+/* What the exchange with the rest of Python adds to the module, and how its functions read their arguments. */
 #include <string.h>
 
 #include "interop.h"
@@ -100,28 +100,6 @@ bool py_dims_argument(const char *function, const char *name, PyObject *object, 
 
 /* ---- What is added -------------------------------------------------------------------------------------------------------------------------------- */
 
-/* What the type has under the name of a method. */
-static PyObject *descriptor_of(PyTypeObject *type, PyMethodDef *method)
-{
-    if ((method->ml_flags & METH_STATIC) == 0)
-        return PyDescr_NewMethod(type, method);
-    PyObject *function = PyCFunction_New(method, NULL), *result = function != NULL ? PyStaticMethod_New(function) : NULL;
-    Py_XDECREF(function);
-    return result;
-}
-
-static bool add_methods(PyTypeObject *type, PyMethodDef *methods)
-{
-    for (PyMethodDef *method = methods; method->ml_name != NULL; method++) {
-        PyObject *object = descriptor_of(type, method);
-        const int failed = object == NULL || PyObject_SetAttrString((PyObject *)type, method->ml_name, object) < 0;
-        Py_XDECREF(object);
-        if (failed)
-            return false;
-    }
-    return true;
-}
-
 static bool add_class_attributes(void)
 {
     PyObject *priority = PyLong_FromLong(1000), *capsule = py_exchange_capsule();
@@ -135,13 +113,9 @@ static bool add_class_attributes(void)
 
 bool py_add_interop(PyObject *module)
 {
-    PyMethodDef *const functions[] = {py_convert_functions, py_memory_functions, py_numpy_functions, py_dlpack_functions, py_storage_functions};
-    PyMethodDef *const methods[] = {py_numpy_methods, py_dlpack_methods, py_storage_methods, py_subclass_methods};
+    PyMethodDef *const functions[] = {py_construct_functions, py_memory_functions, py_numpy_functions, py_dlpack_functions, py_storage_functions};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0)
-            return false;
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (!add_methods(py_tensor_type, methods[i]))
             return false;
     return add_class_attributes() && py_add_storage(module);
 }

@@ -44,17 +44,12 @@ grd_tensor *py_over_buffer(PyObject *object, grd_dtype dtype, Py_ssize_t count, 
 bool py_warn_not_writable(const char *what);
 /* Whether buffers, and so NumPy, know the dtype. */
 bool py_has_buffer_format(grd_dtype dtype);
-/* The buffer slots of Tensor. */
-int py_get_buffer(PyObject *self, Py_buffer *view, int flags);
-void py_release_buffer(PyObject *self, Py_buffer *view);
 
-/* ---- Data (sequence.c, convert.c) --------------------------------------------------------------------------------------------------- */
+/* ---- Data (sequence.c, construct.c) --------------------------------------------------------------------------------------------------- */
 /* A new tensor of the numbers in nested sequences, which may hold tensors and arrays, too. NONE: the dtype that they suggest. */
 grd_tensor *py_from_sequence(PyObject *object, grd_dtype dtype);
 /* A new tensor of anything that torch.tensor takes, but for tensors. */
 grd_tensor *py_from_data(PyObject *object, grd_dtype dtype);
-/* Tensor(…) as a class: sizes, a sequence, another tensor, a storage, or nothing. */
-PyObject *py_legacy_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
 /* ---- DLPack (dlpack.c) --------------------------------------------------------------------------------------------------------------- */
 /* Whether the object can hand its data over by DLPack. */
@@ -70,8 +65,7 @@ PyObject *py_storage_of(grd_tensor *t);
 /* The bytes of a storage object as a tensor, or NULL with no exception when it is none. Borrowed. */
 grd_tensor *py_storage_bytes(PyObject *object);
 
-/* ---- Tables, each ends with an entry of zeros ---------------------------------------------------------------------------------------------- */
-extern PyMethodDef py_convert_functions[], py_memory_functions[], py_numpy_functions[], py_dlpack_functions[], py_storage_functions[];
-extern PyMethodDef py_numpy_methods[], py_dlpack_methods[], py_storage_methods[], py_subclass_methods[];
+/* ---- Functions of the module; each table ends with an entry of zeros ---------------------------------------------------------------------------------------------- */
+extern PyMethodDef py_construct_functions[], py_memory_functions[], py_numpy_functions[], py_dlpack_functions[], py_storage_functions[];
 
 #endif

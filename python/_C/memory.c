@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interop.h"
+#include "number.h"
 
 /* ---- Over memory with any strides ------------------------------------------------------------------------------------------------------------ */
 
@@ -368,7 +369,7 @@ static bool can_export(const grd_tensor *t, int flags)
     return false;
 }
 
-int py_get_buffer(PyObject *self, Py_buffer *view, int flags)
+int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     grd_tensor *t = py_tensor_of(self);
     view->obj = NULL;
@@ -408,7 +409,7 @@ int py_get_buffer(PyObject *self, Py_buffer *view, int flags)
     return 0;
 }
 
-void py_release_buffer(PyObject *self, Py_buffer *view)
+void py_tensor_release_buffer(PyObject *self, Py_buffer *view)
 {
     struct exported *e = view->internal;
     (void)self;

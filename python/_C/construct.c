@@ -1,5 +1,6 @@
 /* Making tensors of what Python has: torch.tensor, as_tensor, asarray, and Tensor(…) as a class. */
 #include "interop.h"
+#include "number.h"
 
 /* ---- From anything ---------------------------------------------------------------------------------------------------------------------------- */
 
@@ -209,11 +210,11 @@ static bool is_size(PyObject *object)
     return PyTuple_Check(object) && !PyTuple_CheckExact(object);
 }
 
-static bool read_keywords(PyObject *kwargs, PyObject **ret_size, grd_device *ret_device)
+static bool read_keywords(PyObject *keywords, PyObject **ret_size, grd_device *ret_device)
 {
     PyObject *name, *value;
     Py_ssize_t at = 0;
-    while (kwargs != NULL && PyDict_Next(kwargs, &at, &name, &value)) {
+    while (keywords != NULL && PyDict_Next(keywords, &at, &name, &value)) {
         if (PyUnicode_CompareWithASCIIString(name, "device") == 0) {
             if (!py_device_argument("new", value, ret_device))
                 return false;
@@ -228,13 +229,13 @@ static bool read_keywords(PyObject *kwargs, PyObject **ret_size, grd_device *ret
 }
 
 /* Tensor(…) of a dtype; NONE: the default. */
-static grd_tensor *legacy(PyObject *args, PyObject *kwargs, grd_dtype dtype)
+static grd_tensor *legacy(PyObject *args, PyObject *keywords, grd_dtype dtype)
 {
     PyObject *size = NULL;
     grd_device device = {0};
     if (dtype == GRD_DTYPE_NONE)
         dtype = grd_default_dtype();
-    if (!read_keywords(kwargs, &size, &device))
+    if (!read_keywords(keywords, &size, &device))
         return NULL;
     PyObject *first = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
     if (first == NULL)
@@ -246,10 +247,10 @@ static grd_tensor *legacy(PyObject *args, PyObject *kwargs, grd_dtype dtype)
     return of_sizes(args, dtype, device);
 }
 
-PyObject *py_legacy_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+PyObject *py_tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     const grd_scope scope = grd_scope_open();
-    grd_tensor *t = legacy(args, kwargs, GRD_DTYPE_NONE);
+    grd_tensor *t = legacy(args, keywords, GRD_DTYPE_NONE);
     if (t == NULL || !grd_ok())
         return py_abandon(scope);
     if (type == py_tensor_type)
@@ -279,7 +280,7 @@ static PyObject *legacy_tensor(PyObject *module, PyObject *const *args, Py_ssize
     return NULL;
 }
 
-PyMethodDef py_convert_functions[] = {
+PyMethodDef py_construct_functions[] = {
     {"tensor", (PyCFunction)(void (*)(void))new_tensor, METH_FASTCALL | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
      "A new tensor with a copy of data: numbers, nested sequences, arrays. It is a leaf."},
