@@ -313,22 +313,18 @@ PyObject *py_tuple_of(grd_tensor *const *tensors, Py_ssize_t n)
     return tuple;
 }
 
-bool py_add_tensor_methods(PyMethodDef *methods)
-{
-    for (PyMethodDef *method = methods; method->ml_name != NULL; method++) {
-        PyObject *descriptor = PyDescr_NewMethod(py_tensor_type, method);
-        const bool ok = descriptor != NULL && PyObject_SetAttrString((PyObject *)py_tensor_type, method->ml_name, descriptor) == 0;
-        Py_XDECREF(descriptor);
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
-static PyMethodDef tensor_methods[] = {
+PyMethodDef py_tensor_autograd_methods[] = {
     {"backward", (PyCFunction)(void (*)(void))tensor_backward, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
                "Computes the gradient of the tensor with respect to the leaves of its graph, and adds it to their .grad.")},
+    {"register_hook", (PyCFunction)(void (*)(void))py_tensor_register_hook, METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("register_hook($self, /, hook)\n--\n\n"
+               "Calls hook(grad) when the gradient of the tensor is computed; a tensor it returns replaces it. Returns a handle with remove().")},
+    {"register_post_accumulate_grad_hook", (PyCFunction)(void (*)(void))py_tensor_register_accumulated, METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("register_post_accumulate_grad_hook($self, /, hook)\n--\n\n"
+               "Calls hook(tensor) after a gradient was added to the .grad of this leaf. Returns a handle with remove().")},
+    {"retain_grad", py_tensor_retain_grad, METH_NOARGS,
+     PyDoc_STR("retain_grad($self, /)\n--\n\nGives the tensor a .grad in backward(), although it is no leaf. Of no effect for leaves.")},
     {0},
 };
 
@@ -345,6 +341,6 @@ static PyMethodDef functions[] = {
 
 bool py_add_autograd(PyObject *module)
 {
-    return PyModule_AddFunctions(module, functions) == 0 && py_add_tensor_methods(tensor_methods) && py_add_node(module) &&
+    return PyModule_AddFunctions(module, functions) == 0 && py_add_node(module) &&
            py_add_hooks(module) && py_add_function(module) && py_add_modes(module);
 }

@@ -582,5 +582,5 @@ bool py_add_function(PyObject *module)
     PyObject *bases = PyTuple_Pack(1, py_node_type);
     context_type = bases != NULL && intern_all() ? (PyTypeObject *)PyType_FromSpecWithBases(&context_spec, bases) : NULL;
     Py_XDECREF(bases);
-    return context_type != NULL && PyModule_AddFunctions(module, functions) == 0 && PyModule_AddType(module, context_type) == 0;
+    return context_type != NULL && PyModule_AddFunctions(module, functions) == 0 && PyModule_AddObjectRef(module, "_FunctionCtx", (PyObject *)context_type) == 0;
 }

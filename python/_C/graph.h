@@ -20,8 +20,6 @@ static inline grd_tensor *py_lend(PyObject *tensor)
 PyObject *py_tuple_of(grd_tensor *const *tensors, Py_ssize_t n);
 /* Visits the contexts that a node of ours keeps alone. For tp_traverse. */
 int py_traverse_node(grd_node *node, visitproc visit, void *arg);
-/* Adds methods to Tensor. */
-bool py_add_tensor_methods(PyMethodDef *methods);
 
 /* ---- Nodes (node.c) --------------------------------------------------------------------------------------------------------- */
 typedef struct py_node {
@@ -41,6 +39,9 @@ bool py_add_node(PyObject *module);
 
 /* ---- Hooks (hooks.c) ----------------------------------------------------------------------------------------------------------- */
 void py_release_hook(void *context);
+PyObject *py_tensor_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
+PyObject *py_tensor_register_accumulated(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
+PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing);
 PyObject *py_node_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
 PyObject *py_node_register_prehook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
 bool py_add_hooks(PyObject *module);

@@ -13,14 +13,14 @@ void py_release_hook(void *context)
     PyGILState_Release(state);
 }
 
-/* The object that removes a hook: gradus.utils.hooks knows its type. */
+/* The object that removes a hook: gradus.autograd.graph knows its type. */
 static PyObject *handle_of(uint64_t number)
 {
     static PyObject *type;
     if (number == 0)
         return py_raise();
     if (type == NULL) {
-        PyObject *module = PyImport_ImportModule("gradus.utils.hooks");
+        PyObject *module = PyImport_ImportModule("gradus.autograd.graph");
         type = module != NULL ? PyObject_GetAttrString(module, "GraphHandle") : NULL;
         Py_XDECREF(module);
     }
@@ -78,7 +78,7 @@ static grd_tensor *run_tensor_hook(grd_tensor *grad, void *context)
     return replacement;
 }
 
-static PyObject *tensor_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+PyObject *py_tensor_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *hook = read_hook("register_hook", "hook", args, nargs, names);
     return hook != NULL ? registered(grd_hook_tensor(py_tensor_of(self), run_tensor_hook, hook, py_release_hook), hook) : NULL;
@@ -96,13 +96,13 @@ static void run_accumulated_hook(grd_tensor *leaf, void *context)
     PyGILState_Release(state);
 }
 
-static PyObject *tensor_register_accumulated(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+PyObject *py_tensor_register_accumulated(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *hook = read_hook("register_post_accumulate_grad_hook", "hook", args, nargs, names);
     return hook != NULL ? registered(grd_hook_accumulated(py_tensor_of(self), run_accumulated_hook, hook, py_release_hook), hook) : NULL;
 }
 
-static PyObject *tensor_retain_grad(PyObject *self, PyObject *nothing)
+PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
     grd_retain_grad(py_tensor_of(self));
@@ -189,18 +189,6 @@ static PyObject *remove_hook(PyObject *module, PyObject *number)
     Py_RETURN_NONE;
 }
 
-static PyMethodDef tensor_methods[] = {
-    {"register_hook", (PyCFunction)(void (*)(void))tensor_register_hook, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("register_hook($self, /, hook)\n--\n\n"
-               "Calls hook(grad) when the gradient of the tensor is computed; a tensor it returns replaces it. Returns a handle with remove().")},
-    {"register_post_accumulate_grad_hook", (PyCFunction)(void (*)(void))tensor_register_accumulated, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("register_post_accumulate_grad_hook($self, /, hook)\n--\n\n"
-               "Calls hook(tensor) after a gradient was added to the .grad of this leaf. Returns a handle with remove().")},
-    {"retain_grad", tensor_retain_grad, METH_NOARGS,
-     PyDoc_STR("retain_grad($self, /)\n--\n\nGives the tensor a .grad in backward(), although it is no leaf. Of no effect for leaves.")},
-    {0},
-};
-
 static PyMethodDef functions[] = {
     {"_remove_hook", remove_hook, METH_O, PyDoc_STR("Removes the hook of that number, if there still is one.")},
     {0},
@@ -208,5 +196,5 @@ static PyMethodDef functions[] = {
 
 bool py_add_hooks(PyObject *module)
 {
-    return PyModule_AddFunctions(module, functions) == 0 && py_add_tensor_methods(tensor_methods);
+    return PyModule_AddFunctions(module, functions) == 0;
 }

@@ -272,7 +272,7 @@ static PyType_Slot node_slots[] = {
 };
 
 static PyType_Spec node_spec = {
-    .name = "gradus._C.Node",
+    .name = "gradus.autograd.graph.Node",
     .basicsize = sizeof(py_node),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = node_slots,
@@ -286,5 +286,5 @@ static PyMethodDef functions[] = {
 bool py_add_node(PyObject *module)
 {
     py_node_type = (PyTypeObject *)PyType_FromSpec(&node_spec);
-    return py_node_type != NULL && PyModule_AddFunctions(module, functions) == 0 && PyModule_AddType(module, py_node_type) == 0;
+    return py_node_type != NULL && PyModule_AddFunctions(module, functions) == 0 && PyModule_AddObjectRef(module, "_Node", (PyObject *)py_node_type) == 0;
 }

@@ -5,7 +5,7 @@ import inspect
 import warnings
 
 from gradus import _C
-from gradus._C import FunctionCtx
+from gradus._C import _FunctionCtx as FunctionCtx
 
 __all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
 
@@ -103,19 +103,6 @@ class InplaceFunction(Function):
     def __init__(self, inplace=False):
         super().__init__()
         self.inplace = inplace
-
-
-class Identity(Function):
-    """Hands tensors through; where one requires no gradient, it does not afterwards."""
-
-    @staticmethod
-    def forward(ctx, *tensors):
-        ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
-        return tensors
-
-    @staticmethod
-    def backward(ctx, *grads):
-        return grads
 
 
 class _Once(Function):
