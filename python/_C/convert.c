@@ -31,17 +31,24 @@ static PyObject *convert(PyObject *self, const struct conversion *conversion)
     if (conversion->memory_format != NULL && (format = format_for(t, conversion->memory_format)) == NULL)
         return NULL;
     grd_scope scope = grd_scope_open();
-    PyThreadState *state = py_release(grd_numel(t));
+    PyThreadState *state = NULL;
+    if (grd_numel(t) >= PY_MUCH) {
+        grd_keep(t); /* other threads may let go of the object meanwhile */
+        state = PyEval_SaveThread();
+    }
     grd_tensor *converted = grd_to(t, .dtype = conversion->dtype, .device = conversion->device, .copy = conversion->copy);
     if (strcmp(format, "preserve") != 0)
         converted = grd_contiguous(converted, .memory_format = format);
-    py_acquire(state);
+    if (state != NULL) {
+        PyEval_RestoreThread(state);
+        grd_drop(t);
+    }
     return py_take(scope, converted);
 }
 
 #define DEVICE_PARAM {"device", GRD_KIND_DEVICE, PY_OPTIONAL | PY_NONE, "None"}
 #define FLAG_PARAMS {"non_blocking", GRD_KIND_BOOL, PY_OPTIONAL, "False"}, {"copy", GRD_KIND_BOOL, PY_OPTIONAL, "False"}
-#define FORMAT_PARAM {"memory_format", PY_KIND_MEMORY_FORMAT, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"}
+#define FORMAT_PARAM {"memory_format", PY_KIND_ANY_MEMORY_FORMAT, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"}
 
 static const struct py_param to_device[] = {
     {"self", GRD_KIND_TENSOR, 0, NULL}, DEVICE_PARAM, {"dtype", GRD_KIND_DTYPE, PY_OPTIONAL | PY_NONE, "None"}, FLAG_PARAMS, FORMAT_PARAM,
@@ -58,7 +65,7 @@ static const struct py_signature to_signatures[] = {
     [TO_DTYPE] = {.params = to_dtype, .nparams = 5, .nvalues = 4, .positional = 4},
     [TO_TENSOR] = {.params = to_tensor, .nparams = 5, .nvalues = 4, .positional = 4},
 };
-static const struct py_function to_function = {.name = "to", .signatures = to_signatures, .nsignatures = 3, .method = true};
+static const struct py_function to_function = {.name = "to", .signatures = to_signatures, .nsignatures = 3, .home = PY_METHOD};
 
 static PyObject *given_format(const struct py_arguments *arguments, int i)
 {
@@ -69,13 +76,13 @@ static PyObject *given_format(const struct py_arguments *arguments, int i)
 PyObject *py_method_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct conversion conversion = {GRD_DTYPE_NONE, {GRD_DEVICE_NONE, 0}, false, NULL};
-    if (PY_LIKELY(nargs == 1 && names == NULL && py_is_dtype(args[0]) && py_is_exact(self))) {
+    if (PY_LIKELY(nargs == 1 && names == NULL && py_is_dtype(args[0]) && !py_is_overloaded(self))) {
         py_as_dtype(args[0], &conversion.dtype);
         return convert(self, &conversion);
     }
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&to_function, NULL, self, args, nargs, names, &arguments, &result))
+    if (!py_accept(&to_function, self, args, nargs, names, &arguments, &result))
         return result;
     int flags = 2; /* where non_blocking is */
     switch (arguments.signature - to_signatures) {
@@ -108,12 +115,12 @@ static PyObject *convert_by_name(const char *name, grd_dtype dtype, grd_device d
                                  PyObject *names)
 {
     struct conversion conversion = {dtype, device, false, NULL};
-    if (PY_LIKELY(nargs == 0 && names == NULL && py_is_exact(self)))
+    if (PY_LIKELY(nargs == 0 && names == NULL && !py_is_overloaded(self)))
         return convert(self, &conversion);
-    const struct py_function function = {.name = name, .signatures = &format_signature, .nsignatures = 1, .method = true};
+    const struct py_function function = {.name = name, .signatures = &format_signature, .nsignatures = 1, .home = PY_METHOD};
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&function, NULL, self, args, nargs, names, &arguments, &result))
+    if (!py_accept(&function, self, args, nargs, names, &arguments, &result))
         return result;
     conversion.memory_format = given_format(&arguments, 1);
     result = convert(self, &conversion);
@@ -193,7 +200,7 @@ PyObject *py_method_cpu(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 static const struct py_param cuda_params[] = {{"self", GRD_KIND_TENSOR, 0, NULL}, DEVICE_PARAM,
                                               {"non_blocking", GRD_KIND_BOOL, PY_OPTIONAL, "False"}, FORMAT_PARAM};
 static const struct py_signature cuda_signature = {.params = cuda_params, .nparams = 4, .nvalues = 3, .positional = 3};
-static const struct py_function cuda_function = {.name = "cuda", .signatures = &cuda_signature, .nsignatures = 1, .method = true};
+static const struct py_function cuda_function = {.name = "cuda", .signatures = &cuda_signature, .nsignatures = 1, .home = PY_METHOD};
 
 /* Goes to the device called cuda, which a plug-in may have brought; without one, that is the error. */
 PyObject *py_method_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
@@ -201,7 +208,7 @@ PyObject *py_method_cuda(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     struct conversion conversion = {GRD_DTYPE_NONE, same_device, false, NULL};
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&cuda_function, NULL, self, args, nargs, names, &arguments, &result))
+    if (!py_accept(&cuda_function, self, args, nargs, names, &arguments, &result))
         return result;
     conversion.device = py_device_or(&arguments, 1, same_device);
     conversion.memory_format = given_format(&arguments, 3);
@@ -283,35 +290,18 @@ PyObject *py_method_type(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 
 static const struct py_param other_params[] = {{"self", GRD_KIND_TENSOR, 0, NULL}, {"other", GRD_KIND_TENSOR, 0, NULL}};
 static const struct py_signature other_signature = {.params = other_params, .nparams = 2, .nvalues = 2, .positional = 2};
-static const struct py_function type_as_function = {.name = "type_as", .signatures = &other_signature, .nsignatures = 1, .method = true};
+static const struct py_function type_as_function = {.name = "type_as", .signatures = &other_signature, .nsignatures = 1, .home = PY_METHOD};
 
 PyObject *py_method_type_as(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct conversion conversion = {GRD_DTYPE_NONE, same_device, false, NULL};
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&type_as_function, NULL, self, args, nargs, names, &arguments, &result))
+    if (!py_accept(&type_as_function, self, args, nargs, names, &arguments, &result))
         return result;
     conversion.dtype = grd_tensor_dtype(arguments.values[1].v.tensor);
     conversion.device = grd_tensor_device(arguments.values[1].v.tensor);
     result = convert(self, &conversion);
     py_arguments_done(&arguments);
     return result;
-}
-
-/* ---- view ------------------------------------------------------------------------------------------------------------------------- */
-
-static const struct py_param view_size[] = {{"self", GRD_KIND_TENSOR, 0, NULL}, {"size", GRD_KIND_DIMS, 0, NULL}};
-static const struct py_param view_dtype[] = {{"self", GRD_KIND_TENSOR, 0, NULL}, {"dtype", GRD_KIND_DTYPE, 0, NULL}};
-static const struct py_signature view_signatures[] = {
-    {.params = view_dtype, .nparams = 2, .nvalues = 2, .positional = 2, .op = "_view_dtype"},
-    {.params = view_size, .nparams = 2, .nvalues = 2, .positional = 2, .loose = true, .op = "view"},
-};
-static const grd_op *view_ops[2];
-static const struct py_function view_function = {
-    .name = "view", .signatures = view_signatures, .nsignatures = 2, .method = true, .ops = view_ops};
-
-PyObject *py_method_view(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
-{
-    return py_call(&view_function, self, args, nargs, names);
 }

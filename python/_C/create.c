@@ -40,10 +40,10 @@ typedef grd_tensor *make_function(const struct py_arguments *arguments, const st
 static PyObject *make_new(const char *name, const struct py_signature *signature, make_function *make, PyObject *self, PyObject *const *args,
                           Py_ssize_t nargs, PyObject *names)
 {
-    const struct py_function function = {.name = name, .signatures = signature, .nsignatures = 1, .method = true};
+    const struct py_function function = {.name = name, .signatures = signature, .nsignatures = 1, .home = PY_METHOD};
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&function, NULL, self, args, nargs, names, &arguments, &result))
+    if (!py_accept(&function, self, args, nargs, names, &arguments, &result))
         return result;
     const struct options options = read_options(py_tensor_of(self), &arguments, signature->positional);
     grd_scope scope = grd_scope_open();

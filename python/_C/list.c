@@ -18,7 +18,7 @@ PyObject *py_tensor_iter(PyObject *self)
     if (grd_ndim(t) == 0)
         return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
     PyObject *parts;
-    if (PY_UNLIKELY(!py_is_exact(self) && py_is_overloaded(self))) {
+    if (PY_UNLIKELY(py_is_overloaded(self))) {
         parts = PyObject_CallMethod(self, "unbind", "i", 0);
     } else {
         grd_scope scope = grd_scope_open();

@@ -3,6 +3,7 @@
 #define GRADUS_METHODS_H
 
 #include "extension.h"
+#include "number.h"
 
 /* A function of the module or a method written by hand. */
 typedef PyObject *py_entry(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
@@ -14,8 +15,8 @@ typedef PyObject *py_entry(PyObject *self, PyObject *const *args, Py_ssize_t nar
     }
 
 /* Parses the arguments of a hand-written function. False: the call is over and *ret_result is what to return, because the arguments do not
- * fit or because one of them has a __torch_function__ of its own. True: py_arguments_done must follow. `module` is that of a function, NULL for a method. */
-bool py_accept(const struct py_function *function, PyObject *module, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
+ * fit or because one of them has a __torch_function__ of its own. True: py_arguments_done must follow. */
+bool py_accept(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
                struct py_arguments *ret_arguments, PyObject **ret_result);
 /* The value of an argument, or what stands for it when it was left out or None. */
 static inline int64_t py_int_or(const struct py_arguments *arguments, int i, int64_t otherwise)
@@ -42,9 +43,6 @@ static inline grd_device py_device_or(const struct py_arguments *arguments, int 
 {
     return arguments->values[i].kind == GRD_KIND_DEVICE ? arguments->values[i].v.device : otherwise;
 }
-
-/* Whether a method without parameters got none; TypeError otherwise. */
-bool py_no_arguments(const char *name, Py_ssize_t nargs, PyObject *names);
 
 /* Adds an object to the module under a name; takes the reference, NULL is an error that is set already. */
 bool py_add(PyObject *module, const char *name, PyObject *object);
@@ -74,17 +72,6 @@ int py_memory_format_ndim(PyObject *object);
 /* ---- Elements (scalar.c) ---------------------------------------------------------------------------------------------------- */
 /* The only element of a tensor. */
 PyObject *py_item(grd_tensor *t);
-/* Slots nb_bool, nb_int, nb_float and nb_index of Tensor. */
-int py_tensor_bool(PyObject *self);
-PyObject *py_tensor_int(PyObject *self);
-PyObject *py_tensor_float(PyObject *self);
-PyObject *py_tensor_index(PyObject *self);
-
-/* ---- Sequence and text slots of Tensor (list.c, text.c) -------------------------------------------------------------------------- */
-Py_ssize_t py_tensor_length(PyObject *self);
-PyObject *py_tensor_iter(PyObject *self);
-int py_tensor_contains(PyObject *self, PyObject *element);
-PyObject *py_tensor_repr(PyObject *self);
 
 /* ---- Methods that have files of their own (the table is in tensor_methods.c) --------------------------------------------------------- */
 /* list.c, text.c */
@@ -94,7 +81,7 @@ PyObject *py_method_map_(PyObject *self, PyObject *args);
 PyObject *py_method_map2_(PyObject *self, PyObject *args);
 PyObject *py_method_format(PyObject *self, PyObject *format);
 /* convert.c */
-py_entry py_method_to, py_method_type, py_method_type_as, py_method_view, py_method_cpu, py_method_cuda;
+py_entry py_method_to, py_method_type, py_method_type_as, py_method_cpu, py_method_cuda;
 py_entry py_method_bool, py_method_byte, py_method_char, py_method_short, py_method_int, py_method_long, py_method_half, py_method_bfloat16,
     py_method_float, py_method_double, py_method_cfloat, py_method_cdouble;
 /* create.c */

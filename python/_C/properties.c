@@ -1,4 +1,5 @@
 /* Attributes of Tensor that are no methods. Each goes through one gate, which hands tensors of types with a __torch_function__ of their own over to it. */
+#include "graph.h"
 #include "methods.h"
 
 #include <string.h>
@@ -15,11 +16,10 @@ struct property {
 static PyObject *hand_over(PyObject *self, const char *name, const char *access, PyObject *value)
 {
     PyObject *property = PyObject_GetAttrString((PyObject *)py_tensor_type, name);
-    PyObject *public = property != NULL ? PyObject_GetAttrString(property, access) : NULL, *result = NULL;
-    if (public != NULL) {
-        struct py_arguments arguments = {.noverloaded = 1, .overloaded = {self}};
-        result = py_call_overloaded(&arguments, public, self, &value, value != NULL ? 1 : 0, NULL);
-    }
+    PyObject *public = property != NULL ? PyObject_GetAttrString(property, access) : NULL;
+    PyObject *args = public == NULL ? NULL : value != NULL ? PyTuple_Pack(2, self, value) : PyTuple_Pack(1, self);
+    PyObject *result = args != NULL ? PyObject_CallMethod(self, "__torch_function__", "O(O)O{}", public, Py_TYPE(self), args) : NULL;
+    Py_XDECREF(args);
     Py_XDECREF(public);
     Py_XDECREF(property);
     return result;
@@ -28,7 +28,7 @@ static PyObject *hand_over(PyObject *self, const char *name, const char *access,
 static PyObject *get_property(PyObject *self, void *closure)
 {
     const struct property *property = closure;
-    if (PY_UNLIKELY(!py_is_exact(self) && py_is_overloaded(self)))
+    if (PY_UNLIKELY(py_is_overloaded(self)))
         return hand_over(self, property->name, "__get__", NULL);
     return property->get(self);
 }
@@ -36,7 +36,7 @@ static PyObject *get_property(PyObject *self, void *closure)
 static int set_property(PyObject *self, PyObject *value, void *closure)
 {
     const struct property *property = closure;
-    if (PY_LIKELY(py_is_exact(self) || !py_is_overloaded(self)))
+    if (PY_LIKELY(!py_is_overloaded(self)))
         return property->set(self, value);
     PyObject *done = hand_over(self, property->name, value != NULL ? "__set__" : "__delete__", value);
     Py_XDECREF(done);

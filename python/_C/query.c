@@ -11,14 +11,14 @@ static const struct py_signature input_signature = {.params = input_params, .npa
 
 typedef PyObject *answer_function(PyObject *tensor);
 
-static PyObject *ask(const char *name, answer_function *answer, PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *ask(const char *name, answer_function *answer, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     if (PY_LIKELY(nargs == 1 && names == NULL && py_is_exact(args[0])))
         return answer(args[0]);
     const struct py_function function = {.name = name, .signatures = &input_signature, .nsignatures = 1};
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&function, module, NULL, args, nargs, names, &arguments, &result))
+    if (!py_accept(&function, NULL, args, nargs, names, &arguments, &result))
         return result;
     result = answer(arguments.objects[0]);
     py_arguments_done(&arguments);
@@ -56,29 +56,29 @@ static PyObject *numel(PyObject *tensor)
     return PyLong_FromLongLong(grd_numel(py_tensor_of(tensor)));
 }
 
-static PyObject *function_is_floating_point(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *function_is_floating_point(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return ask("is_floating_point", is_floating_point, module, args, nargs, names);
+    return ask("is_floating_point", is_floating_point, args, nargs, names);
 }
 
-static PyObject *function_is_complex(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *function_is_complex(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return ask("is_complex", is_complex, module, args, nargs, names);
+    return ask("is_complex", is_complex, args, nargs, names);
 }
 
-static PyObject *function_is_signed(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *function_is_signed(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return ask("is_signed", is_signed, module, args, nargs, names);
+    return ask("is_signed", is_signed, args, nargs, names);
 }
 
-static PyObject *function_is_nonzero(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *function_is_nonzero(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return ask("is_nonzero", is_nonzero, module, args, nargs, names);
+    return ask("is_nonzero", is_nonzero, args, nargs, names);
 }
 
-static PyObject *function_numel(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *function_numel(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return ask("numel", numel, module, args, nargs, names);
+    return ask("numel", numel, args, nargs, names);
 }
 
 static PyObject *is_tensor(PyObject *Py_UNUSED(module), PyObject *object)
@@ -130,52 +130,51 @@ static const struct comparison equal = {"equal", &pair_signature, compare_equal}
 static const struct comparison allclose = {"allclose", &close_signature, compare_close};
 static const struct comparison is_same_size = {"is_same_size", &pair_signature, compare_sizes};
 
-/* `module` is NULL for a method. */
-static PyObject *compare(const struct comparison *comparison, PyObject *module, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                         PyObject *names)
+/* `self` is NULL for a function of the module. */
+static PyObject *compare(const struct comparison *comparison, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    const struct py_function function = {
-        .name = comparison->name, .signatures = comparison->signature, .nsignatures = 1, .method = module == NULL};
+    const struct py_function function = {.name = comparison->name,
+                                         .signatures = comparison->signature,
+                                         .nsignatures = 1,
+                                         .home = self != NULL ? PY_METHOD : PY_FUNCTION};
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&function, module, self, args, nargs, names, &arguments, &result))
+    if (!py_accept(&function, self, args, nargs, names, &arguments, &result))
         return result;
     grd_tensor *a = arguments.values[0].v.tensor, *b = arguments.values[1].v.tensor;
-    PyThreadState *state = py_release(grd_numel(a));
     const bool answer = comparison->compare(&arguments, a, b);
-    py_acquire(state);
     py_arguments_done(&arguments);
     return grd_ok() ? PyBool_FromLong(answer) : py_raise();
 }
 
-static PyObject *function_equal(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *function_equal(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return compare(&equal, module, NULL, args, nargs, names);
+    return compare(&equal, NULL, args, nargs, names);
 }
 
-static PyObject *function_allclose(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *function_allclose(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return compare(&allclose, module, NULL, args, nargs, names);
+    return compare(&allclose, NULL, args, nargs, names);
 }
 
-static PyObject *function_is_same_size(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *function_is_same_size(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return compare(&is_same_size, module, NULL, args, nargs, names);
+    return compare(&is_same_size, NULL, args, nargs, names);
 }
 
 PyObject *py_method_equal(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return compare(&equal, NULL, self, args, nargs, names);
+    return compare(&equal, self, args, nargs, names);
 }
 
 PyObject *py_method_allclose(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return compare(&allclose, NULL, self, args, nargs, names);
+    return compare(&allclose, self, args, nargs, names);
 }
 
 PyObject *py_method_is_same_size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    return compare(&is_same_size, NULL, self, args, nargs, names);
+    return compare(&is_same_size, self, args, nargs, names);
 }
 
 /* ---- Promotion -------------------------------------------------------------------------------------------------------------------- */
@@ -184,11 +183,11 @@ static const struct py_param promote_params[] = {{"type1", GRD_KIND_DTYPE, 0, NU
 static const struct py_signature promote_signature = {.params = promote_params, .nparams = 2, .nvalues = 2, .positional = 2};
 static const struct py_function promote_function = {.name = "promote_types", .signatures = &promote_signature, .nsignatures = 1};
 
-static PyObject *promote_types(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *promote_types(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&promote_function, module, NULL, args, nargs, names, &arguments, &result))
+    if (!py_accept(&promote_function, NULL, args, nargs, names, &arguments, &result))
         return result;
     const grd_dtype dtype = grd_promote(arguments.values[0].v.dtype, arguments.values[1].v.dtype);
     py_arguments_done(&arguments);
@@ -199,11 +198,11 @@ static const struct py_param cast_params[] = {{"from_", GRD_KIND_DTYPE, 0, NULL}
 static const struct py_signature cast_signature = {.params = cast_params, .nparams = 2, .nvalues = 2, .positional = 2};
 static const struct py_function cast_function = {.name = "can_cast", .signatures = &cast_signature, .nsignatures = 1};
 
-static PyObject *can_cast(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *can_cast(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&cast_function, module, NULL, args, nargs, names, &arguments, &result))
+    if (!py_accept(&cast_function, NULL, args, nargs, names, &arguments, &result))
         return result;
     const bool fits = grd_can_cast(arguments.values[0].v.dtype, arguments.values[1].v.dtype);
     py_arguments_done(&arguments);
@@ -214,12 +213,12 @@ static const struct py_param result_tensors[] = {{"tensor", GRD_KIND_TENSOR, PY_
 static const struct py_signature result_signature = {.params = result_tensors, .nparams = 2, .nvalues = 2, .positional = 2};
 static const struct py_function result_function = {.name = "result_type", .signatures = &result_signature, .nsignatures = 1};
 
-static PyObject *result_type(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+static PyObject *result_type(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;
     PyObject *result = NULL;
     grd_scope scope = grd_scope_open(); /* of tensors that stand for numbers */
-    if (py_accept(&result_function, module, NULL, args, nargs, names, &arguments, &result)) {
+    if (py_accept(&result_function, NULL, args, nargs, names, &arguments, &result)) {
         grd_tensor *const tensors[] = {arguments.values[0].v.tensor, arguments.values[1].v.tensor};
         const grd_dtype dtype = grd_result_type(tensors, 2);
         result = grd_ok() ? py_dtype(dtype) : py_raise();

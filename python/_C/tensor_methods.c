@@ -9,8 +9,8 @@
 
 static const struct py_param dim_params[] = {SELF, {"dim", GRD_KIND_INT, PY_OPTIONAL | PY_NONE, "None"}};
 static const struct py_signature dim_signature = {.params = dim_params, .nparams = 2, .nvalues = 2, .positional = 2};
-static const struct py_function size_function = {.name = "size", .signatures = &dim_signature, .nsignatures = 1, .method = true};
-static const struct py_function stride_function = {.name = "stride", .signatures = &dim_signature, .nsignatures = 1, .method = true};
+static const struct py_function size_function = {.name = "size", .signatures = &dim_signature, .nsignatures = 1, .home = PY_METHOD};
+static const struct py_function stride_function = {.name = "stride", .signatures = &dim_signature, .nsignatures = 1, .home = PY_METHOD};
 
 typedef int64_t length_function(const grd_tensor *t, int64_t dim);
 
@@ -27,7 +27,7 @@ static PyObject *length_at(PyObject *self, int64_t dim, length_function *length)
 static PyObject *lengths(const struct py_function *function, length_function *length, PyObject *(*all)(PyObject *), PyObject *self,
                          PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    if (PY_LIKELY(names == NULL && py_is_exact(self))) {
+    if (PY_LIKELY(names == NULL && !py_is_overloaded(self))) {
         int64_t dim;
         if (nargs == 0)
             return all(self);
@@ -36,7 +36,7 @@ static PyObject *lengths(const struct py_function *function, length_function *le
     }
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(function, NULL, self, args, nargs, names, &arguments, &result))
+    if (!py_accept(function, self, args, nargs, names, &arguments, &result))
         return result;
     const grd_value dim = arguments.values[1];
     py_arguments_done(&arguments);
@@ -105,19 +105,19 @@ static PyObject *tensor_get_device(PyObject *self, PyObject *Py_UNUSED(none))
     return PyLong_FromLong(grd_tensor_device(py_tensor_of(self)).index);
 }
 
-static const struct py_param format_params[] = {SELF, {"memory_format", PY_KIND_MEMORY_FORMAT, PY_OPTIONAL | PY_KEYWORD, "torch.contiguous_format"}};
+static const struct py_param format_params[] = {SELF, {"memory_format", PY_KIND_ANY_MEMORY_FORMAT, PY_OPTIONAL | PY_KEYWORD, "torch.contiguous_format"}};
 static const struct py_signature format_signature = {.params = format_params, .nparams = 2, .nvalues = 1, .positional = 1};
 static const struct py_function is_contiguous_function = {
-    .name = "is_contiguous", .signatures = &format_signature, .nsignatures = 1, .method = true};
+    .name = "is_contiguous", .signatures = &format_signature, .nsignatures = 1, .home = PY_METHOD};
 
 static PyObject *tensor_is_contiguous(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     grd_tensor *t = py_tensor_of(self);
-    if (PY_LIKELY(nargs == 0 && names == NULL && py_is_exact(self)))
+    if (PY_LIKELY(nargs == 0 && names == NULL && !py_is_overloaded(self)))
         return PyBool_FromLong(grd_is_contiguous(t));
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&is_contiguous_function, NULL, self, args, nargs, names, &arguments, &result))
+    if (!py_accept(&is_contiguous_function, self, args, nargs, names, &arguments, &result))
         return result;
     PyObject *format = arguments.objects[1];
     const int ndim = format != NULL ? py_memory_format_ndim(format) : 0;
@@ -187,18 +187,24 @@ static PyObject *tensor_reversed(PyObject *self, PyObject *Py_UNUSED(none))
     return py_take(scope, grd_flip(t, grd_dims(0)));
 }
 
+/* Tensors are different keys, whatever their elements. */
+Py_hash_t py_tensor_hash(PyObject *self)
+{
+    return PyBaseObject_Type.tp_hash(self);
+}
+
 /* ---- Gradients -------------------------------------------------------------------------------------------------------------------- */
 
 static const struct py_param requires_params[] = {SELF, {"requires_grad", GRD_KIND_BOOL, PY_OPTIONAL, "True"}};
 static const struct py_signature requires_signature = {.params = requires_params, .nparams = 2, .nvalues = 2, .positional = 2};
 static const struct py_function requires_function = {
-    .name = "requires_grad_", .signatures = &requires_signature, .nsignatures = 1, .method = true};
+    .name = "requires_grad_", .signatures = &requires_signature, .nsignatures = 1, .home = PY_METHOD};
 
 static PyObject *tensor_requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     struct py_arguments arguments;
     PyObject *result;
-    if (!py_accept(&requires_function, NULL, self, args, nargs, names, &arguments, &result))
+    if (!py_accept(&requires_function, self, args, nargs, names, &arguments, &result))
         return result;
     grd_set_requires_grad(py_tensor_of(self), py_bool_or(&arguments, 1, true));
     py_arguments_done(&arguments);
@@ -312,10 +318,6 @@ PyMethodDef py_tensor_methods[] = {
     PY_ENTRY("cuda", py_method_cuda,
              "cuda(device=None, non_blocking=False, *, memory_format=torch.preserve_format) -> Tensor\n\n"
              "The tensor on a device of type 'cuda'. AssertionError when no plug-in has brought one."),
-    PY_ENTRY("view", py_method_view,
-             "view(*shape) -> Tensor\nview(dtype) -> Tensor\n\nThe same memory under other sizes, of which one may be -1, or read as another dtype; the last "
-             "dimension grows or shrinks with the bytes of an element.\nRuntimeError when the strides allow no such view." EXAMPLE
-             ">>> torch.zeros(4).view(2, -1).shape\ntorch.Size([2, 2])\n>>> torch.ones(1).view(torch.int32)\ntensor([1065353216], dtype=torch.int32)"),
     PY_ENTRY("new_tensor", py_method_new_tensor,
              "new_tensor(data, *, dtype=None, device=None, requires_grad=False) -> Tensor\n\n"
              "As torch.tensor(), with the dtype and the device of this tensor unless others are given."),

@@ -21,7 +21,7 @@ pi = 3.141592653589793
 e = 2.718281828459045
 newaxis = None
 
-_SUBMODULES = frozenset({"amp", "autograd", "backends", "cuda", "distributed", "jit", "mps", "nn", "optim", "random", "serialization", "types",
+_SUBMODULES = frozenset({"amp", "autograd", "backends", "cuda", "distributed", "jit", "mps", "nn", "ops", "optim", "random", "serialization", "types",
                          "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"}
 
