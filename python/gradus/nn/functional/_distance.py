@@ -15,7 +15,9 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The dot product of x1 and x2 along dim, each divided by its length, which counts as eps at least."""
-    return ((x1 / _length(x1, dim, eps)) * (x2 / _length(x2, dim, eps))).sum(dim)
+    product = x1 * x2
+    lengths = _length(x1.expand_as(product), dim, eps) * _length(x2.expand_as(product), dim, eps)
+    return (product / lengths).sum(dim)
 
 
 def _length(x, dim, eps):

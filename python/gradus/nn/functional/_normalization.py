@@ -22,7 +22,12 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     eps: the dtype's machine epsilon when None.
     """
     shape = tuple(normalized_shape)
-    if tuple(input.shape[input.dim() - len(shape):]) != shape or not shape:
+    if not shape:
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+                           "normalized_shape = []")
+    if input.dim() < len(shape):
+        raise ValueError(f"Input tensor must have at least {len(shape)} dimensions, but got {input.dim()}")
+    if tuple(input.shape[-len(shape):]) != shape:
         raise RuntimeError(f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], but got input of "
                            f"size{list(input.shape)}")
     if eps is None:

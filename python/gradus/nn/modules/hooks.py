@@ -1,4 +1,4 @@
-"""Hooks of modules: handles that remove them, those common to all modules, and the call of a module that has some.
+"""Hooks of modules: those of one, those common to all modules, and the call of a module that has some.
 
 A module's own hooks are registered by the methods of HookRegistry, a base of Module. Forward hooks are called here; backward_hook.py makes the
 autograd nodes that backward hooks hang on.
@@ -15,9 +15,9 @@ import weakref
 from collections import OrderedDict
 
 from gradus._C import Tensor
+from gradus.utils.hooks import RemovableHandle
 
 __all__ = [
-    "RemovableHandle",
     "register_module_buffer_registration_hook",
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
@@ -27,43 +27,6 @@ __all__ = [
     "register_module_full_backward_pre_hook",
     "register_module_full_backward_hook",
 ]
-
-
-class RemovableHandle:
-    """What registering a hook returns: remove() takes the hook away again, and so does leaving a `with` block over the handle.
-
-    The dictionary of hooks is referred to weakly; remove() after its owner is gone does nothing.
-    """
-
-    next_id = 0
-
-    def __init__(self, hooks_dict, *, extra_dict=()):
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        extra_dicts = [extra_dict] if isinstance(extra_dict, dict) else extra_dict or ()
-        self.extra_dict_ref = tuple(weakref.ref(extra) for extra in extra_dicts)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-
-    def remove(self):
-        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = reference()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self):
-        return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
-
-    def __setstate__(self, state):
-        hooks, self.id, extras = state
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if extra is None else extra) for extra in extras)
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.remove()
 
 
 class BoundHook:
