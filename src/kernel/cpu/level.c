@@ -37,6 +37,7 @@ extern const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels);
 extern const struct grd_gemm_kernels GRD_AT_LEVEL(grd_gemm_kernels);
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
+extern const struct grd_optim_row GRD_BUILT(optim, grd_optim_row, float32), GRD_BUILT(optim, grd_optim_row, float64);
 
 extern const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table);
 
@@ -50,4 +51,5 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .gemm = &GRD_AT_LEVEL(grd_gemm_kernels),
     .index = &GRD_BUILT_PLAIN(index, grd_index_kernels),
     .random = &GRD_BUILT_PLAIN(random, grd_random_kernels),
+    .optim = {[GRD_FLOAT32] = &GRD_BUILT(optim, grd_optim_row, float32), [GRD_FLOAT64] = &GRD_BUILT(optim, grd_optim_row, float64)},
 };
