@@ -415,3 +415,81 @@ def test_parameter_dict(t):
 
 def test_what_is_missing_is_said():
     assert attempt(getattr, gradus.nn, "Conv2d") == ("AttributeError", "module 'gradus.nn' has no attribute 'Conv2d'")
+
+
+@same
+def test_calls_and_attributes_that_classes_change(t):
+    Linear = t.nn.Linear
+
+    class Seen(Linear):
+        def __getattr__(self, name):
+            found = super().__getattr__(name)
+            return found * 2 if name == "weight" else found
+
+    class Deputy(t.nn.Module):
+        def __init__(self, module):
+            super().__init__()
+            self.module = module
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(self.module, name)
+
+    class All(Linear):
+        def __getattribute__(self, name):
+            return "all" if name == "anything" else super().__getattribute__(name)
+
+    class Called(Linear):
+        def __call__(self, x):
+            return super().__call__(x) + 1
+
+    class Property(Linear):
+        failing = property(lambda self: self.nothing)
+        hidden = 1
+
+        @property
+        def doubled(self):
+            return self.weight * 2
+
+    x = t.ones(1, 2)
+    for kind in (Seen, Deputy, All, Called, Property):
+        module = kind(Linear(2, 1)) if kind is Deputy else kind(2, 1)
+        for parameter in module.parameters():
+            parameter.data.fill_(1)
+        yield kind.__name__, attempt(module, x) if kind is not Deputy else None, attempt(getattr, module, "weight"), attempt(getattr, module, "anything")
+    module = Property(2, 1)
+    t.nn.init.ones_(module.weight)
+    yield attempt(getattr, module, "failing"), module.doubled / module.weight, module.hidden
+    module.hidden = 2
+    yield module.hidden
+    module.forward = lambda x, scale=1: "own"
+    yield module(x), module(x, scale=2)
+    del module.forward
+    yield module(input=x), module(x)
+    Property.__call__ = lambda self, x: "class"
+    yield module(x)
+    del Property.__call__
+    Property.__getattr__ = lambda self, name: name
+    yield module.weight, module.anything
+    del Property.__getattr__
+    yield module(x), attempt(getattr, module, "anything")
+    Property.forward = staticmethod(lambda x: x + 100)
+    yield module(x)
+
+
+@same
+def test_dictionaries_changed_directly(t):
+    """As libraries do that wrap layers."""
+    module = t.nn.Linear(2, 1)
+    module._parameters["weight"] = t.nn.Parameter(t.full((1, 2), 3.0))
+    yield module.weight, module(t.zeros(1, 2)) - module.bias
+    weight = module._parameters.pop("weight")
+    yield attempt(getattr, module, "weight"), attempt(module, t.ones(1, 2))
+    module.weight = weight * 2
+    yield module.weight, list(module.state_dict())
+    module._buffers["b"], module._modules["m"] = t.ones(1), t.nn.ReLU()
+    yield module.b, module.m
+    module._parameters = {}
+    yield attempt(getattr, module, "bias")

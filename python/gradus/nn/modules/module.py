@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 import gradus
-from gradus._C import Tensor
+from gradus._C import Tensor, _accelerate_module
 
 from ..parameter import Buffer, Parameter
 from .conversion import Conversion
@@ -96,6 +96,10 @@ class Module(HookRegistry, StateDict, Conversion):
 
     def compile(self, *args, **kwargs):
         """Nothing: there is no compiler, and the module runs as it is. Arguments are taken as PyTorch does and not used."""
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _accelerate_module(cls, Module)
 
     # ---- Attributes -------------------------------------------------------------------------------------------------------
 
@@ -405,3 +409,5 @@ _HOOK_DICTIONARIES = (
     "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
     "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
     "_load_state_dict_post_hooks")
+
+_accelerate_module(Module, Module)
