@@ -230,6 +230,6 @@ bool py_add_runtime(PyObject *module)
     PyObject *config = PyModule_New("gradus.__config__");
     if (config != NULL && PyModule_AddFunctions(config, config_functions) < 0)
         Py_CLEAR(config);
-    return PyModule_AddFunctions(module, functions) == 0 && py_add_queries(module) && py_add_shapes(module) && py_add_plugins(module) &&
+    return PyModule_AddStringConstant(module, "__version__", grd_version()) == 0 && PyModule_AddFunctions(module, functions) == 0 && py_add_queries(module) && py_add_shapes(module) && py_add_plugins(module) &&
            py_add(module, "__config__", config);
 }
