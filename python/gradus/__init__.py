@@ -14,6 +14,8 @@ from math import e, inf, nan, pi  # noqa: F401
 from gradus import _C
 from gradus._C import *  # noqa: F403
 
+del nn  # noqa: F821  the package of that name is imported when it is asked for
+
 __version__ = _C.__version__
 __config__ = _C.__config__
 newaxis = None
