@@ -205,6 +205,7 @@ bool py_add_generator(PyObject *module);
 bool py_add_autograd(PyObject *module);
 bool py_add_interop(PyObject *module);
 bool py_add_runtime(PyObject *module);
+bool py_add_nn_module(PyObject *module);
 
 /* Indexing (index.c): slots of Tensor. */
 PyObject *py_get_item(PyObject *self, PyObject *index);

@@ -13,7 +13,6 @@ import importlib
 from gradus import _C
 from gradus._C import *  # noqa: F403
 from gradus import _tensor_copy  # noqa: F401
-from gradus.autograd.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __version__ = _C.__version__
 
@@ -23,8 +22,8 @@ pi = 3.141592653589793
 e = 2.718281828459045
 newaxis = None
 
-_SUBMODULES = frozenset({"amp", "autograd", "backends", "cuda", "distributed", "jit", "mps", "nn", "optim", "random", "serialization", "types",
-                         "utils", "version", "xpu"})
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "mps", "nn", "optim", "random",
+                         "serialization", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
                             "FloatTensor", "DoubleTensor"), "_tensor_types"))
