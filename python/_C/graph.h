@@ -33,8 +33,6 @@ extern PyTypeObject *py_node_type;
 
 /* The object of a node, the one it has already where it has one; None for NULL. */
 PyObject *py_node_object(grd_node *node);
-/* grad_fn; None for a leaf. */
-PyObject *py_node_of(grd_tensor *t);
 bool py_add_node(PyObject *module);
 
 /* ---- Hooks (hooks.c) ----------------------------------------------------------------------------------------------------------- */
