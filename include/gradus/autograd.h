@@ -54,7 +54,7 @@ GRD_API grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output);
 /* A reference of the caller's own, which keeps all that lies below the node, too. Returns `node`. */
 GRD_API grd_node *grd_keep_node(grd_node *node);
 GRD_API void grd_drop_node(grd_node *node); /* NULL is allowed */
-/* "AddBackward", "AccumulateGrad", … */
+/* "AddBackward0", "AccumulateGrad", … */
 GRD_API const char *grd_node_name(const grd_node *node);
 GRD_API int grd_node_edge_count(const grd_node *node);
 /* The node an edge leads to (NULL: that input needs no gradient) and the output of that node it stands for. */

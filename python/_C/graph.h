@@ -7,10 +7,18 @@
 
 #include "extension.h"
 
+#include <string.h>
+
 /* ---- Calls (autograd.c) ------------------------------------------------------------------------------------------------- */
 /* Sorts the arguments of a call of `name` by parameter; NULL where none was given. The first `required` must be. False with TypeError. */
 bool py_bind(const char *name, const char *const *params, int nparams, int required, PyObject *const *args, Py_ssize_t nargs,
              PyObject *names, PyObject **ret_values);
+/* The name of an object's class, as messages give it. */
+static inline const char *py_class_name(PyObject *object)
+{
+    const char *name = Py_TYPE(object)->tp_name, *dot = strrchr(name, '.');
+    return dot != NULL ? dot + 1 : name;
+}
 /* The tensor of an object, for the library to use until the innermost scope closes. */
 static inline grd_tensor *py_lend(PyObject *tensor)
 {

@@ -436,7 +436,7 @@ static void test_backward_into_inputs(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 16, 54);
     EXPECT_VALUES(grd_grad_of(w), 2, 16, 54);
     grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = {(grd_tensor *const *)&loss, 0}});
-    expect_whole_error("`inputs` argument to `backward` cannot be empty.");
+    expect_whole_error("`inputs` argument to `backward()` cannot be empty.");
     grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = grd_tensors(VECTOR(1, 2))});
     expect_whole_error("One of the differentiated Tensors does not require grad");
 }
