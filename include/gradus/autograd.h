@@ -89,6 +89,9 @@ typedef struct grd_custom_function {
     void *context; /* grd_custom_context */
     /* Called once for each call, on failure too, when nothing needs the context any more; on any thread. May be NULL. */
     void (*release)(void *context);
+    /* Asked when the call's node is about to go, with the context: true, and the last reference of the node is the context's from then on, to be
+     * given up with grd_drop_node. May be NULL. */
+    bool (*take_over)(void *context);
 } grd_custom_function;
 /* Inputs may be NULL where the function allows it: then they have no gradient. */
 GRD_API bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs);

@@ -1,8 +1,9 @@
 /* autograd.Function: forward and backward in Python.
  *
  * The object that forward and backward get as ctx is the context of the library's call, which owns it, and it is the object of the call's node.
- * It only points to the node, and forgets it when the library releases it. What forward saves and marks is noted, and told the library when the
- * outputs are known. */
+ * It only points to the node, and forgets it when the library releases it. Where somebody holds it when the rest of the graph lets go of the node,
+ * it takes the node over; then they own each other, until the garbage collector finds them. What forward saves and marks is noted, and told the
+ * library when the outputs are known. */
 #include "graph.h"
 
 #include <stddef.h>
@@ -16,7 +17,7 @@ typedef struct py_context {
     bool *is_tensor; /* per argument of forward */
     Py_ssize_t narguments, noutputs;
     int nsaved;
-    bool materialize;
+    bool materialize, forward, owns_node; /* forward: it has not ended */
 } py_context;
 
 static PyTypeObject *context_type;
@@ -31,6 +32,19 @@ void py_release_context(void *context)
     ((py_node *)context)->node = NULL;
     Py_DECREF((PyObject *)context);
     PyGILState_Release(state);
+}
+
+/* Somebody in Python holds the context besides the node. */
+static bool take_over_node(void *context)
+{
+    py_context *self = context;
+    if (!Py_IsInitialized())
+        return false;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    const bool taken = !self->forward && !self->owns_node && Py_REFCNT(self) > 1;
+    self->owns_node |= taken;
+    PyGILState_Release(state);
+    return taken;
 }
 
 static inline grd_custom_call *call_of(const py_context *self)
@@ -343,16 +357,19 @@ static PyObject *run(struct application *application)
                                           .backward = run_backward,
                                           .inputs = application->ninputs,
                                           .context = application->context,
-                                          .release = py_release_context};
+                                          .release = py_release_context,
+                                          .take_over = take_over_node};
     Py_INCREF(application->context);
     grd_custom_call *call = grd_custom_begin(&function, application->inputs);
     if (call == NULL)
         return py_raise();
     application->context->node.node = grd_custom_node(call);
+    application->context->forward = true;
     const bool enabled = grd_set_grad_enabled(false);
     PyObject *result = run_forward(application);
     grd_set_grad_enabled(enabled);
     PyObject *wrapped = finish(application, call, result);
+    application->context->forward = false;
     Py_XDECREF(result);
     return wrapped;
 }
@@ -477,7 +494,7 @@ static int context_traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->to_save);
     Py_VISIT(self->dirty);
     Py_VISIT(self->non_differentiable);
-    return 0;
+    return self->owns_node && self->node.node != NULL ? py_traverse_node(self->node.node, visit, arg) : 0;
 }
 
 static int context_clear(PyObject *object)
@@ -485,6 +502,9 @@ static int context_clear(PyObject *object)
     py_context *self = (py_context *)object;
     Py_CLEAR(self->node.metadata);
     forget(self);
+    if (self->owns_node && self->node.node != NULL)
+        grd_drop_node(self->node.node);
+    self->owns_node = false;
     return 0;
 }
 
