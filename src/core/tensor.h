@@ -64,6 +64,7 @@ struct grd_tensor {
     int64_t *sizes, *strides;    /* inline_dims, or one block of 2 * ndim */
     struct grd_tensor *base;     /* of a view: the root it is a view of, owned; NULL otherwise */
     struct grd_object *autograd; /* owned by the autograd floor; NULL for most tensors */
+    struct grd_binding *binding; /* the object that stands for it in another language, or NULL (binding.c) */
     int64_t inline_dims[2 * GRD_INLINE_DIMS];
 };
 

@@ -1,0 +1,40 @@
+"""Gradus: strided tensors with automatic differentiation. `import gradus as torch` runs an ordinary PyTorch program.
+
+    >>> import gradus as torch
+    >>> x = torch.ones(2, requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 2.])
+
+Tensors and operators come from the C extension `gradus._C`; parts that a program may not need are imported when they are first named.
+"""
+import importlib
+
+from gradus import _C
+from gradus._C import *  # noqa: F403
+
+__version__ = _C.__version__
+
+inf = float("inf")
+nan = float("nan")
+pi = 3.141592653589793
+e = 2.718281828459045
+newaxis = None
+
+_SUBMODULES = frozenset({"amp", "autograd", "backends", "cuda", "distributed", "jit", "mps", "nn", "optim", "random", "serialization", "types",
+                         "utils", "version", "xpu"})
+_LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"}
+
+
+def __getattr__(name):
+    if name in _SUBMODULES:
+        return importlib.import_module(f"gradus.{name}")
+    if name in _LAZY:
+        value = getattr(importlib.import_module(f"gradus.{_LAZY[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'gradus' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*globals(), *_SUBMODULES, *_LAZY})
