@@ -23,6 +23,9 @@ GRD_API grd_tensor *grd_from_data(const void *data, grd_dims sizes, grd_dtype dt
  * Strides are in elements; absent strides mean contiguous. RuntimeError when an offset would be negative. */
 GRD_API grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context),
                                     void *context);
+/* A tensor of any dtype and geometry over the storage of another one, whatever that one's dtype: it has no history and is no view. Strides and offset
+ * are in elements of `dtype`. RuntimeError when an element would lie outside the storage, or when its memory is not aligned to the dtype. */
+GRD_API grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype);
 /* A 0-d tensor that takes part in type promotion as a plain number does. */
 GRD_API grd_tensor *grd_number(grd_scalar value);
 /* The only element of a one-element tensor. RuntimeError otherwise. NaN (kind FLOAT) on failure. */
@@ -51,6 +54,8 @@ GRD_API bool grd_is_channels_last(const grd_tensor *t);
 GRD_API void *grd_data(const grd_tensor *t);
 /* Bytes of the storage, and whether two tensors share one. */
 GRD_API int64_t grd_storage_bytes(const grd_tensor *t);
+/* What tells storages apart: equal for tensors that share one. */
+GRD_API const void *grd_storage_identity(const grd_tensor *t);
 GRD_API bool grd_same_storage(const grd_tensor *a, const grd_tensor *b);
 /* How often the storage was written by operators: the counter saved tensors are checked against. */
 GRD_API int64_t grd_tensor_version(const grd_tensor *t);

@@ -191,7 +191,10 @@ extern PyMethodDef py_methods[];      /* of Tensor */
 
 extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */
 extern PyMethodDef py_tensor_methods[];          /* hand-written (tensor_methods.c) */
-extern PyMethodDef py_tensor_data_methods[];     /* to and from other memory; copies (convert.c) */
+extern PyMethodDef py_numpy_methods[];           /* numpy and what NumPy calls (numpy.c) */
+extern PyMethodDef py_dlpack_methods[];          /* dlpack.c */
+extern PyMethodDef py_storage_methods[];         /* storage.c */
+extern PyMethodDef py_subclass_methods[];        /* as_subclass and _make_subclass (subclass.c) */
 extern PyMethodDef py_tensor_autograd_methods[]; /* backward, hooks (autograd.c) */
 extern PyGetSetDef py_tensor_properties[];       /* properties.c */
 

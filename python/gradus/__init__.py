@@ -12,7 +12,6 @@ import importlib
 
 from gradus import _C
 from gradus._C import *  # noqa: F403
-from gradus.autograd.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __version__ = _C.__version__
 

@@ -418,6 +418,12 @@ void grd_retain_grad(grd_tensor *t)
         grd_object_drop(retained);
 }
 
+bool grd_retains_grad(const grd_tensor *t)
+{
+    const struct grd_meta *meta = grd_given(t, "grd_retains_grad", "t") ? grd_meta_get(t) : NULL;
+    return meta != NULL && meta->retained != NULL;
+}
+
 /* ---- Modes -------------------------------------------------------------------------------------------------------------------------------- */
 bool grd_grad_enabled(void)
 {

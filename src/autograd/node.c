@@ -60,6 +60,16 @@ bool grd_raise_null_pointer(const char *function, const char *argument)
     return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, argument);
 }
 
+grd_node *grd_keep_node(grd_node *node)
+{
+    return grd_given_pointer(node, "grd_keep_node", "node") ? grd_node_keep(node) : NULL;
+}
+
+void grd_drop_node(grd_node *node)
+{
+    grd_node_drop(node);
+}
+
 const char *grd_node_name(const grd_node *node)
 {
     return grd_given_pointer(node, "grd_node_name", "node") ? node->name : "";

@@ -65,6 +65,11 @@ int64_t grd_storage_bytes(const grd_tensor *t)
     return t != NULL ? t->storage->bytes : 0;
 }
 
+const void *grd_storage_identity(const grd_tensor *t)
+{
+    return t != NULL ? t->storage : NULL;
+}
+
 bool grd_same_storage(const grd_tensor *a, const grd_tensor *b)
 {
     return a != NULL && b != NULL && a->storage == b->storage;

@@ -9,9 +9,10 @@ static grd_tensor *note_tensor(grd_tensor *grad, void *context)
     return grad;
 }
 
-static void note_node(grd_node *node, grd_tensor **grads, int n, void *context)
+static void note_node(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node;
+    (void)grad_outputs;
     (void)grads;
     assert_true(n > 0);
     strcat(trace, context);
@@ -65,9 +66,10 @@ static void test_replacing(void **state)
     EXPECT_VALUES(grd_grad_of(x), 8, 16, 24);
 }
 
-static void replace_first(grd_node *node, grd_tensor **grads, int n, void *context)
+static void replace_first(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node;
+    (void)grad_outputs;
     (void)n;
     (void)context;
     grads[0] = grd_mul_scalar(grads[0], grd_int(10));

@@ -221,9 +221,10 @@ static grd_tensor *twice(grd_tensor *grad, void *context)
     return grd_mul_scalar(grad, grd_int(2));
 }
 
-static void see_node(grd_node *node, grd_tensor **grads, int n, void *context)
+static void see_node(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node;
+    (void)grad_outputs;
     (void)context;
     for (int i = 0; i < n; i++)
         if (grads[i] != NULL)

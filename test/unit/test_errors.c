@@ -235,6 +235,22 @@ static void dimensions(void)
     refused_call("IndexError: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
 }
 
+static void normalization(void)
+{
+    refused(grd_layer_norm(x, GRD_NO_DIMS), "RuntimeError: layer_norm: Expected normalized_shape to be at least 1-dimensional, i.e., "
+                                            "containing at least one element, but got normalized_shape = []");
+    refused(grd_layer_norm(x, grd_dims(2)),
+            "RuntimeError: layer_norm: Given normalized_shape=[2], expected input with shape [*, 2], but got "
+            "input of size [2, 3]");
+    refused(grd_rms_norm(v, grd_dims(2, 3)),
+            "RuntimeError: rms_norm: Given normalized_shape=[2, 3], expected input with shape [*, 2, 3], but "
+            "got input of size [3]");
+    refused(grd_layer_norm(x, grd_dims(3), .weight = one), "RuntimeError: layer_norm: Expected weight to be of same shape as "
+                                                           "normalized_shape, but got weight of shape [1] and normalized_shape = [3]");
+    refused(grd_layer_norm(x, grd_dims(3), .bias = doubles), "RuntimeError: layer_norm: expected scalar type Float but found Double");
+    refused(grd_layer_norm(ints, grd_dims(3)), "NotImplementedError: layer_norm: \"layer_norm_cpu\" not implemented for 'Long'");
+}
+
 static void indices(void)
 {
     grd_tensor *two = grd_from_data((const int64_t[]){0, 2}, grd_dims(2), GRD_INT64);
@@ -613,6 +629,7 @@ static const struct group {
     {"dtypes", dtypes},
     {"dimensions", dimensions},
     {"indices", indices},
+    {"normalization", normalization},
     {"sizes", sizes},
     {"memory", memory},
     {"null_arguments", null_arguments},
