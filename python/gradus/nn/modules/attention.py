@@ -97,7 +97,7 @@ class MultiheadAttention(Module):
         if query.shape[-1] != self.embed_dim:
             raise AssertionError(f"was expecting embedding dimension of {self.embed_dim}, but got {query.shape[-1]}")
         q, k, v = (self._heads(x) for x in self._extended(*self._projected(query, key, value)))
-        mask = self._mask(key_padding_mask, attn_mask, query, key.shape[1], k.shape[2])
+        mask = self._mask(key_padding_mask, attn_mask, query, key.shape[1], k.shape[2], batched)
 
         dropout = self.dropout if self.training else 0.0
         if need_weights:
@@ -138,14 +138,15 @@ class MultiheadAttention(Module):
         """(N, L, E) as (N, num_heads, L, head_dim)."""
         return x.unflatten(2, (self.num_heads, self.head_dim)).transpose(1, 2)
 
-    def _mask(self, key_padding_mask, attn_mask, query, given, keys):
+    def _mask(self, key_padding_mask, attn_mask, query, given, keys, batched):
         """What is added to the scores (N, num_heads, L, keys); keys beyond those given are never masked. None: nothing."""
         batch, length = query.shape[:2]
         masks = []
         if attn_mask is not None:
             sizes = {2: (length, given), 3: (batch * self.num_heads, length, given)}
             if attn_mask.dim() not in sizes:
-                raise RuntimeError(f"attn_mask's dimension {attn_mask.dim()} is not supported")
+                raise AssertionError(f"For {'batched (3-D)' if batched else 'unbatched (2-D)'} `query`, expected `attn_mask` to be `None`, 2-D or "
+                                     f"3-D but found {attn_mask.dim()}-D tensor instead")
             if tuple(attn_mask.shape) != sizes[attn_mask.dim()]:
                 raise RuntimeError(f"The shape of the {attn_mask.dim()}D attn_mask is {attn_mask.shape}, but should be "
                                    f"{sizes[attn_mask.dim()]}.")
