@@ -37,7 +37,8 @@ def test_wrong_attention(t):
     attention, x = nn.MultiheadAttention(6, 2), t.ones(3, 2, 6)
     yield attempt(attention, x, x, x, is_causal=True), attempt(attention, x[0, 0], x, x), attempt(attention, x, x[0], x)
     yield attempt(attention, x[0], x, x), attempt(attention, t.ones(3, 2, 4), x, x)
-    yield attempt(attention, x, x, x, attn_mask=t.ones(2, 3)), attempt(attention, x, x, x, attn_mask=t.ones(3, 3, 3)), attempt(attention, x, x, x, attn_mask=t.ones(3))
+    yield attempt(attention, x, x, x, attn_mask=t.ones(2, 3)), attempt(attention, x, x, x, attn_mask=t.ones(3, 3, 3))
+    yield attempt(attention, x, x, x, attn_mask=t.ones(3))
     yield attempt(attention, x, x, x, attn_mask=t.ones(3, 3, dtype=t.int64)), attempt(attention, x, x, x, key_padding_mask=t.ones(1, 3))
 
 
