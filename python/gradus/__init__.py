@@ -21,8 +21,8 @@ pi = 3.141592653589793
 e = 2.718281828459045
 newaxis = None
 
-_SUBMODULES = frozenset({"amp", "autograd", "backends", "cuda", "distributed", "jit", "mps", "nn", "optim", "random", "serialization", "types",
-                         "utils", "version", "xpu"})
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "mps", "nn", "optim", "random",
+                         "serialization", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"}
 
 
