@@ -19,6 +19,8 @@ GRD_API grd_tensor *grd_grad_of(const grd_tensor *t);
 GRD_API void grd_set_grad(grd_tensor *t, grd_tensor *grad);
 /* Keeps the gradient of a tensor that is no leaf, too. */
 GRD_API void grd_retain_grad(grd_tensor *t);
+/* Takes the history away: a leaf that requires no gradient. RuntimeError for a view. */
+GRD_API void grd_detach_(grd_tensor *t);
 /* Whether grd_retain_grad had an effect on the tensor. */
 GRD_API bool grd_retains_grad(const grd_tensor *t);
 
