@@ -74,6 +74,10 @@ REFUSED = {("square", "bool"): "PyTorch squares bools to int64",
            ("smooth_l1_loss", "complex64"): "only with beta=0, where it is l1_loss", ("smooth_l1_loss", "complex128"): "as complex64"}
 
 
+# Derivatives with constants that PyTorch rounds to float32.
+ROUGH = {"hardsigmoid"}
+
+
 def oracle(name):
     if name in NAMES:
         return NAMES[name]
@@ -282,4 +286,5 @@ def check_gradients(operator, function, values, wanted, dtype, what):
         elif not grads[i]:
             assert not wanted_grad.abs().sum(), f"{what}: gradient {i} is absent"
         else:
-            compare(g.c.c_void_p(grads[i]), wanted_grad, dtype, f"{what} gradient {i}")
+            wanted_grad = wanted_grad + 0  # some of PyTorch's zeros have no memory
+            compare(g.c.c_void_p(grads[i]), wanted_grad, "float32" if operator.name in ROUGH else dtype, f"{what} gradient {i}")
