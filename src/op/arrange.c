@@ -209,7 +209,8 @@ grd_tensor *op_repeat_interleave_each(grd_tensor *self, grd_tensor *repeats, grd
     if (repeats->ndim == 0 || (repeats->ndim == 1 && repeats->numel == 1))
         repeats = grd_expand(grd_reshape(repeats, grd_dims(1)), grd_dims(t->sizes[along]));
     if (!grd_pending() && repeats->ndim == 1 && repeats->numel != t->sizes[along])
-        grd_raise(GRD_ERROR_RUNTIME, "repeats must have the same size as input along dim, but got repeats.size(0) = %lld and input.size(%lld) = %lld",
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "repeats must have the same size as input along dim, but got repeats.size(0) = %lld and input.size(%lld) = %lld",
                   (long long)repeats->numel, (long long)along, (long long)t->sizes[along]);
     return grd_pending() ? grd_failed : grd_index_select(t, along, grd__repeat_indices(repeats, output_size));
 }
@@ -331,16 +332,18 @@ grd_tensor *op_take_along_dim(grd_tensor *self, grd_tensor *indices, grd_scalar 
 {
     int64_t along;
     if (indices->dtype != GRD_INT64) {
-        grd_raise(GRD_ERROR_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s", grd_dtype_type_name((grd_dtype)indices->dtype));
+        grd_raise(GRD_ERROR_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s",
+                  grd_dtype_type_name((grd_dtype)indices->dtype));
         return grd_failed;
     }
     if (dim.kind == GRD_SCALAR_NONE)
         return grd_gather(grd_reshape(self, grd_dims(-1)), 0, grd_reshape(indices, grd_dims(-1)));
     if (self->ndim != indices->ndim) {
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d dimensions for input, and %d "
-                  "dimensions for indices",
-                  self->ndim, indices->ndim);
+        grd_raise(
+            GRD_ERROR_RUNTIME,
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d dimensions for input, and %d "
+            "dimensions for indices",
+            self->ndim, indices->ndim);
         return grd_failed;
     }
     if (!grd_wrap_dim(self, grd_scalar_int64(dim), &along))
@@ -358,7 +361,8 @@ grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mas
         return grd_failed;
     }
     if (mask->dtype != GRD_BOOL) {
-        grd_raise(GRD_ERROR_RUNTIME, "masked_scatter_ only supports boolean masks, but got mask with dtype %s", grd_dtype_name((grd_dtype)mask->dtype));
+        grd_raise(GRD_ERROR_RUNTIME, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+                  grd_dtype_name((grd_dtype)mask->dtype));
         return grd_failed;
     }
     if (!grd_check_has_data(mask) || !grd_shape_broadcast(grd_sizes(self), grd_sizes(mask), sizes, &n))
@@ -459,7 +463,8 @@ grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self
 {
     struct contraction a, b;
     if (dims_self.n != dims_other.n) {
-        grd_raise(GRD_ERROR_RUNTIME, "both dimension lists should have same length, got %lld and %lld", (long long)dims_self.n, (long long)dims_other.n);
+        grd_raise(GRD_ERROR_RUNTIME, "both dimension lists should have same length, got %lld and %lld", (long long)dims_self.n,
+                  (long long)dims_other.n);
         return grd_failed;
     }
     if (!arrange(self, dims_self, true, &a) || !arrange(other, dims_other, false, &b))
@@ -468,7 +473,8 @@ grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self
         const int64_t left = self->sizes[a.order[self->ndim - dims_self.n + i]], right = other->sizes[b.order[i]];
         if (left == right)
             continue;
-        grd_raise(GRD_ERROR_RUNTIME, "contracted dimensions need to match, but first has size %lld in dim %lld and second has size %lld in dim %lld",
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "contracted dimensions need to match, but first has size %lld in dim %lld and second has size %lld in dim %lld",
                   (long long)left, (long long)dims_self.data[i], (long long)right, (long long)dims_other.data[i]);
         return grd_failed;
     }

@@ -31,6 +31,13 @@ def put(self, indices, values, accumulate=False, dims=None):
     return torch.ops.aten.index_put(self, places, values, accumulate) if places else self.clone().copy_(values)
 
 
+def kth(self, k, dim=-1, keepdim=False):
+    """kthvalue, with the first of equal elements; PyTorch's is any of them."""
+    if not self.dim() or self.is_complex():
+        return torch.kthvalue(self, k, dim, keepdim)
+    return [t.narrow(dim, k - 1, 1) if keepdim else t.select(dim, k - 1) for t in torch.sort(self, dim=dim, stable=True)]
+
+
 # Where PyTorch's function has another name or lives elsewhere; None: not a function of PyTorch.
 F = torch.nn.functional
 NAMES = {
@@ -46,6 +53,8 @@ NAMES = {
     "meshgrid": lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
     "repeat_interleave_each": torch.repeat_interleave, "repeat_interleave_indices": torch.repeat_interleave, "tensor_split_indices": torch.tensor_split,
     "where_condition": torch.where,
+    "median_dim": torch.median, "kthvalue": kth, "sort": lambda self, dim=-1, descending=False, stable=False: torch.sort(self, dim=dim, descending=descending, stable=True),
+    "argsort": lambda self, dim=-1, descending=False, stable=False: torch.argsort(self, dim=dim, descending=descending, stable=True),
     "clamp_tensor": lambda self, min=None, max=None: torch.clamp(self, min, max),
     "masked_fill_tensor": torch.masked_fill,
     "scatter_value": torch.scatter,
@@ -75,6 +84,7 @@ NAMES = {
 # Refused here on purpose, although PyTorch answers.
 REFUSED = {("square", "bool"): "PyTorch squares bools to int64",
            ("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by two and not by numbers",
+           **{(n, d): "PyTorch asks for no order of a single element" for n in ("kthvalue", "cummax", "cummin") for d in ("complex64", "complex128")},
            ("smooth_l1_loss", "complex64"): "only with beta=0, where it is l1_loss", ("smooth_l1_loss", "complex128"): "as complex64"}
 
 
