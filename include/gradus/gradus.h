@@ -11,6 +11,7 @@
 #include "gradus/wrapper.h"
 #include "gradus/autograd.h"
 #include "gradus/plugin.h"
+#include "gradus/binding.h"
 #include "gradus/ops.h" /* generated from schema */
 
 #endif

@@ -17,6 +17,7 @@ static inline void grd_init_header(grd_tensor *t, uint64_t traits, uint32_t item
     t->traits = traits;
     t->base = NULL;
     t->autograd = NULL;
+    t->binding = NULL;
 }
 
 /* The tensor of a block starts where its storage does. */

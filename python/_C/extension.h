@@ -1,0 +1,219 @@
+/* What the files of the extension share. It is a client of the public header only.
+ *
+ * Conventions
+ * - Functions that return PyObject * give a new reference, or NULL with a Python exception set; those that return bool or int set one on false or -1.
+ * - The library's errors stick: between entering from Python and leaving, operators are called freely, and py_take or py_raise look once.
+ * - Every entry opens a scope and closes it: py_take closes it and wraps the result.
+ * - Python exceptions that arise inside callbacks of the library (hooks, custom functions) travel through it with py_carry, and come out of py_raise
+ *   as they were. */
+#ifndef GRADUS_EXTENSION_H
+#define GRADUS_EXTENSION_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "gradus/gradus.h"
+
+#if PY_VERSION_HEX < 0x030A0000
+static inline PyObject *Py_NewRef(PyObject *object)
+{
+    Py_INCREF(object);
+    return object;
+}
+
+static inline int PyModule_AddObjectRef(PyObject *module, const char *name, PyObject *value)
+{
+    return PyObject_SetAttrString(module, name, value);
+}
+#endif
+
+#define PY_LIKELY(x) __builtin_expect(!!(x), 1)
+#define PY_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* ---- Errors (error.c) ----------------------------------------------------------------------------------------------- */
+/* Turns the pending error of the library into a Python exception, and clears it. Always NULL. */
+PyObject *py_raise(void);
+/* In a callback of the library: takes the Python exception that is set along as a pending error, to be raised by py_raise. */
+void py_carry(void);
+
+/* ---- Tensor objects (tensor.c) ---------------------------------------------------------------------------------------- */
+typedef struct py_tensor {
+    PyObject_HEAD grd_tensor *tensor; /* kept; never NULL */
+    grd_binding binding;
+    PyObject *dict, *weakrefs;
+} py_tensor;
+
+extern PyTypeObject *py_tensor_type;
+
+static inline bool py_is_exact(PyObject *object)
+{
+    return Py_TYPE(object) == py_tensor_type;
+}
+
+/* Tensor or a subclass. */
+static inline bool py_is_tensor(PyObject *object)
+{
+    return py_is_exact(object) || PyType_IsSubtype(Py_TYPE(object), py_tensor_type);
+}
+
+/* Of an object for which py_is_tensor holds. Borrowed. */
+static inline grd_tensor *py_tensor_of(PyObject *object)
+{
+    return ((py_tensor *)object)->tensor;
+}
+
+/* The object of a tensor that somebody else owns, the one it has already where it has one; None for NULL. */
+PyObject *py_wrap(grd_tensor *t);
+/* Closes the scope and wraps the result of what was called in it; when an error is pending, raises it. */
+PyObject *py_take(grd_scope scope, grd_tensor *t);
+/* The same for a list: a tuple. */
+PyObject *py_take_tuple(grd_scope scope, grd_tensors tensors);
+/* Closes the scope; None, or NULL with the pending error raised. */
+PyObject *py_leave(grd_scope scope);
+/* A new object of a subclass over `t`, which must have no object yet (a fresh detached view, for example). */
+PyObject *py_wrap_as(PyTypeObject *type, grd_tensor *t);
+
+/* ---- dtype, device, layout, memory format, Size (types.c) ----------------------------------------------------------------- */
+/* The immortal object of a dtype: torch.float32. */
+PyObject *py_dtype(grd_dtype dtype);
+/* Whether the object is a dtype, or one of the types float, int, bool, complex. Sets no exception. */
+bool py_as_dtype(PyObject *object, grd_dtype *ret_dtype);
+PyObject *py_device(grd_device device);
+/* A device object, a string or an index. False with no exception when it is none of these; -1 with one when there is no such device. */
+int py_as_device(PyObject *object, grd_device *ret_device);
+/* torch.strided, torch.contiguous_format, … */
+PyObject *py_layout(grd_layout layout);
+bool py_as_layout(PyObject *object, grd_layout *ret_layout);
+/* The name of a memory format ("contiguous", "preserve", "channels_last"), or NULL with no exception. */
+const char *py_as_memory_format(PyObject *object);
+/* torch.Size. */
+PyObject *py_size(grd_dims dims);
+extern PyTypeObject *py_generator_type;
+/* None gives NULL, which is the default generator. False with no exception when it is no generator. */
+bool py_as_generator(PyObject *object, grd_generator **ret_generator);
+
+/* ---- Numbers (scalar.c) ------------------------------------------------------------------------------------------------- */
+/* bool, int, float, complex, NumPy scalars, 0-d tensors that need no gradient. 0 with no exception when it is none of these; -1 with one when
+ * it does not fit. */
+int py_as_scalar(PyObject *object, grd_scalar *ret_scalar);
+/* Anything with __index__ except bool. As py_as_scalar. */
+int py_as_int(PyObject *object, int64_t *ret_value);
+PyObject *py_from_scalar(grd_scalar scalar);
+
+/* ---- The argument parser (parse.c) ----------------------------------------------------------------------------------------- */
+/* Kinds of parameters beyond those of operators: checked, and then of no effect. */
+enum { PY_KIND_OUT = 32, PY_KIND_LAYOUT, PY_KIND_PIN_MEMORY, PY_KIND_MEMORY_FORMAT, PY_KIND_ANY_MEMORY_FORMAT /* of effect: for hand-written functions */ };
+
+enum py_param_flags {
+    PY_OPTIONAL = 1, /* may be left out */
+    PY_NONE = 2,     /* may be None */
+    PY_KEYWORD = 4,  /* by keyword only */
+    PY_NUMBER = 8,   /* of a tensor: a number may stand for it */
+    PY_NONES = 16    /* of a list of tensors: entries may be None */
+};
+
+struct py_param {
+    const char *name;
+    uint8_t kind, flags; /* grd_kind or PY_KIND_…; enum py_param_flags */
+    const char *text;    /* the default as it is shown; NULL: none */
+};
+
+/* One way to call a function: parameters in the order of the operator's arguments, then those without effect. */
+struct py_signature {
+    const struct py_param *params;
+    uint8_t nparams, nvalues; /* all; those that are arguments of the operator */
+    uint8_t positional;       /* may be given by position */
+    bool loose;               /* one list of sizes that may be given as several arguments: view(2, 3) */
+    const char *op;           /* operator, and its form */
+    grd_form form;
+    struct py_result *result; /* several results: how they are named; NULL: a plain tuple */
+};
+
+/* A named tuple of results: torch.return_types.max. */
+struct py_result {
+    const char *name;
+    const char *fields[GRD_MAX_RESULTS + 1];
+    PyTypeObject *type; /* made when it is first needed */
+};
+
+enum { PY_MAX_PARAMS = 20, PY_INLINE_INTS = 16, PY_MAX_OVERLOADED = 8 };
+
+/* What a call gave, converted. Lives on the stack of the entry; py_arguments_done must follow py_parse that succeeded. */
+struct py_arguments {
+    const struct py_signature *signature;
+    grd_value values[PY_MAX_PARAMS];  /* kind NONE: left out */
+    PyObject *objects[PY_MAX_PARAMS]; /* what was given for each; borrowed; NULL: left out */
+    grd_tensor *out;
+    PyObject *out_object;
+    int noverloaded; /* arguments whose type has a __torch_function__ of its own: the call is theirs */
+    PyObject *overloaded[PY_MAX_OVERLOADED];
+    void *blocks; /* of long lists */
+    int nints;
+    int64_t ints[PY_INLINE_INTS];
+};
+
+struct py_function {
+    const char *name;
+    const struct py_signature *signatures;
+    int nsignatures;
+    /* Short cuts for calls with exactly one or two tensors and nothing else; may be NULL. */
+    grd_tensor *(*unary)(grd_tensor *x);
+    grd_tensor *(*binary)(grd_tensor *x, grd_tensor *y);
+    enum { PY_FUNCTION, PY_METHOD, PY_NN } home; /* of the module, of Tensor, of the module's nn */
+    const grd_op **ops;                          /* the operators of the signatures, found on first use */
+};
+
+/* Finds the signature that fits and converts the arguments; `self` is NULL for a function. False with TypeError: what is wrong, when there is one
+ * signature, and which there are, when there are several. */
+bool py_parse(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
+              struct py_arguments *ret_arguments);
+void py_arguments_done(struct py_arguments *arguments);
+
+/* ---- Calls (call.c) ------------------------------------------------------------------------------------------------------------ */
+/* The whole of a generated function: short cut or parse, call the operator, wrap the results. */
+PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
+/* Operators of one and of two tensors. They and py_call let the interpreter go on where there is much to do. */
+grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x);
+grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_tensor *x, grd_tensor *y);
+/* More elements than this are much to do. */
+enum { PY_MUCH = 32768 };
+/* ---- Classes with a __torch_function__ (override.c) ------------------------------------------------------------------------------- */
+/* Asks the overloaded arguments, subclasses first. */
+PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
+                             Py_ssize_t nargs, PyObject *names);
+/* Whether the class of the object has a __torch_function__ that is not disabled: a subclass of Tensor has, Tensor itself and Parameter have not. */
+bool py_is_overloaded(PyObject *object);
+
+/* ---- Tables and parts of the module: each adds its names. Generated: functions.c ------------------------------------------------ */
+extern PyMethodDef py_functions[];    /* of the module */
+extern PyMethodDef py_nn_functions[]; /* of the module's nn */
+extern PyMethodDef py_methods[];      /* of Tensor */
+
+extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */
+extern PyMethodDef py_tensor_methods[];          /* hand-written (tensor_methods.c) */
+extern PyMethodDef py_numpy_methods[];           /* numpy and what NumPy calls (numpy.c) */
+extern PyMethodDef py_dlpack_methods[];          /* dlpack.c */
+extern PyMethodDef py_storage_methods[];         /* storage.c */
+extern PyMethodDef py_subclass_methods[];        /* as_subclass and _make_subclass (subclass.c) */
+extern PyMethodDef py_tensor_autograd_methods[]; /* backward, hooks (autograd.c) */
+extern PyGetSetDef py_tensor_properties[];       /* properties.c */
+
+bool py_add_overrides(PyObject *module);
+bool py_add_types(PyObject *module);
+bool py_add_tensor(PyObject *module);
+bool py_add_generator(PyObject *module);
+bool py_add_autograd(PyObject *module);
+bool py_add_interop(PyObject *module);
+bool py_add_runtime(PyObject *module);
+bool py_add_nn_module(PyObject *module);
+
+/* Indexing (index.c): slots of Tensor. */
+PyObject *py_get_item(PyObject *self, PyObject *index);
+int py_set_item(PyObject *self, PyObject *index, PyObject *value);
+
+/* What a tensor that nobody else owns keeps alive of Python: hooks and contexts of custom functions (autograd.c). For tp_traverse. */
+int py_traverse_graph(grd_tensor *t, visitproc visit, void *arg);
+/* grad_fn of a tensor; None for a leaf (node.c). */
+PyObject *py_node_of(grd_tensor *t);
+
+#endif
