@@ -75,12 +75,12 @@ static grd_tensor *implicit_gradient(grd_tensor *output)
         grd_raise(GRD_ERROR_RUNTIME, "grad can be implicitly created only for scalar outputs");
         return NULL;
     }
-    if (grd_dtype_is_complex(output->dtype)) {
+    if (grd_dtype_table[output->dtype].category == GRD_CATEGORY_COMPLEX) {
         grd_raise(GRD_ERROR_RUNTIME, "grad can be implicitly created only for real scalar outputs but got %s",
                   grd_dtype_name(output->dtype));
         return NULL;
     }
-    grd_tensor *one = grd_new_like(output, GRD_DTYPE_NONE);
+    grd_tensor *one = grd_new(grd_dims_from(output->sizes, output->ndim), (grd_dtype)output->dtype, grd_device_of(output));
     if (grd_pending())
         return NULL;
     if (output->device != GRD_DEVICE_CPU)

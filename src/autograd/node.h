@@ -17,6 +17,7 @@
 #include "autograd/derivative.h"
 #include "base/memory.h"
 #include "base/object.h"
+#include "base/small.h"
 #include "gradus/autograd.h"
 
 enum { GRD_AUTOGRAD_BIT = 1 << GRD_KEY_AUTOGRAD };
@@ -74,9 +75,22 @@ struct grd_edge {
 /* What the gradient of an output must look like. */
 struct grd_output {
     const int64_t *sizes;
-    uint8_t ndim, dtype, device;
-    int8_t device_index;
+    union {
+        struct {
+            uint8_t dtype, layout, device;
+            int8_t device_index;
+            uint16_t flags;
+            uint16_t ndim;
+        };
+        uint64_t traits; /* all of these, of a tensor; flags: none */
+    };
 };
+
+/* The traits of a tensor that its gradient has, too. */
+static inline uint64_t grd_output_traits(const grd_tensor *t)
+{
+    return t->traits & grd_traits(UINT8_MAX, 0, (grd_device){UINT8_MAX, -1}, 0, UINT16_MAX);
+}
 
 /* One call of a node. Results are pooled or borrowed from the arguments. */
 struct grd_run {
@@ -128,14 +142,14 @@ struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs);
 
 /* A node of `struct_size` bytes (its struct begins with grd_node, and they are a multiple of 8) with room for edges, outputs and `extra`
  * more bytes. Edges, outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
-static inline struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges,
-                                            uint32_t noutputs, size_t extra)
+GRD_INLINE struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges,
+                                         uint32_t noutputs, size_t extra)
 {
     size_t outputs = struct_size + nedges * sizeof(struct grd_edge);
     size_t size = outputs + noutputs * sizeof(struct grd_output) + extra;
     if (GRD_UNLIKELY(size > UINT32_MAX))
         return grd_node_too_large(nedges, noutputs);
-    struct grd_node *node = grd_alloc(size);
+    struct grd_node *node = GRD_LIKELY(size <= GRD_SMALL_MAX) ? grd_small_alloc(size) : grd_alloc(size);
     if (GRD_UNLIKELY(node == NULL))
         return NULL;
     node->object.type = &grd_node_type;
@@ -186,8 +200,8 @@ static inline void grd_node_drop(struct grd_node *node)
 /* Copies the geometry; `sizes` must live as long as the node. */
 static inline void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes)
 {
-    node->outputs[output] = (struct grd_output){
-        .sizes = sizes, .ndim = (uint8_t)t->ndim, .dtype = t->dtype, .device = t->device, .device_index = t->device_index};
+    node->outputs[output].sizes = sizes;
+    node->outputs[output].traits = grd_output_traits(t);
     if (output == 0)
         node->device = t->device;
 }
@@ -223,7 +237,21 @@ struct grd_saved {
 
 /* Keeps the tensor, or for one of the node's own outputs an alias without history. False, with the error raised, on failure. */
 bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output);
-void grd_saved_drop(struct grd_saved *saved);
+/* What is kept is a list, or no tensor. */
+void grd_saved_drop_other(struct grd_saved *saved);
+
+static inline void grd_saved_drop(struct grd_saved *saved)
+{
+    if (GRD_UNLIKELY(saved->value.kind == GRD_KIND_TENSORS || saved->value.kind == GRD_KIND_GENERATOR)) {
+        grd_saved_drop_other(saved);
+    } else if (saved->value.kind == GRD_KIND_TENSOR) {
+        grd_tensor *t = saved->value.v.tensor;
+        saved->value.v.tensor = NULL;
+        if (!saved->borrowed)
+            grd_object_drop(t);
+    }
+}
+
 /* Checks the versions and makes the value as a formula wants it; own outputs get their history back when grad mode is on. */
 bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value);
 
@@ -363,8 +391,7 @@ grd_tensor *grd_adapt_gradient(const struct grd_output *output, grd_tensor *grad
 
 static inline grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index)
 {
-    bool fits = grad->dtype == output->dtype && grad->ndim == output->ndim && grad->device == output->device &&
-                grad->device_index == output->device_index;
+    bool fits = grd_output_traits(grad) == output->traits;
     for (int i = 0; fits && i < output->ndim; i++)
         fits = grad->sizes[i] == output->sizes[i];
     return GRD_LIKELY(fits) ? grad : grd_adapt_gradient(output, grad, node_name, index);

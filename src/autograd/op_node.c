@@ -111,24 +111,28 @@ static size_t round_up(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
-/* Bytes that a saved value takes in the node's block, besides its grd_saved. */
-static __attribute__((noinline)) size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
+static __attribute__((noinline)) size_t other_room(const struct grd_op_call *call, const struct grd_save *save)
 {
     switch (save->how) {
     case GRD_SAVE_TENSORS:
         return (size_t)list_of(call, save).n * (sizeof(grd_tensor *) + sizeof(uint64_t));
-    case GRD_SAVE_DIMS:
-        return (size_t)call->args[save->index].v.dims.n * sizeof(int64_t);
     case GRD_SAVE_STRING: {
         const char *string = call->args[save->index].v.string;
         return string != NULL ? round_up(strlen(string) + 1) : 0;
     }
-    case GRD_SAVE_SHAPE:
-    case GRD_SAVE_STRIDES:
-        return subject(call, save)->ndim * sizeof(int64_t);
     default: /* GRD_SAVE_SIZES_ALONG */
         return (size_t)list_of(call, save).n * sizeof(int64_t);
     }
+}
+
+/* Bytes that a saved value takes in the node's block, besides its grd_saved. */
+static inline size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
+{
+    if (save->how < GRD_SAVE_SHAPE)
+        return 0;
+    if (save->how <= GRD_SAVE_STRIDES)
+        return subject(call, save)->ndim * sizeof(int64_t);
+    return save->how == GRD_SAVE_DIMS ? (size_t)call->args[save->index].v.dims.n * sizeof(int64_t) : other_room(call, save);
 }
 
 static void *take_room(char **room, size_t size)
@@ -179,6 +183,17 @@ static inline void save_argument(struct op_node *self, struct grd_saved *saved, 
         grd_object_keep(t);
 }
 
+static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *call, const struct grd_save *save, char **room)
+{
+    grd_dims dims = call->args[save->index].v.dims;
+    if (save->how != GRD_SAVE_DIMS) {
+        const grd_tensor *t = subject(call, save);
+        dims = grd_dims_from(save->how == GRD_SAVE_SHAPE ? t->sizes : t->strides, t->ndim);
+    }
+    saved->value.kind = GRD_KIND_DIMS;
+    saved->value.v.dims = dims.data != NULL ? copy_dims(room, dims.data, dims.n) : dims;
+}
+
 /* The results of a list save aliases, since they know this node; arguments are kept themselves. */
 static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors tensors, bool results, char **room)
 {
@@ -207,11 +222,6 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
         return grd_saved_set_tensor(saved, call->results[save->index], call->derivative->results >> save->index & 1 ? save->index : -1);
     case GRD_SAVE_TENSORS:
         return save_list(self, saved, list_of(call, save), save->result, room);
-    case GRD_SAVE_DIMS:
-        saved->value = *value;
-        if (value->v.dims.data != NULL)
-            saved->value.v.dims = copy_dims(room, value->v.dims.data, value->v.dims.n);
-        return true;
     case GRD_SAVE_STRING:
         saved->value = *value;
         if (value->v.string != NULL) {
@@ -225,13 +235,6 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
         if (value->v.generator != NULL)
             grd_object_keep(value->v.generator);
         return true;
-    case GRD_SAVE_SHAPE:
-    case GRD_SAVE_STRIDES: {
-        const grd_tensor *t = subject(call, save);
-        saved->value.kind = GRD_KIND_DIMS;
-        saved->value.v.dims = copy_dims(room, save->how == GRD_SAVE_SHAPE ? t->sizes : t->strides, t->ndim);
-        return true;
-    }
     case GRD_SAVE_OFFSET:
         saved->value = (grd_value){.kind = GRD_KIND_INT, .v.integer = subject(call, save)->offset};
         return true;
@@ -317,6 +320,8 @@ GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, c
             save_argument(self, saved, args[save->index].v.tensor, call->results[0], call->self_copy);
         else if (save->how == GRD_SAVE_VALUE)
             saved->value = args[save->index];
+        else if (save->how >= GRD_SAVE_SHAPE && save->how <= GRD_SAVE_DIMS)
+            save_dims(saved, call, save, &room);
         else
             ok = ok && save_other(self, saved, call, save, &room);
     }
@@ -331,7 +336,7 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     for (int64_t i = 0; i < nresults; i++)
         extra += call->results[i]->ndim * sizeof(int64_t);
     for (int i = 0; sized && i < d->nsaves; i++)
-        if (d->saves[i].how >= GRD_SAVE_TENSORS && is_needed(call, &d->saves[i]))
+        if (is_needed(call, &d->saves[i]))
             extra += save_room(call, &d->saves[i]);
     struct op_node *self = (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
                                                           lists ? count_edges(d, call->args) : d->nargs, (uint32_t)nresults, extra);

@@ -22,20 +22,17 @@ bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output)
     return true;
 }
 
-void grd_saved_drop(struct grd_saved *saved)
+void grd_saved_drop_other(struct grd_saved *saved)
 {
-    grd_value value = saved->value;
-    if (value.kind == GRD_KIND_TENSOR) {
-        saved->value.v.tensor = NULL;
-        if (!saved->borrowed)
-            grd_object_drop(value.v.tensor);
-    } else if (value.kind == GRD_KIND_TENSORS) {
+    if (saved->value.kind == GRD_KIND_TENSORS) {
+        const grd_tensors list = saved->value.v.tensors;
         saved->value.v.tensors.n = 0;
-        for (int64_t i = 0; i < value.v.tensors.n; i++)
-            grd_object_drop(value.v.tensors.data[i]);
-    } else if (value.kind == GRD_KIND_GENERATOR) {
+        for (int64_t i = 0; i < list.n; i++)
+            grd_object_drop(list.data[i]);
+    } else {
+        grd_generator *generator = saved->value.v.generator;
         saved->value.v.generator = NULL;
-        grd_object_drop(value.v.generator);
+        grd_object_drop(generator);
     }
 }
 
