@@ -78,11 +78,11 @@ static inline struct grd_heap *heap_for(struct grd_pass *pass, uint8_t device)
     return &pass->heap;
 }
 
-static inline bool make_ready(struct grd_pass *pass, int32_t index)
+GRD_INLINE bool make_ready(struct grd_pass *pass, int32_t index, bool threaded)
 {
     const struct grd_node *node = pass->entries[index].node;
-    pass->outstanding++;
-    return heap_push(heap_for(pass, node->device), (struct grd_ready){node->sequence, index});
+    pass->outstanding += threaded;
+    return heap_push(threaded ? heap_for(pass, node->device) : &pass->heap, (struct grd_ready){node->sequence, index});
 }
 
 /* ---- Running one node --------------------------------------------------------------------------------------------------------------------- */
@@ -171,7 +171,7 @@ GRD_INLINE bool complete(struct grd_pass *pass, int32_t index, bool threaded)
     const struct grd_node *node = entry->node;
     if (!threaded && node->nedges == 0 && GRD_LIKELY(node->hooks.first == NULL && entry->capture == GRD_NO_ENTRY))
         return entry->grads.one == NULL || run_last(pass, entry);
-    return make_ready(pass, index);
+    return make_ready(pass, index, threaded);
 }
 
 /* Hands the results, and their references, to the nodes below; under the lock, if there is one. */
@@ -220,14 +220,12 @@ GRD_INLINE bool run_entry(struct grd_pass *pass, int32_t index, bool threaded)
 {
     struct grd_entry *entry = &pass->entries[index];
     struct grd_node *node = entry->node;
-    grd_tensor *inline_results[INLINE_GRADS], **results = inline_results, **grads = grd_entry_slots(entry);
+    grd_tensor *inline_results[INLINE_GRADS] = {NULL}, **results = inline_results, **grads = grd_entry_slots(entry);
     const uint32_t nedges = node->nedges;
     const int64_t mark = grd_pool_mark();
     bool ok = true;
-    if (GRD_UNLIKELY(nedges > INLINE_GRADS) && (results = grd_alloc(nedges * sizeof *results)) == NULL)
+    if (GRD_UNLIKELY(nedges > INLINE_GRADS) && (results = grd_alloc_zeroed(nedges * sizeof *results)) == NULL)
         return false;
-    for (uint32_t i = 0; i < nedges; i++)
-        results[i] = NULL;
     if (any_defined(grads, node->noutputs)) {
         if (GRD_UNLIKELY(node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))
             ok = show_gradients(pass, entry, grads);
@@ -328,20 +326,20 @@ static int find_devices(const struct grd_pass *pass, bool *ret_present)
 }
 
 /* Entries that wait for nothing. */
-static bool make_first_ready(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
+GRD_INLINE bool make_first_ready(struct grd_pass *pass, const int32_t *roots, int64_t nroots, bool threaded)
 {
     for (int64_t i = 0; i < nroots; i++) {
         struct grd_entry *entry = &pass->entries[roots[i]];
         if (entry->dependencies == 0 && grd_entry_wanted(entry)) {
             entry->dependencies = -1; /* an output given twice is ready once */
-            if (!make_ready(pass, roots[i]))
+            if (!make_ready(pass, roots[i], threaded))
                 return false;
         }
     }
     return true;
 }
 
-static bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
+static __attribute__((noinline)) bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
 {
     bool present[GRD_DEVICE_COUNT];
     const size_t size = (size_t)find_devices(pass, present) * sizeof *pass->workers;
@@ -356,7 +354,7 @@ static bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nr
     pass->outstanding = 1; /* keeps the workers until everything is set up */
     bool threaded = start_workers(pass, present);
     pthread_mutex_lock(&pass->lock);
-    bool ok = make_first_ready(pass, roots, nroots);
+    bool ok = make_first_ready(pass, roots, nroots, true);
     pass->outstanding--;
     pass->stop = !ok;
     pthread_cond_broadcast(&pass->changed);
@@ -388,7 +386,7 @@ bool grd_pass_run(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
     if (GRD_UNLIKELY(pass->other_devices))
         ok = run_threaded(pass, roots, nroots);
     else
-        ok = make_first_ready(pass, roots, nroots) && run_alone(pass);
+        ok = make_first_ready(pass, roots, nroots, false) && run_alone(pass);
     heap_done(&pass->heap);
     grd_thread.grad_off = grad_off;
     return ok;

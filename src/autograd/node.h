@@ -396,8 +396,18 @@ static inline grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_
         fits = grad->sizes[i] == output->sizes[i];
     return GRD_LIKELY(fits) ? grad : grd_adapt_gradient(output, grad, node_name, index);
 }
+/* grd_is_exclusive for a view, or a tensor that is not contiguous: one that nobody else holds and that knows no node. */
+bool grd_is_exclusive_part(const grd_tensor *t);
+
 /* Nobody else can see the tensor's data, and it can be written in place. */
-bool grd_is_exclusive(const grd_tensor *t);
+static inline bool grd_is_exclusive(const grd_tensor *t)
+{
+    if (!grd_object_unique(t) || t->autograd != NULL || t->storage->release != NULL)
+        return false;
+    if (GRD_LIKELY(t->base == NULL && grd_has(t, GRD_FLAG_CONTIGUOUS)))
+        return grd_object_unique(t->storage);
+    return grd_is_exclusive_part(t);
+}
 
 /* ---- Custom functions (custom.c) --------------------------------------------------------------------------------------------------------------- */
 bool grd_is_custom_node(const struct grd_node *node);

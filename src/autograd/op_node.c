@@ -357,6 +357,11 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     return NULL;
 }
 
+static __attribute__((noinline)) struct grd_node *make_sized(const struct grd_op_call *call)
+{
+    return make(call, 1, false, true);
+}
+
 static __attribute__((noinline)) struct grd_node *make_any(const struct grd_op_call *call)
 {
     return make(call, call->nresults, call->derivative->lists, call->derivative->sized);
@@ -364,8 +369,9 @@ static __attribute__((noinline)) struct grd_node *make_any(const struct grd_op_c
 
 struct grd_node *grd_op_node_new(const struct grd_op_call *call)
 {
-    const bool plain = call->nresults == 1 && !call->derivative->lists && !call->derivative->sized;
-    return GRD_LIKELY(plain) ? make(call, 1, false, false) : make_any(call);
+    if (GRD_UNLIKELY(call->nresults != 1 || call->derivative->lists))
+        return make_any(call);
+    return call->derivative->sized ? make_sized(call) : make(call, 1, false, false);
 }
 
 void grd_op_node_written(struct grd_node *node, const grd_tensor *t)
