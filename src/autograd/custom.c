@@ -27,7 +27,7 @@ enum { NAME_CHARS = 96 };
 static void custom_run(struct grd_node *node, const struct grd_run *run)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    if (!grd_saved_begin(node, call->saved, call->nsaved, run->retain))
+    if (!grd_saved_begin(node, call->saved, call->nsaved, run->retain, NULL))
         return;
     grd_tensor **grads = run->ret_grads;
     if (call->function.backward != NULL)
@@ -51,7 +51,13 @@ static void custom_finish(struct grd_node *node)
         grd_free((void *)(uintptr_t)node->outputs[i].sizes, node->outputs[i].ndim * sizeof(int64_t));
 }
 
-static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish};
+static bool custom_outdate(struct grd_node *node, const struct grd_storage *written)
+{
+    struct grd_custom_call *call = (struct grd_custom_call *)node;
+    return grd_saved_outdate(node, call->saved, call->nsaved, written);
+}
+
+static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish, custom_outdate};
 
 bool grd_is_custom_node(const struct grd_node *node)
 {
@@ -94,7 +100,7 @@ grd_tensor *grd_custom_saved(grd_custom_call *call, int index)
     const struct grd_saved *saved = &call->saved[index];
     if (saved->value.v.tensor == NULL)
         return NULL;
-    grd_value value;
+    grd_value value = saved->value;
     if (!grd_saved_unpack(saved, &call->node, &value))
         return grd_failed;
     return grd_pool_push(grd_object_keep(value.v.tensor)) ? value.v.tensor : grd_failed;
@@ -224,6 +230,8 @@ static bool set_output(struct grd_custom_call *call, grd_tensor *const *inputs, 
     if (t->ndim > 0)
         memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
     call->node.outputs[i].sizes = sizes;
+    if (dirty && t->base == NULL && !grd_history_outdate(&call->node, t))
+        return false;
     if (!dirty || t->base == NULL)
         return grd_give_history(t, grd_node_keep(&call->node), (uint32_t)i);
     struct grd_node *prepared = grd_rebase_prepare(t, grd_object_keep(&call->node), true);

@@ -5,7 +5,7 @@
  *
  * Invariants
  * - A node owns the nodes its edges lead to; a tensor owns its grad_fn; nothing in the graph owns a later part of it. So there is
- *   no cycle: a node that saves its own output saves an alias without history.
+ *   no cycle: a node that saves its own output saves an alias without history, and see Note [Saved and overwritten].
  * - An AccumulateGrad is a part of its leaf: whoever owns the one owns the other, by a reference of the leaf.
  * - Edges never change after a node is published; what it saved is dropped once, under its lock.
  * - Freeing a node never recurses into another: see node_destroy. */
@@ -106,6 +106,8 @@ struct grd_node_class {
     void (*release)(struct grd_node *node);
     /* Drops what else a node of this class owns. May be NULL. */
     void (*finish)(struct grd_node *node);
+    /* Calls grd_saved_outdate for what is saved. False, with the error raised, on failure. May be NULL. */
+    bool (*outdate)(struct grd_node *node, const struct grd_storage *written);
 };
 
 struct grd_hook;
@@ -253,20 +255,22 @@ static inline void grd_saved_drop(struct grd_saved *saved)
 }
 
 /* Checks the versions and makes the value as a formula wants it; own outputs get their history back when grad mode is on. */
-bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value);
+bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *value);
 
-static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
+static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *value)
 {
-    const grd_tensor *t = saved->value.v.tensor;
-    *ret_value = saved->value;
-    if (saved->value.kind == GRD_KIND_TENSOR ? t == NULL || (saved->output < 0 && grd_version_of(t) == saved->version)
-                                             : saved->value.kind != GRD_KIND_TENSORS)
+    const grd_tensor *t = value->v.tensor;
+    if (value->kind == GRD_KIND_TENSOR ? t == NULL || (saved->output < 0 && grd_version_of(t) == saved->version)
+                                       : value->kind != GRD_KIND_TENSORS)
         return true;
-    return grd_saved_restore(saved, node, ret_value);
+    return grd_saved_restore(saved, node, value);
 }
-/* Starts a run: false, with the error raised, when the values are gone. Marks them gone unless `retain`; otherwise puts references to
- * the tensors in the pool, so that another thread may drop its own. */
-bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain);
+/* Starts a run, with a copy of the values unless ret_values is NULL: false, with the error raised, when they are gone. Marks them gone
+ * unless `retain`; otherwise puts references to the tensors in the pool, so that another thread may drop its own. */
+bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values);
+/* Tensors that lie in a storage that is about to be written, or have been written since they were saved, become aliases without history:
+ * Note [Saved and overwritten]. False, with the error raised, on failure. */
+bool grd_saved_outdate(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written);
 
 /* ---- Nodes of operators (op_node.c) ------------------------------------------------------------------------------------------------- */
 /* A call that is recorded. */
@@ -377,6 +381,8 @@ bool grd_check_inplace(grd_tensor *t);
 /* Before an operator writes over `t`: wraps the operator's node into what the history of `t` (or of its base) becomes.
  * Takes the reference of `node`; NULL on failure. self_edge: the node's edge 0 is the one of `t`. */
 struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool self_edge);
+/* Before `history` becomes that of `t`, which is about to be written: no node of it owns `t` any longer. False on failure. */
+bool grd_history_outdate(struct grd_node *history, const grd_tensor *t);
 /* After it has: makes the prepared node the history. Takes its reference. */
 bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared);
 /* For a node inside a CopySlices: `saved`, an alias of the view it wrote, with the view's history. */

@@ -62,7 +62,7 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
     struct op_node *self = (struct op_node *)node;
     const struct grd_derivative *d = self->derivative;
     grd_value values[GRD_MAX_SAVES];
-    if (!grd_saved_begin(node, self->saved, d->nsaves, run->retain))
+    if (!grd_saved_begin(node, self->saved, d->nsaves, run->retain, values))
         return;
     for (int i = 0; i < d->nsaves; i++)
         if (!grd_saved_unpack(&self->saved[i], node, &values[i]))
@@ -88,7 +88,13 @@ static void op_node_release(struct grd_node *node)
         grd_saved_drop(&self->saved[i]);
 }
 
-static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release};
+static bool op_node_outdate(struct grd_node *node, const struct grd_storage *written)
+{
+    struct op_node *self = (struct op_node *)node;
+    return grd_saved_outdate(node, self->saved, self->derivative->nsaves, written);
+}
+
+static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release, .outdate = op_node_outdate};
 
 /* ---- Saving ------------------------------------------------------------------------------------------------------------------- */
 static bool is_needed(const struct grd_op_call *call, const struct grd_save *save)

@@ -57,22 +57,22 @@ static bool check_version(const struct grd_saved *saved, const struct grd_node *
         grd_dtype_type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
-bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
+bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *value)
 {
-    if (saved->value.kind == GRD_KIND_TENSORS) {
-        for (int64_t i = 0; i < saved->value.v.tensors.n; i++)
-            if (!check_version(saved, node, saved->value.v.tensors.data[i], saved->versions[i]))
+    if (value->kind == GRD_KIND_TENSORS) {
+        for (int64_t i = 0; i < value->v.tensors.n; i++)
+            if (!check_version(saved, node, value->v.tensors.data[i], saved->versions[i]))
                 return false;
         return true;
     }
-    grd_tensor *t = saved->value.v.tensor;
+    grd_tensor *t = value->v.tensor;
     if (!check_version(saved, node, t, saved->version))
         return false;
     if (saved->output >= 0 && grd_is_recording() && grd_dtype_carries(t->dtype)) {
         grd_tensor *output = node->wrapper != NULL ? grd_slices_output(node->wrapper, t) : grd_new_detached(t);
         if (grd_pending() || (node->wrapper == NULL && !grd_give_history(output, grd_node_keep(node), (uint32_t)saved->output)))
             return false;
-        ret_value->v.tensor = output;
+        value->v.tensor = output;
     }
     return true;
 }
@@ -90,13 +90,22 @@ static bool pool_tensors(const struct grd_saved *saved, int n)
     return ok;
 }
 
-bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain)
+static inline void copy_values(const struct grd_saved *saved, int n, grd_value *ret_values)
 {
-    if (!node->keeps)
+    for (int i = 0; i < n && ret_values != NULL; i++)
+        ret_values[i] = saved[i].value;
+}
+
+bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
+{
+    if (!node->keeps) {
+        copy_values(saved, n, ret_values);
         return true;
+    }
     bool ok = true;
     grd_spin_lock(&node->lock);
     bool freed = node->freed;
+    copy_values(saved, n, ret_values);
     if (!retain)
         node->freed = true;
     else if (!freed)
@@ -109,5 +118,38 @@ bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n
             "Saved intermediate values of the graph are freed when you call grd_backward() or grd_grad(). Specify "
             "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
             "calling backward.");
+    return ok;
+}
+
+/* ---- Overwritten ------------------------------------------------------------------------------------------------------------- */
+/* The pool drops the tensor that is replaced: its history may be long, and the lock is held. One that only the node owns gets no history. */
+static bool outdate_tensor(grd_tensor **slot, uint32_t version, const struct grd_storage *written)
+{
+    grd_tensor *t = *slot;
+    if (t == NULL || (t->storage != written && grd_version_of(t) == version))
+        return true;
+    if (grd_object_unique(t) && t->autograd == NULL && t->base == NULL)
+        return true;
+    const int64_t mark = grd_pool_mark();
+    grd_tensor *alias = grd_new_detached(t);
+    if (grd_pending())
+        return false;
+    *slot = grd_pool_take(alias, mark);
+    return grd_pool_push(t);
+}
+
+bool grd_saved_outdate(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written)
+{
+    bool ok = true;
+    grd_spin_lock(&node->lock);
+    for (int i = 0; i < n && ok; i++) {
+        grd_value *value = &saved[i].value;
+        if (value->kind == GRD_KIND_TENSOR && saved[i].output < 0 && !saved[i].borrowed)
+            ok = outdate_tensor(&value->v.tensor, saved[i].version, written);
+        grd_tensor **list = (grd_tensor **)(uintptr_t)value->v.tensors.data; /* in the node */
+        for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n && ok; k++)
+            ok = outdate_tensor(&list[k], saved[i].versions[k], written);
+    }
+    grd_spin_unlock(&node->lock);
     return ok;
 }

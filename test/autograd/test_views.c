@@ -165,6 +165,59 @@ static void test_write_without_derivative(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 0, 0);
 }
 
+/* ---- Saved and overwritten: TEST sees that nothing is left behind ------------------------------------------------------------------------ */
+static void expect_overwritten(grd_tensor *t)
+{
+    grd_backward(grd_sum(t));
+    expect_error("has been modified by an inplace operation");
+}
+
+static void test_saved_then_overwritten(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *plain = VECTOR(1, 2, 3), *recorded = grd_clone(w);
+    grd_add_(plain, grd_mul(w, plain));
+    expect_overwritten(plain);
+    grd_add_(recorded, grd_mul(recorded, recorded));
+    expect_overwritten(recorded);
+}
+
+static void test_saved_view_then_overwritten_base(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *base = grd_zeros(grd_dims(2, 3)), *row = grd_select(base, 0, 0);
+    grd_add_(base, grd_mul(w, row));
+    expect_overwritten(base);
+    grd_tensor *other = grd_select(base, 0, 1);
+    grd_add_(other, grd_mul(grd_exp(other), other));
+    expect_overwritten(base);
+}
+
+/* Each of two tensors is overwritten with what was computed from the other: neither history knows its own tensor. */
+static void test_saved_by_each_other(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *t = VECTOR(1, 2, 3), *u = VECTOR(4, 5, 6);
+    grd_tensor *of_u = grd_mul(w, u), *of_t = grd_mul(w, t);
+    grd_add_(u, of_t);
+    grd_add_(t, of_u);
+    expect_overwritten(t);
+    expect_overwritten(u);
+}
+
+/* What the history saved of other tensors is as good as before. */
+static void test_saved_and_not_overwritten(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *x = VECTOR(1, 2, 3), *alias = x;
+    grd_tensor *scaled = grd_mul(w, VECTOR(4, 5, 6));
+    grd_keep(alias);
+    grd_add_(x, scaled);
+    grd_backward(grd_sum(x));
+    grd_drop(alias);
+    EXPECT_VALUES(grd_grad_of(w), 4, 5, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +235,10 @@ int main(void)
         TEST(test_step_on_a_viewed_leaf),
         TEST(test_no_pile_of_history),
         TEST(test_write_without_derivative),
+        TEST(test_saved_then_overwritten),
+        TEST(test_saved_view_then_overwritten_base),
+        TEST(test_saved_by_each_other),
+        TEST(test_saved_and_not_overwritten),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

@@ -149,7 +149,6 @@ static bool can_hold(grd_dtype to, grd_dtype from)
 /* What is in the memory of a slot is no longer known: read again; where the geometry is another, the slot becomes something new. */
 static void refresh(const struct slot *written)
 {
-    fuzz_cycle |= grd_requires_grad(written->t);
     const struct memory *memory = written->p.memory;
     for (int i = 0; i < SLOTS; i++) {
         struct slot *s = &slots[i];
@@ -223,7 +222,6 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
             complain(name, form == GRD_OUT ? "out= writes another result" : "in place writes another result");
         else {
             converted.memory->lost |= wanted->memory->lost;
-            fuzz_cycle |= grd_requires_grad(target->t);
             plain_write(p, &converted);
             plain_read(p, target->t);
         }
@@ -517,7 +515,6 @@ static void step_copy(struct bytes *b)
         grd_error_clear();
         if (ok && verdict == VALID) {
             source.memory->lost |= y->p.memory->lost;
-            fuzz_cycle |= grd_requires_grad(x->t);
             plain_write(&x->p, &source);
             if (!plain_near(&x->p, x->t, 2, x->p.dtype))
                 complain("copy_", "another result");
