@@ -288,7 +288,8 @@ static pthread_mutex_t refreshing = PTHREAD_MUTEX_INITIALIZER;
 
 void grd_views_init(void)
 {
-    grd_hold_around_fork(&refreshing);
+    static struct grd_held_lock held = {.lock = &refreshing};
+    grd_hold_around_fork(&held);
 }
 
 bool grd_view_refresh(grd_tensor *view)
