@@ -233,7 +233,7 @@ struct grd_saved {
     grd_value value;
     uint32_t *versions; /* of a list of tensors */
     uint32_t version;
-    int16_t output; /* of this very node, or -1 */
+    int16_t output; /* of this very node, for a list the first; or -1 */
     bool borrowed;  /* the node owns the tensor in another way */
 };
 

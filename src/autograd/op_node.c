@@ -206,6 +206,7 @@ static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors
     grd_tensor **list = take_room(room, (size_t)tensors.n * sizeof *list);
     self->node.keeps = true;
     saved->versions = take_room(room, (size_t)tensors.n * sizeof(uint64_t));
+    saved->output = results ? 0 : -1;
     saved->value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 0}};
     for (int64_t i = 0; i < tensors.n; i++) {
         struct grd_saved one;

@@ -57,24 +57,40 @@ static bool check_version(const struct grd_saved *saved, const struct grd_node *
         grd_dtype_type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
+/* An own output as a formula that is recorded in its turn wants it: with the history it has. grd_failed on failure. */
+static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32_t output)
+{
+    if (!grd_dtype_carries(saved->dtype))
+        return saved;
+    if (node->wrapper != NULL)
+        return grd_slices_output(node->wrapper, saved);
+    grd_tensor *t = grd_new_detached(saved);
+    return !grd_pending() && grd_give_history(t, grd_node_keep(node), output) ? t : grd_failed;
+}
+
+static bool restore_list(const struct grd_saved *saved, struct grd_node *node, grd_tensors *list)
+{
+    for (int64_t i = 0; i < list->n; i++)
+        if (!check_version(saved, node, list->data[i], saved->versions[i]))
+            return false;
+    if (saved->output < 0 || !grd_is_recording())
+        return true;
+    grd_tensor **outputs = grd_pool_alloc((size_t)list->n * sizeof *outputs);
+    for (int64_t i = 0; i < list->n && !grd_pending(); i++)
+        outputs[i] = with_history(node, list->data[i], (uint32_t)i);
+    list->data = outputs;
+    return !grd_pending();
+}
+
 bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *value)
 {
-    if (value->kind == GRD_KIND_TENSORS) {
-        for (int64_t i = 0; i < value->v.tensors.n; i++)
-            if (!check_version(saved, node, value->v.tensors.data[i], saved->versions[i]))
-                return false;
-        return true;
-    }
-    grd_tensor *t = value->v.tensor;
-    if (!check_version(saved, node, t, saved->version))
+    if (value->kind == GRD_KIND_TENSORS)
+        return restore_list(saved, node, &value->v.tensors);
+    if (!check_version(saved, node, value->v.tensor, saved->version))
         return false;
-    if (saved->output >= 0 && grd_is_recording() && grd_dtype_carries(t->dtype)) {
-        grd_tensor *output = node->wrapper != NULL ? grd_slices_output(node->wrapper, t) : grd_new_detached(t);
-        if (grd_pending() || (node->wrapper == NULL && !grd_give_history(output, grd_node_keep(node), (uint32_t)saved->output)))
-            return false;
-        value->v.tensor = output;
-    }
-    return true;
+    if (saved->output >= 0 && grd_is_recording())
+        value->v.tensor = with_history(node, value->v.tensor, (uint32_t)saved->output);
+    return !grd_pending();
 }
 
 static bool pool_tensors(const struct grd_saved *saved, int n)

@@ -261,6 +261,113 @@ static void test_gradients_as_functions(void **state)
     assert_null(grd_grad_of(x));
 }
 
+/* ---- What is saved ---------------------------------------------------------------------------------------------------------------------- */
+
+/* weight * (the sum of a list), whose gradient reads whatever there is to read. */
+static void weighted(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    (void)op, (void)keys, (void)out, (void)context;
+    const grd_tensors list = args[1].v.tensors;
+    give(ret_results, grd_mul(args[0].v.tensor, grd_sum(grd_stack(list), .dim = grd_dims(0))));
+}
+
+static void weighted_gradient(const grd_gradient *g, grd_value *ret_grads)
+{
+    grd_tensor **grads = g->context, *grad = g->grads.data[0];
+    const grd_tensors list = g->args[1].v.tensors;
+    assert_string_equal(g->args[2].v.string, "plain");
+    assert_int_equal(g->args[3].kind, GRD_KIND_GENERATOR);
+    ret_grads[0] = tensor_value(grd_mul(grad, grd_sum(grd_stack(list), .dim = grd_dims(0))));
+    for (int64_t i = 0; i < list.n; i++)
+        grads[i] = grd_mul(grad, g->args[0].v.tensor);
+    ret_grads[1] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {grads, list.n}};
+}
+
+static grd_tensor *call_weighted(const grd_op *op, grd_tensor *weight, grd_tensors list)
+{
+    grd_generator *generator = grd_generator_new(7);
+    const grd_value args[] = {tensor_value(weight),
+                              {.kind = GRD_KIND_TENSORS, .v.tensors = list},
+                              {.kind = GRD_KIND_STRING, .v.string = "plain"},
+                              {.kind = GRD_KIND_GENERATOR, .v.generator = generator}};
+    grd_value result;
+    grd_call(op, GRD_FUNCTIONAL, args, 4, NULL, &result);
+    grd_generator_drop(generator);
+    expect_ok();
+    return result.v.tensor;
+}
+
+static void test_lists_texts_and_generators_are_saved(void **state)
+{
+    (void)state;
+    static grd_tensor *grads[2];
+    const grd_op *op = grd_define_operator(
+        &(grd_definition){.schema = "t22::weighted(Tensor weight, Tensor[] xs, str mode='', Generator? generator=None) -> Tensor",
+                          .gradient = weighted_gradient,
+                          .context = grads});
+    grd_register_kernel("t22::weighted", GRD_KEY_CPU, weighted, NULL);
+    expect_ok();
+    const int64_t blocks = grd_memory_get_stats().blocks;
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *weight = leaf3(), *x = VECTOR(4, 5, 6), *y = leaf3();
+    grd_tensor *result = call_weighted(op, weight, grd_tensors(x, y));
+    grd_backward_all(grd_tensors(grd_sum(result)), &(grd_backward_options){.retain_graph = true});
+    EXPECT_VALUES(grd_grad_of(weight), 5, 7, 9);
+    EXPECT_VALUES(grd_grad_of(y), 1, 2, 3);
+    grd_zero_(x);
+    grd_backward(grd_sum(result));
+    expect_error("has been modified by an inplace operation");
+    grd_backward(grd_sum(call_weighted(op, weight, grd_tensors(x, y))));
+    EXPECT_VALUES(grd_grad_of(weight), 6, 9, 12);
+    grd_tensor *once = grd_sum(call_weighted(op, weight, grd_tensors(x, y)));
+    grd_backward(once);
+    grd_backward(once);
+    expect_error("backward through the graph a second time");
+    /* Note [Saved and overwritten] */
+    grd_add_(x, call_weighted(op, weight, grd_tensors(y, x)));
+    grd_backward(grd_sum(x));
+    expect_error("has been modified by an inplace operation");
+    grd_scope_close(scope);
+    assert_int_equal(grd_memory_get_stats().blocks, blocks);
+}
+
+/* [exp(x), 2 * exp(x)] */
+static void exponentials(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    (void)op, (void)keys, (void)out;
+    grd_tensor **list = context;
+    list[0] = grd_exp(args[0].v.tensor);
+    list[1] = grd_mul_scalar(list[0], grd_int(2));
+    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 2}};
+}
+
+/* A list that is saved by the node it comes from is differentiated again. */
+static void test_lists_of_results_are_saved(void **state)
+{
+    (void)state;
+    static grd_tensor *list[2];
+    define("t23::exponentials(Tensor self) -> Tensor[]", "self", "sum(stack(grads) * stack(result), [0])", NULL);
+    grd_register_kernel("t23::exponentials", GRD_KEY_CPU, exponentials, list);
+    expect_ok();
+    grd_tensor *x = grd_set_requires_grad(VECTOR(0, 1, 2), true), *first, *second;
+    const grd_value arg = tensor_value(x);
+    grd_value result;
+    grd_call(grd_op_find("t23::exponentials"), GRD_FUNCTIONAL, &arg, 1, NULL, &result);
+    const grd_tensors outputs = result.v.tensors;
+    const grd_backward_options again = {.create_graph = true};
+    assert_true(grd_grad(grd_tensors(grd_sum(grd_add(outputs.data[0], outputs.data[1]))), grd_tensors(x), &again, &first));
+    EXPECT_VALUES(first, 3, 3 * exp(1), 3 * exp(2));
+    assert_true(grd_grad(grd_tensors(grd_sum(first)), grd_tensors(x), NULL, &second));
+    EXPECT_VALUES(second, 3, 3 * exp(1), 3 * exp(2));
+    grd_call(grd_op_find("t23::exponentials"), GRD_FUNCTIONAL, &arg, 1, NULL, &result);
+    grd_tensor *sum = grd_sum(grd_add(result.v.tensors.data[0], result.v.tensors.data[1]));
+    grd_set_grad_enabled(false);
+    grd_zero_(result.v.tensors.data[1]);
+    grd_set_grad_enabled(true);
+    grd_backward(sum);
+    expect_error("has been modified by an inplace operation: [FloatTensor [3]], which is output 0 of T23ExponentialsBackward0");
+}
+
 /* ---- What is refused -------------------------------------------------------------------------------------------------------------------- */
 
 static void test_definitions_that_are_refused(void **state)
@@ -413,6 +520,8 @@ int main(void)
         DEFINES(test_what_a_kernel_writes_is_looked_at),
         DEFINES(test_lists_that_a_kernel_writes_are_looked_at),
         DEFINES(test_gradients_as_functions),
+        DEFINES(test_lists_texts_and_generators_are_saved),
+        DEFINES(test_lists_of_results_are_saved),
         DEFINES(test_definitions_that_are_refused),
         DEFINES(test_allocations_that_fail),
         DEFINES(test_allocations_that_fail_in_backward),
