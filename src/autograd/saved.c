@@ -106,28 +106,22 @@ static bool pool_tensors(const struct grd_saved *saved, int n)
     return ok;
 }
 
-static inline void copy_values(const struct grd_saved *saved, int n, grd_value *ret_values)
-{
-    for (int i = 0; i < n && ret_values != NULL; i++)
-        ret_values[i] = saved[i].value;
-}
-
 bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
 {
-    if (!node->keeps) {
-        copy_values(saved, n, ret_values);
-        return true;
-    }
     bool ok = true;
-    grd_spin_lock(&node->lock);
-    bool freed = node->freed;
-    copy_values(saved, n, ret_values);
-    if (!retain)
-        node->freed = true;
-    else if (!freed)
-        ok = pool_tensors(saved, n);
-    grd_spin_unlock(&node->lock);
-    if (freed)
+    if (node->keeps)
+        grd_spin_lock(&node->lock);
+    const bool freed = node->freed;
+    for (int i = 0; i < n && !freed && ret_values != NULL; i++)
+        ret_values[i] = saved[i].value;
+    if (node->keeps) {
+        if (!retain)
+            node->freed = true;
+        else if (!freed)
+            ok = pool_tensors(saved, n);
+        grd_spin_unlock(&node->lock);
+    }
+    if (GRD_UNLIKELY(freed))
         return grd_raise(
             GRD_ERROR_RUNTIME,
             "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
@@ -158,6 +152,7 @@ bool grd_saved_outdate(struct grd_node *node, struct grd_saved *saved, int n, co
 {
     bool ok = true;
     grd_spin_lock(&node->lock);
+    n = node->freed ? 0 : n; /* what is freed is the running thread's alone, and goes */
     for (int i = 0; i < n && ok; i++) {
         grd_value *value = &saved[i].value;
         if (value->kind == GRD_KIND_TENSOR && saved[i].output < 0 && !saved[i].borrowed)
