@@ -134,7 +134,7 @@ static __attribute__((noinline)) size_t other_room(const struct grd_op_call *cal
 /* Bytes that a saved value takes in the node's block, besides its grd_saved. */
 static inline size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
 {
-    if (save->how < GRD_SAVE_SHAPE)
+    if (!grd_save_takes_room(save->how))
         return 0;
     if (save->how <= GRD_SAVE_STRIDES)
         return subject(call, save)->ndim * sizeof(int64_t);
