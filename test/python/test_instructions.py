@@ -11,16 +11,16 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LIMITS = {
     "add": 350,
     "add_number": 910,
-    "add_recorded": 1085,
-    "select": 357,
+    "add_recorded": 1005,
+    "select": 330,
     "view": 473,
     "transpose": 393,
     "zeros": 613,
     "sum": 735,
-    "mm": 1830,
+    "mm": 1225,
     "item": 240,
-    "backward": 8230,
-    "training_step": 258000,
+    "backward": 6690,
+    "training_step": 250000,
 }
 
 
