@@ -18,7 +18,7 @@ struct grd_custom_call {
     int nsaved, capacity;
     grd_tensor **dirty, **constant; /* marked during forward; borrowed */
     int ndirty, nconstant;
-    bool forward;
+    bool forward; /* it runs, or what it saved is not settled */
 };
 
 enum { NAME_CHARS = 96 };
@@ -51,13 +51,13 @@ static void custom_finish(struct grd_node *node)
         grd_free((void *)(uintptr_t)node->outputs[i].sizes, node->outputs[i].ndim * sizeof(int64_t));
 }
 
-static bool custom_outdate(struct grd_node *node, const struct grd_storage *written)
+static bool custom_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    return grd_saved_outdate(node, call->saved, call->nsaved, written);
+    return call->forward || grd_saved_find_outdated(node, call->saved, call->nsaved, written, rebase);
 }
 
-static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish, custom_outdate};
+static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish, custom_find_outdated};
 
 bool grd_is_custom_node(const struct grd_node *node)
 {
@@ -182,7 +182,6 @@ static bool run_forward(struct grd_custom_call *call, grd_tensor *const *inputs,
     bool enabled = grd_set_grad_enabled(false);
     call->function.forward(call, inputs, outputs);
     grd_set_grad_enabled(enabled);
-    call->forward = false;
     for (int i = 0; !grd_pending() && i < call->function.outputs; i++)
         if (outputs[i] == NULL)
             grd_raise(GRD_ERROR_RUNTIME, "output %d was not set", i);
@@ -230,12 +229,10 @@ static bool set_output(struct grd_custom_call *call, grd_tensor *const *inputs, 
     if (t->ndim > 0)
         memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
     call->node.outputs[i].sizes = sizes;
-    if (dirty && t->base == NULL && !grd_history_outdate(&call->node, t))
-        return false;
-    if (!dirty || t->base == NULL)
+    if (!dirty)
         return grd_give_history(t, grd_node_keep(&call->node), (uint32_t)i);
-    struct grd_node *prepared = grd_rebase_prepare(t, grd_object_keep(&call->node), true);
-    return prepared != NULL && grd_rebase_commit(t, prepared);
+    struct grd_rebase rebase;
+    return grd_rebase_prepare(&rebase, t, grd_object_keep(&call->node), (uint32_t)i, true) && grd_rebase_commit(&rebase, t);
 }
 
 /* Saved outputs become aliases: the node may not own what owns the node. */
@@ -297,6 +294,7 @@ bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *in
     struct grd_custom_call *call = ok ? new_call(function, inputs, grd_is_recording()) : NULL;
     if (call != NULL) {
         ok = run_forward(call, inputs, ret_outputs) && record(call, inputs, ret_outputs);
+        call->forward = false;
         if (!ok)
             grd_error_add_context(function->name != NULL ? function->name : "custom function");
         grd_object_drop(&call->node);

@@ -100,14 +100,16 @@ struct grd_run {
     bool retain;            /* keep what is saved */
 };
 
+struct grd_rebase;
+
 struct grd_node_class {
     void (*run)(struct grd_node *node, const struct grd_run *run);
     /* Drops the saved tensors; called after a pass that does not retain the graph, and before the node is freed. May be NULL. */
     void (*release)(struct grd_node *node);
     /* Drops what else a node of this class owns. May be NULL. */
     void (*finish)(struct grd_node *node);
-    /* Calls grd_saved_outdate for what is saved. False, with the error raised, on failure. May be NULL. */
-    bool (*outdate)(struct grd_node *node, const struct grd_storage *written);
+    /* Calls grd_saved_find_outdated for what is saved. False, with the error raised, on failure. May be NULL. */
+    bool (*find_outdated)(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase);
 };
 
 struct grd_hook;
@@ -268,9 +270,12 @@ static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_no
 /* Starts a run, with a copy of the values unless ret_values is NULL: false, with the error raised, when they are gone. Marks them gone
  * unless `retain`; otherwise puts references to the tensors in the pool, so that another thread may drop its own. */
 bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values);
-/* Tensors that lie in a storage that is about to be written, or have been written since they were saved, become aliases without history:
- * Note [Saved and overwritten]. False, with the error raised, on failure. */
-bool grd_saved_outdate(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written);
+/* Adds to `rebase` the tensors that lie in a storage that is about to be written, or have been written since they were saved. False, with
+ * the error raised, on failure. */
+bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
+                             struct grd_rebase *rebase);
+/* Puts the aliases in the place of what was found. */
+void grd_saved_replace_outdated(const struct grd_rebase *rebase);
 
 /* ---- Nodes of operators (op_node.c) ------------------------------------------------------------------------------------------------- */
 /* A call that is recorded. */
@@ -378,13 +383,27 @@ static inline bool grd_is_recording(void)
 /* ---- In-place (view.c) --------------------------------------------------------------------------------------------------------------------- */
 /* The rules for writing to a tensor while an input of the operator requires a gradient. */
 bool grd_check_inplace(grd_tensor *t);
-/* Before an operator writes over `t`: wraps the operator's node into what the history of `t` (or of its base) becomes.
- * Takes the reference of `node`; NULL on failure. self_edge: the node's edge 0 is the one of `t`. */
-struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool self_edge);
-/* Before `history` becomes that of `t`, which is about to be written: no node of it owns `t` any longer. False on failure. */
-bool grd_history_outdate(struct grd_node *history, const grd_tensor *t);
-/* After it has: makes the prepared node the history. Takes its reference. */
-bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared);
+/* A tensor that a history saved and that is overwritten: Note [Saved and overwritten]. */
+struct grd_outdated {
+    struct grd_node *node;
+    grd_tensor **slot, *alias; /* where it is saved; what is to be there, pooled */
+};
+
+/* What becomes of histories when an operator has written in place. */
+struct grd_rebase {
+    struct grd_node *history; /* of the tensor, or of the base it is a view of; owned */
+    uint32_t output;
+    struct grd_outdated *outdated; /* pooled */
+    int64_t noutdated, capacity;
+};
+
+/* Before an operator writes over `t`, output `output` of its node: wraps the node into what the history of `t` (or of its base) becomes.
+ * Takes the reference of `node`; false on failure. self_edge: the node's edge 0 is the one of `t`. */
+bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_node *node, uint32_t output, bool self_edge);
+/* After it has: makes the prepared node the history. */
+bool grd_rebase_commit(const struct grd_rebase *rebase, grd_tensor *t);
+/* After it has not. */
+void grd_rebase_abandon(const struct grd_rebase *rebase);
 /* For a node inside a CopySlices: `saved`, an alias of the view it wrote, with the view's history. */
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 /* Rewrites the grad_fn of a view whose base was written since. False, with the error raised, where that is forbidden. */

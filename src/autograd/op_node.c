@@ -88,13 +88,13 @@ static void op_node_release(struct grd_node *node)
         grd_saved_drop(&self->saved[i]);
 }
 
-static bool op_node_outdate(struct grd_node *node, const struct grd_storage *written)
+static bool op_node_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase)
 {
     struct op_node *self = (struct op_node *)node;
-    return grd_saved_outdate(node, self->saved, self->derivative->nsaves, written);
+    return grd_saved_find_outdated(node, self->saved, self->derivative->nsaves, written, rebase);
 }
 
-static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release, .outdate = op_node_outdate};
+static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release, .find_outdated = op_node_find_outdated};
 
 /* ---- Saving ------------------------------------------------------------------------------------------------------------------- */
 static bool is_needed(const struct grd_op_call *call, const struct grd_save *save)

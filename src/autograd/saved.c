@@ -132,23 +132,37 @@ bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n
 }
 
 /* ---- Overwritten ------------------------------------------------------------------------------------------------------------- */
-/* The pool drops the tensor that is replaced: its history may be long, and the lock is held. One that only the node owns gets no history. */
-static bool outdate_tensor(grd_tensor **slot, uint32_t version, const struct grd_storage *written)
+static bool add_outdated(struct grd_rebase *rebase, struct grd_outdated one)
+{
+    if (rebase->noutdated == rebase->capacity) {
+        const int64_t capacity = 2 * rebase->capacity + 8;
+        struct grd_outdated *grown = grd_pool_alloc((size_t)capacity * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        for (int64_t i = 0; i < rebase->noutdated; i++)
+            grown[i] = rebase->outdated[i];
+        rebase->outdated = grown;
+        rebase->capacity = capacity;
+    }
+    rebase->outdated[rebase->noutdated++] = one;
+    return true;
+}
+
+/* One that only the node owns gets no history. */
+static bool look_at(struct grd_node *node, grd_tensor **slot, uint32_t version, const struct grd_storage *written,
+                    struct grd_rebase *rebase)
 {
     grd_tensor *t = *slot;
     if (t == NULL || (t->storage != written && grd_version_of(t) == version))
         return true;
     if (grd_object_unique(t) && t->autograd == NULL && t->base == NULL)
         return true;
-    const int64_t mark = grd_pool_mark();
     grd_tensor *alias = grd_new_detached(t);
-    if (grd_pending())
-        return false;
-    *slot = grd_pool_take(alias, mark);
-    return grd_pool_push(t);
+    return !grd_pending() && add_outdated(rebase, (struct grd_outdated){node, slot, alias});
 }
 
-bool grd_saved_outdate(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written)
+bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
+                             struct grd_rebase *rebase)
 {
     bool ok = true;
     grd_spin_lock(&node->lock);
@@ -156,11 +170,26 @@ bool grd_saved_outdate(struct grd_node *node, struct grd_saved *saved, int n, co
     for (int i = 0; i < n && ok; i++) {
         grd_value *value = &saved[i].value;
         if (value->kind == GRD_KIND_TENSOR && saved[i].output < 0 && !saved[i].borrowed)
-            ok = outdate_tensor(&value->v.tensor, saved[i].version, written);
+            ok = look_at(node, &value->v.tensor, saved[i].version, written, rebase);
         grd_tensor **list = (grd_tensor **)(uintptr_t)value->v.tensors.data; /* in the node */
         for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n && ok; k++)
-            ok = outdate_tensor(&list[k], saved[i].versions[k], written);
+            ok = look_at(node, &list[k], saved[i].versions[k], written, rebase);
     }
     grd_spin_unlock(&node->lock);
     return ok;
+}
+
+void grd_saved_replace_outdated(const struct grd_rebase *rebase)
+{
+    for (int64_t i = 0; i < rebase->noutdated; i++) {
+        const struct grd_outdated *one = &rebase->outdated[i];
+        grd_tensor *old = NULL;
+        grd_spin_lock(&one->node->lock);
+        if (!one->node->freed) {
+            old = *one->slot;
+            *one->slot = grd_object_keep(one->alias);
+        }
+        grd_spin_unlock(&one->node->lock);
+        grd_object_drop(old);
+    }
 }

@@ -9,7 +9,8 @@
  * Note [Saved and overwritten]
  * After x.add_(f(x)) the history of x holds the node of f, which may have saved x, or a view of it: they would own each other. What is overwritten is
  * of no more use to the formula that saved it. So before a tensor gets a new history, that is searched: tensors saved by its nodes that lie in
- * the same memory, or have been written since, are replaced by aliases without history, which are enough to say what was overwritten.
+ * the same memory, or have been written since, are replaced by aliases without history, which are enough to say what was overwritten. The aliases are
+ * made before the operator writes and put in place after.
  * Not searched is the history of a tensor that nobody owns but the caller. */
 #include "autograd/pass.h"
 #include "base/fork.h"
@@ -145,13 +146,14 @@ static void copy_slices_finish(struct grd_node *node)
     grd_object_drop(inner);
 }
 
-static bool copy_slices_outdate(struct grd_node *node, const struct grd_storage *written)
+static bool copy_slices_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase)
 {
     struct grd_node *inner = ((struct copy_slices *)node)->inner;
-    return inner->class->outdate == NULL || inner->class->outdate(inner, written);
+    return inner->class->find_outdated == NULL || inner->class->find_outdated(inner, written, rebase);
 }
 
-static const struct grd_node_class copy_slices_class = {copy_slices_run, copy_slices_release, copy_slices_finish, copy_slices_outdate};
+static const struct grd_node_class copy_slices_class = {copy_slices_run, copy_slices_release, copy_slices_finish,
+                                                        copy_slices_find_outdated};
 
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
 {
@@ -180,17 +182,17 @@ static bool has_other_owners(const grd_tensor *t)
     return t->base != NULL && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT) && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT + 1);
 }
 
-bool grd_history_outdate(struct grd_node *history, const grd_tensor *t)
+static bool find_outdated(struct grd_rebase *rebase, const grd_tensor *t)
 {
     if (!has_other_owners(t))
         return true;
     struct grd_pass pass;
     grd_pass_init(&pass, false, false);
-    const int32_t root = grd_pass_enter(&pass, history);
+    const int32_t root = grd_pass_enter(&pass, rebase->history);
     bool ok = root != GRD_NO_ENTRY && grd_pass_discover(&pass, root);
     for (int64_t i = 0; i < pass.n && ok; i++) {
         struct grd_node *node = pass.entries[i].node;
-        ok = node->class->outdate == NULL || node->class->outdate(node, t->storage);
+        ok = node->class->find_outdated == NULL || node->class->find_outdated(node, t->storage, rebase);
     }
     grd_pass_done(&pass, true);
     return ok;
@@ -237,23 +239,31 @@ static struct grd_node *new_copy_slices(grd_tensor *t, struct grd_node *node, bo
     return &self->node;
 }
 
-struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool self_edge)
+bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_node *node, uint32_t output, bool self_edge)
 {
-    struct grd_node *prepared = t->base != NULL ? new_copy_slices(t, node, self_edge) : node;
-    if (prepared == NULL || grd_history_outdate(prepared, t))
-        return prepared;
-    grd_object_drop(prepared);
-    return NULL;
+    const bool wraps = t->base != NULL;
+    *rebase = (struct grd_rebase){.history = wraps ? new_copy_slices(t, node, self_edge) : node, .output = wraps ? 0 : output};
+    if (rebase->history == NULL)
+        return false;
+    if (find_outdated(rebase, t))
+        return true;
+    grd_rebase_abandon(rebase);
+    return false;
 }
 
-bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared)
+bool grd_rebase_commit(const struct grd_rebase *rebase, grd_tensor *t)
 {
-    if (t->base == NULL)
-        return grd_give_history(t, prepared, 0);
-    if (!grd_give_history(t->base, prepared, 0))
+    grd_saved_replace_outdated(rebase);
+    if (!grd_give_history(t->base != NULL ? t->base : t, rebase->history, rebase->output))
         return false;
-    grd_mark_requires_grad(t, true);
+    if (t->base != NULL)
+        grd_mark_requires_grad(t, true);
     return true;
+}
+
+void grd_rebase_abandon(const struct grd_rebase *rebase)
+{
+    grd_object_drop(rebase->history);
 }
 
 /* ---- Views whose base was written ----------------------------------------------------------------------------------------------- */

@@ -205,6 +205,20 @@ static void test_saved_by_each_other(void **state)
     expect_overwritten(u);
 }
 
+/* What a call that fails would have overwritten is as good as before, its history too. */
+static void test_saved_and_a_call_that_fails(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *x = grd_mul(w, w), *cube = grd_mul(x, w), *first, *second;
+    grd_backward_options again = {.create_graph = true};
+    grd_add_(x, grd_stack(grd_tensors(cube, cube)));
+    expect_error("");
+    assert_true(grd_grad(grd_tensors(grd_sum(cube)), grd_tensors(w), &again, &first));
+    EXPECT_VALUES(first, 3, 12, 27);
+    assert_true(grd_grad(grd_tensors(grd_sum(first)), grd_tensors(w), NULL, &second));
+    EXPECT_VALUES(second, 6, 12, 18);
+}
+
 /* What the history saved of other tensors is as good as before. */
 static void test_saved_and_not_overwritten(void **state)
 {
@@ -238,6 +252,7 @@ int main(void)
         TEST(test_saved_then_overwritten),
         TEST(test_saved_view_then_overwritten_base),
         TEST(test_saved_by_each_other),
+        TEST(test_saved_and_a_call_that_fails),
         TEST(test_saved_and_not_overwritten),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
