@@ -114,6 +114,30 @@ static void test_view_made_without_recording(void **state)
     EXPECT_VALUES(y, 1, 2, 3);
 }
 
+static void test_views_that_may_not_be_written(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x);
+    grd_set_grad_enabled(false);
+    grd_tensor *part = grd_slice(y, .end = grd_int(2));
+    grd_set_grad_enabled(true);
+    grd_zero_(grd_select(part, 0, 0));
+    expect_error(
+        "Output 0 of SelectBackward0 is a view of a view which was created in no_grad mode and is being modified inplace with grad "
+        "mode enabled.");
+    grd_zero_(grd_split(y, 1).data[2]);
+    expect_error("Output 2 of SplitWithSizesBackward0 is a view and is being modified inplace. This view is the output of a function that returns "
+                 "multiple views.");
+    grd_tensor *half = grd_split(y, 2).data[0];
+    grd_mul_(y, VECTOR(2, 2, 2));
+    assert_null(grd_grad_fn(half));
+    expect_error("Output 0 of SplitWithSizesBackward0 is a view and its base or another view of its base has been modified inplace.");
+    grd_tensor *z = grd_complex(y, y);
+    grd_zero_(grd_view_as_real(z));
+    expect_error("a float32 view of a complex64 tensor that requires grad is being used in an in-place operation.");
+    EXPECT_VALUES(y, 2, 4, 6);
+}
+
 static void test_detached_alias(void **state)
 {
     (void)state;
@@ -245,6 +269,7 @@ int main(void)
         TEST(test_double_backward_through_slices),
         TEST(test_negative_strides),
         TEST(test_view_made_without_recording),
+        TEST(test_views_that_may_not_be_written),
         TEST(test_detached_alias),
         TEST(test_step_on_a_viewed_leaf),
         TEST(test_no_pile_of_history),
