@@ -133,8 +133,8 @@ struct grd_node {
     struct grd_hooks hooks;
     struct grd_spin lock; /* of what is saved */
     bool keeps;           /* tensors, or what else is to be dropped, are saved */
-    bool freed;
-    uint8_t device; /* where it runs */
+    bool freed;           /* a run has taken what is saved: there is no other */
+    uint8_t device;       /* where it runs */
 };
 
 extern const struct grd_object_type grd_node_type;
@@ -267,9 +267,20 @@ static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_no
         return true;
     return grd_saved_restore(saved, node, value);
 }
+/* grd_saved_begin for a node that keeps something. */
+bool grd_saved_take(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values);
+
 /* Starts a run, with a copy of the values unless ret_values is NULL: false, with the error raised, when they are gone. Marks them gone
  * unless `retain`; otherwise puts references to the tensors in the pool, so that another thread may drop its own. */
-bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values);
+static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
+{
+    if (node->keeps)
+        return grd_saved_take(node, saved, n, retain, ret_values);
+    for (int i = 0; i < n && ret_values != NULL; i++)
+        ret_values[i] = saved[i].value;
+    return true;
+}
+
 /* Adds to `rebase` the tensors that lie in a storage that is about to be written, or have been written since they were saved. False, with
  * the error raised, on failure. */
 bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,

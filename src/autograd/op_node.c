@@ -13,6 +13,7 @@ struct op_node {
     const struct grd_derivative *derivative;
     const grd_op *op;
     const int *first_edge;
+    bool released; /* what is saved has been dropped */
     struct grd_saved saved[];
 };
 
@@ -82,8 +83,9 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
 static void op_node_release(struct grd_node *node)
 {
     struct op_node *self = (struct op_node *)node;
-    if (!node->keeps)
+    if (!node->keeps || self->released)
         return;
+    self->released = true;
     for (int i = 0; i < self->derivative->nsaves; i++)
         grd_saved_drop(&self->saved[i]);
 }
@@ -353,6 +355,7 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     self->derivative = d;
     self->op = call->op;
     self->first_edge = plain_edges;
+    self->released = false;
     bool ok = lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, call);
     for (int64_t i = 0; i < nresults; i++) {
         const grd_tensor *t = call->results[i];

@@ -106,21 +106,18 @@ static bool pool_tensors(const struct grd_saved *saved, int n)
     return ok;
 }
 
-bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
+bool grd_saved_take(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
 {
     bool ok = true;
-    if (node->keeps)
-        grd_spin_lock(&node->lock);
+    grd_spin_lock(&node->lock);
     const bool freed = node->freed;
     for (int i = 0; i < n && !freed && ret_values != NULL; i++)
         ret_values[i] = saved[i].value;
-    if (node->keeps) {
-        if (!retain)
-            node->freed = true;
-        else if (!freed)
-            ok = pool_tensors(saved, n);
-        grd_spin_unlock(&node->lock);
-    }
+    if (!retain)
+        node->freed = true;
+    else if (!freed)
+        ok = pool_tensors(saved, n);
+    grd_spin_unlock(&node->lock);
     if (GRD_UNLIKELY(freed))
         return grd_raise(
             GRD_ERROR_RUNTIME,

@@ -384,10 +384,11 @@ grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elemen
     return GRD_LIKELY(result != NULL) ? result : unary_wide(out, x, op, params);
 }
 
-/* One operand, `data[operand]`, is one element in the place of all of the other's. */
-static grd_tensor *run_repeated(const struct grd_elementwise *op, const grd_tensor *like, char **data, int operand, const void *params)
+/* One operand, `data[operand]`, is one element in the place of all of the other's, which is straight. NULL where it is not that simple. */
+static inline grd_tensor *run_repeated(const struct grd_elementwise *op, const grd_tensor *like, char **data, int operand,
+                                       const void *params)
 {
-    _Alignas(64) char block[GRD_SMALL_BYTES];
+    _Alignas(16) char block[GRD_SMALL_BYTES];
     grd_loop_kernel *kernel = direct_kernel(op, grd_kernels->binary[like->dtype], like);
     if (kernel == NULL)
         return NULL;
@@ -400,11 +401,10 @@ static __attribute__((noinline)) grd_tensor *binary_wide(grd_tensor *out, grd_te
                                                          const grd_scalar *params)
 {
     char *data[] = {NULL, x->data, y->data};
+    const bool before = is_straight(y) && is_repeated(x, y);
     grd_tensor *result = NULL;
-    if (out == NULL && is_straight(y) && is_repeated(x, y))
-        result = run_repeated(op, y, data, 1, params);
-    else if (out == NULL && is_straight(x) && is_repeated(y, x))
-        result = run_repeated(op, x, data, 2, params);
+    if (out == NULL && (before || (is_straight(x) && is_repeated(y, x))))
+        result = run_repeated(op, before ? y : x, data, before ? 1 : 2, params);
     return result != NULL ? result : run_wide(op, grd_kernels->binary, out, (grd_tensor *const[]){x, y}, params);
 }
 
