@@ -85,6 +85,43 @@ def products(program, part):
         print(f"{name:22}{readable(float(ours)):>12}{readable(float(theirs)):>12}{float(theirs) / float(ours):>9.2f}")
 
 
+START = """
+import resource, time
+begin = time.perf_counter()
+import {0}
+print("import", (time.perf_counter() - begin) * 1e9, sep="\\t")
+print("resident bytes", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, sep="\\t")
+"""
+
+
+def python_rounds(python, part, rounds):
+    """The least times of the same Python code on Gradus, PyTorch and NumPy, processes in turn, and what importing costs."""
+    here = os.environ | {"PYTHONPATH": str(BUILD / "python")}
+    programs = [("gradus", sys.executable, here), ("torch", python, os.environ), ("numpy", sys.executable, os.environ)]
+    results = {name: [] for name, _, _ in programs}
+    for _ in range(rounds):
+        for name, interpreter, environment in programs:
+            commands = [[interpreter, ROOT / "bench" / "python_micro.py", name, part]]
+            commands += [] if part or name == "numpy" else [[interpreter, "-c", START.format(name)]]
+            lines = [line for command in commands for line in run(command, **environment)[0]]
+            results[name].append({case: float(value) for case, value in lines})
+    return {name: least(runs) for name, runs in results.items()}
+
+
+def python_table(python, part, rounds):
+    times = python_rounds(python, part, rounds)
+    print(f"\n{'Python':22}{'Gradus':>12}{'PyTorch':>12}{'ratio':>9}")
+    ratios = {name: times["torch"][name] / value for name, value in times["gradus"].items()}
+    for name, ratio in ratios.items():
+        show = (lambda value: f"{value / 1e6:.0f} MB") if name == "resident bytes" else readable
+        print(f"{name:22}{show(times['gradus'][name]):>12}{show(times['torch'][name]):>12}{ratio:>9.2f}")
+    if "add" in times["numpy"] and "add" in times["gradus"]:
+        print(f"{'add, NumPy':22}{readable(times['gradus']['add']):>12}{readable(times['numpy']['add']):>12}{times['numpy']['add'] / times['gradus']['add']:>9.2f}")
+    small = [ratio for name, ratio in ratios.items() if "/" not in name and name not in ("training_step", "import", "resident bytes")]
+    if small:
+        print(f"\ngeometric mean, small calls:{geometric_mean(small):>27.2f}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="PART", default="", help="names that contain this")
@@ -112,6 +149,8 @@ def main():
             about += [line] if number == 0 else []
     print("\n".join(about))
     table(*[least(runs) for runs in results], *([] if python else [{}]))
+    if python and (BUILD / "python").exists():
+        python_table(python, arguments.only, arguments.rounds)
     beside_blas = program.with_name("bench_products")
     if beside_blas.exists():
         products(beside_blas, arguments.only)

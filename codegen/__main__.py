@@ -3,7 +3,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from codegen import emit, samples
+from codegen import emit, python, samples, stubs
 from codegen.schema import SchemaError, read_schema
 
 
@@ -33,6 +33,7 @@ def main():
     parser = argparse.ArgumentParser(prog="codegen", description=__doc__)
     parser.add_argument("--schema", default="schema", type=Path)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--stubs", default="python/_C", type=Path, help="the folder of stubs.pyi")
     parser.add_argument("--show", metavar="OP")
     arguments = parser.parse_args()
     try:
@@ -40,7 +41,7 @@ def main():
         if arguments.show:
             print(show(arguments.show, operators))
         if arguments.out:
-            write_changed(arguments.out, emit.files(operators) | samples.files(operators))
+            write_changed(arguments.out, emit.files(operators) | python.files(operators) | stubs.files(operators, arguments.stubs) | samples.files(operators))
     except SchemaError as error:
         sys.exit(str(error))
 

@@ -3,16 +3,22 @@
 Lives here: the signature grammar and what an entry may say. Not here: C (see ctype.py) and formulas (see formula.py).
 """
 import re
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # before Python 3.11
+    import tomli as tomllib
 
 KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "Generator"}
 KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "mask", "divides", "block", "test"}
+KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "mask", "divides", "block", "python", "test"}
+PYTHON_KEYS = {"name", "in", "numbers", "tuple"}
+HOMES = ("function", "method", "nn")
 TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
 
 
@@ -28,6 +34,7 @@ class Argument:
     optional: bool = False  # "?"
     default: object = None
     has_default: bool = False
+    keyword: bool = False  # after "*": in Python given by name
 
     @property
     def is_tensor(self):
@@ -61,6 +68,7 @@ class Operator:
     view: bool = False
     everywhere: bool = False  # follows no address of a device, so it serves them all; views are
     scalar: bool = False
+    python: dict = field(default_factory=dict)  # how Python sees it (PYTHON_KEYS)
     test: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)  # key -> line
 
@@ -140,7 +148,13 @@ def parse_signature(text):
     match = re.fullmatch(r"\((.*)\) -> (.+)", text.strip(), re.S)
     if not match:
         raise ValueError(f"signature must read '(arguments) -> results', not '{text}'")
-    args = [parse_argument(part) for part in split_top(match[1]) if part != "*"]
+    args, keyword = [], False
+    for part in split_top(match[1]):
+        if part == "*":
+            keyword = True
+        else:
+            args.append(parse_argument(part))
+            args[-1].keyword = keyword
     if len({a.name for a in args}) != len(args):
         raise ValueError("two arguments have the same name")
     result = match[2].strip()
@@ -208,6 +222,12 @@ def read_operator(name, entry, file, lines):
     if "inplace" in forms and not (args and args[0].is_tensor and not args[0].list):
         fail("the in-place form writes the first argument, which must be a tensor", "forms")
     grads = read_grads(entry, args, kernel, formula, composite, fail)
+    python = entry.get("python", {})
+    for key in python:
+        if key not in PYTHON_KEYS:
+            fail(f"unknown fact for Python '{key}'; known are {', '.join(sorted(PYTHON_KEYS))}", f"python.{key}")
+    if set(python.get("in", "").split()) - set(HOMES):
+        fail(f"Python has {', '.join(HOMES)}, not '{python['in']}'", "python.in")
     test = entry.get("test", {})
     for key in test:
         if key not in TEST_KEYS:
@@ -215,7 +235,7 @@ def read_operator(name, entry, file, lines):
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
                     " ".join(entry["doc"].split()), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("block", False), dtypes, formula, composite,
-                    grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), test, lines)
+                    grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), python, test, lines)
 
 
 def read_grads(entry, args, kernel, formula, composite, fail):

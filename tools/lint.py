@@ -34,6 +34,16 @@ def strip_comments(text):
     return re.sub(pattern, lambda m: re.sub(r"[^\n]", " ", m[0]), text, flags=re.S)
 
 
+def check_extension():
+    """The extension is a client of the public headers: that is what shows them to be complete."""
+    for path in sources("python/_C"):
+        own = {p.name for p in (ROOT / "python" / "_C").glob("*.h")}
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if match and match[1] not in own and not match[1].startswith("gradus/"):
+                yield f"{path.relative_to(ROOT)}:{number}: the extension may not include {match[1]}"
+
+
 def check_floors():
     for path in sources("src"):
         floor = path.relative_to(ROOT / "src").parts[0]
@@ -106,7 +116,7 @@ def check_format():
     if not tool:
         yield "clang-format is missing: run make lint"
         return
-    files = [str(p) for p in sources("src", "include", "test", "examples", "bench")]
+    files = [str(p) for p in sources("src", "include", "python", "test", "examples", "bench")]
     result = subprocess.run([tool, "--dry-run", "-Werror", *files], capture_output=True, text=True)
     yield from sorted({line.split(": error")[0] + ": not formatted (make format)" for line in result.stderr.splitlines() if ": error" in line})[:20]
 
@@ -118,7 +128,7 @@ def check_snapshots():
 
 
 def main():
-    checks = [check_floors, check_words, check_calls, check_notes, check_documents, check_symbols, check_format, check_snapshots]
+    checks = [check_floors, check_extension, check_words, check_calls, check_notes, check_documents, check_symbols, check_format, check_snapshots]
     problems = [problem for check in checks for problem in check()]
     print("\n".join(problems) or f"lint: {len(checks)} checks, nothing found")
     sys.exit(1 if problems else 0)

@@ -67,7 +67,7 @@ typedef struct grd_value {
 typedef struct grd_op grd_op;
 
 /* An operator has at most this many arguments and results. */
-enum { GRD_MAX_ARGS = 12, GRD_MAX_RESULTS = 4 };
+enum { GRD_MAX_ARGS = 16, GRD_MAX_RESULTS = 4 };
 
 /* The operator of that name ("add"), or NULL. */
 GRD_API const grd_op *grd_op_find(const char *name);

@@ -14,6 +14,19 @@
 
 #include "gradus/gradus.h"
 
+#if PY_VERSION_HEX < 0x030A0000
+static inline PyObject *Py_NewRef(PyObject *object)
+{
+    Py_INCREF(object);
+    return object;
+}
+
+static inline int PyModule_AddObjectRef(PyObject *module, const char *name, PyObject *value)
+{
+    return PyObject_SetAttrString(module, name, value);
+}
+#endif
+
 #define PY_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PY_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
@@ -25,8 +38,7 @@ void py_carry(void);
 
 /* ---- Tensor objects (tensor.c) ---------------------------------------------------------------------------------------- */
 typedef struct py_tensor {
-    PyObject_HEAD
-    grd_tensor *tensor; /* kept; never NULL */
+    PyObject_HEAD grd_tensor *tensor; /* kept; never NULL */
     grd_binding binding;
     PyObject *dict, *weakrefs;
 } py_tensor;
@@ -90,13 +102,14 @@ PyObject *py_from_scalar(grd_scalar scalar);
 
 /* ---- The argument parser (parse.c) ----------------------------------------------------------------------------------------- */
 /* Kinds of parameters beyond those of operators: checked, and then of no effect. */
-enum { PY_KIND_OUT = 32, PY_KIND_LAYOUT, PY_KIND_PIN_MEMORY, PY_KIND_MEMORY_FORMAT };
+enum { PY_KIND_OUT = 32, PY_KIND_LAYOUT, PY_KIND_PIN_MEMORY, PY_KIND_MEMORY_FORMAT, PY_KIND_ANY_MEMORY_FORMAT /* of effect: for hand-written functions */ };
 
 enum py_param_flags {
     PY_OPTIONAL = 1, /* may be left out */
     PY_NONE = 2,     /* may be None */
     PY_KEYWORD = 4,  /* by keyword only */
-    PY_NUMBER = 8    /* of a tensor: a number may stand for it */
+    PY_NUMBER = 8,   /* of a tensor: a number may stand for it */
+    PY_NONES = 16    /* of a list of tensors: entries may be None */
 };
 
 struct py_param {
@@ -113,7 +126,14 @@ struct py_signature {
     bool loose;               /* one list of sizes that may be given as several arguments: view(2, 3) */
     const char *op;           /* operator, and its form */
     grd_form form;
-    const char *const *fields; /* several results make a named tuple with these fields; NULL: a plain tuple */
+    struct py_result *result; /* several results: how they are named; NULL: a plain tuple */
+};
+
+/* A named tuple of results: torch.return_types.max. */
+struct py_result {
+    const char *name;
+    const char *fields[GRD_MAX_RESULTS + 1];
+    PyTypeObject *type; /* made when it is first needed */
 };
 
 enum { PY_MAX_PARAMS = 20, PY_INLINE_INTS = 16, PY_MAX_OVERLOADED = 8 };
@@ -121,7 +141,7 @@ enum { PY_MAX_PARAMS = 20, PY_INLINE_INTS = 16, PY_MAX_OVERLOADED = 8 };
 /* What a call gave, converted. Lives on the stack of the entry; py_arguments_done must follow py_parse that succeeded. */
 struct py_arguments {
     const struct py_signature *signature;
-    grd_value values[PY_MAX_PARAMS]; /* kind NONE: left out */
+    grd_value values[PY_MAX_PARAMS];  /* kind NONE: left out */
     PyObject *objects[PY_MAX_PARAMS]; /* what was given for each; borrowed; NULL: left out */
     grd_tensor *out;
     PyObject *out_object;
@@ -139,8 +159,8 @@ struct py_function {
     /* Short cuts for calls with exactly one or two tensors and nothing else; may be NULL. */
     grd_tensor *(*unary)(grd_tensor *x);
     grd_tensor *(*binary)(grd_tensor *x, grd_tensor *y);
-    bool method;            /* the first argument is the object it is called on */
-    const grd_op **ops;     /* the operators of the signatures, found on first use */
+    enum { PY_FUNCTION, PY_METHOD, PY_NN } home; /* of the module, of Tensor, of the module's nn */
+    const grd_op **ops;                          /* the operators of the signatures, found on first use */
 };
 
 /* Finds the signature that fits and converts the arguments; `self` is NULL for a function. False with TypeError: what is wrong, when there is one
@@ -152,17 +172,16 @@ void py_arguments_done(struct py_arguments *arguments);
 /* ---- Calls (call.c) ------------------------------------------------------------------------------------------------------------ */
 /* The whole of a generated function: short cut or parse, call the operator, wrap the results. */
 PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
-/* Lets the interpreter go on while the library works on that many elements, where that is worth it; NULL where it is not. Pairs with py_acquire. */
-PyThreadState *py_release(int64_t elements);
-static inline void py_acquire(PyThreadState *state)
-{
-    if (PY_UNLIKELY(state != NULL))
-        PyEval_RestoreThread(state);
-}
-/* Calls __torch_function__ of the overloaded arguments: `public` is the function as users see it. */
-PyObject *py_call_overloaded(struct py_arguments *arguments, PyObject *public, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                             PyObject *names);
-/* Whether the type of the object has a __torch_function__ that is not disabled and not Tensor's own with an exact Tensor. */
+/* Operators of one and of two tensors. They and py_call let the interpreter go on where there is much to do. */
+grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x);
+grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_tensor *x, grd_tensor *y);
+/* More elements than this are much to do. */
+enum { PY_MUCH = 32768 };
+/* ---- Classes with a __torch_function__ (override.c) ------------------------------------------------------------------------------- */
+/* Asks the overloaded arguments, subclasses first. */
+PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
+                             Py_ssize_t nargs, PyObject *names);
+/* Whether the class of the object has a __torch_function__ that is not disabled: a subclass of Tensor has, Tensor itself and Parameter have not. */
 bool py_is_overloaded(PyObject *object);
 
 /* ---- Tables and parts of the module: each adds its names. Generated: functions.c ------------------------------------------------ */
@@ -170,15 +189,23 @@ extern PyMethodDef py_functions[];    /* of the module */
 extern PyMethodDef py_nn_functions[]; /* of the module's nn */
 extern PyMethodDef py_methods[];      /* of Tensor */
 
-extern PyMethodDef py_tensor_methods[];    /* hand-written (tensor_methods.c) */
-extern PyGetSetDef py_tensor_properties[]; /* properties.c */
+extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */
+extern PyMethodDef py_tensor_methods[];          /* hand-written (tensor_methods.c) */
+extern PyMethodDef py_numpy_methods[];           /* numpy and what NumPy calls (numpy.c) */
+extern PyMethodDef py_dlpack_methods[];          /* dlpack.c */
+extern PyMethodDef py_storage_methods[];         /* storage.c */
+extern PyMethodDef py_subclass_methods[];        /* as_subclass and _make_subclass (subclass.c) */
+extern PyMethodDef py_tensor_autograd_methods[]; /* backward, hooks (autograd.c) */
+extern PyGetSetDef py_tensor_properties[];       /* properties.c */
 
+bool py_add_overrides(PyObject *module);
 bool py_add_types(PyObject *module);
 bool py_add_tensor(PyObject *module);
 bool py_add_generator(PyObject *module);
 bool py_add_autograd(PyObject *module);
 bool py_add_interop(PyObject *module);
 bool py_add_runtime(PyObject *module);
+bool py_add_nn_module(PyObject *module);
 
 /* Indexing (index.c): slots of Tensor. */
 PyObject *py_get_item(PyObject *self, PyObject *index);
@@ -186,5 +213,7 @@ int py_set_item(PyObject *self, PyObject *index, PyObject *value);
 
 /* What a tensor that nobody else owns keeps alive of Python: hooks and contexts of custom functions (autograd.c). For tp_traverse. */
 int py_traverse_graph(grd_tensor *t, visitproc visit, void *arg);
+/* grad_fn of a tensor; None for a leaf (node.c). */
+PyObject *py_node_of(grd_tensor *t);
 
 #endif

@@ -105,7 +105,7 @@ static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, cons
         return false;
     capture_gradients(pass, entry, grads);
     if (entry->needed)
-        grd_hooks_run_node(node, true, grads, node->noutputs);
+        grd_hooks_run_node(node, (grd_tensors){0}, grads, node->noutputs);
     if (grd_pending())
         grd_error_add_context(node->name);
     return !grd_pending();
@@ -136,6 +136,7 @@ static inline bool run_node(struct grd_pass *pass, const struct grd_entry *entry
 {
     struct grd_node *node = entry->node;
     const uint32_t nedges = node->nedges;
+    const grd_tensors noted = GRD_UNLIKELY(node->hooks.first != NULL) ? grd_hooks_note(node, grads) : (grd_tensors){0};
     uint32_t taken = 0;
     node->class->run(node, &(struct grd_run){grads, results, entry->needs, pass->retain});
     while (taken < nedges && !grd_pending() && take_result(node, taken, grads, &results[taken], mark))
@@ -146,8 +147,8 @@ static inline bool run_node(struct grd_pass *pass, const struct grd_entry *entry
     } else if (!pass->retain && node->class->release != NULL) {
         node->class->release(node);
     }
-    if (GRD_UNLIKELY(node->hooks.first != NULL))
-        grd_hooks_run_node(node, false, results, nedges);
+    if (GRD_UNLIKELY(noted.data != NULL))
+        grd_hooks_run_node(node, noted, results, nedges);
     if (GRD_UNLIKELY(grd_pending()))
         grd_error_add_context(node->name);
     return !grd_pending();
@@ -226,12 +227,13 @@ GRD_INLINE bool run_entry(struct grd_pass *pass, int32_t index, bool threaded)
     bool ok = true;
     if (GRD_UNLIKELY(nedges > INLINE_GRADS) && (results = grd_alloc_zeroed(nedges * sizeof *results)) == NULL)
         return false;
-    if (any_defined(grads, node->noutputs)) {
-        if (GRD_UNLIKELY(node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))
-            ok = show_gradients(pass, entry, grads);
-        if (ok && entry->needed)
-            ok = run_node(pass, entry, grads, results, mark);
+    bool defined = any_defined(grads, node->noutputs);
+    if (GRD_UNLIKELY(defined && (node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))) {
+        ok = show_gradients(pass, entry, grads);
+        defined = any_defined(grads, node->noutputs);
     }
+    if (ok && defined && entry->needed)
+        ok = run_node(pass, entry, grads, results, mark);
     /* Released before delivery: what came out of the node is then held by nobody who does not need it. */
     grd_entry_drop_slots(entry);
     grd_pool_release_above(mark);

@@ -18,7 +18,7 @@ struct op_node {
 };
 
 /* The first edges of arguments that are no lists. */
-static const int plain_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+static const int plain_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 /* ---- Running ------------------------------------------------------------------------------------------------------------------ */
 static bool carries_gradient(const struct op_node *self, uint32_t output)

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "kernel/table.h"
 #include "op/common.h"
+#include "op/copy.h"
 
 enum {
     LIST_CHARS = 512, /* of a formatted list in an error */
@@ -233,4 +234,34 @@ grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_t
 grd_dtype grd_sum_dtype(grd_dtype dtype)
 {
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
+}
+
+/* ---- What is written ----------------------------------------------------------------------------------------------------- */
+
+grd_tensor *grd_indexed_target(grd_tensor *out, grd_tensor *self)
+{
+    if (out != NULL)
+        return out;
+    grd_tensor *result = grd_new_like(self, GRD_DTYPE_NONE);
+    if (!grd_is_failed(result))
+        grd_copy_strided(result, self);
+    return result;
+}
+
+grd_tensor *grd_indexed_apart(const grd_tensor *out, grd_tensor *t)
+{
+    return out != NULL && out->storage == t->storage ? grd_clone_contiguous(t, GRD_DTYPE_NONE) : t;
+}
+
+grd_tensor *grd_indexed_sums(const grd_tensor *out, const grd_tensor *self, grd_dtype dtype)
+{
+    return out == NULL || grd_check_no_internal_overlap(out) ? grd_clone_contiguous(self, dtype) : grd_failed;
+}
+
+grd_tensor *grd_indexed_rounded(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums)
+{
+    grd_tensor *result = grd_pending() ? grd_failed : out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE);
+    if (!grd_is_failed(result))
+        grd_copy_strided(result, sums);
+    return result;
 }

@@ -69,4 +69,15 @@ grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_t
  * adds therefore works on float32 copies and converts its result once. */
 grd_dtype grd_sum_dtype(grd_dtype dtype);
 
+/* ---- What is written ----------------------------------------------------------------------------------------------------- */
+
+/* What an in-place or functional operator writes: out, or a copy of self. */
+grd_tensor *grd_indexed_target(grd_tensor *out, grd_tensor *self);
+/* `t`, or its copy when it lies in memory that is about to be written. */
+grd_tensor *grd_indexed_apart(const grd_tensor *out, grd_tensor *t);
+/* A copy of self to add to, of the dtype of sums. */
+grd_tensor *grd_indexed_sums(const grd_tensor *out, const grd_tensor *self, grd_dtype dtype);
+/* Those sums as the operator returns them. */
+grd_tensor *grd_indexed_rounded(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums);
+
 #endif

@@ -115,6 +115,35 @@ void op_std_mean(grd_tensor *self, grd_dims dim, grd_scalar correction, bool kee
     moment_and_mean(self, dim, correction, keepdim, "std_mean", GRD_FINISH_DIVIDE_ROOT, ret);
 }
 
+/* The two results of a call, as those of another operator. */
+static void give(grd_tensor *spread, grd_tensor *mean, grd_tensor **ret)
+{
+    ret[0] = spread;
+    ret[1] = mean;
+}
+
+void op_var_mean_dim(grd_tensor *self, grd_dims dim, bool unbiased, bool keepdim, grd_tensor **ret)
+{
+    const grd_var_mean_result result = grd_var_mean(self, .dim = dim, .correction = grd_int(unbiased), .keepdim = keepdim);
+    give(result.variance, result.average, ret);
+}
+
+void op_var_mean_unbiased(grd_tensor *self, bool unbiased, grd_tensor **ret)
+{
+    op_var_mean_dim(self, (grd_dims){0}, unbiased, false, ret);
+}
+
+void op_std_mean_dim(grd_tensor *self, grd_dims dim, bool unbiased, bool keepdim, grd_tensor **ret)
+{
+    const grd_std_mean_result result = grd_std_mean(self, .dim = dim, .correction = grd_int(unbiased), .keepdim = keepdim);
+    give(result.deviation, result.average, ret);
+}
+
+void op_std_mean_unbiased(grd_tensor *self, bool unbiased, grd_tensor **ret)
+{
+    op_std_mean_dim(self, (grd_dims){0}, unbiased, false, ret);
+}
+
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */
 grd_tensor *op__var_backward(grd_tensor *grad, grd_tensor *self, grd_dims dim, grd_scalar correction, bool keepdim)
 {

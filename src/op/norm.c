@@ -1,6 +1,7 @@
 /* Vector norms, magnitudes and logsumexp. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "gen/op_impl.h"
@@ -85,6 +86,17 @@ grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dim
     grd_tensor *sum = grd_reduce(NULL, powers, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_NONE, 0);
     grd_tensor *norm = grd_pow_scalar(sum, grd_float(1 / p));
     return into(out, norm);
+}
+
+grd_tensor *op_norm_name(grd_tensor *self, const char *p, grd_dims dim, bool keepdim, grd_dtype dtype)
+{
+    if (strcmp(p, "fro") == 0)
+        return grd_norm(self, .dim = dim, .keepdim = keepdim, .dtype = dtype);
+    if (strcmp(p, "nuc") == 0)
+        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the nuclear norm is not implemented");
+    else
+        grd_raise(GRD_ERROR_RUNTIME, "only valid p values for string inputs are 'fro' and 'nuc', but got '%s'", p);
+    return grd_failed;
 }
 
 /* |self|, for complex numbers too: the norm over no dims. */

@@ -11,6 +11,7 @@
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/random.h"
+#include "op/order.h"
 #include "op/rank.h"
 
 enum { WORDS = 512 }; /* drawn at a time */
@@ -59,6 +60,67 @@ grd_tensor *op_randint(int64_t low, int64_t high, grd_dims size, grd_generator *
     grd_tensor *t = grd_empty(size, .dtype = dtype == GRD_DTYPE_NONE ? GRD_INT64 : dtype, .device = device);
     return finish_factory(grd_random_(t, .from = grd_int(low), .to = grd_int(high), .generator = generator), requires_grad);
 }
+
+grd_tensor *op_randint_like(grd_tensor *self, int64_t low, int64_t high, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    grd_tensor *t = grd_empty_like(self, .dtype = dtype, .device = device);
+    return finish_factory(grd_random_(t, .from = grd_int(low), .to = grd_int(high)), requires_grad);
+}
+
+grd_tensor *op_randint_like_high(grd_tensor *self, int64_t high, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return op_randint_like(self, 0, high, dtype, device, requires_grad);
+}
+
+grd_tensor *op_random_to(grd_tensor *out, grd_tensor *self, int64_t to, grd_generator *generator)
+{
+    (void)out;
+    return grd_random_(self, .from = grd_int(0), .to = grd_int(to), .generator = generator);
+}
+
+/* ---- Normal numbers of many means and deviations ------------------------------------------------------------------------------------- */
+
+static bool check_deviations(grd_tensor *std)
+{
+    if (grd_dtype_is_complex((grd_dtype)std->dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "normal expects standard deviation to be non-complex");
+    if (grd_is_meta(std) || std->numel == 0)
+        return true;
+    const double least = grd_item_double(grd_min(std));
+    return !grd_pending() && (least >= 0 || grd_raise(GRD_ERROR_RUNTIME, "normal expects all elements of std >= 0.0"));
+}
+
+/* Standard normal numbers are drawn, then scaled and moved: PyTorch's order, which gives its bits. */
+grd_tensor *op_normal_tensors(grd_tensor *mean, grd_tensor *std, grd_generator *generator)
+{
+    int64_t sizes[GRD_MAX_DIMS], n;
+    if (!check_deviations(std) || !grd_shape_broadcast(grd_sizes(mean), grd_sizes(std), sizes, &n))
+        return grd_failed;
+    grd_tensor *t = grd_normal_(grd_new(grd_dims_from(sizes, n), (grd_dtype)mean->dtype, grd_device_of(mean)), .generator = generator);
+    return grd_add_(grd_mul_(t, std), mean);
+}
+
+grd_tensor *op_normal_means(grd_tensor *mean, double std, grd_generator *generator)
+{
+    return grd_add_(grd_normal_(grd_new_like(mean, GRD_DTYPE_NONE), .std = grd_float(std), .generator = generator), mean);
+}
+
+grd_tensor *op_normal_deviations(double mean, grd_tensor *std, grd_generator *generator)
+{
+    if (!check_deviations(std))
+        return grd_failed;
+    grd_tensor *t = grd_normal_(grd_new(grd_sizes(std), (grd_dtype)std->dtype, grd_device_of(std)), .generator = generator);
+    return grd_add_scalar_(grd_mul_(t, std), grd_float(mean));
+}
+
+grd_tensor *op_normal_sized(double mean, double std, grd_dims size, grd_generator *generator, grd_dtype dtype, grd_device device,
+                            bool requires_grad)
+{
+    grd_tensor *t = grd_empty(size, .dtype = dtype, .device = device);
+    return finish_factory(grd_normal_(t, .mean = grd_float(mean), .std = grd_float(std), .generator = generator), requires_grad);
+}
+
+/* ---- Permutations ------------------------------------------------------------------------------------------------------------------- */
 
 /* From this length on PyTorch draws 64 bits per step, from the inside out. */
 #define LONG_PERMUTATION ((int64_t)(UINT32_MAX / 20))
@@ -200,11 +262,11 @@ static void rank_rows(const double *p, const double *q, int64_t rows, int64_t cl
 {
     for (int64_t row = 0; row < rows; row++, p += classes, q += classes, ret_indices += samples) {
         for (int64_t i = 0; i < classes; i++)
-            scores[i] = (struct grd_ranked){quotient(p[i], q[i], dtype), i};
+            scores[i] = (struct grd_ranked){grd_order_key(quotient(p[i], q[i], dtype)), i};
         if (samples == 1) {
             int64_t best = 0;
             for (int64_t i = 1; i < classes; i++)
-                if (scores[i].score > scores[best].score)
+                if (scores[i].key > scores[best].key)
                     best = i;
             ret_indices[0] = best;
             continue;

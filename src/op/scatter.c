@@ -14,40 +14,6 @@
 
 enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
-/* ---- Where the result goes ----------------------------------------------------------------------------------------------- */
-
-/* What an in-place or functional operator writes: out, or a copy of self. */
-static grd_tensor *target_of(grd_tensor *out, grd_tensor *self)
-{
-    if (out != NULL)
-        return out;
-    grd_tensor *result = grd_new_like(self, GRD_DTYPE_NONE);
-    if (!grd_is_failed(result))
-        grd_copy_strided(result, self);
-    return result;
-}
-
-/* `t`, or its copy when it lies in memory that is about to be written. */
-static grd_tensor *apart_from(const grd_tensor *out, grd_tensor *t)
-{
-    return out != NULL && out->storage == t->storage ? grd_clone_contiguous(t, GRD_DTYPE_NONE) : t;
-}
-
-/* A copy of self to add to. */
-static grd_tensor *widened(const grd_tensor *out, const grd_tensor *self, grd_dtype dtype)
-{
-    return out == NULL || grd_check_no_internal_overlap(out) ? grd_clone_contiguous(self, dtype) : grd_failed;
-}
-
-/* The sums as the operator returns them. */
-static grd_tensor *narrowed(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums)
-{
-    grd_tensor *result = grd_pending() ? grd_failed : out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE);
-    if (!grd_is_failed(result))
-        grd_copy_strided(result, sums);
-    return result;
-}
-
 /* ---- Slices -------------------------------------------------------------------------------------------------------------- */
 
 /* What index_add and index_copy ask of their source. */
@@ -82,12 +48,12 @@ static grd_tensor *write_slices(grd_tensor *out, grd_tensor *self, int64_t dim, 
         return grd_failed;
     struct grd_indices indices;
     bool meta = grd_is_meta(self);
-    if (!meta && (!grd_read_indices(apart_from(out, index), &indices) ||
+    if (!meta && (!grd_read_indices(grd_indexed_apart(out, index), &indices) ||
                   (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
                    !grd_raise_out_of_bounds(range_error, &indices, dim, grd_size_along(self, dim)))))
         return grd_failed;
-    source = apart_from(out, source);
-    grd_tensor *result = grd_pending() ? grd_failed : target_of(out, self);
+    source = grd_indexed_apart(out, source);
+    grd_tensor *result = grd_pending() ? grd_failed : grd_indexed_target(out, self);
     if (!grd_is_failed(result) && !meta) {
         struct grd_indexed x = {.kernel = kernel, .in_order = true};
         grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
@@ -131,12 +97,12 @@ grd_tensor *op_index_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_ten
         source = scaled(source, alpha);
         return grd_pending() ? grd_failed : write_slices(out, self, dim, index, source, kernel, GRD_ERROR_RUNTIME);
     }
-    grd_tensor *sums = widened(out, self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(source, dtype);
+    grd_tensor *sums = grd_indexed_sums(out, self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(source, dtype);
     if (!grd_pending())
         terms = scaled(terms, alpha);
     if (!grd_pending())
         write_slices(sums, sums, dim, index, terms, kernel, GRD_ERROR_RUNTIME);
-    return narrowed(out, self, sums);
+    return grd_indexed_rounded(out, self, sums);
 }
 
 grd_tensor *op__index_add_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes, grd_scalar alpha)
@@ -182,7 +148,7 @@ grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
             return grd_failed;
         wrap_indices((int64_t *)(void *)own->data, own->numel, size);
     }
-    grd_tensor *result = target_of(out, self);
+    grd_tensor *result = grd_indexed_target(out, self);
     if (!grd_is_failed(result) && !meta) {
         struct grd_indexed x = {.kernel = grd_kernel_of_size(grd_kernels->index->scatter, self), .in_order = true};
         grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
@@ -232,13 +198,13 @@ static grd_tensor *write_elements(grd_tensor *out, grd_tensor *self, int64_t dim
         return grd_failed;
     struct grd_indices indices;
     bool skip = grd_is_meta(self) || index->numel == 0;
-    if (!skip && (!grd_read_indices(apart_from(out, index), &indices) ||
+    if (!skip && (!grd_read_indices(grd_indexed_apart(out, index), &indices) ||
                   (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
                    !grd_raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, grd_size_along(self, dim)))))
         return grd_failed;
     if (src != NULL && !skip)
-        src = apart_from(out, src);
-    grd_tensor *result = grd_pending() ? grd_failed : target_of(out, self);
+        src = grd_indexed_apart(out, src);
+    grd_tensor *result = grd_pending() ? grd_failed : grd_indexed_target(out, self);
     if (!grd_is_failed(result) && !skip) {
         struct grd_indexed x = {.kernel = kernel, .in_order = true, .data[GRD_SOURCE] = value};
         if (src != NULL)
@@ -276,10 +242,10 @@ grd_tensor *op_scatter_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_t
     }
     if (dtype == self->dtype)
         return write_elements(out, self, dim, index, src, NULL, kernel);
-    grd_tensor *sums = widened(out, self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(src, dtype);
+    grd_tensor *sums = grd_indexed_sums(out, self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(src, dtype);
     if (!grd_pending())
         write_elements(sums, sums, dim, index, terms, NULL, kernel);
-    return narrowed(out, self, sums);
+    return grd_indexed_rounded(out, self, sums);
 }
 
 /* Elements of src beyond the index had no part in the result. */

@@ -666,15 +666,14 @@ static grd_value take_argument(struct bytes *b, grd_kind kind, grd_tensor **list
 
 static void step_anything(struct bytes *b)
 {
-    enum { ARGS = 12 };
     const int64_t count = grd_op_count();
     const grd_op *op = grd_op_at((take_byte(b) * 256 + take_byte(b)) % count);
     const char *name = grd_op_name(op);
     if (strncmp(name, "empty", 5) == 0) /* whose elements are not set */
         return;
-    grd_value args[ARGS], results[8];
-    grd_tensor *lists[ARGS][4];
-    int64_t dims[ARGS][4];
+    grd_value args[GRD_MAX_ARGS], results[8];
+    grd_tensor *lists[GRD_MAX_ARGS][4];
+    int64_t dims[GRD_MAX_ARGS][4];
     const int n = grd_op_arg_count(op);
     for (int i = 0; i < n; i++) {
         grd_kind kind = grd_op_arg_kind(op, i);

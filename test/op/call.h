@@ -16,7 +16,7 @@
 
 enum layout { CONTIGUOUS, TRANSPOSED, GAPS, NEGATIVE, LAYOUTS };
 
-enum { MAX_ARGS = 12, MAX_TENSORS = 16, MAX_VALUES = 1 << 18, MAX_RESULTS = 16 };
+enum { MAX_ARGS = GRD_MAX_ARGS, MAX_TENSORS = 16, MAX_VALUES = 1 << 18, MAX_RESULTS = 16 };
 
 struct setting {
     grd_dtype dtype;     /* of FLOATS arguments */

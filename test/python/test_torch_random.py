@@ -125,3 +125,20 @@ def test_states_travel():
             target.restore(source.state())
             assert source.state() == target.state()
             assert source.bytes(source.call(*then)) == target.bytes(target.call(*then))
+
+
+def test_overloads_draw_the_same_numbers():
+    """Means and deviations that are tensors, integers from 0, the sizes of another tensor."""
+    mean, std = torch.linspace(-2, 3, 35).view(5, 7), torch.linspace(0, 2, 7)
+    g.lib.grd_manual_seed(9)
+    torch.manual_seed(9)
+    with g.scope():
+        m, s = (g.c.c_void_p(g.from_bytes(t.numpy().tobytes(), t.shape, "float32")) for t in (mean, std))
+        cases = [("normal_tensors", {"mean": m, "std": s}, lambda: torch.normal(mean, std)), ("normal_means", {"mean": m, "std": 2.5}, lambda: torch.normal(mean, 2.5)),
+                 ("normal_deviations", {"mean": 1.5, "std": s}, lambda: torch.normal(1.5, std)),
+                 ("normal_sized", {"mean": 1.5, "std": 0.3, "size": [40]}, lambda: torch.normal(1.5, 0.3, (40,))),
+                 ("randint_high", {"high": 10, "size": [4, 5]}, lambda: torch.randint(10, (4, 5))),
+                 ("randint_like", {"self": m, "low": 3, "high": 10}, lambda: torch.randint_like(mean, 3, 10)),
+                 ("randint_like_high", {"self": m, "high": 10}, lambda: torch.randint_like(mean, 10))]
+        for name, arguments, wanted in cases:
+            assert g.numpy_of(g.call(name, arguments)[0]).tolist() == wanted().double().tolist(), name

@@ -235,6 +235,22 @@ static void dimensions(void)
     refused_call("IndexError: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
 }
 
+static void normalization(void)
+{
+    refused(grd_layer_norm(x, GRD_NO_DIMS), "RuntimeError: layer_norm: Expected normalized_shape to be at least 1-dimensional, i.e., "
+                                            "containing at least one element, but got normalized_shape = []");
+    refused(grd_layer_norm(x, grd_dims(2)),
+            "RuntimeError: layer_norm: Given normalized_shape=[2], expected input with shape [*, 2], but got "
+            "input of size [2, 3]");
+    refused(grd_rms_norm(v, grd_dims(2, 3)),
+            "RuntimeError: rms_norm: Given normalized_shape=[2, 3], expected input with shape [*, 2, 3], but "
+            "got input of size [3]");
+    refused(grd_layer_norm(x, grd_dims(3), .weight = one), "RuntimeError: layer_norm: Expected weight to be of same shape as "
+                                                           "normalized_shape, but got weight of shape [1] and normalized_shape = [3]");
+    refused(grd_layer_norm(x, grd_dims(3), .bias = doubles), "RuntimeError: layer_norm: expected scalar type Float but found Double");
+    refused(grd_layer_norm(ints, grd_dims(3)), "NotImplementedError: layer_norm: \"layer_norm_cpu\" not implemented for 'Long'");
+}
+
 static void indices(void)
 {
     grd_tensor *two = grd_from_data((const int64_t[]){0, 2}, grd_dims(2), GRD_INT64);
@@ -248,6 +264,22 @@ static void indices(void)
     refused(grd_index_select(x, 0, two), "IndexError: index_select: index out of range in self");
     refused(grd_index_select(x, 0, negative), "IndexError: index_select: index out of range in self");
     refused(grd_gather(bytes, 0, two), "RuntimeError: gather: index 2 is out of bounds for dimension 0 with size 2");
+    refused(grd_index(x, grd_tensors(two)), "IndexError: index: index 2 is out of bounds for dimension 0 with size 2");
+    refused(grd_index_put_(x, grd_tensors(two), v), "IndexError: index_put: index 2 is out of bounds for dimension 0 with size 2");
+    refused(grd_index(x, grd_tensors(v)), "IndexError: index: tensors used as indices must be long, int, byte or bool tensors");
+    refused(grd_index(v, grd_tensors(zero, zero)), "IndexError: index: too many indices for tensor of dimension 1");
+    refused(grd_index(v, grd_tensors(grd_any(mask))), "IndexError: index: a mask without dimensions selects nothing of dimension 0");
+    refused(grd_index(y, grd_tensors(mask)), "IndexError: index: The shape of the mask [2, 3] at index 0 does not match the shape of the "
+                                             "indexed tensor [4, 5] at index 0");
+    refused(grd_index(y, grd_tensors(zero, grd_slice(zero, .end = grd_int(2)))),
+            "IndexError: index: shape mismatch: indexing tensors could not be broadcast together with shapes [3], [2]");
+    refused(grd_index(y, grd_tensors(zero, zero), .dims = grd_dims(1, 0)),
+            "ValueError: index: the dimensions of index tensors must rise, and a mask takes as many as it has");
+    refused(grd_index(y, grd_tensors(zero), .dims = grd_dims(0, 1)), "ValueError: index: 2 dimensions are named for 1 index tensors");
+    refused(grd_index_put_(x, grd_tensors(zero), y), "RuntimeError: index_put: shape mismatch: value tensor of shape [4, 5] cannot be "
+                                                     "broadcast to indexing result of shape [3, 3]");
+    refused(grd_index_put_(x, grd_tensors(zero), doubles), "RuntimeError: index_put: Index put requires the source and destination dtypes "
+                                                           "match, got Float for the destination and Double for the source.");
     refused(grd_scatter_(v, 0, grd_add_scalar(two, grd_int(1)), v),
             "RuntimeError: scatter: index 3 is out of bounds for dimension 0 with size 3");
     refused(grd_index_add_(one, 0, two, grd_zeros(grd_dims(2))),
@@ -399,7 +431,7 @@ static void the_failed_tensor(void)
 #define FREED                                                                                                                              \
     "RuntimeError: MulBackward0: Trying to backward through the graph a second time (or directly access saved tensors after they have "    \
     "already been freed). "                                                                                                                \
-    "Saved intermediate values of the graph are freed when you call grd_backward() or grd_grad(). Specify retain_graph=True if you need "  \
+    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need "  \
     "to "                                                                                                                                  \
     "backward through the graph a second time or if you need to access saved tensors after calling backward."
 #define MODIFIED "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -597,6 +629,7 @@ static const struct group {
     {"dtypes", dtypes},
     {"dimensions", dimensions},
     {"indices", indices},
+    {"normalization", normalization},
     {"sizes", sizes},
     {"memory", memory},
     {"null_arguments", null_arguments},

@@ -102,8 +102,8 @@ static void test_mistakes(void **state)
         {"f(Tensor x) -> (Tensor a, Tensor a)", "two results have the same name at character 34"},
         {"f(Tensor x) -> (Tensor, Tensor, Tensor, Tensor, Tensor)", "an operator has at most 4 results, not more at character 49"},
         {"f(Tensor x) -> Tensor, Tensor", "expected the end at character 22"},
-        {"f(int a,int b,int c,int d,int e,int g,int h,int i,int j,int k,int l,int m,int n) -> Tensor",
-         "an operator has at most 12 arguments, not more at character 75"},
+        {"f(int a,int b,int c,int d,int e,int g,int h,int i,int j,int k,int l,int m,int n,int o,int p,int q,int r) -> Tensor",
+         "an operator has at most 16 arguments, not more at character 99"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct grd_schema schema;

@@ -1,0 +1,96 @@
+"""The same Python code timed on Gradus or PyTorch: python_micro.py {gradus|torch|numpy} [PART]. One line per case: name, nanoseconds.
+
+The statements run inside timeit's loop, so that no function call of ours is timed.
+"""
+import importlib
+import sys
+import timeit
+
+ROUNDS, LEAST_SECONDS = 9, 0.01
+
+
+def nanoseconds(statement, names):
+    """The least of several rounds, each long enough for the clock."""
+    timer = timeit.Timer(statement, globals=names)
+    count = 1
+    while timer.timeit(count) < LEAST_SECONDS:
+        count *= 2
+    return min(timer.repeat(ROUNDS, count)) / count * 1e9
+
+
+def small(torch):
+    names = {"torch": torch, "x": torch.rand(4), "y": torch.rand(4), "out": torch.empty(4), "leaf": torch.rand(4, requires_grad=True),
+             "matrix": torch.rand(4, 4), "row": torch.rand(1, 8), "one": torch.tensor(1.0), "linear": torch.nn.Linear(8, 8)}
+    return names, {
+        "add": "x + y",
+        "add_number": "x + 1",
+        "add_recorded": "leaf + y",
+        "add_out": "torch.add(x, y, out=out)",
+        "x[1]": "x[1]",
+        "x[1:, 0]": "matrix[1:, 0]",
+        "view": "matrix.view(16)",
+        "t": "matrix.t()",
+        "zeros": "torch.zeros(4)",
+        "sum": "x.sum()",
+        "matmul": "matrix @ matrix",
+        "item": "one.item()",
+        "linear": "linear(row)",
+        "backward": "(leaf * y).sum().backward()",
+    }
+
+
+def training(torch):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    loss_of = torch.nn.CrossEntropyLoss()
+    inputs, targets = torch.rand(16, 64), torch.randint(0, 10, (16,))
+
+    def step():
+        optimizer.zero_grad()
+        loss_of(model(inputs), targets).backward()
+        optimizer.step()
+
+    return {"step": step}, {"training_step": "step()"}
+
+
+def large(torch, threads):
+    torch.set_num_threads(threads)
+    names = {"torch": torch, "x": torch.rand(2048, 2048), "y": torch.rand(2048, 2048), "a": torch.rand(512, 512), "b": torch.rand(512, 512)}
+    cases = {
+        "add": "x + y",
+        "exp": "x.exp()",
+        "tanh": "x.tanh()",
+        "gelu": "torch.nn.functional.gelu(x)",
+        "sum": "x.sum()",
+        "sum_rows": "x.sum(1)",
+        "softmax": "x.softmax(1)",
+        "transposed_copy": "x.t().contiguous()",
+        "matmul_512": "a @ b",
+        "layer_norm": "torch.nn.functional.layer_norm(x, (2048,))",
+    }
+    return names, {f"{name}/{threads}": statement for name, statement in cases.items()}
+
+
+def numpy_cases(numpy):
+    return {"x": numpy.ones(4, numpy.float32), "y": numpy.ones(4, numpy.float32)}, {"add": "x + y"}
+
+
+def main():
+    name, part = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    package = importlib.import_module(name)
+    if name == "numpy":
+        groups = [lambda: numpy_cases(package)]
+    else:
+        package.set_num_threads(1)
+        groups = [lambda: small(package), lambda: training(package), lambda: large(package, 1), lambda: large(package, 2)]
+    for group in groups:
+        names, cases = group()
+        for case, statement in cases.items():
+            if part in case:
+                print(f"{case}\t{nanoseconds(statement, names):.1f}", flush=True)
+    print(f"{name} {package.__version__}, Python {sys.version.split()[0]}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""The typing stubs of the extension: what is written by hand (python/_C/stubs.pyi) with what the schema says put in.
+
+A line "# schema: functions" or "# schema: methods" of the hand-written file is replaced; the functions of nn make a file of their own.
+"""
+import keyword
+import re
+from pathlib import Path
+
+from codegen.python import functions
+
+# The underscored names are those of stubs.pyi: a Tensor has methods and properties called int, float, dtype, …
+TYPES = {"TENSOR": "Tensor", "TENSORS": "Sequence[Tensor]", "SCALAR": "Number", "INT": "_int", "FLOAT": "_float", "BOOL": "_bool",
+         "DIMS": "Sequence[_int] | _int", "DTYPE": "_dtype | type", "DEVICE": "_device | _str | _int", "STRING": "_str",
+         "GENERATOR": "Generator", "OUT": "Tensor", "LAYOUT": "_layout", "PIN_MEMORY": "_bool", "MEMORY_FORMAT": "_memory_format"}
+NN_HEAD = """from builtins import bool as _bool, float as _float, int as _int, str as _str
+from collections.abc import Sequence
+from typing import overload
+
+from gradus._C import Generator, Number, Tensor, _device, _dtype, _layout, _memory_format
+
+"""
+
+
+def annotation(parameter):
+    text = TYPES[re.sub("^(GRD|PY)_KIND_", "", parameter.kind)]
+    if parameter.name == "memory_format":
+        text = "_memory_format | _str"
+    if "PY_NONES" in parameter.flags:
+        text = "Sequence[Tensor | None]"
+    if "PY_NUMBER" in parameter.flags:
+        text += " | Number"
+    if "PY_NONE" in parameter.flags:
+        text += " | None"
+    return text
+
+
+def argument(parameter):
+    name = parameter.name + "_" * keyword.iskeyword(parameter.name)
+    return f"{name}: {annotation(parameter)}" + ("" if parameter.default is None else f" = {parameter.default}")
+
+
+def arguments(signature, home, loose):
+    """The words between the brackets; `loose`: the list of sizes given one by one."""
+    words, star = [], False
+    for index, parameter in enumerate(signature.parameters):
+        if home == "method" and index == 0:
+            words.append("self")
+        elif loose and index == signature.positional - 1:
+            words.append(f"*{parameter.name}: _int")
+            star = True
+        else:
+            if parameter.keyword and not star:
+                words.append("*")
+                star = True
+            words.append(argument(parameter))
+    return ", ".join(words)
+
+
+def result(signature):
+    operator = signature.operator
+    if signature.form == "inplace" or len(operator.results) == 1 and not operator.returns_list:
+        return "Tensor"
+    if operator.returns_list:
+        return "tuple[Tensor, ...]"
+    return f"tuple[{', '.join(['Tensor'] * len(operator.results))}]" if operator.python.get("tuple") else f"_{operator.name}_result"
+
+
+def definition(function, indent):
+    """One def, or an overload for each way to call it."""
+    ways = [(s, loose) for s in function.signatures for loose in ((False, True) if s.loose else (False,))]
+    name = function.name
+    if keyword.iskeyword(name):
+        return ""
+    text = ""
+    for signature, loose in ways:
+        text += f"{indent}@overload\n" if len(ways) > 1 else ""
+        text += f"{indent}def {name}({arguments(signature, function.home, loose)}) -> {result(signature)}: ...\n"
+    return text
+
+
+def named_tuples(found):
+    operators = {s.operator.name: s.operator for f in found for s in f.signatures if len(s.operator.results) > 1 and not s.operator.python.get("tuple")}
+    return "".join(f"class _{name}_result(NamedTuple):\n" + "".join(f"    {field}: Tensor\n" for field in operator.results) + "\n"
+                   for name, operator in operators.items())
+
+
+def files(operators, folder):
+    found = list(functions(operators).values())
+    of = {home: [f for f in found if f.home == home] for home in ("function", "method", "nn")}
+    hand = (Path(folder) / "stubs.pyi").read_text()
+    hand = hand.replace("# schema: functions\n", named_tuples(found) + "".join(definition(f, "") for f in of["function"]))
+    hand = hand.replace("    # schema: methods\n", "".join(definition(f, "    ") for f in of["method"]))
+    nn = NN_HEAD + "".join(definition(f, "") for f in of["nn"])
+    return {"python/gradus/_C/__init__.pyi": hand, "python/gradus/_C/nn.pyi": nn}

@@ -1,0 +1,175 @@
+/* What a generated function does: a short cut for plain tensors, otherwise arguments are parsed, the operator is called with generic values, and
+ * its results become objects. */
+#include "extension.h"
+
+#include <structseq.h>
+
+/* ---- With the interpreter going on ---------------------------------------------------------------------------------------- */
+
+grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x)
+{
+    if (PY_LIKELY(grd_numel(x) < PY_MUCH))
+        return call(x);
+    grd_keep(x); /* other threads may let go of the object meanwhile */
+    PyThreadState *state = PyEval_SaveThread();
+    grd_tensor *result = call(x);
+    PyEval_RestoreThread(state);
+    grd_drop(x);
+    return result;
+}
+
+grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_tensor *x, grd_tensor *y)
+{
+    if (PY_LIKELY(grd_numel(x) + grd_numel(y) < PY_MUCH))
+        return call(x, y);
+    grd_keep(x);
+    grd_keep(y);
+    PyThreadState *state = PyEval_SaveThread();
+    grd_tensor *result = call(x, y);
+    PyEval_RestoreThread(state);
+    grd_drop(x);
+    grd_drop(y);
+    return result;
+}
+
+/* Elements that a call reads, or makes where it reads none. */
+static int64_t work_of(const struct py_arguments *arguments)
+{
+    int64_t read = 0, made = 1;
+    for (int i = 0; i < arguments->signature->nvalues; i++) {
+        const grd_value *value = &arguments->values[i];
+        if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL)
+            read += grd_numel(value->v.tensor);
+        for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n; k++)
+            read += value->v.tensors.data[k] == NULL ? 0 : grd_numel(value->v.tensors.data[k]);
+        for (int64_t k = 0; value->kind == GRD_KIND_DIMS && k < value->v.dims.n && made < PY_MUCH && made > 0; k++)
+            made = value->v.dims.data[k] < PY_MUCH ? made * value->v.dims.data[k] : PY_MUCH;
+    }
+    return read > 0 ? read : made;
+}
+
+/* Every tensor of the call is kept, or dropped, once more. */
+static void hold(const struct py_arguments *arguments, bool keep)
+{
+    for (int i = 0; i < arguments->signature->nvalues; i++) {
+        const grd_value *value = &arguments->values[i];
+        grd_tensor *const *tensors = value->kind == GRD_KIND_TENSORS ? value->v.tensors.data : &value->v.tensor;
+        int64_t n = value->kind == GRD_KIND_TENSORS ? value->v.tensors.n : value->kind == GRD_KIND_TENSOR;
+        for (int64_t k = 0; k < n; k++)
+            if (tensors[k] != NULL && keep)
+                grd_keep(tensors[k]);
+            else
+                grd_drop(tensors[k]);
+    }
+}
+
+static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
+{
+    const struct py_signature *signature = arguments->signature;
+    const grd_form form = arguments->out != NULL ? GRD_OUT : signature->form;
+    if (PY_LIKELY(work_of(arguments) < PY_MUCH))
+        return grd_call(op, form, arguments->values, signature->nvalues, arguments->out, ret_results);
+    hold(arguments, true);
+    PyThreadState *state = PyEval_SaveThread();
+    bool ok = grd_call(op, form, arguments->values, signature->nvalues, arguments->out, ret_results);
+    PyEval_RestoreThread(state);
+    hold(arguments, false);
+    return ok;
+}
+
+/* ---- Results -------------------------------------------------------------------------------------------------------------------- */
+
+static PyTypeObject *result_type(struct py_result *result)
+{
+    PyStructSequence_Field fields[GRD_MAX_RESULTS + 1] = {0};
+    int n = 0;
+    for (; result->fields[n] != NULL; n++)
+        fields[n].name = result->fields[n];
+    PyStructSequence_Desc description = {result->name, "Results by name.", fields, n};
+    if (result->type == NULL)
+        result->type = PyStructSequence_NewType(&description);
+    return result->type;
+}
+
+static PyObject *wrap_results(const struct py_signature *signature, const grd_value *results, int n)
+{
+    if (!grd_ok())
+        return py_raise();
+    PyTypeObject *type = signature->result == NULL ? NULL : result_type(signature->result);
+    if (signature->result != NULL && type == NULL)
+        return NULL;
+    PyObject *tuple = type == NULL ? PyTuple_New(n) : PyStructSequence_New(type);
+    for (int i = 0; tuple != NULL && i < n; i++) {
+        PyObject *item = py_wrap(results[i].v.tensor);
+        if (item == NULL)
+            Py_CLEAR(tuple);
+        else if (type == NULL)
+            PyTuple_SET_ITEM(tuple, i, item);
+        else
+            PyStructSequence_SetItem(tuple, i, item);
+    }
+    return tuple;
+}
+
+/* In place and with out=, the object that was given is given back. */
+static PyObject *run(const struct py_function *function, struct py_arguments *arguments, grd_scope scope)
+{
+    const struct py_signature *signature = arguments->signature;
+    const grd_op **op = &function->ops[signature - function->signatures];
+    if (*op == NULL)
+        *op = grd_op_find(signature->op);
+    grd_value results[GRD_MAX_RESULTS];
+    call_op(*op, arguments, results);
+    if (arguments->out != NULL || signature->form == GRD_INPLACE) {
+        PyObject *written = arguments->out != NULL ? arguments->out_object : arguments->objects[0];
+        PyObject *left = py_leave(scope);
+        Py_XDECREF(left);
+        return left == NULL ? NULL : Py_NewRef(written);
+    }
+    if (results[0].kind == GRD_KIND_TENSORS)
+        return py_take_tuple(scope, results[0].v.tensors);
+    const int n = grd_op_result_count(*op);
+    if (n == 1)
+        return py_take(scope, results[0].v.tensor);
+    PyObject *tuple = wrap_results(signature, results, n);
+    grd_scope_close(scope);
+    return tuple;
+}
+
+/* ---- The call -------------------------------------------------------------------------------------------------------------------------- */
+
+static PyObject *parse_and_run(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    struct py_arguments arguments;
+    grd_scope scope = grd_scope_open();
+    if (!py_parse(function, self, args, nargs, names, &arguments)) {
+        grd_scope_close(scope);
+        return NULL;
+    }
+    PyObject *result;
+    if (PY_UNLIKELY(arguments.noverloaded > 0)) {
+        grd_scope_close(scope);
+        result = py_call_overloaded(function, &arguments, self, args, nargs, names);
+    } else {
+        result = run(function, &arguments, scope);
+    }
+    py_arguments_done(&arguments);
+    return result;
+}
+
+PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    if (names == NULL) {
+        const int shift = self != NULL;
+        if (nargs + shift == 1 && function->unary != NULL && (shift ? py_is_exact(self) : py_is_exact(args[0]))) {
+            grd_scope scope = grd_scope_open();
+            return py_take(scope, py_call_unary(function->unary, py_tensor_of(shift ? self : args[0])));
+        }
+        if (nargs + shift == 2 && function->binary != NULL && py_is_exact(args[nargs - 1]) &&
+            (shift ? py_is_exact(self) : py_is_exact(args[0]))) {
+            grd_scope scope = grd_scope_open();
+            return py_take(scope, py_call_binary(function->binary, py_tensor_of(shift ? self : args[0]), py_tensor_of(args[nargs - 1])));
+        }
+    }
+    return parse_and_run(function, self, args, nargs, names);
+}

@@ -1,0 +1,526 @@
+/* The argument parser: one for all functions, driven by tables.
+ *
+ * Signatures are tried in order. An argument that is not of its parameter's kind means that the signature does not fit; what is of the kind
+ * and cannot be converted (an integer beyond 64 bits) is an exception at once. Only when nothing fits is it asked why. */
+#include "extension.h"
+
+#include <string.h>
+
+enum match { MATCH_NO, MATCH_YES, MATCH_ERROR };
+
+static inline enum match as_match(int known)
+{
+    return known < 0 ? MATCH_ERROR : known ? MATCH_YES : MATCH_NO;
+}
+
+/* ---- Lists -------------------------------------------------------------------------------------------------------------- */
+
+struct block {
+    struct block *next;
+    _Alignas(16) char data[];
+};
+
+/* Memory until py_arguments_done. */
+static void *allocate(struct py_arguments *arguments, size_t size)
+{
+    struct block *block = PyMem_Malloc(sizeof *block + size);
+    if (block == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    block->next = arguments->blocks;
+    arguments->blocks = block;
+    return block->data;
+}
+
+void py_arguments_done(struct py_arguments *arguments)
+{
+    for (struct block *block = arguments->blocks, *next; block != NULL; block = next) {
+        next = block->next;
+        PyMem_Free(block);
+    }
+    arguments->blocks = NULL;
+}
+
+static int64_t *ints(struct py_arguments *arguments, Py_ssize_t n)
+{
+    if (arguments->nints + n <= PY_INLINE_INTS) {
+        int64_t *room = arguments->ints + arguments->nints;
+        arguments->nints += (int)n;
+        return room;
+    }
+    return allocate(arguments, (size_t)n * sizeof(int64_t));
+}
+
+static enum match convert_ints(PyObject *const *items, Py_ssize_t n, struct py_arguments *arguments, grd_value *ret_value)
+{
+    int64_t *data = ints(arguments, n);
+    if (data == NULL)
+        return MATCH_ERROR;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int known = py_as_int(items[i], &data[i]);
+        if (known <= 0)
+            return as_match(known);
+    }
+    ret_value->kind = GRD_KIND_DIMS;
+    ret_value->v.dims = grd_dims_from(data, n);
+    return MATCH_YES;
+}
+
+/* A tuple or list, or one integer for a list of one. */
+static enum match convert_dims(PyObject *object, struct py_arguments *arguments, grd_value *ret_value)
+{
+    if (PyTuple_Check(object) || PyList_Check(object))
+        return convert_ints(PySequence_Fast_ITEMS(object), PySequence_Fast_GET_SIZE(object), arguments, ret_value);
+    return convert_ints(&object, 1, arguments, ret_value);
+}
+
+/* ---- Tensors ------------------------------------------------------------------------------------------------------------- */
+
+/* An argument that speaks for itself counts as a tensor; the operator is not called then. */
+static enum match note_overloaded(PyObject *object, struct py_arguments *arguments)
+{
+    for (int i = 0; i < arguments->noverloaded; i++)
+        if (Py_TYPE(arguments->overloaded[i]) == Py_TYPE(object))
+            return MATCH_YES;
+    if (arguments->noverloaded < PY_MAX_OVERLOADED)
+        arguments->overloaded[arguments->noverloaded++] = object;
+    return MATCH_YES;
+}
+
+static enum match convert_tensor(PyObject *object, bool number, struct py_arguments *arguments, grd_tensor **ret_tensor)
+{
+    *ret_tensor = NULL;
+    if (PY_LIKELY(py_is_exact(object))) {
+        *ret_tensor = py_tensor_of(object);
+        return MATCH_YES;
+    }
+    if (py_is_overloaded(object))
+        return note_overloaded(object, arguments);
+    if (py_is_tensor(object)) {
+        *ret_tensor = py_tensor_of(object);
+        return MATCH_YES;
+    }
+    grd_scalar scalar;
+    int known = number ? py_as_scalar(object, &scalar) : 0;
+    if (known > 0)
+        *ret_tensor = grd_number(scalar);
+    return as_match(known);
+}
+
+static enum match convert_tensors(PyObject *object, bool none, struct py_arguments *arguments, grd_value *ret_value)
+{
+    if (!PyTuple_Check(object) && !PyList_Check(object))
+        return MATCH_NO;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(object);
+    grd_tensor **data = allocate(arguments, (size_t)(n ? n : 1) * sizeof *data);
+    if (data == NULL)
+        return MATCH_ERROR;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(object, i);
+        data[i] = NULL;
+        enum match match = none && item == Py_None ? MATCH_YES : convert_tensor(item, false, arguments, &data[i]);
+        if (match != MATCH_YES)
+            return match;
+    }
+    ret_value->kind = GRD_KIND_TENSORS;
+    ret_value->v.tensors = grd_tensors_from(data, n);
+    return MATCH_YES;
+}
+
+/* ---- Other kinds ------------------------------------------------------------------------------------------------------------ */
+
+static enum match convert_float(PyObject *object, grd_value *ret_value)
+{
+    grd_scalar scalar;
+    int known = py_as_scalar(object, &scalar);
+    if (known <= 0 || scalar.kind == GRD_SCALAR_COMPLEX)
+        return as_match(known < 0 ? -1 : 0);
+    ret_value->v.number = grd_scalar_double(scalar);
+    return MATCH_YES;
+}
+
+static enum match convert_string(PyObject *object, grd_value *ret_value)
+{
+    const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8(object) : py_as_memory_format(object);
+    if (text == NULL)
+        return PyErr_Occurred() ? MATCH_ERROR : MATCH_NO;
+    ret_value->v.string = text;
+    return MATCH_YES;
+}
+
+static enum match check_pin_memory(PyObject *object)
+{
+    if (object == Py_False)
+        return MATCH_YES;
+    if (object != Py_True)
+        return MATCH_NO;
+    PyErr_SetString(PyExc_RuntimeError, "Cannot pin memory: no accelerator is available");
+    return MATCH_ERROR;
+}
+
+static enum match check_layout(PyObject *object)
+{
+    grd_layout layout;
+    return py_as_layout(object, &layout) ? MATCH_YES : MATCH_NO;
+}
+
+static enum match check_memory_format(PyObject *object)
+{
+    const char *name = py_as_memory_format(object);
+    if (name == NULL)
+        return MATCH_NO;
+    if (strcmp(name, "contiguous") == 0 || strcmp(name, "preserve") == 0)
+        return MATCH_YES;
+    PyErr_Format(PyExc_NotImplementedError, "memory_format '%s' is not supported here", name);
+    return MATCH_ERROR;
+}
+
+static enum match convert_out(PyObject *object, struct py_arguments *arguments)
+{
+    arguments->out_object = object;
+    return convert_tensor(object, false, arguments, &arguments->out);
+}
+
+static enum match convert(const struct py_param *param, PyObject *object, struct py_arguments *arguments, grd_value *value)
+{
+    if (object == Py_None && (param->flags & PY_NONE))
+        return MATCH_YES;
+    value->kind = (grd_kind)param->kind;
+    switch (param->kind) {
+    case GRD_KIND_TENSOR:
+        return convert_tensor(object, (param->flags & PY_NUMBER) != 0, arguments, &value->v.tensor);
+    case GRD_KIND_TENSORS:
+        return convert_tensors(object, (param->flags & PY_NONES) != 0, arguments, value);
+    case GRD_KIND_SCALAR:
+        return as_match(py_as_scalar(object, &value->v.scalar));
+    case GRD_KIND_INT:
+        return as_match(py_as_int(object, &value->v.integer));
+    case GRD_KIND_FLOAT:
+        return convert_float(object, value);
+    case GRD_KIND_BOOL:
+        value->v.boolean = object == Py_True;
+        return PyBool_Check(object) ? MATCH_YES : MATCH_NO;
+    case GRD_KIND_DIMS:
+        return convert_dims(object, arguments, value);
+    case GRD_KIND_DTYPE:
+        return py_as_dtype(object, &value->v.dtype) ? MATCH_YES : MATCH_NO;
+    case GRD_KIND_DEVICE:
+        return as_match(py_as_device(object, &value->v.device));
+    case GRD_KIND_STRING:
+        return convert_string(object, value);
+    case GRD_KIND_GENERATOR:
+        return py_as_generator(object, &value->v.generator) ? MATCH_YES : MATCH_NO;
+    case PY_KIND_OUT:
+        return convert_out(object, arguments);
+    case PY_KIND_LAYOUT:
+        return check_layout(object);
+    case PY_KIND_PIN_MEMORY:
+        return check_pin_memory(object);
+    case PY_KIND_MEMORY_FORMAT:
+        return check_memory_format(object);
+    case PY_KIND_ANY_MEMORY_FORMAT:
+        return py_as_memory_format(object) != NULL ? MATCH_YES : MATCH_NO;
+    default:
+        return MATCH_NO;
+    }
+}
+
+/* ---- Names -------------------------------------------------------------------------------------------------------------------- */
+
+static int find_exactly(const struct py_signature *signature, int first, const char *name)
+{
+    for (int i = first; i < signature->nparams; i++)
+        if (signature->params[i].name[0] == name[0] && strcmp(signature->params[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* The place of a parameter by its name, or by NumPy's name for it; -1: none. */
+static int find_param(const struct py_signature *signature, int first, PyObject *name)
+{
+    static const struct {
+        const char *synonym, *name;
+    } synonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"a", "input"}, {"x1", "input"}, {"x2", "other"}};
+    const char *text = PyUnicode_AsUTF8(name);
+    int at = text == NULL ? -1 : find_exactly(signature, first, text);
+    if (text == NULL)
+        PyErr_Clear(); /* a name that is no text is nobody's */
+    for (size_t i = 0; at < 0 && text != NULL && i < sizeof synonyms / sizeof *synonyms; i++)
+        if (strcmp(synonyms[i].synonym, text) == 0)
+            at = find_exactly(signature, first, synonyms[i].name);
+    return at;
+}
+
+/* ---- Matching --------------------------------------------------------------------------------------------------------------------- */
+
+/* A call as it came. */
+struct call {
+    PyObject *self; /* NULL: a function */
+    PyObject *const *args;
+    Py_ssize_t nargs, nnames;
+    PyObject *names;
+};
+
+/* What was given for each parameter, in arguments->objects. */
+static bool place(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
+{
+    const int shift = call->self != NULL;
+    if (call->nargs + shift > signature->positional)
+        return false;
+    memset(arguments->objects, 0, signature->nparams * sizeof *arguments->objects);
+    if (shift)
+        arguments->objects[0] = call->self;
+    for (Py_ssize_t i = 0; i < call->nargs; i++)
+        arguments->objects[i + shift] = call->args[i];
+    for (Py_ssize_t i = 0; i < call->nnames; i++) {
+        int at = find_param(signature, shift, PyTuple_GET_ITEM(call->names, i));
+        if (at < 0 || arguments->objects[at] != NULL)
+            return false;
+        arguments->objects[at] = call->args[call->nargs + i];
+    }
+    return true;
+}
+
+static void begin(const struct py_signature *signature, struct py_arguments *arguments)
+{
+    arguments->signature = signature;
+    arguments->out = NULL;
+    arguments->out_object = NULL;
+    arguments->noverloaded = 0;
+    arguments->blocks = NULL;
+    arguments->nints = 0;
+}
+
+/* The first parameter that is missing or does not fit is written to ret_at. */
+static enum match convert_all(const struct py_signature *signature, struct py_arguments *arguments, int *ret_at)
+{
+    for (int i = 0; i < signature->nparams; i++) {
+        const struct py_param *param = &signature->params[i];
+        arguments->values[i].kind = GRD_KIND_NONE;
+        *ret_at = i;
+        if (arguments->objects[i] == NULL) {
+            if (!(param->flags & PY_OPTIONAL))
+                return MATCH_NO;
+            continue;
+        }
+        enum match match = convert(param, arguments->objects[i], arguments, &arguments->values[i]);
+        if (match != MATCH_YES)
+            return match;
+    }
+    return MATCH_YES;
+}
+
+/* Sizes given one by one: view(2, 3). They are all that is given by position. */
+static enum match match_loose(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
+{
+    const int shift = call->self != NULL, at = signature->positional - 1;
+    if (call->nargs + shift < signature->positional || (call->nargs + shift == signature->positional && !PyLong_Check(call->args[0])))
+        return MATCH_NO;
+    const struct call rest = {call->self, call->args + call->nargs, 0, call->nnames, call->names};
+    if (!place(signature, &rest, arguments) || arguments->objects[at] != NULL)
+        return MATCH_NO;
+    int missing;
+    arguments->objects[at] = call->args[0]; /* one of them stands for the list until it is read */
+    enum match match = convert_all(signature, arguments, &missing);
+    return match == MATCH_YES ? convert_ints(call->args, call->nargs, arguments, &arguments->values[at]) : match;
+}
+
+static enum match match_signature(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
+{
+    enum match match = MATCH_NO;
+    int at;
+    begin(signature, arguments);
+    if (signature->loose)
+        match = match_loose(signature, call, arguments);
+    if (match == MATCH_NO && place(signature, call, arguments))
+        match = convert_all(signature, arguments, &at);
+    if (match != MATCH_YES)
+        py_arguments_done(arguments);
+    return match;
+}
+
+/* ---- Why nothing fits ------------------------------------------------------------------------------------------------------------------ */
+
+static const char *kind_text(const struct py_param *param)
+{
+    const bool number = (param->flags & PY_NUMBER) != 0;
+    switch (param->kind) {
+    case GRD_KIND_TENSOR:
+    case PY_KIND_OUT:
+        return number ? "Tensor or Number" : "Tensor";
+    case GRD_KIND_TENSORS:
+        return "tuple of Tensors";
+    case GRD_KIND_SCALAR:
+        return "Number";
+    case GRD_KIND_INT:
+        return "int";
+    case GRD_KIND_FLOAT:
+        return "float";
+    case GRD_KIND_BOOL:
+    case PY_KIND_PIN_MEMORY:
+        return "bool";
+    case GRD_KIND_DIMS:
+        return "tuple of ints";
+    case GRD_KIND_DTYPE:
+        return "torch.dtype";
+    case GRD_KIND_DEVICE:
+        return "torch.device";
+    case GRD_KIND_GENERATOR:
+        return "torch.Generator";
+    case PY_KIND_LAYOUT:
+        return "torch.layout";
+    case PY_KIND_MEMORY_FORMAT:
+    case PY_KIND_ANY_MEMORY_FORMAT:
+        return "torch.memory_format";
+    default:
+        return "str";
+    }
+}
+
+/* "(Tensor input, Number alpha = 1, *, Tensor out = None)", as text that grows; NULL stays NULL. */
+static PyObject *signature_text(const struct py_signature *signature, int first)
+{
+    PyObject *text = PyUnicode_FromString("(");
+    bool keyword = false;
+    for (int i = first; i < signature->nparams; i++) {
+        const struct py_param *param = &signature->params[i];
+        const char *star = (param->flags & PY_KEYWORD) && !keyword ? "*, " : "";
+        keyword = keyword || (param->flags & PY_KEYWORD);
+        PyUnicode_AppendAndDel(&text, PyUnicode_FromFormat("%s%s%s %s", i > first ? ", " : "", star, kind_text(param), param->name));
+        if (text != NULL && param->text != NULL)
+            PyUnicode_AppendAndDel(&text, PyUnicode_FromFormat(" = %s", param->text));
+    }
+    if (text != NULL)
+        PyUnicode_AppendAndDel(&text, PyUnicode_FromString(")"));
+    return text;
+}
+
+static const char *type_text(PyObject *object)
+{
+    return Py_TYPE(object)->tp_name;
+}
+
+/* What was given: "(Tensor, str, out=int)". */
+static PyObject *given_text(const struct call *call)
+{
+    PyObject *text = PyUnicode_FromString("(");
+    for (Py_ssize_t i = 0; i < call->nargs + call->nnames && text != NULL; i++) {
+        const char *comma = i > 0 ? ", " : "";
+        PyObject *name = i < call->nargs ? NULL : PyTuple_GET_ITEM(call->names, i - call->nargs);
+        PyUnicode_AppendAndDel(&text, name == NULL ? PyUnicode_FromFormat("%s%s", comma, type_text(call->args[i]))
+                                                   : PyUnicode_FromFormat("%s%U=%s", comma, name, type_text(call->args[i])));
+    }
+    if (text != NULL)
+        PyUnicode_AppendAndDel(&text, PyUnicode_FromString(")"));
+    return text;
+}
+
+/* Several signatures: all of them. */
+static void refuse_all(const struct py_function *function, const struct call *call)
+{
+    const int first = call->self != NULL;
+    PyObject *given = given_text(call);
+    PyObject *text = given == NULL
+                         ? NULL
+                         : PyUnicode_FromFormat(
+                               "%s() received an invalid combination of arguments - got %U, but expected one of:", function->name, given);
+    for (int i = 0; i < function->nsignatures && text != NULL; i++) {
+        PyObject *line = signature_text(&function->signatures[i], first);
+        PyUnicode_AppendAndDel(&text, line == NULL ? NULL : PyUnicode_FromFormat("\n * %U", line));
+        Py_XDECREF(line);
+    }
+    if (text != NULL)
+        PyErr_SetObject(PyExc_TypeError, text);
+    Py_XDECREF(text);
+    Py_XDECREF(given);
+}
+
+/* Names that no parameter has, or that were given by position too. True when one was found and raised. */
+static bool refuse_names(const struct py_function *function, const struct call *call)
+{
+    const struct py_signature *signature = &function->signatures[0];
+    const int shift = call->self != NULL;
+    for (Py_ssize_t i = 0; i < call->nnames; i++) {
+        PyObject *name = PyTuple_GET_ITEM(call->names, i);
+        int at = find_param(signature, shift, name);
+        if (at < 0)
+            PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", function->name, name);
+        else if (at < call->nargs + shift)
+            PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", function->name, name);
+        else
+            continue;
+        return true;
+    }
+    return false;
+}
+
+static void refuse_missing(const struct py_function *function, const struct py_signature *signature, const struct py_arguments *arguments)
+{
+    PyObject *text = NULL;
+    int count = 0;
+    for (int i = 0; i < signature->nparams; i++)
+        if (arguments->objects[i] == NULL && !(signature->params[i].flags & PY_OPTIONAL)) {
+            PyObject *name = PyUnicode_FromFormat("%s\"%s\"", count++ > 0 ? ", " : "", signature->params[i].name);
+            if (text == NULL)
+                text = name;
+            else
+                PyUnicode_AppendAndDel(&text, name);
+        }
+    if (text != NULL)
+        PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", function->name, count, count > 1 ? "s" : "",
+                     text);
+    Py_XDECREF(text);
+}
+
+static void refuse_argument(const struct py_function *function, const struct py_signature *signature, const struct call *call,
+                            const struct py_arguments *arguments, int at)
+{
+    const struct py_param *param = &signature->params[at];
+    PyObject *object = arguments->objects[at];
+    const int position = at + (call->self == NULL);
+    if (at < call->nargs + (call->self != NULL))
+        PyErr_Format(PyExc_TypeError, "%s(): argument '%s' (position %d) must be %s, not %s", function->name, param->name, position,
+                     kind_text(param), type_text(object));
+    else
+        PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", function->name, param->name, kind_text(param),
+                     type_text(object));
+}
+
+/* One signature: what is wrong with the call. */
+static void refuse_one(const struct py_function *function, const struct call *call, struct py_arguments *arguments)
+{
+    const struct py_signature *signature = &function->signatures[0];
+    const int shift = call->self != NULL, allowed = signature->positional - shift;
+    if (refuse_names(function, call))
+        return;
+    begin(signature, arguments);
+    if (!place(signature, call, arguments)) {
+        PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s but %zd %s given", function->name, allowed,
+                     allowed == 1 ? "" : "s", call->nargs, call->nargs == 1 ? "was" : "were");
+        return;
+    }
+    int at;
+    enum match match = convert_all(signature, arguments, &at);
+    if (match == MATCH_NO && arguments->objects[at] == NULL)
+        refuse_missing(function, signature, arguments);
+    else if (match == MATCH_NO)
+        refuse_argument(function, signature, call, arguments, at);
+    py_arguments_done(arguments);
+}
+
+bool py_parse(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
+              struct py_arguments *ret_arguments)
+{
+    const struct call call = {self, args, nargs, names == NULL ? 0 : PyTuple_GET_SIZE(names), names};
+    for (int i = 0; i < function->nsignatures; i++) {
+        enum match match = match_signature(&function->signatures[i], &call, ret_arguments);
+        if (match != MATCH_NO)
+            return match == MATCH_YES;
+    }
+    if (function->nsignatures == 1)
+        refuse_one(function, &call, ret_arguments);
+    else
+        refuse_all(function, &call);
+    return false;
+}

@@ -1,0 +1,340 @@
+/* Indexing by several tensors at once: index reads the elements they name, index_put writes them.
+ *
+ * Whatever names the places, index tensors or masks, is first made one list of places in memory; the loops of indexed.c do the rest.
+ * Invariants: every index is checked before anything is made or written; values for one place are written, or added, in the order of the
+ * index by one thread. */
+#include <string.h>
+
+#include "base/text.h"
+#include "core/iter.h"
+#include "gen/op_impl.h"
+#include "gradus/gradus.h"
+#include "kernel/table.h"
+#include "op/common.h"
+#include "op/copy.h"
+#include "op/indexed.h"
+
+enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
+
+/* What index tensors say about a tensor. */
+struct places {
+    grd_tensor *index[GRD_MAX_DIMS];   /* of each dimension; NULL: all of it. A mask has become an index for each of its dimensions */
+    int64_t sizes[GRD_MAX_DIMS], n;    /* what the index tensors broadcast to */
+    int64_t count;                     /* elements of that */
+    int64_t left[GRD_MAX_DIMS], nleft; /* the dimensions without an index */
+    int64_t at;                        /* how many of those stand before the index tensors' in the result */
+    struct grd_indices list;           /* where the elements are, in the order of the index tensors … */
+    int64_t step;                      /* … in units of so many bytes */
+};
+
+/* ---- Which dimensions --------------------------------------------------------------------------------------------------------- */
+
+static bool is_mask(const grd_tensor *index)
+{
+    return index->dtype == GRD_BOOL || index->dtype == GRD_UINT8;
+}
+
+static bool check_index(const grd_tensor *self, const grd_tensor *index, int64_t dim)
+{
+    char list[LIST_CHARS], own[LIST_CHARS];
+    if (!is_mask(index) && (grd_category_of((grd_dtype)index->dtype) != GRD_CATEGORY_INTEGER || index->dtype == GRD_UINT64))
+        return grd_raise(GRD_ERROR_INDEX, "tensors used as indices must be long, int, byte or bool tensors");
+    const int64_t span = is_mask(index) ? index->ndim : 1;
+    if (span == 0)
+        return grd_raise(GRD_ERROR_INDEX, "a mask without dimensions selects nothing of dimension %lld", (long long)dim);
+    if (dim + span > self->ndim)
+        return grd_raise(GRD_ERROR_INDEX, "too many indices for tensor of dimension %d", self->ndim);
+    for (int64_t i = 0; is_mask(index) && i < span; i++)
+        if (index->sizes[i] != self->sizes[dim + i])
+            return grd_raise(GRD_ERROR_INDEX,
+                             "The shape of the mask %s at index %lld does not match the shape of the indexed tensor %s at index %lld",
+                             grd_format_int64s(list, sizeof list, index->sizes, index->ndim), (long long)i,
+                             grd_format_int64s(own, sizeof own, self->sizes, self->ndim), (long long)(dim + i));
+    return true;
+}
+
+/* Gives every dimension its index tensor. Without `dims` they are the first ones. */
+static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, struct places *p)
+{
+    if (dims.data != NULL && dims.n != indices.n)
+        return grd_raise(GRD_ERROR_VALUE, "%lld dimensions are named for %lld index tensors", (long long)dims.n, (long long)indices.n);
+    int64_t next = 0;
+    for (int64_t i = 0; i < indices.n; i++) {
+        grd_tensor *index = indices.data[i];
+        int64_t dim = next;
+        if (dims.data != NULL && !grd_wrap_dim(self, dims.data[i], &dim))
+            return false;
+        if (dim < next)
+            return grd_raise(GRD_ERROR_VALUE, "the dimensions of index tensors must rise, and a mask takes as many as it has");
+        if (!check_index(self, index, dim))
+            return false;
+        next = dim + (is_mask(index) ? index->ndim : 1);
+        if (!is_mask(index)) {
+            p->index[dim] = index;
+            continue;
+        }
+        grd_tensor *coordinates = op_nonzero(index);
+        for (int64_t k = 0; !grd_pending() && dim + k < next; k++)
+            p->index[dim + k] = op_select(coordinates, 1, k);
+        if (grd_pending())
+            return false;
+    }
+    return true;
+}
+
+/* ---- What they broadcast to ------------------------------------------------------------------------------------------------------ */
+
+static bool raise_mismatch(const grd_tensor *self, const struct places *p)
+{
+    char list[LIST_CHARS];
+    struct grd_text text = {0};
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        if (p->index[dim] != NULL)
+            grd_text_add(&text, "%s%s", text.size ? ", " : "",
+                         grd_format_int64s(list, sizeof list, p->index[dim]->sizes, p->index[dim]->ndim));
+    grd_raise(GRD_ERROR_INDEX, "shape mismatch: indexing tensors could not be broadcast together with shapes %s",
+              text.data != NULL ? text.data : "");
+    grd_text_done(&text);
+    return false;
+}
+
+static bool broadcast(const grd_tensor *self, struct places *p)
+{
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        if (p->index[dim] != NULL && p->index[dim]->ndim > p->n)
+            p->n = p->index[dim]->ndim;
+    for (int64_t i = 0; i < p->n; i++)
+        p->sizes[i] = 1;
+    for (int64_t dim = 0; dim < self->ndim; dim++) {
+        const grd_tensor *index = p->index[dim];
+        for (int64_t i = 0; index != NULL && i < index->ndim; i++) {
+            int64_t *size = &p->sizes[p->n - index->ndim + i];
+            if (*size != index->sizes[i] && *size != 1 && index->sizes[i] != 1)
+                return raise_mismatch(self, p);
+            *size = *size == 1 ? index->sizes[i] : *size;
+        }
+    }
+    return grd_shape_numel(grd_dims_from(p->sizes, p->n), &p->count);
+}
+
+/* Index tensors of neighbouring dimensions leave their place to what they broadcast to; otherwise that comes first. */
+static int64_t place_of(const grd_tensor *self, const struct places *p)
+{
+    int64_t first = 0, last = self->ndim - 1;
+    while (first < self->ndim && p->index[first] == NULL)
+        first++;
+    while (last > first && p->index[last] == NULL)
+        last--;
+    for (int64_t dim = first; dim <= last; dim++)
+        if (p->index[dim] == NULL)
+            return 0;
+    return first < self->ndim ? first : 0;
+}
+
+/* ---- Where the elements are --------------------------------------------------------------------------------------------------------- */
+
+/* A dimension whose part of the offsets is added. */
+struct addition {
+    int64_t size, stride;
+};
+
+/* data[0] += stride * data[1], negative indices counted from the end. */
+static void add_offsets(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    const struct addition *a = params;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t index = *(const int64_t *)(const void *)(data[1] + i * strides[1]);
+        *(int64_t *)(void *)(data[0] + i * strides[0]) += (index < 0 ? index + a->size : index) * a->stride;
+    }
+}
+
+/* Adds the offsets that one dimension's index names to a list of them. */
+static void add_dimension(const grd_tensor *self, int64_t dim, const struct grd_indices *indices, const struct places *p, char *offsets)
+{
+    const int64_t ndim = p->index[dim]->ndim;
+    int64_t own[GRD_MAX_DIMS], strides[GRD_MAX_DIMS] = {0};
+    grd_shape_contiguous_strides(grd_dims_from(p->sizes, p->n), own);
+    for (int64_t i = 0; i < p->n; i++)
+        own[i] *= (int64_t)sizeof(int64_t);
+    for (int64_t i = 0; i < ndim; i++)
+        strides[p->n - ndim + i] = indices->strides[i];
+    struct grd_iter it;
+    grd_iter_raw(&it, grd_dims_from(p->sizes, p->n), 2, (char *const[]){offsets, (char *)(uintptr_t)indices->data},
+                 (const int64_t *const[]){own, strides});
+    grd_iter_run(&it, add_offsets, &(struct addition){self->sizes[dim], self->strides[dim]});
+}
+
+/* One index without negative entries is the list itself; in general offsets are added up, in elements. */
+static bool locate(const grd_tensor *self, struct places *p)
+{
+    char *offsets = NULL;
+    int64_t indexed = 0;
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        indexed += p->index[dim] != NULL;
+    for (int64_t dim = 0; dim < self->ndim; dim++) {
+        struct grd_indices indices;
+        if (p->index[dim] == NULL)
+            continue;
+        if (!grd_read_indices(p->index[dim], &indices))
+            return false;
+        if (!grd_indices_in_range(&indices, -self->sizes[dim], self->sizes[dim]))
+            return grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, self->sizes[dim]);
+        if (indexed == 1 && indices.unique == p->count && grd_indices_in_range(&indices, 0, self->sizes[dim])) {
+            p->list = indices;
+            p->step = self->strides[dim] * self->itemsize;
+            return true;
+        }
+        if (offsets == NULL)
+            offsets = grd_new_zeros(grd_dims(p->count), GRD_INT64, GRD_CPU)->data;
+        if (grd_pending())
+            return false;
+        if (p->count > 0)
+            add_dimension(self, dim, &indices, p, offsets);
+    }
+    static const int64_t here = 0;
+    p->list.data = indexed > 0 ? (const int64_t *)(const void *)offsets : &here;
+    p->step = self->itemsize;
+    return true;
+}
+
+static bool check_devices(const grd_tensor *self, grd_tensors indices)
+{
+    for (int64_t i = 0; i < indices.n; i++)
+        if (!grd_check_same_device(grd_tensors((grd_tensor *)(uintptr_t)self, indices.data[i])))
+            return false;
+    return true;
+}
+
+static bool find_places(const grd_tensor *self, grd_tensors indices, grd_dims dims, struct places *p)
+{
+    *p = (struct places){.count = 1};
+    if (!check_devices(self, indices) || !assign(self, indices, dims, p) || !broadcast(self, p))
+        return false;
+    p->at = place_of(self, p);
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        if (p->index[dim] == NULL)
+            p->left[p->nleft++] = dim;
+    if (p->nleft + p->n > GRD_MAX_DIMS)
+        return grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)(p->nleft + p->n), GRD_MAX_DIMS);
+    return grd_is_meta(self) || locate(self, p);
+}
+
+/* ---- The loops ----------------------------------------------------------------------------------------------------------------------- */
+
+/* The sizes of what is read or written: those of the index tensors, or with `flat` one for all of them, among the dimensions that are left. */
+static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool flat, int64_t *ret_sizes)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < p->at; i++)
+        ret_sizes[n++] = self->sizes[p->left[i]];
+    memcpy(ret_sizes + n, flat ? &p->count : p->sizes, (size_t)(flat ? 1 : p->n) * sizeof *ret_sizes);
+    n += flat ? 1 : p->n;
+    for (int64_t i = p->at; i < p->nleft; i++)
+        ret_sizes[n++] = self->sizes[p->left[i]];
+    return grd_dims_from(ret_sizes, n);
+}
+
+/* Between the elements of `self` that are named, on the side `named`, and those of `plain`, whose strides over the flat sizes are given. */
+static void run(const grd_tensor *self, int named, const struct places *p, const grd_tensor *plain, const int64_t *plain_strides,
+                grd_loop_kernel *kernel)
+{
+    const int other = named == GRD_RESULT ? GRD_SOURCE : GRD_RESULT;
+    struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = named == GRD_RESULT, .dim = p->at, .n = p->nleft + 1};
+    named_sizes(self, p, true, x.sizes);
+    for (int64_t i = 0; i < p->nleft; i++)
+        x.strides[named][i + (i >= p->at)] = self->strides[p->left[i]] * self->itemsize;
+    for (int64_t i = 0; i < x.n; i++)
+        x.strides[other][i] = plain_strides[i] * plain->itemsize;
+    x.strides[GRD_INDEX][p->at] = p->count == 1 ? 0 : (int64_t)sizeof(int64_t);
+    x.data[named] = self->data;
+    x.data[other] = plain->data;
+    x.data[GRD_INDEX] = (char *)(uintptr_t)p->list.data;
+    grd_indexed_run(&x);
+}
+
+grd_tensor *op_index(grd_tensor *self, grd_tensors indices, grd_dims dims)
+{
+    struct places p;
+    int64_t sizes[GRD_MAX_DIMS], flat[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+    if (!find_places(self, indices, dims, &p))
+        return grd_failed;
+    grd_tensor *result = grd_new(named_sizes(self, &p, false, sizes), (grd_dtype)self->dtype, grd_device_of(self));
+    if (!grd_is_failed(result) && !grd_is_meta(self)) {
+        grd_shape_contiguous_strides(named_sizes(self, &p, true, flat), strides);
+        run(self, GRD_SOURCE, &p, result, strides, grd_kernel_of_size(grd_kernels->index->gather, self));
+    }
+    return result;
+}
+
+/* `values` as the loops read them: broadcast, with one dimension for all of the index tensors'. */
+static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, const struct places *p, int64_t *ret_strides)
+{
+    int64_t sizes[GRD_MAX_DIMS], flat[GRD_MAX_DIMS + 1];
+    const grd_dims named = named_sizes(self, p, false, sizes), wanted = named_sizes(self, p, true, flat);
+    char have[LIST_CHARS], need[LIST_CHARS];
+    bool fits = values->ndim <= named.n;
+    for (int64_t i = 0; fits && i < values->ndim; i++)
+        fits = values->sizes[i] == 1 || values->sizes[i] == named.data[named.n - values->ndim + i];
+    if (!fits) {
+        grd_raise(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+                  grd_format_int64s(have, sizeof have, values->sizes, values->ndim),
+                  grd_format_int64s(need, sizeof need, named.data, named.n));
+        return grd_failed;
+    }
+    values = op_expand(values, named);
+    if (grd_pending() || grd_shape_view_strides(named, values->strides, wanted, ret_strides))
+        return values;
+    grd_shape_contiguous_strides(wanted, ret_strides);
+    return grd_contiguous_as(values, GRD_DTYPE_NONE);
+}
+
+grd_tensor *op_index_put(grd_tensor *out, grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims)
+{
+    struct places p;
+    int64_t strides[GRD_MAX_DIMS + 1];
+    const grd_dtype dtype = (grd_dtype)self->dtype, sums_dtype = accumulate ? grd_sum_dtype(dtype) : dtype;
+    if (values->dtype != dtype) {
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+                  grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)values->dtype));
+        return grd_failed;
+    }
+    if (accumulate && grd_kernels->index->add[sums_dtype] == NULL) {
+        grd_raise_no_kernel("index_put", dtype);
+        return grd_failed;
+    }
+    if (!grd_check_same_device(grd_tensors(self, values)) || (out != NULL && !grd_check_no_internal_overlap(out)))
+        return grd_failed;
+    grd_tensor **apart = grd_pool_alloc((size_t)(indices.n + 1) * sizeof *apart);
+    for (int64_t i = 0; apart != NULL && i < indices.n; i++)
+        apart[i] = grd_indexed_apart(out, indices.data[i]);
+    /* Places are those of what is written: sums of half types are formed in a float32 copy. */
+    grd_tensor *target = grd_pending()         ? grd_failed
+                         : sums_dtype != dtype ? grd_indexed_sums(out, self, sums_dtype)
+                                               : grd_indexed_target(out, self);
+    if (grd_pending() || !find_places(target, grd_tensors_from(apart, indices.n), dims, &p))
+        return grd_failed;
+    values = sums_dtype != dtype ? grd_contiguous_as(values, sums_dtype) : grd_indexed_apart(out, values);
+    values = grd_pending() ? grd_failed : flattened(target, values, &p, strides);
+    if (grd_pending())
+        return grd_failed;
+    if (!grd_is_meta(target))
+        run(target, GRD_RESULT, &p, values, strides,
+            accumulate ? grd_kernels->index->add[sums_dtype] : grd_kernel_of_size(grd_kernels->index->scatter, target));
+    return sums_dtype != dtype ? grd_indexed_rounded(out, self, target) : target;
+}
+
+/* ---- Gradients: composites, differentiable in their turn -------------------------------------------------------------------------------- */
+
+grd_tensor *op__index_backward(grd_tensor *grad, grd_dims sizes, grd_tensors indices, grd_dims dims)
+{
+    grd_tensor *zeros = grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
+    return grd_index_put(zeros, indices, grad, .accumulate = true, .dims = dims);
+}
+
+/* What was overwritten has no part in the result. */
+grd_tensor *op__index_put_self_backward(grd_tensor *grad, grd_tensors indices, bool accumulate, grd_dims dims)
+{
+    grd_tensor *zero = grd_zeros(GRD_NO_DIMS, .dtype = grad->dtype, .device = grd_device_of(grad));
+    return accumulate ? grad : grd_index_put(grad, indices, zero, .dims = dims);
+}
