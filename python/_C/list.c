@@ -39,7 +39,8 @@ int py_tensor_contains(PyObject *self, PyObject *element)
         grd_scalar scalar;
         const int is_scalar = py_as_scalar(element, &scalar);
         if (is_scalar == 0)
-            PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.", Py_TYPE(element));
+            PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.",
+                         Py_TYPE(element));
         if (is_scalar <= 0) {
             grd_scope_close(scope);
             return -1;
