@@ -213,5 +213,7 @@ int py_set_item(PyObject *self, PyObject *index, PyObject *value);
 
 /* What a tensor that nobody else owns keeps alive of Python: hooks and contexts of custom functions (autograd.c). For tp_traverse. */
 int py_traverse_graph(grd_tensor *t, visitproc visit, void *arg);
+/* grad_fn of a tensor; None for a leaf (node.c). */
+PyObject *py_node_of(grd_tensor *t);
 
 #endif
