@@ -183,7 +183,7 @@ def test_lists_of_strided_and_huge_tensors():
     x = torch.arange(24).view(2, 3, 4)
     assert x.permute(2, 0, 1).tolist() == numpy.arange(24).reshape(2, 3, 4).transpose(2, 0, 1).tolist()
     assert x[:, ::2, 1].tolist() == [[1, 9], [13, 21]]
-    with pytest.raises(MemoryError):
+    with pytest.raises((MemoryError, RuntimeError)):
         torch.zeros(1).expand(2**61).tolist()
 
 

@@ -47,7 +47,8 @@ static void an_alias_keeps_the_memory(void **state)
 static void a_tensor_takes_the_memory_of_another(void **state)
 {
     (void)state;
-    grd_tensor *x = grd_set_requires_grad(counting(grd_dims(4)), true), *source = grd_ones(grd_dims(2, 3, 1, 1, 1, 1), .dtype = GRD_FLOAT32);
+    grd_tensor *x = grd_set_requires_grad(counting(grd_dims(4)), true),
+               *source = grd_ones(grd_dims(2, 3, 1, 1, 1, 1), .dtype = GRD_FLOAT32);
     grd_set_data(x, source);
     assert_true(grd_requires_grad(x));
     assert_int_equal(grd_tensor_dtype(x), GRD_FLOAT32);
