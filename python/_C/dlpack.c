@@ -239,7 +239,10 @@ static grd_tensor *take(const struct dlpack_tensor *tensor, void (*release)(void
     int64_t contiguous[GRD_MAX_DIMS], stride = 1;
     const grd_dtype dtype = can_take(tensor) ? dtype_of(tensor->dtype) : GRD_DTYPE_NONE;
     if (dtype == GRD_DTYPE_NONE) {
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback); /* what is called may be Python */
         release(context);
+        PyErr_Restore(type, error, traceback);
         return NULL;
     }
     static const int64_t none = 0;
@@ -271,8 +274,9 @@ static grd_tensor *take_managed(struct dlpack_managed *managed, int copy)
     const bool read_only = (managed->flags & DLPACK_READ_ONLY) != 0, copied = (managed->flags & DLPACK_COPIED) != 0;
     if (managed->version.major <= DLPACK_MAJOR)
         return own(take(&managed->tensor, release_managed, managed), read_only, copied && copy > 0 ? -1 : copy);
-    PyErr_Format(PyExc_BufferError, "DLPack version %u is not supported, the newest is %d", managed->version.major, DLPACK_MAJOR);
+    const uint32_t major = managed->version.major;
     release_managed(managed);
+    PyErr_Format(PyExc_BufferError, "DLPack version %u is not supported, the newest is %d", major, DLPACK_MAJOR);
     return NULL;
 }
 

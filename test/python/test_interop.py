@@ -326,9 +326,9 @@ def test_what_is_shared_stays_shared(roundtrip):
 @pytest.mark.parametrize("roundtrip", roundtrips())
 def test_leaves_and_attributes(roundtrip):
     x = gradus.ones(2, requires_grad=True)
-    x.name = ["a name"]
+    x.label = ["a label"]
     other = roundtrip(x)
-    assert other.requires_grad and other.is_leaf and other.name == ["a name"] and other.name is not x.name
+    assert other.requires_grad and other.is_leaf and other.label == ["a label"] and other.label is not x.label
 
 
 @pytest.mark.parametrize("roundtrip", roundtrips())
