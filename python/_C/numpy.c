@@ -90,7 +90,8 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *const *args, Py_ssize_t 
 static PyObject *converted_array(PyObject *array, PyObject *dtype, PyObject *copy)
 {
     const bool decides = copy != NULL && copy != Py_None;
-    PyObject *make = numpy_attribute(decides ? "array" : "asarray"), *args = PyTuple_Pack(1, array), *options = PyDict_New(), *result = NULL;
+    PyObject *make = numpy_attribute(decides ? "array" : "asarray"), *args = PyTuple_Pack(1, array), *options = PyDict_New(),
+             *result = NULL;
     if (make != NULL && args != NULL && options != NULL && (dtype == NULL || PyDict_SetItemString(options, "dtype", dtype) == 0) &&
         (!decides || PyDict_SetItemString(options, "copy", copy) == 0))
         result = PyObject_Call(make, args, options);
