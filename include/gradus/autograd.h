@@ -19,6 +19,8 @@ GRD_API grd_tensor *grd_grad_of(const grd_tensor *t);
 GRD_API void grd_set_grad(grd_tensor *t, grd_tensor *grad);
 /* Keeps the gradient of a tensor that is no leaf, too. */
 GRD_API void grd_retain_grad(grd_tensor *t);
+/* Takes the history away: a leaf that requires no gradient. RuntimeError for a view. */
+GRD_API void grd_detach_(grd_tensor *t);
 /* Whether grd_retain_grad had an effect on the tensor. */
 GRD_API bool grd_retains_grad(const grd_tensor *t);
 
@@ -54,7 +56,7 @@ GRD_API grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output);
 /* A reference of the caller's own, which keeps all that lies below the node, too. Returns `node`. */
 GRD_API grd_node *grd_keep_node(grd_node *node);
 GRD_API void grd_drop_node(grd_node *node); /* NULL is allowed */
-/* "AddBackward", "AccumulateGrad", … */
+/* "AddBackward0", "AccumulateGrad", … */
 GRD_API const char *grd_node_name(const grd_node *node);
 GRD_API int grd_node_edge_count(const grd_node *node);
 /* The node an edge leads to (NULL: that input needs no gradient) and the output of that node it stands for. */
@@ -89,6 +91,9 @@ typedef struct grd_custom_function {
     void *context; /* grd_custom_context */
     /* Called once for each call, on failure too, when nothing needs the context any more; on any thread. May be NULL. */
     void (*release)(void *context);
+    /* Asked when the call's node is about to go, with the context: true, and the last reference of the node is the context's from then on, to be
+     * given up with grd_drop_node. May be NULL. */
+    bool (*take_over)(void *context);
 } grd_custom_function;
 /* Inputs may be NULL where the function allows it: then they have no gradient. */
 GRD_API bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs);

@@ -4,8 +4,6 @@
  * graphs whose tensor has no other owner, does not look at one that is being run. */
 #include "graph.h"
 
-#include <string.h>
-
 /* ---- Arguments ------------------------------------------------------------------------------------------------------------ */
 static int find_param(const char *const *params, int nparams, PyObject *name)
 {
@@ -72,7 +70,7 @@ static bool add_tensor(struct tensors *tensors, PyObject *object, bool optional,
         return true;
     }
     if (!py_is_tensor(object)) {
-        PyErr_Format(PyExc_TypeError, "%s, but got %s", what, Py_TYPE(object)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s, but got %s", what, py_class_name(object));
         return false;
     }
     tensors->data[tensors->n++] = grd_keep(py_tensor_of(object));
@@ -91,7 +89,7 @@ static bool read_tensors(PyObject *object, bool optional, const char *what, stru
     PyObject *items = PySequence_Tuple(object);
     if (items == NULL) {
         if (PyErr_ExceptionMatches(PyExc_TypeError))
-            PyErr_Format(PyExc_TypeError, "%s, but got %s", what, Py_TYPE(object)->tp_name);
+            PyErr_Format(PyExc_TypeError, "%s, but got %s", what, py_class_name(object));
         return false;
     }
     const Py_ssize_t n = PyTuple_GET_SIZE(items);
@@ -211,7 +209,7 @@ static PyObject *run_grad(const struct tensors *outputs, const struct tensors *i
 {
     grd_tensor *inline_grads[4], **grads = inline_grads;
     if (inputs->n == 0)
-        return PyErr_Format(PyExc_ValueError, "grad requires non-empty inputs.");
+        return PyErr_Format(PyExc_RuntimeError, "`inputs` argument to `grad()` cannot be empty.");
     if (inputs->n > 4 && (grads = PyMem_New(grd_tensor *, (size_t)inputs->n)) == NULL)
         return PyErr_NoMemory();
     const grd_scope scope = grd_scope_open();

@@ -102,7 +102,7 @@ PyObject *py_from_scalar(grd_scalar scalar);
 
 /* ---- The argument parser (parse.c) ----------------------------------------------------------------------------------------- */
 /* Kinds of parameters beyond those of operators: checked, and then of no effect. */
-enum { PY_KIND_OUT = 32, PY_KIND_LAYOUT, PY_KIND_PIN_MEMORY, PY_KIND_MEMORY_FORMAT };
+enum { PY_KIND_OUT = 32, PY_KIND_LAYOUT, PY_KIND_PIN_MEMORY, PY_KIND_MEMORY_FORMAT, PY_KIND_ANY_MEMORY_FORMAT /* of effect: for hand-written functions */ };
 
 enum py_param_flags {
     PY_OPTIONAL = 1, /* may be left out */
@@ -213,5 +213,7 @@ int py_set_item(PyObject *self, PyObject *index, PyObject *value);
 
 /* What a tensor that nobody else owns keeps alive of Python: hooks and contexts of custom functions (autograd.c). For tp_traverse. */
 int py_traverse_graph(grd_tensor *t, visitproc visit, void *arg);
+/* grad_fn of a tensor; None for a leaf (node.c). */
+PyObject *py_node_of(grd_tensor *t);
 
 #endif

@@ -1,8 +1,9 @@
 /* autograd.Function: forward and backward in Python.
  *
  * The object that forward and backward get as ctx is the context of the library's call, which owns it, and it is the object of the call's node.
- * It only points to the node, and forgets it when the library releases it. What forward saves and marks is noted, and told the library when the
- * outputs are known. */
+ * It only points to the node, and forgets it when the library releases it. Where somebody holds it when the rest of the graph lets go of the node,
+ * it takes the node over; then they own each other, until the garbage collector finds them. What forward saves and marks is noted, and told the
+ * library when the outputs are known. */
 #include "graph.h"
 
 #include <stddef.h>
@@ -16,11 +17,11 @@ typedef struct py_context {
     bool *is_tensor; /* per argument of forward */
     Py_ssize_t narguments, noutputs;
     int nsaved;
-    bool materialize;
+    bool materialize, forward, owns_node; /* forward: it has not ended */
 } py_context;
 
 static PyTypeObject *context_type;
-static PyObject *str_forward, *str_backward, *str_vjp, *str_setup_context, *str_backward_class, *str_has_setup;
+static PyObject *str_forward, *str_backward, *str_vjp, *str_setup_context, *str_backward_class, *str_has_setup, *str_binds;
 static PyObject *base_function; /* the class Function, which has a backward and a vjp that only raise */
 
 void py_release_context(void *context)
@@ -31,6 +32,19 @@ void py_release_context(void *context)
     ((py_node *)context)->node = NULL;
     Py_DECREF((PyObject *)context);
     PyGILState_Release(state);
+}
+
+/* Somebody in Python holds the context besides the node. */
+static bool take_over_node(void *context)
+{
+    py_context *self = context;
+    if (!Py_IsInitialized())
+        return false;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    const bool taken = !self->forward && !self->owns_node && Py_REFCNT(self) > 1;
+    self->owns_node |= taken;
+    PyGILState_Release(state);
+    return taken;
 }
 
 static inline grd_custom_call *call_of(const py_context *self)
@@ -60,7 +74,7 @@ static PyObject *find_backward(const py_context *self)
 /* Hands the gradients of the tensors among the arguments to the library. False with an exception. */
 static bool take_gradients(const py_context *self, PyObject *grads, grd_tensor **ret_grads)
 {
-    const char *name = Py_TYPE(self)->tp_name;
+    const char *name = py_class_name((PyObject *)self);
     Py_ssize_t given = PyTuple_GET_SIZE(grads), input = 0;
     while (given > self->narguments && PyTuple_GET_ITEM(grads, given - 1) == Py_None)
         given--;
@@ -73,13 +87,13 @@ static bool take_gradients(const py_context *self, PyObject *grads, grd_tensor *
         PyObject *grad = PyTuple_GET_ITEM(grads, i);
         if (!self->is_tensor[i] && grad != Py_None) {
             PyErr_Format(PyExc_RuntimeError,
-                         "function %s returned a gradient different from None at position %zd, but the corresponding forward input was not a "
+                         "function %s returned a gradient different than None at position %zd, but the corresponding forward input was not a "
                          "Variable",
                          name, i + 1);
             return false;
         }
         if (grad != Py_None && !py_is_tensor(grad)) {
-            PyErr_Format(PyExc_TypeError, "expected Variable or None (got %s)", Py_TYPE(grad)->tp_name);
+            PyErr_Format(PyExc_RuntimeError, "expected Variable or None (got %s)", py_class_name(grad));
             return false;
         }
         if (self->is_tensor[i])
@@ -217,17 +231,17 @@ static bool is_among(const grd_tensor *t, grd_tensor *const *list, Py_ssize_t n)
     return false;
 }
 
-/* The items of a list that forward gave, NULL where it gave none. False with TypeError when it is no tuple of tensors; some may be None. */
-static bool check_noted(PyObject *noted, const char *name, const char *what, bool optional)
+/* Whether what forward gave is nothing or a tuple of tensors; `optional`: some may be None. False with an exception. */
+static bool check_noted(PyObject *noted, PyObject *error, const char *name, const char *verb, bool optional)
 {
     if (noted != NULL && !PyTuple_Check(noted)) {
-        PyErr_Format(PyExc_TypeError, "%s of a context must be a tuple, not %s", name, Py_TYPE(noted)->tp_name);
+        PyErr_Format(PyExc_TypeError, "%s of a context must be a tuple, not %s", name, py_class_name(noted));
         return false;
     }
     for (Py_ssize_t i = 0; noted != NULL && i < PyTuple_GET_SIZE(noted); i++) {
         PyObject *item = PyTuple_GET_ITEM(noted, i);
         if (!py_is_tensor(item) && !(optional && item == Py_None)) {
-            PyErr_Format(PyExc_TypeError, "%s can only %s, but argument %zd is of type %s", name, what, i, Py_TYPE(item)->tp_name);
+            PyErr_Format(error, "%s can only %s variables, but argument %zd is of type %s", name, verb, i, py_class_name(item));
             return false;
         }
     }
@@ -262,9 +276,9 @@ static bool mark_dirty(const struct application *application, grd_custom_call *c
 static bool tell(const struct application *application, grd_custom_call *call, grd_tensor *const *outputs, Py_ssize_t noutputs)
 {
     py_context *context = application->context;
-    if (!check_noted(context->to_save, "save_for_backward", "save variables", true) ||
-        !check_noted(context->dirty, "mark_dirty", "accept input tensors", false) ||
-        !check_noted(context->non_differentiable, "mark_non_differentiable", "accept output tensors", false) ||
+    if (!check_noted(context->to_save, PyExc_TypeError, "save_for_backward", "save", true) ||
+        !check_noted(context->dirty, PyExc_RuntimeError, "mark_dirty", "accept", false) ||
+        !check_noted(context->non_differentiable, PyExc_RuntimeError, "mark_non_differentiable", "accept", false) ||
         !mark_dirty(application, call, outputs, noutputs))
         return false;
     for (Py_ssize_t i = 0; i < count(context->non_differentiable); i++) {
@@ -343,16 +357,19 @@ static PyObject *run(struct application *application)
                                           .backward = run_backward,
                                           .inputs = application->ninputs,
                                           .context = application->context,
-                                          .release = py_release_context};
+                                          .release = py_release_context,
+                                          .take_over = take_over_node};
     Py_INCREF(application->context);
     grd_custom_call *call = grd_custom_begin(&function, application->inputs);
     if (call == NULL)
         return py_raise();
     application->context->node.node = grd_custom_node(call);
+    application->context->forward = true;
     const bool enabled = grd_set_grad_enabled(false);
     PyObject *result = run_forward(application);
     grd_set_grad_enabled(enabled);
     PyObject *wrapped = finish(application, call, result);
+    application->context->forward = false;
     Py_XDECREF(result);
     return wrapped;
 }
@@ -381,7 +398,7 @@ static PyObject *apply_to(PyObject *function, PyObject *const *args, Py_ssize_t 
     return result;
 }
 
-/* With keywords, which only a forward without ctx has. */
+/* With keywords, or defaults: they are brought in the order of forward's parameters. */
 static PyObject *apply_bound(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     PyObject *values = PyTuple_New(nargs), *keywords = PyDict_New(), *bound = NULL, *result = NULL;
@@ -390,7 +407,7 @@ static PyObject *apply_bound(PyObject *function, PyObject *const *args, Py_ssize
         Py_INCREF(args[i]);
         PyTuple_SET_ITEM(values, i, args[i]);
     }
-    for (Py_ssize_t i = 0; ok && i < PyTuple_GET_SIZE(names); i++)
+    for (Py_ssize_t i = 0; ok && names != NULL && i < PyTuple_GET_SIZE(names); i++)
         ok = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, i), args[nargs + i]) == 0;
     if (ok)
         bound = PyObject_CallMethod(function, "_bind_arguments", "OO", values, keywords);
@@ -407,7 +424,11 @@ static PyObject *apply(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     (void)module;
     if (nargs == 0 || !PyType_Check(args[0]) || base_function == NULL || !PyType_IsSubtype((PyTypeObject *)args[0], (PyTypeObject *)base_function))
         return PyErr_Format(PyExc_TypeError, "apply() is a class method of an autograd.Function");
-    if (names != NULL && PyTuple_GET_SIZE(names) > 0)
+    PyObject *binds = PyObject_GetAttr(args[0], str_binds);
+    Py_XDECREF(binds);
+    if (binds == NULL)
+        return NULL;
+    if (binds == Py_True || (names != NULL && PyTuple_GET_SIZE(names) > 0))
         return apply_bound(args[0], args + 1, nargs - 1, names);
     return apply_to(args[0], args + 1, nargs - 1);
 }
@@ -473,7 +494,7 @@ static int context_traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->to_save);
     Py_VISIT(self->dirty);
     Py_VISIT(self->non_differentiable);
-    return 0;
+    return self->owns_node && self->node.node != NULL ? py_traverse_node(self->node.node, visit, arg) : 0;
 }
 
 static int context_clear(PyObject *object)
@@ -481,6 +502,9 @@ static int context_clear(PyObject *object)
     py_context *self = (py_context *)object;
     Py_CLEAR(self->node.metadata);
     forget(self);
+    if (self->owns_node && self->node.node != NULL)
+        grd_drop_node(self->node.node);
+    self->owns_node = false;
     return 0;
 }
 
@@ -574,7 +598,8 @@ static bool intern_all(void)
     return (str_forward = PyUnicode_InternFromString("forward")) != NULL && (str_backward = PyUnicode_InternFromString("backward")) != NULL &&
            (str_vjp = PyUnicode_InternFromString("vjp")) != NULL && (str_setup_context = PyUnicode_InternFromString("setup_context")) != NULL &&
            (str_backward_class = PyUnicode_InternFromString("_backward_cls")) != NULL &&
-           (str_has_setup = PyUnicode_InternFromString("_has_setup_context")) != NULL;
+           (str_has_setup = PyUnicode_InternFromString("_has_setup_context")) != NULL &&
+           (str_binds = PyUnicode_InternFromString("_binds_defaults")) != NULL;
 }
 
 bool py_add_function(PyObject *module)

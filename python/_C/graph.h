@@ -7,10 +7,18 @@
 
 #include "extension.h"
 
+#include <string.h>
+
 /* ---- Calls (autograd.c) ------------------------------------------------------------------------------------------------- */
 /* Sorts the arguments of a call of `name` by parameter; NULL where none was given. The first `required` must be. False with TypeError. */
 bool py_bind(const char *name, const char *const *params, int nparams, int required, PyObject *const *args, Py_ssize_t nargs,
              PyObject *names, PyObject **ret_values);
+/* The name of an object's class, as messages give it. */
+static inline const char *py_class_name(PyObject *object)
+{
+    const char *name = Py_TYPE(object)->tp_name, *dot = strrchr(name, '.');
+    return dot != NULL ? dot + 1 : name;
+}
 /* The tensor of an object, for the library to use until the innermost scope closes. */
 static inline grd_tensor *py_lend(PyObject *tensor)
 {
@@ -33,8 +41,6 @@ extern PyTypeObject *py_node_type;
 
 /* The object of a node, the one it has already where it has one; None for NULL. */
 PyObject *py_node_object(grd_node *node);
-/* grad_fn; None for a leaf. */
-PyObject *py_node_of(grd_tensor *t);
 bool py_add_node(PyObject *module);
 
 /* ---- Hooks (hooks.c) ----------------------------------------------------------------------------------------------------------- */

@@ -37,7 +37,7 @@ static PyObject *read_hook(const char *name, const char *param, PyObject *const 
     if (!py_bind(name, &param, 1, 1, args, nargs, names, &hook))
         return NULL;
     if (!PyCallable_Check(hook))
-        return PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be callable, not %s", name, param, Py_TYPE(hook)->tp_name);
+        return PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be callable, not %s", name, param, py_class_name(hook));
     Py_INCREF(hook);
     return hook;
 }
@@ -69,7 +69,7 @@ static grd_tensor *run_tensor_hook(grd_tensor *grad, void *context)
         if (py_is_tensor(result))
             replacement = py_lend(result);
         else
-            PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(result)->tp_name);
+            PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", py_class_name(result));
     }
     Py_XDECREF(result);
     if (PyErr_Occurred())
@@ -112,21 +112,34 @@ PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing)
 }
 
 /* ---- On nodes -------------------------------------------------------------------------------------------------------------------- */
+/* RuntimeError "hook 'f' has returned an incorrect number of values (got 1, but expected 2)". */
+static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
+{
+    PyObject *name = PyObject_GetAttrString(hook, "__name__");
+    if (name == NULL) {
+        PyErr_Clear();
+        name = PyObject_Repr(hook);
+    }
+    if (name != NULL)
+        PyErr_Format(PyExc_RuntimeError, "hook '%S' has returned an incorrect number of values (got %zd, but expected %zd)", name, got, expected);
+    Py_XDECREF(name);
+}
+
 /* Takes the entries of what a hook returned for `grads`. False with an exception. */
-static bool take_gradients(PyObject *result, grd_tensor **grads, Py_ssize_t n)
+static bool take_gradients(PyObject *hook, PyObject *result, grd_tensor **grads, Py_ssize_t n)
 {
     if (!PyTuple_Check(result)) {
-        PyErr_Format(PyExc_TypeError, "expected tuple, but hook returned '%s'", Py_TYPE(result)->tp_name);
+        PyErr_Format(PyExc_TypeError, "expected tuple, but hook returned '%s'", py_class_name(result));
         return false;
     }
     if (PyTuple_GET_SIZE(result) != n) {
-        PyErr_Format(PyExc_RuntimeError, "hook has returned an incorrect number of values (got %zd, expected %zd)", PyTuple_GET_SIZE(result), n);
+        refuse_count(hook, PyTuple_GET_SIZE(result), n);
         return false;
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PyTuple_GET_ITEM(result, i);
         if (item != Py_None && !py_is_tensor(item)) {
-            PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", Py_TYPE(item)->tp_name);
+            PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", py_class_name(item));
             return false;
         }
         if (item != Py_None && grads[i] == NULL) {
@@ -150,7 +163,7 @@ static void run_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor *
     PyObject *result = own != NULL && (!after || outputs != NULL) ? PyObject_CallFunctionObjArgs(context, own, outputs, NULL) : NULL;
     Py_XDECREF(own);
     Py_XDECREF(outputs);
-    const bool ok = result != NULL && (result == Py_None || take_gradients(result, grads, n));
+    const bool ok = result != NULL && (result == Py_None || take_gradients(context, result, grads, n));
     Py_XDECREF(result);
     if (!ok)
         py_carry();

@@ -144,7 +144,7 @@ static PyObject *set_grad_enabled_new(PyTypeObject *type, PyObject *args, PyObje
 {
     static char *params[] = {"mode", NULL};
     int mode;
-    if (!PyArg_ParseTupleAndKeywords(args, names, "p", params, &mode))
+    if (!PyArg_ParseTupleAndKeywords(args, names, "p:set_grad_enabled", params, &mode))
         return NULL;
     PyObject *self = make(type, GRAD, mode ? GRAD : 0);
     if (self != NULL) {
@@ -158,7 +158,7 @@ static PyObject *inference_mode_new(PyTypeObject *type, PyObject *args, PyObject
 {
     static char *params[] = {"mode", NULL};
     PyObject *mode = Py_True;
-    if (!PyArg_ParseTupleAndKeywords(args, names, "|O", params, &mode))
+    if (!PyArg_ParseTupleAndKeywords(args, names, "|O:inference_mode", params, &mode))
         return NULL;
     const bool decorates = !PyBool_Check(mode) && PyCallable_Check(mode);
     const int on = decorates ? 1 : PyObject_IsTrue(mode);

@@ -4,7 +4,6 @@
  * AddBackward0. The object of a custom function's node is its context, which the node owns (function.c). */
 #include "graph.h"
 
-#include <string.h>
 #include <structmember.h>
 
 PyTypeObject *py_node_type;
@@ -69,21 +68,13 @@ static void take_out(const py_node *object)
 }
 
 /* ---- Types by name ----------------------------------------------------------------------------------------------------------- */
-/* Of operators the names are numbered. */
-static PyObject *type_name(const grd_node *node)
-{
-    const char *name = grd_node_name(node);
-    const bool of_operator = strcmp(name, "AccumulateGrad") != 0 && strcmp(name, "CopySlices") != 0;
-    return PyUnicode_FromFormat("%s%s", name, of_operator ? "0" : "");
-}
-
 /* Borrowed. */
 static PyTypeObject *type_of(const grd_node *node)
 {
     static PyObject *types; /* by name */
     if (types == NULL && (types = PyDict_New()) == NULL)
         return NULL;
-    PyObject *name = type_name(node);
+    PyObject *name = PyUnicode_FromString(grd_node_name(node));
     if (name == NULL)
         return NULL;
     PyObject *type = PyDict_GetItemWithError(types, name);
@@ -159,7 +150,7 @@ static void node_dealloc(PyObject *object)
 
 static PyObject *node_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, self);
+    return PyUnicode_FromFormat("<%s object at %p>", py_class_name(self), self);
 }
 
 /* The node, or NULL with RuntimeError when a context outlived it. */
@@ -174,7 +165,7 @@ static grd_node *node_of(PyObject *self, const char *attribute)
 static PyObject *node_name(PyObject *self, PyObject *nothing)
 {
     (void)nothing;
-    const char *name = Py_TYPE(self)->tp_name;
+    const char *name = py_class_name(self);
     const bool is_operator = strcmp(name, "AccumulateGrad") != 0 && strcmp(name, "CopySlices") != 0;
     return PyUnicode_FromFormat("%s%s", is_operator ? "" : "torch::autograd::", name);
 }
@@ -215,7 +206,7 @@ static PyObject *get_variable(PyObject *self, void *nothing)
     const grd_node *node = ((py_node *)self)->node;
     grd_tensor *variable = node != NULL ? grd_node_variable(node) : NULL;
     if (variable == NULL)
-        return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", Py_TYPE(self)->tp_name);
+        return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", py_class_name(self));
     return py_wrap(variable);
 }
 
@@ -224,7 +215,7 @@ static PyObject *gradient_edge(PyObject *module, PyObject *tensor)
 {
     (void)module;
     if (!py_is_tensor(tensor))
-        return PyErr_Format(PyExc_TypeError, "get_gradient_edge(): expected a Tensor, not %s", Py_TYPE(tensor)->tp_name);
+        return PyErr_Format(PyExc_TypeError, "get_gradient_edge(): expected a Tensor, not %s", py_class_name(tensor));
     if (!grd_requires_grad(py_tensor_of(tensor)))
         return PyErr_Format(PyExc_RuntimeError, "It is not possible to get the gradient edge for a Tensor that does not require gradients");
     int output = 0;

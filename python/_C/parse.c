@@ -219,6 +219,8 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
         return check_pin_memory(object);
     case PY_KIND_MEMORY_FORMAT:
         return check_memory_format(object);
+    case PY_KIND_ANY_MEMORY_FORMAT:
+        return py_as_memory_format(object) != NULL ? MATCH_YES : MATCH_NO;
     default:
         return MATCH_NO;
     }
@@ -369,6 +371,7 @@ static const char *kind_text(const struct py_param *param)
     case PY_KIND_LAYOUT:
         return "torch.layout";
     case PY_KIND_MEMORY_FORMAT:
+    case PY_KIND_ANY_MEMORY_FORMAT:
         return "torch.memory_format";
     default:
         return "str";

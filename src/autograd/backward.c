@@ -221,7 +221,7 @@ void grd_backward_all(grd_tensors outputs, const grd_backward_options *options)
     if (options == NULL || options->inputs.data == NULL)
         differentiate(outputs, (grd_tensors){0}, options, false, NULL);
     else if (options->inputs.n == 0)
-        grd_raise(GRD_ERROR_RUNTIME, "`inputs` argument to `backward` cannot be empty.");
+        grd_raise(GRD_ERROR_RUNTIME, "`inputs` argument to `backward()` cannot be empty.");
     else
         accumulate_into(outputs, options->inputs, options);
 }

@@ -84,6 +84,15 @@ bool grd_is_custom_node(const struct grd_node *node)
     return node->class == &custom_class;
 }
 
+bool grd_custom_is_taken_over(struct grd_node *node)
+{
+    const struct grd_custom_call *call = (const struct grd_custom_call *)node;
+    if (call->function.take_over == NULL || !call->function.take_over(call->function.context))
+        return false;
+    atomic_store_explicit(&node->object.refs, 1, memory_order_relaxed);
+    return true;
+}
+
 int grd_custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg)
 {
     const struct grd_custom_call *call = (const struct grd_custom_call *)node;

@@ -222,12 +222,13 @@ static bool run_entry(struct grd_pass *pass, int32_t index)
     bool ok = true;
     if (GRD_UNLIKELY(nedges > INLINE_GRADS) && (results = grd_alloc_zeroed(nedges * sizeof *results)) == NULL)
         return false;
-    if (any_defined(grads, node->noutputs)) {
-        if (GRD_UNLIKELY(node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))
-            ok = show_gradients(pass, entry, grads);
-        if (ok && entry->needed)
-            ok = run_node(pass, node, grads, results);
+    bool defined = any_defined(grads, node->noutputs);
+    if (GRD_UNLIKELY(defined && (node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))) {
+        ok = show_gradients(pass, entry, grads);
+        defined = any_defined(grads, node->noutputs);
     }
+    if (ok && defined && entry->needed)
+        ok = run_node(pass, node, grads, results);
     /* Released before delivery: what came out of the node is then held by nobody who does not need it. */
     grd_entry_drop_slots(entry);
     grd_pool_release_above(mark);

@@ -26,6 +26,8 @@ static void free_node(struct grd_node *node)
 static void node_destroy(struct grd_object *object)
 {
     struct grd_node *node = (struct grd_node *)object;
+    if (GRD_UNLIKELY(grd_is_custom_node(node)) && grd_custom_is_taken_over(node))
+        return;
     if (thread_graph.freeing) {
         node->next = thread_graph.dead;
         thread_graph.dead = node;

@@ -376,6 +376,8 @@ bool grd_is_exclusive(const grd_tensor *t);
 
 /* ---- Custom functions (custom.c) --------------------------------------------------------------------------------------------------------------- */
 bool grd_is_custom_node(const struct grd_node *node);
+/* Of a node without owners: whether its context wants to own it. */
+bool grd_custom_is_taken_over(struct grd_node *node);
 int grd_custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg);
 
 /* Lets go of what a user's function works with. What that runs sees no pending error of ours, and leaves ours pending. */

@@ -98,7 +98,7 @@ bool grd_raise_freed(void)
     return grd_raise(
         GRD_ERROR_RUNTIME,
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
-        "Saved intermediate values of the graph are freed when you call grd_backward() or grd_grad(). Specify "
+        "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
         "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
         "calling backward.");
 }

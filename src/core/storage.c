@@ -25,6 +25,14 @@ static void release_data(struct grd_storage *storage)
         grd_device_release(device_of(storage), storage->data, storage->bytes);
 }
 
+void grd_storage_empty(struct grd_storage *storage)
+{
+    release_data(storage);
+    storage->data = NULL;
+    storage->bytes = 0;
+    storage->release = NULL;
+}
+
 static void storage_destroy(struct grd_object *object)
 {
     struct grd_storage *storage = (struct grd_storage *)object;

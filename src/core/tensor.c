@@ -15,7 +15,8 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
 {
     struct grd_storage *storage = t->storage;
     /* The tensor a storage was made for lies in its block and goes with it. */
-    const bool apart = storage != &((struct grd_block *)t)->storage;
+    struct grd_storage *own = &((struct grd_block *)t)->storage;
+    const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved;
     if (t->sizes != t->inline_dims)
         grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
     if (t->autograd != NULL)
@@ -24,6 +25,8 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
         grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
     else
         grd_object_drop(storage);
+    if (moved)
+        grd_object_drop(own);
     if (apart)
         grd_small_free(t, sizeof *t);
 }

@@ -15,11 +15,12 @@ class BackwardCFunction(FunctionCtx):
 
 
 class FunctionMeta(type):
-    """Gives a function the class of its contexts."""
+    """Gives a function the class of its contexts, and notes how its forward is called."""
 
     def __init__(cls, name, bases, namespace):
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": cls.__module__})
         cls._has_setup_context = bool(bases) and cls.setup_context is not Function.setup_context
+        cls._binds_defaults = cls._has_setup_context and bool(getattr(cls.forward, "__defaults__", None))
         super().__init__(name, bases, namespace)
 
 
@@ -86,10 +87,11 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def _bind_arguments(cls, args, kwargs):
-        """The arguments of a call with keywords in the order of forward's parameters."""
+        """The arguments of a call in the order of forward's parameters; where forward gets no ctx, with those left out."""
+        signature = inspect.signature(cls.forward)
         if not cls._has_setup_context:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
-        bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            return signature.bind(None, *args, **kwargs).args[1:]
+        bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return bound.args
 

@@ -87,7 +87,8 @@ def gradgradcheck(
     def gradients(*args):
         args, grads = args[:n], args[n:]
         wanted = tuple(x for x in args if _is_checked(x))
-        return gradus.autograd.grad(_outputs(func, args), wanted, grads, create_graph=True, materialize_grads=True)
+        with gradus.enable_grad():
+            return gradus.autograd.grad(_outputs(func, args), wanted, grads, create_graph=True, materialize_grads=True)
 
     return not check_rev_over_rev or gradcheck(
         gradients,
@@ -117,7 +118,7 @@ def _is_checked(x):
 def _check_inputs(inputs):
     checked = [(i, x) for i, x in enumerate(inputs) if _is_checked(x)]
     if not checked:
-        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
     for i, x in checked:
         if x.dtype not in (gradus.float64, gradus.complex128):
             warnings.warn(
@@ -133,10 +134,14 @@ def _check_inputs(inputs):
         x.retain_grad()
 
 
-def _outputs(func, inputs):
-    """The outputs that have a gradient."""
+def _results(func, inputs):
     result = func(*inputs)
-    return tuple(y for y in (result if isinstance(result, (tuple, list)) else (result,)) if _is_checked(y))
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def _outputs(func, inputs):
+    """The results that have a gradient."""
+    return tuple(y for y in _results(func, inputs) if _is_checked(y))
 
 
 def _real(t):
@@ -150,32 +155,32 @@ def _places(t):
 
 
 def _check_backward(func, inputs, eps, atol, rtol, nondet_tol):
-    outputs = _outputs(func, inputs)
+    results = _results(func, inputs)
     checked = [x for x in inputs if _is_checked(x)]
+    outputs = [(at, y) for at, y in enumerate(results) if _is_checked(y)]
     if not outputs:
-        _check_constant(func, inputs, checked, eps)
-        return
-    for i, y in enumerate(outputs):
-        analytical = _analytical(y, checked)
-        for again, first in zip(_analytical(y, checked), analytical):
+        _check_constant(func, inputs, results, checked, eps)
+    # All of them before an input is written: the graph notices that.
+    analytical = [_analytical(y, checked) for _, y in outputs]
+    for (_, y), jacobians in zip(outputs, analytical):
+        for again, first in zip(_analytical(y, checked), jacobians):
             _check_same(again, first, nondet_tol)
+    for i, (at, _) in enumerate(outputs):
         for j, x in enumerate(checked):
-            numerical = _numerical(lambda i=i: _outputs(func, inputs)[i], x, eps)
-            _compare(i, j, numerical, analytical[j], atol, rtol)
+            _compare(i, j, _numerical(func, inputs, at, x, eps), analytical[i][j], atol, rtol)
 
 
-def _check_constant(func, inputs, checked, eps):
-    results = func(*inputs)
-    for y in results if isinstance(results, (tuple, list)) else (results,):
+def _check_constant(func, inputs, results, checked, eps):
+    for at, y in enumerate(results):
         if not isinstance(y, _C.Tensor) or not (y.is_floating_point() or y.is_complex()):
             continue
         for x in checked:
-            if _numerical(lambda: func(*inputs), x, eps).ne(0).any():
+            if _numerical(func, inputs, at, x, eps).ne(0).any():
                 raise GradcheckError("Numerical gradient for function expected to be zero")
 
 
-def _numerical(compute, x, eps):
-    """The Jacobian of compute() with respect to x by central differences: a row for each real number of x."""
+def _numerical(func, inputs, at, x, eps):
+    """The Jacobian of result `at` with respect to x by central differences: a row for each real number of x."""
     rows = []
     numbers = _real(x.detach())
     for place in _places(x):
@@ -183,9 +188,9 @@ def _numerical(compute, x, eps):
         value = number.item()
         with gradus.no_grad():
             number.fill_(value + eps)
-            above = _real(compute().detach()).clone()
+            above = _real(_results(func, inputs)[at].detach()).clone()
             number.fill_(value - eps)
-            below = _real(compute().detach()).clone()
+            below = _real(_results(func, inputs)[at].detach()).clone()
             number.fill_(value)
         rows.append(((above - below) / (2 * eps)).reshape(-1))
     return gradus.stack(rows) if rows else numbers.new_zeros(0, 0)
