@@ -1,5 +1,6 @@
 /* Making tensors of what Python has: torch.tensor, as_tensor, asarray, and Tensor(…) as a class. */
 #include "interop.h"
+#include "methods.h"
 #include "number.h"
 
 /* ---- From anything ---------------------------------------------------------------------------------------------------------------------------- */
@@ -87,8 +88,8 @@ static grd_tensor *fitted(grd_tensor *t, const struct wish *wish)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
     if (wish->copy == 0 && wish->dtype != GRD_DTYPE_NONE && wish->dtype != dtype) {
-        PyErr_Format(PyExc_ValueError, "can't alias tensor with dtype '%s' into dtype '%s'.", grd_dtype_name(dtype),
-                     grd_dtype_name(wish->dtype));
+        PyErr_Format(PyExc_ValueError, "can't alias tensor with dtype '%s' into dtype '%s'.", py_dtype_tensor_name(dtype),
+                     py_dtype_tensor_name(wish->dtype));
         return NULL;
     }
     if (wish->copy == 0 && wish->device.type != GRD_DEVICE_NONE && wish->device.type != grd_tensor_device(t).type) {
@@ -277,7 +278,7 @@ static PyObject *legacy_tensor(PyObject *module, PyObject *const *args, Py_ssize
     if (grd_tensor_dtype(t) == dtype)
         return py_take(scope, t);
     py_abandon(scope);
-    PyErr_Format(PyExc_TypeError, "expected a tensor of %s", grd_dtype_name(dtype));
+    PyErr_Format(PyExc_TypeError, "expected a torch.%sTensor", py_dtype_tensor_name(dtype));
     return NULL;
 }
 

@@ -4,6 +4,7 @@
  * (index tensors, masks, lists, arrays) is collected for one call of index or index_put_ on the view. An integer beside an index tensor is a view,
  * as in PyTorch, where NumPy has it broadcast. */
 #include "interop.h"
+#include "methods.h"
 
 enum item_kind { ITEM_INT, ITEM_SLICE, ITEM_NEW, ITEM_REST, ITEM_BOOL, ITEM_TENSOR };
 
@@ -399,7 +400,8 @@ static grd_tensor *put_number(const struct selection *s, grd_tensor *unused)
 
 static bool refuse_value(const grd_tensor *t, PyObject *value)
 {
-    PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%s tensor", Py_TYPE(value)->tp_name, grd_dtype_name(grd_tensor_dtype(t)));
+    PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", Py_TYPE(value)->tp_name,
+                 py_dtype_tensor_name(grd_tensor_dtype(t)));
     return false;
 }
 
