@@ -496,7 +496,12 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
         grd_raise(GRD_ERROR_TYPE, "grd_from_storage: argument 'owner' must be a tensor, not NULL");
         return grd_failed;
     }
-    if ((uintptr_t)owner->storage->data % (grd_dtype_table[dtype].size < 8 ? grd_dtype_table[dtype].size : 8) != 0) {
+    if (grd_wrapper_type_of(owner) != NULL) {
+        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
+        return grd_failed;
+    }
+    /* Complex numbers are pairs. */
+    if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0) {
         grd_raise(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
         return grd_failed;
     }
