@@ -86,6 +86,8 @@ static PyObject *mode_call(PyObject *object, PyObject *args, PyObject *names)
     PyObject *function;
     if (!PyArg_ParseTupleAndKeywords(args, names, "O", params, &function))
         return NULL;
+    if (!PyCallable_Check(function))
+        return PyErr_Format(PyExc_TypeError, "%s can only decorate a function, not %s", py_class_name(object), py_class_name(function));
     if (self->ahead)
         restore_settings(self);
     self->ahead = false;
@@ -99,7 +101,7 @@ static PyObject *mode_call(PyObject *object, PyObject *args, PyObject *names)
 
 static PyObject *mode_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, self);
+    return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, (void *)self);
 }
 
 static void mode_dealloc(PyObject *self)
