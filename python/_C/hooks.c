@@ -126,7 +126,8 @@ static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
         name = PyObject_Repr(hook);
     }
     if (name != NULL)
-        PyErr_Format(PyExc_RuntimeError, "hook '%S' has returned an incorrect number of values (got %zd, but expected %zd)", name, got, expected);
+        PyErr_Format(PyExc_RuntimeError, "hook '%S' has returned an incorrect number of values (got %zd, but expected %zd)", name, got,
+                     expected);
     Py_XDECREF(name);
 }
 

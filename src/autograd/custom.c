@@ -396,8 +396,8 @@ bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
     if (!grd_given_pointer(call, "grd_custom_end", "call"))
         return false;
     call->forward = false;
-    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) && check_marks(call, outputs, n) &&
-                    record(call, outputs, n);
+    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) &&
+                    check_marks(call, outputs, n) && record(call, outputs, n);
     if (!ok)
         grd_error_add_context(call->function.name != NULL ? call->function.name : "custom function");
     grd_object_drop(&call->node);
