@@ -130,7 +130,8 @@ def ctype_scalar(argument):
 
 def formula_implementation(operator, operators):
     value = Lowering(operator, operators, "formula").lower(operator.formula)
-    result = f"grd_out_finish(out, {value.c})" if operator.has_out else value.c
+    first = operator.args[0].name if operator.args and operator.args[0].is_tensor and not operator.args[0].list else "NULL"
+    result = f"grd_composite_finish(out, {first}, {value.c})" if operator.has_out else value.c
     return f"{implementation_prototype(operator)}\n{{\n    return {result};\n}}\n"
 
 
@@ -406,7 +407,7 @@ def operator_text(operator, operators):
 
 def family_file(family, members, operators):
     head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "gen/op_index.h"\n'
-            '#include "gen/op_impl.h"\n#include "gradus/ops.h"\n#include "op/common.h"\n#include "op/elementwise.h"\n\n')
+            '#include "gen/op_impl.h"\n#include "gradus/ops.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n\n')
     return head + "\n".join(operator_text(o, operators) for o in members)
 
 

@@ -268,10 +268,10 @@ static grd_tensors named_tensors(const struct selection *s)
 
 /* ---- Subclasses with a __torch_function__ of their own -------------------------------------------------------------------------------------- */
 
-static void add_overloaded(struct py_arguments *arguments, PyObject *object)
+static inline void add_overloaded(struct py_arguments *arguments, PyObject *object)
 {
-    if (arguments->noverloaded < PY_MAX_OVERLOADED && !PyLong_CheckExact(object) && py_is_tensor(object) && !py_is_exact(object) &&
-        py_is_overloaded(object))
+    if (!PyLong_CheckExact(object) && !PySlice_Check(object) && py_is_tensor(object) && py_is_overloaded(object) &&
+        arguments->noverloaded < PY_MAX_OVERLOADED)
         arguments->overloaded[arguments->noverloaded++] = object;
 }
 

@@ -43,13 +43,6 @@ static PyObject *module_getattr(PyObject *self, PyObject *name)
     return found;
 }
 
-/* The instance's, or else the class's; borrowed. */
-static PyObject *find(PyObject *self, PyObject *dict, PyObject *name)
-{
-    PyObject *found = PyDict_GetItemWithError(dict, name);
-    return found != NULL || PyErr_Occurred() ? found : _PyType_Lookup(Py_TYPE(self), name);
-}
-
 /* Calls a function with self and positional arguments. */
 static PyObject *call_positional(PyObject *function, PyObject *self, PyObject *args)
 {
@@ -60,18 +53,27 @@ static PyObject *call_positional(PyObject *function, PyObject *self, PyObject *a
     return PyObject_Vectorcall(function, all, (size_t)count + 1, NULL);
 }
 
-/* forward(*args), where there are no hooks and forward is a plain function of the class; Module.__call__ otherwise. */
+/* Whether the instance, or else its class, says that there are no hooks, and forward is the class's. */
+static bool is_plain(PyObject *self, PyObject *dict)
+{
+    PyObject *hooked = PyDict_GetItemWithError(dict, name_of_hooked);
+    if (hooked == NULL && !PyErr_Occurred())
+        hooked = _PyType_Lookup(Py_TYPE(self), name_of_hooked);
+    return hooked == Py_False && PyDict_GetItemWithError(dict, name_of_forward) == NULL && !PyErr_Occurred();
+}
+
+/* forward(*args), where that is a plain function of the class and there are no hooks; Module.__call__ otherwise. */
 static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
 {
     PyObject *dict = PyObject_GenericGetDict(self, NULL);
     if (dict == NULL)
         return NULL;
-    PyObject *hooked = find(self, dict, name_of_hooked), *forward = find(self, dict, name_of_forward);
-    const bool own = PyDict_GetItemWithError(dict, name_of_forward) != NULL;
+    const bool plain = is_plain(self, dict);
     Py_DECREF(dict);
     if (PyErr_Occurred())
         return NULL;
-    if (hooked == Py_False && !own && forward != NULL && PyFunction_Check(forward) && PyTuple_GET_SIZE(args) <= MAX_ARGUMENTS &&
+    PyObject *forward = _PyType_Lookup(Py_TYPE(self), name_of_forward);
+    if (plain && forward != NULL && PyFunction_Check(forward) && PyTuple_GET_SIZE(args) <= MAX_ARGUMENTS &&
         (kwargs == NULL || PyDict_GET_SIZE(kwargs) == 0)) {
         Py_INCREF(forward);
         PyObject *result = call_positional(forward, self, args);
@@ -84,7 +86,7 @@ static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
     return result;
 }
 
-/* Whether a class has a method from its base, or, where that is NULL, from object. */
+/* Whether a class has the method of its base. */
 static bool inherits(PyTypeObject *type, PyTypeObject *base, PyObject *name)
 {
     return _PyType_Lookup(type, name) == _PyType_Lookup(base, name);

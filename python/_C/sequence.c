@@ -124,8 +124,8 @@ static bool add_kinds_of_items(PyObject *object, int64_t depth, struct kinds *ki
     bool ok = true;
     for (Py_ssize_t i = 0; ok && i < PySequence_Fast_GET_SIZE(items); i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(items, i);
-        if (PyFloat_CheckExact(item)) {
-            kinds->has[ELEMENT_FLOAT] = true;
+        if (PyFloat_CheckExact(item) || PyLong_CheckExact(item)) {
+            kinds->has[PyFloat_CheckExact(item) ? ELEMENT_FLOAT : ELEMENT_INT] = true;
             continue;
         }
         Py_INCREF(item);
@@ -275,6 +275,24 @@ static bool write_block(struct writer *w, PyObject *object, int64_t dim)
     return grd_ok();
 }
 
+/* What most sequences hold, written at once; false: not written, and no exception. */
+static inline bool write_plain(struct writer *w, PyObject *item)
+{
+    if (w->dtype == GRD_FLOAT32 && PyFloat_CheckExact(item)) {
+        const float number = (float)PyFloat_AS_DOUBLE(item);
+        memcpy(w->at, &number, sizeof number);
+    } else if (w->target == GRD_INT64 && PyLong_CheckExact(item)) {
+        int overflow;
+        const int64_t number = PyLong_AsLongLongAndOverflow(item, &overflow);
+        if (overflow != 0)
+            return false;
+        memcpy(w->at, &number, sizeof number);
+    } else
+        return false;
+    w->at += w->itemsize;
+    return true;
+}
+
 static bool write_data(struct writer *w, PyObject *object, int64_t dim);
 
 static bool write_items(struct writer *w, PyObject *object, int64_t dim)
@@ -283,17 +301,13 @@ static bool write_items(struct writer *w, PyObject *object, int64_t dim)
     if (items == NULL)
         return false;
     const int64_t length = w->sizes->data[dim];
-    const bool is_float = w->dtype == GRD_FLOAT32 && dim + 1 == w->sizes->n;
+    const bool numbers = dim + 1 == w->sizes->n;
     bool ok = true;
     Py_ssize_t i = 0;
     for (; ok && i < length && i < PySequence_Fast_GET_SIZE(items); i++) {
         PyObject *item = PySequence_Fast_GET_ITEM(items, i);
-        if (is_float && PyFloat_CheckExact(item)) {
-            const float number = (float)PyFloat_AS_DOUBLE(item);
-            memcpy(w->at, &number, sizeof number);
-            w->at += sizeof number;
+        if (numbers && write_plain(w, item))
             continue;
-        }
         Py_INCREF(item);
         ok = write_data(w, item, dim + 1);
         Py_DECREF(item);

@@ -13,6 +13,9 @@ from math import e, inf, nan, pi  # noqa: F401
 
 from gradus import _C
 from gradus._C import *  # noqa: F403
+from gradus import _tensor_copy  # noqa: F401
+
+del nn  # noqa: F821  the package of that name is imported when it is asked for
 
 __version__ = _C.__version__
 __config__ = _C.__config__
@@ -21,6 +24,8 @@ newaxis = None
 _SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "mps", "nn", "ops", "optim",
                          "random", "serialization", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"}
+_LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
+                            "FloatTensor", "DoubleTensor"), "_tensor_types"))
 
 
 def __getattr__(name):

@@ -1,6 +1,6 @@
 /* Elementwise operators with more to say than their kernel: checks of numbers, the choice of a kernel, derivatives with cases.
  *
- * op_add … op_gelu write tensors through the hidden operators' implementations (op__add, …), below the dispatcher. The composites further
+ * op_add … op_clamp write tensors through the hidden operators' implementations (op__add, …), below the dispatcher. The composites further
  * down call operators (grd_…) and are differentiated through them.
  * Schema: schema/elementwise.toml. */
 #include <string.h>
@@ -278,49 +278,4 @@ grd_tensor *op__clamp_tensor_backward(grd_tensor *grad_output, grd_tensor *self,
     else
         chosen = min == NULL ? grd_gt(self, max) : grd_logical_or(grd_gt(self, max), grd_lt(max, min));
     return grd_where(chosen, grad_output, zero());
-}
-
-/* ---- gelu ------------------------------------------------------------------------------------------------------------------------------------ */
-
-static const double sqrt_half = 0.7071067811865476;     /* sqrt(1 / 2) */
-static const double sqrt_2_pi = 0.7978845608028654;     /* sqrt(2 / pi) */
-static const double normal_height = 0.3989422804014327; /* 1 / sqrt(2 * pi): the normal density at 0 */
-static const double gelu_cubic = 0.044715;
-
-/* 0: with erf; 1: with tanh; -1: raised. */
-static int gelu_kind(const char *approximate)
-{
-    if (strcmp(approximate, "none") == 0)
-        return 0;
-    if (strcmp(approximate, "tanh") == 0)
-        return 1;
-    grd_raise(GRD_ERROR_RUNTIME, "approximate argument must be either none or tanh.");
-    return -1;
-}
-
-grd_tensor *op_gelu(grd_tensor *out, grd_tensor *self, const char *approximate)
-{
-    int kind = gelu_kind(approximate);
-    if (kind < 0)
-        return grd_failed;
-    return kind == 0 ? op__gelu_erf(out, self) : op__gelu_tanh(out, self);
-}
-
-grd_tensor *op__gelu_backward(grd_tensor *grad_output, grd_tensor *x, const char *approximate)
-{
-    grd_tensor *square = grd_square(x), *slope;
-    if (gelu_kind(approximate) == 0) {
-        /* Phi(x) + x * phi(x) */
-        grd_tensor *cdf = grd_mul_scalar(grd_add_scalar(grd_erf(grd_mul_scalar(x, grd_float(sqrt_half))), grd_int(1)), grd_float(0.5));
-        grd_tensor *pdf = grd_mul_scalar(grd_exp(grd_mul_scalar(square, grd_float(-0.5))), grd_float(normal_height));
-        slope = grd_add(cdf, grd_mul(x, pdf));
-    } else {
-        /* t = tanh(k * (x + c * x**3)): 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * k * (1 + 3 * c * x * x) */
-        grd_tensor *inner = grd_mul_scalar(grd_add(x, grd_mul_scalar(grd_mul(square, x), grd_float(gelu_cubic))), grd_float(sqrt_2_pi));
-        grd_tensor *t = grd_tanh(inner), *one = grd_number(grd_int(1));
-        grd_tensor *inner_slope = grd_mul_scalar(grd_add(grd_mul_scalar(square, grd_float(3 * gelu_cubic)), one), grd_float(sqrt_2_pi));
-        grd_tensor *right = grd_mul(grd_mul(x, grd_sub(one, grd_square(t))), inner_slope);
-        slope = grd_mul_scalar(grd_add(grd_add(t, one), right), grd_float(0.5));
-    }
-    return grd_mul(grad_output, slope);
 }

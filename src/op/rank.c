@@ -1,18 +1,17 @@
-/* Selection and sorting that leave equal scores in the order PyTorch's topk does.
+/* Selection and sorting that leave equal elements in the order PyTorch's topk does.
  *
- * Which of two equal scores comes first is decided by the steps of the algorithm alone. PyTorch takes the C++ library's: heap selection for a
+ * Which of two equal elements comes first is decided by the steps of the algorithm alone. PyTorch takes the C++ library's: heap selection for a
  * small k; for a larger one introselect, then introsort (Musser, 1997), with the median of the second, middle and last element as
  * pivot, insertion sort for what is short, and heap sort where the pivots are bad. So these are the same algorithms, step by step. */
 #include "op/rank.h"
 
-#include <math.h>
 #include <stdbool.h>
 
 enum { SHORT_SELECTION = 3, SHORT_SORT = 16, SMALL_PART = 64 };
 
 static inline bool before(const struct grd_ranked *x, const struct grd_ranked *y)
 {
-    return x->score > y->score || (isnan(x->score) && !isnan(y->score));
+    return x->key > y->key;
 }
 
 static inline void swap(struct grd_ranked *x, struct grd_ranked *y)
@@ -142,6 +141,8 @@ static void sort_roughly(struct grd_ranked *items, int64_t begin, int64_t end, i
 
 void grd_rank_largest(struct grd_ranked *items, int64_t n, int64_t k)
 {
+    if (k == 0)
+        return;
     if (k * SMALL_PART <= n) {
         select_in_heap(items, k, n);
         sort_heap(items, k);

@@ -1,15 +1,15 @@
-/* The places of the largest scores, with equal ones in the order PyTorch gives them. */
+/* The places of the largest elements, with equal ones in the order PyTorch gives them. */
 #ifndef GRD_OP_RANK_H
 #define GRD_OP_RANK_H
 
 #include <stdint.h>
 
 struct grd_ranked {
-    double score;
+    uint64_t key; /* order.h */
     int64_t index;
 };
 
-/* Moves the k largest of n scores to the front, descending, NaN first; 1 <= k <= n. */
+/* Moves the k largest of n keys to the front, descending; k <= n. */
 void grd_rank_largest(struct grd_ranked *items, int64_t n, int64_t k);
 
 #endif

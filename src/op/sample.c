@@ -11,6 +11,7 @@
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/random.h"
+#include "op/order.h"
 #include "op/rank.h"
 
 enum { WORDS = 512 }; /* drawn at a time */
@@ -261,11 +262,11 @@ static void rank_rows(const double *p, const double *q, int64_t rows, int64_t cl
 {
     for (int64_t row = 0; row < rows; row++, p += classes, q += classes, ret_indices += samples) {
         for (int64_t i = 0; i < classes; i++)
-            scores[i] = (struct grd_ranked){quotient(p[i], q[i], dtype), i};
+            scores[i] = (struct grd_ranked){grd_order_key(quotient(p[i], q[i], dtype)), i};
         if (samples == 1) {
             int64_t best = 0;
             for (int64_t i = 1; i < classes; i++)
-                if (scores[i].score > scores[best].score)
+                if (scores[i].key > scores[best].key)
                     best = i;
             ret_indices[0] = best;
             continue;

@@ -45,7 +45,7 @@ def assert_same(got, wanted, tolerance, path):
         for i, (g, w) in enumerate(zip(got, wanted)):
             assert_same(g, w, tolerance, f"{path}[{i}]")
     elif isinstance(wanted, float) and tolerance:
-        assert got == pytest.approx(wanted, rel=tolerance, abs=tolerance, nan_ok=True), path
+        assert got == pytest.approx(wanted, rel=tolerance, abs=tolerance, nan_ok=True), f"{path}: {got} is not {wanted}"
     else:
         assert got == wanted or (got != got and wanted != wanted), f"{path}: {got!r} is not {wanted!r}"
 

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<path>\S+) \((?P<place>append|before: [^\n]*)\))?\n(?P<text>.*?)^```$", re.M | re.S)
-NAMES = ("softsign", "hardsigmoid")
+NAMES = ("squareplus", "triangle")
 
 
 def copy_tree(target):
@@ -64,7 +64,7 @@ def test_the_example_passes_its_generated_tests(outputs, name):
     assert "FAILED" not in outputs[name]
 
 
-@pytest.mark.parametrize("name, times", [("softsign", 1), ("hardsigmoid", 2)])
+@pytest.mark.parametrize("name, times", [("squareplus", 1), ("triangle", 2)])
 def test_how_often_a_name_is_typed(name, times):
     text = (ROOT / "CONTRIBUTING.md").read_text()
     typed = "".join(block["text"] for block in BLOCK.finditer(text) if block["path"])

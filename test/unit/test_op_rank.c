@@ -1,6 +1,7 @@
 /* The order of the largest scores, beside that of PyTorch's topk (test/record_random.py). */
 #include <math.h>
 
+#include "op/order.h"
 #include "op/rank.h"
 #include "recorded_random.h"
 #include "support.h"
@@ -11,7 +12,7 @@ static void expect_order(const double *scores, int64_t n, const int64_t *order, 
 {
     struct grd_ranked items[MOST];
     for (int64_t i = 0; i < n; i++)
-        items[i] = (struct grd_ranked){scores[i], i};
+        items[i] = (struct grd_ranked){grd_order_key(scores[i]), i};
     grd_rank_largest(items, n, k);
     for (int64_t i = 0; i < k; i++)
         assert_int_equal(items[i].index, order[i]);

@@ -1,7 +1,7 @@
-"""Helpers that belong to no other package: handles of hooks, data loading, checkpointing."""
+"""Helpers that belong to no other package: handles of hooks, data loading, checkpointing, DLPack."""
 import importlib
 
-__all__ = ["checkpoint", "data", "hooks"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks"]
 
 
 def __getattr__(name):

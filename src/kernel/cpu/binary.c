@@ -96,6 +96,11 @@ static inline C binary_bitwise_xor(C x, C y)
     return x ^ y;
 }
 
+static inline C binary_heaviside(C x, C value)
+{
+    return x == 0 ? value : x > 0;
+}
+
 static inline C binary_maximum(C x, C y)
 {
     return x > y ? x : y;
@@ -298,6 +303,28 @@ static inline C binary__div_floor(C x, C y)
 static inline C binary__pow(C x, C y)
 {
     return vm_pow(x, y);
+}
+
+/* 0 where x is 0, whatever y is but NaN. */
+static inline C binary_xlogy(C x, C y)
+{
+    const C z = x * vm_log(y);
+    return (x == 0) & (y == y) ? 0 : z;
+}
+
+static inline C binary_hypot(C x, C y)
+{
+    return hypot(x, y);
+}
+
+static inline C binary_copysign(C x, C y)
+{
+    return copysign(x, y);
+}
+
+static inline C binary_heaviside(C x, C value)
+{
+    return x == 0 ? value : x > 0;
 }
 
 static inline C binary_atan2(C x, C y)

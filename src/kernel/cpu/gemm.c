@@ -15,8 +15,11 @@
 #include "kernel/gemm.h"
 
 enum {
+    /* Rows of a panel that direct() copies … */
     PANEL_BYTES = 72 << 10, /* in the second-level cache; the deeper, the less often c is read and written */
     DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS),
+    /* … and of a packed one: with 512 bits read from the second-level cache, with fewer, which ask for more of it, from the first one. */
+    PACKED_DEPTH = (VECTOR_BYTES == 64 ? 512 : 256) / PARTS,
     ROW_VECTORS = 8 /* of columns in registers where a has one row */
 };
 
@@ -117,6 +120,8 @@ struct right {
     int64_t row, part, columns;
     lane_mask last;
     bool whole;
+    const char *soon; /* of packed ones: what will be needed next, brought into the second-level cache by `soon_step` bytes a row of b */
+    int64_t soon_step;
 };
 
 /* c (+)= sum over p of a[r][p] * b[p][column], for `valid` of `rows` rows; `is_packed`, `rows` and `vectors` are
@@ -129,6 +134,7 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
     const bool plain = to->plain && valid == rows;
     lane *const out = plain ? c : tile;
     const int64_t out_row = plain ? to->row : WIDTH;
+    const char *soon = right.soon;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
@@ -170,6 +176,10 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
                     sum[r][0][v] += re * x[0][v];
 #endif
             }
+            if (is_packed) {
+                __builtin_prefetch(soon, 0, 2);
+                soon += right.soon_step;
+            }
             a += left.column;
             b += right.row;
         }
@@ -205,7 +215,8 @@ INLINE int64_t columns_of_panel(int64_t left)
 
 INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool whole)
 {
-    return (struct right){row, part, columns, first_lanes(columns - (vectors_of(columns) - 1) * LANES), whole};
+    const lane_mask last = first_lanes(columns - (vectors_of(columns) - 1) * LANES);
+    return (struct right){.row = row, .part = part, .columns = columns, .last = last, .whole = whole};
 }
 
 /* ---- Packing -------------------------------------------------------------------------------------------------------------------------- */
@@ -217,12 +228,18 @@ static void pack(int64_t k, int64_t columns, int64_t width, const char *from, in
 
 /* ---- Both operands packed ----------------------------------------------------------------------------------------------------------- */
 
-INLINE void packed_panel(int vectors, int64_t m, int64_t k, const lane *a, const lane *b, struct right right, lane *c,
+/* All strips of a against one panel, while `next` comes nearer, an equal share with each strip. */
+INLINE void packed_panel(int vectors, int64_t m, int64_t columns, int64_t k, const lane *a, const lane *b, const lane *next, lane *c,
                          const struct target *to)
 {
     const struct left left = {1, ROWS, ROWS * PARTS};
+    const int64_t width = vectors * LANES, row_bytes = vectors * VECTOR_BYTES * PARTS;
+    struct right right = right_of(columns, width * PARTS, width, true);
+    right.soon_step = m > ROWS ? row_bytes * ROWS / m : row_bytes;
+    right.soon = (const char *)next;
     for (int64_t i = 0; i < m; i += ROWS) {
         micro(true, ROWS, vectors, k, a + i * k * PARTS, left, b, right, m - i < ROWS ? m - i : ROWS, c + i * to->row, to);
+        right.soon += k * right.soon_step;
     }
 }
 
@@ -231,16 +248,16 @@ static void packed(const struct grd_gemm *g)
     const struct target to = target_of(g);
     const lane *a = (const lane *)g->a, *b = (const lane *)g->b;
     for (int64_t j = 0; j < g->n; j += WIDTH) {
-        const int64_t columns = columns_of_panel(g->n - j), vectors = vectors_of(columns), width = vectors * LANES;
-        const struct right right = right_of(columns, width * PARTS, width, true);
+        const int64_t columns = columns_of_panel(g->n - j), vectors = vectors_of(columns);
         lane *c = (lane *)g->c + j * to.column;
         const lane *panel = b + j * g->k * PARTS;
+        const lane *next = j + WIDTH < g->n ? panel + WIDTH * g->k * PARTS : b; /* the next rows begin with the first panel */
         if (vectors == 3)
-            packed_panel(3, g->m, g->k, a, panel, right, c, &to);
+            packed_panel(3, g->m, columns, g->k, a, panel, next, c, &to);
         else if (vectors == 2)
-            packed_panel(2, g->m, g->k, a, panel, right, c, &to);
+            packed_panel(2, g->m, columns, g->k, a, panel, next, c, &to);
         else
-            packed_panel(1, g->m, g->k, a, panel, right, c, &to);
+            packed_panel(1, g->m, columns, g->k, a, panel, next, c, &to);
     }
 }
 
@@ -474,4 +491,4 @@ const struct grd_product_kernels GRD_TYPED(grd_product) = {.direct = direct,
                                                            .strip = ROWS,
                                                            .panel = WIDTH,
                                                            .lanes = LANES,
-                                                           .depth = DEPTH};
+                                                           .depth = PACKED_DEPTH};

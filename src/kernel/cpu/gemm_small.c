@@ -1,23 +1,25 @@
 /* Small products of one real dtype at one instruction-set level: what is done once for a product counts as much as its multiplications.
  *
- *   for each panel of up to 3 vectors of columns of b
- *     for each strip of rows of a, the last one as high as there are rows
+ *   for each panel of a few vectors of columns of b
+ *     for each strip of rows of a, all of about the same height
  *       tile(): strip x panel in registers, then written to c
  *
  * b is read as it lies where its rows are contiguous, otherwise each panel is copied first. Few rows against columns contiguous along k
- * are dot products.
+ * are dot products. A single column is multiplied as a row.
  * Invariant: an element depends on its row, its column, and the shapes and strides of the call. */
 #include "kernel/cpu/gemm_lanes.h"
 
 #include "kernel/cpu/gemm_dots.h"
 #include "kernel/gemm.h"
 
-/* Panels are at most MOST_VECTORS wide; a tile has as many rows as there are registers for, of vectors and of addresses. */
+/* Panels are at most MOST_VECTORS wide, of a single row ROW_VECTORS; a tile of 1, 2, … vectors has as many rows as there are registers for,
+ * of vectors and of addresses. */
 #if defined(__AVX512F__)
-enum { MOST_VECTORS = 4, MOST_ROWS = 8, ROWS_1 = 8, ROWS_2 = 8, ROWS_3 = 8, ROWS_4 = 6 };
+enum { MOST_VECTORS = 4, ROWS_1 = 8, ROWS_2 = 8, ROWS_3 = 8, ROWS_4 = 6 };
 #else
-enum { MOST_VECTORS = 3, MOST_ROWS = 8, ROWS_1 = 8, ROWS_2 = 6, ROWS_3 = 4 };
+enum { MOST_VECTORS = 3, ROWS_1 = 8, ROWS_2 = 6, ROWS_3 = 4 };
 #endif
+enum { ROW_VECTORS = 8, MOST_ROWS = 8 };
 
 /* A panel of b: contiguous columns, the first one being column `at` of c. `last`: which lanes of the last vector of columns there are. */
 struct panel {
@@ -29,22 +31,22 @@ struct panel {
 /* Rows of c from row i: the sums over p of a[i][p] * b[p], plus `added`. `rows` and `vectors` are constants where this is inlined. */
 INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct panel s, int64_t i)
 {
-    vector sum[MOST_ROWS][MOST_VECTORS];
+    vector sum[MOST_ROWS][ROW_VECTORS];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             sum[r][v] = (vector){0};
     const int64_t a_row = g->a_row, a_col = g->a_col;
     const lane *a = (const lane *)g->a + i * a_row, *b = s.b;
     for (int64_t p = g->k; p > 0; p--, a += a_col, b += s.row) {
-        vector x[MOST_VECTORS];
-#pragma GCC unroll 4
+        vector x[ROW_VECTORS];
+#pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             x[v] = v < vectors - 1 || !MASKED ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, s.last);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 sum[r][v] += a[r * a_row] * x[v];
     }
@@ -52,7 +54,7 @@ INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct p
         const lane *added = (const lane *)g->added + i * g->added_row + s.at;
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++, added += g->added_row)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 sum[r][v] += v < vectors - 1 ? load_vector(added + v * LANES) : load_lanes(added + v * LANES, s.last);
     }
@@ -60,7 +62,7 @@ INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct p
     lane *c = (lane *)g->c + i * c_row + s.at;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++, c += c_row)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             if (v < vectors - 1)
                 store_vector(c + v * LANES, sum[r][v]);
@@ -172,6 +174,41 @@ INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
     }
 }
 
+/* A single row of a: wide panels, so that sums do not wait for each other. */
+static __attribute__((noinline)) void row_panels(const struct grd_small_gemm *g)
+{
+    for (int64_t j = 0; j < g->n; j += ROW_VECTORS * LANES) {
+        const int64_t vectors = vectors_of(g->n - j);
+        const struct panel s = {(const lane *)g->b + j, g->b_row, j, first_lanes(g->n - j - (vectors - 1) * LANES)};
+        switch (vectors) {
+        case 1:
+            tile(1, 1, g, s, 0);
+            break;
+        case 2:
+            tile(1, 2, g, s, 0);
+            break;
+        case 3:
+            tile(1, 3, g, s, 0);
+            break;
+        case 4:
+            tile(1, 4, g, s, 0);
+            break;
+        case 5:
+            tile(1, 5, g, s, 0);
+            break;
+        case 6:
+            tile(1, 6, g, s, 0);
+            break;
+        case 7:
+            tile(1, 7, g, s, 0);
+            break;
+        default:
+            tile(1, 8, g, (struct panel){s.b, s.row, s.at, vectors > 8 ? first_lanes(LANES) : s.last}, 0);
+            break;
+        }
+    }
+}
+
 static __attribute__((noinline)) void copied_panels(const struct grd_small_gemm *g)
 {
     lane panel[GRD_SMALL_GEMM_SIDE * MOST_VECTORS * LANES] __attribute__((aligned(64)));
@@ -214,13 +251,40 @@ static __attribute__((noinline)) void row_dots(const struct grd_small_gemm *g)
              (lane *)g->c + i * g->c_row);
 }
 
-extern grd_small_gemm_kernel GRD_TYPED(grd_small_gemm);
-void GRD_TYPED(grd_small_gemm)(const struct grd_small_gemm *g)
+static void multiply(const struct grd_small_gemm *g)
 {
-    if (g->b_col == 1 && (MASKED || g->n % LANES == 0))
+    const bool in_place = g->b_col == 1 && (MASKED || g->n % LANES == 0);
+    if (in_place && g->m == 1)
+        row_panels(g);
+    else if (in_place)
         panels(false, g, NULL);
     else if (g->m <= DOT_ROWS && g->a_col == 1 && g->b_row == 1)
         row_dots(g);
     else
         copied_panels(g);
+}
+
+/* c^T = b^T a^T, where c and `added` are contiguous. */
+static __attribute__((noinline)) void multiply_column(const struct grd_small_gemm *g)
+{
+    multiply(&(struct grd_small_gemm){.m = 1,
+                                      .n = g->m,
+                                      .k = g->k,
+                                      .a = g->b,
+                                      .b = g->a,
+                                      .added = g->added,
+                                      .c = g->c,
+                                      .a_row = g->b_col,
+                                      .a_col = g->b_row,
+                                      .b_row = g->a_col,
+                                      .b_col = g->a_row});
+}
+
+extern grd_small_gemm_kernel GRD_TYPED(grd_small_gemm);
+void GRD_TYPED(grd_small_gemm)(const struct grd_small_gemm *g)
+{
+    if (g->n == 1 && g->m > 1 && g->c_row == 1 && (g->added == NULL || g->added_row == 1))
+        multiply_column(g);
+    else
+        multiply(g);
 }

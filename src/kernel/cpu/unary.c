@@ -76,6 +76,12 @@ static inline bool unary_isfinite(C x)
 
 /* ---- Bool ------------------------------------------------------------------------------------------------------------------- */
 #if GRD_IS_BOOL
+static inline bool unary_signbit(C x)
+{
+    (void)x;
+    return false;
+}
+
 static inline C unary_sign(C x)
 {
     return x;
@@ -100,6 +106,11 @@ static inline C unary_square(C x)
 }
 
 #if GRD_IS_SIGNED
+static inline bool unary_signbit(C x)
+{
+    return x < 0;
+}
+
 static inline C unary__abs(C x)
 {
     return x < 0 ? (C)(0 - (U)x) : x;
@@ -115,6 +126,12 @@ static inline C unary_relu(C x)
     return x < 0 ? 0 : x;
 }
 #else
+static inline bool unary_signbit(C x)
+{
+    (void)x;
+    return false;
+}
+
 static inline C unary__abs(C x)
 {
     return x;
@@ -353,10 +370,58 @@ static inline C unary_leaky_relu(C x, C negative_slope)
     return x > 0 ? x : negative_slope * x;
 }
 
-static inline C unary_elu(C x, C alpha)
+static inline C unary_elu(C x, C alpha, C scale, C input_scale)
 {
-    const C below = alpha * vm_expm1(x);
-    return x > 0 ? x : below;
+    const C above = scale * x, below = alpha * scale * vm_expm1(x * input_scale);
+    return x > 0 ? above : below;
+}
+
+/* tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = exp(x). */
+static inline C unary_mish(C x)
+{
+    const C e = vm_exp(x > 20 ? 20 : x), n = e * (e + 2);
+    const C y = x * (n / (n + 2));
+    return x > 20 ? x : y;
+}
+
+/* NaN fails both comparisons and stays. */
+static inline C unary_hardsigmoid(C x)
+{
+    const C y = x + 3;
+    const C floored = y < 0 ? 0 : y;
+    return (floored > 6 ? 6 : floored) / 6;
+}
+
+static inline C unary_hardswish(C x)
+{
+    const C y = x + 3;
+    const C floored = y < 0 ? 0 : y;
+    return x * (floored > 6 ? 6 : floored) / 6;
+}
+
+static inline C unary_asinh(C x)
+{
+    return asinh(x);
+}
+
+static inline C unary_acosh(C x)
+{
+    return acosh(x);
+}
+
+static inline C unary_atanh(C x)
+{
+    return atanh(x);
+}
+
+static inline C unary_erfc(C x)
+{
+    return erfc(x);
+}
+
+static inline bool unary_signbit(C x)
+{
+    return copysign((C)1, x) < 0;
 }
 
 static inline C unary__gelu_erf(C x)
@@ -530,6 +595,21 @@ static inline C unary_cosh(C x)
 static inline C unary_tanh(C x)
 {
     return of_libm(tanh(to_libm(x)));
+}
+
+static inline C unary_asinh(C x)
+{
+    return of_libm(asinh(to_libm(x)));
+}
+
+static inline C unary_acosh(C x)
+{
+    return of_libm(acosh(to_libm(x)));
+}
+
+static inline C unary_atanh(C x)
+{
+    return of_libm(atanh(to_libm(x)));
 }
 
 static inline C unary_sigmoid(C x)

@@ -38,17 +38,20 @@ class BackwardHook:
         self.output_places = None
 
     def setup_inputs(self, args):
+        """The arguments that forward gets."""
         args, self.input_places = _through_node(args, self.on_input_gradients)
         self.input_count = len(args)
         return args
 
     def setup_outputs(self, result):
+        """The result that the caller gets."""
         outputs = result if isinstance(result, tuple) else (result,)
         self.output_count = len(outputs)
         outputs, self.output_places = _through_node(outputs, self.on_output_gradients)
         return outputs if isinstance(result, tuple) else outputs[0]
 
     def on_input_gradients(self, grad_inputs, _):
+        """The hook of the inputs' node."""
         if self.grad_outputs is None:
             return None  # a gradient that came to the inputs around the outputs, as in double backward
         grads = _spread(grad_inputs, self.input_places, self.input_count)
@@ -63,6 +66,7 @@ class BackwardHook:
         return tuple(grads[place] for place in self.input_places)
 
     def on_output_gradients(self, _, grad_outputs):
+        """The hook of the outputs' node."""
         self.grad_outputs = _spread(grad_outputs, self.output_places, self.output_count)
         for hook in self.pre_hooks:
             changed = hook(self.module, self.grad_outputs)
@@ -78,7 +82,7 @@ class BackwardHook:
         return tuple(grads[place] for place in self.output_places)
 
     def run_without_inputs(self):
-        """No input will have a gradient: the hooks are called with what there is."""
+        """No input will have a gradient: calls the hooks with what there is."""
         warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require "
                       "gradients.", stacklevel=5)
         for hook in self.hooks:

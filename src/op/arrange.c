@@ -1,0 +1,487 @@
+/* Composites that lay elements out anew: diagonals, joins by name, repetitions, grids, places along a dimension. Each calls operators and is
+ * differentiated through them. Schema: schema/arrange.toml. */
+#include <string.h>
+
+#include "gen/op_impl.h"
+#include "gradus/gradus.h"
+#include "op/common.h"
+#include "op/composite.h"
+
+/* ---- At least so many dimensions ------------------------------------------------------------------------------------------------ */
+
+grd_tensor *op_atleast_1d(grd_tensor *self)
+{
+    return self->ndim == 0 ? grd_reshape(self, grd_dims(1)) : self;
+}
+
+grd_tensor *op_atleast_2d(grd_tensor *self)
+{
+    return self->ndim < 2 ? grd_unsqueeze(grd_atleast_1d(self), 0) : self;
+}
+
+grd_tensor *op_atleast_3d(grd_tensor *self)
+{
+    return self->ndim < 3 ? grd_unsqueeze(grd_atleast_2d(self), -1) : self;
+}
+
+/* ---- Joining ---------------------------------------------------------------------------------------------------------------------- */
+
+typedef grd_tensor *each_function(grd_tensor *t);
+
+/* cat of what `each` makes of the tensors. */
+static grd_tensor *joined(grd_tensors tensors, each_function *each, int64_t dim, const char *name)
+{
+    if (tensors.n == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "%s expects a non-empty TensorList", name);
+        return grd_failed;
+    }
+    grd_tensor **list = grd_pool_alloc((size_t)tensors.n * sizeof *list);
+    for (int64_t i = 0; list != NULL && i < tensors.n; i++)
+        list[i] = each(tensors.data[i]);
+    return grd_pending() ? grd_failed : grd_cat(grd_tensors_from(list, tensors.n), .dim = grd_int(dim));
+}
+
+grd_tensor *op_hstack(grd_tensors tensors)
+{
+    const bool flat = tensors.n > 0 && tensors.data[0]->ndim <= 1;
+    return joined(tensors, grd_atleast_1d, flat ? 0 : 1, "hstack");
+}
+
+grd_tensor *op_vstack(grd_tensors tensors)
+{
+    return joined(tensors, grd_atleast_2d, 0, "vstack");
+}
+
+grd_tensor *op_dstack(grd_tensors tensors)
+{
+    return joined(tensors, grd_atleast_3d, 2, "dstack");
+}
+
+static grd_tensor *as_column(grd_tensor *t)
+{
+    return t->ndim <= 1 ? grd_reshape(t, grd_dims(t->numel, 1)) : t;
+}
+
+grd_tensor *op_column_stack(grd_tensors tensors)
+{
+    return joined(tensors, as_column, 1, "column_stack");
+}
+
+/* ---- Diagonals --------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_diag_embed(grd_tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    const int64_t n = self->ndim + 1, size = (self->ndim > 0 ? self->sizes[self->ndim - 1] : 1) + (offset < 0 ? -offset : offset);
+    if (self->ndim == 0 || n > GRD_MAX_DIMS) {
+        grd_raise(GRD_ERROR_RUNTIME, "diag_embed takes a tensor of 1 to %d dimensions, not %d", GRD_MAX_DIMS - 1, self->ndim);
+        return grd_failed;
+    }
+    if (!grd_shape_wrap_dim(dim1, n, &dim1) || !grd_shape_wrap_dim(dim2, n, &dim2))
+        return grd_failed;
+    if (dim1 == dim2) {
+        grd_raise(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1, (long long)dim2);
+        return grd_failed;
+    }
+    for (int64_t i = 0, own = 0; i < n; i++)
+        sizes[i] = i == dim1 || i == dim2 ? size : self->sizes[own++];
+    return grd__diagonal_backward(self, grd_dims_from(sizes, n), offset, dim1, dim2);
+}
+
+grd_tensor *op_diag(grd_tensor *self, int64_t diagonal)
+{
+    if (self->ndim == 1)
+        return grd_diag_embed(self, .offset = grd_int(diagonal));
+    if (self->ndim == 2)
+        return grd_clone(grd_diagonal(self, .offset = grd_int(diagonal)), .memory_format = "contiguous");
+    grd_raise(GRD_ERROR_RUNTIME, "diag(): Supports 1D or 2D tensors. Got %dD", self->ndim);
+    return grd_failed;
+}
+
+grd_tensor *op_trace(grd_tensor *self)
+{
+    if (self->ndim == 2)
+        return grd_sum(grd_diagonal(self));
+    grd_raise(GRD_ERROR_RUNTIME, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
+    return grd_failed;
+}
+
+/* ---- Turning ------------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensor *op_rot90(grd_tensor *self, int64_t k, grd_dims dims)
+{
+    int64_t a, b;
+    if (dims.n != 2) {
+        grd_raise(GRD_ERROR_RUNTIME, "expected total rotation dims == 2, but got dims = %lld", (long long)dims.n);
+        return grd_failed;
+    }
+    if (self->ndim < 2) {
+        grd_raise(GRD_ERROR_RUNTIME, "expected total dims >= 2, but got total dims = %d", self->ndim);
+        return grd_failed;
+    }
+    if (!grd_wrap_dim(self, dims.data[0], &a) || !grd_wrap_dim(self, dims.data[1], &b))
+        return grd_failed;
+    if (a == b) {
+        grd_raise(GRD_ERROR_RUNTIME, "expected rotation dims to be different, but got dim0 = %lld and dim1 = %lld", (long long)dims.data[0],
+                  (long long)dims.data[1]);
+        return grd_failed;
+    }
+    switch ((k % 4 + 4) % 4) {
+    case 1:
+        return grd_transpose(grd_flip(self, grd_dims(b)), a, b);
+    case 2:
+        return grd_flip(self, grd_dims(a, b));
+    case 3:
+        return grd_transpose(grd_flip(self, grd_dims(a)), a, b);
+    default:
+        return grd_clone(self, .memory_format = "contiguous");
+    }
+}
+
+/* ---- Repetition ---------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op__repeat_indices(grd_tensor *repeats, grd_scalar output_size)
+{
+    if (!grd_check_has_data(repeats))
+        return grd_failed;
+    if (repeats->dtype != GRD_INT64 && repeats->dtype != GRD_INT32) {
+        grd_raise(GRD_ERROR_RUNTIME, "repeats has to be Long or Int tensor");
+        return grd_failed;
+    }
+    if (repeats->ndim != 1) {
+        grd_raise(GRD_ERROR_RUNTIME, "repeat_interleave only accept 1D vector as repeat");
+        return grd_failed;
+    }
+    const grd_tensor *counts = grd_contiguous_as(repeats, GRD_INT64);
+    if (grd_pending())
+        return grd_failed;
+    const int64_t *count = (const int64_t *)(const void *)counts->data;
+    int64_t total = 0;
+    for (int64_t i = 0; i < counts->numel; i++) {
+        if (count[i] < 0) {
+            grd_raise(GRD_ERROR_RUNTIME, "repeats can not be negative");
+            return grd_failed;
+        }
+        if (__builtin_add_overflow(total, count[i], &total)) {
+            grd_raise(GRD_ERROR_RUNTIME, "the repeats add up to more than a tensor can hold");
+            return grd_failed;
+        }
+    }
+    if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != total) {
+        grd_raise(GRD_ERROR_RUNTIME, "allocated size does not match required size");
+        return grd_failed;
+    }
+    grd_tensor *result = grd_new(grd_dims(total), GRD_INT64, grd_device_of(repeats));
+    int64_t *index = grd_pending() ? NULL : (int64_t *)(void *)result->data;
+    for (int64_t i = 0; index != NULL && i < counts->numel; i++)
+        for (int64_t k = 0; k < count[i]; k++)
+            *index++ = i;
+    return result;
+}
+
+grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar dim, grd_scalar output_size)
+{
+    int64_t along, sizes[GRD_MAX_DIMS + 1];
+    if (repeats < 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "repeats can not be negative");
+        return grd_failed;
+    }
+    grd_tensor *t = dim.kind == GRD_SCALAR_NONE ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
+    if (grd_pending() || !grd_wrap_dim(t, dim.kind == GRD_SCALAR_NONE ? 0 : grd_scalar_int64(dim), &along))
+        return grd_failed;
+    if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != t->sizes[along] * repeats) {
+        grd_raise(GRD_ERROR_RUNTIME, "allocated size does not match required size");
+        return grd_failed;
+    }
+    memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
+    memmove(sizes + along + 2, sizes + along + 1, (size_t)(t->ndim - along - 1) * sizeof *sizes);
+    sizes[along + 1] = repeats;
+    grd_tensor *wide = grd_expand(grd_unsqueeze(t, along + 1), grd_dims_from(sizes, t->ndim + 1));
+    return grd_clone(grd_flatten(wide, .start_dim = grd_int(along), .end_dim = grd_int(along + 1)), .memory_format = "contiguous");
+}
+
+grd_tensor *op_repeat_interleave_each(grd_tensor *self, grd_tensor *repeats, grd_scalar dim, grd_scalar output_size)
+{
+    int64_t along;
+    grd_tensor *t = dim.kind == GRD_SCALAR_NONE ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
+    if (grd_pending() || !grd_wrap_dim(t, dim.kind == GRD_SCALAR_NONE ? 0 : grd_scalar_int64(dim), &along))
+        return grd_failed;
+    if (repeats->ndim == 0 || (repeats->ndim == 1 && repeats->numel == 1))
+        repeats = grd_expand(grd_reshape(repeats, grd_dims(1)), grd_dims(t->sizes[along]));
+    if (!grd_pending() && repeats->ndim == 1 && repeats->numel != t->sizes[along])
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "repeats must have the same size as input along dim, but got repeats.size(0) = %lld and input.size(%lld) = %lld",
+                  (long long)repeats->numel, (long long)along, (long long)t->sizes[along]);
+    return grd_pending() ? grd_failed : grd_index_select(t, along, grd__repeat_indices(repeats, output_size));
+}
+
+grd_tensor *op_repeat_interleave_indices(grd_tensor *repeats, grd_scalar output_size)
+{
+    return grd__repeat_indices(repeats, output_size);
+}
+
+/* ---- Grids ----------------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensors op_meshgrid(grd_tensors tensors, const char *indexing)
+{
+    const grd_tensors none = {0};
+    const int64_t n = tensors.n;
+    int64_t sizes[GRD_MAX_DIMS];
+    const bool swapped = strcmp(indexing, "xy") == 0;
+    if (!swapped && strcmp(indexing, "ij") != 0)
+        grd_raise(GRD_ERROR_RUNTIME, "indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
+    else if (n == 0)
+        grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects a non-empty TensorList");
+    else if (n > GRD_MAX_DIMS)
+        grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
+    for (int64_t i = 0; i < n && !grd_pending(); i++) {
+        sizes[i] = tensors.data[i]->numel;
+        if (tensors.data[i]->ndim > 1)
+            grd_raise(GRD_ERROR_RUNTIME, "Expected 0D or 1D tensor in the tensor list but got: %d dimensions", tensors.data[i]->ndim);
+        else if (tensors.data[i]->dtype != tensors.data[0]->dtype)
+            grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects all tensors to have the same dtype");
+    }
+    grd_tensor **list = grd_pending() ? NULL : grd_pool_alloc((size_t)n * sizeof *list);
+    for (int64_t i = 0; list != NULL && i < n; i++) {
+        int64_t one[GRD_MAX_DIMS];
+        for (int64_t k = 0; k < n; k++)
+            one[k] = k == i ? sizes[i] : 1;
+        list[i] = grd_expand(grd_reshape(tensors.data[i], grd_dims_from(one, n)), grd_dims_from(sizes, n));
+        if (swapped && n > 1)
+            list[i] = grd_transpose(list[i], 0, 1);
+    }
+    return grd_pending() ? none : grd_tensors_from(list, n);
+}
+
+/* ---- Cutting ---------------------------------------------------------------------------------------------------------------------------- */
+
+static bool check_cut(const grd_tensor *self, int64_t dim, int64_t *ret_dim)
+{
+    if (self->ndim == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+    return grd_wrap_dim(self, dim, ret_dim);
+}
+
+grd_tensors op_tensor_split(grd_tensor *self, int64_t sections, int64_t dim)
+{
+    const grd_tensors none = {0};
+    if (!check_cut(self, dim, &dim))
+        return none;
+    if (sections <= 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "number of sections must be larger than 0, got %lld", (long long)sections);
+        return none;
+    }
+    const int64_t size = self->sizes[dim];
+    grd_tensor **list = grd_pool_alloc((size_t)sections * sizeof *list);
+    for (int64_t i = 0, start = 0; list != NULL && i < sections && !grd_pending(); i++) {
+        const int64_t length = size / sections + (i < size % sections);
+        list[i] = grd_narrow(self, dim, start, length);
+        start += length;
+    }
+    return grd_pending() ? none : grd_tensors_from(list, sections);
+}
+
+grd_tensors op_tensor_split_indices(grd_tensor *self, grd_dims indices, int64_t dim)
+{
+    const grd_tensors none = {0};
+    if (!check_cut(self, dim, &dim))
+        return none;
+    grd_tensor **list = grd_pool_alloc((size_t)(indices.n + 1) * sizeof *list);
+    for (int64_t i = 0; list != NULL && i <= indices.n; i++) {
+        const grd_scalar start = i > 0 ? grd_int(indices.data[i - 1]) : grd_int(0);
+        const grd_scalar end = i < indices.n ? grd_int(indices.data[i]) : grd_int(self->sizes[dim]);
+        list[i] = grd_slice(self, .dim = grd_int(dim), .start = start, .end = end);
+    }
+    return grd_pending() ? none : grd_tensors_from(list, indices.n + 1);
+}
+
+/* ---- Places ------------------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensors op_where_condition(grd_tensor *condition)
+{
+    return grd_unbind(grd_nonzero(grd_atleast_1d(condition)), .dim = grd_int(1));
+}
+
+grd_tensor *op_take(grd_tensor *self, grd_tensor *index)
+{
+    if (index->dtype != GRD_INT64) {
+        grd_raise(GRD_ERROR_RUNTIME, "take(): Expected a long tensor for index, but got %s", grd_dtype_type_name((grd_dtype)index->dtype));
+        return grd_failed;
+    }
+    if (self->numel == 0 && index->numel > 0) {
+        grd_raise(GRD_ERROR_INDEX, "take(): tried to take from an empty tensor");
+        return grd_failed;
+    }
+    return grd_index(grd_reshape(self, grd_dims(-1)), grd_tensors(index));
+}
+
+/* Sizes broadcast but along `dim`, where each keeps its own. */
+static grd_tensor *spread_but(grd_tensor *t, const grd_tensor *other, int64_t dim)
+{
+    int64_t own[GRD_MAX_DIMS], its[GRD_MAX_DIMS], sizes[GRD_MAX_DIMS], n;
+    memcpy(own, t->sizes, t->ndim * sizeof *own);
+    memcpy(its, other->sizes, other->ndim * sizeof *its);
+    own[dim] = its[dim] = 1;
+    if (!grd_shape_broadcast(grd_dims_from(own, t->ndim), grd_dims_from(its, other->ndim), sizes, &n))
+        return grd_failed;
+    sizes[dim] = t->sizes[dim];
+    return grd_expand(t, grd_dims_from(sizes, n));
+}
+
+grd_tensor *op_take_along_dim(grd_tensor *self, grd_tensor *indices, grd_scalar dim)
+{
+    int64_t along;
+    if (indices->dtype != GRD_INT64) {
+        grd_raise(GRD_ERROR_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s",
+                  grd_dtype_type_name((grd_dtype)indices->dtype));
+        return grd_failed;
+    }
+    if (dim.kind == GRD_SCALAR_NONE)
+        return grd_gather(grd_reshape(self, grd_dims(-1)), 0, grd_reshape(indices, grd_dims(-1)));
+    if (self->ndim != indices->ndim) {
+        grd_raise(
+            GRD_ERROR_RUNTIME,
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d dimensions for input, and %d "
+            "dimensions for indices",
+            self->ndim, indices->ndim);
+        return grd_failed;
+    }
+    if (!grd_wrap_dim(self, grd_scalar_int64(dim), &along))
+        return grd_failed;
+    return self->ndim == 0 ? grd_gather(self, 0, indices)
+                           : grd_gather(spread_but(self, indices, along), along, spread_but(indices, self, along));
+}
+
+grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mask, grd_tensor *source)
+{
+    int64_t sizes[GRD_MAX_DIMS], n;
+    if (self->dtype != source->dtype) {
+        grd_raise(GRD_ERROR_RUNTIME, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
+                  grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)source->dtype));
+        return grd_failed;
+    }
+    if (mask->dtype != GRD_BOOL) {
+        grd_raise(GRD_ERROR_RUNTIME, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+                  grd_dtype_name((grd_dtype)mask->dtype));
+        return grd_failed;
+    }
+    if (!grd_check_has_data(mask) || !grd_shape_broadcast(grd_sizes(self), grd_sizes(mask), sizes, &n))
+        return grd_failed;
+    const grd_dims common = grd_dims_from(sizes, n);
+    mask = grd_expand(mask, common);
+    const int64_t count = (int64_t)grd_item_double(grd_sum(mask));
+    if (!grd_pending() && count > source->numel)
+        grd_raise(GRD_ERROR_RUNTIME, "Number of elements of source < number of ones in mask");
+    if (grd_pending())
+        return grd_failed;
+    grd_tensor *placed = grd__masked_select_backward(grd_narrow(grd_reshape(source, grd_dims(-1)), 0, 0, count), common, mask);
+    return grd_composite_finish(out, self, grd_where(mask, placed, self));
+}
+
+/* ---- Products of places ------------------------------------------------------------------------------------------------------------------- */
+
+/* The first dimension of size 3, for those who do not say which. */
+static int64_t dimension_of_three(const grd_tensor *t)
+{
+    for (int64_t i = 0; i < t->ndim; i++)
+        if (t->sizes[i] == 3)
+            return i;
+    grd_raise(GRD_ERROR_RUNTIME, "no dimension of size 3 in input");
+    return -1;
+}
+
+grd_tensor *op_cross(grd_tensor *self, grd_tensor *other, grd_scalar dim)
+{
+    if (self->ndim != other->ndim) {
+        grd_raise(GRD_ERROR_RUNTIME, "linalg.cross: inputs must have the same number of dimensions.");
+        return grd_failed;
+    }
+    int64_t along = dim.kind == GRD_SCALAR_NONE ? dimension_of_three(self) : grd_scalar_int64(dim);
+    if (grd_pending() || !grd_wrap_dim(self, along, &along))
+        return grd_failed;
+    if (self->ndim == 0 || self->sizes[along] != 3 || other->sizes[along] != 3) {
+        grd_raise(GRD_ERROR_RUNTIME, "linalg.cross: inputs dimension %lld must have length 3. Got %lld and %lld", (long long)along,
+                  (long long)(self->ndim > 0 ? self->sizes[along] : 1), (long long)(other->ndim > 0 ? other->sizes[along] : 1));
+        return grd_failed;
+    }
+    const grd_dims dims = grd_dims(along);
+    grd_tensor *forward = grd_mul(grd_roll(self, grd_dims(-1), .dims = dims), grd_roll(other, grd_dims(-2), .dims = dims));
+    return grd_sub(forward, grd_mul(grd_roll(self, grd_dims(-2), .dims = dims), grd_roll(other, grd_dims(-1), .dims = dims)));
+}
+
+grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
+{
+    const int64_t n = self->ndim > other->ndim ? self->ndim : other->ndim;
+    int64_t left[GRD_MAX_DIMS], right[GRD_MAX_DIMS], sizes[GRD_MAX_DIMS];
+    if (2 * n > GRD_MAX_DIMS) {
+        grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)(2 * n), GRD_MAX_DIMS);
+        return grd_failed;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t a = i - (n - self->ndim), b = i - (n - other->ndim);
+        left[2 * i] = a >= 0 ? self->sizes[a] : 1;
+        right[2 * i + 1] = b >= 0 ? other->sizes[b] : 1;
+        left[2 * i + 1] = right[2 * i] = 1;
+        sizes[i] = left[2 * i] * right[2 * i + 1];
+    }
+    grd_tensor *product = grd_mul(grd_reshape(self, grd_dims_from(left, 2 * n)), grd_reshape(other, grd_dims_from(right, 2 * n)));
+    return grd_reshape(product, grd_dims_from(sizes, n));
+}
+
+/* ---- tensordot ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* A permutation with the named dimensions last (or first), and the sizes of those and the others. */
+struct contraction {
+    int64_t order[GRD_MAX_DIMS], kept[GRD_MAX_DIMS], nkept, size_kept, size_named;
+};
+
+static bool arrange(const grd_tensor *t, grd_dims named, bool last, struct contraction *c)
+{
+    uint64_t mask;
+    *c = (struct contraction){.size_kept = 1, .size_named = 1};
+    if (named.n == 0)
+        mask = 0;
+    else if (!grd_shape_dim_mask(named, t->ndim, &mask))
+        return false;
+    int64_t *kept = last ? c->order : c->order + named.n, *gone = last ? c->order + (t->ndim - named.n) : c->order;
+    for (int64_t i = 0; i < t->ndim; i++) {
+        if (mask >> i & 1)
+            continue;
+        kept[c->nkept] = i;
+        c->kept[c->nkept++] = t->sizes[i];
+        c->size_kept *= t->sizes[i];
+    }
+    for (int64_t i = 0; i < named.n; i++) {
+        if (!grd_wrap_dim(t, named.data[i], &gone[i]))
+            return false;
+        c->size_named *= t->sizes[gone[i]];
+    }
+    return true;
+}
+
+grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self, grd_dims dims_other)
+{
+    struct contraction a, b;
+    if (dims_self.n != dims_other.n) {
+        grd_raise(GRD_ERROR_RUNTIME, "both dimension lists should have same length, got %lld and %lld", (long long)dims_self.n,
+                  (long long)dims_other.n);
+        return grd_failed;
+    }
+    if (!arrange(self, dims_self, true, &a) || !arrange(other, dims_other, false, &b))
+        return grd_failed;
+    for (int64_t i = 0; i < dims_self.n; i++) {
+        const int64_t left = self->sizes[a.order[self->ndim - dims_self.n + i]], right = other->sizes[b.order[i]];
+        if (left == right)
+            continue;
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "contracted dimensions need to match, but first has size %lld in dim %lld and second has size %lld in dim %lld",
+                  (long long)left, (long long)dims_self.data[i], (long long)right, (long long)dims_other.data[i]);
+        return grd_failed;
+    }
+    int64_t sizes[2 * GRD_MAX_DIMS];
+    memcpy(sizes, a.kept, (size_t)a.nkept * sizeof *sizes);
+    memcpy(sizes + a.nkept, b.kept, (size_t)b.nkept * sizeof *sizes);
+    grd_tensor *left = grd_reshape(grd_permute(self, grd_dims_from(a.order, self->ndim)), grd_dims(a.size_kept, a.size_named));
+    grd_tensor *right = grd_reshape(grd_permute(other, grd_dims_from(b.order, other->ndim)), grd_dims(b.size_named, b.size_kept));
+    return grd_reshape(grd_mm(left, right), grd_dims_from(sizes, a.nkept + b.nkept));
+}

@@ -1,0 +1,11 @@
+/* How an operator that is made of others writes a tensor it was given. */
+#ifndef GRD_OP_COMPOSITE_H
+#define GRD_OP_COMPOSITE_H
+
+#include "core/tensor.h"
+
+/* What a composite returns: `value` where `out` is NULL. In place (out is self) the value is copied over it, and recorded as a copy is; any other `out`
+ * takes the value's sizes. RuntimeError, as of an operator with a kernel: the dtype cannot be cast, in place the sizes differ, out= with gradients. */
+grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_tensor *value);
+
+#endif

@@ -1,0 +1,140 @@
+/* Composites over elementwise operators: signs, special values, closeness. Schema: schema/elementwise.toml. */
+#include <float.h>
+
+#include "gen/op_impl.h"
+#include "gradus/ops.h"
+#include "op/common.h"
+#include "op/composite.h"
+#include "op/reduce.h"
+
+grd_tensor *op_positive(grd_tensor *self)
+{
+    if (self->dtype == GRD_BOOL) {
+        grd_raise(GRD_ERROR_RUNTIME, "The `+` operator, on a bool tensor is not supported.");
+        return grd_failed;
+    }
+    return self;
+}
+
+grd_tensor *op_sgn(grd_tensor *out, grd_tensor *self)
+{
+    const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype);
+    return grd_composite_finish(out, self, is_complex ? grd_quotient_or_zero(self, grd_abs(self)) : grd_sign(self));
+}
+
+grd_tensor *op_float_power(grd_tensor *self, grd_tensor *exponent)
+{
+    const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype) || grd_dtype_is_complex((grd_dtype)exponent->dtype);
+    const grd_dtype dtype = is_complex ? GRD_COMPLEX128 : GRD_FLOAT64;
+    /* Numbers stay numbers: there are better ways for some. */
+    grd_tensor *power = grd_has(exponent, GRD_FLAG_NUMBER) ? exponent : grd_to(exponent, .dtype = dtype);
+    return grd_pow(grd_to(self, .dtype = dtype), power);
+}
+
+/* ---- Special values ------------------------------------------------------------------------------------------------------------- */
+
+static double largest_finite(grd_dtype dtype)
+{
+    switch (dtype) {
+    case GRD_FLOAT16:
+        return 65504;
+    case GRD_BFLOAT16:
+        return 0x1.fep127;
+    case GRD_FLOAT32:
+        return FLT_MAX;
+    default:
+        return DBL_MAX;
+    }
+}
+
+static grd_scalar given_or(grd_scalar given, double otherwise)
+{
+    return given.kind != GRD_SCALAR_NONE ? given : grd_float(otherwise);
+}
+
+static grd_tensor *replaced(grd_tensor *self, grd_scalar nan, grd_scalar posinf, grd_scalar neginf)
+{
+    const double largest = largest_finite((grd_dtype)self->dtype);
+    grd_tensor *t = grd_masked_fill(self, grd_isnan(self), given_or(nan, 0));
+    t = grd_masked_fill(t, grd_isposinf(self), given_or(posinf, largest));
+    return grd_masked_fill(t, grd_isneginf(self), given_or(neginf, -largest));
+}
+
+grd_tensor *op_nan_to_num(grd_tensor *out, grd_tensor *self, grd_scalar nan, grd_scalar posinf, grd_scalar neginf)
+{
+    const enum grd_category category = grd_category_of((grd_dtype)self->dtype);
+    grd_tensor *value;
+    if (category == GRD_CATEGORY_COMPLEX)
+        value = grd_complex(replaced(grd_real(self), nan, posinf, neginf), replaced(grd_imag(self), nan, posinf, neginf));
+    else
+        value = category == GRD_CATEGORY_FLOAT ? replaced(self, nan, posinf, neginf) : grd_clone(self);
+    return grd_composite_finish(out, self, value);
+}
+
+grd_tensor *op_isreal(grd_tensor *self)
+{
+    if (grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_eq_scalar(grd_imag(self), grd_int(0));
+    return grd_ones_like(self, .dtype = GRD_BOOL);
+}
+
+/* ---- Sums of exponentials -------------------------------------------------------------------------------------------------------- */
+
+/* log(e^x + e^y) = x + log(1 + e^(y - x)) with x the one with the larger real part. Equal infinities have no difference. */
+static grd_tensor *log_sum(grd_tensor *self, grd_tensor *other, double base_log)
+{
+    const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype) || grd_dtype_is_complex((grd_dtype)other->dtype);
+    grd_tensor *first = is_complex ? grd_ge(grd_real(self), grd_real(other)) : grd_ge(self, other);
+    grd_tensor *larger = grd_where(first, self, other), *smaller = grd_where(first, other, self);
+    grd_tensor *distance = grd_where(grd_eq(self, other), grd_number(grd_int(0)), grd_sub(smaller, larger));
+    grd_tensor *rest = grd_log1p(grd_exp(grd_mul_scalar(distance, grd_float(base_log))));
+    grd_tensor *sum = grd_add(larger, base_log != 1 ? grd_div_scalar(rest, grd_float(base_log)) : rest);
+    return is_complex ? sum : grd_where(grd_isnan(self), self, grd_where(grd_isnan(other), other, sum));
+}
+
+static bool check_log_sum(const grd_tensor *self, const grd_tensor *other, const char *name)
+{
+    const grd_dtype dtype = grd_promote((grd_dtype)self->dtype, (grd_dtype)other->dtype);
+    return grd_category_of(dtype) > GRD_CATEGORY_INTEGER || grd_raise_no_kernel(name, dtype);
+}
+
+grd_tensor *op_logaddexp(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    return check_log_sum(self, other, "logaddexp") ? grd_out_finish(out, log_sum(self, other, 1)) : grd_failed;
+}
+
+grd_tensor *op_logaddexp2(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    return check_log_sum(self, other, "logaddexp2") ? grd_out_finish(out, log_sum(self, other, 0.69314718055994530942)) : grd_failed;
+}
+
+/* ---- Closeness ------------------------------------------------------------------------------------------------------------------- */
+
+static bool check_close(const grd_tensor *self, const grd_tensor *other, double rtol, double atol)
+{
+    if (self->dtype != other->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s did not match %s", grd_dtype_type_name((grd_dtype)self->dtype),
+                         grd_dtype_type_name((grd_dtype)other->dtype));
+    if (!(rtol >= 0))
+        return grd_raise(GRD_ERROR_RUNTIME, "rtol must be greater than or equal to zero, but got %g", rtol);
+    return atol >= 0 || grd_raise(GRD_ERROR_RUNTIME, "atol must be greater than or equal to zero, but got %g", atol);
+}
+
+grd_tensor *op_isclose(grd_tensor *self, grd_tensor *other, double rtol, double atol, bool equal_nan)
+{
+    if (!check_close(self, other, rtol, atol))
+        return grd_failed;
+    const enum grd_category category = grd_category_of((grd_dtype)self->dtype);
+    grd_tensor *close = grd_eq(self, other);
+    if (equal_nan && category > GRD_CATEGORY_INTEGER)
+        close = grd_logical_or(close, grd_logical_and(grd_isnan(self), grd_isnan(other)));
+    if (rtol == 0 && atol == 0)
+        return close;
+    if (category <= GRD_CATEGORY_INTEGER) { /* whose differences would wrap */
+        self = grd_to(self, .dtype = GRD_INT64);
+        other = grd_to(other, .dtype = GRD_INT64);
+    }
+    grd_tensor *distance = grd_abs(grd_sub(self, other));
+    grd_tensor *allowed = grd_add_scalar(grd_abs(grd_mul_scalar(other, grd_float(rtol))), grd_float(atol));
+    return grd_logical_or(close, grd_logical_and(grd_isfinite(distance), grd_le(distance, allowed)));
+}

@@ -1,0 +1,344 @@
+/* Sorting along a dimension: sort, topk, the running extremes, and the distinct elements.
+ *
+ * Elements are compared by keys (order.h), so one algorithm serves every dtype: stable, for it moves keys byte by byte (radix sort, from the least
+ * significant byte), or by insertion where there are few.
+ * Invariant: a line is the work of one thread; lines are divided at fixed places. */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "gen/op_impl.h"
+#include "gradus/ops.h"
+#include "op/common.h"
+#include "op/order.h"
+#include "op/rank.h"
+
+enum { FEW = 48, PARTS = 16, BYTES = 8, VALUES = 256 };
+
+/* ---- One line --------------------------------------------------------------------------------------------------------------------- */
+
+static void sort_by_insertion(struct grd_ranked *items, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        const struct grd_ranked item = items[i];
+        int64_t j = i;
+        for (; j > 0 && items[j - 1].key > item.key; j--)
+            items[j] = items[j - 1];
+        items[j] = item;
+    }
+}
+
+/* Ascending by key, equal keys in the order they come in. `other` has room for n. */
+static void sort_by_key(struct grd_ranked *items, struct grd_ranked *other, int64_t n)
+{
+    if (n <= FEW) {
+        sort_by_insertion(items, n);
+        return;
+    }
+    int64_t counts[BYTES][VALUES] = {{0}};
+    for (int64_t i = 0; i < n; i++)
+        for (int byte = 0; byte < BYTES; byte++)
+            counts[byte][items[i].key >> 8 * byte & 0xff]++;
+    struct grd_ranked *from = items, *to = other;
+    for (int byte = 0; byte < BYTES; byte++) {
+        int64_t *at = counts[byte], next = 0;
+        if (at[from[0].key >> 8 * byte & 0xff] == n) /* the same everywhere */
+            continue;
+        for (int value = 0; value < VALUES; value++) {
+            const int64_t count = at[value];
+            at[value] = next;
+            next += count;
+        }
+        for (int64_t i = 0; i < n; i++)
+            to[at[from[i].key >> 8 * byte & 0xff]++] = from[i];
+        struct grd_ranked *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    if (from != items)
+        memcpy(items, from, (size_t)n * sizeof *items);
+}
+
+/* ---- All lines ---------------------------------------------------------------------------------------------------------------------- */
+
+/* What becomes of the lines of a tensor along one dimension: of each, `kept` values with their places. */
+struct lines {
+    const grd_tensor *self;
+    grd_tensor *values, *indices; /* contiguous */
+    int64_t dim, n, kept, count, part;
+    bool descending, selects; /* topk, in place of a whole order */
+    struct grd_ranked *scratch;
+    int64_t scratch_part; /* items for each part */
+};
+
+static void read_line(const struct lines *l, const char *data, struct grd_ranked *items, uint64_t *keys)
+{
+    const int64_t stride = l->self->ndim > 0 ? l->self->strides[l->dim] * l->self->itemsize : 0;
+    const uint64_t flip = l->descending ? UINT64_MAX : 0;
+    grd_order_keys((grd_dtype)l->self->dtype, l->n, data, stride, keys);
+    for (int64_t i = 0; i < l->n; i++)
+        items[i] = (struct grd_ranked){keys[i] ^ flip, i};
+}
+
+/* The first element of a line of self, and where in a contiguous result of `kept` along dim it begins, in elements. */
+static const char *find_line(const struct lines *l, int64_t line, int64_t *ret_at, int64_t *ret_step)
+{
+    const grd_tensor *self = l->self;
+    const char *data = self->data;
+    int64_t inner = 1, at = 0, step = 1, scale = 1;
+    for (int64_t i = self->ndim - 1; i >= 0; i--) {
+        if (i == l->dim) {
+            step = scale;
+            scale *= l->kept;
+            continue;
+        }
+        const int64_t index = line / inner % self->sizes[i];
+        inner *= self->sizes[i];
+        data += index * self->strides[i] * self->itemsize;
+        at += index * scale;
+        scale *= self->sizes[i];
+    }
+    *ret_at = at;
+    *ret_step = step;
+    return data;
+}
+
+static void do_lines(int64_t begin, int64_t end, void *context)
+{
+    const struct lines *l = context;
+    const int64_t size = l->self->itemsize, stride = l->self->ndim > 0 ? l->self->strides[l->dim] * size : 0;
+    for (int64_t part = begin; part < end; part++) {
+        struct grd_ranked *items = l->scratch + part * l->scratch_part, *other = items + l->n;
+        const int64_t last = (part + 1) * l->part < l->count ? (part + 1) * l->part : l->count;
+        for (int64_t line = part * l->part; line < last; line++) {
+            int64_t at, step;
+            const char *data = find_line(l, line, &at, &step);
+            read_line(l, data, items, (uint64_t *)other);
+            if (l->selects)
+                grd_rank_largest(items, l->n, l->kept);
+            else
+                sort_by_key(items, other, l->n);
+            for (int64_t i = 0; i < l->kept; i++) {
+                memcpy(l->values->data + (at + i * step) * size, data + items[i].index * stride, (size_t)size);
+                ((int64_t *)(void *)l->indices->data)[at + i * step] = items[i].index;
+            }
+        }
+    }
+}
+
+/* Fills ret with values and places, of the sizes of self but `kept` along dim. */
+static void run_lines(struct lines *l, grd_tensor **ret)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    const grd_tensor *self = l->self;
+    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
+    if (self->ndim > 0)
+        sizes[l->dim] = l->kept;
+    l->n = self->ndim > 0 ? self->sizes[l->dim] : 1;
+    l->count = l->n > 0 ? self->numel / l->n : 0;
+    l->values = grd_new(grd_dims_from(sizes, self->ndim), (grd_dtype)self->dtype, grd_device_of(self));
+    l->indices = grd_new(grd_dims_from(sizes, self->ndim), GRD_INT64, grd_device_of(self));
+    if (grd_pending())
+        return;
+    if (!grd_is_meta(self) && l->count > 0 && l->kept > 0) {
+        l->part = (l->count - 1) / PARTS + 1;
+        l->scratch_part = 2 * l->n;
+        const int64_t parts = (l->count - 1) / l->part + 1;
+        const size_t bytes = (size_t)(parts * l->scratch_part) * sizeof *l->scratch;
+        if ((l->scratch = grd_alloc(bytes)) == NULL)
+            return;
+        grd_parallel_for(0, parts, 1, do_lines, l);
+        grd_free(l->scratch, bytes);
+    }
+    ret[0] = l->values;
+    ret[1] = l->indices;
+}
+
+/* ---- sort, topk ------------------------------------------------------------------------------------------------------------------------ */
+
+void op_sort(grd_tensor *self, int64_t dim, bool descending, bool stable, grd_tensor **ret)
+{
+    (void)stable; /* it always is */
+    struct lines l = {.self = self, .descending = descending};
+    ret[0] = ret[1] = grd_failed;
+    if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
+        return;
+    l.kept = self->ndim > 0 ? self->sizes[l.dim] : 1;
+    run_lines(&l, ret);
+}
+
+grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stable)
+{
+    return grd_sort(self, .dim = grd_int(dim), .descending = descending, .stable = stable).indices;
+}
+
+/* The order among equal elements is PyTorch's (rank.h). */
+void op_topk(grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, grd_tensor **ret)
+{
+    (void)sorted; /* they always are */
+    struct lines l = {.self = self, .kept = k, .descending = !largest, .selects = true};
+    ret[0] = ret[1] = grd_failed;
+    if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
+        return;
+    if (k < 0 || k > (self->ndim > 0 ? self->sizes[l.dim] : 1)) {
+        grd_raise(GRD_ERROR_RUNTIME, "selected index k out of range");
+        return;
+    }
+    run_lines(&l, ret);
+}
+
+/* ---- Single elements of the order ------------------------------------------------------------------------------------------------------ */
+
+static bool check_not_empty(const grd_tensor *self, int64_t dim, const char *name)
+{
+    return self->ndim == 0 || self->sizes[dim] > 0 ||
+           grd_raise(GRD_ERROR_INDEX, "%s(): Expected reduction dim %lld to have non-zero size.", name, (long long)dim);
+}
+
+/* Place k of an order, as the results of an operator. */
+static void pick(grd_sort_result sorted, int64_t dim, int64_t k, bool keepdim, grd_tensor **ret)
+{
+    if (grd_pending() || sorted.values->ndim == 0) {
+        ret[0] = sorted.values;
+        ret[1] = sorted.indices;
+        return;
+    }
+    ret[0] = keepdim ? grd_narrow(sorted.values, dim, k, 1) : grd_select(sorted.values, dim, k);
+    ret[1] = keepdim ? grd_narrow(sorted.indices, dim, k, 1) : grd_select(sorted.indices, dim, k);
+}
+
+void op_kthvalue(grd_tensor *self, int64_t k, int64_t dim, bool keepdim, grd_tensor **ret)
+{
+    ret[0] = ret[1] = grd_failed;
+    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "kthvalue"))
+        return;
+    if (k < 1 || k > (self->ndim > 0 ? self->sizes[dim] : 1)) {
+        grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)dim);
+        return;
+    }
+    pick(grd_sort(self, .dim = grd_int(dim)), dim, k - 1, keepdim, ret);
+}
+
+/* The first NaN of each line, where there is one, in place of the median. */
+static void prefer_nan(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
+{
+    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_FLOAT || self->ndim == 0 || grd_pending())
+        return;
+    const grd_max_dim_result first = grd_max_dim(grd_to(grd_isnan(self), .dtype = GRD_UINT8), dim, .keepdim = keepdim);
+    grd_tensor *found = grd_to(first.values, .dtype = GRD_BOOL);
+    ret[0] = grd_where(found, grd_number(grd_float((double)NAN)), ret[0]);
+    ret[1] = grd_where(found, first.indices, ret[1]);
+}
+
+void op_median_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
+{
+    ret[0] = ret[1] = grd_failed;
+    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "median"))
+        return;
+    const int64_t n = self->ndim > 0 ? self->sizes[dim] : 1;
+    pick(grd_sort(self, .dim = grd_int(dim)), dim, (n - 1) / 2, keepdim, ret);
+    prefer_nan(self, dim, keepdim, ret);
+}
+
+grd_tensor *op_median(grd_tensor *self)
+{
+    if (self->numel > 0)
+        return grd_median_dim(grd_reshape(self, grd_dims(-1)), 0).values;
+    return grd_full(GRD_NO_DIMS, grd_float((double)NAN), .dtype = (grd_dtype)self->dtype, .device = grd_device_of(self));
+}
+
+/* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
+
+/* Of equal elements the later one; NaN stays from where it comes. */
+static void run_extremes(grd_tensor *self, int64_t dim, bool smallest, const char *name, grd_tensor **ret)
+{
+    ret[0] = ret[1] = grd_failed;
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered(name, (grd_dtype)self->dtype))
+        return;
+    struct lines l = {.self = self, .dim = dim, .n = self->ndim > 0 ? self->sizes[dim] : 1};
+    l.kept = l.n;
+    l.values = grd_new(grd_sizes(self), (grd_dtype)self->dtype, grd_device_of(self));
+    l.indices = grd_new(grd_sizes(self), GRD_INT64, grd_device_of(self));
+    uint64_t *keys = grd_pending() ? NULL : grd_pool_alloc((size_t)(l.n + 1) * sizeof *keys);
+    if (keys == NULL)
+        return;
+    ret[0] = l.values;
+    ret[1] = l.indices;
+    const bool has_nan = grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_FLOAT;
+    const int64_t size = self->itemsize, stride = self->ndim > 0 ? self->strides[dim] * size : 0;
+    for (int64_t line = 0; !grd_is_meta(self) && self->numel > 0 && line < self->numel / l.n; line++) {
+        int64_t at, step, best = 0;
+        const char *data = find_line(&l, line, &at, &step);
+        grd_order_keys((grd_dtype)self->dtype, l.n, data, stride, keys);
+        for (int64_t i = 0; i < l.n; i++) {
+            const uint64_t key = smallest && !(has_nan && keys[i] == UINT64_MAX) ? ~keys[i] : keys[i];
+            keys[i] = key;
+            best = key >= keys[best] ? i : best;
+            memcpy(l.values->data + (at + i * step) * size, data + best * stride, (size_t)size);
+            ((int64_t *)(void *)l.indices->data)[at + i * step] = best;
+        }
+    }
+}
+
+void op_cummax(grd_tensor *self, int64_t dim, grd_tensor **ret)
+{
+    run_extremes(self, dim, false, "cummax", ret);
+}
+
+void op_cummin(grd_tensor *self, int64_t dim, grd_tensor **ret)
+{
+    run_extremes(self, dim, true, "cummin", ret);
+}
+
+/* ---- Distinct elements ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Over sorted elements: how many runs of equal ones there are, and where the runs lead. Arrays that are NULL are not written. NaN equals nothing. */
+static int64_t find_runs(const uint64_t *keys, const int64_t *places, int64_t n, bool has_nan, int64_t *starts, int64_t *inverse)
+{
+    int64_t runs = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (i == 0 || keys[i] != keys[i - 1] || (has_nan && keys[i] == UINT64_MAX)) {
+            if (starts != NULL)
+                starts[runs] = i;
+            runs++;
+        }
+        if (inverse != NULL)
+            inverse[places[i]] = runs - 1;
+    }
+    return runs;
+}
+
+void op__unique2(grd_tensor *self, bool sorted, bool return_inverse, bool return_counts, grd_tensor **ret)
+{
+    (void)sorted; /* they always are */
+    ret[0] = ret[1] = ret[2] = grd_failed;
+    if (!grd_check_has_data(self) || !grd_check_ordered("unique", (grd_dtype)self->dtype))
+        return;
+    const int64_t n = self->numel;
+    grd_tensor *order[2] = {grd_failed, grd_failed};
+    op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, order);
+    uint64_t *keys = grd_pending() ? NULL : grd_pool_alloc((size_t)(n + 1) * sizeof *keys);
+    int64_t *starts = keys == NULL ? NULL : grd_pool_alloc((size_t)(n + 1) * sizeof *starts);
+    grd_tensor *inverse =
+        starts == NULL ? grd_failed : grd_new(return_inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64, grd_device_of(self));
+    if (grd_pending())
+        return;
+    grd_order_keys((grd_dtype)self->dtype, n, order[0]->data, self->itemsize, keys);
+    const bool has_nan = grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_FLOAT;
+    const int64_t runs = find_runs(keys, (const int64_t *)(const void *)order[1]->data, n, has_nan, starts,
+                                   return_inverse ? (int64_t *)(void *)inverse->data : NULL);
+    grd_tensor *values = grd_new(grd_dims(runs), (grd_dtype)self->dtype, grd_device_of(self));
+    grd_tensor *counts = grd_new(grd_dims(return_counts ? runs : 0), GRD_INT64, grd_device_of(self));
+    if (grd_pending())
+        return;
+    starts[runs] = n;
+    for (int64_t i = 0; i < runs; i++) {
+        memcpy(values->data + i * self->itemsize, order[0]->data + starts[i] * self->itemsize, (size_t)self->itemsize);
+        if (return_counts)
+            ((int64_t *)(void *)counts->data)[i] = starts[i + 1] - starts[i];
+    }
+    ret[0] = values;
+    ret[1] = inverse;
+    ret[2] = counts;
+}
