@@ -69,10 +69,10 @@ grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
     if (!(beta >= 0))
         grd_raise(GRD_ERROR_RUNTIME, "smooth_l1_loss does not support negative values for beta.");
+    if (!grd_pending() && beta == 0)
+        return grd_l1_loss(self, target, .reduction = reduction);
     if (grd_pending() || !check_floating("smooth_l1", self, target))
         return grd_failed;
-    if (beta == 0)
-        return grd_l1_loss(self, target, .reduction = reduction);
     grd_tensor *d = grd_abs(grd_sub(self, target));
     grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5 / beta)), *far = grd_sub_scalar(d, grd_float(0.5 * beta));
     return grd_loss_reduce(grd_where(grd_lt_scalar(d, grd_float(beta)), near, far), how);
