@@ -24,7 +24,7 @@ struct bench {
 
 /* ---- Small tensors ------------------------------------------------------------------------------------------------------------- */
 
-static grd_tensor *a, *b, *matrix, *one, *x, *y;
+static grd_tensor *a, *b, *matrix, *one, *x, *y, *input[2], *weight[2], *bias[2];
 
 static grd_tensor *uniform(grd_dims sizes)
 {
@@ -37,6 +37,12 @@ static void prepare_small(void)
     b = uniform(grd_dims(4));
     matrix = uniform(grd_dims(4, 4));
     one = uniform(grd_dims(1));
+    input[0] = uniform(grd_dims(1, 8));
+    weight[0] = uniform(grd_dims(8, 8));
+    bias[0] = uniform(grd_dims(8));
+    input[1] = uniform(grd_dims(16, 64));
+    weight[1] = uniform(grd_dims(32, 64));
+    bias[1] = uniform(grd_dims(32));
     x = grd_set_requires_grad(uniform(grd_dims(4)), true);
     y = grd_set_requires_grad(uniform(grd_dims(4)), true);
 }
@@ -93,6 +99,11 @@ static void mm(int argument)
 {
     (void)argument;
     grd_mm(matrix, matrix);
+}
+
+static void linear(int argument)
+{
+    grd_linear(input[argument], weight[argument], .bias = bias[argument]);
 }
 
 static volatile double read_number;
@@ -184,6 +195,8 @@ static const struct bench small[] = {
     {"zeros", zeros, 0},
     {"sum", sum, 0},
     {"mm", mm, 0},
+    {"linear_1x8x8", linear, 0},
+    {"linear_16x64x32", linear, 1},
     {"item", item, 0},
     {"backward", backward, 0},
     {"training_step", training_step, 0},

@@ -46,7 +46,9 @@ static const struct shape shapes[] = {
     {"linear_16x64x32", 16, 32, 64, true},
     {"linear_16x32x10", 16, 10, 32, true},
     {"linear_64x512x512", 64, 512, 512, true},
+    {"row_1x100x100", 1, 100, 100, false},
     {"row_1x256x256", 1, 256, 256, false},
+    {"column_100x1x100", 100, 1, 100, false},
     {"thin_16x1024x1024", 16, 1024, 1024, false},
     {"thin_1000x3x64", 1000, 3, 64, false},
 };

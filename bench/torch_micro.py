@@ -54,7 +54,8 @@ def uniform(*sizes):
 
 def small():
     names = {"a": uniform(4), "b": uniform(4), "matrix": uniform(4, 4), "one": uniform(1), "net": Network(), "torch": torch,
-             "x": uniform(4).requires_grad_(), "y": uniform(4).requires_grad_()}
+             "x": uniform(4).requires_grad_(), "y": uniform(4).requires_grad_(), "linear": torch.nn.functional.linear,
+             "row": [uniform(1, 8), uniform(8, 8), uniform(8)], "batch": [uniform(16, 64), uniform(32, 64), uniform(32)]}
     return names, {
         "add": "a + b",
         "add_number": "a + 2.0",
@@ -65,6 +66,8 @@ def small():
         "zeros": "torch.zeros(4)",
         "sum": "a.sum()",
         "mm": "matrix.mm(matrix)",
+        "linear_1x8x8": "linear(*row)",
+        "linear_16x64x32": "linear(*batch)",
         "item": "one.item()",
         "backward": "(x * y).sum().backward(); x.grad = None; y.grad = None",
         "training_step": "net.step()",

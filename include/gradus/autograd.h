@@ -19,6 +19,10 @@ GRD_API grd_tensor *grd_grad_of(const grd_tensor *t);
 GRD_API void grd_set_grad(grd_tensor *t, grd_tensor *grad);
 /* Keeps the gradient of a tensor that is no leaf, too. */
 GRD_API void grd_retain_grad(grd_tensor *t);
+/* Takes the history away: a leaf that requires no gradient. RuntimeError for a view. */
+GRD_API void grd_detach_(grd_tensor *t);
+/* Whether grd_retain_grad had an effect on the tensor. */
+GRD_API bool grd_retains_grad(const grd_tensor *t);
 
 /* ---- Modes ------------------------------------------------------------------------------------------------------------ */
 GRD_API bool grd_grad_enabled(void);
@@ -34,9 +38,10 @@ typedef struct grd_backward_options {
     bool retain_graph;        /* keep saved tensors for another pass; implied by create_graph */
     bool create_graph;        /* record the backward pass, for higher derivatives */
     bool allow_unused;        /* grd_grad only: NULL for an input that is not in the graph, instead of an error */
+    grd_tensors inputs;       /* grd_backward_all only: accumulate into these and no others; absent: into every leaf */
 } grd_backward_options;
 
-/* The general form: several outputs. `options` may be NULL. */
+/* The general form: several outputs. `options` may be NULL. Inputs that are no leaves get a gradient as with grd_retain_grad. */
 GRD_API void grd_backward_all(grd_tensors outputs, const grd_backward_options *options);
 
 /* Gradients of the outputs with respect to the inputs, without touching any .grad: inputs.n pooled tensors (or NULL, with
@@ -48,7 +53,10 @@ GRD_API bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backwar
 GRD_API grd_node *grd_grad_fn(grd_tensor *t);
 /* The node that gradients of the tensor flow to: its grad_fn, or for a leaf its AccumulateGrad. Borrowed. NULL when none. */
 GRD_API grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output);
-/* "AddBackward", "AccumulateGrad", … */
+/* A reference of the caller's own, which keeps all that lies below the node, too. Returns `node`. */
+GRD_API grd_node *grd_keep_node(grd_node *node);
+GRD_API void grd_drop_node(grd_node *node); /* NULL is allowed */
+/* "AddBackward0", "AccumulateGrad", … */
 GRD_API const char *grd_node_name(const grd_node *node);
 GRD_API int grd_node_edge_count(const grd_node *node);
 /* The node an edge leads to (NULL: that input needs no gradient) and the output of that node it stands for. */
@@ -59,8 +67,9 @@ GRD_API grd_tensor *grd_node_variable(const grd_node *node);
 /* ---- Hooks ------------------------------------------------------------------------------------------------------------------ */
 /* A tensor hook sees the gradient before it flows on and returns it or a replacement. */
 typedef grd_tensor *grd_tensor_hook(grd_tensor *grad, void *context);
-/* A node hook runs before (pre) a node on the gradients of its outputs, or after it on those of its inputs, and may replace entries. */
-typedef void grd_node_hook(grd_node *node, grd_tensor **grads, int n, void *context);
+/* A node hook runs before (pre) a node on the gradients of its outputs, or after it on those of its inputs, and may replace entries. After
+ * it, `grad_outputs` is what the node ran on; before it, absent. Entries are NULL where undefined. */
+typedef void grd_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context);
 /* Each returns a handle for grd_hook_remove; release(context) is called when the hook goes (may be NULL). 0 on failure. */
 GRD_API uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, void (*release)(void *context));
 GRD_API uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *context, void (*release)(void *context));
@@ -80,7 +89,13 @@ typedef struct grd_custom_function {
     void (*backward)(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads);
     int inputs, outputs;
     void *context; /* grd_custom_context */
+    /* Called once for each call, on failure too, when nothing needs the context any more; on any thread. May be NULL. */
+    void (*release)(void *context);
+    /* Asked when the call's node is about to go, with the context: true, and the last reference of the node is the context's from then on, to be
+     * given up with grd_drop_node. May be NULL. */
+    bool (*take_over)(void *context);
 } grd_custom_function;
+/* Inputs may be NULL where the function allows it: then they have no gradient. */
 GRD_API bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs);
 GRD_API void grd_custom_save(grd_custom_call *call, grd_tensor *t);     /* an input or an output */
 GRD_API grd_tensor *grd_custom_saved(grd_custom_call *call, int index); /* checked against in-place changes */
@@ -88,6 +103,30 @@ GRD_API bool grd_custom_needs_grad(const grd_custom_call *call, int input);
 GRD_API void *grd_custom_context(const grd_custom_call *call);
 GRD_API void grd_custom_mark_dirty(grd_custom_call *call, grd_tensor *t); /* an input written in place and returned */
 GRD_API void grd_custom_mark_non_differentiable(grd_custom_call *call, grd_tensor *output);
+/* Gives backward zeros instead of NULL; off unless set during forward. */
+GRD_API void grd_custom_materialize_grads(grd_custom_call *call, bool materialize);
+
+/* grd_custom_apply in two halves, for a caller that runs forward itself and learns from it how many outputs there are. Between them it computes
+ * with grad mode off, saves and marks; `forward` and `outputs` of the function are not used. `inputs` must stay valid until the end. NULL on
+ * failure. */
+GRD_API grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tensor *const *inputs);
+/* Ends every call that was begun, one whose forward failed (an error is pending) too. Outputs that are NULL are no tensors and have no
+ * gradient; an input that is handed back unwritten is replaced by a view of it, pooled. False on failure. */
+GRD_API bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n);
+/* The node of a call; it lives as long as the call's context. */
+GRD_API grd_node *grd_custom_node(grd_custom_call *call);
+/* The call whose node it is, when the function's release is this one; NULL, with no error, for all other nodes. */
+GRD_API grd_custom_call *grd_node_custom_call(grd_node *node, void (*release)(void *context));
+
+/* ---- For garbage collectors ------------------------------------------------------------------------------------------------------------- */
+/* `release` tells whose context it is. */
+typedef int grd_context_visitor(void *context, void (*release)(void *context), void *arg);
+/* Calls `visit` for every context, of hooks and of custom functions, that nothing but the tensor keeps: it would be released if the caller gave
+ * up its reference, which must be the only one (otherwise there are none). Stops at the first call that does not return 0 and returns that.
+ * Nobody may work with the tensor meanwhile. */
+GRD_API int grd_visit_contexts(grd_tensor *t, grd_context_visitor *visit, void *arg);
+/* The same for a node that the caller keeps. */
+GRD_API int grd_node_visit_contexts(grd_node *node, grd_context_visitor *visit, void *arg);
 
 /* ---- Checks -------------------------------------------------------------------------------------------------------------------------- */
 /* Compares analytic gradients with central differences, for float64 or complex128 inputs that require gradients.

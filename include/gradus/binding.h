@@ -27,6 +27,8 @@ GRD_API bool grd_binding_is_owned(const grd_tensor *t);
 GRD_API bool grd_is_sole_owner(const grd_tensor *t);
 /* Closes the scope, as grd_scope_close, but the reference that it held of `t` becomes the caller's: grd_keep and grd_scope_close in one. Returns `t`. */
 GRD_API grd_tensor *grd_scope_take(grd_scope scope, grd_tensor *t);
+/* The way back: a reference of the caller's becomes one of the innermost scope. Returns `t`. */
+GRD_API grd_tensor *grd_scope_give(grd_tensor *t);
 
 GRD_END_DECLS
 #endif

@@ -23,6 +23,9 @@ GRD_API grd_tensor *grd_from_data(const void *data, grd_dims sizes, grd_dtype dt
  * Strides are in elements; absent strides mean contiguous. RuntimeError when an offset would be negative. */
 GRD_API grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context),
                                     void *context);
+/* A tensor of any dtype and geometry over the storage of another one, whatever that one's dtype: it has no history and is no view. Strides and offset
+ * are in elements of `dtype`. RuntimeError when an element would lie outside the storage, or when its memory is not aligned to the dtype. */
+GRD_API grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype);
 /* A 0-d tensor that takes part in type promotion as a plain number does. */
 GRD_API grd_tensor *grd_number(grd_scalar value);
 /* The only element of a one-element tensor. RuntimeError otherwise. NaN (kind FLOAT) on failure. */
@@ -51,11 +54,24 @@ GRD_API bool grd_is_channels_last(const grd_tensor *t);
 GRD_API void *grd_data(const grd_tensor *t);
 /* Bytes of the storage, and whether two tensors share one. */
 GRD_API int64_t grd_storage_bytes(const grd_tensor *t);
+/* What tells storages apart: equal for tensors that share one. */
+GRD_API const void *grd_storage_identity(const grd_tensor *t);
 GRD_API bool grd_same_storage(const grd_tensor *a, const grd_tensor *b);
 /* How often the storage was written by operators: the counter saved tensors are checked against. */
 GRD_API int64_t grd_tensor_version(const grd_tensor *t);
 /* The tensor this one is a view of, or NULL. */
 GRD_API grd_tensor *grd_view_base(const grd_tensor *t);
+
+/* The dtype of a result of these inputs as torch.result_type: tensors with dimensions decide, then 0-d tensors, then plain numbers (grd_number), the
+ * later ones only by their category. NULL entries are skipped. NONE, with RuntimeError, when the dtypes do not promote. */
+GRD_API grd_dtype grd_result_type(grd_tensor *const *inputs, int n);
+
+/* ---- Data apart from history ------------------------------------------------------------------------------------------ */
+/* A tensor over the same memory that has neither history nor version in common with `t`: writing to it is not seen by autograd. */
+GRD_API grd_tensor *grd_alias(grd_tensor *t);
+/* Gives `t` the memory, sizes and dtype of `source`, which it shares from then on; its history, gradient and version stay, and views made of it
+ * before keep the old memory. RuntimeError when the devices differ, or `t` requires a gradient and the dtype of `source` cannot. */
+GRD_API void grd_set_data(grd_tensor *t, grd_tensor *source);
 
 /* ---- Comparing whole tensors ----------------------------------------------------------------------------------------- */
 /* Same sizes and equal elements (NaN equals nothing); dtypes are promoted. */
@@ -77,6 +93,8 @@ GRD_API grd_print_options grd_print_options_get(void);
 GRD_API void grd_print_options_set(grd_print_options options);
 /* The tensor as PyTorch prints it, "tensor([1., 2.])"; malloc'ed, the caller frees it. NULL on failure. */
 GRD_API char *grd_to_string(grd_tensor *t);
+/* The same with another word than "tensor": "MyTensor([1., 2.])". */
+GRD_API char *grd_to_string_as(grd_tensor *t, const char *name);
 /* Prints it and a newline to standard output. */
 GRD_API void grd_print(grd_tensor *t);
 

@@ -61,6 +61,8 @@ GRD_API bool grd_dtype_is_complex(grd_dtype dtype);
 GRD_API bool grd_dtype_is_integer(grd_dtype dtype); /* bool is not an integer */
 /* The dtype both promote to, as torch.promote_types. */
 GRD_API grd_dtype grd_promote(grd_dtype a, grd_dtype b);
+/* Whether a result of `from` may be written to a tensor of `to`, as torch.can_cast: bool, integers, real and complex numbers in this order. */
+GRD_API bool grd_can_cast(grd_dtype from, grd_dtype to);
 /* The default floating dtype of this process: float32 until set; RuntimeError-free for floating dtypes only. */
 GRD_API grd_dtype grd_default_dtype(void);
 GRD_API void grd_set_default_dtype(grd_dtype dtype);

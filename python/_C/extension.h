@@ -102,7 +102,7 @@ PyObject *py_from_scalar(grd_scalar scalar);
 
 /* ---- The argument parser (parse.c) ----------------------------------------------------------------------------------------- */
 /* Kinds of parameters beyond those of operators: checked, and then of no effect. */
-enum { PY_KIND_OUT = 32, PY_KIND_LAYOUT, PY_KIND_PIN_MEMORY, PY_KIND_MEMORY_FORMAT };
+enum { PY_KIND_OUT = 32, PY_KIND_LAYOUT, PY_KIND_PIN_MEMORY, PY_KIND_MEMORY_FORMAT, PY_KIND_ANY_MEMORY_FORMAT /* of effect: for hand-written functions */ };
 
 enum py_param_flags {
     PY_OPTIONAL = 1, /* may be left out */
@@ -191,7 +191,10 @@ extern PyMethodDef py_methods[];      /* of Tensor */
 
 extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */
 extern PyMethodDef py_tensor_methods[];          /* hand-written (tensor_methods.c) */
-extern PyMethodDef py_tensor_data_methods[];     /* to and from other memory; copies (convert.c) */
+extern PyMethodDef py_numpy_methods[];           /* numpy and what NumPy calls (numpy.c) */
+extern PyMethodDef py_dlpack_methods[];          /* dlpack.c */
+extern PyMethodDef py_storage_methods[];         /* storage.c */
+extern PyMethodDef py_subclass_methods[];        /* as_subclass and _make_subclass (subclass.c) */
 extern PyMethodDef py_tensor_autograd_methods[]; /* backward, hooks (autograd.c) */
 extern PyGetSetDef py_tensor_properties[];       /* properties.c */
 
@@ -202,6 +205,7 @@ bool py_add_generator(PyObject *module);
 bool py_add_autograd(PyObject *module);
 bool py_add_interop(PyObject *module);
 bool py_add_runtime(PyObject *module);
+bool py_add_nn_module(PyObject *module);
 
 /* Indexing (index.c): slots of Tensor. */
 PyObject *py_get_item(PyObject *self, PyObject *index);
@@ -209,5 +213,7 @@ int py_set_item(PyObject *self, PyObject *index, PyObject *value);
 
 /* What a tensor that nobody else owns keeps alive of Python: hooks and contexts of custom functions (autograd.c). For tp_traverse. */
 int py_traverse_graph(grd_tensor *t, visitproc visit, void *arg);
+/* grad_fn of a tensor; None for a leaf (node.c). */
+PyObject *py_node_of(grd_tensor *t);
 
 #endif

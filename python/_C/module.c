@@ -2,8 +2,8 @@
 #include "extension.h"
 #include "number.h"
 
-PyMethodDef *py_tensor_tables[] = {py_tensor_override_methods, py_tensor_methods, py_tensor_data_methods,
-                                   py_tensor_autograd_methods, py_methods,        NULL};
+PyMethodDef *py_tensor_tables[] = {py_tensor_override_methods, py_tensor_methods,  py_numpy_methods,           py_dlpack_methods,
+                                   py_storage_methods,         py_subclass_methods, py_tensor_autograd_methods, py_methods, NULL};
 PyGetSetDef *py_tensor_property_tables[] = {py_tensor_properties, NULL};
 
 /* gradus._C.nn: functions that PyTorch has in torch.nn.functional alone. */
@@ -28,8 +28,9 @@ PyMODINIT_FUNC PyInit__C(void);
 
 PyMODINIT_FUNC PyInit__C(void)
 {
-    bool (*const parts[])(PyObject *) = {py_add_overrides, py_add_types,   py_add_tensor,  py_add_generator,
-                                         py_add_autograd,  py_add_interop, py_add_runtime, add_nn};
+    bool (*const parts[])(PyObject *) = {py_add_overrides, py_add_types,     py_add_tensor,
+                                         py_add_generator, py_add_autograd,  py_add_interop,
+                                         py_add_runtime,   py_add_nn_module, add_nn};
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && module != NULL; i++)
         if (!parts[i](module))

@@ -47,7 +47,7 @@ int py_tensor_contains(PyObject *self, PyObject *element);
 PyObject *py_tensor_repr(PyObject *self);
 Py_hash_t py_tensor_hash(PyObject *self);
 
-/* ---- Made from data (convert.c); the buffer protocol (numpy.c) ---- */
+/* ---- Made from data (construct.c); the buffer protocol (memory.c) ---- */
 PyObject *py_tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords);
 int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags);
 void py_tensor_release_buffer(PyObject *self, Py_buffer *view);

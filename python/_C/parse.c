@@ -219,6 +219,8 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
         return check_pin_memory(object);
     case PY_KIND_MEMORY_FORMAT:
         return check_memory_format(object);
+    case PY_KIND_ANY_MEMORY_FORMAT:
+        return py_as_memory_format(object) != NULL ? MATCH_YES : MATCH_NO;
     default:
         return MATCH_NO;
     }
@@ -226,28 +228,28 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
 
 /* ---- Names -------------------------------------------------------------------------------------------------------------------- */
 
-/* NumPy's names for parameters. */
-static const struct synonym {
-    const char *name, *synonym;
-} synonyms[] = {{"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x"},        {"input", "a"},
-                {"input", "x1"}, {"other", "x2"},         {"correction", "ddof"}};
-
-static bool is_named(const struct py_param *param, PyObject *name)
-{
-    if (PyUnicode_CompareWithASCIIString(name, param->name) == 0)
-        return true;
-    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-        if (strcmp(synonyms[i].name, param->name) == 0 && PyUnicode_CompareWithASCIIString(name, synonyms[i].synonym) == 0)
-            return true;
-    return false;
-}
-
-static int find_param(const struct py_signature *signature, int first, PyObject *name)
+static int find_exactly(const struct py_signature *signature, int first, const char *name)
 {
     for (int i = first; i < signature->nparams; i++)
-        if (is_named(&signature->params[i], name))
+        if (signature->params[i].name[0] == name[0] && strcmp(signature->params[i].name, name) == 0)
             return i;
     return -1;
+}
+
+/* The place of a parameter by its name, or by NumPy's name for it; -1: none. */
+static int find_param(const struct py_signature *signature, int first, PyObject *name)
+{
+    static const struct {
+        const char *synonym, *name;
+    } synonyms[] = {{"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "input"}, {"a", "input"}, {"x1", "input"}, {"x2", "other"}};
+    const char *text = PyUnicode_AsUTF8(name);
+    int at = text == NULL ? -1 : find_exactly(signature, first, text);
+    if (text == NULL)
+        PyErr_Clear(); /* a name that is no text is nobody's */
+    for (size_t i = 0; at < 0 && text != NULL && i < sizeof synonyms / sizeof *synonyms; i++)
+        if (strcmp(synonyms[i].synonym, text) == 0)
+            at = find_exactly(signature, first, synonyms[i].name);
+    return at;
 }
 
 /* ---- Matching --------------------------------------------------------------------------------------------------------------------- */
@@ -369,6 +371,7 @@ static const char *kind_text(const struct py_param *param)
     case PY_KIND_LAYOUT:
         return "torch.layout";
     case PY_KIND_MEMORY_FORMAT:
+    case PY_KIND_ANY_MEMORY_FORMAT:
         return "torch.memory_format";
     default:
         return "str";

@@ -9,22 +9,23 @@
 Tensors and operators come from the C extension `gradus._C`; parts that a program may not need are imported when they are first named.
 """
 import importlib
+from math import e, inf, nan, pi  # noqa: F401
 
 from gradus import _C
 from gradus._C import *  # noqa: F403
-from gradus.autograd.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from gradus import _tensor_copy  # noqa: F401
+
+del nn  # noqa: F821  the package of that name is imported when it is asked for
 
 __version__ = _C.__version__
-
-inf = float("inf")
-nan = float("nan")
-pi = 3.141592653589793
-e = 2.718281828459045
+__config__ = _C.__config__
 newaxis = None
 
-_SUBMODULES = frozenset({"amp", "autograd", "backends", "cuda", "distributed", "jit", "mps", "nn", "optim", "random", "serialization", "types",
-                         "utils", "version", "xpu"})
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "mps", "nn", "ops", "optim",
+                         "random", "serialization", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"}
+_LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
+                            "FloatTensor", "DoubleTensor"), "_tensor_types"))
 
 
 def __getattr__(name):

@@ -14,9 +14,10 @@ struct request {
     grd_tensor **grads;
     int32_t *entries;
     int64_t nroots;
-    struct grd_edge *inputs; /* of grd_grad, owned */
+    struct grd_edge *inputs; /* owned */
     int64_t ninputs;
     bool retain, create;
+    bool accumulate; /* into the inputs that are leaves; the gradients of others are kept where they are captured */
 };
 
 static bool enter_captures(struct grd_pass *pass, const struct request *request, struct grd_capture *captures, grd_tensor **captured)
@@ -29,6 +30,7 @@ static bool enter_captures(struct grd_pass *pass, const struct request *request,
             return false;
         captures[i] = (struct grd_capture){request->inputs[i].output, pass->entries[index].capture, i};
         pass->entries[index].capture = (int32_t)i;
+        pass->entries[index].needed |= request->accumulate && grd_node_variable(request->inputs[i].node) != NULL;
     }
     return true;
 }
@@ -172,9 +174,10 @@ static bool allocate(struct request *request, struct arrays *arrays)
 }
 
 /* `captured` NULL: into the leaves. */
-static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, grd_tensor **captured)
+static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, bool accumulate,
+                          grd_tensor **captured)
 {
-    struct request request = {.nroots = outputs.n, .ninputs = inputs.n};
+    struct request request = {.nroots = outputs.n, .ninputs = inputs.n, .accumulate = accumulate};
     struct arrays arrays;
     if (options != NULL) {
         request.retain = options->retain_graph;
@@ -196,10 +199,31 @@ static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_bac
     return ok;
 }
 
+static void accumulate_into(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options)
+{
+    for (int64_t i = 0; i < inputs.n; i++)
+        if (grd_given(inputs.data[i], "grd_backward_all", "inputs") && grd_needs_grad(inputs.data[i]))
+            grd_retain_grad(inputs.data[i]);
+    const size_t size = (size_t)inputs.n * sizeof(grd_tensor *);
+    grd_tensor **captured = grd_pending() ? NULL : grd_alloc_zeroed(size);
+    if (captured == NULL)
+        return;
+    differentiate(outputs, inputs, options, true, captured);
+    for (int64_t i = 0; i < inputs.n; i++)
+        grd_object_drop(captured[i]);
+    grd_free(captured, size);
+}
+
 void grd_backward_all(grd_tensors outputs, const grd_backward_options *options)
 {
-    if (!grd_pending())
-        differentiate(outputs, (grd_tensors){0}, options, NULL);
+    if (grd_pending())
+        return;
+    if (options == NULL || options->inputs.data == NULL)
+        differentiate(outputs, (grd_tensors){0}, options, false, NULL);
+    else if (options->inputs.n == 0)
+        grd_raise(GRD_ERROR_RUNTIME, "`inputs` argument to `backward()` cannot be empty.");
+    else
+        accumulate_into(outputs, options->inputs, options);
 }
 
 void grd_backward(grd_tensor *tensor)
@@ -226,7 +250,7 @@ bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backward_option
     bool ok = !grd_pending();
     for (int64_t i = 0; i < inputs.n; i++)
         ret_grads[i] = NULL;
-    ok = ok && differentiate(outputs, inputs, options, ret_grads);
+    ok = ok && differentiate(outputs, inputs, options, false, ret_grads);
     ok = ok && ((options != NULL && options->allow_unused) || check_used(ret_grads, inputs.n));
     for (int64_t i = 0; i < inputs.n; i++) {
         if (ret_grads[i] != NULL)

@@ -15,23 +15,36 @@ struct grd_custom_call {
     char *name;
     bool *needs; /* per input */
     struct grd_saved *saved;
-    int nsaved, capacity;
+    grd_tensor *const *inputs;      /* the caller's, during forward */
     grd_tensor **dirty, **constant; /* marked during forward; borrowed */
-    int ndirty, nconstant;
-    bool forward;
+    int nsaved, saved_capacity, ndirty, nconstant, constant_capacity;
+    bool forward, materialize, released;
 };
 
 enum { NAME_CHARS = 96 };
 
 /* ---- The node ---------------------------------------------------------------------------------------------------------------- */
+/* Zeros for the outputs that nothing depends on. */
+static bool fill_undefined(const struct grd_node *node, grd_tensor **grads)
+{
+    for (uint32_t i = 0; i < node->noutputs && !grd_pending(); i++) {
+        const struct grd_output *output = &node->outputs[i];
+        if (grads[i] != NULL || output->sizes == NULL)
+            continue;
+        const grd_device device = {output->device, output->device_index};
+        grd_tensor *zeros = grd_zeros(grd_dims_from(output->sizes, output->ndim), .dtype = (grd_dtype)output->dtype, .device = device);
+        grads[i] = grd_pending() ? NULL : grd_object_keep(zeros);
+    }
+    return !grd_pending();
+}
+
 static void custom_run(struct grd_node *node, const struct grd_run *run)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    if (!grd_saved_begin(node, call->saved, call->nsaved, run->retain))
+    if (!grd_saved_begin(node, call->saved, call->nsaved, run->retain) || (call->materialize && !fill_undefined(node, run->grads)))
         return;
-    grd_tensor **grads = run->ret_grads;
     if (call->function.backward != NULL)
-        call->function.backward(call, run->grads, grads);
+        call->function.backward(call, run->grads, run->ret_grads);
     else
         grd_raise(GRD_ERROR_RUNTIME, "the function has no backward");
 }
@@ -39,16 +52,29 @@ static void custom_run(struct grd_node *node, const struct grd_run *run)
 static void custom_release(struct grd_node *node)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
+    call->released = true;
     for (int i = 0; i < call->nsaved; i++)
         grd_saved_drop(&call->saved[i]);
+}
+
+/* Sizes of a scalar are no block: what is not NULL describes an output. */
+static const int64_t no_sizes[1];
+
+static void free_outputs(struct grd_node *node)
+{
+    for (uint32_t i = 0; i < node->noutputs; i++)
+        if (node->outputs[i].sizes != no_sizes)
+            grd_free((void *)(uintptr_t)node->outputs[i].sizes, node->outputs[i].ndim * sizeof(int64_t));
+    grd_free(node->outputs, node->noutputs * sizeof *node->outputs);
 }
 
 static void custom_finish(struct grd_node *node)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    grd_free(call->saved, (size_t)call->capacity * sizeof *call->saved);
-    for (uint32_t i = 0; i < node->noutputs; i++)
-        grd_free((void *)(uintptr_t)node->outputs[i].sizes, node->outputs[i].ndim * sizeof(int64_t));
+    grd_free(call->saved, (size_t)call->saved_capacity * sizeof *call->saved);
+    grd_free(call->constant, (size_t)call->constant_capacity * sizeof *call->constant);
+    free_outputs(node);
+    grd_release_context(call->function.release, call->function.context);
 }
 
 static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish};
@@ -58,7 +84,47 @@ bool grd_is_custom_node(const struct grd_node *node)
     return node->class == &custom_class;
 }
 
+bool grd_custom_is_taken_over(struct grd_node *node)
+{
+    const struct grd_custom_call *call = (const struct grd_custom_call *)node;
+    if (call->function.take_over == NULL || !call->function.take_over(call->function.context))
+        return false;
+    atomic_store_explicit(&node->object.refs, 1, memory_order_relaxed);
+    return true;
+}
+
+int grd_custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg)
+{
+    const struct grd_custom_call *call = (const struct grd_custom_call *)node;
+    return grd_is_custom_node(node) ? visit(call->function.context, call->function.release, arg) : 0;
+}
+
+grd_node *grd_custom_node(grd_custom_call *call)
+{
+    return grd_given_pointer(call, "grd_custom_node", "call") ? &call->node : NULL;
+}
+
+grd_custom_call *grd_node_custom_call(grd_node *node, void (*release)(void *context))
+{
+    struct grd_custom_call *call = (struct grd_custom_call *)node;
+    return node != NULL && grd_is_custom_node(node) && call->function.release == release ? call : NULL;
+}
+
 /* ---- During forward and backward ------------------------------------------------------------------------------------------------- */
+/* For one more in a list of `n`. */
+static bool make_room(void **list, int n, int *capacity, size_t size)
+{
+    if (n < *capacity)
+        return true;
+    const int wanted = *capacity > 0 ? 2 * *capacity : 4;
+    void *grown = grd_realloc(*list, (size_t)*capacity * size, (size_t)wanted * size);
+    if (grown == NULL)
+        return false;
+    *list = grown;
+    *capacity = wanted;
+    return true;
+}
+
 void grd_custom_save(grd_custom_call *call, grd_tensor *t)
 {
     if (grd_pending() || !grd_given_pointer(call, "grd_custom_save", "call"))
@@ -67,14 +133,8 @@ void grd_custom_save(grd_custom_call *call, grd_tensor *t)
         grd_raise(GRD_ERROR_RUNTIME, "tensors can only be saved during forward");
         return;
     }
-    if (call->nsaved == call->capacity) {
-        int capacity = call->capacity ? 2 * call->capacity : 4;
-        struct grd_saved *saved = grd_realloc(call->saved, (size_t)call->capacity * sizeof *saved, (size_t)capacity * sizeof *saved);
-        if (saved == NULL)
-            return;
-        call->saved = saved;
-        call->capacity = capacity;
-    }
+    if (!make_room((void **)&call->saved, call->nsaved, &call->saved_capacity, sizeof *call->saved))
+        return;
     struct grd_saved *saved = &call->saved[call->nsaved++];
     call->node.keeps = true;
     if (t != NULL)
@@ -92,6 +152,10 @@ grd_tensor *grd_custom_saved(grd_custom_call *call, int index)
         return grd_failed;
     }
     const struct grd_saved *saved = &call->saved[index];
+    if (call->released) {
+        grd_raise_freed();
+        return grd_failed;
+    }
     if (saved->value.v.tensor == NULL)
         return NULL;
     grd_value value;
@@ -129,72 +193,100 @@ void grd_custom_mark_dirty(grd_custom_call *call, grd_tensor *t)
         call->dirty[call->ndirty++] = t;
 }
 
+static bool refuse_constant(void)
+{
+    return grd_raise(GRD_ERROR_RUNTIME, "only outputs can be marked non-differentiable, and only during forward");
+}
+
 void grd_custom_mark_non_differentiable(grd_custom_call *call, grd_tensor *output)
 {
     if (grd_pending() || !grd_given_pointer(call, "grd_custom_mark_non_differentiable", "call") ||
         !grd_given(output, "grd_custom_mark_non_differentiable", "output") || is_among(output, call->constant, call->nconstant))
         return;
-    if (!call->forward || call->nconstant == call->function.outputs)
-        grd_raise(GRD_ERROR_RUNTIME, "only outputs can be marked non-differentiable, and only during forward");
-    else
+    if (!call->forward)
+        refuse_constant();
+    else if (make_room((void **)&call->constant, call->nconstant, &call->constant_capacity, sizeof *call->constant))
         call->constant[call->nconstant++] = output;
 }
 
-/* ---- Applying ------------------------------------------------------------------------------------------------------------------------ */
-static struct grd_custom_call *new_call(const grd_custom_function *function, grd_tensor *const *inputs, bool recording)
+void grd_custom_materialize_grads(grd_custom_call *call, bool materialize)
 {
-    size_t pointers = (size_t)(function->inputs + function->outputs) * sizeof(grd_tensor *);
-    struct grd_custom_call *call =
-        (struct grd_custom_call *)grd_node_new(&custom_class, NULL, sizeof *call, (uint32_t)function->inputs, (uint32_t)function->outputs,
-                                               pointers + NAME_CHARS + (size_t)function->inputs * sizeof(bool));
-    if (call == NULL)
+    if (grd_pending() || !grd_given_pointer(call, "grd_custom_materialize_grads", "call"))
+        return;
+    if (!call->forward)
+        grd_raise(GRD_ERROR_RUNTIME, "whether gradients are materialized can only be set during forward");
+    else
+        call->materialize = materialize;
+}
+
+/* ---- Before forward ------------------------------------------------------------------------------------------------------------------- */
+static struct grd_custom_call *new_call(const grd_custom_function *function, grd_tensor *const *inputs)
+{
+    const size_t n = (size_t)function->inputs;
+    struct grd_custom_call *call = (struct grd_custom_call *)grd_node_new(&custom_class, NULL, sizeof *call, (uint32_t)n, 0,
+                                                                          n * (sizeof *call->dirty + sizeof *call->needs) + NAME_CHARS);
+    if (call == NULL) {
+        grd_release_context(function->release, function->context);
         return NULL;
+    }
     call->function = *function;
+    call->inputs = inputs;
     call->dirty = grd_node_room(&call->node);
-    call->constant = call->dirty + function->inputs;
-    call->name = (char *)(call->constant + function->outputs);
+    call->name = (char *)(call->dirty + n);
     snprintf(call->name, NAME_CHARS, "%sBackward", function->name != NULL ? function->name : "Custom");
     call->node.name = call->name;
+    call->node.outputs = NULL;
     call->needs = (bool *)(call->name + NAME_CHARS);
     call->saved = NULL;
-    call->nsaved = call->capacity = call->ndirty = call->nconstant = 0;
+    call->constant = NULL;
+    call->nsaved = call->saved_capacity = call->ndirty = call->nconstant = call->constant_capacity = 0;
     call->forward = true;
-    memset(call->node.outputs, 0, (size_t)function->outputs * sizeof *call->node.outputs);
-    memset(call->node.edges, 0, (size_t)function->inputs * sizeof *call->node.edges);
-    for (int i = 0; i < function->inputs; i++) {
-        call->needs[i] = recording && inputs[i] != NULL && grd_needs_grad(inputs[i]);
-        if (call->needs[i] && !grd_edge_of(inputs[i], &call->node.edges[i])) {
-            grd_object_drop(&call->node);
-            return NULL;
-        }
-    }
+    call->materialize = call->released = false;
+    memset(call->node.edges, 0, n * sizeof *call->node.edges);
     return call;
 }
 
-static bool run_forward(struct grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **outputs)
+/* An edge to each input that requires a gradient. */
+static bool find_edges(struct grd_custom_call *call, bool recording)
 {
-    bool enabled = grd_set_grad_enabled(false);
-    call->function.forward(call, inputs, outputs);
-    grd_set_grad_enabled(enabled);
-    call->forward = false;
-    for (int i = 0; !grd_pending() && i < call->function.outputs; i++)
-        if (outputs[i] == NULL)
-            grd_raise(GRD_ERROR_RUNTIME, "output %d was not set", i);
-    return !grd_pending();
+    for (int i = 0; i < call->function.inputs; i++) {
+        call->needs[i] = recording && call->inputs[i] != NULL && grd_needs_grad(call->inputs[i]);
+        if (call->needs[i] && !grd_edge_of(call->inputs[i], &call->node.edges[i]))
+            return false;
+    }
+    return true;
 }
 
+grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tensor *const *inputs)
+{
+    static const char name[] = "grd_custom_begin";
+    if (!grd_given_pointer(function, name, "function"))
+        return NULL;
+    if (grd_pending() || (function->inputs > 0 && !grd_given_pointer(inputs, name, "inputs")) ||
+        (function->inputs < 0 && !grd_raise(GRD_ERROR_VALUE, "%s: a function cannot have %d inputs", name, function->inputs))) {
+        grd_release_context(function->release, function->context);
+        return NULL;
+    }
+    struct grd_custom_call *call = new_call(function, inputs);
+    if (call == NULL || find_edges(call, grd_is_recording()))
+        return call;
+    grd_object_drop(&call->node);
+    return NULL;
+}
+
+/* ---- After forward --------------------------------------------------------------------------------------------------------------------- */
 /* Writing over an input is subject to the rules of in-place operators. */
-static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *inputs, grd_tensor *const *outputs)
+static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     uint32_t output;
     for (int i = 0; i < call->ndirty; i++) {
         grd_tensor *t = call->dirty[i];
-        if (!is_among(t, inputs, call->function.inputs) || !is_among(t, outputs, call->function.outputs))
+        if (!is_among(t, call->inputs, call->function.inputs) || !is_among(t, outputs, n))
             return grd_raise(GRD_ERROR_RUNTIME, "a tensor marked dirty must be an input that is also returned");
         if (grd_needs_grad(t) && grd_recorded_grad_fn(t, &output) == NULL)
             return grd_raise(GRD_ERROR_RUNTIME, "%s leaf Variable that requires grad has been used in an in-place operation.",
                              t->base != NULL ? "a view of a" : "a");
-        if (t->base != NULL && (call->function.outputs > 1 || t != inputs[0]))
+        if (t->base != NULL && (n > 1 || t != call->inputs[0]))
             return grd_raise(GRD_ERROR_RUNTIME,
                              "Functions which modify views in-place must take the view first and return a single Variable");
         if (!grd_check_inplace(t))
@@ -203,27 +295,49 @@ static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *i
     return true;
 }
 
-static bool set_output(struct grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **output, int i)
+static bool describe_output(struct grd_node *node, uint32_t i, const grd_tensor *t)
 {
-    grd_tensor *t = *output;
-    bool dirty = is_among(t, call->dirty, call->ndirty);
-    /* An input handed back is another tensor to the graph. */
-    if (!dirty && is_among(t, inputs, call->function.inputs)) {
-        t = grd_new_view(t, grd_sizes(t), grd_strides(t), t->offset);
-        if (grd_pending())
-            return false;
-        t->flags |= GRD_FLAG_NO_GRAD_VIEW;
-        *output = t;
-    }
-    if (is_among(t, call->constant, call->nconstant) || !grd_dtype_carries(t->dtype))
-        return true;
-    grd_node_describe_output(&call->node, (uint32_t)i, t, NULL);
-    int64_t *sizes = grd_alloc(t->ndim * sizeof *sizes);
-    if (sizes == NULL)
+    int64_t *sizes = t->ndim > 0 ? grd_alloc(t->ndim * sizeof *sizes) : NULL;
+    if (t->ndim > 0 && sizes == NULL)
         return false;
     if (t->ndim > 0)
         memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
-    call->node.outputs[i].sizes = sizes;
+    grd_node_describe_output(node, i, t, t->ndim > 0 ? sizes : no_sizes);
+    return true;
+}
+
+static bool is_constant(const struct grd_custom_call *call, const grd_tensor *t, bool recorded)
+{
+    return !recorded || is_among(t, call->constant, call->nconstant) || !grd_dtype_carries(t->dtype);
+}
+
+/* An input handed back unwritten is another tensor to the graph. */
+static grd_tensor *another_tensor(grd_tensor *t, bool constant)
+{
+    if (constant && grd_needs_grad(t))
+        return grd_new_detached(t);
+    grd_tensor *view = grd_new_view(t, grd_sizes(t), grd_strides(t), t->offset);
+    if (!grd_pending())
+        view->flags |= GRD_FLAG_NO_GRAD_VIEW;
+    return view;
+}
+
+static bool set_output(struct grd_custom_call *call, grd_tensor **output, int i, bool recorded)
+{
+    grd_tensor *t = *output;
+    if (t == NULL)
+        return true;
+    const bool dirty = is_among(t, call->dirty, call->ndirty), constant = is_constant(call, t, recorded);
+    if (!dirty && is_among(t, call->inputs, call->function.inputs)) {
+        t = another_tensor(t, constant);
+        if (grd_pending())
+            return false;
+        *output = t;
+    }
+    if (recorded && !describe_output(&call->node, (uint32_t)i, t))
+        return false;
+    if (constant)
+        return true;
     if (!dirty || t->base == NULL)
         return grd_give_history(t, grd_node_keep(&call->node), (uint32_t)i);
     struct grd_node *prepared = grd_rebase_prepare(t, grd_object_keep(&call->node), true);
@@ -231,10 +345,10 @@ static bool set_output(struct grd_custom_call *call, grd_tensor *const *inputs, 
 }
 
 /* Saved outputs become aliases: the node may not own what owns the node. */
-static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *outputs)
+static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     for (int i = 0; i < call->nsaved; i++)
-        for (int k = 0; call->saved[i].value.v.tensor != NULL && k < call->function.outputs; k++)
+        for (int k = 0; call->saved[i].value.v.tensor != NULL && k < n; k++)
             if (call->saved[i].value.v.tensor == outputs[k]) {
                 grd_saved_drop(&call->saved[i]);
                 if (!grd_saved_set_tensor(&call->saved[i], outputs[k], k))
@@ -244,22 +358,61 @@ static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *output
     return true;
 }
 
-/* Edges, outputs and history, where an input requires a gradient. */
-static bool record(struct grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **outputs)
+static bool make_outputs(struct grd_node *node, int n)
 {
+    node->outputs = grd_alloc_zeroed((size_t)n * sizeof *node->outputs);
+    if (node->outputs == NULL && n > 0)
+        return false;
+    node->noutputs = (uint32_t)n;
+    return true;
+}
+
+static bool check_marks(const struct grd_custom_call *call, grd_tensor *const *outputs, int n)
+{
+    for (int i = 0; i < call->nconstant; i++)
+        if (!is_among(call->constant[i], outputs, n))
+            return refuse_constant();
+    return true;
+}
+
+/* Outputs and their history, where an input requires a gradient. */
+static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
+{
+    bool needs = false;
     for (int i = 0; i < call->ndirty; i++)
         grd_bump_version(call->dirty[i]);
-    bool needs = false;
     for (int i = 0; i < call->function.inputs; i++)
         needs |= call->needs[i];
-    if (!needs)
-        return true;
-    if (!check_dirty(call, inputs, outputs))
+    if (needs && (!check_dirty(call, outputs, n) || !make_outputs(&call->node, n)))
         return false;
-    for (int i = 0; i < call->function.outputs; i++)
-        if (!set_output(call, inputs, &outputs[i], i))
+    for (int i = 0; i < n; i++)
+        if (!set_output(call, &outputs[i], i, needs))
             return false;
-    return settle_saved(call, outputs);
+    return !needs || settle_saved(call, outputs, n);
+}
+
+bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
+{
+    if (!grd_given_pointer(call, "grd_custom_end", "call"))
+        return false;
+    call->forward = false;
+    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) && check_marks(call, outputs, n) &&
+                    record(call, outputs, n);
+    if (!ok)
+        grd_error_add_context(call->function.name != NULL ? call->function.name : "custom function");
+    grd_object_drop(&call->node);
+    return ok;
+}
+
+/* ---- In one call ------------------------------------------------------------------------------------------------------------------------- */
+static void run_forward(struct grd_custom_call *call, grd_tensor **outputs)
+{
+    bool enabled = grd_set_grad_enabled(false);
+    call->function.forward(call, call->inputs, outputs);
+    grd_set_grad_enabled(enabled);
+    for (int i = 0; !grd_pending() && i < call->function.outputs; i++)
+        if (outputs[i] == NULL)
+            grd_raise(GRD_ERROR_RUNTIME, "output %d was not set", i);
 }
 
 /* Which inputs may be NULL is for the function to say. */
@@ -275,29 +428,30 @@ static bool check_apply(const grd_custom_function *function, grd_tensor *const *
            (function->forward != NULL || grd_raise_null_pointer(name, "function->forward"));
 }
 
-bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+static bool apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **outputs)
 {
-    if (!check_apply(function, inputs, ret_outputs)) {
-        for (int i = 0; function != NULL && ret_outputs != NULL && i < function->outputs; i++)
-            ret_outputs[i] = grd_failed;
+    if (!check_apply(function, inputs, outputs)) {
+        if (function != NULL)
+            grd_release_context(function->release, function->context);
         return false;
     }
-    bool ok = !grd_pending();
-    int64_t mark = grd_pool_mark();
+    const int64_t mark = grd_pool_mark();
     for (int i = 0; i < function->outputs; i++)
-        ret_outputs[i] = NULL;
-    struct grd_custom_call *call = ok ? new_call(function, inputs, grd_is_recording()) : NULL;
-    if (call != NULL) {
-        ok = run_forward(call, inputs, ret_outputs) && record(call, inputs, ret_outputs);
-        if (!ok)
-            grd_error_add_context(function->name != NULL ? function->name : "custom function");
-        grd_object_drop(&call->node);
-    }
-    ok = ok && call != NULL && grd_pool_return_many(mark, (void *const *)ret_outputs, function->outputs);
-    if (ok)
+        outputs[i] = NULL;
+    struct grd_custom_call *call = grd_custom_begin(function, inputs);
+    if (call != NULL)
+        run_forward(call, outputs);
+    if (call != NULL && grd_custom_end(call, outputs, function->outputs) &&
+        grd_pool_return_many(mark, (void *const *)outputs, function->outputs))
         return true;
     grd_pool_release(mark);
-    for (int i = 0; i < function->outputs; i++)
-        ret_outputs[i] = grd_failed;
     return false;
+}
+
+bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    const bool ok = apply(function, inputs, ret_outputs);
+    for (int i = 0; !ok && function != NULL && ret_outputs != NULL && i < function->outputs; i++)
+        ret_outputs[i] = grd_failed;
+    return ok;
 }

@@ -105,7 +105,7 @@ static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, cons
         return false;
     capture_gradients(pass, entry, grads);
     if (entry->needed)
-        grd_hooks_run_node(node, true, grads, node->noutputs);
+        grd_hooks_run_node(node, (grd_tensors){0}, grads, node->noutputs);
     if (grd_pending())
         grd_error_add_context(node->name);
     return !grd_pending();
@@ -124,6 +124,7 @@ static bool run_node(struct grd_pass *pass, struct grd_node *node, grd_tensor **
     uint32_t fitted = 0;
     for (uint32_t i = 0; i < node->nedges; i++)
         run.needs |= (uint64_t)is_wanted(pass, node->edges[i].node) << (i < 63 ? i : 63);
+    const grd_tensors noted = GRD_UNLIKELY(node->hooks.first != NULL) ? grd_hooks_note(node, grads) : (grd_tensors){0};
     node->class->run(node, &run);
     for (; !grd_pending() && fitted < node->nedges; fitted++) {
         const struct grd_edge *edge = &node->edges[fitted];
@@ -143,8 +144,8 @@ static bool run_node(struct grd_pass *pass, struct grd_node *node, grd_tensor **
         results[i] = NULL;
     if (!pass->retain && node->class->release != NULL && !grd_pending())
         node->class->release(node);
-    if (GRD_UNLIKELY(node->hooks.first != NULL))
-        grd_hooks_run_node(node, false, results, node->nedges);
+    if (GRD_UNLIKELY(noted.data != NULL))
+        grd_hooks_run_node(node, noted, results, node->nedges);
     if (GRD_UNLIKELY(grd_pending()))
         grd_error_add_context(node->name);
     return !grd_pending();
@@ -221,12 +222,13 @@ static bool run_entry(struct grd_pass *pass, int32_t index)
     bool ok = true;
     if (GRD_UNLIKELY(nedges > INLINE_GRADS) && (results = grd_alloc_zeroed(nedges * sizeof *results)) == NULL)
         return false;
-    if (any_defined(grads, node->noutputs)) {
-        if (GRD_UNLIKELY(node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))
-            ok = show_gradients(pass, entry, grads);
-        if (ok && entry->needed)
-            ok = run_node(pass, node, grads, results);
+    bool defined = any_defined(grads, node->noutputs);
+    if (GRD_UNLIKELY(defined && (node->hooks.first != NULL || entry->capture != GRD_NO_ENTRY))) {
+        ok = show_gradients(pass, entry, grads);
+        defined = any_defined(grads, node->noutputs);
     }
+    if (ok && defined && entry->needed)
+        ok = run_node(pass, node, grads, results);
     /* Released before delivery: what came out of the node is then held by nobody who does not need it. */
     grd_entry_drop_slots(entry);
     grd_pool_release_above(mark);

@@ -109,8 +109,7 @@ static void unlink_hook(struct grd_hook *hook)
 static void hook_destroy(struct grd_object *object)
 {
     struct grd_hook *hook = (struct grd_hook *)object;
-    if (hook->release != NULL)
-        hook->release(hook->context);
+    grd_release_context(hook->release, hook->context);
     grd_free(hook, sizeof *hook);
 }
 
@@ -289,15 +288,32 @@ void grd_hooks_run_tensor(struct grd_hooks *hooks, grd_tensor **grads, uint32_t 
         }
 }
 
-void grd_hooks_run_node(struct grd_node *node, bool pre, grd_tensor **grads, uint32_t n)
+grd_tensors grd_hooks_note(struct grd_node *node, grd_tensor *const *grads)
 {
+    const uint32_t n = node->noutputs;
+    struct grd_hook *hook = next_hook(&node->hooks, HOOK_POST, 0);
+    if (hook == NULL)
+        return (grd_tensors){0};
+    grd_object_drop(hook);
+    grd_tensor **noted = grd_pool_alloc(n * sizeof *noted);
+    for (uint32_t i = 0; noted != NULL && i < n; i++) {
+        noted[i] = grads[i];
+        if (grads[i] != NULL && !grd_pool_push(grd_object_keep(grads[i])))
+            noted[i] = NULL;
+    }
+    return (grd_tensors){noted, n};
+}
+
+void grd_hooks_run_node(struct grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, uint32_t n)
+{
+    const enum hook_kind kind = grad_outputs.data == NULL ? HOOK_PRE : HOOK_POST;
     struct grd_hook *hook;
-    for (uint64_t order = 0; !grd_pending() && (hook = next_hook(&node->hooks, pre ? HOOK_PRE : HOOK_POST, order)) != NULL;) {
+    for (uint64_t order = 0; !grd_pending() && (hook = next_hook(&node->hooks, kind, order)) != NULL;) {
         order = hook->order;
         grd_tensor **seen = grd_pool_alloc((n + 1) * sizeof *seen);
         if (seen != NULL) {
             memcpy(seen, grads, n * sizeof *seen);
-            hook->call.node(node, seen, (int)n, hook->context);
+            hook->call.node(node, grad_outputs, seen, (int)n, hook->context);
             for (uint32_t i = 0; !grd_pending() && i < n; i++)
                 replace(&grads[i], seen[i]);
         }
@@ -313,6 +329,19 @@ void grd_hooks_run_accumulated(struct grd_hooks *hooks, grd_tensor *leaf)
         hook->call.accumulated(leaf, hook->context);
         grd_object_drop(hook);
     }
+}
+
+int grd_hooks_visit(struct grd_hooks *hooks, grd_context_visitor *visit, void *arg)
+{
+    int result = 0;
+    if (hooks->first == NULL)
+        return 0;
+    pthread_mutex_lock(&table.lock);
+    for (struct grd_hook *hook = hooks->first; result == 0 && hook != NULL; hook = hook->next)
+        if (hook->kind != HOOK_RETAIN)
+            result = visit(hook->context, hook->release, arg);
+    pthread_mutex_unlock(&table.lock);
+    return result;
 }
 
 /* ---- Kept gradients ---------------------------------------------------------------------------------------------------------------- */

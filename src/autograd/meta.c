@@ -418,6 +418,38 @@ void grd_retain_grad(grd_tensor *t)
         grd_object_drop(retained);
 }
 
+bool grd_retains_grad(const grd_tensor *t)
+{
+    const struct grd_meta *meta = grd_given(t, "grd_retains_grad", "t") ? grd_meta_get(t) : NULL;
+    return meta != NULL && meta->retained != NULL;
+}
+
+void grd_detach_(grd_tensor *t)
+{
+    if (grd_pending() || !grd_given(t, "grd_detach_", "t") || grd_is_failed(t))
+        return;
+    if (t->base != NULL) {
+        grd_raise(GRD_ERROR_RUNTIME, "Can't detach views in-place. Use detach() instead.");
+        return;
+    }
+    struct grd_meta *meta = grd_meta_get(t);
+    struct grd_node *node = meta != NULL ? meta->grad_fn : (struct grd_node *)t->autograd;
+    if (meta == NULL) {
+        t->autograd = NULL;
+    } else {
+        if (meta->retained != NULL) {
+            grd_hooks_unretain(node, meta->retained);
+            meta->grad = meta->retained->grad != NULL ? grd_object_keep(meta->retained->grad) : NULL;
+            grd_object_drop(meta->retained);
+            meta->retained = NULL;
+        }
+        meta->grad_fn = NULL;
+        meta->output = 0;
+    }
+    grd_mark_requires_grad(t, false);
+    grd_node_drop(node);
+}
+
 /* ---- Modes -------------------------------------------------------------------------------------------------------------------------------- */
 bool grd_grad_enabled(void)
 {

@@ -26,6 +26,8 @@ static void free_node(struct grd_node *node)
 static void node_destroy(struct grd_object *object)
 {
     struct grd_node *node = (struct grd_node *)object;
+    if (GRD_UNLIKELY(grd_is_custom_node(node)) && grd_custom_is_taken_over(node))
+        return;
     if (thread_graph.freeing) {
         node->next = thread_graph.dead;
         thread_graph.dead = node;
@@ -58,6 +60,16 @@ bool grd_raise_null_tensor(const char *function, const char *argument)
 bool grd_raise_null_pointer(const char *function, const char *argument)
 {
     return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, argument);
+}
+
+grd_node *grd_keep_node(grd_node *node)
+{
+    return grd_given_pointer(node, "grd_keep_node", "node") ? grd_node_keep(node) : NULL;
+}
+
+void grd_drop_node(grd_node *node)
+{
+    grd_node_drop(node);
 }
 
 const char *grd_node_name(const grd_node *node)

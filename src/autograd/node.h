@@ -239,6 +239,8 @@ static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_no
 /* Starts a run: false, with the error raised, when the values are gone. Marks them gone unless `retain`; otherwise puts references to
  * the tensors in the pool, so that another thread may drop its own. */
 bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain);
+/* "Trying to backward through the graph a second time …". Returns false. */
+bool grd_raise_freed(void);
 
 /* ---- Nodes of operators (op_node.c) ------------------------------------------------------------------------------------------------- */
 /* A call that is recorded. */
@@ -374,11 +376,28 @@ bool grd_is_exclusive(const grd_tensor *t);
 
 /* ---- Custom functions (custom.c) --------------------------------------------------------------------------------------------------------------- */
 bool grd_is_custom_node(const struct grd_node *node);
+/* Of a node without owners: whether its context wants to own it. */
+bool grd_custom_is_taken_over(struct grd_node *node);
+int grd_custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg);
+
+/* Lets go of what a user's function works with. What that runs sees no pending error of ours, and leaves ours pending. */
+static inline void grd_release_context(void (*release)(void *context), void *context)
+{
+    if (release == NULL)
+        return;
+    struct grd_error_state error = grd_error_take();
+    release(context);
+    grd_error_restore(error);
+}
 
 /* ---- Hooks (hooks.c) ------------------------------------------------------------------------------------------------------------------------ */
 /* Each leaves at the first error. The gradients are owned by the caller and replaced by owned ones. */
 void grd_hooks_run_tensor(struct grd_hooks *hooks, grd_tensor **grads, uint32_t n);
-void grd_hooks_run_node(struct grd_node *node, bool pre, grd_tensor **grads, uint32_t n);
+/* Before the node runs, with absent grad_outputs; after it, with those noted before. */
+void grd_hooks_run_node(struct grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, uint32_t n);
+/* The gradients of the outputs, for the hooks after the node; absent when it has none. Pooled. */
+grd_tensors grd_hooks_note(struct grd_node *node, grd_tensor *const *grads);
+int grd_hooks_visit(struct grd_hooks *hooks, grd_context_visitor *visit, void *arg);
 void grd_hooks_run_accumulated(struct grd_hooks *hooks, grd_tensor *leaf);
 /* The owner goes away, and its hooks with it. */
 void grd_hooks_clear(struct grd_hooks *hooks);

@@ -93,6 +93,16 @@ static bool pool_tensors(const struct grd_saved *saved, int n)
     return ok;
 }
 
+bool grd_raise_freed(void)
+{
+    return grd_raise(
+        GRD_ERROR_RUNTIME,
+        "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
+        "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+        "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
+        "calling backward.");
+}
+
 bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain)
 {
     if (!node->keeps)
@@ -105,12 +115,5 @@ bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n
     else if (!freed)
         ok = pool_tensors(saved, n);
     grd_spin_unlock(&node->lock);
-    if (freed)
-        return grd_raise(
-            GRD_ERROR_RUNTIME,
-            "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
-            "Saved intermediate values of the graph are freed when you call grd_backward() or grd_grad(). Specify "
-            "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after "
-            "calling backward.");
-    return ok;
+    return freed ? grd_raise_freed() : ok;
 }

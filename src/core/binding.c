@@ -49,3 +49,8 @@ grd_tensor *grd_scope_take(grd_scope scope, grd_tensor *t)
     grd_pool_release(scope.mark > 0 ? scope.mark : 0);
     return t;
 }
+
+grd_tensor *grd_scope_give(grd_tensor *t)
+{
+    return grd_pool_push(t) ? t : grd_failed;
+}

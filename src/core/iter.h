@@ -67,9 +67,6 @@ void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *param
 /* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params);
 
-/* The dtype of a result of these inputs as torch.result_type: tensors with dimensions decide, then 0-d tensors, then plain numbers, the
- * later ones only by their category. NULL entries are skipped. NONE, with the error raised, when the dtypes do not promote. */
-grd_dtype grd_result_type(grd_tensor *const *inputs, int n);
 
 /* RuntimeError when a tensor that is written has elements that share memory
  * ("unsupported operation: more than one element of the written-to tensor refers to a single memory location"). */

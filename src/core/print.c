@@ -317,8 +317,12 @@ static void add_contents(struct printer *p, int indent)
 
 char *grd_to_string(grd_tensor *t)
 {
-    static const char prefix[] = "tensor(";
-    enum { INDENT = sizeof prefix - 1 };
+    return grd_to_string_as(t, "tensor");
+}
+
+char *grd_to_string_as(grd_tensor *t, const char *name)
+{
+    const int indent = (int)strlen(name) + 1;
     struct printer p = {.t = t, .options = grd_print_options_get()};
     char *result = NULL;
     if (t == NULL) {
@@ -332,10 +336,10 @@ char *grd_to_string(grd_tensor *t)
         grd_pool_release(mark);
         return NULL;
     }
-    grd_text_add(&p.text, "%s", prefix);
-    add_contents(&p, INDENT);
+    grd_text_add(&p.text, "%s(", name);
+    add_contents(&p, indent);
     if (!p.text.failed)
-        add_suffixes(&p, INDENT);
+        add_suffixes(&p, indent);
     grd_text_add(&p.text, ")");
     if (!p.text.failed && (result = strdup(p.text.data)) == NULL)
         grd_raise(GRD_ERROR_MEMORY, "out of memory");

@@ -25,6 +25,14 @@ static void release_data(struct grd_storage *storage)
         grd_device_release(device_of(storage), storage->data, storage->bytes);
 }
 
+void grd_storage_empty(struct grd_storage *storage)
+{
+    release_data(storage);
+    storage->data = NULL;
+    storage->bytes = 0;
+    storage->release = NULL;
+}
+
 static void storage_destroy(struct grd_object *object)
 {
     struct grd_storage *storage = (struct grd_storage *)object;
@@ -63,6 +71,11 @@ bool grd_storage_grow(grd_tensor *t, int64_t bytes)
 int64_t grd_storage_bytes(const grd_tensor *t)
 {
     return t != NULL ? t->storage->bytes : 0;
+}
+
+const void *grd_storage_identity(const grd_tensor *t)
+{
+    return t != NULL ? t->storage : NULL;
 }
 
 bool grd_same_storage(const grd_tensor *a, const grd_tensor *b)

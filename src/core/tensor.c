@@ -15,7 +15,8 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
 {
     struct grd_storage *storage = t->storage;
     /* The tensor a storage was made for lies in its block and goes with it. */
-    const bool apart = storage != &((struct grd_block *)t)->storage;
+    struct grd_storage *own = &((struct grd_block *)t)->storage;
+    const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved;
     if (t->sizes != t->inline_dims)
         grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
     if (t->autograd != NULL)
@@ -24,6 +25,8 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
         grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
     else
         grd_object_drop(storage);
+    if (moved)
+        grd_object_drop(own);
     if (apart)
         grd_small_free(t, sizeof *t);
 }
@@ -472,6 +475,33 @@ grd_tensor *grd_mark_number(grd_tensor *t)
     if (!grd_is_failed(t))
         t->flags |= GRD_FLAG_NUMBER;
     return t;
+}
+
+grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype)
+{
+    int64_t numel;
+    if (grd_pending() || !check_dtype(dtype))
+        return grd_failed;
+    if (owner == NULL) {
+        grd_raise(GRD_ERROR_TYPE, "grd_from_storage: argument 'owner' must be a tensor, not NULL");
+        return grd_failed;
+    }
+    if ((uintptr_t)owner->storage->data % (grd_dtype_table[dtype].size < 8 ? grd_dtype_table[dtype].size : 8) != 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
+        return grd_failed;
+    }
+    /* Bounds and addresses are those of elements of `dtype`. */
+    grd_tensor *whole = grd_new_detached(owner);
+    if (grd_is_failed(whole))
+        return grd_failed;
+    whole->dtype = (uint8_t)dtype;
+    whole->itemsize = grd_dtype_table[dtype].size;
+    grd_tensor *t = check_bounds(whole, sizes, strides, offset, &numel) ? new_header(sizes.n) : NULL;
+    if (t == NULL)
+        return grd_failed;
+    share(t, whole, sizes, strides.data, offset, GRD_FLAG_DETACHED);
+    grd_object_keep(t->storage);
+    return pooled(t);
 }
 
 /* ---- Lifetime --------------------------------------------------------------------------------------------------------------- */

@@ -29,6 +29,7 @@ enum grd_tensor_flags {
     GRD_FLAG_NO_GRAD_VIEW = 16, /* a view made while grad mode was off */
     GRD_FLAG_MULTI_VIEW = 32,   /* one of several views returned by one operator (split, unbind, chunk) */
     GRD_FLAG_CANONICAL = 128,   /* contiguous, few dimensions, each with the stride of a new tensor: those of one element have such, too */
+    GRD_FLAG_MOVED = 256,       /* in a block whose storage it does not use any more (data.c) */
     GRD_FLAG_DETACHED = 64      /* shares data, not history: in-place writes are not a view's writes */
 };
 
@@ -100,8 +101,6 @@ grd_dtype grd_dtype_to_real(grd_dtype dtype);
 grd_dtype grd_dtype_to_complex(grd_dtype dtype);
 /* The dtype a bare number has: bool, int64, the default float, or the complex of that. */
 grd_dtype grd_scalar_dtype(grd_scalar s);
-/* Whether a value of `from` may be written to a tensor of `to`: category of `to` is not below (PyTorch's can_cast). */
-bool grd_can_cast(grd_dtype from, grd_dtype to);
 /* Writes the scalar as one element of dtype, as fill_ does. RuntimeError "value cannot be converted to type uint8_t without
  * overflow" when it is out of range; see Note [Unsigned wrap-around]. Absent scalars are refused: TypeError. */
 bool grd_scalar_write(grd_scalar s, grd_dtype dtype, void *ret_element);
@@ -289,6 +288,8 @@ const grd_wrapper_type *grd_wrapper_type_of(const grd_tensor *t);
 /* ---- Storage (storage.c) ----------------------------------------------------------------------------------------- */
 /* Whether other tensors may hold the address of this one's data, or it is not ours. */
 bool grd_shares_memory(const grd_tensor *t);
+/* Gives the data back before the storage goes; nobody reads it any more. */
+void grd_storage_empty(struct grd_storage *storage);
 /* Grows the data of a tensor that shares it with no other, keeping what is there; RuntimeError otherwise: others would keep the old address. */
 bool grd_storage_grow(grd_tensor *t, int64_t bytes);
 

@@ -370,6 +370,10 @@ static bool is_absent(const grd_value *given)
 static bool complete(const struct grd_op *op, int i, const grd_value *given, grd_value *ret_value)
 {
     const struct grd_arg *arg = &op->args[i];
+    if (given != NULL && given->kind == arg->kind && !is_absent(given)) {
+        *ret_value = *given;
+        return check_argument(op, i, ret_value);
+    }
     if (is_absent(given)) {
         *ret_value = arg->value;
         ret_value->kind = (grd_kind)arg->kind;
@@ -383,50 +387,37 @@ static bool complete(const struct grd_op *op, int i, const grd_value *given, grd
 
 static grd_keyset value_keys(const grd_value *value)
 {
-    if (value->kind == GRD_KIND_TENSORS)
+    switch (value->kind) {
+    case GRD_KIND_TENSOR:
+        return value->v.tensor ? grd_keys_of(value->v.tensor) : 0;
+    case GRD_KIND_TENSORS:
         return grd_list_keys(value->v.tensors);
-    return value->kind == GRD_KIND_TENSOR && value->v.tensor ? grd_keys_of(value->v.tensor) : 0;
+    case GRD_KIND_DEVICE:
+        return grd_device_keys(value->v.device);
+    default:
+        return 0;
+    }
 }
 
-static grd_keyset call_keys(const struct grd_op *op, const grd_tensor *out, const grd_value *args)
-{
-    grd_keyset keys = out ? grd_keys_of(out) : 0;
-    for (int i = 0; i < op->nargs; i++)
-        keys |= args[i].kind == GRD_KIND_DEVICE ? grd_device_keys(args[i].v.device) : value_keys(&args[i]);
-    return keys;
-}
-
-bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results)
+static bool check_form(const grd_op *op, grd_form form, int n)
 {
     static const char *const form_names[] = {"functional", "in-place", "out"};
-    if (!is_op(op))
-        return false;
-    grd_fail_results(op, ret_results);
-    if (grd_pending())
-        return false;
     if ((unsigned)form > GRD_OUT)
         return grd_raise(GRD_ERROR_VALUE, "%s: no form %d", op->name, (int)form);
     if (n > op->nargs)
         return grd_raise(GRD_ERROR_TYPE, "%s: takes %d arguments, %d were given", op->name, op->nargs, n);
-    if (!(op->forms >> form & 1))
-        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "%s: has no %s form", op->name, form_names[form]);
-    const int64_t mark = grd_pool_mark();
-    grd_value values[GRD_MAX_ARGS];
-    for (int i = 0; i < op->nargs; i++)
-        if (!complete(op, i, i < n ? &args[i] : NULL, &values[i])) {
-            grd_pool_release(mark);
-            return false;
-        }
-    grd_tensor *written = form == GRD_INPLACE ? values[0].v.tensor : form == GRD_OUT ? out : NULL;
-    if (form != GRD_FUNCTIONAL && !grd_check_writable(op, written)) {
-        grd_pool_release(mark);
-        return false;
-    }
-    grd_redispatch(op, grd_active_keys(call_keys(op, written, values)), written, values, ret_results);
+    return (op->forms >> form & 1) || grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "%s: has no %s form", op->name, form_names[form]);
+}
+
+/* Moves the results to the caller's scope and drops the temporaries. */
+static bool leave_call(const struct grd_op *op, int64_t mark, grd_value *ret_results)
+{
     if (op->returns_list) {
         ret_results[0].v.tensors = grd_leave_list(op, mark, ret_results[0].v.tensors);
         return !grd_pending();
     }
+    if (GRD_LIKELY(op->nresults == 1 && !grd_pending() && grd_pool_return(mark, ret_results[0].v.tensor)))
+        return true;
     grd_tensor *results[GRD_MAX_RESULTS];
     for (int i = 0; i < op->nresults; i++)
         results[i] = ret_results[i].v.tensor;
@@ -434,6 +425,31 @@ bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd
     for (int i = 0; i < op->nresults; i++)
         ret_results[i].v.tensor = results[i];
     return !grd_pending();
+}
+
+bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results)
+{
+    if (!is_op(op))
+        return false;
+    grd_fail_results(op, ret_results);
+    if (grd_pending() || !check_form(op, form, n))
+        return false;
+    const int64_t mark = grd_pool_mark();
+    grd_value values[GRD_MAX_ARGS];
+    grd_keyset keys = 0;
+    bool ok = true;
+    for (int i = 0; i < op->nargs && ok; i++) {
+        ok = complete(op, i, i < n ? &args[i] : NULL, &values[i]);
+        keys |= ok ? value_keys(&values[i]) : 0;
+    }
+    grd_tensor *written = form == GRD_FUNCTIONAL ? NULL : form == GRD_OUT ? out : op->nargs > 0 && ok ? values[0].v.tensor : NULL;
+    if (!ok || (form != GRD_FUNCTIONAL && !grd_check_writable(op, written))) {
+        grd_pool_release(mark);
+        return false;
+    }
+    keys |= written ? grd_keys_of(written) : 0;
+    grd_dispatch_boxed(op, grd_active_keys(keys), written, values, ret_results);
+    return leave_call(op, mark, ret_results);
 }
 
 /* ---- Registration ------------------------------------------------------------------------------------------------------------ */

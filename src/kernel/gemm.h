@@ -18,6 +18,19 @@ struct grd_gemm {
 
 typedef void grd_gemm_kernel(const struct grd_gemm *g);
 
+/* c = a @ b, plus `added` where that is not NULL; it may be c. Columns of c and of `added` are contiguous. */
+struct grd_small_gemm {
+    int64_t m, n, k;
+    const char *a, *b, *added;
+    char *c;
+    int64_t a_row, a_col, b_row, b_col, added_row, c_row;
+};
+
+typedef void grd_small_gemm_kernel(const struct grd_small_gemm *g);
+
+/* No side is as long. */
+enum { GRD_SMALL_GEMM_SIDE = 128 };
+
 /* Copies k rows of `columns` columns, the given strides apart, into one panel, with zeros up to `width` columns. */
 typedef void grd_pack_kernel(int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column, char *panel);
 
@@ -32,6 +45,8 @@ struct grd_product_kernels {
     grd_gemm_kernel *packed;
     grd_pack_kernel *pack;
     grd_dot_kernel *dot;
+    grd_small_gemm_kernel *small; /* NULL: none */
+    int small_work;               /* the most multiplications it is for */
     int strip, panel, lanes;
     int depth; /* rows of a panel that the caches hold */
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "core/small.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
@@ -14,6 +15,66 @@
 static bool apart(const grd_tensor *out, const grd_tensor *a, const grd_tensor *b)
 {
     return !grd_same_storage(out, a) && !grd_same_storage(out, b);
+}
+
+/* What must be equal in matrices that are multiplied, looked at at once: dtype, layout, device and number of dimensions. */
+static inline uint64_t kind_of(const grd_tensor *t)
+{
+    return t->traits & grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, 0, UINT16_MAX);
+}
+
+/* Where a small product of that dtype is written: `out`, if it is given, or a new tensor. NULL where `out` cannot take it as it is. */
+static inline __attribute__((always_inline)) grd_tensor *small_result(grd_tensor *out, int64_t m, int64_t n, const grd_tensor *a,
+                                                                      const grd_tensor *b)
+{
+    const uint64_t traits = kind_of(a) | grd_traits(0, 0, (grd_device){0, 0}, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL, 0);
+    if (out != NULL) {
+        const bool fits = kind_of(out) == kind_of(a) && grd_has(out, GRD_FLAG_CONTIGUOUS) && out->sizes[0] == m && out->sizes[1] == n;
+        return fits && out != a && out != b && !grd_shares_memory(out) ? out : NULL;
+    }
+    grd_tensor *result = grd_make_small(traits, (size_t)(m * n), a->itemsize);
+    if (result == NULL)
+        return grd_new(grd_dims(m, n), (grd_dtype)a->dtype, GRD_CPU);
+    result->inline_dims[0] = m;
+    result->inline_dims[1] = n;
+    result->inline_dims[GRD_INLINE_DIMS] = n > 1 ? n : 1;
+    result->inline_dims[GRD_INLINE_DIMS + 1] = 1;
+    return result;
+}
+
+/* self + a @ b, or a @ b when self is NULL, of two small matrices on the cpu: the kernel is called straight. NULL, and nothing done, where
+ * it is not that simple; the bits are the same. */
+static inline __attribute__((always_inline)) grd_tensor *small_product(grd_tensor *out, const grd_tensor *self, const grd_tensor *a,
+                                                                       const grd_tensor *b)
+{
+    const grd_dtype dtype = (grd_dtype)a->dtype;
+    if (kind_of(a) != grd_traits(dtype, GRD_STRIDED, GRD_CPU, 0, 2) || kind_of(b) != kind_of(a) || a->sizes[1] != b->sizes[0])
+        return NULL;
+    const int64_t m = a->sizes[0], n = b->sizes[1], k = a->sizes[1];
+    const bool matrix = self != NULL && self->ndim == 2; /* otherwise a row */
+    if (self != NULL) {
+        if ((self->ndim != 1 && !matrix) || self->dtype != dtype || self->device != GRD_DEVICE_CPU || self->layout != GRD_STRIDED ||
+            self->sizes[matrix] != n || self->strides[matrix] != 1 || (matrix && self->sizes[0] != m))
+            return NULL;
+    }
+    grd_small_gemm_kernel *const kernel = grd_product_small(dtype, m, n, k);
+    grd_tensor *const result = kernel != NULL ? small_result(out, m, n, a, b) : NULL;
+    if (result == NULL || grd_is_failed(result))
+        return result;
+    kernel(&(struct grd_small_gemm){.m = m,
+                                    .n = n,
+                                    .k = k,
+                                    .a = a->data,
+                                    .b = b->data,
+                                    .added = self != NULL ? self->data : NULL,
+                                    .c = result->data,
+                                    .a_row = a->strides[0],
+                                    .a_col = a->strides[1],
+                                    .b_row = b->strides[0],
+                                    .b_col = b->strides[1],
+                                    .added_row = matrix ? self->strides[0] : 0,
+                                    .c_row = n});
+    return result;
 }
 
 /* beta * self + alpha * a @ b into `out`; self NULL: none. All shapes and dtypes have been checked; `name` is for the error of a dtype
@@ -191,6 +252,9 @@ static bool check_expands(const grd_tensor *self, grd_dims sizes)
 
 grd_tensor *op_mm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
 {
+    grd_tensor *const product = small_product(out, NULL, self, mat2);
+    if (GRD_LIKELY(product != NULL))
+        return product;
     if (self->ndim != 2 || mat2->ndim != 2) {
         grd_raise(GRD_ERROR_RUNTIME, "%s must be a matrix", self->ndim != 2 ? "self" : "mat2");
         return grd_failed;
@@ -202,6 +266,9 @@ grd_tensor *op_mm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
 
 grd_tensor *op_addmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat1, grd_tensor *mat2, grd_scalar beta, grd_scalar alpha)
 {
+    grd_tensor *const sum = grd_scalar_is_one(beta) && grd_scalar_is_one(alpha) ? small_product(out, self, mat1, mat2) : NULL;
+    if (GRD_LIKELY(sum != NULL))
+        return sum;
     if (!check_matrices(mat1, "mat1", mat2) || !grd_check_same_device(grd_tensors(self, mat1, mat2)))
         return grd_failed;
     grd_dims sizes = grd_dims(mat1->sizes[0], mat2->sizes[1]);

@@ -90,8 +90,29 @@ struct cut {
     const struct grd_product_kernels *kernels;
     int64_t itemsize;
     int64_t row_pieces, column_pieces, piece_rows, piece_columns;
+    grd_small_gemm_kernel *small; /* NULL: another */
     bool blas;
 };
+
+static void multiply(const struct cut *cut, const struct grd_gemm *g)
+{
+    if (cut->small != NULL)
+        cut->small(&(struct grd_small_gemm){.m = g->m,
+                                            .n = g->n,
+                                            .k = g->k,
+                                            .a = g->a,
+                                            .b = g->b,
+                                            .added = grd_scalar_is_zero(g->beta) ? NULL : g->c,
+                                            .c = g->c,
+                                            .a_row = g->a_row,
+                                            .a_col = g->a_col,
+                                            .b_row = g->b_row,
+                                            .b_col = g->b_col,
+                                            .added_row = g->c_row,
+                                            .c_row = g->c_row});
+    else if (!cut->blas || !grd_blas_gemm(cut->p->dtype, g))
+        cut->kernels->direct(g);
+}
 
 /* Pieces [begin, end) of all matrices, in the order (matrix, row piece, column piece). */
 static void run_pieces(int64_t begin, int64_t end, void *context)
@@ -112,8 +133,7 @@ static void run_pieces(int64_t begin, int64_t end, void *context)
         g.a += (matrix * p->a_batch + row * g.a_row) * cut->itemsize;
         g.b += (matrix * p->b_batch + column * g.b_col) * cut->itemsize;
         g.c += (matrix * p->c_batch + row * g.c_row + column * g.c_col) * cut->itemsize;
-        if (!cut->blas || !grd_blas_gemm(p->dtype, &g))
-            cut->kernels->direct(&g);
+        multiply(cut, &g);
     }
 }
 
@@ -127,11 +147,13 @@ static void run_direct(const struct grd_product *p)
                       .column_pieces = 1,
                       .piece_rows = m,
                       .piece_columns = n};
+    if (p->g.c_col == 1 && grd_scalar_is_one(p->g.alpha) && (grd_scalar_is_zero(p->g.beta) || grd_scalar_is_one(p->g.beta)))
+        cut.small = grd_product_small(p->dtype, m, n, k);
     double work = (double)m * (double)n * (double)(k > 0 ? k : 1), wanted = work / PIECE_WORK;
     if (wanted * (double)p->batch < 2) { /* small: no division is worth its time */
         cut.blas = grd_blas_worth(p->dtype, m, n, k);
-        if (p->batch == 1 && !cut.blas)
-            cut.kernels->direct(&p->g);
+        if (p->batch == 1)
+            multiply(&cut, &p->g);
         else
             run_pieces(0, p->batch, &cut);
         return;

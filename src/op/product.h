@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "kernel/gemm.h"
+#include "kernel/table.h"
 
 struct grd_product {
     struct grd_gemm g;                        /* of the first matrices of the batch */
@@ -15,10 +16,22 @@ struct grd_product {
 
 bool grd_product_exists(grd_dtype dtype);
 
+/* The kernel for products of that size, where they are small and the dtype has one; otherwise NULL. */
+static inline grd_small_gemm_kernel *grd_product_small(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
+{
+    const struct grd_product_kernels *kernels = grd_kernels->gemm->of[dtype];
+    return kernels != NULL && (uint64_t)(m | n | k) < GRD_SMALL_GEMM_SIDE && m * n * k <= kernels->small_work ? kernels->small : NULL;
+}
+
 /* A beta of zero: what c held is not read. */
 static inline bool grd_scalar_is_zero(grd_scalar s)
 {
     return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re == 0 && s.v.c.im == 0 : s.v.i == 0;
+}
+
+static inline bool grd_scalar_is_one(grd_scalar s)
+{
+    return s.kind == GRD_SCALAR_INT ? s.v.i == 1 : s.kind == GRD_SCALAR_FLOAT && s.v.c.re == 1;
 }
 
 /* Memory for operands packed and, where the dtype is not computed in itself, for sums. No block: they are read as they lie. */

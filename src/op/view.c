@@ -507,7 +507,7 @@ grd_tensor *op_slice(grd_tensor *self, int64_t dim, grd_scalar start, grd_scalar
     /* A step too large for a stride can only be that of a single element, whose stride is never used. */
     if (!__builtin_mul_overflow(g.strides[dim], step, &stride))
         g.strides[dim] = stride;
-    return view_with(self, &g);
+    return part_with(self, &g);
 }
 
 grd_tensor *op_narrow(grd_tensor *self, int64_t dim, int64_t start, int64_t length)

@@ -15,7 +15,7 @@ static void square_backward(grd_custom_call *call, grd_tensor *const *grad_outpu
 }
 
 static double factor = 3;
-static const grd_custom_function square = {"Square", square_forward, square_backward, 1, 1, &factor};
+static const grd_custom_function square = {"Square", square_forward, square_backward, 1, 1, &factor, NULL, NULL};
 
 static grd_tensor *apply1(const grd_custom_function *function, grd_tensor *x)
 {
@@ -71,7 +71,7 @@ static void exp_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 static void test_saved_output(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL};
+    const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *y = apply1(&function, x), *g, *gg;
     assert_true(grd_grad(grd_tensors(grd_sum(y)), grd_tensors(x), &(grd_backward_options){.create_graph = true}, &g));
     assert_true(grd_grad(grd_tensors(grd_sum(g)), grd_tensors(x), NULL, &gg));
@@ -103,7 +103,7 @@ static void two_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 static void test_two_outputs(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Two", two_forward, two_backward, 2, 2, NULL};
+    const grd_custom_function function = {"Two", two_forward, two_backward, 2, 2, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *inputs[] = {x, VECTOR(1, 1, 1)}, *outputs[2];
     assert_true(grd_custom_apply(&function, inputs, outputs));
     assert_true(grd_requires_grad(outputs[0]));
@@ -124,7 +124,7 @@ static void double_backward(grd_custom_call *call, grd_tensor *const *grad_outpu
     ret_grads[0] = grd_mul_scalar(grad_outputs[0], grd_int(2));
 }
 
-static const grd_custom_function twice = {"Twice", double_forward, double_backward, 1, 1, NULL};
+static const grd_custom_function twice = {"Twice", double_forward, double_backward, 1, 1, NULL, NULL, NULL};
 
 static void test_dirty(void **state)
 {
@@ -151,7 +151,7 @@ static void same_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_t
 static void test_input_returned(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL};
+    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *y = apply1(&function, x);
     assert_ptr_not_equal(x, y);
     assert_true(grd_is_leaf(x));
@@ -177,8 +177,8 @@ static void raising_backward(grd_custom_call *call, grd_tensor *const *grad_outp
 static void test_errors(void **state)
 {
     (void)state;
-    const grd_custom_function wrong = {"Wrong", square_forward, wrong_backward, 1, 1, &factor};
-    const grd_custom_function raising = {"Raising", square_forward, raising_backward, 1, 1, &factor};
+    const grd_custom_function wrong = {"Wrong", square_forward, wrong_backward, 1, 1, &factor, NULL, NULL};
+    const grd_custom_function raising = {"Raising", square_forward, raising_backward, 1, 1, &factor, NULL, NULL};
     grd_tensor *x = leaf3();
     grd_backward(grd_sum(apply1(&wrong, x)));
     expect_error("Function WrongBackward returned an invalid gradient at index 0 - got [2] but expected shape compatible with [3]");
@@ -202,7 +202,7 @@ static void test_backward_inside_backward(void **state)
 {
     (void)state;
     double one = 1;
-    const grd_custom_function function = {"Again", square_forward, inner_backward, 1, 1, &one};
+    const grd_custom_function function = {"Again", square_forward, inner_backward, 1, 1, &one, NULL, NULL};
     grd_tensor *x = leaf3();
     grd_backward(grd_sum(apply1(&function, x)));
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
@@ -231,7 +231,7 @@ static void many_backward(grd_custom_call *call, grd_tensor *const *grad_outputs
 static void test_many_saved(void **state)
 {
     (void)state;
-    const grd_custom_function function = {NULL, many_forward, many_backward, 1, 1, NULL};
+    const grd_custom_function function = {NULL, many_forward, many_backward, 1, 1, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *y = apply1(&function, x);
     assert_string_equal(grd_node_name(grd_grad_fn(y)), "CustomBackward");
     grd_backward(grd_sum(y));
@@ -263,7 +263,7 @@ static void test_backward_is_too_late(void **state)
         "LateBackward: saved tensor 1 does not exist: 1 were saved",
         "LateBackward: saved tensor -1 does not exist: 1 were saved",
     };
-    const grd_custom_function function = {"Late", square_forward, late_backward, 1, 1, &factor};
+    const grd_custom_function function = {"Late", square_forward, late_backward, 1, 1, &factor, NULL, NULL};
     grd_tensor *x = leaf3();
     for (too_late = 0; too_late < 5; too_late++) {
         grd_backward(grd_sum(apply1(&function, x)));
@@ -311,17 +311,17 @@ static void test_forwards_that_are_refused(void **state)
     (void)state;
     bool dirty = true, constant = false;
     grd_tensor *x = leaf3();
-    fails_to_apply(&(grd_custom_function){"Unset", nothing_forward, double_backward, 1, 1, NULL}, x, "Unset: output 0 was not set");
-    fails_to_apply(&(grd_custom_function){NULL, nothing_forward, NULL, 1, 1, NULL}, x, "custom function: output 0 was not set");
-    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &dirty}, x,
+    fails_to_apply(&(grd_custom_function){"Unset", nothing_forward, double_backward, 1, 1, NULL, NULL, NULL}, x, "Unset: output 0 was not set");
+    fails_to_apply(&(grd_custom_function){NULL, nothing_forward, NULL, 1, 1, NULL, NULL, NULL}, x, "custom function: output 0 was not set");
+    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &dirty, NULL, NULL}, x,
                    "Marks: only inputs can be marked dirty, and only during forward");
-    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &constant}, x,
+    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &constant, NULL, NULL}, x,
                    "Marks: only outputs can be marked non-differentiable, and only during forward");
-    fails_to_apply(&(grd_custom_function){"Loses", loses_dirty_forward, NULL, 1, 1, NULL}, grd_clone(x),
+    fails_to_apply(&(grd_custom_function){"Loses", loses_dirty_forward, NULL, 1, 1, NULL, NULL, NULL}, grd_clone(x),
                    "Loses: a tensor marked dirty must be an input that is also returned");
-    fails_to_apply(&(grd_custom_function){"Negative", square_forward, NULL, -1, 1, NULL}, x,
+    fails_to_apply(&(grd_custom_function){"Negative", square_forward, NULL, -1, 1, NULL, NULL, NULL}, x,
                    "grd_custom_apply: a function cannot have -1 inputs and 1 outputs");
-    assert_false(grd_custom_apply(&(grd_custom_function){"Negative", square_forward, NULL, 0, -1, NULL}, NULL, NULL));
+    assert_false(grd_custom_apply(&(grd_custom_function){"Negative", square_forward, NULL, 0, -1, NULL, NULL, NULL}, NULL, NULL));
     expect_whole_error("grd_custom_apply: a function cannot have 0 inputs and -1 outputs");
     fails_to_apply(&twice, grd_select(x, 0, 0),
                    "Twice: a view of a leaf Variable that requires grad is being used in an in-place operation.");
@@ -330,7 +330,7 @@ static void test_forwards_that_are_refused(void **state)
 static void test_no_backward(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Oneway", square_forward, NULL, 1, 1, &factor};
+    const grd_custom_function function = {"Oneway", square_forward, NULL, 1, 1, &factor, NULL, NULL};
     grd_tensor *x = leaf3(), *y = apply1(&function, x);
     EXPECT_VALUES(y, 3, 12, 27);
     grd_backward(grd_sum(y));
@@ -348,7 +348,7 @@ static void second_forward(grd_custom_call *call, grd_tensor *const *inputs, grd
 static void test_a_dirty_view_comes_first(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Second", second_forward, NULL, 2, 1, NULL};
+    const grd_custom_function function = {"Second", second_forward, NULL, 2, 1, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *inputs[] = {grd_select(x, 0, 0), grd_select(grd_clone(x), 0, 1)}, *output;
     assert_false(grd_custom_apply(&function, inputs, &output));
     assert_ptr_equal(output, grd_failed);
@@ -358,7 +358,7 @@ static void test_a_dirty_view_comes_first(void **state)
 static void test_an_input_handed_back_is_not_written(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL};
+    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL};
     grd_tensor *y = apply1(&function, grd_clone(leaf3()));
     grd_mul_(y, VECTOR(2, 2, 2));
     expect_whole_error(
@@ -367,6 +367,149 @@ static void test_an_input_handed_back_is_not_written(void **state)
         "with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
         "the custom Function.");
     EXPECT_VALUES(y, 1, 2, 3);
+}
+
+/* ---- In two halves ------------------------------------------------------------------------------------------------------------------- */
+static int released;
+static void count_release(void *context)
+{
+    (void)context;
+    assert_true(grd_ok()); /* what a context runs when it goes is not troubled by a pending error */
+    released++;
+}
+
+static void sum_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    ret_grads[0] = grd_mul(grd_add(grad_outputs[0], grad_outputs[2]), grd_custom_saved(call, 0));
+}
+
+static const grd_custom_function sums = {.name = "Sums", .backward = sum_backward, .inputs = 2, .release = count_release};
+
+/* x and x again, with something that is no tensor between them. */
+static grd_custom_call *begin_and_end(grd_tensor *x, grd_tensor **outputs)
+{
+    grd_custom_call *call = grd_custom_begin(&sums, (grd_tensor *[]){x, NULL});
+    assert_non_null(call);
+    assert_string_equal(grd_node_name(grd_custom_node(call)), "SumsBackward");
+    grd_set_grad_enabled(false);
+    outputs[0] = grd_clone(x);
+    outputs[1] = NULL;
+    outputs[2] = grd_clone(x);
+    grd_set_grad_enabled(true);
+    grd_custom_save(call, x);
+    grd_custom_materialize_grads(call, true);
+    assert_true(grd_custom_end(call, outputs, 3));
+    return call;
+}
+
+static void test_two_halves(void **state)
+{
+    (void)state;
+    released = 0;
+    grd_scope scope = grd_scope_open();
+    grd_tensor *x = leaf3(), *outputs[3];
+    grd_custom_call *call = begin_and_end(x, outputs);
+    assert_ptr_equal(grd_node_custom_call(grd_grad_fn(outputs[2]), count_release), call);
+    assert_null(grd_node_custom_call(grd_grad_fn(outputs[2]), NULL));
+    assert_null(grd_node_custom_call(grd_grad_fn(grd_clone(x)), count_release));
+    grd_backward(grd_sum(outputs[2])); /* the gradient of the first is zeros */
+    EXPECT_VALUES(grd_grad_of(x), 1, 2, 3);
+    assert_ptr_equal(grd_custom_saved(call, 0), grd_failed);
+    expect_error("Trying to backward through the graph a second time");
+    assert_int_equal(released, 0);
+    grd_scope_close(scope);
+    assert_int_equal(released, 1);
+}
+
+static void test_a_context_is_released_on_failure(void **state)
+{
+    (void)state;
+    released = 0;
+    grd_tensor *x = leaf3(), *output = x;
+    assert_null(grd_custom_begin(&(grd_custom_function){.inputs = -1, .release = count_release}, &x));
+    expect_whole_error("grd_custom_begin: a function cannot have -1 inputs");
+    assert_int_equal(released, 1);
+    grd_custom_call *call = grd_custom_begin(&(grd_custom_function){.name = "Fails", .inputs = 1, .release = count_release}, &x);
+    grd_error_set(GRD_ERROR_VALUE, "no forward today");
+    assert_false(grd_custom_end(call, &output, 1));
+    expect_whole_error("Fails: no forward today");
+    assert_ptr_equal(output, x);
+    assert_int_equal(released, 2);
+    assert_false(grd_custom_apply(&(grd_custom_function){.outputs = 1, .release = count_release}, NULL, &output));
+    expect_error("grd_custom_apply: argument 'function->forward' must not be NULL");
+    assert_int_equal(released, 3);
+}
+
+static void test_an_input_handed_back_without_gradient(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL};
+    grd_tensor *x = VECTOR(1, 2), *y = apply1(&function, x);
+    assert_ptr_not_equal(x, y);
+    assert_ptr_equal(grd_view_base(y), x);
+    x = leaf3();
+    grd_set_grad_enabled(false);
+    y = apply1(&function, x);
+    grd_set_grad_enabled(true);
+    assert_ptr_not_equal(x, y);
+    assert_true(grd_same_storage(x, y));
+    assert_false(grd_requires_grad(y));
+}
+
+/* ---- What a collector sees --------------------------------------------------------------------------------------------------------------- */
+static grd_tensor *same_gradient(grd_tensor *grad, void *context)
+{
+    (void)context;
+    return grad;
+}
+
+static int count_context(void *context, void (*release)(void *context), void *arg)
+{
+    assert_ptr_equal(release, count_release);
+    (void)context;
+    return ++*(int *)arg == 3 ? -1 : 0;
+}
+
+static int contexts_of(grd_tensor *t)
+{
+    int n = 0;
+    const int result = grd_visit_contexts(t, count_context, &n);
+    assert_int_equal(result, n == 3 ? -1 : 0);
+    return n;
+}
+
+static void test_contexts_that_a_tensor_keeps_alone(void **state)
+{
+    (void)state;
+    grd_scope scope = grd_scope_open();
+    grd_tensor *x = grd_keep(leaf3()), *y = NULL, *outputs[3];
+    grd_hook_tensor(x, same_gradient, NULL, count_release);
+    grd_scope_close(scope);
+    assert_int_equal(contexts_of(x), 1);
+    scope = grd_scope_open();
+    begin_and_end(x, outputs);
+    y = grd_keep(grd_neg(outputs[0]));
+    assert_int_equal(contexts_of(y), 0); /* the scope has it, too */
+    grd_scope_close(scope);
+    assert_int_equal(contexts_of(x), 0); /* the graph has it, too */
+    assert_int_equal(contexts_of(y), 1);
+    grd_hook_node(grd_grad_fn(y), true, NULL, NULL, NULL);
+    grd_error_clear();
+    grd_hook_tensor(y, same_gradient, NULL, count_release);
+    assert_int_equal(contexts_of(y), 2);
+    grd_node *node = grd_keep_node(grd_grad_fn(y));
+    assert_int_equal(contexts_of(y), 0);
+    grd_drop(y);
+    int n = 0;
+    assert_int_equal(grd_node_visit_contexts(node, count_context, &n), 0);
+    assert_int_equal(n, 2);
+    grd_drop(x); /* the leaf and its hook are the graph's alone, but it is saved and has an edge: it is not looked at */
+    n = 0;
+    grd_node_visit_contexts(node, count_context, &n);
+    assert_int_equal(n, 2);
+    released = 0;
+    grd_drop_node(node);
+    assert_int_equal(released, 3);
 }
 
 int main(void)
@@ -387,6 +530,10 @@ int main(void)
         TEST(test_no_backward),
         TEST(test_a_dirty_view_comes_first),
         TEST(test_an_input_handed_back_is_not_written),
+        TEST(test_two_halves),
+        TEST(test_a_context_is_released_on_failure),
+        TEST(test_an_input_handed_back_without_gradient),
+        TEST(test_contexts_that_a_tensor_keeps_alone),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

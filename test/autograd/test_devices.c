@@ -71,9 +71,9 @@ static void test_runs_on_its_own_thread(void **state)
 }
 
 /* Which thread a node ran on, as its hook sees it. */
-static void note_thread(grd_node *node, grd_tensor **grads, int n, void *context)
+static void note_thread(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
-    (void)node, (void)grads, (void)n;
+    (void)node, (void)grad_outputs, (void)grads, (void)n;
     *(pthread_t *)context = pthread_self();
 }
 

@@ -422,6 +422,25 @@ static void test_complex_outputs(void **state)
                        "grad_output[0] has a dtype of float32 and output[0] has a dtype of complex64.");
 }
 
+/* Only the inputs get a gradient; one that is no leaf keeps its own. */
+static void test_backward_into_inputs(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *w = leaf3(), *h = grd_mul(x, w), *loss = grd_sum(grd_mul(h, h));
+    grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = grd_tensors(w, h), .retain_graph = true});
+    expect_ok();
+    assert_null(grd_grad_of(x));
+    EXPECT_VALUES(grd_grad_of(w), 2, 16, 54);
+    EXPECT_VALUES(grd_grad_of(h), 2, 8, 18);
+    grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = grd_tensors(x)});
+    EXPECT_VALUES(grd_grad_of(x), 2, 16, 54);
+    EXPECT_VALUES(grd_grad_of(w), 2, 16, 54);
+    grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = {(grd_tensor *const *)&loss, 0}});
+    expect_whole_error("`inputs` argument to `backward()` cannot be empty.");
+    grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = grd_tensors(VECTOR(1, 2))});
+    expect_whole_error("One of the differentiated Tensors does not require grad");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +473,7 @@ int main(void)
         TEST(test_threads_share_a_leaf),
         TEST(test_complex_outputs),
         TEST(test_threads_share_a_graph),
+        TEST(test_backward_into_inputs),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

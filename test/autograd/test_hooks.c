@@ -9,9 +9,10 @@ static grd_tensor *note_tensor(grd_tensor *grad, void *context)
     return grad;
 }
 
-static void note_node(grd_node *node, grd_tensor **grads, int n, void *context)
+static void note_node(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node;
+    (void)grad_outputs;
     (void)grads;
     assert_true(n > 0);
     strcat(trace, context);
@@ -65,9 +66,10 @@ static void test_replacing(void **state)
     EXPECT_VALUES(grd_grad_of(x), 8, 16, 24);
 }
 
-static void replace_first(grd_node *node, grd_tensor **grads, int n, void *context)
+static void replace_first(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node;
+    (void)grad_outputs;
     (void)n;
     (void)context;
     grads[0] = grd_mul_scalar(grads[0], grd_int(10));
@@ -81,6 +83,50 @@ static void test_replacing_around_a_node(void **state)
     grd_hook_node(grd_grad_fn(y), false, replace_first, NULL, NULL);
     grd_backward(grd_sum(y));
     EXPECT_VALUES(grd_grad_of(x), 100, 100, 100);
+}
+
+static void see_both(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
+{
+    (void)node;
+    (void)context;
+    assert_int_equal(n, 2);
+    assert_int_equal(grad_outputs.n, 1);
+    EXPECT_VALUES(grad_outputs.data[0], 1, 1, 1);
+    EXPECT_VALUES(grads[0], 1, 2, 3);
+    assert_null(grads[1]);
+}
+
+static void see_leaf(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
+{
+    (void)grads;
+    assert_non_null(grd_grad_of(grd_node_variable(node)));
+    assert_int_equal(n, 0);
+    EXPECT_VALUES(grad_outputs.data[0], 1, 2, 3);
+    strcat(trace, context);
+}
+
+/* A hook after a node sees what the node ran on, also when the node has handed that on. */
+static void test_gradients_on_both_sides(void **state)
+{
+    (void)state;
+    trace[0] = 0;
+    grd_tensor *x = leaf3(), *y = grd_mul(x, VECTOR(1, 2, 3));
+    grd_hook_node(grd_grad_fn(y), false, see_both, NULL, NULL);
+    grd_hook_node(grd_gradient_edge(x, NULL), false, see_leaf, "leaf ", NULL);
+    grd_backward(grd_sum(y));
+    expect_ok();
+    assert_string_equal(trace, "leaf ");
+}
+
+static void test_retaining(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x);
+    assert_false(grd_retains_grad(y));
+    grd_retain_grad(y);
+    grd_retain_grad(x);
+    assert_true(grd_retains_grad(y));
+    assert_false(grd_retains_grad(x));
 }
 
 static void test_removing(void **state)
@@ -268,6 +314,8 @@ int main(void)
         TEST(test_order),
         TEST(test_replacing),
         TEST(test_replacing_around_a_node),
+        TEST(test_gradients_on_both_sides),
+        TEST(test_retaining),
         TEST(test_removing),
         TEST(test_released_with_owner),
         TEST(test_hook_removes_itself),

@@ -90,9 +90,9 @@ static grd_tensor *same(grd_tensor *grad, void *context)
     return grad;
 }
 
-static void look(grd_node *node, grd_tensor **grads, int n, void *context)
+static void look(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
-    (void)node, (void)grads, (void)n, (void)context;
+    (void)node, (void)grad_outputs, (void)grads, (void)n, (void)context;
 }
 
 static void after(grd_tensor *leaf, void *context)

@@ -221,9 +221,10 @@ static grd_tensor *twice(grd_tensor *grad, void *context)
     return grd_mul_scalar(grad, grd_int(2));
 }
 
-static void see_node(grd_node *node, grd_tensor **grads, int n, void *context)
+static void see_node(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node;
+    (void)grad_outputs;
     (void)context;
     for (int i = 0; i < n; i++)
         if (grads[i] != NULL)
@@ -283,7 +284,7 @@ static void cube_backward(grd_custom_call *call, grd_tensor *const *grad_outputs
 
 static void call_custom_function(void)
 {
-    static const grd_custom_function cube = {"Cube", cube_forward, cube_backward, 1, 1, NULL};
+    static const grd_custom_function cube = {"Cube", cube_forward, cube_backward, 1, 1, NULL, NULL, NULL};
     grd_tensor *x = leaf(1), *y = NULL;
     if (!grd_custom_apply(&cube, &x, &y))
         return;

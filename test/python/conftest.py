@@ -1,11 +1,14 @@
-"""What tests share that build something against an install: the install itself, once per run, and running commands."""
+"""What tests share: the package of the build (GRADUS_BUILD, build/release) on the path, an install, once per run, and running commands."""
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+BUILD = ROOT / os.environ.get("GRADUS_BUILD", "build/release")
+sys.path.insert(0, str(BUILD / "python"))
 
 
 def run(command, cwd, **environment):

@@ -109,6 +109,35 @@ static void test_addmm(void **state)
     expect_product(grd_addmm(nan, a, a, .beta = grd_int(0)), a, a, 1, NULL, 0);
 }
 
+/* Every remainder of rows and of columns that a tile of any level has, and what goes straight to the kernel: nothing, a row, a matrix added. */
+static void test_small_products(void **state)
+{
+    (void)state;
+    static const grd_dtype small[] = {GRD_FLOAT32, GRD_FLOAT64};
+    static const int64_t widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 48, 49, 63, 64, 65, 80, 100, 127};
+    for (int d = 0; d < COUNT(small); d++)
+        for (int64_t m = 1; m <= 19; m++)
+            for (int w = 0; w < COUNT(widths); w++)
+                for (int layout = 0; layout < 4; layout++) {
+                    grd_scope scope = grd_scope_open();
+                    const int64_t n = widths[w], k = 1 + (m + w) % 11;
+                    grd_tensor *a = matrix(m, k, small[d], layout / 2), *b = matrix(k, n, small[d], layout % 2);
+                    expect_product(grd_mm(a, b), a, b, 1, NULL, 0);
+                    grd_tensor *all = matrix(m, n, small[d], 0), *row = grd_select(all, 0, 0),
+                               *column = grd_slice(all, .dim = grd_int(1), .start = grd_int(0), .end = grd_int(1));
+                    expect_product(grd_addmm(all, a, b), a, b, 1, all, 1);
+                    expect_product(grd_addmm(row, a, b), a, b, 1, grd_contiguous(grd_expand(row, grd_dims(m, n))), 1);
+                    expect_product(grd_addmm(column, a, b), a, b, 1, grd_contiguous(grd_expand(column, grd_dims(m, n))), 1);
+                    grd_tensor *before = grd_clone(all), *out = grd_empty(grd_dims(m, n), .dtype = small[d]);
+                    grd_tensor *own = grd_clone(all);
+                    grd_addmm_(own, a, b);
+                    expect_product(own, a, b, 1, before, 1);
+                    grd_mm_out(out, a, b);
+                    expect_product(out, a, b, 1, NULL, 0);
+                    grd_scope_close(scope);
+                }
+}
+
 static void test_out_may_be_an_input(void **state)
 {
     (void)state;
@@ -340,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_SCOPE(test_mm),
         IN_SCOPE(test_addmm),
+        IN_SCOPE(test_small_products),
         IN_SCOPE(test_out_may_be_an_input),
         IN_SCOPE(test_openblas),
         IN_SCOPE(test_large),

@@ -7,137 +7,21 @@
  * packed() finds both operands packed; direct() reads a as it lies, and b too where its rows are contiguous.
  * Signed integers use the kernels of the unsigned ones: modulo 2^bits they are the same. A packed row of a complex operand holds the real
  * parts and then the imaginary parts, so that the lanes never mix.
- * Products and sums contract to one rounding where the level has it, unlike in other kernels: results of different levels differ in the
- * last bits.
  * Invariant: an element of packed() depends on its row, its column, k and the numbers alone, wherever it lies in the product; one of
  * direct() also on the shapes and strides of the call. */
-#if defined(__clang__)
-#pragma clang fp contract(fast)
-#else
-#pragma GCC optimize("fp-contract=fast")
-#endif
+#include "kernel/cpu/gemm_lanes.h"
 
-#include <string.h>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
-#include "kernel/cpu/typed.h"
+#include "kernel/cpu/gemm_dots.h"
 #include "kernel/gemm.h"
 
-/* What a vector lane holds: of complex dtypes one part. */
-#if GRD_IS_COMPLEX
-typedef R lane;
-#else
-typedef C lane;
-#endif
-
-enum { PARTS = (GRD_IS_COMPLEX) ? 2 : 1 };
-
-#if defined(__AVX512F__)
-enum { VECTOR_BYTES = 64, ROWS = (GRD_IS_COMPLEX) ? 4 : 8, SQUARE = 8 };
-#elif defined(__AVX__)
-enum { VECTOR_BYTES = 32, ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
-#else
-enum { VECTOR_BYTES = 16, ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
-#endif
-
-typedef lane vector __attribute__((vector_size(VECTOR_BYTES)));
-typedef lane vector_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(lane)), may_alias));
-
 enum {
-    LANES = VECTOR_BYTES / sizeof(lane),
-    VECTORS = 3, /* of columns in a full panel */
-    WIDTH = VECTORS * LANES,
+    /* Rows of a panel that direct() copies … */
     PANEL_BYTES = 72 << 10, /* in the second-level cache; the deeper, the less often c is read and written */
     DEPTH = PANEL_BYTES / (VECTORS * VECTOR_BYTES * PARTS),
-    AHEAD = 8,       /* rows */
-    ROW_VECTORS = 8, /* of columns in registers where a has one row */
-    DOTS = 8,        /* dot products at a time */
-    DOT_ROWS = 4     /* a with this many rows or fewer, both operands contiguous along k: dot products, nothing is packed */
+    /* … and of a packed one: with 512 bits read from the second-level cache, with fewer, which ask for more of it, from the first one. */
+    PACKED_DEPTH = (VECTOR_BYTES == 64 ? 512 : 256) / PARTS,
+    ROW_VECTORS = 8 /* of columns in registers where a has one row */
 };
-
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE vector load_vector(const lane *p)
-{
-    return *(const vector_unaligned *)p;
-}
-
-INLINE void store_vector(lane *p, vector v)
-{
-    *(vector_unaligned *)p = v;
-}
-
-/* ---- The first lanes of a vector ------------------------------------------------------------------------------------------------ */
-
-#if defined(__AVX512F__)
-typedef __mmask16 lane_mask;
-enum { MASKED = 1 };
-
-INLINE lane_mask first_lanes(int64_t n)
-{
-    return (lane_mask)((1u << n) - 1);
-}
-
-INLINE vector load_lanes(const lane *p, lane_mask mask)
-{
-    return sizeof(lane) == 4 ? (vector)_mm512_maskz_loadu_epi32(mask, p) : (vector)_mm512_maskz_loadu_epi64((__mmask8)mask, p);
-}
-
-INLINE void store_lanes(lane *p, lane_mask mask, vector v)
-{
-    if (sizeof(lane) == 4)
-        _mm512_mask_storeu_epi32(p, mask, (__m512i)v);
-    else
-        _mm512_mask_storeu_epi64(p, (__mmask8)mask, (__m512i)v);
-}
-#elif defined(__AVX2__)
-typedef __m256i lane_mask;
-enum { MASKED = 1 };
-
-INLINE lane_mask first_lanes(int64_t n)
-{
-    return sizeof(lane) == 4 ? _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
-                             : _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
-}
-
-INLINE vector load_lanes(const lane *p, lane_mask mask)
-{
-    return sizeof(lane) == 4 ? (vector)_mm256_maskload_epi32((const int *)p, mask)
-                             : (vector)_mm256_maskload_epi64((const long long *)p, mask);
-}
-
-INLINE void store_lanes(lane *p, lane_mask mask, vector v)
-{
-    if (sizeof(lane) == 4)
-        _mm256_maskstore_epi32((int *)p, mask, (__m256i)v);
-    else
-        _mm256_maskstore_epi64((long long *)p, mask, (__m256i)v);
-}
-#else
-typedef int lane_mask; /* how many */
-enum { MASKED = 0 };
-
-INLINE lane_mask first_lanes(int64_t n)
-{
-    return (lane_mask)n;
-}
-
-INLINE vector load_lanes(const lane *p, lane_mask mask)
-{
-    vector v = {0};
-    for (int l = 0; l < mask; l++)
-        v[l] = p[l];
-    return v;
-}
-
-INLINE void store_lanes(lane *p, lane_mask mask, vector v)
-{
-    for (int l = 0; l < mask; l++)
-        p[l] = v[l];
-}
-#endif
 
 /* ---- Where a product goes ---------------------------------------------------------------------------------------------------------- */
 
@@ -236,6 +120,8 @@ struct right {
     int64_t row, part, columns;
     lane_mask last;
     bool whole;
+    const char *soon; /* of packed ones: what will be needed next, brought into the second-level cache by `soon_step` bytes a row of b */
+    int64_t soon_step;
 };
 
 /* c (+)= sum over p of a[r][p] * b[p][column], for `valid` of `rows` rows; `is_packed`, `rows` and `vectors` are
@@ -248,6 +134,7 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
     const bool plain = to->plain && valid == rows;
     lane *const out = plain ? c : tile;
     const int64_t out_row = plain ? to->row : WIDTH;
+    const char *soon = right.soon;
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
@@ -289,6 +176,10 @@ INLINE void micro(bool is_packed, int rows, int vectors, int64_t k, const lane *
                     sum[r][0][v] += re * x[0][v];
 #endif
             }
+            if (is_packed) {
+                __builtin_prefetch(soon, 0, 2);
+                soon += right.soon_step;
+            }
             a += left.column;
             b += right.row;
         }
@@ -322,81 +213,13 @@ INLINE int64_t columns_of_panel(int64_t left)
     return left < WIDTH ? left : WIDTH;
 }
 
-INLINE int64_t vectors_of(int64_t columns)
-{
-    return (columns + LANES - 1) / LANES;
-}
-
 INLINE struct right right_of(int64_t columns, int64_t row, int64_t part, bool whole)
 {
-    return (struct right){row, part, columns, first_lanes(columns - (vectors_of(columns) - 1) * LANES), whole};
+    const lane_mask last = first_lanes(columns - (vectors_of(columns) - 1) * LANES);
+    return (struct right){.row = row, .part = part, .columns = columns, .last = last, .whole = whole};
 }
 
 /* ---- Packing -------------------------------------------------------------------------------------------------------------------------- */
-
-typedef lane square_row __attribute__((vector_size(SQUARE * sizeof(lane))));
-
-/* Transposes a square by perfect shuffles of its rows. */
-INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t panel_row)
-{
-    square_row rows[SQUARE], shuffled[SQUARE];
-#pragma GCC unroll 8
-    for (int i = 0; i < SQUARE; i++)
-        memcpy(&rows[i], from + i * column, sizeof rows[i]);
-#pragma GCC unroll 3
-    for (int round = 1; round < SQUARE; round *= 2) {
-#pragma GCC unroll 4
-        for (int i = 0; i < SQUARE / 2; i++) {
-#if defined(__AVX512F__)
-            shuffled[2 * i] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 0, 8, 1, 9, 2, 10, 3, 11);
-            shuffled[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 4, 12, 5, 13, 6, 14, 7, 15);
-#else
-            shuffled[2 * i] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 0, 4, 1, 5);
-            shuffled[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 2, 6, 3, 7);
-#endif
-        }
-#pragma GCC unroll 8
-        for (int i = 0; i < SQUARE; i++)
-            rows[i] = shuffled[i];
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < SQUARE; i++)
-        memcpy(panel + i * panel_row, &rows[i], sizeof rows[i]);
-}
-
-static void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
-{
-    const int64_t to_row = width * PARTS;
-    if (columns < width)
-        memset(panel, 0, (size_t)(k * to_row) * sizeof *panel);
-    if (PARTS == 1 && column == 1) {
-        const int64_t whole = columns / LANES * LANES;
-        const lane_mask rest = first_lanes(columns - whole);
-        for (int64_t p = 0; p < k; p++, from += row, panel += to_row) {
-            for (int64_t c = 0; c < columns; c += 64 / (int64_t)sizeof(lane))
-                __builtin_prefetch(from + AHEAD * row + c); /* rows are often pages apart: no hardware prefetcher follows */
-            for (int64_t c = 0; c < whole; c += LANES)
-                store_vector(panel + c, load_vector(from + c));
-            if (whole < columns)
-                store_lanes(panel + whole, rest, load_lanes(from + whole, rest));
-        }
-        return;
-    }
-    int64_t c = 0;
-    if (PARTS == 1 && row == 1)
-        for (; c + SQUARE <= columns; c += SQUARE) {
-            int64_t p = 0;
-            for (; p + SQUARE <= k; p += SQUARE)
-                pack_square(from + p + c * column, column, panel + p * to_row + c, to_row);
-            for (; p < k; p++)
-                for (int64_t i = c; i < c + SQUARE; i++)
-                    panel[p * to_row + i] = from[p + i * column];
-        }
-    for (; c < columns; c++)
-        for (int64_t p = 0; p < k; p++)
-            for (int64_t q = 0; q < PARTS; q++)
-                panel[p * to_row + q * width + c] = from[p * row + c * column + q];
-}
 
 static void pack(int64_t k, int64_t columns, int64_t width, const char *from, int64_t row, int64_t column, char *panel)
 {
@@ -405,12 +228,18 @@ static void pack(int64_t k, int64_t columns, int64_t width, const char *from, in
 
 /* ---- Both operands packed ----------------------------------------------------------------------------------------------------------- */
 
-INLINE void packed_panel(int vectors, int64_t m, int64_t k, const lane *a, const lane *b, struct right right, lane *c,
+/* All strips of a against one panel, while `next` comes nearer, an equal share with each strip. */
+INLINE void packed_panel(int vectors, int64_t m, int64_t columns, int64_t k, const lane *a, const lane *b, const lane *next, lane *c,
                          const struct target *to)
 {
     const struct left left = {1, ROWS, ROWS * PARTS};
+    const int64_t width = vectors * LANES, row_bytes = vectors * VECTOR_BYTES * PARTS;
+    struct right right = right_of(columns, width * PARTS, width, true);
+    right.soon_step = m > ROWS ? row_bytes * ROWS / m : row_bytes;
+    right.soon = (const char *)next;
     for (int64_t i = 0; i < m; i += ROWS) {
         micro(true, ROWS, vectors, k, a + i * k * PARTS, left, b, right, m - i < ROWS ? m - i : ROWS, c + i * to->row, to);
+        right.soon += k * right.soon_step;
     }
 }
 
@@ -419,76 +248,20 @@ static void packed(const struct grd_gemm *g)
     const struct target to = target_of(g);
     const lane *a = (const lane *)g->a, *b = (const lane *)g->b;
     for (int64_t j = 0; j < g->n; j += WIDTH) {
-        const int64_t columns = columns_of_panel(g->n - j), vectors = vectors_of(columns), width = vectors * LANES;
-        const struct right right = right_of(columns, width * PARTS, width, true);
+        const int64_t columns = columns_of_panel(g->n - j), vectors = vectors_of(columns);
         lane *c = (lane *)g->c + j * to.column;
         const lane *panel = b + j * g->k * PARTS;
+        const lane *next = j + WIDTH < g->n ? panel + WIDTH * g->k * PARTS : b; /* the next rows begin with the first panel */
         if (vectors == 3)
-            packed_panel(3, g->m, g->k, a, panel, right, c, &to);
+            packed_panel(3, g->m, columns, g->k, a, panel, next, c, &to);
         else if (vectors == 2)
-            packed_panel(2, g->m, g->k, a, panel, right, c, &to);
+            packed_panel(2, g->m, columns, g->k, a, panel, next, c, &to);
         else
-            packed_panel(1, g->m, g->k, a, panel, right, c, &to);
+            packed_panel(1, g->m, columns, g->k, a, panel, next, c, &to);
     }
 }
 
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------- */
-
-#if !GRD_IS_COMPLEX
-/* Sums of neighbours: of x in the first half, of y in the second. */
-INLINE vector add_neighbours(vector x, vector y)
-{
-#if GRD_TAG == GRD_TAG_float64 || GRD_TAG == GRD_TAG_uint64
-#if defined(__AVX512F__)
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14) + __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15);
-#elif defined(__AVX__)
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7);
-#else
-    return __builtin_shufflevector(x, y, 0, 2) + __builtin_shufflevector(x, y, 1, 3);
-#endif
-#else
-#if defined(__AVX512F__)
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
-           __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-#elif defined(__AVX__)
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14) + __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15);
-#else
-    return __builtin_shufflevector(x, y, 0, 2, 4, 6) + __builtin_shufflevector(x, y, 1, 3, 5, 7);
-#endif
-#endif
-}
-
-/* sums[d] = sum over p of x[p] * y[d][p], all contiguous along p. */
-static void dot_rows(int64_t k, const lane *x, const lane *y, int64_t y_row, lane *sums)
-{
-    vector running[DOTS] = {{0}};
-    int64_t p = 0;
-    for (; p + LANES <= k; p += LANES) {
-        const vector u = load_vector(x + p);
-#pragma GCC unroll 8
-        for (int d = 0; d < DOTS; d++)
-            running[d] += u * load_vector(y + d * y_row + p);
-    }
-    if (p < k) {
-        const lane_mask rest = first_lanes(k - p);
-        const vector u = load_lanes(x + p, rest);
-#pragma GCC unroll 8
-        for (int d = 0; d < DOTS; d++)
-            running[d] += u * load_lanes(y + d * y_row + p, rest);
-    }
-    int count = DOTS;
-#pragma GCC unroll 4
-    for (int lanes = LANES; lanes > 1; lanes /= 2) {
-        const bool halved = count > 1;
-        count = halved ? count / 2 : 1;
-#pragma GCC unroll 4
-        for (int d = 0; d < count; d++)
-            running[d] = halved ? add_neighbours(running[2 * d], running[2 * d + 1]) : add_neighbours(running[d], running[d]);
-    }
-    for (int d = 0; d < DOTS; d++)
-        sums[d] = running[d / LANES][d % LANES];
-}
-#endif
 
 /* Four running vectors over unit strides, one running value otherwise. The sum is written as PARTS lanes. */
 static void dot_parts(int64_t n, const lane *x, int64_t x_stride, const lane *y, int64_t y_stride, lane *ret_sum)
@@ -564,9 +337,9 @@ static void dots(const struct operands *o, const struct target *to)
 #if !GRD_IS_COMPLEX
     for (; j + DOTS <= o->n; j += DOTS)
         for (int64_t i = 0; i < o->m; i++) {
-            lane sums[DOTS];
-            dot_rows(o->k, o->a + i * o->a_row, o->b + j * o->b_col, o->b_col, sums);
-            write_row(sums, DOTS, o->c + i * to->row + j * to->column, to);
+            vector sums[DOTS]; /* as many as there may be at any width */
+            dot_rows(DOTS, o->k, o->a + i * o->a_row, o->b + j * o->b_col, o->b_col, sums);
+            write_row((const lane *)sums, DOTS, o->c + i * to->row + j * to->column, to);
         }
 #endif
     for (; j < o->n; j++)
@@ -702,6 +475,20 @@ static void direct(const struct grd_gemm *g)
     }
 }
 
+#if GRD_IS_FLOAT
+extern grd_small_gemm_kernel GRD_TYPED(grd_small_gemm);
+#endif
+
 extern const struct grd_product_kernels GRD_TYPED(grd_product);
-const struct grd_product_kernels GRD_TYPED(grd_product) = {
-    .direct = direct, .packed = packed, .pack = pack, .dot = dot, .strip = ROWS, .panel = WIDTH, .lanes = LANES, .depth = DEPTH};
+const struct grd_product_kernels GRD_TYPED(grd_product) = {.direct = direct,
+                                                           .packed = packed,
+                                                           .pack = pack,
+                                                           .dot = dot,
+#if GRD_IS_FLOAT
+                                                           .small = GRD_TYPED(grd_small_gemm),
+                                                           .small_work = MASKED ? 64 * 64 * 64 : 16 * 16 * 16,
+#endif
+                                                           .strip = ROWS,
+                                                           .panel = WIDTH,
+                                                           .lanes = LANES,
+                                                           .depth = PACKED_DEPTH};

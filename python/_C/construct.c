@@ -1,0 +1,295 @@
+/* Making tensors of what Python has: torch.tensor, as_tensor, asarray, and Tensor(…) as a class. */
+#include "interop.h"
+#include "number.h"
+
+/* ---- From anything ---------------------------------------------------------------------------------------------------------------------------- */
+
+static grd_tensor *copied(grd_tensor *t, grd_dtype dtype, grd_device device)
+{
+    t = grd_to(t, .dtype = dtype, .device = device, .copy = true);
+    return grd_ok() ? t : NULL;
+}
+
+grd_tensor *py_from_data(PyObject *object, grd_dtype dtype)
+{
+    bool writable;
+    if (!py_is_array(object))
+        return py_from_sequence(object, dtype);
+    grd_tensor *t = py_over_array(object, &writable);
+    return t != NULL ? copied(t, dtype, GRD_CPU) : NULL;
+}
+
+/* What the three functions are told beside the data. */
+struct wish {
+    const char *function;
+    grd_dtype dtype;
+    grd_device device;
+    int copy; /* -1: where it is needed, 0: never, 1: always */
+    int requires_grad; /* -1: as the data has it */
+};
+
+static bool read_wish(const char *function, PyObject *dtype, PyObject *device, PyObject *requires_grad, struct wish *ret_wish)
+{
+    bool flag = false;
+    *ret_wish = (struct wish){.function = function, .copy = -1};
+    if (!py_dtype_argument(function, dtype, &ret_wish->dtype) || !py_device_argument(function, device, &ret_wish->device) ||
+        !py_bool_argument(function, "requires_grad", requires_grad, &flag))
+        return false;
+    ret_wish->requires_grad = flag;
+    return true;
+}
+
+/* A new tensor on its device, a leaf. */
+static PyObject *finish(grd_scope scope, grd_tensor *t, const struct wish *wish)
+{
+    if (t != NULL && wish->device.type != GRD_DEVICE_NONE)
+        t = grd_to(t, .device = wish->device);
+    if (t != NULL && wish->requires_grad > 0)
+        t = grd_set_requires_grad(t, true);
+    return t != NULL ? py_take(scope, t) : py_abandon(scope);
+}
+
+/* ---- torch.tensor ------------------------------------------------------------------------------------------------------------------------------ */
+
+static bool warn_copy(void)
+{
+    return PyErr_WarnEx(PyExc_UserWarning,
+                        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                        "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+                        1) == 0;
+}
+
+static PyObject *new_tensor(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"data", "dtype", "device", "requires_grad", "pin_memory", NULL};
+    static const struct py_simple function = {"tensor", parameters, 1, 1};
+    PyObject *given[PY_SIMPLE_MAX];
+    struct wish wish = {.function = "tensor"};
+    bool pin_memory = false;
+    (void)module;
+    if (!py_arrange(&function, args, nargs, names, given))
+        return NULL;
+    if (names != NULL && (!read_wish("tensor", given[1], given[2], given[3], &wish) ||
+                          !py_bool_argument("tensor", "pin_memory", given[4], &pin_memory)))
+        return NULL;
+    const grd_scope scope = grd_scope_open();
+    if (!py_is_tensor(given[0]))
+        return finish(scope, py_from_data(given[0], wish.dtype), &wish);
+    if (!warn_copy())
+        return py_abandon(scope);
+    return finish(scope, copied(grd_detach(py_tensor_of(given[0])), wish.dtype, wish.device), &wish);
+}
+
+/* ---- torch.as_tensor and torch.asarray ------------------------------------------------------------------------------------------------------------ */
+
+/* `t` shows memory of somebody else, or is the tensor that was given. */
+static grd_tensor *fitted(grd_tensor *t, const struct wish *wish)
+{
+    const grd_dtype dtype = grd_tensor_dtype(t);
+    if (wish->copy == 0 && wish->dtype != GRD_DTYPE_NONE && wish->dtype != dtype) {
+        PyErr_Format(PyExc_ValueError, "can't alias tensor with dtype '%s' into dtype '%s'.", grd_dtype_name(dtype), grd_dtype_name(wish->dtype));
+        return NULL;
+    }
+    if (wish->copy == 0 && wish->device.type != GRD_DEVICE_NONE && wish->device.type != grd_tensor_device(t).type) {
+        PyErr_Format(PyExc_ValueError, "can't alias tensor from device '%s' to '%s'.", grd_device_name(grd_tensor_device(t)),
+                     grd_device_name(wish->device));
+        return NULL;
+    }
+    t = grd_to(t, .dtype = wish->dtype, .device = wish->device, .copy = wish->copy > 0);
+    return grd_ok() ? t : NULL;
+}
+
+static grd_tensor *fitted_array(PyObject *object, const struct wish *wish)
+{
+    bool writable;
+    grd_tensor *t = py_over_array(object, &writable), *result = t != NULL ? fitted(t, wish) : NULL;
+    return result != NULL && result == t && !writable && !py_warn_not_writable("NumPy array") ? NULL : result;
+}
+
+static grd_tensor *fitted_sequence(PyObject *object, const struct wish *wish)
+{
+    if (wish->copy != 0)
+        return py_from_sequence(object, wish->dtype);
+    PyErr_SetString(PyExc_ValueError, "can't alias arbitrary sequence into a tensor.");
+    return NULL;
+}
+
+static grd_tensor *fitted_buffer(PyObject *object, const struct wish *wish)
+{
+    const grd_dtype dtype = wish->dtype == GRD_DTYPE_NONE ? grd_default_dtype() : wish->dtype;
+    grd_tensor *t = py_over_buffer(object, dtype, -1, 0);
+    return t != NULL ? fitted(t, wish) : NULL;
+}
+
+static PyObject *as_tensor(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"data", "dtype", "device", NULL};
+    static const struct py_simple function = {"as_tensor", parameters, 3, 1};
+    PyObject *given[PY_SIMPLE_MAX];
+    struct wish wish;
+    (void)module;
+    if (!py_arrange(&function, args, nargs, names, given) || !read_wish("as_tensor", given[1], given[2], NULL, &wish))
+        return NULL;
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *t = py_is_tensor(given[0])  ? fitted(py_tensor_of(given[0]), &wish)
+                    : py_is_array(given[0]) ? fitted_array(given[0], &wish)
+                                            : py_from_sequence(given[0], wish.dtype);
+    return finish(scope, t, &wish);
+}
+
+static bool copy_argument(PyObject *object, struct wish *wish)
+{
+    bool copy = false;
+    if (object == NULL || object == Py_None)
+        return true;
+    if (!py_bool_argument("asarray", "copy", object, &copy))
+        return false;
+    wish->copy = copy;
+    return true;
+}
+
+static PyObject *asarray(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"obj", "dtype", "device", "copy", "requires_grad", NULL};
+    static const struct py_simple function = {"asarray", parameters, 1, 1};
+    PyObject *given[PY_SIMPLE_MAX];
+    struct wish wish;
+    (void)module;
+    if (!py_arrange(&function, args, nargs, names, given) || !read_wish("asarray", given[1], given[2], given[4], &wish) ||
+        !copy_argument(given[3], &wish))
+        return NULL;
+    PyObject *object = given[0];
+    const grd_scope scope = grd_scope_open();
+    if (py_is_tensor(object)) {
+        /* The history stays, unless the caller decides on gradients. */
+        grd_tensor *t = fitted(py_tensor_of(object), &wish);
+        if (t != NULL && given[4] != NULL && grd_requires_grad(t) != (wish.requires_grad > 0))
+            t = grd_set_requires_grad(grd_detach(t), wish.requires_grad > 0);
+        return t != NULL ? py_take(scope, t) : py_abandon(scope);
+    }
+    grd_tensor *t = py_is_array(object)                                           ? fitted_array(object, &wish)
+                    : py_has_dlpack(object)                                       ? py_over_dlpack(object, wish.copy)
+                    : PyObject_CheckBuffer(object)                                ? fitted_buffer(object, &wish)
+                                                                                  : fitted_sequence(object, &wish);
+    return finish(scope, t, &wish);
+}
+
+/* ---- Tensor(…) -------------------------------------------------------------------------------------------------------------------------------------- */
+
+/* Tensor(2, 3): sizes, of memory that is not set. */
+static grd_tensor *of_sizes(PyObject *args, grd_dtype dtype, grd_device device)
+{
+    int64_t sizes[GRD_MAX_DIMS], n;
+    if (!py_dims_argument("new", "size", args, sizes, &n))
+        return NULL;
+    return grd_empty(grd_dims_from(sizes, n), .dtype = dtype, .device = device);
+}
+
+static grd_tensor *of_storage(grd_tensor *bytes, grd_dtype dtype)
+{
+    return grd_from_storage(bytes, grd_dims(grd_numel(bytes) / grd_dtype_size(dtype)), grd_dims(1), 0, dtype);
+}
+
+/* One argument that is no size: another tensor, a storage, or data. */
+static grd_tensor *of_object(PyObject *object, grd_dtype dtype)
+{
+    grd_tensor *bytes = py_storage_bytes(object);
+    if (bytes != NULL)
+        return of_storage(bytes, dtype);
+    if (py_is_tensor(object))
+        return grd_detach(py_tensor_of(object));
+    if (PySequence_Check(object) || py_is_array(object))
+        return py_from_data(object, dtype);
+    PyErr_Format(PyExc_TypeError, "new(): data must be a sequence (got %s)", Py_TYPE(object)->tp_name);
+    return NULL;
+}
+
+/* torch.Size is a tuple of sizes; another tuple is data. */
+static bool is_size(PyObject *object)
+{
+    return PyTuple_Check(object) && !PyTuple_CheckExact(object);
+}
+
+static bool read_keywords(PyObject *keywords, PyObject **ret_size, grd_device *ret_device)
+{
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    while (keywords != NULL && PyDict_Next(keywords, &at, &name, &value)) {
+        if (PyUnicode_CompareWithASCIIString(name, "device") == 0) {
+            if (!py_device_argument("new", value, ret_device))
+                return false;
+        } else if (PyUnicode_CompareWithASCIIString(name, "size") == 0)
+            *ret_size = value;
+        else {
+            PyErr_Format(PyExc_TypeError, "new() got an unexpected keyword argument '%U'", name);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Tensor(…) of a dtype; NONE: the default. */
+static grd_tensor *legacy(PyObject *args, PyObject *keywords, grd_dtype dtype)
+{
+    PyObject *size = NULL;
+    grd_device device = {0};
+    if (dtype == GRD_DTYPE_NONE)
+        dtype = grd_default_dtype();
+    if (!read_keywords(keywords, &size, &device))
+        return NULL;
+    PyObject *first = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
+    if (first == NULL)
+        return size != NULL ? of_sizes(size, dtype, device) : grd_empty(grd_dims(0), .dtype = dtype, .device = device);
+    if (PyTuple_GET_SIZE(args) == 1 && is_size(first))
+        return of_sizes(first, dtype, device);
+    if (PyTuple_GET_SIZE(args) == 1 && (py_is_tensor(first) || !PyIndex_Check(first) || py_is_array(first)))
+        return of_object(first, dtype);
+    return of_sizes(args, dtype, device);
+}
+
+PyObject *py_tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *t = legacy(args, keywords, GRD_DTYPE_NONE);
+    if (t == NULL || !grd_ok())
+        return py_abandon(scope);
+    if (type == py_tensor_type)
+        return py_take(scope, t);
+    PyObject *result = py_wrap_as(type, t);
+    grd_scope_close(scope);
+    return result;
+}
+
+/* _legacy_tensor(dtype, args, kwargs): what LongTensor(…) and its like are. */
+static PyObject *legacy_tensor(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    grd_dtype dtype;
+    (void)module;
+    if (nargs != 3 || !py_as_dtype(args[0], &dtype) || !PyTuple_Check(args[1]) || !PyDict_Check(args[2])) {
+        PyErr_SetString(PyExc_TypeError, "_legacy_tensor(): a dtype, a tuple and a dict are expected");
+        return NULL;
+    }
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *t = legacy(args[1], args[2], dtype);
+    if (t == NULL || !grd_ok())
+        return py_abandon(scope);
+    if (grd_tensor_dtype(t) == dtype)
+        return py_take(scope, t);
+    py_abandon(scope);
+    PyErr_Format(PyExc_TypeError, "expected a tensor of %s", grd_dtype_name(dtype));
+    return NULL;
+}
+
+PyMethodDef py_construct_functions[] = {
+    {"tensor", (PyCFunction)(void (*)(void))new_tensor, METH_FASTCALL | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
+     "A new tensor with a copy of data: numbers, nested sequences, arrays. It is a leaf."},
+    {"as_tensor", (PyCFunction)(void (*)(void))as_tensor, METH_FASTCALL | METH_KEYWORDS,
+     "as_tensor(data, dtype=None, device=None)\n--\n\n"
+     "data as a tensor: itself or over its memory where dtype and device allow that, a copy otherwise. The history of a tensor stays."},
+    {"asarray", (PyCFunction)(void (*)(void))asarray, METH_FASTCALL | METH_KEYWORDS,
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
+     "obj as a tensor: a tensor, an array, something with DLPack or with a buffer, which share their memory where that is possible, or a sequence."},
+    {"_legacy_tensor", (PyCFunction)(void (*)(void))legacy_tensor, METH_FASTCALL, NULL},
+    {0},
+};

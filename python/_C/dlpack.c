@@ -1,0 +1,455 @@
+/* DLPack both ways: __dlpack__ and from_dlpack, with capsules that have a version and those of before, and the exchange between C extensions. */
+#include "dlpack.h"
+
+#include <stdlib.h>
+
+#include "interop.h"
+
+/* Names of capsules: one that has been used is renamed. */
+static const char managed_name[] = "dltensor_versioned", used_managed_name[] = "used_dltensor_versioned";
+static const char legacy_name[] = "dltensor", used_legacy_name[] = "used_dltensor";
+
+static const struct dlpack_dtype dtypes[GRD_DTYPE_COUNT] = {
+    [GRD_BOOL] = {DLPACK_BOOL, 8, 1},
+    [GRD_UINT8] = {DLPACK_UINT, 8, 1},
+    [GRD_INT8] = {DLPACK_INT, 8, 1},
+    [GRD_UINT16] = {DLPACK_UINT, 16, 1},
+    [GRD_INT16] = {DLPACK_INT, 16, 1},
+    [GRD_UINT32] = {DLPACK_UINT, 32, 1},
+    [GRD_INT32] = {DLPACK_INT, 32, 1},
+    [GRD_UINT64] = {DLPACK_UINT, 64, 1},
+    [GRD_INT64] = {DLPACK_INT, 64, 1},
+    [GRD_FLOAT16] = {DLPACK_FLOAT, 16, 1},
+    [GRD_BFLOAT16] = {DLPACK_BFLOAT, 16, 1},
+    [GRD_FLOAT32] = {DLPACK_FLOAT, 32, 1},
+    [GRD_FLOAT64] = {DLPACK_FLOAT, 64, 1},
+    [GRD_COMPLEX64] = {DLPACK_COMPLEX, 64, 1},
+    [GRD_COMPLEX128] = {DLPACK_COMPLEX, 128, 1},
+    [GRD_FLOAT8_E4M3FN] = {DLPACK_FLOAT8_E4M3FN, 8, 1},
+    [GRD_FLOAT8_E5M2] = {DLPACK_FLOAT8_E5M2, 8, 1},
+};
+
+static grd_dtype dtype_of(struct dlpack_dtype dtype)
+{
+    for (int i = 1; i < GRD_DTYPE_COUNT; i++)
+        if (dtypes[i].lanes == dtype.lanes && dtypes[i].code == dtype.code && dtypes[i].bits == dtype.bits)
+            return (grd_dtype)i;
+    PyErr_Format(PyExc_BufferError, "DLPack type with code %d, %d bits and %d lanes is not supported", dtype.code, dtype.bits, dtype.lanes);
+    return GRD_DTYPE_NONE;
+}
+
+/* ---- Handing over ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* Either form, with what it needs of the tensor behind it. */
+struct handed {
+    union {
+        struct dlpack_legacy legacy;
+        struct dlpack_managed managed;
+    } as;
+    grd_tensor *tensor;
+    int64_t dims[];
+};
+
+/* No Python: these may be called on any thread. */
+static void delete_handed(struct handed *handed)
+{
+    grd_drop(handed->tensor);
+    free(handed);
+}
+
+static void delete_legacy(struct dlpack_legacy *self)
+{
+    delete_handed(self->context);
+}
+
+static void delete_managed(struct dlpack_managed *self)
+{
+    delete_handed(self->context);
+}
+
+static bool can_hand_over(const grd_tensor *t)
+{
+    if (grd_requires_grad(t))
+        PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+    else if (grd_tensor_device(t).type != GRD_DEVICE_CPU)
+        PyErr_Format(PyExc_BufferError, "Cannot pack tensors on %s", grd_device_name(grd_tensor_device(t)));
+    else if (dtypes[grd_tensor_dtype(t)].lanes == 0)
+        PyErr_Format(PyExc_BufferError, "DLPack has no type for %s", grd_dtype_name(grd_tensor_dtype(t)));
+    else
+        return true;
+    return false;
+}
+
+static struct dlpack_tensor describe(const grd_tensor *t, int64_t *sizes, int64_t *strides)
+{
+    return (struct dlpack_tensor){.data = grd_data(t), .device = {DLPACK_CPU, 0}, .ndim = (int32_t)grd_ndim(t),
+                                  .dtype = dtypes[grd_tensor_dtype(t)], .sizes = sizes, .strides = strides};
+}
+
+/* A detached tensor keeps the storage as it is. NULL with an exception. */
+static struct handed *hand_over(grd_tensor *t, bool copy, bool versioned)
+{
+    if (!can_hand_over(t))
+        return NULL;
+    const int64_t ndim = grd_ndim(t);
+    struct handed *handed = malloc(sizeof *handed + 2 * (size_t)ndim * sizeof *handed->dims);
+    if (handed == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    const grd_scope scope = grd_scope_open();
+    t = grd_keep(copy ? grd_clone(t) : grd_detach(t));
+    if (!grd_ok()) {
+        free(handed);
+        py_abandon(scope);
+        return NULL;
+    }
+    grd_scope_close(scope);
+    handed->tensor = t;
+    for (int64_t i = 0; i < ndim; i++) {
+        handed->dims[i] = grd_sizes(t).data[i];
+        handed->dims[ndim + i] = grd_strides(t).data[i];
+    }
+    const struct dlpack_tensor tensor = describe(t, handed->dims, handed->dims + ndim);
+    if (versioned)
+        handed->as.managed = (struct dlpack_managed){.version = {DLPACK_MAJOR, DLPACK_MINOR}, .context = handed, .deleter = delete_managed,
+                                                     .flags = copy ? DLPACK_COPIED : 0, .tensor = tensor};
+    else
+        handed->as.legacy = (struct dlpack_legacy){.tensor = tensor, .context = handed, .deleter = delete_legacy};
+    return handed;
+}
+
+/* A capsule that nobody has used gives its tensor back. */
+static void delete_capsule(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, managed_name)) {
+        struct dlpack_managed *managed = PyCapsule_GetPointer(capsule, managed_name);
+        managed->deleter(managed);
+    } else if (PyCapsule_IsValid(capsule, legacy_name)) {
+        struct dlpack_legacy *legacy = PyCapsule_GetPointer(capsule, legacy_name);
+        legacy->deleter(legacy);
+    }
+}
+
+static PyObject *capsule_of(grd_tensor *t, bool copy, bool versioned)
+{
+    struct handed *handed = hand_over(t, copy, versioned);
+    PyObject *capsule = handed != NULL ? PyCapsule_New(&handed->as, versioned ? managed_name : legacy_name, delete_capsule) : NULL;
+    if (handed != NULL && capsule == NULL)
+        delete_handed(handed);
+    return capsule;
+}
+
+/* A pair of integers. */
+static bool read_pair(const char *name, PyObject *object, long *ret_first, long *ret_second)
+{
+    if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 2) {
+        PyErr_Format(PyExc_TypeError, "__dlpack__(): argument '%s' must be a tuple of two ints, not %s", name, Py_TYPE(object)->tp_name);
+        return false;
+    }
+    *ret_first = PyLong_AsLong(PyTuple_GET_ITEM(object, 0));
+    if (PyErr_Occurred())
+        return false;
+    *ret_second = PyLong_AsLong(PyTuple_GET_ITEM(object, 1));
+    return !PyErr_Occurred();
+}
+
+static bool check_device(PyObject *device)
+{
+    long type, id;
+    if (device == NULL || device == Py_None)
+        return true;
+    if (!read_pair("dl_device", device, &type, &id))
+        return false;
+    if (type == DLPACK_CPU)
+        return true;
+    PyErr_Format(PyExc_BufferError, "cannot hand a tensor on cpu over to DLPack device (%ld, %ld)", type, id);
+    return false;
+}
+
+static PyObject *tensor_dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    static const struct py_simple function = {"__dlpack__", parameters, 0, 0};
+    PyObject *given[PY_SIMPLE_MAX];
+    long major = 0, minor;
+    bool copy = false;
+    if (!py_arrange(&function, args, nargs, names, given))
+        return NULL;
+    if (given[0] != NULL && given[0] != Py_None) {
+        PyErr_SetString(PyExc_BufferError, "stream must be None for a tensor on cpu");
+        return NULL;
+    }
+    if ((given[1] != NULL && given[1] != Py_None && !read_pair("max_version", given[1], &major, &minor)) || !check_device(given[2]) ||
+        !py_bool_argument("__dlpack__", "copy", given[3] != Py_None ? given[3] : NULL, &copy))
+        return NULL;
+    return capsule_of(py_tensor_of(self), copy, major >= DLPACK_MAJOR);
+}
+
+static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
+{
+    const grd_device device = grd_tensor_device(py_tensor_of(self));
+    (void)unused;
+    if (device.type == GRD_DEVICE_CPU)
+        return Py_BuildValue("(ii)", DLPACK_CPU, 0);
+    return PyErr_Format(PyExc_BufferError, "DLPack has no type for device %s", grd_device_name(device));
+}
+
+static PyObject *to_dlpack(PyObject *module, PyObject *object)
+{
+    (void)module;
+    if (!py_is_tensor(object))
+        return PyErr_Format(PyExc_TypeError, "to_dlpack(): argument 'tensor' must be Tensor, not %s", Py_TYPE(object)->tp_name);
+    return capsule_of(py_tensor_of(object), false, false);
+}
+
+/* ---- Taking ------------------------------------------------------------------------------------------------------------------------------------- */
+
+static void release_managed(void *context)
+{
+    struct dlpack_managed *managed = context;
+    if (managed->deleter != NULL)
+        managed->deleter(managed);
+}
+
+static void release_legacy(void *context)
+{
+    struct dlpack_legacy *legacy = context;
+    if (legacy->deleter != NULL)
+        legacy->deleter(legacy);
+}
+
+static bool can_take(const struct dlpack_tensor *tensor)
+{
+    const int32_t device = tensor->device.type;
+    if (device != DLPACK_CPU && device != DLPACK_CUDA_HOST && device != DLPACK_ROCM_HOST) {
+        PyErr_Format(PyExc_BufferError, "DLPack device (%d, %d) is not supported", device, tensor->device.id);
+        return false;
+    }
+    if (tensor->ndim < 0 || tensor->ndim > GRD_MAX_DIMS) {
+        PyErr_Format(PyExc_BufferError, "a DLPack tensor of %d dimensions, the limit is %d", tensor->ndim, GRD_MAX_DIMS);
+        return false;
+    }
+    return true;
+}
+
+/* A tensor over what was handed over, which it owns; on failure it is given back. */
+static grd_tensor *take(const struct dlpack_tensor *tensor, void (*release)(void *context), void *context)
+{
+    int64_t contiguous[GRD_MAX_DIMS], stride = 1;
+    const grd_dtype dtype = can_take(tensor) ? dtype_of(tensor->dtype) : GRD_DTYPE_NONE;
+    if (dtype == GRD_DTYPE_NONE) {
+        release(context);
+        return NULL;
+    }
+    static const int64_t none = 0;
+    const grd_dims sizes = grd_dims_from(tensor->sizes != NULL ? tensor->sizes : &none, tensor->ndim);
+    for (int32_t i = tensor->ndim - 1; i >= 0; i--) {
+        contiguous[i] = stride;
+        if (__builtin_mul_overflow(stride, sizes.data[i], &stride))
+            stride = 0; /* refused with the sizes */
+    }
+    return py_over_memory((char *)tensor->data + tensor->byte_offset, sizes,
+                          grd_dims_from(tensor->strides != NULL ? tensor->strides : contiguous, tensor->ndim), dtype, release, context);
+}
+
+/* What must not be written to is copied, since every tensor can be written to. */
+static grd_tensor *own(grd_tensor *t, bool read_only, int copy)
+{
+    if (t == NULL || (copy <= 0 && !read_only))
+        return t;
+    if (copy == 0) {
+        PyErr_SetString(PyExc_BufferError, "the data is read-only: a tensor of it has to be a copy");
+        return NULL;
+    }
+    t = grd_clone(t);
+    return grd_ok() ? t : NULL;
+}
+
+static grd_tensor *take_managed(struct dlpack_managed *managed, int copy)
+{
+    const bool read_only = (managed->flags & DLPACK_READ_ONLY) != 0, copied = (managed->flags & DLPACK_COPIED) != 0;
+    if (managed->version.major <= DLPACK_MAJOR)
+        return own(take(&managed->tensor, release_managed, managed), read_only, copied && copy > 0 ? -1 : copy);
+    PyErr_Format(PyExc_BufferError, "DLPack version %u is not supported, the newest is %d", managed->version.major, DLPACK_MAJOR);
+    release_managed(managed);
+    return NULL;
+}
+
+static grd_tensor *take_capsule(PyObject *capsule, int copy)
+{
+    if (PyCapsule_IsValid(capsule, managed_name)) {
+        struct dlpack_managed *managed = PyCapsule_GetPointer(capsule, managed_name);
+        return PyCapsule_SetName(capsule, used_managed_name) == 0 ? take_managed(managed, copy) : NULL;
+    }
+    if (PyCapsule_IsValid(capsule, legacy_name)) {
+        struct dlpack_legacy *legacy = PyCapsule_GetPointer(capsule, legacy_name);
+        return PyCapsule_SetName(capsule, used_legacy_name) == 0 ? own(take(&legacy->tensor, release_legacy, legacy), false, copy) : NULL;
+    }
+    PyErr_SetString(PyExc_RuntimeError, "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+                                        "might have already constructed a tensor from it once.");
+    return NULL;
+}
+
+/* The exchange API of the object's type, or NULL with no exception. */
+static const struct dlpack_exchange *exchange_of(PyObject *object)
+{
+    PyObject *capsule = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack_c_exchange_api__");
+    const struct dlpack_exchange *exchange =
+        capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api") ? PyCapsule_GetPointer(capsule, "dlpack_exchange_api") : NULL;
+    Py_XDECREF(capsule);
+    PyErr_Clear();
+    while (exchange != NULL && exchange->version.major > DLPACK_MAJOR)
+        exchange = exchange->previous;
+    return exchange;
+}
+
+bool py_has_dlpack(PyObject *object)
+{
+    return PyObject_HasAttrString((PyObject *)Py_TYPE(object), "__dlpack__");
+}
+
+/* object.__dlpack__(max_version=…, copy=…), and for those who know of no versions, without. */
+static PyObject *ask_for_capsule(PyObject *object, int copy)
+{
+    PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = PyTuple_New(0);
+    PyObject *options = Py_BuildValue("{s(ii)sO}", "max_version", DLPACK_MAJOR, DLPACK_MINOR, "copy",
+                                      copy < 0 ? Py_None : copy > 0 ? Py_True : Py_False);
+    PyObject *capsule = method != NULL && none != NULL && options != NULL ? PyObject_Call(method, none, options) : NULL;
+    if (capsule == NULL && method != NULL && none != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        capsule = PyObject_Call(method, none, NULL);
+    }
+    Py_XDECREF(options);
+    Py_XDECREF(none);
+    Py_XDECREF(method);
+    return capsule;
+}
+
+grd_tensor *py_over_dlpack(PyObject *object, int copy)
+{
+    struct dlpack_managed *managed;
+    const struct dlpack_exchange *exchange = exchange_of(object);
+    if (exchange != NULL)
+        return exchange->managed_of_object(object, &managed) == 0 ? take_managed(managed, copy) : NULL;
+    PyObject *capsule = ask_for_capsule(object, copy);
+    grd_tensor *t = capsule != NULL ? take_capsule(capsule, copy) : NULL;
+    Py_XDECREF(capsule);
+    return t;
+}
+
+static PyObject *from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"ext_tensor", "device", "copy", NULL};
+    static const struct py_simple function = {"from_dlpack", parameters, 1, 1};
+    PyObject *given[PY_SIMPLE_MAX];
+    grd_device device = {0};
+    bool flag = false;
+    (void)module;
+    if (!py_arrange(&function, args, nargs, names, given) || !py_device_argument("from_dlpack", given[1], &device) ||
+        !py_bool_argument("from_dlpack", "copy", given[2] != Py_None ? given[2] : NULL, &flag))
+        return NULL;
+    const int copy = given[2] == NULL || given[2] == Py_None ? -1 : flag;
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *t = py_has_dlpack(given[0]) ? py_over_dlpack(given[0], copy) : take_capsule(given[0], copy);
+    if (t != NULL && device.type != GRD_DEVICE_NONE)
+        t = grd_to(t, .device = device);
+    return t != NULL ? py_take(scope, t) : py_abandon(scope);
+}
+
+/* ---- The exchange between C extensions ------------------------------------------------------------------------------------------------------------ */
+
+static int exchange_allocate(struct dlpack_tensor *like, struct dlpack_managed **ret_managed, void *context,
+                             void (*set_error)(void *context, const char *kind, const char *message))
+{
+    grd_dtype dtype = GRD_DTYPE_NONE;
+    for (int i = 1; i < GRD_DTYPE_COUNT; i++)
+        if (dtypes[i].lanes == like->dtype.lanes && dtypes[i].code == like->dtype.code && dtypes[i].bits == like->dtype.bits)
+            dtype = (grd_dtype)i;
+    if (dtype == GRD_DTYPE_NONE || like->device.type != DLPACK_CPU || like->ndim < 0 || like->ndim > GRD_MAX_DIMS) {
+        set_error(context, "BufferError", "no tensor of this dtype, device or number of dimensions");
+        return -1;
+    }
+    static const int64_t none = 0;
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *t = grd_empty(grd_dims_from(like->sizes != NULL ? like->sizes : &none, like->ndim), .dtype = dtype);
+    struct handed *handed = grd_ok() ? hand_over(t, false, true) : NULL;
+    grd_scope_close(scope);
+    if (handed == NULL) {
+        set_error(context, "MemoryError", "the tensor could not be allocated");
+        PyErr_Clear();
+        grd_error_clear();
+        return -1;
+    }
+    *ret_managed = &handed->as.managed;
+    return 0;
+}
+
+static bool expect_tensor(PyObject *object)
+{
+    if (!py_is_tensor(object))
+        PyErr_Format(PyExc_TypeError, "a Tensor is expected, not %s", Py_TYPE(object)->tp_name);
+    return py_is_tensor(object);
+}
+
+static int exchange_managed_of_object(void *object, struct dlpack_managed **ret_managed)
+{
+    struct handed *handed = expect_tensor(object) ? hand_over(py_tensor_of(object), false, true) : NULL;
+    if (handed == NULL)
+        return -1;
+    *ret_managed = &handed->as.managed;
+    return 0;
+}
+
+static int exchange_object_of_managed(struct dlpack_managed *managed, void **ret_object)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *t = take_managed(managed, -1);
+    *ret_object = t != NULL ? py_take(scope, t) : py_abandon(scope);
+    return *ret_object != NULL ? 0 : -1;
+}
+
+static int exchange_tensor_of_object(void *object, struct dlpack_tensor *ret_tensor)
+{
+    if (!expect_tensor(object) || !can_hand_over(py_tensor_of(object)))
+        return -1;
+    const grd_tensor *t = py_tensor_of(object);
+    *ret_tensor = describe(t, (int64_t *)(uintptr_t)grd_sizes(t).data, (int64_t *)(uintptr_t)grd_strides(t).data);
+    return 0;
+}
+
+static int exchange_current_stream(int32_t device_type, int32_t device_id, void **ret_stream)
+{
+    (void)device_type;
+    (void)device_id;
+    *ret_stream = NULL;
+    return 0;
+}
+
+PyObject *py_exchange_capsule(void)
+{
+    static struct dlpack_exchange exchange = {
+        .version = {DLPACK_MAJOR, DLPACK_MINOR},
+        .allocate = exchange_allocate,
+        .managed_of_object = exchange_managed_of_object,
+        .object_of_managed = exchange_object_of_managed,
+        .tensor_of_object = exchange_tensor_of_object,
+        .current_stream = exchange_current_stream,
+    };
+    return PyCapsule_New(&exchange, "dlpack_exchange_api", NULL);
+}
+
+PyMethodDef py_dlpack_functions[] = {
+    {"from_dlpack", (PyCFunction)(void (*)(void))from_dlpack, METH_FASTCALL | METH_KEYWORDS,
+     "from_dlpack(ext_tensor, *, device=None, copy=None)\n--\n\n"
+     "A tensor over the memory of an object with __dlpack__, or of a DLPack capsule. What is read-only is copied."},
+    {"to_dlpack", to_dlpack, METH_O, "to_dlpack(tensor)\n--\n\nA DLPack capsule without a version: the form of before DLPack 1.0."},
+    {0},
+};
+
+PyMethodDef py_dlpack_methods[] = {
+    {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_FASTCALL | METH_KEYWORDS,
+     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the memory of the tensor."},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "__dlpack_device__()\n--\n\nType and number of the device, as DLPack numbers them."},
+    {0},
+};

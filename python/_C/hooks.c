@@ -1,0 +1,213 @@
+/* Hooks in Python: on tensors, on leaves, on nodes.
+ *
+ * The library keeps the callable as the context of its hook, and calls one of the functions below. What a hook returns is checked here only for its
+ * type: that a replacement fits is the library's to check. */
+#include "graph.h"
+
+void py_release_hook(void *context)
+{
+    if (!Py_IsInitialized())
+        return;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF((PyObject *)context);
+    PyGILState_Release(state);
+}
+
+/* The object that removes a hook: gradus.autograd.graph knows its type. */
+static PyObject *handle_of(uint64_t number)
+{
+    static PyObject *type;
+    if (number == 0)
+        return py_raise();
+    if (type == NULL) {
+        PyObject *module = PyImport_ImportModule("gradus.autograd.graph");
+        type = module != NULL ? PyObject_GetAttrString(module, "GraphHandle") : NULL;
+        Py_XDECREF(module);
+    }
+    PyObject *handle = type != NULL ? PyObject_CallFunction(type, "K", (unsigned long long)number) : NULL;
+    if (handle == NULL)
+        grd_hook_remove(number);
+    return handle;
+}
+
+/* The only argument, `param`, which must be callable; a new reference for the library. NULL with TypeError. */
+static PyObject *read_hook(const char *name, const char *param, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    PyObject *hook;
+    if (!py_bind(name, &param, 1, 1, args, nargs, names, &hook))
+        return NULL;
+    if (!PyCallable_Check(hook))
+        return PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be callable, not %s", name, param, py_class_name(hook));
+    Py_INCREF(hook);
+    return hook;
+}
+
+/* What registering gave; a hook that was refused is given up. */
+static PyObject *registered(uint64_t number, PyObject *hook)
+{
+    if (number == 0)
+        Py_DECREF(hook);
+    return handle_of(number);
+}
+
+/* ---- On tensors --------------------------------------------------------------------------------------------------------------- */
+/* Calls the hook with the object of a tensor. New reference. */
+static PyObject *call_with(PyObject *hook, grd_tensor *t)
+{
+    PyObject *object = py_wrap(t);
+    PyObject *result = object != NULL ? PyObject_CallOneArg(hook, object) : NULL;
+    Py_XDECREF(object);
+    return result;
+}
+
+static grd_tensor *run_tensor_hook(grd_tensor *grad, void *context)
+{
+    const PyGILState_STATE state = PyGILState_Ensure();
+    grd_tensor *replacement = grad;
+    PyObject *result = call_with(context, grad);
+    if (result != NULL && result != Py_None) {
+        if (py_is_tensor(result))
+            replacement = py_lend(result);
+        else
+            PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", py_class_name(result));
+    }
+    Py_XDECREF(result);
+    if (PyErr_Occurred())
+        py_carry();
+    PyGILState_Release(state);
+    return replacement;
+}
+
+PyObject *py_tensor_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    PyObject *hook = read_hook("register_hook", "hook", args, nargs, names);
+    return hook != NULL ? registered(grd_hook_tensor(py_tensor_of(self), run_tensor_hook, hook, py_release_hook), hook) : NULL;
+}
+
+static void run_accumulated_hook(grd_tensor *leaf, void *context)
+{
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *result = call_with(context, leaf);
+    if (result != NULL && result != Py_None)
+        PyErr_SetString(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None.");
+    Py_XDECREF(result);
+    if (PyErr_Occurred())
+        py_carry();
+    PyGILState_Release(state);
+}
+
+PyObject *py_tensor_register_accumulated(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    PyObject *hook = read_hook("register_post_accumulate_grad_hook", "hook", args, nargs, names);
+    return hook != NULL ? registered(grd_hook_accumulated(py_tensor_of(self), run_accumulated_hook, hook, py_release_hook), hook) : NULL;
+}
+
+PyObject *py_tensor_retain_grad(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    grd_retain_grad(py_tensor_of(self));
+    if (!grd_ok())
+        return py_raise();
+    Py_RETURN_NONE;
+}
+
+/* ---- On nodes -------------------------------------------------------------------------------------------------------------------- */
+/* RuntimeError "hook 'f' has returned an incorrect number of values (got 1, but expected 2)". */
+static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
+{
+    PyObject *name = PyObject_GetAttrString(hook, "__name__");
+    if (name == NULL) {
+        PyErr_Clear();
+        name = PyObject_Repr(hook);
+    }
+    if (name != NULL)
+        PyErr_Format(PyExc_RuntimeError, "hook '%S' has returned an incorrect number of values (got %zd, but expected %zd)", name, got, expected);
+    Py_XDECREF(name);
+}
+
+/* Takes the entries of what a hook returned for `grads`. False with an exception. */
+static bool take_gradients(PyObject *hook, PyObject *result, grd_tensor **grads, Py_ssize_t n)
+{
+    if (!PyTuple_Check(result)) {
+        PyErr_Format(PyExc_TypeError, "expected tuple, but hook returned '%s'", py_class_name(result));
+        return false;
+    }
+    if (PyTuple_GET_SIZE(result) != n) {
+        refuse_count(hook, PyTuple_GET_SIZE(result), n);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyTuple_GET_ITEM(result, i);
+        if (item != Py_None && !py_is_tensor(item)) {
+            PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", py_class_name(item));
+            return false;
+        }
+        if (item != Py_None && grads[i] == NULL) {
+            PyErr_SetString(PyExc_RuntimeError, "can't replace a None gradient with a non-None value");
+            return false;
+        }
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PyTuple_GET_ITEM(result, i);
+        grads[i] = item != Py_None ? py_lend(item) : NULL;
+    }
+    return true;
+}
+
+static void run_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
+{
+    (void)node;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    const bool after = grad_outputs.data != NULL;
+    PyObject *own = py_tuple_of(grads, n), *outputs = after && own != NULL ? py_tuple_of(grad_outputs.data, grad_outputs.n) : NULL;
+    PyObject *result = own != NULL && (!after || outputs != NULL) ? PyObject_CallFunctionObjArgs(context, own, outputs, NULL) : NULL;
+    Py_XDECREF(own);
+    Py_XDECREF(outputs);
+    const bool ok = result != NULL && (result == Py_None || take_gradients(context, result, grads, n));
+    Py_XDECREF(result);
+    if (!ok)
+        py_carry();
+    PyGILState_Release(state);
+}
+
+static PyObject *register_on_node(PyObject *self, bool pre, PyObject *hook)
+{
+    grd_node *node = ((py_node *)self)->node;
+    if (hook == NULL)
+        return NULL;
+    if (node != NULL)
+        return registered(grd_hook_node(node, pre, run_node_hook, hook, py_release_hook), hook);
+    Py_DECREF(hook);
+    return PyErr_Format(PyExc_RuntimeError, "cannot register a hook: the graph of this context is gone");
+}
+
+PyObject *py_node_register_hook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    return register_on_node(self, false, read_hook("register_hook", "fn", args, nargs, names));
+}
+
+PyObject *py_node_register_prehook(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    return register_on_node(self, true, read_hook("register_prehook", "fn", args, nargs, names));
+}
+
+/* ---- The module --------------------------------------------------------------------------------------------------------------------- */
+static PyObject *remove_hook(PyObject *module, PyObject *number)
+{
+    (void)module;
+    const unsigned long long handle = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred())
+        return NULL;
+    grd_hook_remove(handle);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"_remove_hook", remove_hook, METH_O, PyDoc_STR("Removes the hook of that number, if there still is one.")},
+    {0},
+};
+
+bool py_add_hooks(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions) == 0;
+}

@@ -1,0 +1,447 @@
+/* Indexing: x[...] and x[...] = value.
+ *
+ * An index is first read into a list of items, then applied from left to right: integers, slices and None make views of views, and what names elements
+ * (index tensors, masks, lists, arrays) is collected for one call of index or index_put_ on the view. An integer beside an index tensor is a view,
+ * as in PyTorch, where NumPy has it broadcast. */
+#include "interop.h"
+
+enum item_kind { ITEM_INT, ITEM_SLICE, ITEM_NEW, ITEM_REST, ITEM_BOOL, ITEM_TENSOR };
+
+struct slice {
+    Py_ssize_t start, stop, step;
+};
+
+struct item {
+    enum item_kind kind;
+    union {
+        int64_t number;
+        bool boolean;
+        struct slice slice;
+        grd_tensor *tensor; /* pooled, or of an object in the index */
+    } v;
+};
+
+/* More items than this cannot be an index: each takes a dimension or adds one. */
+enum { MAX_ITEMS = 2 * GRD_MAX_DIMS + 1 };
+
+struct index {
+    int n;
+    int64_t taken; /* dimensions that the items stand for */
+    struct item items[MAX_ITEMS];
+};
+
+/* What an index picks from a tensor: a view, and of that what index tensors name. */
+struct selection {
+    grd_tensor *view; /* the tensor itself when nothing was to be done */
+    int64_t n;
+    grd_tensor *tensors[GRD_MAX_DIMS];
+    int64_t dims[GRD_MAX_DIMS]; /* of the view: the first that each stands for */
+};
+
+/* ---- Reading ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool refuse_item(PyObject *object)
+{
+    PyErr_Format(PyExc_IndexError,
+                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got %s)",
+                 Py_TYPE(object)->tp_name);
+    return false;
+}
+
+static bool is_mask(const grd_tensor *t)
+{
+    return grd_tensor_dtype(t) == GRD_BOOL || grd_tensor_dtype(t) == GRD_UINT8;
+}
+
+static bool read_number(PyObject *object, struct item *ret_item)
+{
+    int overflow;
+    ret_item->kind = ITEM_INT;
+    ret_item->v.number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow != 0)
+        PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
+    return overflow == 0;
+}
+
+/* Tensors without dimensions are integers and truth values. */
+static bool read_tensor(grd_tensor *t, struct item *ret_item)
+{
+    const grd_dtype dtype = grd_tensor_dtype(t);
+    if (!is_mask(t) && !grd_dtype_is_integer(dtype)) {
+        PyErr_SetString(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
+        return false;
+    }
+    if (dtype == GRD_UINT8 && PyErr_WarnEx(PyExc_UserWarning,
+                                           "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", 1) < 0)
+        return false;
+    if (grd_ndim(t) > 0) {
+        *ret_item = (struct item){.kind = ITEM_TENSOR, .v.tensor = t};
+        return true;
+    }
+    const int64_t value = grd_item_int64(t);
+    if (is_mask(t))
+        *ret_item = (struct item){.kind = ITEM_BOOL, .v.boolean = value != 0};
+    else
+        *ret_item = (struct item){.kind = ITEM_INT, .v.number = value};
+    return grd_ok();
+}
+
+/* Lists, arrays, scalars of NumPy, and whatever says that it is an integer. */
+static bool read_other(PyObject *object, struct item *ret_item)
+{
+    grd_scalar scalar;
+    int64_t number;
+    if (PyUnicode_Check(object) || PyBytes_Check(object) || PyByteArray_Check(object))
+        return refuse_item(object);
+    if (PySequence_Check(object)) {
+        grd_tensor *t = py_from_data(object, GRD_DTYPE_NONE);
+        if (t == NULL)
+            return false;
+        if (grd_numel(t) == 0 && !is_mask(t))
+            t = grd_to(t, .dtype = GRD_INT64);
+        return grd_ok() && read_tensor(t, ret_item);
+    }
+    const int is_scalar = py_as_scalar(object, &scalar);
+    if (is_scalar < 0)
+        return false;
+    if (is_scalar && scalar.kind == GRD_SCALAR_BOOL) {
+        *ret_item = (struct item){.kind = ITEM_BOOL, .v.boolean = scalar.v.i != 0};
+        return true;
+    }
+    const int is_number = py_as_int(object, &number);
+    if (is_number <= 0)
+        return is_number < 0 ? false : refuse_item(object);
+    *ret_item = (struct item){.kind = ITEM_INT, .v.number = number};
+    return true;
+}
+
+static bool read_item(PyObject *object, struct item *ret_item)
+{
+    if (PyLong_CheckExact(object))
+        return read_number(object, ret_item);
+    if (PySlice_Check(object)) {
+        ret_item->kind = ITEM_SLICE;
+        return PySlice_Unpack(object, &ret_item->v.slice.start, &ret_item->v.slice.stop, &ret_item->v.slice.step) == 0;
+    }
+    if (object == Py_None || object == Py_Ellipsis) {
+        ret_item->kind = object == Py_None ? ITEM_NEW : ITEM_REST;
+        return true;
+    }
+    if (PyBool_Check(object)) {
+        *ret_item = (struct item){.kind = ITEM_BOOL, .v.boolean = object == Py_True};
+        return true;
+    }
+    if (py_is_tensor(object))
+        return read_tensor(py_tensor_of(object), ret_item);
+    return PyLong_Check(object) ? read_number(object, ret_item) : read_other(object, ret_item);
+}
+
+/* How many dimensions of the tensor it stands for. */
+static int64_t item_span(const struct item *item)
+{
+    if (item->kind == ITEM_TENSOR && is_mask(item->v.tensor))
+        return grd_ndim(item->v.tensor);
+    return item->kind == ITEM_INT || item->kind == ITEM_SLICE || item->kind == ITEM_TENSOR;
+}
+
+static bool refuse_many(int64_t ndim)
+{
+    PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %lld", (long long)ndim);
+    return false;
+}
+
+static bool read_index(PyObject *object, int64_t ndim, struct index *ret_index)
+{
+    const bool several = PyTuple_Check(object);
+    const Py_ssize_t n = several ? PyTuple_GET_SIZE(object) : 1;
+    if (n > MAX_ITEMS)
+        return refuse_many(ndim);
+    ret_index->n = (int)n;
+    ret_index->taken = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        struct item *item = &ret_index->items[i];
+        if (!read_item(several ? PyTuple_GET_ITEM(object, i) : object, item))
+            return false;
+        ret_index->taken += item_span(item);
+    }
+    if (ret_index->taken <= ndim)
+        return true;
+    if (ndim > 0 || ret_index->items[0].kind != ITEM_INT)
+        return refuse_many(ndim);
+    PyErr_SetString(PyExc_IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert "
+                                      "a 0-dim tensor to a number");
+    return false;
+}
+
+/* ---- Applying --------------------------------------------------------------------------------------------------------------------------- */
+
+/* `original` is the dimension as the error names it. */
+static grd_tensor *pick(grd_tensor *t, int64_t dim, int64_t original, int64_t number)
+{
+    const int64_t size = grd_sizes(t).data[dim];
+    if (PY_LIKELY(number >= -size && number < size))
+        return grd_select(t, dim, number);
+    PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %lld with size %lld", (long long)number, (long long)original,
+                 (long long)size);
+    return NULL;
+}
+
+static grd_tensor *cut(grd_tensor *t, int64_t dim, const struct slice *slice)
+{
+    if (slice->start == 0 && slice->step == 1 && slice->stop >= grd_sizes(t).data[dim])
+        return t;
+    return grd_slice(t, .dim = grd_int(dim), .start = grd_int(slice->start), .end = grd_int(slice->stop), .step = grd_int(slice->step));
+}
+
+/* A truth value adds a dimension and picks its one element, or none. */
+static grd_tensor *chosen(bool boolean)
+{
+    return grd_zeros(grd_dims(boolean ? 1 : 0), .dtype = GRD_INT64);
+}
+
+static bool name(struct selection *s, int64_t dim, grd_tensor *index)
+{
+    if (s->n == GRD_MAX_DIMS)
+        return refuse_many(grd_ndim(s->view));
+    s->tensors[s->n] = index;
+    s->dims[s->n++] = dim;
+    return true;
+}
+
+/* How far an index has been applied. */
+struct place {
+    int64_t dim;      /* of the view, where the next item applies */
+    int64_t original; /* the same dimension of the tensor */
+    int64_t left;     /* dimensions that the items to come stand for */
+};
+
+static bool apply(struct selection *s, const struct item *item, struct place *place)
+{
+    const int64_t span = item->kind == ITEM_REST ? grd_ndim(s->view) - place->dim - place->left : item_span(item);
+    bool named = true;
+    switch (item->kind) {
+    case ITEM_INT:
+        s->view = pick(s->view, place->dim, place->original, item->v.number);
+        break;
+    case ITEM_SLICE:
+        s->view = cut(s->view, place->dim++, &item->v.slice);
+        break;
+    case ITEM_REST:
+        place->dim += span;
+        place->left += span;
+        break;
+    case ITEM_NEW:
+        s->view = grd_unsqueeze(s->view, place->dim++);
+        break;
+    case ITEM_BOOL:
+        s->view = grd_unsqueeze(s->view, place->dim);
+        named = name(s, place->dim++, chosen(item->v.boolean));
+        break;
+    case ITEM_TENSOR:
+        named = name(s, place->dim, item->v.tensor);
+        place->dim += span;
+        break;
+    }
+    place->original += span;
+    place->left -= span;
+    return named && s->view != NULL && grd_ok();
+}
+
+static bool select_index(grd_tensor *t, PyObject *object, struct selection *ret_selection)
+{
+    struct index index;
+    if (!read_index(object, grd_ndim(t), &index))
+        return false;
+    struct place place = {.left = index.taken};
+    ret_selection->view = t;
+    ret_selection->n = 0;
+    for (int i = 0; i < index.n; i++)
+        if (!apply(ret_selection, &index.items[i], &place))
+            return false;
+    return true;
+}
+
+static grd_tensors named_tensors(const struct selection *s)
+{
+    return grd_tensors_from(s->tensors, s->n);
+}
+
+/* ---- Subclasses with a __torch_function__ of their own -------------------------------------------------------------------------------------- */
+
+static inline void add_overloaded(struct py_arguments *arguments, PyObject *object)
+{
+    if (!PyLong_CheckExact(object) && !PySlice_Check(object) && py_is_tensor(object) && py_is_overloaded(object) &&
+        arguments->noverloaded < PY_MAX_OVERLOADED)
+        arguments->overloaded[arguments->noverloaded++] = object;
+}
+
+/* Whom the call belongs to: the tensor, the index, or an item of it. */
+static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, struct py_arguments *ret_arguments)
+{
+    ret_arguments->noverloaded = 0;
+    add_overloaded(ret_arguments, self);
+    add_overloaded(ret_arguments, index);
+    for (Py_ssize_t i = 0; PyTuple_Check(index) && i < PyTuple_GET_SIZE(index); i++)
+        add_overloaded(ret_arguments, PyTuple_GET_ITEM(index, i));
+    if (value != NULL)
+        add_overloaded(ret_arguments, value);
+    return ret_arguments->noverloaded > 0;
+}
+
+/* As __torch_function__ is told whose call it was. */
+static const struct py_function get_function = {.name = "__getitem__", .home = PY_METHOD};
+static const struct py_function set_function = {.name = "__setitem__", .home = PY_METHOD};
+
+/* ---- With the interpreter going on ------------------------------------------------------------------------------------------------------ */
+
+static void hold(const struct selection *s)
+{
+    grd_keep(s->view);
+    for (int64_t i = 0; i < s->n; i++)
+        grd_keep(s->tensors[i]);
+}
+
+static void let_go(const struct selection *s)
+{
+    grd_drop(s->view);
+    for (int64_t i = 0; i < s->n; i++)
+        grd_drop(s->tensors[i]);
+}
+
+/* Reads or writes what was selected, on its own where that is much. */
+static grd_tensor *run(grd_tensor *(*access)(const struct selection *s, grd_tensor *value), const struct selection *s, grd_tensor *value)
+{
+    if (grd_numel(s->view) < PY_MUCH)
+        return access(s, value);
+    hold(s);
+    grd_keep(value);
+    PyThreadState *state = PyEval_SaveThread();
+    grd_tensor *result = access(s, value);
+    PyEval_RestoreThread(state);
+    grd_drop(value);
+    let_go(s);
+    return result;
+}
+
+/* ---- Reading elements ----------------------------------------------------------------------------------------------------------------------- */
+
+static grd_tensor *get_named(const struct selection *s, grd_tensor *unused)
+{
+    (void)unused;
+    return grd_index(s->view, named_tensors(s), .dims = grd_dims_from(s->dims, s->n));
+}
+
+PyObject *py_get_item(PyObject *self, PyObject *index)
+{
+    struct py_arguments arguments;
+    struct selection s;
+    grd_tensor *t = py_tensor_of(self);
+    if (PyLong_CheckExact(index) && PY_LIKELY(py_is_exact(self)) && grd_ndim(t) > 0) {
+        struct item item;
+        const grd_scope scope = grd_scope_open();
+        grd_tensor *result = read_number(index, &item) ? pick(t, 0, 0, item.v.number) : NULL;
+        return PY_LIKELY(result != NULL) ? py_take(scope, result) : py_abandon(scope);
+    }
+    if (find_overloaded(self, index, NULL, &arguments))
+        return py_call_overloaded(&get_function, &arguments, self, &index, 1, NULL);
+    const grd_scope scope = grd_scope_open();
+    if (!select_index(t, index, &s))
+        return py_abandon(scope);
+    if (s.n > 0)
+        return py_take(scope, run(get_named, &s, NULL));
+    /* x[...] is another tensor over the same elements. */
+    return py_take(scope, s.view != t ? s.view : grd_ndim(t) > 0 ? grd_slice(t) : grd_view(t, GRD_NO_DIMS));
+}
+
+/* ---- Writing elements ------------------------------------------------------------------------------------------------------------------------ */
+
+/* Sizes of 1 in front say nothing: x[0] = y takes a y of one row. */
+static grd_tensor *without_leading_ones(grd_tensor *t, int64_t ndim)
+{
+    const grd_dims sizes = grd_sizes(t);
+    int64_t ones = 0;
+    while (sizes.n - ones > ndim && sizes.data[ones] == 1)
+        ones++;
+    return ones > 0 ? grd_view(t, grd_dims_from(sizes.data + ones, sizes.n - ones)) : t;
+}
+
+/* Whether the index is one mask over the whole view. */
+static bool is_whole_mask(const struct selection *s)
+{
+    if (s->n != 1 || grd_tensor_dtype(s->tensors[0]) != GRD_BOOL || grd_ndim(s->tensors[0]) != grd_ndim(s->view))
+        return false;
+    const grd_dims mask = grd_sizes(s->tensors[0]), sizes = grd_sizes(s->view);
+    for (int64_t i = 0; i < sizes.n; i++)
+        if (mask.data[i] != sizes.data[i])
+            return false;
+    return true;
+}
+
+static grd_tensor *put_tensor(const struct selection *s, grd_tensor *value)
+{
+    if (s->n == 0)
+        return grd_copy_(s->view, without_leading_ones(value, grd_ndim(s->view)));
+    value = grd_to(value, .dtype = grd_tensor_dtype(s->view), .device = grd_tensor_device(s->view));
+    if (is_whole_mask(s) && grd_ndim(value) == 0)
+        return grd_masked_fill_tensor_(s->view, s->tensors[0], value);
+    return grd_index_put_(s->view, named_tensors(s), without_leading_ones(value, 0), .dims = grd_dims_from(s->dims, s->n));
+}
+
+static void put_number(const struct selection *s, grd_scalar number)
+{
+    if (s->n > 0)
+        run(put_tensor, s, grd_full(GRD_NO_DIMS, number, .dtype = grd_tensor_dtype(s->view)));
+    else
+        grd_fill_(s->view, number);
+}
+
+static bool refuse_value(const grd_tensor *t, PyObject *value)
+{
+    PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%s tensor", Py_TYPE(value)->tp_name, grd_dtype_name(grd_tensor_dtype(t)));
+    return false;
+}
+
+/* Numbers, tensors, arrays and sequences of these. */
+static bool put(grd_tensor *t, const struct selection *s, PyObject *value)
+{
+    grd_scalar number;
+    if (py_is_tensor(value)) {
+        run(put_tensor, s, py_tensor_of(value));
+        return grd_ok();
+    }
+    const int is_number = py_as_scalar(value, &number);
+    if (is_number != 0) {
+        if (is_number > 0)
+            put_number(s, number);
+        return is_number > 0 && grd_ok();
+    }
+    if (PyUnicode_Check(value) || PyBytes_Check(value) || !PySequence_Check(value))
+        return refuse_value(t, value);
+    grd_tensor *converted = py_from_data(value, GRD_DTYPE_NONE);
+    if (converted != NULL)
+        run(put_tensor, s, converted);
+    return converted != NULL && grd_ok();
+}
+
+int py_set_item(PyObject *self, PyObject *index, PyObject *value)
+{
+    struct py_arguments arguments;
+    struct selection s;
+    grd_tensor *t = py_tensor_of(self);
+    if (value == NULL) {
+        PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items");
+        return -1;
+    }
+    if (find_overloaded(self, index, value, &arguments)) {
+        PyObject *result = py_call_overloaded(&set_function, &arguments, self, (PyObject *const[]){index, value}, 2, NULL);
+        Py_XDECREF(result);
+        return result != NULL ? 0 : -1;
+    }
+    const grd_scope scope = grd_scope_open();
+    if (!select_index(t, index, &s) || !put(t, &s, value)) {
+        py_abandon(scope);
+        return -1;
+    }
+    grd_scope_close(scope);
+    return 0;
+}

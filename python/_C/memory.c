@@ -1,0 +1,462 @@
+/* Memory that crosses the border: tensors over the memory of other objects, and the memory of tensors as buffers. Nothing is copied here.
+ *
+ * Memory of others is kept alive by a reference that goes with the last tensor over it; memory of a tensor by a detached tensor that goes with the
+ * buffer, so that nobody can grow the storage meanwhile. */
+#include <string.h>
+
+#include "interop.h"
+#include "number.h"
+
+/* ---- Over memory with any strides ------------------------------------------------------------------------------------------------------------ */
+
+/* The lowest and the highest element that strided sizes reach; false when the numbers do not fit. */
+static bool reach(grd_dims sizes, grd_dims strides, int64_t *ret_lowest, int64_t *ret_highest)
+{
+    *ret_lowest = *ret_highest = 0;
+    for (int64_t i = 0; i < sizes.n; i++) {
+        int64_t extent, *end = strides.data[i] < 0 ? ret_lowest : ret_highest;
+        if (sizes.data[i] == 0) {
+            *ret_lowest = *ret_highest = 0;
+            return true;
+        }
+        if (__builtin_mul_overflow(sizes.data[i] - 1, strides.data[i], &extent) || __builtin_add_overflow(*end, extent, end))
+            return false;
+    }
+    return true;
+}
+
+/* The memory is first a row of elements from the lowest on; strides of any sign then go over its storage. */
+grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context), void *context)
+{
+    int64_t lowest, highest;
+    const int64_t itemsize = grd_dtype_size(dtype), alignment = itemsize < 8 ? itemsize : 8;
+    if (!reach(sizes, strides, &lowest, &highest))
+        grd_error_set(GRD_ERROR_VALUE, "the memory is larger than there can be");
+    else if ((uintptr_t)data % (uintptr_t)alignment != 0)
+        grd_error_set(GRD_ERROR_VALUE, "the memory is not aligned to elements of %lld bytes; copy it first", (long long)itemsize);
+    bool empty = false;
+    for (int64_t i = 0; i < sizes.n; i++)
+        empty |= sizes.data[i] == 0;
+    grd_tensor *row = grd_ok() ? grd_from_memory((char *)data + lowest * itemsize, grd_dims(empty ? 0 : highest - lowest + 1),
+                                                 (grd_dims){0}, dtype, release, context)
+                               : NULL;
+    if (!grd_ok()) {
+        release(context);
+        return NULL;
+    }
+    grd_tensor *t = grd_from_storage(row, sizes, strides, -lowest, dtype);
+    return grd_ok() ? t : NULL;
+}
+
+/* Any thread may drop the last tensor; after the end of the interpreter nothing is left to be given back. */
+static void release_object(void *context)
+{
+    if (!Py_IsInitialized())
+        return;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    Py_DECREF((PyObject *)context);
+    PyGILState_Release(state);
+}
+
+bool py_warn_not_writable(const char *what)
+{
+    return PyErr_WarnFormat(PyExc_UserWarning, 1,
+                            "The given %s is not writable, and tensors that are not writable are not supported. This means you can write to the "
+                            "underlying (supposedly non-writable) memory using the tensor. You may want to copy it to protect its data or make it "
+                            "writable before converting it to a tensor.",
+                            what) == 0;
+}
+
+/* ---- The array interface -------------------------------------------------------------------------------------------------------------------------- */
+
+/* What __array_struct__ points to: the C form of NumPy's array interface, version 2. */
+struct array_struct {
+    int two, ndim;
+    char kind;
+    int itemsize, flags;
+    Py_ssize_t *sizes, *strides;
+    void *data;
+    PyObject *description;
+};
+
+enum { ARRAY_NATIVE = 0x200, ARRAY_WRITABLE = 0x400 };
+
+/* Memory as both forms describe it; strides are in bytes. */
+struct array {
+    int64_t ndim, sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+    char kind;
+    int64_t itemsize;
+    bool native, writable;
+    void *data;
+    PyObject *owner; /* keeps the memory */
+};
+
+bool py_is_array(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    if (type == &PyList_Type || type == &PyTuple_Type || type == &PyFloat_Type || type == &PyLong_Type || type == &PyUnicode_Type)
+        return false;
+    return PyObject_HasAttrString((PyObject *)type, "__array_struct__") || PyObject_HasAttrString(object, "__array_interface__");
+}
+
+static grd_dtype dtype_of_array(const struct array *a)
+{
+    static const struct {
+        char kind;
+        int8_t itemsize;
+        uint8_t dtype;
+    } table[] = {{'f', 8, GRD_FLOAT64},  {'f', 4, GRD_FLOAT32}, {'f', 2, GRD_FLOAT16}, {'i', 8, GRD_INT64},     {'i', 4, GRD_INT32},
+                 {'i', 2, GRD_INT16},    {'i', 1, GRD_INT8},    {'u', 8, GRD_UINT64},  {'u', 4, GRD_UINT32},    {'u', 2, GRD_UINT16},
+                 {'u', 1, GRD_UINT8},    {'b', 1, GRD_BOOL},    {'c', 8, GRD_COMPLEX64}, {'c', 16, GRD_COMPLEX128}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].kind == a->kind && table[i].itemsize == a->itemsize)
+            return (grd_dtype)table[i].dtype;
+    return GRD_DTYPE_NONE;
+}
+
+static bool too_many_dims(int64_t ndim)
+{
+    if (ndim >= 0 && ndim <= GRD_MAX_DIMS)
+        return false;
+    PyErr_Format(PyExc_ValueError, "an array of %lld dimensions, the limit is %d", (long long)ndim, GRD_MAX_DIMS);
+    return true;
+}
+
+/* The capsule, which keeps the memory of scalars, too. */
+static bool read_struct(PyObject *capsule, struct array *ret_array)
+{
+    const struct array_struct *s = PyCapsule_CheckExact(capsule) ? PyCapsule_GetPointer(capsule, NULL) : NULL;
+    if (s == NULL || s->two != 2) {
+        PyErr_SetString(PyExc_ValueError, "invalid __array_struct__");
+        return false;
+    }
+    if (too_many_dims(s->ndim))
+        return false;
+    *ret_array = (struct array){.ndim = s->ndim, .kind = s->kind, .itemsize = s->itemsize, .native = (s->flags & ARRAY_NATIVE) != 0,
+                                .writable = (s->flags & ARRAY_WRITABLE) != 0, .data = s->data, .owner = capsule};
+    for (int i = 0; i < s->ndim; i++) {
+        ret_array->sizes[i] = s->sizes[i];
+        ret_array->strides[i] = s->strides[i];
+    }
+    return true;
+}
+
+static bool read_type(PyObject *text, struct array *a)
+{
+    const char *type = text != NULL && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
+    if (type == NULL || strlen(type) < 3) {
+        PyErr_SetString(PyExc_ValueError, "invalid 'typestr' in __array_interface__");
+        return false;
+    }
+    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    a->kind = type[1];
+    a->itemsize = strtol(type + 2, NULL, 10);
+    a->native = type[0] == '|' || type[0] == (little ? '<' : '>') || a->itemsize == 1;
+    return true;
+}
+
+static bool read_pointer(PyObject *pair, struct array *a)
+{
+    int read_only;
+    if (pair == NULL || !PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
+        PyErr_SetString(PyExc_ValueError, "__array_interface__ without 'data' as a pair of an address and a flag");
+        return false;
+    }
+    a->data = PyLong_AsVoidPtr(PyTuple_GET_ITEM(pair, 0));
+    read_only = PyObject_IsTrue(PyTuple_GET_ITEM(pair, 1));
+    a->writable = read_only == 0;
+    return read_only >= 0 && !PyErr_Occurred();
+}
+
+static bool read_geometry(PyObject *shape, PyObject *strides, struct array *a)
+{
+    int64_t n = 0, stride = a->itemsize;
+    if (shape == NULL || !py_dims_argument("__array_interface__", "shape", shape, a->sizes, &a->ndim))
+        return false;
+    if (strides != NULL && strides != Py_None) {
+        if (!py_dims_argument("__array_interface__", "strides", strides, a->strides, &n))
+            return false;
+        if (n == a->ndim)
+            return true;
+        PyErr_SetString(PyExc_ValueError, "'shape' and 'strides' of __array_interface__ are of different lengths");
+        return false;
+    }
+    for (int64_t i = a->ndim - 1; i >= 0; i--) {
+        a->strides[i] = stride;
+        if (__builtin_mul_overflow(stride, a->sizes[i], &stride))
+            stride = 0; /* refused with the sizes */
+    }
+    return true;
+}
+
+static bool read_interface(PyObject *dict, PyObject *owner, struct array *ret_array)
+{
+    *ret_array = (struct array){.owner = owner};
+    if (!PyDict_Check(dict)) {
+        PyErr_SetString(PyExc_ValueError, "__array_interface__ is not a dict");
+        return false;
+    }
+    PyObject *shape = PyDict_GetItemString(dict, "shape");
+    if (shape == NULL) {
+        PyErr_SetString(PyExc_ValueError, "__array_interface__ without 'shape'");
+        return false;
+    }
+    return read_type(PyDict_GetItemString(dict, "typestr"), ret_array) && read_pointer(PyDict_GetItemString(dict, "data"), ret_array) &&
+           read_geometry(shape, PyDict_GetItemString(dict, "strides"), ret_array);
+}
+
+static grd_tensor *refuse_type(PyObject *object)
+{
+    PyObject *dtype = PyObject_GetAttrString(object, "dtype"), *type = dtype != NULL ? PyObject_GetAttrString(dtype, "type") : NULL;
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError,
+                 "can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, complex64, complex128, int64, "
+                 "int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
+                 type != NULL && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : Py_TYPE(object)->tp_name);
+    Py_XDECREF(type);
+    Py_XDECREF(dtype);
+    return NULL;
+}
+
+static grd_tensor *over_array(PyObject *object, struct array *a)
+{
+    const grd_dtype dtype = dtype_of_array(a);
+    if (dtype == GRD_DTYPE_NONE)
+        return refuse_type(object);
+    if (!a->native) {
+        PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+                                          "is currently not supported.");
+        return NULL;
+    }
+    for (int64_t i = 0; i < a->ndim; i++) {
+        if (a->sizes[i] > 1 && a->strides[i] % a->itemsize != 0) {
+            PyErr_SetString(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                                              "reallocate the memory.");
+            return NULL;
+        }
+        a->strides[i] /= a->itemsize;
+    }
+    Py_INCREF(a->owner);
+    return py_over_memory(a->data, grd_dims_from(a->sizes, a->ndim), grd_dims_from(a->strides, a->ndim), dtype, release_object, a->owner);
+}
+
+grd_tensor *py_over_array(PyObject *object, bool *ret_writable)
+{
+    struct array a;
+    PyObject *capsule = PyObject_GetAttrString(object, "__array_struct__");
+    if (capsule == NULL)
+        PyErr_Clear();
+    PyObject *dict = capsule == NULL ? PyObject_GetAttrString(object, "__array_interface__") : NULL;
+    grd_tensor *t = NULL;
+    if (capsule != NULL ? read_struct(capsule, &a) : dict != NULL && read_interface(dict, object, &a)) {
+        *ret_writable = a.writable;
+        t = over_array(object, &a);
+    }
+    Py_XDECREF(dict);
+    Py_XDECREF(capsule);
+    return t;
+}
+
+/* ---- Over buffers -------------------------------------------------------------------------------------------------------------------------------- */
+
+static void release_buffer(void *context)
+{
+    if (!Py_IsInitialized())
+        return;
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyBuffer_Release(context);
+    PyMem_Free(context);
+    PyGILState_Release(state);
+}
+
+/* How many elements of the buffer are meant; -1 with ValueError. */
+static int64_t count_elements(const Py_buffer *view, int64_t itemsize, Py_ssize_t count, Py_ssize_t offset)
+{
+    const long long length = view->len, wanted = count, start = offset, size = itemsize;
+    if (length == 0 || count == 0) {
+        PyErr_Format(PyExc_ValueError, "both buffer length (%lld) and count (%lld) must not be 0", length, wanted);
+        return -1;
+    }
+    if (offset < 0 || offset >= view->len) {
+        PyErr_Format(PyExc_ValueError, "offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes) minus 1", start,
+                     length);
+        return -1;
+    }
+    if (count < 0 && (length - start) % size != 0) {
+        PyErr_Format(PyExc_ValueError, "buffer length (%lld bytes) after offset (%lld bytes) must be a multiple of element size (%lld)",
+                     length - start, start, size);
+        return -1;
+    }
+    if (count > 0 && wanted > (length - start) / size) {
+        PyErr_Format(PyExc_ValueError,
+                     "requested buffer length (%lld * %lld bytes) after offset (%lld bytes) must not be greater than actual buffer length (%lld "
+                     "bytes)",
+                     wanted, size, start, length);
+        return -1;
+    }
+    return count > 0 ? count : (length - start) / size;
+}
+
+grd_tensor *py_over_buffer(PyObject *object, grd_dtype dtype, Py_ssize_t count, Py_ssize_t offset)
+{
+    if (!PyObject_CheckBuffer(object)) {
+        PyErr_SetString(PyExc_ValueError, "object does not implement Python buffer protocol.");
+        return NULL;
+    }
+    Py_buffer *view = PyMem_Malloc(sizeof *view);
+    if (view == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    bool writable = PyObject_GetBuffer(object, view, PyBUF_WRITABLE) == 0;
+    if (!writable) {
+        PyErr_Clear();
+        if (PyObject_GetBuffer(object, view, PyBUF_SIMPLE) < 0) {
+            PyMem_Free(view);
+            return NULL;
+        }
+        writable = !view->readonly;
+    }
+    const int64_t n = writable || py_warn_not_writable("buffer") ? count_elements(view, grd_dtype_size(dtype), count, offset) : -1;
+    if (n < 0) {
+        release_buffer(view);
+        return NULL;
+    }
+    return py_over_memory((char *)view->buf + offset, grd_dims(n), grd_dims(1), dtype, release_buffer, view);
+}
+
+/* ---- Tensors as buffers ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* As the struct module writes them; NULL where it knows no such type. */
+static const char *format_of(grd_dtype dtype)
+{
+    static const char *const formats[GRD_DTYPE_COUNT] = {
+        [GRD_BOOL] = "?",       [GRD_UINT8] = "B",      [GRD_INT8] = "b",       [GRD_UINT16] = "H",     [GRD_INT16] = "h",
+        [GRD_UINT32] = "I",     [GRD_INT32] = "i",      [GRD_FLOAT16] = "e",    [GRD_FLOAT32] = "f",    [GRD_FLOAT64] = "d",
+        [GRD_COMPLEX64] = "Zf", [GRD_COMPLEX128] = "Zd", [GRD_UINT64] = sizeof(long) == 8 ? "L" : "Q",
+        [GRD_INT64] = sizeof(long) == 8 ? "l" : "q",
+    };
+    return formats[dtype];
+}
+
+bool py_has_buffer_format(grd_dtype dtype)
+{
+    return format_of(dtype) != NULL;
+}
+
+/* What a buffer keeps of its tensor. */
+struct exported {
+    grd_tensor *tensor;
+    Py_ssize_t dims[];
+};
+
+static bool can_export(const grd_tensor *t, int flags)
+{
+    const char *format = format_of(grd_tensor_dtype(t));
+    const bool strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
+    if (grd_requires_grad(t))
+        PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+    else if (grd_tensor_device(t).type != GRD_DEVICE_CPU)
+        PyErr_Format(PyExc_BufferError, "a tensor on device %s has no buffer", grd_device_name(grd_tensor_device(t)));
+    else if (format == NULL)
+        PyErr_Format(PyExc_BufferError, "buffers have no format for %s", grd_dtype_name(grd_tensor_dtype(t)));
+    else if (!grd_is_contiguous(t) && (!strides || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS))
+        PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous");
+    else if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && grd_ndim(t) > 1)
+        PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous in Fortran order");
+    else
+        return true;
+    return false;
+}
+
+int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    grd_tensor *t = py_tensor_of(self);
+    view->obj = NULL;
+    if (!can_export(t, flags))
+        return -1;
+    const grd_dims sizes = grd_sizes(t), strides = grd_strides(t);
+    struct exported *e = PyMem_Malloc(sizeof *e + 2 * (size_t)sizes.n * sizeof *e->dims);
+    if (e == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    const grd_scope scope = grd_scope_open();
+    e->tensor = grd_keep(grd_detach(t));
+    if (!grd_ok()) {
+        PyMem_Free(e);
+        py_abandon(scope);
+        return -1;
+    }
+    grd_scope_close(scope);
+    const int64_t itemsize = grd_dtype_size(grd_tensor_dtype(t));
+    for (int64_t i = 0; i < sizes.n; i++) {
+        e->dims[i] = (Py_ssize_t)sizes.data[i];
+        e->dims[sizes.n + i] = (Py_ssize_t)(strides.data[i] * itemsize);
+    }
+    *view = (Py_buffer){
+        .buf = grd_data(t),
+        .obj = self,
+        .len = (Py_ssize_t)(grd_numel(t) * itemsize),
+        .itemsize = (Py_ssize_t)itemsize,
+        .ndim = (int)sizes.n,
+        .format = (flags & PyBUF_FORMAT) != 0 ? (char *)(uintptr_t)format_of(grd_tensor_dtype(t)) : NULL,
+        .shape = (flags & PyBUF_ND) != 0 ? e->dims : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? e->dims + sizes.n : NULL,
+        .internal = e,
+    };
+    Py_INCREF(self);
+    return 0;
+}
+
+void py_tensor_release_buffer(PyObject *self, Py_buffer *view)
+{
+    struct exported *e = view->internal;
+    (void)self;
+    grd_drop(e->tensor);
+    PyMem_Free(e);
+}
+
+/* ---- Functions ---------------------------------------------------------------------------------------------------------------------------------------- */
+
+static bool size_argument(const char *name, PyObject *object, Py_ssize_t *value)
+{
+    int64_t number;
+    if (object == NULL)
+        return true;
+    const int is_int = py_as_int(object, &number);
+    if (is_int > 0)
+        *value = (Py_ssize_t)number;
+    else if (is_int == 0)
+        PyErr_Format(PyExc_TypeError, "frombuffer(): argument '%s' must be int, not %s", name, Py_TYPE(object)->tp_name);
+    return is_int > 0;
+}
+
+static PyObject *frombuffer(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"buffer", "dtype", "count", "offset", "requires_grad", NULL};
+    static const struct py_simple function = {"frombuffer", parameters, 1, 2};
+    PyObject *given[PY_SIMPLE_MAX];
+    grd_dtype dtype = GRD_DTYPE_NONE;
+    Py_ssize_t count = -1, offset = 0;
+    bool requires_grad = false;
+    (void)module;
+    if (!py_arrange(&function, args, nargs, names, given) || !py_dtype_argument("frombuffer", given[1], &dtype) ||
+        !size_argument("count", given[2], &count) || !size_argument("offset", given[3], &offset) ||
+        !py_bool_argument("frombuffer", "requires_grad", given[4], &requires_grad))
+        return NULL;
+    if (dtype == GRD_DTYPE_NONE)
+        dtype = grd_default_dtype();
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *t = py_over_buffer(given[0], dtype, count, offset);
+    if (t == NULL)
+        return py_abandon(scope);
+    return py_take(scope, requires_grad ? grd_set_requires_grad(t, true) : t);
+}
+
+PyMethodDef py_memory_functions[] = {
+    {"frombuffer", (PyCFunction)(void (*)(void))frombuffer, METH_FASTCALL | METH_KEYWORDS,
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)\n--\n\n"
+     "A 1-d tensor over the memory of an object with the buffer protocol, which it keeps alive."},
+    {0},
+};

@@ -1,0 +1,129 @@
+/* Calls and attributes of nn.Module without the interpreter between.
+ *
+ * Module.__call__ and Module.__getattr__ are written in Python and say what happens. _accelerate_module(cls, Module) puts the functions below into
+ * the slots of a class that inherits both; they do the same where that is quick, and leave the rest to the methods. Assigning __call__ or
+ * __getattr__ to a class later brings its slots back to the methods, as the interpreter does for any class. */
+#include "extension.h"
+
+enum { MEMBER_KINDS = 3, MAX_ARGUMENTS = 8 };
+static PyObject *members[MEMBER_KINDS]; /* the names of the dictionaries that __getattr__ looks into */
+static PyObject *name_of_hooked, *name_of_forward, *name_of_call, *name_of_getattr, *name_of_getattribute;
+
+/* A parameter, buffer or submodule, borrowed; NULL without an exception where there is none of the name. */
+static PyObject *find_member(PyObject *dict, PyObject *name)
+{
+    PyObject *found = NULL;
+    for (int i = 0; i < MEMBER_KINDS && found == NULL && !PyErr_Occurred(); i++) {
+        PyObject *kind = PyDict_GetItemWithError(dict, members[i]);
+        if (kind != NULL && PyDict_Check(kind))
+            found = PyDict_GetItemWithError(kind, name);
+    }
+    return found;
+}
+
+/* What object.__getattribute__ and then Module.__getattr__ find, without the exception between. */
+static PyObject *module_getattr(PyObject *self, PyObject *name)
+{
+    if (_PyType_Lookup(Py_TYPE(self), name) != NULL) { /* a method, a property, a class attribute, perhaps hidden by the instance's */
+        PyObject *found = PyObject_GenericGetAttr(self, name);
+        if (found != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
+            return found;
+        PyErr_Clear();
+    }
+    PyObject *dict = PyObject_GenericGetDict(self, NULL);
+    if (dict == NULL)
+        return NULL;
+    PyObject *found = PyDict_GetItemWithError(dict, name);
+    if (found == NULL && !PyErr_Occurred())
+        found = find_member(dict, name);
+    Py_XINCREF(found);
+    Py_DECREF(dict);
+    if (found == NULL && !PyErr_Occurred())
+        PyErr_Format(PyExc_AttributeError, "'%.200s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+    return found;
+}
+
+/* Calls a function with self and positional arguments. */
+static PyObject *call_positional(PyObject *function, PyObject *self, PyObject *args)
+{
+    PyObject *all[1 + MAX_ARGUMENTS] = {self};
+    const Py_ssize_t count = PyTuple_GET_SIZE(args);
+    for (Py_ssize_t i = 0; i < count; i++)
+        all[1 + i] = PyTuple_GET_ITEM(args, i);
+    return PyObject_Vectorcall(function, all, (size_t)count + 1, NULL);
+}
+
+/* Whether the instance, or else its class, says that there are no hooks, and forward is the class's. */
+static bool is_plain(PyObject *self, PyObject *dict)
+{
+    PyObject *hooked = PyDict_GetItemWithError(dict, name_of_hooked);
+    if (hooked == NULL && !PyErr_Occurred())
+        hooked = _PyType_Lookup(Py_TYPE(self), name_of_hooked);
+    return hooked == Py_False && PyDict_GetItemWithError(dict, name_of_forward) == NULL && !PyErr_Occurred();
+}
+
+/* forward(*args), where that is a plain function of the class and there are no hooks; Module.__call__ otherwise. */
+static PyObject *module_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+    PyObject *dict = PyObject_GenericGetDict(self, NULL);
+    if (dict == NULL)
+        return NULL;
+    const bool plain = is_plain(self, dict);
+    Py_DECREF(dict);
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *forward = _PyType_Lookup(Py_TYPE(self), name_of_forward);
+    if (plain && forward != NULL && PyFunction_Check(forward) && PyTuple_GET_SIZE(args) <= MAX_ARGUMENTS &&
+        (kwargs == NULL || PyDict_GET_SIZE(kwargs) == 0)) {
+        Py_INCREF(forward);
+        PyObject *result = call_positional(forward, self, args);
+        Py_DECREF(forward);
+        return result;
+    }
+    PyObject *call = PyObject_GetAttr(self, name_of_call);
+    PyObject *result = call == NULL ? NULL : PyObject_Call(call, args, kwargs);
+    Py_XDECREF(call);
+    return result;
+}
+
+/* Whether a class has the method of its base. */
+static bool inherits(PyTypeObject *type, PyTypeObject *base, PyObject *name)
+{
+    return _PyType_Lookup(type, name) == _PyType_Lookup(base, name);
+}
+
+static PyObject *accelerate_module(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)self;
+    if (nargs != 2 || !PyType_Check(args[0]) || !PyType_Check(args[1]) ||
+        !PyType_IsSubtype((PyTypeObject *)args[0], (PyTypeObject *)args[1]) ||
+        !PyType_HasFeature((PyTypeObject *)args[0], Py_TPFLAGS_HEAPTYPE)) {
+        PyErr_SetString(PyExc_TypeError, "_accelerate_module(): expected a class and nn.Module, a base of it");
+        return NULL;
+    }
+    PyTypeObject *type = (PyTypeObject *)args[0], *base = (PyTypeObject *)args[1];
+    if (inherits(type, base, name_of_getattr) && inherits(type, &PyBaseObject_Type, name_of_getattribute))
+        type->tp_getattro = module_getattr;
+    if (inherits(type, base, name_of_call))
+        type->tp_call = module_call;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {{"_accelerate_module", (PyCFunction)(void (*)(void))accelerate_module, METH_FASTCALL,
+                                   "_accelerate_module(cls, Module): calls and attributes of a class of modules by the shortest way."},
+                                  {NULL, NULL, 0, NULL}};
+
+bool py_add_nn_module(PyObject *module)
+{
+    struct {
+        PyObject **name;
+        const char *text;
+    } names[] = {{&members[0], "_parameters"},      {&members[1], "_buffers"},
+                 {&members[2], "_modules"},         {&name_of_hooked, "_hooked"},
+                 {&name_of_forward, "forward"},     {&name_of_call, "__call__"},
+                 {&name_of_getattr, "__getattr__"}, {&name_of_getattribute, "__getattribute__"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if ((*names[i].name = PyUnicode_InternFromString(names[i].text)) == NULL)
+            return false;
+    return PyModule_AddFunctions(module, functions) == 0;
+}

@@ -1,0 +1,281 @@
+/* Objects of nodes: grad_fn and what lies below it.
+ *
+ * A node has one object while somebody holds it: a table leads from nodes to objects. Each kind of node has a type of its own name, as
+ * AddBackward0. The object of a custom function's node is its context, which the node owns (function.c). */
+#include "graph.h"
+
+#include <structmember.h>
+
+PyTypeObject *py_node_type;
+
+/* ---- The table ------------------------------------------------------------------------------------------------------------ */
+enum { FIRST_PLACES = 64 };
+
+/* Chains of objects by node, under the lock of the interpreter. */
+static struct {
+    py_node **places;
+    size_t count, capacity; /* a power of two */
+} table;
+
+static inline py_node **place_of(const grd_node *node)
+{
+    const uint64_t hash = (uint64_t)(uintptr_t)node * 0x9e3779b97f4a7c15u;
+    return &table.places[hash >> 32 & (table.capacity - 1)];
+}
+
+static void insert(py_node *object)
+{
+    py_node **place = place_of(object->node);
+    object->next = *place;
+    *place = object;
+}
+
+static bool grow_table(void)
+{
+    py_node **old = table.places;
+    const size_t n = table.capacity, capacity = n > 0 ? 2 * n : FIRST_PLACES;
+    py_node **places = PyMem_Calloc(capacity, sizeof *places);
+    if (places == NULL) {
+        PyErr_NoMemory();
+        return false;
+    }
+    table.places = places;
+    table.capacity = capacity;
+    for (size_t i = 0; i < n; i++)
+        for (py_node *object = old[i], *next; object != NULL; object = next) {
+            next = object->next;
+            insert(object);
+        }
+    PyMem_Free(old);
+    return true;
+}
+
+static py_node *look_up(const grd_node *node)
+{
+    py_node *object = table.capacity > 0 ? *place_of(node) : NULL;
+    while (object != NULL && object->node != node)
+        object = object->next;
+    return object;
+}
+
+static void take_out(const py_node *object)
+{
+    py_node **link = place_of(object->node);
+    while (*link != object)
+        link = &(*link)->next;
+    *link = object->next;
+    table.count--;
+}
+
+/* ---- Types by name ----------------------------------------------------------------------------------------------------------- */
+/* Borrowed. */
+static PyTypeObject *type_of(const grd_node *node)
+{
+    static PyObject *types; /* by name */
+    if (types == NULL && (types = PyDict_New()) == NULL)
+        return NULL;
+    PyObject *name = PyUnicode_FromString(grd_node_name(node));
+    if (name == NULL)
+        return NULL;
+    PyObject *type = PyDict_GetItemWithError(types, name);
+    if (type == NULL && !PyErr_Occurred()) {
+        type = PyObject_CallFunction((PyObject *)&PyType_Type, "O(O){sssN}", name, py_node_type, "__module__", "gradus.autograd.graph",
+                                     "__slots__", PyTuple_New(0));
+        if (type != NULL && PyDict_SetItem(types, name, type) != 0)
+            Py_CLEAR(type);
+        Py_XDECREF(type);
+    }
+    Py_DECREF(name);
+    return (PyTypeObject *)type;
+}
+
+PyObject *py_node_object(grd_node *node)
+{
+    if (node == NULL)
+        Py_RETURN_NONE;
+    grd_custom_call *call = grd_node_custom_call(node, py_release_context);
+    PyObject *known = call != NULL ? grd_custom_context(call) : (PyObject *)look_up(node);
+    if (known != NULL) {
+        Py_INCREF(known);
+        return known;
+    }
+    PyTypeObject *type = type_of(node);
+    if (type == NULL || (table.count >= table.capacity && !grow_table()))
+        return NULL;
+    py_node *object = (py_node *)type->tp_alloc(type, 0);
+    if (object == NULL)
+        return NULL;
+    object->node = grd_keep_node(node);
+    insert(object);
+    table.count++;
+    return (PyObject *)object;
+}
+
+PyObject *py_node_of(grd_tensor *t)
+{
+    grd_node *node = grd_grad_fn(t);
+    return PY_LIKELY(grd_ok()) ? py_node_object(node) : py_raise();
+}
+
+/* ---- The type ---------------------------------------------------------------------------------------------------------------------- */
+static int node_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    const py_node *self = (const py_node *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->metadata);
+    return self->node != NULL ? py_traverse_node(self->node, visit, arg) : 0;
+}
+
+static int node_clear(PyObject *object)
+{
+    Py_CLEAR(((py_node *)object)->metadata);
+    return 0;
+}
+
+static void node_dealloc(PyObject *object)
+{
+    py_node *self = (py_node *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_GC_UnTrack(object);
+    if (self->weakrefs != NULL)
+        PyObject_ClearWeakRefs(object);
+    node_clear(object);
+    if (self->node != NULL) {
+        take_out(self);
+        grd_drop_node(self->node);
+    }
+    type->tp_free(object);
+    Py_DECREF(type);
+}
+
+static PyObject *node_repr(PyObject *self)
+{
+    return PyUnicode_FromFormat("<%s object at %p>", py_class_name(self), self);
+}
+
+/* The node, or NULL with RuntimeError when a context outlived it. */
+static grd_node *node_of(PyObject *self, const char *attribute)
+{
+    grd_node *node = ((py_node *)self)->node;
+    if (node == NULL)
+        PyErr_Format(PyExc_RuntimeError, "Attribute '%s' is invalid: the graph of this context is gone", attribute);
+    return node;
+}
+
+static PyObject *node_name(PyObject *self, PyObject *nothing)
+{
+    (void)nothing;
+    const char *name = py_class_name(self);
+    const bool is_operator = strcmp(name, "AccumulateGrad") != 0 && strcmp(name, "CopySlices") != 0;
+    return PyUnicode_FromFormat("%s%s", is_operator ? "" : "torch::autograd::", name);
+}
+
+static PyObject *get_next_functions(PyObject *self, void *nothing)
+{
+    (void)nothing;
+    grd_node *node = node_of(self, "next_functions");
+    if (node == NULL)
+        return NULL;
+    const int n = grd_node_edge_count(node);
+    PyObject *result = PyTuple_New(n);
+    for (int i = 0; result != NULL && i < n; i++) {
+        int output = 0;
+        PyObject *next = py_node_object(grd_node_edge(node, i, &output));
+        PyObject *pair = next != NULL ? Py_BuildValue("(Ni)", next, output) : NULL;
+        if (pair == NULL)
+            Py_CLEAR(result);
+        else
+            PyTuple_SET_ITEM(result, i, pair);
+    }
+    return result;
+}
+
+static PyObject *get_metadata(PyObject *self, void *nothing)
+{
+    (void)nothing;
+    py_node *node = (py_node *)self;
+    if (node->metadata == NULL)
+        node->metadata = PyDict_New();
+    Py_XINCREF(node->metadata);
+    return node->metadata;
+}
+
+static PyObject *get_variable(PyObject *self, void *nothing)
+{
+    (void)nothing;
+    const grd_node *node = ((py_node *)self)->node;
+    grd_tensor *variable = node != NULL ? grd_node_variable(node) : NULL;
+    if (variable == NULL)
+        return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", py_class_name(self));
+    return py_wrap(variable);
+}
+
+/* The node of which a tensor's gradient is an output, and the number of the output. */
+static PyObject *gradient_edge(PyObject *module, PyObject *tensor)
+{
+    (void)module;
+    if (!py_is_tensor(tensor))
+        return PyErr_Format(PyExc_TypeError, "get_gradient_edge(): expected a Tensor, not %s", py_class_name(tensor));
+    if (!grd_requires_grad(py_tensor_of(tensor)))
+        return PyErr_Format(PyExc_RuntimeError, "It is not possible to get the gradient edge for a Tensor that does not require gradients");
+    int output = 0;
+    const grd_scope scope = grd_scope_open();
+    grd_node *node = grd_gradient_edge(py_tensor_of(tensor), &output);
+    PyObject *object = node != NULL ? py_node_object(node) : py_raise();
+    grd_scope_close(scope);
+    return object != NULL ? Py_BuildValue("(Ni)", object, output) : NULL;
+}
+
+static PyMethodDef node_methods[] = {
+    {"name", node_name, METH_NOARGS, PyDoc_STR("The name of the node: 'AddBackward0'.")},
+    {"register_hook", (PyCFunction)(void (*)(void))py_node_register_hook, METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("register_hook($self, /, fn)\n--\n\n"
+               "Calls fn(grad_inputs, grad_outputs) after the node ran; a tuple it returns replaces grad_inputs. Returns a handle with remove().")},
+    {"register_prehook", (PyCFunction)(void (*)(void))py_node_register_prehook, METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("register_prehook($self, /, fn)\n--\n\n"
+               "Calls fn(grad_outputs) before the node runs; a tuple it returns replaces grad_outputs. Returns a handle with remove().")},
+    {0},
+};
+
+static PyGetSetDef node_properties[] = {
+    {"next_functions", get_next_functions, NULL, PyDoc_STR("For each input the node its gradient goes to, and the output of that node it stands for."),
+     NULL},
+    {"metadata", get_metadata, NULL, PyDoc_STR("A dict for the user's notes, which lives as long as this object."), NULL},
+    {"variable", get_variable, NULL, PyDoc_STR("The leaf of an AccumulateGrad."), NULL},
+    {0},
+};
+
+static PyMemberDef node_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(py_node, weakrefs), READONLY, NULL},
+    {0},
+};
+
+static PyType_Slot node_slots[] = {
+    {Py_tp_doc, (void *)"A node of the graph: what computes gradients of inputs from those of outputs."},
+    {Py_tp_traverse, node_traverse},
+    {Py_tp_clear, node_clear},
+    {Py_tp_dealloc, node_dealloc},
+    {Py_tp_repr, node_repr},
+    {Py_tp_methods, node_methods},
+    {Py_tp_getset, node_properties},
+    {Py_tp_members, node_members},
+    {0, NULL},
+};
+
+static PyType_Spec node_spec = {
+    .name = "gradus.autograd.graph.Node",
+    .basicsize = sizeof(py_node),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .slots = node_slots,
+};
+
+static PyMethodDef functions[] = {
+    {"_gradient_edge", gradient_edge, METH_O, PyDoc_STR("The node and output that the gradient of a tensor belongs to.")},
+    {0},
+};
+
+bool py_add_node(PyObject *module)
+{
+    py_node_type = (PyTypeObject *)PyType_FromSpec(&node_spec);
+    return py_node_type != NULL && PyModule_AddFunctions(module, functions) == 0 && PyModule_AddObjectRef(module, "_Node", (PyObject *)py_node_type) == 0;
+}

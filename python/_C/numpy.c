@@ -1,0 +1,139 @@
+/* NumPy both ways, over its array interface and the buffer protocol: the module is imported only when the user asks for an array. */
+#include "interop.h"
+
+/* The attribute of numpy, or NULL with ImportError. */
+static PyObject *numpy_attribute(const char *name)
+{
+    PyObject *numpy = PyImport_ImportModule("numpy"), *attribute = numpy != NULL ? PyObject_GetAttrString(numpy, name) : NULL;
+    Py_XDECREF(numpy);
+    return attribute;
+}
+
+/* Whether the object is an ndarray: then numpy has been imported. */
+static int is_ndarray(PyObject *object)
+{
+    PyObject *numpy = PyDict_GetItemString(PyImport_GetModuleDict(), "numpy");
+    PyObject *type = numpy != NULL ? PyObject_GetAttrString(numpy, "ndarray") : NULL;
+    const int result = type != NULL ? PyObject_IsInstance(object, type) : 0;
+    Py_XDECREF(type);
+    return result;
+}
+
+static PyObject *from_numpy(PyObject *module, PyObject *object)
+{
+    bool writable;
+    (void)module;
+    const int is_array = is_ndarray(object);
+    if (is_array <= 0) {
+        if (is_array == 0)
+            PyErr_Format(PyExc_TypeError, "expected np.ndarray (got %s)", Py_TYPE(object)->tp_name);
+        return NULL;
+    }
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *t = py_over_array(object, &writable);
+    if (t == NULL || (!writable && !py_warn_not_writable("NumPy array")))
+        return py_abandon(scope);
+    return py_take(scope, t);
+}
+
+/* ---- Arrays of tensors ------------------------------------------------------------------------------------------------------------------------- */
+
+static bool can_be_array(const grd_tensor *t)
+{
+    if (grd_tensor_device(t).type != GRD_DEVICE_CPU)
+        PyErr_Format(PyExc_TypeError,
+                     "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
+                     grd_device_name(grd_tensor_device(t)));
+    else if (grd_requires_grad(t))
+        PyErr_SetString(PyExc_RuntimeError, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+    else if (!py_has_buffer_format(grd_tensor_dtype(t)))
+        PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", grd_dtype_name(grd_tensor_dtype(t)));
+    else
+        return true;
+    return false;
+}
+
+/* An array over the memory of the tensor, which it keeps alive through a memoryview. */
+static PyObject *array_of(PyObject *self)
+{
+    if (!can_be_array(py_tensor_of(self)))
+        return NULL;
+    PyObject *view = PyMemoryView_FromObject(self), *asarray = view != NULL ? numpy_attribute("asarray") : NULL;
+    PyObject *array = asarray != NULL ? PyObject_CallFunctionObjArgs(asarray, view, NULL) : NULL;
+    Py_XDECREF(asarray);
+    Py_XDECREF(view);
+    return array;
+}
+
+/* Whatever it takes: without history, on the cpu. */
+static PyObject *forced_array_of(PyObject *self)
+{
+    const grd_scope scope = grd_scope_open();
+    PyObject *plain = py_take(scope, grd_to(grd_detach(py_tensor_of(self)), .device = GRD_CPU));
+    PyObject *array = plain != NULL ? array_of(plain) : NULL;
+    Py_XDECREF(plain);
+    return array;
+}
+
+static PyObject *tensor_numpy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"force", NULL};
+    static const struct py_simple function = {"numpy", parameters, 0, 0};
+    PyObject *given[PY_SIMPLE_MAX];
+    bool force = false;
+    if (!py_arrange(&function, args, nargs, names, given) || !py_bool_argument("numpy", "force", given[0], &force))
+        return NULL;
+    return force ? forced_array_of(self) : array_of(self);
+}
+
+/* numpy.array(array, dtype=dtype, copy=copy); without copy, numpy.asarray(array, dtype=dtype). */
+static PyObject *converted_array(PyObject *array, PyObject *dtype, PyObject *copy)
+{
+    const bool decides = copy != NULL && copy != Py_None;
+    PyObject *make = numpy_attribute(decides ? "array" : "asarray"), *args = PyTuple_Pack(1, array), *options = PyDict_New(), *result = NULL;
+    if (make != NULL && args != NULL && options != NULL && (dtype == NULL || PyDict_SetItemString(options, "dtype", dtype) == 0) &&
+        (!decides || PyDict_SetItemString(options, "copy", copy) == 0))
+        result = PyObject_Call(make, args, options);
+    Py_XDECREF(options);
+    Py_XDECREF(args);
+    Py_XDECREF(make);
+    return result;
+}
+
+static PyObject *tensor_array(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"dtype", "copy", NULL};
+    static const struct py_simple function = {"__array__", parameters, 2, 0};
+    PyObject *given[PY_SIMPLE_MAX];
+    PyObject *array = py_arrange(&function, args, nargs, names, given) ? array_of(self) : NULL;
+    if (array == NULL || (given[0] == NULL && given[1] == NULL))
+        return array;
+    PyObject *result = converted_array(array, given[0], given[1]);
+    Py_DECREF(array);
+    return result;
+}
+
+/* __array_wrap__(array, context=None, return_scalar=False): the result of a function of NumPy over a tensor is a tensor. */
+static PyObject *tensor_array_wrap(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)self;
+    if (nargs < 1 || nargs > 3) {
+        PyErr_SetString(PyExc_TypeError, "__array_wrap__(): an array, a context and a flag are expected");
+        return NULL;
+    }
+    return from_numpy(NULL, args[0]);
+}
+
+PyMethodDef py_numpy_functions[] = {
+    {"from_numpy", from_numpy, METH_O, "from_numpy(ndarray)\n--\n\nA tensor over the memory of an array, which it keeps alive."},
+    {0},
+};
+
+PyMethodDef py_numpy_methods[] = {
+    {"numpy", (PyCFunction)(void (*)(void))tensor_numpy, METH_FASTCALL | METH_KEYWORDS,
+     "numpy(*, force=False)\n--\n\n"
+     "An array over the memory of the tensor. force: whatever it takes, a copy to the cpu and leaving the history behind."},
+    {"__array__", (PyCFunction)(void (*)(void))tensor_array, METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"__array_wrap__", (PyCFunction)(void (*)(void))tensor_array_wrap, METH_FASTCALL, NULL},
+    {0},
+};

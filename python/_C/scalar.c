@@ -1,0 +1,265 @@
+/* Numbers between Python and the library, and Tensor as a number: bool(t), int(t), float(t), t.item(). */
+#include "methods.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- From Python ---------------------------------------------------------------------------------------------------------------- */
+
+/* What a scalar of NumPy is, from the name of its type: NumPy need not be there. */
+static grd_scalar_kind numpy_kind(PyTypeObject *type)
+{
+    static const struct {
+        const char *prefix;
+        grd_scalar_kind kind;
+    } kinds[] = {
+        {"bool", GRD_SCALAR_BOOL},   {"float", GRD_SCALAR_FLOAT},     {"half", GRD_SCALAR_FLOAT},         {"longdouble", GRD_SCALAR_FLOAT},
+        {"int", GRD_SCALAR_INT},     {"uint", GRD_SCALAR_INT},        {"long", GRD_SCALAR_INT},           {"ulong", GRD_SCALAR_INT},
+        {"short", GRD_SCALAR_INT},   {"ushort", GRD_SCALAR_INT},      {"byte", GRD_SCALAR_INT},           {"ubyte", GRD_SCALAR_INT},
+        {"double", GRD_SCALAR_FLOAT}, {"complex", GRD_SCALAR_COMPLEX}, {"clongdouble", GRD_SCALAR_COMPLEX}, {"single", GRD_SCALAR_FLOAT},
+    };
+    static const char module[] = "numpy.";
+    if (strncmp(type->tp_name, module, sizeof module - 1) != 0)
+        return GRD_SCALAR_NONE;
+    const char *name = type->tp_name + sizeof module - 1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(name, kinds[i].prefix, strlen(kinds[i].prefix)) == 0)
+            return kinds[i].kind;
+    return GRD_SCALAR_NONE;
+}
+
+/* An int object. */
+static int from_int(PyObject *object, grd_scalar *ret_scalar)
+{
+    int overflow;
+    const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (PY_UNLIKELY(overflow != 0)) {
+        PyErr_SetString(PyExc_OverflowError, "int too big to convert");
+        return -1;
+    }
+    *ret_scalar = grd_int(value);
+    return 1;
+}
+
+static int from_complex(PyObject *object, grd_scalar *ret_scalar)
+{
+    const Py_complex value = PyComplex_AsCComplex(object);
+    if (value.real == -1 && PyErr_Occurred())
+        return -1;
+    *ret_scalar = grd_complex_number(value.real, value.imag);
+    return 1;
+}
+
+static int from_float(PyObject *object, grd_scalar *ret_scalar)
+{
+    const double value = PyFloat_AsDouble(object);
+    if (value == -1 && PyErr_Occurred())
+        return -1;
+    *ret_scalar = grd_float(value);
+    return 1;
+}
+
+static int from_index(PyObject *object, grd_scalar *ret_scalar)
+{
+    PyObject *number = PyNumber_Index(object);
+    const int is_int = number != NULL ? from_int(number, ret_scalar) : -1;
+    Py_XDECREF(number);
+    return is_int;
+}
+
+static int from_numpy(PyObject *object, grd_scalar *ret_scalar)
+{
+    int truth;
+    switch (numpy_kind(Py_TYPE(object))) {
+    case GRD_SCALAR_BOOL:
+        truth = PyObject_IsTrue(object);
+        *ret_scalar = grd_bool(truth > 0);
+        return truth < 0 ? -1 : 1;
+    case GRD_SCALAR_INT:
+        return from_index(object, ret_scalar);
+    case GRD_SCALAR_FLOAT:
+        return from_float(object, ret_scalar);
+    case GRD_SCALAR_COMPLEX:
+        return from_complex(object, ret_scalar);
+    default:
+        return 0;
+    }
+}
+
+static int from_tensor(grd_tensor *t, grd_scalar *ret_scalar)
+{
+    if (grd_ndim(t) != 0 || grd_requires_grad(t))
+        return 0;
+    const grd_scalar scalar = grd_item(t);
+    if (!grd_ok()) {
+        py_raise();
+        return -1;
+    }
+    if (grd_tensor_dtype(t) == GRD_UINT64 && scalar.v.i < 0) {
+        PyErr_SetString(PyExc_OverflowError, "int too big to convert");
+        return -1;
+    }
+    *ret_scalar = scalar;
+    return 1;
+}
+
+int py_as_scalar(PyObject *object, grd_scalar *ret_scalar)
+{
+    if (PyFloat_CheckExact(object)) {
+        *ret_scalar = grd_float(PyFloat_AS_DOUBLE(object));
+        return 1;
+    }
+    if (PyLong_CheckExact(object))
+        return from_int(object, ret_scalar);
+    if (PyBool_Check(object)) {
+        *ret_scalar = grd_bool(object == Py_True);
+        return 1;
+    }
+    if (py_is_tensor(object))
+        return from_tensor(py_tensor_of(object), ret_scalar);
+    if (PyFloat_Check(object))
+        return from_float(object, ret_scalar);
+    if (PyComplex_Check(object))
+        return from_complex(object, ret_scalar);
+    if (PyLong_Check(object))
+        return from_int(object, ret_scalar);
+    return from_numpy(object, ret_scalar);
+}
+
+/* An object with __index__ that is no number of its own: an array, or a truth value of NumPy. */
+static bool is_no_int(PyTypeObject *type)
+{
+    return !PyType_HasFeature(type, Py_TPFLAGS_LONG_SUBCLASS) &&
+           (strcmp(type->tp_name, "numpy.ndarray") == 0 || numpy_kind(type) == GRD_SCALAR_BOOL);
+}
+
+static bool is_int_tensor(PyObject *object)
+{
+    grd_tensor *t = py_tensor_of(object);
+    return grd_ndim(t) == 0 && grd_dtype_is_integer(grd_tensor_dtype(t));
+}
+
+int py_as_int(PyObject *object, int64_t *ret_value)
+{
+    if (!PyLong_CheckExact(object)) {
+        if (PyBool_Check(object) || !PyIndex_Check(object) || is_no_int(Py_TYPE(object)) ||
+            (py_is_tensor(object) && !is_int_tensor(object)))
+            return 0;
+        object = PyNumber_Index(object);
+        if (object == NULL)
+            return -1;
+    } else {
+        Py_INCREF(object);
+    }
+    int overflow;
+    *ret_value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    Py_DECREF(object);
+    if (PY_UNLIKELY(overflow != 0)) {
+        PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
+        return -1;
+    }
+    return 1;
+}
+
+/* ---- To Python ------------------------------------------------------------------------------------------------------------------ */
+
+PyObject *py_from_scalar(grd_scalar scalar)
+{
+    switch (scalar.kind) {
+    case GRD_SCALAR_FLOAT:
+        return PyFloat_FromDouble(scalar.v.c.re);
+    case GRD_SCALAR_INT:
+        return PyLong_FromLongLong(scalar.v.i);
+    case GRD_SCALAR_BOOL:
+        return PyBool_FromLong(scalar.v.i != 0);
+    case GRD_SCALAR_COMPLEX:
+        return PyComplex_FromDoubles(scalar.v.c.re, scalar.v.c.im);
+    default:
+        Py_RETURN_NONE;
+    }
+}
+
+/* What grd_item gave for an element of that dtype. */
+static PyObject *from_item(grd_scalar scalar, grd_dtype dtype)
+{
+    return dtype == GRD_UINT64 ? PyLong_FromUnsignedLongLong((uint64_t)scalar.v.i) : py_from_scalar(scalar);
+}
+
+static PyObject *refuse_meta(void)
+{
+    return PyErr_Format(PyExc_RuntimeError, "Tensor.item() cannot be called on meta tensors");
+}
+
+PyObject *py_item(grd_tensor *t)
+{
+    const grd_scalar scalar = grd_item(t);
+    if (PY_LIKELY(grd_ok()))
+        return from_item(scalar, grd_tensor_dtype(t));
+    if (grd_numel(t) == 1 && grd_tensor_device(t).type == GRD_DEVICE_META) {
+        grd_error_clear();
+        return refuse_meta();
+    }
+    return py_raise();
+}
+
+/* ---- Tensor as a number ----------------------------------------------------------------------------------------------------------- */
+
+int py_tensor_bool(PyObject *self)
+{
+    grd_tensor *t = py_tensor_of(self);
+    const int64_t numel = grd_numel(t);
+    if (numel != 1) {
+        PyErr_SetString(PyExc_RuntimeError, numel == 0 ? "Boolean value of Tensor with no values is ambiguous"
+                                                       : "Boolean value of Tensor with more than one value is ambiguous");
+        return -1;
+    }
+    PyObject *item = py_item(t);
+    const int truth = item != NULL ? PyObject_IsTrue(item) : -1;
+    Py_XDECREF(item);
+    return truth;
+}
+
+/* The only element, or NULL with ValueError. */
+static PyObject *only_element(PyObject *self)
+{
+    grd_tensor *t = py_tensor_of(self);
+    if (grd_numel(t) != 1)
+        return PyErr_Format(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+    return py_item(t);
+}
+
+/* The real part of a complex element; gives up the reference. */
+static PyObject *drop_imaginary(PyObject *item, const char *type)
+{
+    if (item == NULL || !PyComplex_Check(item))
+        return item;
+    const Py_complex value = PyComplex_AsCComplex(item);
+    Py_DECREF(item);
+    return value.imag == 0 ? PyFloat_FromDouble(value.real)
+                           : PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type %s without overflow", type);
+}
+
+PyObject *py_tensor_int(PyObject *self)
+{
+    PyObject *item = drop_imaginary(only_element(self), "int64_t");
+    PyObject *number = item != NULL ? PyNumber_Long(item) : NULL;
+    Py_XDECREF(item);
+    return number;
+}
+
+PyObject *py_tensor_float(PyObject *self)
+{
+    PyObject *item = drop_imaginary(only_element(self), "double");
+    PyObject *number = item != NULL ? PyNumber_Float(item) : NULL;
+    Py_XDECREF(item);
+    return number;
+}
+
+PyObject *py_tensor_index(PyObject *self)
+{
+    grd_tensor *t = py_tensor_of(self);
+    const grd_dtype dtype = grd_tensor_dtype(t);
+    if (grd_numel(t) != 1 || (dtype != GRD_BOOL && !grd_dtype_is_integer(dtype)))
+        return PyErr_Format(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
+    return py_tensor_int(self);
+}

@@ -1,0 +1,228 @@
+/* Functions of the module over several shapes: broadcast_shapes, broadcast_tensors, meshgrid. */
+#include "methods.h"
+
+#include <string.h>
+
+/* A shape that grows as others are broadcast with it. Dimension i counts from the end: sizes[GRD_MAX_DIMS - 1] is the last. */
+struct common_shape {
+    int64_t n, sizes[GRD_MAX_DIMS];
+};
+
+static grd_dims dims_of(const struct common_shape *shape)
+{
+    return grd_dims_from(shape->sizes + GRD_MAX_DIMS - shape->n, shape->n);
+}
+
+/* The dimension, from the end, at which the sizes do not fit; -1 when they do and were taken in. */
+static int64_t take_in(struct common_shape *shape, grd_dims sizes)
+{
+    for (int64_t back = 1; back <= sizes.n; back++) {
+        const int64_t size = sizes.data[sizes.n - back];
+        int64_t *common = &shape->sizes[GRD_MAX_DIMS - back];
+        if (back > shape->n)
+            *common = size;
+        else if (*common == 1)
+            *common = size;
+        else if (size != 1 && size != *common)
+            return back;
+    }
+    if (sizes.n > shape->n)
+        shape->n = sizes.n;
+    return -1;
+}
+
+/* ---- broadcast_shapes --------------------------------------------------------------------------------------------------------------- */
+
+/* Sizes of one argument: an int or a sequence of ints. Their number, or -1 with an exception. */
+static int64_t read_shape(PyObject *shape, int64_t *ret_sizes)
+{
+    const int is_int = py_as_int(shape, &ret_sizes[0]);
+    if (is_int != 0)
+        return is_int;
+    PyObject *items = PySequence_Fast(shape, "Input shapes should be of type ints, a tuple of ints, or a list of ints");
+    if (items == NULL)
+        return -1;
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(items);
+    if (n > GRD_MAX_DIMS) {
+        PyErr_Format(PyExc_RuntimeError, "a shape has at most %d dimensions, got %zd", GRD_MAX_DIMS, n);
+        n = -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(items, i);
+        const int item_is_int = py_as_int(item, &ret_sizes[i]);
+        if (item_is_int == 0)
+            PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i, Py_TYPE(item)->tp_name);
+        if (item_is_int <= 0)
+            n = -1;
+    }
+    Py_DECREF(items);
+    return n;
+}
+
+static PyObject *broadcast_shapes(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    struct common_shape common = {.n = 0};
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        int64_t sizes[GRD_MAX_DIMS];
+        const int64_t n = read_shape(args[i], sizes);
+        if (n < 0)
+            return NULL;
+        for (int64_t dim = 0; dim < n; dim++)
+            if (sizes[dim] < 0)
+                return PyErr_Format(PyExc_ValueError, "Attempting to broadcast a dimension with negative length!");
+        const int64_t back = take_in(&common, grd_dims_from(sizes, n));
+        if (back < 0)
+            continue;
+        PyObject *expected = py_size(dims_of(&common));
+        if (expected != NULL)
+            PyErr_Format(PyExc_RuntimeError,
+                         "Attempting to broadcast a dimension of length %lld at -%lld! Mismatching argument at index %zd had %R; but "
+                         "expected shape should be broadcastable to %R",
+                         (long long)sizes[n - back], (long long)back, i, args[i], expected);
+        Py_XDECREF(expected);
+        return NULL;
+    }
+    return py_size(dims_of(&common));
+}
+
+/* ---- Functions of tensors given one by one, or as one list ------------------------------------------------------------------------------ */
+
+/* Whether all items are tensors; TypeError names the first that is none. */
+static bool all_tensors(PyObject *const *items, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (py_is_tensor(items[i]))
+            continue;
+        PyErr_Format(PyExc_TypeError, "expected Tensor as element %zd in argument 0, but got %s", i, Py_TYPE(items[i])->tp_name);
+        return false;
+    }
+    return true;
+}
+
+typedef grd_tensors many_function(PyObject *const *items, Py_ssize_t n, grd_tensor **results);
+
+/* Calls the function with room for its results, and wraps them. */
+static PyObject *call_many(many_function *function, PyObject *const *items, Py_ssize_t n)
+{
+    if (!all_tensors(items, n))
+        return NULL;
+    grd_tensor **results = PyMem_New(grd_tensor *, n > 0 ? n : 1);
+    if (results == NULL)
+        return PyErr_NoMemory();
+    grd_scope scope = grd_scope_open();
+    PyObject *tuple = py_take_tuple(scope, function(items, n, results));
+    PyMem_Free(results);
+    return tuple;
+}
+
+static grd_tensors expand_all(PyObject *const *items, Py_ssize_t n, grd_tensor **results)
+{
+    struct common_shape common = {.n = 0};
+    for (Py_ssize_t i = 0; i < n; i++) {
+        const grd_dims sizes = grd_sizes(py_tensor_of(items[i]));
+        const int64_t back = take_in(&common, sizes);
+        if (back < 0)
+            continue;
+        const int64_t widest = common.n > sizes.n ? common.n : sizes.n;
+        grd_error_set(GRD_ERROR_RUNTIME, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %lld",
+                      (long long)common.sizes[GRD_MAX_DIMS - back], (long long)sizes.data[sizes.n - back], (long long)(widest - back));
+        return grd_tensors_from(results, 0);
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        results[i] = grd_expand(py_tensor_of(items[i]), dims_of(&common));
+    return grd_tensors_from(results, n);
+}
+
+static PyObject *broadcast_tensors(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
+{
+    return call_many(expand_all, args, nargs);
+}
+
+/* Tensor i of 0 or 1 dimensions, repeated along all others. */
+static grd_tensors spread_all(PyObject *const *items, Py_ssize_t n, grd_tensor **results)
+{
+    int64_t sizes[GRD_MAX_DIMS], one[GRD_MAX_DIMS];
+    if (n == 0 || n > GRD_MAX_DIMS) {
+        grd_error_set(GRD_ERROR_RUNTIME, n == 0 ? "meshgrid expects a non-empty TensorList" : "meshgrid: more tensors than dimensions");
+        return grd_tensors_from(results, 0);
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        grd_tensor *t = py_tensor_of(items[i]);
+        if (grd_ndim(t) > 1) {
+            grd_error_set(GRD_ERROR_RUNTIME, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got one of %lld dimensions",
+                          (long long)grd_ndim(t));
+            return grd_tensors_from(results, 0);
+        }
+        if (grd_tensor_dtype(t) != grd_tensor_dtype(py_tensor_of(items[0]))) {
+            grd_error_set(GRD_ERROR_RUNTIME, "meshgrid expects all tensors to have the same dtype");
+            return grd_tensors_from(results, 0);
+        }
+        sizes[i] = grd_numel(t);
+        one[i] = 1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        one[i] = sizes[i];
+        results[i] = grd_expand(grd_reshape(py_tensor_of(items[i]), grd_dims_from(one, n)), grd_dims_from(sizes, n));
+        one[i] = 1;
+    }
+    return grd_tensors_from(results, n);
+}
+
+/* With "xy" the second tensor comes first, and so do its dimension and its result. */
+static grd_tensors spread_swapped(PyObject *const *items, Py_ssize_t n, grd_tensor **results)
+{
+    if (n < 2)
+        return spread_all(items, n, results);
+    PyObject *swapped[GRD_MAX_DIMS];
+    for (Py_ssize_t i = 0; i < n && i < GRD_MAX_DIMS; i++)
+        swapped[i] = items[i < 2 ? 1 - i : i];
+    const grd_tensors spread = spread_all(swapped, n, results);
+    if (grd_ok()) {
+        grd_tensor *first = results[0];
+        results[0] = results[1];
+        results[1] = first;
+    }
+    return spread;
+}
+
+static PyObject *meshgrid(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    const char *indexing = "ij";
+    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i), *value = args[nargs + i];
+        if (PyUnicode_CompareWithASCIIString(name, "indexing") != 0)
+            return PyErr_Format(PyExc_TypeError, "meshgrid() got an unexpected keyword argument '%U'", name);
+        if (!PyUnicode_Check(value))
+            return PyErr_Format(PyExc_TypeError, "meshgrid(): argument 'indexing' must be str, not %s", Py_TYPE(value)->tp_name);
+        if ((indexing = PyUnicode_AsUTF8(value)) == NULL)
+            return NULL;
+    }
+    const bool swapped = strcmp(indexing, "xy") == 0;
+    if (!swapped && strcmp(indexing, "ij") != 0)
+        return PyErr_Format(PyExc_RuntimeError, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
+    PyObject *list = nargs == 1 && !py_is_tensor(args[0]) ? PySequence_Fast(args[0], "meshgrid(): argument 'tensors' must be Tensors") : NULL;
+    if (list == NULL && PyErr_Occurred())
+        return NULL;
+    many_function *spread = swapped ? spread_swapped : spread_all;
+    PyObject *result = list != NULL ? call_many(spread, PySequence_Fast_ITEMS(list), PySequence_Fast_GET_SIZE(list))
+                                    : call_many(spread, args, nargs);
+    Py_XDECREF(list);
+    return result;
+}
+
+static PyMethodDef functions[] = {
+    {"broadcast_shapes", (PyCFunction)(void (*)(void))broadcast_shapes, METH_FASTCALL,
+     "broadcast_shapes(*shapes) -> Size\n\nThe sizes that tensors of these sizes broadcast to. RuntimeError when they do not.\n\n"
+     ">>> import gradus as torch\n>>> torch.broadcast_shapes((2, 1), (3,))\ntorch.Size([2, 3])"},
+    {"broadcast_tensors", (PyCFunction)(void (*)(void))broadcast_tensors, METH_FASTCALL,
+     "broadcast_tensors(*tensors) -> tuple of Tensors\n\nViews of the tensors in the sizes they broadcast to. RuntimeError when they do not."},
+    PY_ENTRY("meshgrid", meshgrid,
+             "meshgrid(*tensors, indexing='ij') -> tuple of Tensors\n\nOne view for each tensor of 0 or 1 dimensions, repeated along a dimension for "
+             "each of the others; 'xy' exchanges the first two dimensions.\nRuntimeError when dtypes differ or a tensor has more dimensions."),
+    {NULL, NULL, 0, NULL},
+};
+
+bool py_add_shapes(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions) == 0;
+}

@@ -1,0 +1,386 @@
+/* Storages: the bytes that tensors share, as objects. A storage object holds a detached tensor of all its bytes, and through it the storage; there is at most
+ * one object for a storage, so that pickling and copying, which go by objects, see what is shared. */
+#include "interop.h"
+
+#include <structmember.h>
+
+typedef struct py_storage {
+    PyObject_HEAD
+    grd_tensor *bytes; /* kept: uint8, one dimension, all of it */
+    PyObject *weakrefs;
+} py_storage;
+
+static PyTypeObject *storage_type;
+static PyObject *storages; /* address of the storage → its object, borrowed, as numbers */
+
+static grd_tensor *bytes_of(PyObject *self)
+{
+    return ((py_storage *)self)->bytes;
+}
+
+grd_tensor *py_storage_bytes(PyObject *object)
+{
+    return PyObject_TypeCheck(object, storage_type) ? bytes_of(object) : NULL;
+}
+
+/* ---- One object for a storage ------------------------------------------------------------------------------------------------------------------- */
+
+static PyObject *identity_of(const grd_tensor *t)
+{
+    return PyLong_FromVoidPtr((void *)(uintptr_t)grd_storage_identity(t));
+}
+
+/* A new reference, or NULL, with no exception when there is none. */
+static PyObject *find_object(PyObject *identity)
+{
+    PyObject *address = PyDict_GetItemWithError(storages, identity);
+    PyObject *object = address != NULL ? PyLong_AsVoidPtr(address) : NULL;
+    Py_XINCREF(object);
+    return object;
+}
+
+static PyObject *make_object(PyObject *identity, grd_tensor *t)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *bytes = grd_from_storage(t, grd_dims(grd_storage_bytes(t)), grd_dims(1), 0, GRD_UINT8);
+    py_storage *self = grd_ok() ? (py_storage *)storage_type->tp_alloc(storage_type, 0) : NULL;
+    if (self == NULL)
+        return py_abandon(scope);
+    self->bytes = grd_keep(bytes);
+    grd_scope_close(scope);
+    PyObject *address = PyLong_FromVoidPtr(self);
+    const bool ok = address != NULL && PyDict_SetItem(storages, identity, address) == 0;
+    Py_XDECREF(address);
+    if (ok)
+        return (PyObject *)self;
+    Py_DECREF(self);
+    return NULL;
+}
+
+PyObject *py_storage_of(grd_tensor *t)
+{
+    PyObject *identity = identity_of(t), *object = identity != NULL ? find_object(identity) : NULL;
+    if (object == NULL && identity != NULL && !PyErr_Occurred())
+        object = make_object(identity, t);
+    Py_XDECREF(identity);
+    return object;
+}
+
+static void storage_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    py_storage *storage = (py_storage *)self;
+    if (storage->weakrefs != NULL)
+        PyObject_ClearWeakRefs(self);
+    if (storage->bytes != NULL) {
+        PyObject *error_type, *error, *traceback;
+        PyErr_Fetch(&error_type, &error, &traceback);
+        PyObject *identity = identity_of(storage->bytes);
+        if (identity == NULL || PyDict_DelItem(storages, identity) < 0)
+            PyErr_Clear();
+        Py_XDECREF(identity);
+        PyErr_Restore(error_type, error, traceback);
+        grd_drop(storage->bytes);
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* ---- Making ---------------------------------------------------------------------------------------------------------------------------------------- */
+
+static PyObject *make_storage(PyObject *size, PyObject *device_object)
+{
+    int64_t nbytes = 0;
+    grd_device device = {0};
+    if (!py_device_argument("UntypedStorage", device_object, &device))
+        return NULL;
+    const int is_int = size != NULL ? py_as_int(size, &nbytes) : 1;
+    if (is_int <= 0)
+        return is_int < 0 ? NULL
+                          : PyErr_Format(PyExc_TypeError, "UntypedStorage(): argument 'size' must be int, not %s", Py_TYPE(size)->tp_name);
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *bytes = grd_empty(grd_dims(nbytes), .dtype = GRD_UINT8, .device = device);
+    PyObject *object = grd_ok() ? py_storage_of(bytes) : NULL;
+    if (object == NULL)
+        return py_abandon(scope);
+    grd_scope_close(scope);
+    return object;
+}
+
+static PyObject *new_storage(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"nbytes", "device", NULL};
+    static const struct py_simple function = {"_new_storage", parameters, 2, 1};
+    PyObject *given[PY_SIMPLE_MAX];
+    (void)module;
+    return py_arrange(&function, args, nargs, names, given) ? make_storage(given[0], given[1]) : NULL;
+}
+
+static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *parameters[] = {"size", "device", NULL};
+    PyObject *size = NULL, *device = NULL;
+    (void)type;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$O:UntypedStorage", parameters, &size, &device))
+        return NULL;
+    return make_storage(size, device);
+}
+
+/* _from_storage(storage, offset, size, stride, dtype): a tensor over it. */
+static PyObject *from_storage(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    static const char *const parameters[] = {"storage", "offset", "size", "stride", "dtype", NULL};
+    static const struct py_simple function = {"_from_storage", parameters, 5, 5};
+    PyObject *given[PY_SIMPLE_MAX];
+    int64_t offset, sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], nsizes, nstrides;
+    grd_dtype dtype = GRD_DTYPE_NONE;
+    (void)module;
+    if (!py_arrange(&function, args, nargs, names, given))
+        return NULL;
+    grd_tensor *bytes = py_storage_bytes(given[0]);
+    const int is_int = py_as_int(given[1], &offset);
+    if (bytes == NULL || is_int == 0)
+        return PyErr_Format(PyExc_TypeError, "_from_storage(): argument '%s' must be %s, not %s", bytes == NULL ? "storage" : "offset",
+                            bytes == NULL ? "UntypedStorage" : "int", Py_TYPE(given[bytes == NULL ? 0 : 1])->tp_name);
+    if (is_int < 0 || !py_dims_argument("_from_storage", "size", given[2], sizes, &nsizes) ||
+        !py_dims_argument("_from_storage", "stride", given[3], strides, &nstrides) || !py_dtype_argument("_from_storage", given[4], &dtype))
+        return NULL;
+    const grd_scope scope = grd_scope_open();
+    return py_take(scope, grd_from_storage(bytes, grd_dims_from(sizes, nsizes), grd_dims_from(strides, nstrides), offset, dtype));
+}
+
+static PyObject *untyped_storage(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return py_storage_of(py_tensor_of(self));
+}
+
+/* ---- The object ------------------------------------------------------------------------------------------------------------------------------------- */
+
+static Py_ssize_t storage_length(PyObject *self)
+{
+    return (Py_ssize_t)grd_numel(bytes_of(self));
+}
+
+static PyObject *storage_nbytes(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromSsize_t(storage_length(self));
+}
+
+static PyObject *storage_data_ptr(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(grd_data(bytes_of(self)));
+}
+
+static PyObject *storage_element_size(PyObject *self, PyObject *unused)
+{
+    (void)self;
+    (void)unused;
+    return PyLong_FromLong(1);
+}
+
+/* The bytes as a tensor over the storage. */
+static PyObject *storage_tensor(PyObject *self)
+{
+    const grd_scope scope = grd_scope_open();
+    return py_take(scope, grd_detach(bytes_of(self)));
+}
+
+static PyObject *storage_bytes(PyObject *self)
+{
+    PyObject *tensor = storage_tensor(self), *bytes = tensor != NULL ? PyBytes_FromObject(tensor) : NULL;
+    Py_XDECREF(tensor);
+    return bytes;
+}
+
+static PyObject *storage_tolist(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *bytes = storage_bytes(self), *list = bytes != NULL ? PySequence_List(bytes) : NULL;
+    Py_XDECREF(bytes);
+    return list;
+}
+
+static PyObject *storage_clone(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *copy = grd_clone(bytes_of(self));
+    PyObject *object = grd_ok() ? py_storage_of(copy) : NULL;
+    if (object == NULL)
+        return py_abandon(scope);
+    grd_scope_close(scope);
+    return object;
+}
+
+/* copy.deepcopy: what was copied already is in memo. */
+static PyObject *storage_deepcopy(PyObject *self, PyObject *memo)
+{
+    PyObject *key = PyLong_FromVoidPtr(self), *copy = NULL;
+    if (key != NULL && PyDict_Check(memo))
+        copy = PyDict_GetItemWithError(memo, key);
+    Py_XINCREF(copy);
+    if (key != NULL && copy == NULL && !PyErr_Occurred()) {
+        copy = storage_clone(self, NULL);
+        if (copy != NULL && PyDict_Check(memo) && PyDict_SetItem(memo, key, copy) < 0)
+            Py_CLEAR(copy);
+    }
+    Py_XDECREF(key);
+    return copy;
+}
+
+static PyObject *storage_copy_(PyObject *self, PyObject *source)
+{
+    grd_tensor *bytes = py_storage_bytes(source);
+    if (bytes == NULL)
+        return PyErr_Format(PyExc_TypeError, "copy_(): argument 'source' must be UntypedStorage, not %s", Py_TYPE(source)->tp_name);
+    const grd_scope scope = grd_scope_open();
+    grd_copy_(bytes_of(self), bytes);
+    PyObject *result = py_leave(scope);
+    if (result == NULL)
+        return NULL;
+    Py_DECREF(result);
+    Py_INCREF(self);
+    return self;
+}
+
+/* Pickled as its bytes; what shares it is pickled with the same object. */
+static PyObject *storage_reduce(PyObject *self, PyObject *protocol)
+{
+    (void)protocol;
+    PyObject *module = PyImport_ImportModule("gradus._utils");
+    PyObject *rebuild = module != NULL ? PyObject_GetAttrString(module, "_rebuild_storage") : NULL;
+    PyObject *bytes = rebuild != NULL ? storage_bytes(self) : NULL;
+    PyObject *result = bytes != NULL ? Py_BuildValue("(O(O))", rebuild, bytes) : NULL;
+    Py_XDECREF(bytes);
+    Py_XDECREF(rebuild);
+    Py_XDECREF(module);
+    return result;
+}
+
+/* A number for an integer, a storage of the bytes for a slice. */
+static PyObject *storage_get_item(PyObject *self, PyObject *index)
+{
+    PyObject *tensor = storage_tensor(self), *item = tensor != NULL ? py_get_item(tensor, index) : NULL, *result = NULL;
+    if (item != NULL && PySlice_Check(index)) {
+        const grd_scope scope = grd_scope_open();
+        grd_tensor *copy = grd_clone(py_tensor_of(item));
+        result = grd_ok() ? py_storage_of(copy) : NULL;
+        if (result != NULL)
+            grd_scope_close(scope);
+        else
+            py_abandon(scope);
+    } else if (item != NULL) {
+        const grd_scalar value = grd_item(py_tensor_of(item));
+        result = grd_ok() ? py_from_scalar(value) : py_raise();
+    }
+    Py_XDECREF(item);
+    Py_XDECREF(tensor);
+    return result;
+}
+
+static int storage_set_item(PyObject *self, PyObject *index, PyObject *value)
+{
+    PyObject *tensor = storage_tensor(self);
+    const int result = tensor != NULL ? py_set_item(tensor, index, value) : -1;
+    Py_XDECREF(tensor);
+    return result;
+}
+
+/* The bytes are exported by a tensor, whose buffer keeps everything alive. */
+static int storage_get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    PyObject *tensor = storage_tensor(self);
+    view->obj = NULL;
+    const int result = tensor != NULL ? PyObject_GetBuffer(tensor, view, flags) : -1;
+    Py_XDECREF(tensor);
+    return result;
+}
+
+static PyObject *storage_repr(PyObject *self)
+{
+    return PyUnicode_FromFormat("<UntypedStorage of %zd bytes on %s>", storage_length(self), grd_device_name(grd_tensor_device(bytes_of(self))));
+}
+
+static PyObject *storage_device(PyObject *self, void *unused)
+{
+    (void)unused;
+    return py_device(grd_tensor_device(bytes_of(self)));
+}
+
+static PyObject *storage_cdata(PyObject *self, void *unused)
+{
+    (void)unused;
+    return identity_of(bytes_of(self));
+}
+
+static PyMethodDef storage_methods[] = {
+    {"nbytes", storage_nbytes, METH_NOARGS, "nbytes()\n--\n\nThe number of bytes."},
+    {"size", storage_nbytes, METH_NOARGS, "size()\n--\n\nThe number of bytes."},
+    {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr()\n--\n\nThe address of the first byte."},
+    {"element_size", storage_element_size, METH_NOARGS, "element_size()\n--\n\nOne: a storage has bytes."},
+    {"tolist", storage_tolist, METH_NOARGS, "tolist()\n--\n\nThe bytes as a list of integers."},
+    {"clone", storage_clone, METH_NOARGS, "clone()\n--\n\nA copy."},
+    {"copy_", storage_copy_, METH_O, "copy_(source)\n--\n\nWrites the bytes of another storage of the same size."},
+    {"__copy__", storage_clone, METH_NOARGS, NULL},
+    {"__deepcopy__", storage_deepcopy, METH_O, NULL},
+    {"__reduce_ex__", storage_reduce, METH_O, NULL},
+    {0},
+};
+
+static PyGetSetDef storage_properties[] = {
+    {"device", storage_device, NULL, "The device that the bytes lie on.", NULL},
+    {"_cdata", storage_cdata, NULL, "A number that tells storages apart.", NULL},
+    {0},
+};
+
+static PyMemberDef storage_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(py_storage, weakrefs), READONLY, NULL},
+    {0},
+};
+
+static PyType_Slot storage_slots[] = {
+    {Py_tp_doc, "UntypedStorage(size=0, *, device=None)\n--\n\nThe bytes that tensors share."},
+    {Py_tp_new, storage_new},
+    {Py_tp_dealloc, storage_dealloc},
+    {Py_tp_repr, storage_repr},
+    {Py_tp_methods, storage_methods},
+    {Py_tp_getset, storage_properties},
+    {Py_tp_members, storage_members},
+    {Py_mp_length, storage_length},
+    {Py_sq_length, storage_length},
+    {Py_mp_subscript, storage_get_item},
+    {Py_mp_ass_subscript, storage_set_item},
+    {Py_bf_getbuffer, storage_get_buffer},
+    {0, NULL},
+};
+
+static PyType_Spec storage_spec = {"gradus.UntypedStorage", sizeof(py_storage), 0, Py_TPFLAGS_DEFAULT, storage_slots};
+
+PyMethodDef py_storage_functions[] = {
+    {"_new_storage", (PyCFunction)(void (*)(void))new_storage, METH_FASTCALL | METH_KEYWORDS,
+     "_new_storage(nbytes, device=None)\n--\n\nA storage whose bytes are not set."},
+    {"_from_storage", (PyCFunction)(void (*)(void))from_storage, METH_FASTCALL | METH_KEYWORDS,
+     "_from_storage(storage, offset, size, stride, dtype)\n--\n\nA tensor over a storage; offset and strides are in elements."},
+    {0},
+};
+
+PyMethodDef py_storage_methods[] = {
+    {"untyped_storage", untyped_storage, METH_NOARGS, "untyped_storage()\n--\n\nThe storage that the elements lie in."},
+    {0},
+};
+
+bool py_add_storage(PyObject *module)
+{
+    storages = PyDict_New();
+    storage_type = (PyTypeObject *)PyType_FromSpec(&storage_spec);
+    if (storages == NULL || storage_type == NULL)
+        return false;
+    Py_INCREF(storage_type);
+    if (PyModule_AddObject(module, "UntypedStorage", (PyObject *)storage_type) == 0)
+        return true;
+    Py_DECREF(storage_type);
+    return false;
+}

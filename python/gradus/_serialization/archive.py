@@ -1,0 +1,177 @@
+"""The zip file around a checkpoint: records by name, stored without compression, each beginning at a multiple of 64 bytes.
+
+Bytes from outside are not trusted: whatever is wrong with them is a RuntimeError.
+"""
+import contextlib
+import io
+import mmap
+import os
+import pickle
+import struct
+import zipfile
+import zlib
+
+__all__ = ["ArchiveReader", "ArchiveWriter", "replacing"]
+
+ALIGNMENT = 64
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")  # Signature; version, flags, method, time, date; crc, sizes; lengths of name and extra.
+_PADDING = struct.Struct("<2sH")  # An extra field: its name and how long the rest is.
+_LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+
+
+def _as_bytes(buffer):
+    """A flat view of any buffer; an empty one cannot be cast."""
+    view = memoryview(buffer)
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+class ArchiveWriter:
+    """Writes records to a file object, all below one folder."""
+
+    def __init__(self, file, folder):
+        self._folder = folder
+        self._zip = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+
+    def write(self, name, content):
+        """Write ``content``, an object with the buffer protocol, as the record ``name``."""
+        content = _as_bytes(content)
+        info = zipfile.ZipInfo(f"{self._folder}/{name}")
+        info.file_size = len(content)
+        # zipfile puts the sizes of a large record into 20 bytes of extra field.
+        large = 20 if len(content) * 1.05 > zipfile.ZIP64_LIMIT else 0
+        begin = self._zip.fp.tell() + _LOCAL_HEADER.size + len(info.filename.encode()) + large + _PADDING.size
+        padding = -begin % ALIGNMENT
+        info.extra = _PADDING.pack(b"FB", padding) + b"Z" * padding
+        with self._zip.open(info, "w") as record:
+            record.write(content)
+
+    def close(self):
+        self._zip.close()
+
+
+@contextlib.contextmanager
+def replacing(path):
+    """A file to write that takes the place of ``path`` when all is written, and leaves it as it was if anything fails before."""
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:  # A device or a pipe: there is nothing to replace.
+            yield file
+        return
+    folder, name = os.path.split(path)
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
+    temporary = os.path.join(folder, f".{name}.{os.urandom(6).hex()}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            if os.path.exists(path):
+                os.chmod(temporary, os.stat(path).st_mode & 0o7777)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _damage_is_an_error():
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, UnicodeDecodeError, OverflowError, ValueError,
+            IndexError) as exception:
+        raise RuntimeError(f"PytorchStreamReader failed reading zip archive: the file is damaged ({exception})") from exception
+
+
+class ArchiveReader:
+    """The records of a checkpoint in a seekable file object; with ``mapped``, storages are parts of a private mapping of the file."""
+
+    def __init__(self, file, mapped=False):
+        self._file = file
+        start = file.tell()
+        head = file.read(len(_LEGACY_MAGIC))
+        self._size = file.seek(0, io.SEEK_END)
+        file.seek(start)
+        if not head.startswith(b"PK\x03\x04"):
+            raise _what_else(head)
+        with _damage_is_an_error():
+            self._zip = zipfile.ZipFile(file)
+            self._records = {info.filename: info for info in self._zip.infolist()}
+        if len(self._records) != len(self._zip.infolist()):
+            raise RuntimeError("PytorchStreamReader failed reading zip archive: a record is there twice")
+        folders = [name[:-len("/data.pkl")] for name in self._records if name.endswith("/data.pkl") and name.count("/") == 1]
+        if len(folders) != 1:
+            raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
+        self._folder = folders[0]
+        self._mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if mapped else None
+        self._left = self._size  # Records that lie in one another would add up to more than the file.
+
+    @property
+    def is_mapped(self):
+        return self._mapping is not None
+
+    def close(self):
+        self._zip.close()
+
+    def has(self, name):
+        return f"{self._folder}/{name}" in self._records
+
+    def size(self, name):
+        """How many bytes a record has; an error if it is not there or cannot be what PyTorch wrote."""
+        info = self._records.get(f"{self._folder}/{name}")
+        if info is None:
+            raise RuntimeError(f"PytorchStreamReader failed locating file {name}: file not found")
+        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size or info.flag_bits & 1:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it is compressed or encrypted, which no checkpoint is")
+        if info.file_size > self._size:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: its {info.file_size} bytes are not in the file")
+        return info.file_size
+
+    def read(self, name):
+        """A record as bytes."""
+        content = bytearray(self.size(name))
+        self.read_into(name, content)
+        return bytes(content)
+
+    def read_into(self, name, buffer):
+        """Fill a buffer of the record's size with it, and check its sum."""
+        buffer = _as_bytes(buffer)
+        self._left -= self.size(name)
+        if self._left < 0:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: the records add up to more than the file")
+        with _damage_is_an_error(), self._zip.open(self._records[f"{self._folder}/{name}"]) as record:
+            done = 0
+            while done < len(buffer):
+                count = record.readinto(buffer[done:done + (1 << 20)])
+                if count == 0:
+                    raise EOFError(f"{name} ends early")
+                done += count
+            record.read(1)  # At its end a record is compared with its sum.
+
+    def mapped(self, name):
+        """A record as a part of the mapping; its sum is not checked."""
+        size = self.size(name)
+        info = self._records[f"{self._folder}/{name}"]
+        with _damage_is_an_error():
+            header = _LOCAL_HEADER.unpack_from(self._mapping, info.header_offset)
+        begin = info.header_offset + _LOCAL_HEADER.size + header[-2] + header[-1]
+        if header[0] != b"PK\x03\x04" or begin + size > self._size:
+            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it is not in the file")
+        return memoryview(self._mapping)[begin:begin + size]
+
+
+def _what_else(head):
+    """The error for a file that begins with ``head`` instead of a zip archive."""
+    if not head:
+        return EOFError("Ran out of input: the file is empty")
+    if head == _LEGACY_MAGIC:
+        return RuntimeError("this file is in the format that PyTorch wrote before version 1.6, which Gradus does not read: load it in "
+                            "PyTorch and save it again")
+    return pickle.UnpicklingError("Weights only load failed: the file is no zip archive, as a checkpoint of PyTorch or Gradus is")

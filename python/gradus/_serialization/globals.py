@@ -1,0 +1,146 @@
+"""The closed list: every name that a checkpoint may hold, and what it stands for.
+
+Names are PyTorch's, as in its files. What stands for a function is one of ``rebuild``: it takes what a hostile file gives it, and makes
+values only. Classes and functions of others come in through ``add_safe_globals``.
+"""
+import functools
+import pickle
+from collections import Counter, OrderedDict
+
+import gradus
+from gradus._serialization import rebuild
+
+__all__ = ["add_safe_globals", "allowed_by_user", "clear_safe_globals", "dtype_names", "find", "get_safe_globals", "safe_globals",
+           "storage_dtypes"]
+
+_allowed = set()
+
+# Storages of PyTorch that say their dtype; of other dtypes a file holds untyped storages.
+_STORAGES = {"DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
+             "LongStorage": "int64", "IntStorage": "int32", "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
+             "BoolStorage": "bool", "ComplexDoubleStorage": "complex128", "ComplexFloatStorage": "complex64"}
+_DTYPES = (*_STORAGES.values(), "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")
+
+
+@functools.cache
+def storage_dtypes():
+    """From the names of storages to dtypes."""
+    return {name: getattr(gradus, dtype) for name, dtype in _STORAGES.items()}
+
+
+@functools.cache
+def dtype_names():
+    """From dtypes to their names."""
+    return {getattr(gradus, name): name for name in _DTYPES}
+
+
+@functools.cache
+def _names():
+    names = {
+        "collections.OrderedDict": OrderedDict,
+        "collections.Counter": Counter,
+        "builtins.set": rebuild.make_set,
+        "builtins.complex": rebuild.make_complex,
+        "builtins.bytearray": rebuild.make_bytearray,
+        "_codecs.encode": rebuild.make_bytes,
+        "torch.Size": gradus.Size,
+        "torch.device": rebuild.make_device,
+        "torch.serialization._get_layout": rebuild.make_layout,
+        "torch.Tensor": gradus.Tensor,
+        "torch.nn.parameter.Parameter": gradus.nn.Parameter,
+        "torch.storage.UntypedStorage": rebuild.StorageKind(None),
+        "torch._utils._rebuild_tensor": rebuild.rebuild_tensor,
+        "torch._utils._rebuild_tensor_v2": rebuild.rebuild_tensor_v2,
+        "torch._utils._rebuild_tensor_v3": rebuild.rebuild_tensor_v3,
+        "torch._utils._rebuild_parameter": rebuild.rebuild_parameter,
+        "torch._utils._rebuild_parameter_with_state": rebuild.rebuild_parameter_with_state,
+        "torch._utils._rebuild_meta_tensor_no_storage": rebuild.rebuild_meta_tensor,
+        "torch._tensor._rebuild_from_type_v2": rebuild.rebuild_from_type,
+    }
+    names.update((f"torch.{name}", rebuild.StorageKind(dtype)) for name, dtype in storage_dtypes().items())
+    names.update((f"torch.{name}", dtype) for dtype, name in dtype_names().items())
+    return names
+
+
+def _full_name(thing):
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+@functools.lru_cache(maxsize=1)
+def _user_names(allowed):
+    return {entry[1] if isinstance(entry, tuple) else _full_name(entry): entry[0] if isinstance(entry, tuple) else entry
+            for entry in allowed}
+
+
+def allowed_by_user(thing):
+    """Whether ``add_safe_globals`` named this very thing."""
+    return any(thing is entry for entry in _user_names(frozenset(_allowed)).values())
+
+
+def find(module, name):
+    """What a name in a file stands for. Raises UnpicklingError, with the name, if it is not on the list."""
+    full = f"{module}.{name}".replace("__builtin__.", "builtins.", 1)
+    found = _names().get(full)
+    if found is None:
+        found = _user_names(frozenset(_allowed)).get(full)
+    if found is None:
+        raise pickle.UnpicklingError(
+            f"Weights only load failed. Unsupported global: GLOBAL {full.removeprefix('builtins.')} was not an allowed global by default. "
+            "gradus.load follows a closed list of names, also with weights_only=False, so that no file runs code. If you trust this "
+            f"class or function, add it by `gradus.serialization.add_safe_globals([{name}])` or "
+            f"`with gradus.serialization.safe_globals([{name}]):`.")
+    return found
+
+
+def add_safe_globals(safe_globals):
+    """Allow ``load`` to use more classes and functions: what they do when they are called, a file can make them do.
+
+    Args:
+        safe_globals (list): classes and functions, or pairs of one and the name it has in files.
+
+    >>> class Options:
+    ...     pass
+    >>> add_safe_globals([Options])
+    >>> Options in get_safe_globals()
+    True
+    >>> clear_safe_globals()
+    """
+    for entry in safe_globals:
+        if isinstance(entry, tuple):
+            if len(entry) != 2:
+                raise ValueError("Expected tuple of length 2 (global, str of callable full path), but got tuple of length: "
+                                 f"{len(entry)}")
+            if not isinstance(entry[1], str):
+                raise TypeError(f"Expected second item in tuple to be str of callable full path, but got: {type(entry[1])}")
+    _allowed.update(safe_globals)
+
+
+def get_safe_globals():
+    """What ``add_safe_globals`` has allowed, as a list."""
+    return list(_allowed)
+
+
+def clear_safe_globals():
+    """Take back all that ``add_safe_globals`` has allowed."""
+    _allowed.clear()
+
+
+class safe_globals:
+    """Allow classes and functions inside a ``with`` block only.
+
+    >>> class Options:
+    ...     pass
+    >>> with safe_globals([Options]):
+    ...     len(get_safe_globals())
+    1
+    """
+
+    def __init__(self, safe_globals):
+        self._safe_globals = safe_globals
+
+    def __enter__(self):
+        self._new = set(self._safe_globals) - _allowed
+        add_safe_globals(self._safe_globals)
+
+    def __exit__(self, *exception):
+        _allowed.difference_update(self._new)

@@ -1,0 +1,169 @@
+"""Makes values of what a pickle says about them. Arguments come from a file and are checked before anything is made."""
+import pickle
+from collections import OrderedDict
+
+import gradus
+from gradus._C import _from_storage
+
+_MAX = 2**63 - 1
+
+
+class StorageKind:
+    """What the class of a storage stands for in a file: the dtype by which it counts, or None for bytes."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+
+class LoadedStorage:
+    """A storage of a file, and the dtype by which the file counts its elements."""
+
+    __slots__ = ("dtype", "storage")
+
+    def __init__(self, storage, dtype):
+        self.storage = storage  # None for one on the meta device.
+        self.dtype = dtype
+
+
+def _expect(condition, what):
+    if not condition:
+        raise pickle.UnpicklingError(f"Weights only load failed: {what}")
+
+
+def make_set(items=()):
+    _expect(isinstance(items, (list, tuple)), "a set of what is no list")
+    for item in items:
+        check_key(item)
+    return set(items)
+
+
+def make_complex(real, imag):
+    _expect(isinstance(real, (int, float)) and isinstance(imag, (int, float)), "a complex number of what are no numbers")
+    return complex(real, imag)
+
+
+def make_bytes(text, encoding):
+    _expect(isinstance(text, str) and encoding in ("latin1", "latin-1"), "bytes in another encoding than latin1")
+    return text.encode("latin1")
+
+
+def make_bytearray(*args):
+    if len(args) == 2:
+        args = (make_bytes(*args),)
+    _expect(len(args) <= 1 and all(isinstance(content, bytes) for content in args), "a bytearray of what are no bytes")
+    return bytearray(*args)
+
+
+def make_device(*args):
+    _expect(len(args) in (1, 2) and isinstance(args[0], str) and all(isinstance(index, int) for index in args[1:]), "no device")
+    return gradus.device(*args)
+
+
+def make_layout(name):
+    _expect(name == "torch.strided", f"layout {name!r}")
+    return gradus.strided
+
+
+def check_key(key, budget=None):
+    """Refuse what could not be hashed in a moment: a file can nest tuples without end."""
+    budget = budget or [1000]
+    budget[0] -= 1
+    _expect(budget[0] > 0, "the key of a dictionary or set is nested too deeply")
+    if type(key) is tuple:
+        for item in key:
+            check_key(item, budget)
+
+
+def _check_geometry(offset, size, stride):
+    for name, numbers in (("size", size), ("stride", stride)):
+        _expect(isinstance(numbers, tuple) and all(isinstance(n, int) and 0 <= n <= _MAX for n in numbers), f"{name} {numbers!r} of a tensor")
+    _expect(isinstance(offset, int) and 0 <= offset <= _MAX, f"storage offset {offset!r} of a tensor")
+    _expect(len(size) == len(stride), f"a tensor of {len(size)} dimensions with {len(stride)} strides")
+    _expect(len(size) <= 64, f"a tensor of {len(size)} dimensions")
+
+
+def rebuild_tensor(storage, offset, size, stride, dtype=None):
+    """A view of a storage; refused if it would reach out of it."""
+    _expect(isinstance(storage, LoadedStorage), "a tensor without a storage")
+    dtype = dtype or storage.dtype
+    _expect(isinstance(dtype, gradus.dtype), "a tensor of bytes without a dtype")
+    _check_geometry(offset, size, stride)
+    if storage.storage is None:
+        return gradus.empty_strided(size, stride, dtype=dtype, device="meta")
+    needed = 0 if 0 in size else (offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1) * dtype.itemsize
+    if needed > len(storage.storage):
+        raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {dtype.itemsize} "
+                           f"requiring a storage size of {needed} are out of bounds for storage of size {len(storage.storage)}")
+    if 0 in size:  # Nothing is read, but the product of the other sizes has to be a number.
+        return gradus.empty_strided(size, stride, dtype=dtype)
+    return _from_storage(storage.storage, offset, size, stride, dtype)
+
+
+def rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    tensor = _with_metadata(rebuild_tensor(storage, offset, size, stride), metadata)
+    return _with_requires_grad(tensor, requires_grad, backward_hooks)
+
+
+def rebuild_tensor_v3(storage, offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    _expect(isinstance(dtype, gradus.dtype), "a tensor without a dtype")
+    tensor = _with_metadata(rebuild_tensor(storage, offset, size, stride, dtype), metadata)
+    return _with_requires_grad(tensor, requires_grad, backward_hooks)
+
+
+def _with_metadata(tensor, metadata):
+    """PyTorch keeps conjugation and negation beside a tensor; here they are carried out."""
+    _expect(metadata is None or isinstance(metadata, dict), "metadata of a tensor")
+    for name, operation in (("conj", gradus.Tensor.conj_physical), ("neg", gradus.Tensor.neg)):
+        if metadata and metadata.get(name) is True:
+            tensor = operation(tensor)
+    return tensor
+
+
+def _with_requires_grad(tensor, requires_grad, backward_hooks):
+    _expect(isinstance(requires_grad, bool), "requires_grad of a tensor")
+    _expect(not backward_hooks, "backward hooks of a tensor")
+    if requires_grad:
+        tensor.requires_grad_()
+    return tensor
+
+
+def rebuild_parameter(data, requires_grad, backward_hooks):
+    _expect(isinstance(data, gradus.Tensor) and isinstance(requires_grad, bool), "no parameter")
+    _expect(not backward_hooks, "backward hooks of a parameter")
+    return gradus.nn.Parameter(data, requires_grad)
+
+
+def rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    return _with_attributes(rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def rebuild_meta_tensor(dtype, size, stride, requires_grad):
+    _expect(isinstance(dtype, gradus.dtype), "a tensor without a dtype")
+    _check_geometry(0, size, stride)
+    return _with_requires_grad(gradus.empty_strided(size, stride, dtype=dtype, device="meta"), requires_grad, None)
+
+
+def rebuild_from_type(function, kind, args, state):
+    """A tensor of a class that a file may name, with attributes of its own."""
+    from gradus._serialization.globals import allowed_by_user
+
+    _expect(function in _TENSOR_FUNCTIONS and isinstance(args, tuple), "no function that makes a tensor")
+    _expect(kind in (gradus.Tensor, gradus.nn.Parameter) or allowed_by_user(kind), "a class of tensors that is not allowed")
+    tensor = function(*args)
+    if type(tensor) is not kind:
+        tensor = tensor.as_subclass(kind)
+    return _with_attributes(tensor, state)
+
+
+_TENSOR_FUNCTIONS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_meta_tensor)
+
+
+def _with_attributes(tensor, state):
+    """Attributes that a program has set on a tensor; never those of its class, which may be its methods."""
+    _expect(state is None or type(state) in (dict, OrderedDict), "attributes of a tensor")
+    for name, value in (state or {}).items():
+        _expect(isinstance(name, str) and not hasattr(type(tensor), name), f"attribute {name!r} of a tensor")
+        setattr(tensor, name, value)
+    return tensor

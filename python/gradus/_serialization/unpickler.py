@@ -1,0 +1,123 @@
+"""An unpickler that can do what checkpoints need, and nothing else.
+
+Python's own, written in Python, with fewer instructions: names come from the closed list, only functions of it are called, and only
+containers and tensors are filled.
+"""
+import pickle
+from collections import Counter, OrderedDict
+
+import gradus
+from gradus._serialization import rebuild
+from gradus._serialization.globals import allowed_by_user, find
+
+__all__ = ["ClosedUnpickler"]
+
+_PLAIN = [
+    pickle.PROTO, pickle.STOP, pickle.MARK, pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BININT, pickle.BININT1, pickle.BININT2,
+    pickle.LONG1, pickle.BINFLOAT, pickle.BINUNICODE, pickle.SHORT_BINUNICODE, pickle.BINBYTES, pickle.SHORT_BINBYTES,
+    pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3, pickle.EMPTY_LIST, pickle.EMPTY_DICT, pickle.EMPTY_SET,
+    pickle.GLOBAL, pickle.STACK_GLOBAL, pickle.BINPERSID, pickle.BINGET, pickle.LONG_BINGET, pickle.BINPUT, pickle.LONG_BINPUT,
+    pickle.MEMOIZE, pickle.FRAME,
+]
+_FUNCTIONS = [value for name, value in vars(rebuild).items() if name.startswith(("rebuild_", "make_"))]
+
+
+def _is_one_of(thing, things):
+    """By identity: what a file compares may have an equality of its own."""
+    return any(thing is other for other in things)
+
+
+class ClosedUnpickler(pickle._Unpickler):
+    """``persistent_load`` is given by a function; it makes storages."""
+
+    dispatch = {code[0]: pickle._Unpickler.dispatch[code[0]] for code in _PLAIN}
+
+    def __init__(self, file, persistent_load):
+        super().__init__(file, encoding="bytes")
+        self.persistent_load = persistent_load
+
+    def load(self):
+        """Raises UnpicklingError for what is not allowed or makes no sense."""
+        try:
+            return super().load()
+        except KeyError as exception:
+            raise pickle.UnpicklingError(f"Weights only load failed: instruction or reference {exception} is not supported") from None
+        except (IndexError, TypeError, AttributeError, ValueError, EOFError, RecursionError) as exception:
+            raise pickle.UnpicklingError(f"Weights only load failed: the pickle is damaged ({exception})") from exception
+
+    def find_class(self, module, name):
+        return find(module, name)
+
+    def _called(self, function, args):
+        known = _is_one_of(function, [*_FUNCTIONS, OrderedDict, Counter, gradus.Size])
+        if not (known or allowed_by_user(function)) or type(args) is not tuple:
+            raise pickle.UnpicklingError(f"Weights only load failed: Trying to call reduce for unrecognized function {function!r}")
+        if _is_one_of(function, [OrderedDict, Counter]) and args:
+            raise pickle.UnpicklingError(f"Weights only load failed: {function.__name__} is made empty and filled afterwards")
+        return function(*args)
+
+    def load_reduce(self):
+        args = self.stack.pop()
+        self.stack[-1] = self._called(self.stack[-1], args)
+
+    def load_newobj(self):
+        args = self.stack.pop()
+        kind = self.stack[-1]
+        known = _is_one_of(kind, [OrderedDict, Counter]) and args == ()
+        if not (known or (isinstance(kind, type) and allowed_by_user(kind))) or type(args) is not tuple:
+            raise pickle.UnpicklingError("Weights only load failed: Can only create new object for classes allowlisted via "
+                                         f"`add_safe_globals` but got {kind!r}")
+        self.stack[-1] = kind.__new__(kind, *args)
+
+    def load_build(self):
+        state = self.stack.pop()
+        target = self.stack[-1]
+        if type(target) is OrderedDict:
+            # A state dict keeps what its modules say of themselves in an attribute.
+            if type(state) is not dict or any(type(key) is not str or hasattr(OrderedDict, key) for key in state):
+                raise pickle.UnpicklingError("Weights only load failed: attributes of an OrderedDict")
+            target.__dict__.update(state)
+        elif allowed_by_user(type(target)):
+            self.stack.append(state)
+            pickle._Unpickler.load_build(self)
+        else:
+            raise pickle.UnpicklingError("Weights only load failed: Can only build OrderedDict or types allowlisted via "
+                                         f"`add_safe_globals`, but got {type(target)}")
+
+    def load_append(self):
+        self._fill(list, [self.stack.pop()])
+
+    def load_appends(self):
+        self._fill(list, self.pop_mark())
+
+    def load_additems(self):
+        self._fill(set, self.pop_mark())
+
+    def load_setitem(self):
+        value, key = self.stack.pop(), self.stack.pop()
+        self._fill(dict, [key, value])
+
+    def load_setitems(self):
+        self._fill(dict, self.pop_mark())
+
+    def _fill(self, kind, items):
+        """Put items into the container on top: a list, a set, or keys and values in turn into a dictionary."""
+        target = self.stack[-1]
+        if type(target) is not kind and not (kind is dict and type(target) in (OrderedDict, Counter)):
+            raise pickle.UnpicklingError(f"Weights only load failed: Can only put items into a {kind.__name__}, but got {type(target)}")
+        if kind is list:
+            target.extend(items)
+            return
+        for key in items if kind is set else items[::2]:
+            rebuild.check_key(key)
+        if kind is set:
+            target.update(items)
+        else:
+            for index in range(0, len(items), 2):
+                target[items[index]] = items[index + 1]
+
+    dispatch.update({
+        pickle.REDUCE[0]: load_reduce, pickle.NEWOBJ[0]: load_newobj, pickle.BUILD[0]: load_build, pickle.APPEND[0]: load_append,
+        pickle.APPENDS[0]: load_appends, pickle.ADDITEMS[0]: load_additems, pickle.SETITEM[0]: load_setitem,
+        pickle.SETITEMS[0]: load_setitems,
+    })

@@ -1,0 +1,180 @@
+"""``save``: an object into a checkpoint that PyTorch reads too."""
+import contextlib
+import io
+import os
+import pickle
+import sys
+from collections import OrderedDict
+
+import gradus
+from gradus._serialization.archive import ArchiveWriter, replacing
+from gradus._serialization.globals import dtype_names, storage_dtypes
+
+__all__ = ["save"]
+
+
+def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_serialization=True, _disable_byteorder_record=False):
+    """Save an object to a file that ``load`` of Gradus and of PyTorch reads.
+
+    Tensors that share a storage share it again when they are loaded; of a storage, all is saved. A file that is there already is
+    replaced when the new one is complete, and not before.
+
+    Args:
+        obj: tensors, parameters, numbers, text, dtypes, devices, sizes, and containers of them.
+        f: a path, or a file object to write to.
+        pickle_module: only None.
+        pickle_protocol (int): the protocol of the pickle; PyTorch's safe reader knows 2.
+
+    Raises RuntimeError if the folder is not there, and what pickle raises for objects it cannot save; then no file has changed.
+
+    >>> import gradus, io
+    >>> file = io.BytesIO()
+    >>> gradus.save([gradus.zeros(2), "text"], file)
+    >>> _ = file.seek(0)
+    >>> gradus.load(file)
+    [tensor([0., 0.]), 'text']
+    """
+    if pickle_module not in (None, pickle):
+        raise RuntimeError("save has a pickler of its own: pickle_module is not supported")
+    if not _use_new_zipfile_serialization:
+        raise RuntimeError("save writes the zip format only: _use_new_zipfile_serialization=False is not supported")
+    if isinstance(f, (str, os.PathLike)):
+        path = os.fspath(f)
+        folder = os.path.splitext(os.path.basename(path))[0] or "archive"
+        with replacing(path) as file:
+            _save(obj, file, folder, pickle_protocol, _disable_byteorder_record)
+        return
+    if not hasattr(f, "write"):
+        raise AttributeError(f"expected 'f' to be string, path, or a file-like object with a 'write' attribute, but got {type(f)}")
+    _save(obj, f, "archive", pickle_protocol, _disable_byteorder_record)
+
+
+def _save(obj, file, folder, protocol, without_byteorder):
+    text = io.BytesIO()
+    pickler = _Pickler(text, protocol)
+    pickler.dump(obj)
+    with contextlib.closing(ArchiveWriter(file, folder)) as archive:
+        archive.write("data.pkl", text.getbuffer())
+        archive.write(".format_version", b"1")
+        archive.write(".storage_alignment", b"64")
+        if not without_byteorder:
+            archive.write("byteorder", sys.byteorder.encode())
+        for key, storage in enumerate(pickler.storages):
+            archive.write(f"data/{key}", storage)
+        archive.write("version", b"3\n")
+
+
+class _Name:
+    """A name that goes into the pickle as it stands, whether or not there is such a module here."""
+
+    def __init__(self, module, name):
+        self.module = module
+        self.name = name
+
+    def __call__(self, *args):
+        """Pickle wants what stands for a function to be callable; who reads the file calls something else."""
+        raise TypeError(f"{self.module}.{self.name} is only a name")
+
+
+class _Storage:
+    """A storage, the name of the class that the pickle shall give it, and how many of that class's elements it has."""
+
+    def __init__(self, storage, kind, count):
+        self.storage = storage
+        self.kind = kind
+        self.count = count
+
+
+class _Pickler(pickle._Pickler):
+    """Python's pickler, written in Python, with PyTorch's names for what is Gradus's."""
+
+    def __init__(self, file, protocol):
+        super().__init__(file, protocol)
+        self.storages = []
+        self._keys = {}  # From the address of a storage to its number.
+        self._kinds = []  # By number, as what a storage was seen first.
+        self._names = {}
+        self._storage_kinds = {dtype: name for name, dtype in storage_dtypes().items()}
+
+    def _name(self, module, name):
+        """The same object for the same name, so that the pickle can refer back to it."""
+        return self._names.setdefault((module, name), _Name(module, name))
+
+    def _save_name(self, name):
+        self.write(pickle.GLOBAL + f"{name.module}\n{name.name}\n".encode())
+        self.memoize(name)
+
+    def _save_dtype(self, dtype):
+        self.save(self._dtype_name(dtype))
+
+    dispatch = {**pickle._Pickler.dispatch, _Name: _save_name, gradus.dtype: _save_dtype}
+
+    def persistent_id(self, obj):
+        if isinstance(obj, gradus.UntypedStorage):
+            obj = _Storage(obj, "UntypedStorage", len(obj))
+        if not isinstance(obj, _Storage):
+            return None
+        module = "torch.storage" if obj.kind == "UntypedStorage" else "torch"
+        return "storage", self._name(module, obj.kind), str(self._key(obj)), "cpu", obj.count
+
+    def _key(self, obj):
+        """The number of a storage. Empty ones have no address to know them by, and nothing to share."""
+        address = obj.storage.data_ptr() if len(obj.storage) else None
+        key = self._keys.get(address)
+        if key is None:
+            key = len(self.storages)
+            self.storages.append(obj.storage)
+            self._kinds.append(obj.kind)
+            if address is not None:
+                self._keys[address] = key
+        elif self._kinds[key] != obj.kind:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        return key
+
+    def reducer_override(self, obj):
+        if isinstance(obj, gradus.Tensor):
+            return self._reduce_tensor(obj)
+        if isinstance(obj, gradus.device):
+            return self._name("torch", "device"), (obj.type,) if obj.index is None else (obj.type, obj.index)
+        if isinstance(obj, gradus.Size):
+            return self._name("torch", "Size"), (tuple(obj),)
+        if isinstance(obj, gradus.layout):
+            return self._name("torch.serialization", "_get_layout"), ("torch." + str(obj).rpartition(".")[2],)
+        return NotImplemented
+
+    def _reduce_tensor(self, tensor):
+        attributes = getattr(tensor, "__dict__", None)
+        if type(tensor) is gradus.nn.Parameter:
+            arguments = (tensor.data, tensor.requires_grad, OrderedDict())
+            if attributes:
+                return self._name("torch._utils", "_rebuild_parameter_with_state"), (*arguments, attributes)
+            return self._name("torch._utils", "_rebuild_parameter"), arguments
+        function, arguments = self._reduce_plain_tensor(tensor)
+        if type(tensor) is gradus.Tensor and not attributes:
+            return function, arguments
+        return self._name("torch._tensor", "_rebuild_from_type_v2"), (function, self._class(tensor), arguments, attributes or {})
+
+    def _class(self, tensor):
+        return self._name("torch", "Tensor") if type(tensor) is gradus.Tensor else type(tensor)
+
+    def _reduce_plain_tensor(self, tensor):
+        size, stride, dtype, requires_grad = tuple(tensor.shape), tensor.stride(), tensor.dtype, tensor.requires_grad
+        if tensor.device.type == "meta":
+            return self._name("torch._utils", "_rebuild_meta_tensor_no_storage"), (dtype, size, stride, requires_grad)
+        if tensor.device.type != "cpu":
+            raise RuntimeError(f"cannot save a tensor of device {tensor.device}: move it to the cpu first")
+        if any(step < 0 for step in stride):
+            tensor = tensor.detach().contiguous()  # PyTorch has no negative strides.
+            stride = tensor.stride()
+        storage = tensor.untyped_storage()
+        kind = self._storage_kinds.get(dtype)
+        if kind is None:
+            reference = _Storage(storage, "UntypedStorage", len(storage))
+            return self._name("torch._utils", "_rebuild_tensor_v3"), (reference, tensor.storage_offset(), size, stride, requires_grad,
+                                                                     OrderedDict(), dtype)
+        reference = _Storage(storage, kind, len(storage) // dtype.itemsize)
+        return self._name("torch._utils", "_rebuild_tensor_v2"), (reference, tensor.storage_offset(), size, stride, requires_grad,
+                                                                 OrderedDict())
+
+    def _dtype_name(self, dtype):
+        return self._name("torch", dtype_names()[dtype])

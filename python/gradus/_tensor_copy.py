@@ -1,0 +1,52 @@
+"""Copies and pickling of tensors: the methods of Tensor that copy and pickle look for. copy.copy goes the way of pickle."""
+import copy
+from collections import OrderedDict
+
+from gradus import _utils
+from gradus._C import Tensor, _from_storage
+
+
+def _over(storage, tensor):
+    """A tensor over a storage, with the geometry of another."""
+    return _from_storage(storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype)
+
+
+def __deepcopy__(self, memo):
+    """A copy, with its gradient and its attributes; tensors that share a storage share the copy of it."""
+    if id(self) in memo:
+        return memo[id(self)]
+    if not self.is_leaf:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.")
+    if self.device.type == "cpu":
+        result = _over(copy.deepcopy(self.untyped_storage(), memo), self)
+    else:
+        result = self.detach().clone()
+    if type(self) is not Tensor:
+        result = result.as_subclass(type(self))
+    result.requires_grad_(self.requires_grad)
+    memo[id(self)] = result
+    if self.grad is not None:
+        result.grad = copy.deepcopy(self.grad, memo)
+    result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return result
+
+
+def __reduce_ex__(self, protocol):
+    """A storage and the geometry over it: tensors that share a storage share it again when they are unpickled together."""
+    function, arguments = _reduce_plain(self)
+    if type(self) is Tensor and not self.__dict__:
+        return function, arguments
+    return _utils._rebuild_from_type_v2, (function, type(self), arguments, self.__dict__)
+
+
+def _reduce_plain(tensor):
+    if tensor.device.type == "meta":
+        return _utils._rebuild_meta_tensor_no_storage, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
+    if tensor.device.type != "cpu":
+        raise RuntimeError(f"cannot pickle a tensor of device {tensor.device}: move it to the cpu first")
+    return _utils._rebuild_tensor_v3, (tensor.untyped_storage(), tensor.storage_offset(), tuple(tensor.shape), tensor.stride(),
+                                       tensor.requires_grad, OrderedDict(), tensor.dtype)
+
+
+for _method in (__deepcopy__, __reduce_ex__):
+    setattr(Tensor, _method.__name__, _method)

@@ -1,0 +1,144 @@
+"""Runs a program written for PyTorch, unchanged, on Gradus.
+
+    python -m gradus.as_torch script.py [argument ...]
+    python -m gradus.as_torch -m module [argument ...]
+    python -m gradus.as_torch -c code [argument ...]
+
+``import torch`` gives ``gradus``, ``import torch.nn`` gives ``gradus.nn``, and so on: the same module objects under both names. What Gradus
+does not have is a ModuleNotFoundError or an AttributeError that says so. In a program of one's own, ``install()`` does the same.
+"""
+import builtins
+import importlib
+import importlib.abc
+import importlib.machinery
+import io
+import os
+import runpy
+import sys
+import types
+
+__all__ = ["install", "main"]
+
+_USAGE = "usage: python -m gradus.as_torch (script.py | -m module | -c code) [argument ...]"
+
+
+class _SameModule(importlib.abc.Loader):
+    """Gives a module that is there already under another name."""
+
+    def __init__(self, module):
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec):
+        return self._module
+
+    def exec_module(self, module):
+        module.__spec__ = self._spec  # Importing has put that of the other name there.
+
+
+class _TorchFinder(importlib.abc.MetaPathFinder):
+    """Finds ``torch`` and all below it as ``gradus`` and what is below that."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch" and not name.startswith("torch."):
+            return None
+        own_name = "gradus" + name[len("torch"):]
+        try:
+            module = importlib.import_module(own_name)
+        except ModuleNotFoundError as exception:
+            if exception.name is None or not (own_name + ".").startswith(exception.name + "."):
+                raise  # It is there, and needs something that is not.
+            raise ModuleNotFoundError(f"No module named '{name}': Gradus has no '{own_name}'", name=name) from None
+        return importlib.machinery.ModuleSpec(name, _SameModule(module), is_package=hasattr(module, "__path__"))
+
+
+def install():
+    """Let ``import torch`` give Gradus from now on, in this process.
+
+    Raises RuntimeError if PyTorch itself has been imported already.
+
+    >>> install()
+    >>> import gradus, torch.nn
+    >>> torch is gradus and torch.nn is gradus.nn
+    True
+    """
+    import gradus
+
+    if sys.modules.get("torch", gradus) is not gradus:
+        raise RuntimeError("torch has been imported already, and is not Gradus")
+    if not any(isinstance(finder, _TorchFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _TorchFinder())
+
+
+def main(arguments=None):
+    """Run the program that the command line names. Its exit status, exceptions and tracebacks are those of the program.
+
+    Args:
+        arguments (list of str, optional): what follows ``python -m gradus.as_torch``; that of this process.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    option = arguments[0] if arguments else "--help"
+    if option in ("-h", "--help"):
+        print(_USAGE, file=sys.stdout if arguments else sys.stderr)
+        sys.exit(0 if arguments else 2)
+    if option in ("-m", "-c"):
+        if len(arguments) == 1:
+            sys.exit(f"{_USAGE}\nArgument expected for the {option} option")
+        what, sys.argv = arguments[1], [option, *arguments[2:]]
+    elif option.startswith("-") and option != "-":
+        sys.exit(f"{_USAGE}\nunknown option {option}")
+    else:
+        what, sys.argv = option, arguments
+    install()
+    _hide_own_frames()
+    if option == "-m":
+        sys.path[0] = os.getcwd()
+        sys.argv[0] = what
+        runpy.run_module(what, run_name="__main__", alter_sys=True)
+    elif option == "-c":
+        sys.path[0] = ""
+        _run(what, "<string>", None)
+    elif os.path.isdir(what) or what.endswith((".zip", ".pyz")):
+        runpy.run_path(what, run_name="__main__")
+    else:
+        sys.path[0] = os.path.dirname(os.path.realpath(what))
+        try:
+            with io.open_code(os.path.abspath(what)) as file:
+                source = file.read()
+        except OSError as exception:
+            print(f"{sys.executable}: can't open file {os.path.abspath(what)!r}: [Errno {exception.errno}] {exception.strerror}",
+                  file=sys.stderr)
+            sys.exit(2)
+        _run(source, what, what)
+
+
+def _run(source, name, path):
+    """Run source as the module ``__main__``, as python does with a script."""
+    module = types.ModuleType("__main__")
+    module.__builtins__ = builtins
+    module.__annotations__ = {}
+    if path is not None:
+        module.__file__ = os.path.abspath(path)
+        module.__cached__ = None
+        module.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    sys.modules["__main__"] = module
+    exec(compile(source, name, "exec", dont_inherit=True), module.__dict__)
+
+
+def _hide_own_frames():
+    """Tracebacks begin where the program does: not here, and not in what runs this module."""
+    own = (__file__, runpy.__file__, "<frozen runpy>", "<frozen importlib._bootstrap>")
+    show = sys.excepthook
+
+    def show_program(kind, exception, trace):
+        kept = trace
+        while kept is not None and kept.tb_frame.f_code.co_filename in own:
+            kept = kept.tb_next
+        show(kind, exception.with_traceback(kept), kept)
+
+    sys.excepthook = show_program
+
+
+if __name__ == "__main__":
+    # By its name, since the program becomes __main__.
+    importlib.import_module("gradus.as_torch").main()

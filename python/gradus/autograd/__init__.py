@@ -1,0 +1,30 @@
+"""Differentiation: backward and grad, functions with a backward of their own, modes, checks."""
+
+from gradus._C import _autograd_backward as backward
+from gradus._C import _autograd_grad as grad
+
+from . import function, functional, grad_mode, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .function import Function
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .gradcheck import gradcheck, gradgradcheck
+from .variable import Variable
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "function",
+    "functional",
+    "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]

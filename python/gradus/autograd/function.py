@@ -1,0 +1,132 @@
+"""Functions with a backward of their own."""
+
+import functools
+import inspect
+import warnings
+
+from gradus import _C
+from gradus._C import _FunctionCtx as FunctionCtx
+
+__all__ = ["Function", "FunctionCtx", "InplaceFunction", "once_differentiable"]
+
+
+class BackwardCFunction(FunctionCtx):
+    """The contexts of all functions; each function has a class of its own below it."""
+
+
+class FunctionMeta(type):
+    """Gives a function the class of its contexts, and notes how its forward is called."""
+
+    def __init__(cls, name, bases, namespace):
+        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": cls.__module__})
+        cls._has_setup_context = bool(bases) and cls.setup_context is not Function.setup_context
+        cls._binds_defaults = cls._has_setup_context and bool(getattr(cls.forward, "__defaults__", None))
+        super().__init__(name, bases, namespace)
+
+
+class Function(metaclass=FunctionMeta):
+    """A function with a backward of its own: derive a class from this one, and call it by `apply`.
+
+    `forward(ctx, *args)` computes the outputs, of any number, from arguments of any kind; nothing in it is recorded. It may keep tensors with
+    `ctx.save_for_backward`. `backward(ctx, *grad_outputs)` returns a gradient for each argument, None for those that have none. Instead of with
+    ctx, `forward(*args)` may stand beside `setup_context(ctx, inputs, output)`.
+
+    >>> class Square(gradus.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2 * x * grad
+    >>> x = gradus.tensor(3.0, requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    generate_vmap_rule = False
+
+    apply = classmethod(_C._apply)
+
+    def __init__(self, *args, **kwargs):
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class itself.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("Autograd functions are called by apply, which is a class method, and their forward is static.")
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        """Computes the outputs."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Keeps on ctx what backward needs, where forward gets no ctx."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        """Computes the gradients of the arguments from those of the outputs."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward mode AD."
+        )
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        """Forward mode, which does not exist yet."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @classmethod
+    def _bind_arguments(cls, args, kwargs):
+        """The arguments of a call in the order of forward's parameters; where forward gets no ctx, with those left out."""
+        signature = inspect.signature(cls.forward)
+        if not cls._has_setup_context:
+            return signature.bind(None, *args, **kwargs).args[1:]
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args
+
+
+_C._set_function_class(Function)
+
+
+class InplaceFunction(Function):
+    """A function that may be asked to work in place."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace
+
+
+class _Once(Function):
+    @staticmethod
+    def forward(ctx, *grads):
+        return tuple(grad if grad is None else grad.detach() for grad in grads)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(backward):
+    """A backward whose results cannot be differentiated: doing so raises an error, instead of giving wrong gradients."""
+
+    @functools.wraps(backward)
+    def wrapper(ctx, *grad_outputs):
+        with _C.no_grad():
+            grads = backward(ctx, *grad_outputs)
+        if not _C.is_grad_enabled() or not any(isinstance(g, _C.Tensor) and g.requires_grad for g in grad_outputs):
+            return grads
+        grads = grads if isinstance(grads, tuple) else (grads,)
+        return _Once.apply(*(g if g is None else g.detach().requires_grad_() for g in grads))
+
+    return wrapper

@@ -1,0 +1,232 @@
+"""Checks of gradients against finite differences.
+
+A complex element counts as two real ones. For an output y and a real number u of an input, the numerical derivative of Re(y) (and Im(y)) is the central
+difference; the analytical one is what backward gives for y with the gradient 1 (and 1j). Both are compared element by element:
+|analytical - numerical| <= atol + rtol * |numerical|.
+"""
+
+import itertools
+import warnings
+
+import gradus
+from gradus import _C
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+class GradcheckError(RuntimeError):
+    """A gradient is wrong."""
+
+
+def gradcheck(
+    func,
+    inputs,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    check_batched_forward_grad=False,
+    check_forward_ad=False,
+    check_backward_ad=True,
+    fast_mode=False,
+    masked=None,
+):
+    """Checks the gradients of `func(*inputs)` for the inputs that require one; these should be float64 or complex128.
+
+    True when all are right; otherwise GradcheckError, or False when `raise_exception` is off. `nondet_tol` is how much two backward passes may
+    differ. `fast_mode`, `check_undefined_grad`, `check_grad_dtypes` and `masked` are accepted: the whole Jacobian is always checked.
+    """
+    _refuse(check_batched_grad or check_batched_forward_grad, "batched gradients")
+    _refuse(check_forward_ad, "forward mode")
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    _check_inputs(inputs)
+    try:
+        if check_backward_ad:
+            _check_backward(func, inputs, eps, atol, rtol, nondet_tol)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func,
+    inputs,
+    grad_outputs=None,
+    *,
+    eps=1e-6,
+    atol=1e-5,
+    rtol=1e-3,
+    gen_non_contig_grad_outputs=False,
+    raise_exception=True,
+    nondet_tol=0.0,
+    check_undefined_grad=True,
+    check_grad_dtypes=False,
+    check_batched_grad=False,
+    check_fwd_over_rev=False,
+    check_rev_over_rev=True,
+    fast_mode=False,
+    masked=False,
+):
+    """Checks the gradients of the gradients of `func(*inputs)`, with respect to the inputs and to `grad_outputs` (random ones unless given)."""
+    _refuse(check_fwd_over_rev, "forward mode")
+    inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    _check_inputs(inputs)
+    n = len(inputs)
+    if grad_outputs is None:
+        grad_outputs = tuple(_random_like(y, gen_non_contig_grad_outputs) for y in _outputs(func, inputs))
+    elif isinstance(grad_outputs, _C.Tensor):
+        grad_outputs = (grad_outputs,)
+
+    def gradients(*args):
+        args, grads = args[:n], args[n:]
+        wanted = tuple(x for x in args if _is_checked(x))
+        with gradus.enable_grad():
+            return gradus.autograd.grad(_outputs(func, args), wanted, grads, create_graph=True, materialize_grads=True)
+
+    return not check_rev_over_rev or gradcheck(
+        gradients,
+        inputs + tuple(grad_outputs),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        fast_mode=fast_mode,
+        masked=masked,
+    )
+
+
+def _refuse(asked, what):
+    if asked:
+        raise NotImplementedError(f"gradcheck: {what} cannot be checked: it does not exist yet")
+
+
+def _is_checked(x):
+    return isinstance(x, _C.Tensor) and x.requires_grad
+
+
+def _check_inputs(inputs):
+    checked = [(i, x) for i, x in enumerate(inputs) if _is_checked(x)]
+    if not checked:
+        raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
+    for i, x in checked:
+        if x.dtype not in (gradus.float64, gradus.complex128):
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. "
+                "This check will likely fail if all the inputs are not of double precision floating point or complex.",
+                stacklevel=3,
+            )
+        if any(stride == 0 and size > 1 for size, stride in zip(x.shape, x.stride())):
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able to "
+                "compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck."
+            )
+        x.retain_grad()
+
+
+def _results(func, inputs):
+    result = func(*inputs)
+    return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+
+def _outputs(func, inputs):
+    """The results that have a gradient."""
+    return tuple(y for y in _results(func, inputs) if _is_checked(y))
+
+
+def _real(t):
+    """The real numbers of a tensor: a view."""
+    return gradus.view_as_real(t) if t.is_complex() else t
+
+
+def _places(t):
+    """The indices of the real numbers of a tensor."""
+    return itertools.product(*(range(size) for size in _real(t).shape))
+
+
+def _check_backward(func, inputs, eps, atol, rtol, nondet_tol):
+    results = _results(func, inputs)
+    checked = [x for x in inputs if _is_checked(x)]
+    outputs = [(at, y) for at, y in enumerate(results) if _is_checked(y)]
+    if not outputs:
+        _check_constant(func, inputs, results, checked, eps)
+    # All of them before an input is written: the graph notices that.
+    analytical = [_analytical(y, checked) for _, y in outputs]
+    for (_, y), jacobians in zip(outputs, analytical):
+        for again, first in zip(_analytical(y, checked), jacobians):
+            _check_same(again, first, nondet_tol)
+    for i, (at, _) in enumerate(outputs):
+        for j, x in enumerate(checked):
+            _compare(i, j, _numerical(func, inputs, at, x, eps), analytical[i][j], atol, rtol)
+
+
+def _check_constant(func, inputs, results, checked, eps):
+    for at, y in enumerate(results):
+        if not isinstance(y, _C.Tensor) or not (y.is_floating_point() or y.is_complex()):
+            continue
+        for x in checked:
+            if _numerical(func, inputs, at, x, eps).ne(0).any():
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+
+
+def _numerical(func, inputs, at, x, eps):
+    """The Jacobian of result `at` with respect to x by central differences: a row for each real number of x."""
+    rows = []
+    numbers = _real(x.detach())
+    for place in _places(x):
+        number = numbers[place]
+        value = number.item()
+        with gradus.no_grad():
+            number.fill_(value + eps)
+            above = _real(_results(func, inputs)[at].detach()).clone()
+            number.fill_(value - eps)
+            below = _real(_results(func, inputs)[at].detach()).clone()
+            number.fill_(value)
+        rows.append(((above - below) / (2 * eps)).reshape(-1))
+    return gradus.stack(rows) if rows else numbers.new_zeros(0, 0)
+
+
+def _analytical(y, inputs):
+    """The Jacobians of y by backward passes: for each input a row for each of its real numbers."""
+    columns = [[] for _ in inputs]
+    for place in _places(y):
+        seed = gradus.zeros_like(y, requires_grad=False)
+        _real(seed)[place] = 1
+        grads = gradus.autograd.grad(y, inputs, seed, retain_graph=True, allow_unused=True)
+        for x, grad, column in zip(inputs, grads, columns):
+            if grad is not None and grad.shape != x.shape:
+                raise GradcheckError(f"grad is incorrect size: {tuple(grad.shape)} instead of {tuple(x.shape)}")
+            column.append(_real(gradus.zeros_like(x) if grad is None else grad).detach().reshape(-1))
+    return [gradus.stack(column, 1) if column else _real(x.detach()).new_zeros(_real(x).numel(), 0) for x, column in zip(inputs, columns)]
+
+
+def _check_same(again, first, tolerance):
+    if (again - first).abs().gt(tolerance).any():
+        raise GradcheckError(
+            "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values. "
+            f"The tolerance for nondeterminism was {tolerance}."
+        )
+
+
+def _compare(i, j, numerical, analytical, atol, rtol):
+    if not gradus.allclose(analytical, numerical.to(analytical.dtype), rtol=rtol, atol=atol):
+        raise GradcheckError(
+            f"Jacobian mismatch for output {i} with respect to input {j},\nnumerical:{numerical}\nanalytical:{analytical}\n"
+        )
+
+
+def _random_like(y, non_contiguous):
+    grad = gradus.randn(*y.shape, dtype=y.dtype)
+    if non_contiguous and grad.ndim > 0:
+        grad = gradus.stack([grad, grad], -1).select(-1, 0)
+    return grad.requires_grad_()

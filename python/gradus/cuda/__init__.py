@@ -1,0 +1,140 @@
+"""There is no CUDA here, and every function says so: ordinary programs that ask first choose the cpu.
+
+Questions are answered as PyTorch answers them without CUDA; what would need a device raises AssertionError.
+
+>>> is_available(), device_count()
+(False, 0)
+>>> synchronize()
+Traceback (most recent call last):
+AssertionError: Gradus not compiled with CUDA enabled
+"""
+from gradus.cuda import amp
+
+__all__ = ["amp", "current_device", "current_stream", "device_count", "empty_cache", "get_arch_list", "get_device_capability",
+           "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init", "is_available", "is_bf16_supported",
+           "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
+           "memory_allocated", "memory_reserved", "seed", "seed_all", "set_device", "synchronize"]
+
+
+def _refuse():
+    raise AssertionError("Gradus not compiled with CUDA enabled")
+
+
+def is_available():
+    """False."""
+    return False
+
+
+def is_initialized():
+    """False."""
+    return False
+
+
+def is_bf16_supported(including_emulation=True):
+    """False."""
+    return False
+
+
+def device_count():
+    """0."""
+    return 0
+
+
+def get_arch_list():
+    """An empty list."""
+    return []
+
+
+def manual_seed(seed):
+    """Nothing: there is no generator to seed."""
+
+
+def manual_seed_all(seed):
+    """Nothing: there is no generator to seed."""
+
+
+def seed():
+    """Nothing: there is no generator to seed."""
+
+
+def seed_all():
+    """Nothing: there is no generator to seed."""
+
+
+def get_rng_state_all():
+    """An empty list."""
+    return []
+
+
+def empty_cache():
+    """Nothing: no memory is cached on a device."""
+
+
+def memory_allocated(device=None):
+    """0."""
+    return 0
+
+
+def memory_reserved(device=None):
+    """0."""
+    return 0
+
+
+def max_memory_allocated(device=None):
+    """0."""
+    return 0
+
+
+def max_memory_reserved(device=None):
+    """0."""
+    return 0
+
+
+def init():
+    """Raises AssertionError."""
+    _refuse()
+
+
+def current_device():
+    """Raises AssertionError."""
+    _refuse()
+
+
+def set_device(device):
+    """Raises AssertionError."""
+    _refuse()
+
+
+def synchronize(device=None):
+    """Raises AssertionError."""
+    _refuse()
+
+
+def current_stream(device=None):
+    """Raises AssertionError."""
+    _refuse()
+
+
+def get_device_name(device=None):
+    """Raises AssertionError."""
+    _refuse()
+
+
+def get_device_capability(device=None):
+    """Raises AssertionError."""
+    _refuse()
+
+
+def get_device_properties(device=None):
+    """Raises AssertionError."""
+    _refuse()
+
+
+def mem_get_info(device=None):
+    """Raises AssertionError."""
+    _refuse()
+
+
+def get_rng_state(device="cuda"):
+    """Raises AssertionError."""
+    _refuse()

@@ -1,0 +1,134 @@
+"""Losses that are operators: between numbers, and of classes.
+
+reduction: "mean", "sum" or "none", otherwise ValueError. size_average and reduce are the older way to say it.
+"""
+from __future__ import annotations
+
+import warnings
+
+from gradus import _C
+
+from ._reduction import checked_reduction, legacy_reduction, reduced
+
+_nn = _C.nn
+
+
+def _warn_of_broadcast(input, target):
+    if target.shape != input.shape:
+        warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
+                      "incorrect results due to broadcasting. Please ensure they have the same size.", stacklevel=3)
+
+
+def _weighted(loss, input, weight):
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    return loss * weight
+
+
+def _checked_weighted_reduction(reduction):
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """(input - target)^2, reduced. weight: factors of the same shape; the mean is then the weighted one.
+
+    >>> F.mse_loss(gradus.tensor([1., 2.]), gradus.tensor([1., 4.])).item()
+    2.0
+    """
+    _warn_of_broadcast(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if weight is None:
+        return _nn.mse_loss(input, target, reduction)
+    return _weighted_mean(_nn.mse_loss, input, target, reduction, weight)
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    """|input - target|, reduced. weight: factors of the same shape; the mean is then the weighted one."""
+    _warn_of_broadcast(input, target)
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if weight is None:
+        return _nn.l1_loss(input, target, reduction)
+    return _weighted_mean(_nn.l1_loss, input, target, reduction, weight)
+
+
+def _weighted_mean(operator, input, target, reduction, weight):
+    loss = _weighted(operator(input, target, "none"), input, weight)
+    _checked_weighted_reduction(reduction)
+    return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    """d^2 / (2 beta) where d = |input - target| is below beta, d - beta / 2 elsewhere, reduced. RuntimeError: beta is negative."""
+    _warn_of_broadcast(input, target)
+    return _nn.smooth_l1_loss(input, target, legacy_reduction(size_average, reduce, reduction), beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    """d^2 / 2 where d = |input - target| is at most delta, delta (d - delta / 2) elsewhere, reduced. RuntimeError: delta is not positive.
+
+    weight: factors of the same shape.
+    """
+    _warn_of_broadcast(input, target)
+    if weight is None:
+        return _nn.huber_loss(input, target, reduction, delta)
+    loss = _weighted(_nn.huber_loss(input, target, "none", delta), input, weight)
+    _checked_weighted_reduction(reduction)
+    return reduced(loss, reduction)
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    """target (log(target) - input) for input of logarithms, reduced; with log_target the target is of logarithms too.
+
+    "batchmean" is the sum divided by the first size, which is what the divergence is; "mean" divides by the number of elements.
+    """
+    if size_average is None and reduce is None and reduction == "mean":
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the "
+                      "batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in "
+                      "the next major release.", stacklevel=2)
+    return _nn.kl_div(input, target, legacy_reduction(size_average, reduce, reduction), log_target=log_target)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """-(target log(input) + (1 - target) log(1 - input)), with logarithms of at least -100, times weight, reduced.
+
+    ValueError: the shapes differ. RuntimeError: input is not in [0, 1].
+    """
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
+                         "Please ensure they have the same size.")
+    return _nn.binary_cross_entropy(input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    """binary_cross_entropy of sigmoid(input), accurate for large inputs. pos_weight: factors of the part where target is 1.
+
+    ValueError: the shapes differ.
+    """
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return _nn.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    """-weight[t] input[t] for the class t in target: input (C), (N, C) or (N, C, d1, …) holds logarithms of probabilities.
+
+    target has input's shape without C. The mean is over the weights; targets equal to ignore_index do not count.
+    """
+    return _nn.nll_loss(input, target, weight, legacy_reduction(size_average, reduce, reduction), ignore_index)
+
+
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
+    """nll_loss of log_softmax(input) over the classes: input (C), (N, C) or (N, C, d1, …) holds scores.
+
+    target: classes, in input's shape without C, or probabilities of the classes, in input's shape. label_smoothing: the share of every
+    target that goes to all classes evenly.
+
+    >>> F.cross_entropy(gradus.zeros(2, 4), gradus.tensor([0, 3])).item() == gradus.tensor(4.).log().item()
+    True
+    """
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce, reduction)
+    return _nn.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)

@@ -1,0 +1,116 @@
+"""Losses that are 0 where an answer is right by a margin, and their like for similarities. Reductions as in loss.py."""
+from __future__ import annotations
+
+import gradus
+
+from ._activation import logsigmoid
+from ._distance import pairwise_distance
+from ._reduction import checked_reduction, legacy_reduction, reduced
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """max(0, -target (input1 - input2) + margin): target is 1 where input1 should be the larger one, -1 where input2 should."""
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {input1.size()}, "
+                           f"input2: {input2.size()}, target: {target.size()} ")
+    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """input where target is 1, max(0, margin - input) where it is -1."""
+    reduction = checked_reduction(size_average, reduce, reduction)
+    zero = gradus.zeros_like(input)
+    apart = gradus.where(target != 1, (margin - input).clamp_min(0), zero)
+    return reduced(apart + gradus.where(target != -1, input, zero), reduction)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """log(1 + exp(-target input)), target being 1 or -1."""
+    return reduced((-target * input).exp().log1p(), checked_reduction(size_average, reduce, reduction))
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """1 - cos of the angle between input1 and input2 where target is 1, max(0, cos - margin) where it is -1.
+
+    (N, D), (N, D) and (N), or (D), (D) and (). RuntimeError: other shapes.
+    """
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if target.dim() not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
+        raise RuntimeError(f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes "
+                           f"{list(input1.shape)} and {list(input2.shape)}.")
+    lengths = ((input1.square().sum(-1) + 1e-12) * (input2.square().sum(-1) + 1e-12)).sqrt()
+    cos = (input1 * input2).sum(-1) / lengths
+    zero = gradus.zeros_like(cos)
+    near = gradus.where(target == 1, 1 - cos, zero)
+    return reduced(near + gradus.where(target == -1, (cos - margin).clamp_min(0), zero), reduction)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """-(target log(sigmoid(input)) + (1 - target) log(sigmoid(-input))), times weight, averaged over the classes: (…, C) give (…)."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    return reduced(loss.sum(-1) / input.size(-1), reduction)
+
+
+def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """max(0, margin - input[t] + input[i])^p, summed over the classes i other than t and divided by C, times weight[t].
+
+    input (N, C) or (C), target (N) or () of classes. ValueError: p is neither 1 nor 2.
+    """
+    reduction = checked_reduction(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    right = target.unsqueeze(-1)
+    loss = (margin - input.gather(-1, right) + input).clamp_min(0) ** p
+    if weight is not None:
+        loss = loss * weight[right]
+    return reduced(loss.scatter(-1, right, 0).sum(-1) / input.size(-1), reduction)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """max(0, 1 - input[t] + input[i]), summed over the classes t that are targets and i that are not, divided by C.
+
+    input and target (N, C) or (C); target lists classes, up to the first -1.
+    """
+    reduction = checked_reduction(size_average, reduce, reduction)
+    listed = (target < 0).cumsum(-1) == 0
+    classes = target.clamp_min(0)
+    is_target = gradus.zeros_like(target).scatter_add(-1, classes, listed.to(target.dtype)) > 0
+    margins = (1 - input.gather(-1, classes).unsqueeze(-1) + input.unsqueeze(-2)).clamp_min(0)  # (…, t, i)
+    counted = listed.unsqueeze(-1).logical_and(is_target.logical_not().unsqueeze(-2))
+    return reduced((margins * counted).sum((-2, -1)) / input.size(-1), reduction)
+
+
+def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
+    """max(0, margin + |anchor - positive| - |anchor - negative|), in p-norms along the last dimension.
+
+    swap: the distance of positive and negative counts for the second one where it is smaller. ValueError: margin is not positive.
+    """
+    reduction = checked_reduction(size_average, reduce, reduction)
+    return triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=lambda x, y: pairwise_distance(x, y, p, eps),
+                                             margin=margin, swap=swap, reduction=reduction)
+
+
+def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+    """triplet_margin_loss with any function of two tensors as the distance; pairwise_distance when None."""
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor "
+                           f"{anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs")
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = gradus.minimum(far, distance(positive, negative))
+    return reduced((margin + near - far).clamp_min(0), reduction)

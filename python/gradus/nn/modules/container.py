@@ -1,0 +1,245 @@
+"""Modules that hold modules: Sequential, ModuleList and ModuleDict. Those that hold parameters are in parameter_container.py."""
+from __future__ import annotations
+
+import operator
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from itertools import chain
+
+from .module import Module, indent
+
+__all__ = ["Sequential", "ModuleList", "ModuleDict"]
+
+
+def position(index, size):
+    """A list index as a number from 0. TypeError: no integer. IndexError: outside."""
+    index = operator.index(index)
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of range")
+    return index % size
+
+
+class _Numbered(Module):
+    """What Sequential and ModuleList share: submodules in order, whose names are "0", "1", …"""
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules.values())
+
+    def __dir__(self):
+        return [name for name in super().__dir__() if not name.isdigit()]
+
+    def _key(self, index):
+        return list(self._modules)[position(index, len(self))]
+
+    def __setitem__(self, idx, module):
+        setattr(self, self._key(idx), module)
+
+    def __delitem__(self, idx):
+        for name in list(self._modules)[idx] if isinstance(idx, slice) else [self._key(idx)]:
+            delattr(self, name)
+        self._modules = OrderedDict((str(i), module) for i, module in enumerate(self._modules.values()))
+
+    def append(self, module):
+        """Adds a module at the end; returns self."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def pop(self, key):
+        """Takes a module, or with a slice several, out and returns it."""
+        module = self[key]
+        del self[key]
+        return module
+
+    def _insert(self, index, module):
+        for i in range(len(self), index, -1):
+            self._modules[str(i)] = self._modules[str(i - 1)]
+        self._modules[str(index)] = module
+
+
+class Sequential(_Numbered):
+    """Modules in a row: each gets what the one before it returned. Given one after the other, or as an OrderedDict with names.
+
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    >>> tuple(net(gradus.randn(3, 4)).shape)
+    (3, 2)
+    >>> net[1], len(net[:2])
+    (ReLU(), 2)
+    """
+
+    def __init__(self, *args):
+        super().__init__()
+        named = len(args) == 1 and isinstance(args[0], OrderedDict)
+        for name, module in args[0].items() if named else enumerate(args):
+            self.add_module(name if named else str(name), module)
+
+    def forward(self, input):
+        for module in self._modules.values():
+            input = module(input)
+        return input
+
+    def __getitem__(self, idx):
+        if isinstance(idx, slice):
+            return type(self)(OrderedDict(list(self._modules.items())[idx]))
+        return self._modules[self._key(idx)]
+
+    def insert(self, index, module):
+        """Puts a module before the one at index; returns self."""
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        size = len(self)
+        if not -size <= index <= size:
+            raise IndexError(f"Index out of range: {index}")
+        self._insert(index + size if index < 0 else index, module)
+        return self
+
+    def extend(self, sequential):
+        """Adds all modules of an iterable at the end; returns self."""
+        for module in sequential:
+            self.append(module)
+        return self
+
+    def __add__(self, other):
+        return Sequential(*self).__iadd__(other)
+
+    def __iadd__(self, other):
+        if not isinstance(other, Sequential):
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+        return self.extend(list(other))
+
+    def _check_factor(self, other):
+        if not isinstance(other, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
+        if other <= 0:
+            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
+
+    def __mul__(self, other):
+        self._check_factor(other)
+        return Sequential(*(list(self) * other))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other):
+        self._check_factor(other)
+        return self.extend(list(self) * (other - 1))
+
+
+class ModuleList(_Numbered):
+    """Modules in a list, all of them registered. It has no forward.
+
+    >>> layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+    >>> layers
+    ModuleList(
+      (0-2): 3 x Linear(in_features=4, out_features=4, bias=True)
+    )
+    """
+
+    def __init__(self, modules=None):
+        super().__init__()
+        if modules is not None:
+            self.extend(modules)
+
+    def __getitem__(self, idx):
+        if isinstance(idx, slice):
+            return type(self)(list(self._modules.values())[idx])
+        return self._modules[self._key(idx)]
+
+    def insert(self, index, module):
+        """Puts a module before the one at index."""
+        self._insert(index, module)
+
+    def extend(self, modules):
+        """Adds all modules of an iterable at the end; returns self."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
+        for module in list(modules):
+            self.append(module)
+        return self
+
+    def __iadd__(self, modules):
+        return self.extend(modules)
+
+    def __add__(self, other):
+        return ModuleList(chain(self, other))
+
+    def __repr__(self):
+        runs = []  # [first index, last index, text] for equal neighbours
+        for index, module in enumerate(self):
+            text = repr(module)
+            if runs and runs[-1][2] == text:
+                runs[-1][1] = index
+            else:
+                runs.append([index, index, text])
+        lines = [f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}" for first, last, text in runs]
+        return f"{self._get_name()}(" + "".join("\n  " + indent(line) for line in lines) + ("\n)" if lines else ")")
+
+
+def pairs(kind, items):
+    """The pairs of an iterable of pairs, for an update of `kind`. TypeError, ValueError: something in it is no pair."""
+    for i, item in enumerate(items):
+        if not isinstance(item, Iterable):
+            raise TypeError(f"{kind} update sequence element #{i} should be Iterable; is {type(item).__name__}")
+        if len(item) != 2:
+            raise ValueError(f"{kind} update sequence element #{i} has length {len(item)}; 2 is required")
+        yield item
+
+
+class ModuleDict(Module):
+    """Modules by name, in the order they came in. It has no forward.
+
+    >>> heads = nn.ModuleDict({"class": nn.Linear(4, 3), "box": nn.Linear(4, 4)})
+    >>> list(heads), "box" in heads
+    (['class', 'box'], True)
+    """
+
+    def __init__(self, modules=None):
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key):
+        return self._modules[key]
+
+    def __setitem__(self, key, module):
+        self.add_module(key, module)
+
+    def __delitem__(self, key):
+        del self._modules[key]
+
+    def __len__(self):
+        return len(self._modules)
+
+    def __iter__(self):
+        return iter(self._modules)
+
+    def __contains__(self, key):
+        return key in self._modules
+
+    def clear(self):
+        """Takes all modules out."""
+        self._modules.clear()
+
+    def pop(self, key):
+        """Takes a module out and returns it."""
+        return self._modules.pop(key)
+
+    def keys(self):
+        """The names."""
+        return self._modules.keys()
+
+    def items(self):
+        """Pairs of name and module."""
+        return self._modules.items()
+
+    def values(self):
+        """The modules."""
+        return self._modules.values()
+
+    def update(self, modules):
+        """Adds all modules of a mapping, a ModuleDict or an iterable of pairs, over those of the same names."""
+        if not isinstance(modules, Iterable):
+            raise TypeError(f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}")
+        for name, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else pairs("ModuleDict", modules):
+            self[name] = module

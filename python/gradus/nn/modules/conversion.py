@@ -1,0 +1,132 @@
+"""Conversions of a module's tensors to another dtype or device: the part of Module behind to, float, cpu and their like."""
+from __future__ import annotations
+
+import warnings
+
+import gradus
+from gradus._C import Tensor
+
+from ..parameter import Parameter
+
+
+def _requested(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None):
+    return device, dtype, non_blocking, memory_format
+
+
+def _parse_to(*args, **kwargs):
+    """The device, dtype, non_blocking and memory format that arguments of to() ask for, in any of its forms."""
+    if args and isinstance(args[0], Tensor) or "tensor" in kwargs:
+        other = kwargs.pop("tensor") if "tensor" in kwargs else args[0]
+        args = (other.device, other.dtype, *args[1:])
+    elif args and isinstance(args[0], gradus.dtype):
+        args = (None, *args)
+    try:
+        device, dtype, non_blocking, memory_format = _requested(*args, **kwargs)
+    except TypeError:
+        device = dtype = non_blocking = memory_format = "invalid"
+    if not ((dtype is None or isinstance(dtype, gradus.dtype)) and isinstance(non_blocking, bool)
+            and (device is None or isinstance(device, (str, int, gradus.device)))):
+        got = ", ".join([type(arg).__name__ for arg in args] + [f"{name}={type(arg).__name__}" for name, arg in kwargs.items()])
+        raise TypeError(f"to() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+                        " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
+                        "torch.memory_format memory_format = None)\n"
+                        " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+                        " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n")
+    return None if device is None else gradus.device(device), dtype, non_blocking, memory_format
+
+
+class Conversion:
+    """Conversions are in place: parameters stay the same objects, so that an optimizer made before keeps working."""
+
+    def _apply(self, fn, recurse=True):
+        """Replaces every tensor, gradients too, by fn of it; returns self."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for name, parameter in self._parameters.items():
+            if parameter is None:
+                continue
+            grad = parameter.grad
+            with gradus.no_grad():
+                converted = fn(parameter)
+                converted_grad = None if grad is None else fn(grad)
+            if converted.device.type == parameter.device.type:
+                parameter.data = converted
+                if grad is not None:
+                    grad.data = converted_grad
+            else:
+                self._parameters[name] = Parameter(converted, parameter.requires_grad)
+                if grad is not None:
+                    self._parameters[name].grad = converted_grad.requires_grad_(grad.requires_grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args, **kwargs):
+        """Converts parameters and buffers in place: to(device, dtype, non_blocking), to(dtype) or to(tensor), whose device and dtype are meant.
+
+        Only floating-point and complex tensors get the dtype. Returns self. TypeError: the dtype is not floating point or complex.
+
+        >>> nn.Linear(2, 2).to(gradus.float64).weight.dtype == gradus.float64
+        True
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+        if dtype is not None and dtype.is_complex:
+            warnings.warn("Complex modules are a new feature under active development whose design may change, and some modules might not work "
+                          "as expected when using complex tensors as parameters or buffers.", stacklevel=2)
+
+        def convert(tensor):
+            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+            try:
+                if memory_format is not None and tensor.dim() in (4, 5):
+                    return tensor.to(device, wanted, non_blocking, memory_format=memory_format)
+                return tensor.to(device, wanted, non_blocking)
+            except NotImplementedError as error:
+                if str(error) != "Cannot copy out of meta tensor; no data!":
+                    raise
+                raise NotImplementedError(f"{error} Please use {gradus.__name__}.nn.Module.to_empty() instead of "
+                                          f"{gradus.__name__}.nn.Module.to() when moving module from meta to a different device.") from None
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device, recurse=True):
+        """Moves parameters and buffers to a device without their values, which are then anything. Returns self."""
+        return self._apply(lambda tensor: gradus.empty_like(tensor, device=device), recurse=recurse)
+
+    def type(self, dst_type):
+        """Converts all parameters and buffers to a dtype, integers too; returns self."""
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def _to_floating(self, dtype):
+        return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+    def float(self):
+        """Converts floating-point parameters and buffers to float32; returns self."""
+        return self._to_floating(gradus.float32)
+
+    def double(self):
+        """Converts floating-point parameters and buffers to float64; returns self."""
+        return self._to_floating(gradus.float64)
+
+    def half(self):
+        """Converts floating-point parameters and buffers to float16; returns self."""
+        return self._to_floating(gradus.float16)
+
+    def bfloat16(self):
+        """Converts floating-point parameters and buffers to bfloat16; returns self."""
+        return self._to_floating(gradus.bfloat16)
+
+    def cpu(self):
+        """Moves parameters and buffers to the cpu; returns self."""
+        return self._apply(lambda tensor: tensor.cpu())
+
+    def cuda(self, device=None):
+        """Moves parameters and buffers to a CUDA device, which is an error where there is none; returns self."""
+        return self._apply(lambda tensor: tensor.cuda(device))
+
+    def share_memory(self):
+        """Moves parameters and buffers to memory that is shared between processes; returns self."""
+        return self._apply(lambda tensor: tensor.share_memory_())

@@ -1,0 +1,95 @@
+"""Modules whose output is linear in the input: Linear, Bilinear and Identity."""
+from __future__ import annotations
+
+import math
+
+import gradus
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["Identity", "Linear", "Bilinear"]
+
+
+class Identity(Module):
+    """Returns its input. Takes any arguments, so that it can stand in for any module.
+
+    >>> nn.Identity(54, unused=True)(3)
+    3
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+
+    def forward(self, input):
+        return input
+
+
+class Linear(Module):
+    """input @ weight^T + bias: (…, in_features) gives (…, out_features).
+
+    weight (out_features, in_features) and bias (out_features), None where bias is false, begin uniform in +-1 / sqrt(in_features).
+
+    >>> layer = nn.Linear(20, 30)
+    >>> tuple(layer(gradus.randn(128, 20)).shape)
+    (128, 30)
+    """
+
+    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = Parameter(gradus.empty((out_features, in_features), device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(gradus.empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draws new values."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # the bound 1 / sqrt(in_features)
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input):
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self):
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """input1^T weight[k] input2 + bias[k]: (…, in1_features) and (…, in2_features) give (…, out_features).
+
+    weight (out_features, in1_features, in2_features) and bias (out_features), None where bias is false, begin uniform in
+    +-1 / sqrt(in1_features). ValueError: in1_features is not positive.
+
+    >>> tuple(nn.Bilinear(3, 4, 5)(gradus.randn(8, 3), gradus.randn(8, 4)).shape)
+    (8, 5)
+    """
+
+    def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
+        super().__init__()
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
+        self.in1_features = in1_features
+        self.in2_features = in2_features
+        self.out_features = out_features
+        self.weight = Parameter(gradus.empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(gradus.empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draws new values."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1, input2):
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self):
+        return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
+                f"bias={self.bias is not None}")

@@ -1,0 +1,413 @@
+"""Module, the base of all networks: attributes that are parameters, buffers and submodules, and walks over them.
+
+Hooks and calls with hooks are in hooks.py, saving and loading in state_dict.py, conversions of dtype and device in conversion.py. The hooks
+common to all modules can be imported from here too, where PyTorch has them.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import gradus
+from gradus._C import Tensor, _accelerate_module
+
+from ..parameter import Buffer, Parameter
+from .conversion import Conversion
+from .hooks import *
+from .hooks import HookRegistry, _Common, call_with_hooks, registered
+from .state_dict import StateDict
+
+__all__ = ["Module"]
+
+_set = object.__setattr__
+
+
+def _typename(value):
+    if isinstance(value, Tensor):
+        return value.type()
+    kind = value if isinstance(value, type) else type(value)
+    return kind.__qualname__ if kind.__module__ in ("builtins", "") else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _is_tensor_or_none(value):
+    return value is None or isinstance(value, Tensor) or hasattr(value, "__torch_function__")
+
+
+def indent(text):
+    """The text with two spaces before every line but the first and empty ones."""
+    first, *rest = text.split("\n")
+    return "\n".join([first] + ["  " + line if line.strip() else "" for line in rest])
+
+
+class Module(HookRegistry, StateDict, Conversion):
+    """Base class of neural networks.
+
+    A subclass calls super().__init__() first, assigns its parameters (nn.Parameter) and submodules as attributes, and defines forward. A module
+    is called like a function; that runs forward, with the hooks around it.
+
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.hidden = nn.Linear(4, 8)
+    ...         self.scores = nn.Linear(8, 3)
+    ...
+    ...     def forward(self, x):
+    ...         return self.scores(F.relu(self.hidden(x)))
+    >>> net = Net()
+    >>> tuple(net(gradus.randn(5, 4)).shape)
+    (5, 3)
+    >>> [name for name, _ in net.named_parameters()]
+    ['hidden.weight', 'hidden.bias', 'scores.weight', 'scores.bias']
+    >>> net
+    Net(
+      (hidden): Linear(in_features=4, out_features=8, bias=True)
+      (scores): Linear(in_features=8, out_features=3, bias=True)
+    )
+    """
+
+    call_super_init = False
+    training: bool
+
+    def __init__(self, *args, **kwargs):
+        """args and kwargs go to the next base class where the class attribute call_super_init is true; otherwise there must be none."""
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+            if args:
+                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given")
+        _set(self, "training", True)
+        _set(self, "_parameters", {})
+        _set(self, "_buffers", {})
+        _set(self, "_non_persistent_buffers_set", set())
+        _set(self, "_modules", {})
+        _set(self, "_is_full_backward_hook", None)
+        for name in _HOOK_DICTIONARIES:
+            _set(self, name, OrderedDict())
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def forward(self, *input):
+        """What calling the module computes. Every subclass defines it."""
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    def __call__(self, *args, **kwargs):
+        if self._hooked:  # Note [Hooked modules]
+            return call_with_hooks(self, args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def compile(self, *args, **kwargs):
+        """Nothing: there is no compiler, and the module runs as it is. Arguments are taken as PyTorch does and not used."""
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        _accelerate_module(cls, Module)
+
+    # ---- Attributes -------------------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name):
+        own = self.__dict__
+        for members in ("_parameters", "_buffers", "_modules"):
+            members = own.get(members)
+            if members is not None and name in members:
+                return members[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name, value):
+        own = self.__dict__
+        parameters = own.get("_parameters")
+        if isinstance(value, Parameter):
+            if parameters is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, own, self._buffers, self._modules)
+            self.register_parameter(name, value)
+        elif parameters is not None and name in parameters:
+            if value is not None:
+                raise TypeError(f"cannot assign '{_typename(value)}' as parameter '{name}' ({gradus.__name__}.nn.Parameter or None expected)")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            if own.get("_modules") is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, own, parameters, self._buffers)
+            self._modules[name] = registered(_Common.module_registration, self, name, value)
+        elif parameters is not None and name in self._modules:
+            if value is not None:
+                raise TypeError(f"cannot assign '{_typename(value)}' as child module '{name}' ({gradus.__name__}.nn.Module or None expected)")
+            self._modules[name] = registered(_Common.module_registration, self, name, value)
+        elif isinstance(value, Buffer) or (parameters is not None and name in self._buffers):
+            if not _is_tensor_or_none(value):
+                raise TypeError(f"cannot assign '{_typename(value)}' as buffer '{name}' "
+                                f"({gradus.__name__}.nn.Buffer, {gradus.__name__}.Tensor or None expected)")
+            if value.persistent if isinstance(value, Buffer) else name not in self._non_persistent_buffers_set:
+                self.register_buffer(name, value)
+            else:
+                self.register_buffer(name, value, persistent=False)
+        else:
+            _set(self, name, value)
+
+    def _forget(self, name, *members):
+        for each in members:
+            each.pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
+
+    def __delattr__(self, name):
+        for members in (self._parameters, self._buffers, self._modules):
+            if name in members:
+                del members[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self):
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        return sorted(name for name in names if not name[0].isdigit())
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        for name in _HOOK_DICTIONARIES:
+            self.__dict__.setdefault(name, OrderedDict())
+
+    def _check_new_name(self, kind, name, members):
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in members and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_parameter(self, name, param):
+        """Adds a parameter, which is then an attribute of that name. None: there is none now, and operations over parameters pass it by.
+
+        KeyError: the name is empty, has a dot, or is an attribute already. TypeError: param is no Parameter. ValueError: it is not a leaf.
+        """
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_new_name("parameter", name, self._parameters)
+        if param is None:
+            self._parameters[name] = None
+            return
+        if not isinstance(param, Parameter):
+            raise TypeError(f"cannot assign '{_typename(param)}' object to parameter '{name}' "
+                            f"({gradus.__name__}.nn.Parameter or None required)")
+        if param.grad_fn is not None:
+            raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express "
+                             f"'{name}' as a function of another Tensor, compute the value in the forward() method.")
+        self._parameters[name] = registered(_Common.parameter_registration, self, name, param)
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Adds a buffer: a tensor that is not trained but belongs to the module. persistent: it is part of state_dict().
+
+        KeyError: the name is empty, has a dot, or is an attribute already. TypeError: neither a tensor nor None.
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_new_name("buffer", name, self._buffers)
+        if not _is_tensor_or_none(tensor):
+            raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' ({gradus.__name__} Tensor or None required)")
+        self._buffers[name] = registered(_Common.buffer_registration, self, name, tensor)
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name, module):
+        """Adds a submodule, which is then an attribute of that name; it may have any name without dots, such as "0".
+
+        TypeError: neither a Module nor None. KeyError: the name is empty, has a dot, or is an attribute already.
+        """
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{_typename(module)} is not a Module subclass")
+        self._check_new_name("module", name, self._modules)
+        self._modules[name] = registered(_Common.module_registration, self, name, module)
+
+    def register_module(self, name, module):
+        """The same as add_module."""
+        self.add_module(name, module)
+
+    # ---- Members by path ----------------------------------------------------------------------------------------------------
+
+    def _attribute(self, name):
+        if not hasattr(self, name):
+            raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
+        return getattr(self, name)
+
+    def get_submodule(self, target):
+        """The submodule at a path of names joined by dots; the module itself for "". AttributeError: there is none.
+
+        >>> nn.Sequential(nn.Sequential(nn.ReLU())).get_submodule("0.0")
+        ReLU()
+        """
+        module = self
+        for name in target.split(".") if target else ():
+            module = module._attribute(name)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target, module, strict=False):
+        """Puts a module at a path of names joined by dots. strict: there must be one already.
+
+        ValueError: target is empty or module is no Module. AttributeError: the path leads nowhere, or to something else than a module.
+        """
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if (strict or hasattr(parent, name)) and not isinstance(parent._attribute(name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target):
+        """The parameter at a path of names joined by dots. AttributeError: there is none."""
+        path, _, name = target.rpartition(".")
+        parameter = self.get_submodule(path)._attribute(name)
+        if not isinstance(parameter, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return parameter
+
+    def get_buffer(self, target):
+        """The buffer at a path of names joined by dots. AttributeError: there is none."""
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        buffer = module._attribute(name)
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return buffer
+
+    # ---- Walks ----------------------------------------------------------------------------------------------------------------
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        """Pairs of path and module: this module first, then each submodule with all below it.
+
+        prefix: put before every path. remove_duplicate: a module that is reached in several ways comes once. memo: the modules that have come.
+
+        >>> [name for name, _ in nn.Sequential(nn.Sequential(nn.ReLU()), nn.Tanh()).named_modules()]
+        ['', '0', '0.0', '1']
+        """
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self, remove_duplicate=True):
+        """This module and all below it, each once unless remove_duplicate is false."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_children(self):
+        """Pairs of name and module for the submodules of this module alone, each module once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self):
+        """The submodules of this module alone, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
+        """Pairs of path and member over what get_members_fn(module) gives for each module."""
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        seen = set()
+        for path, module in modules:
+            for name, member in get_members_fn(module):
+                if member is None or id(member) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(member))
+                yield f"{path}.{name}" if path else name, member
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        """Pairs of path and parameter, of this module and, with recurse, of all below it. A shared one comes once, with its first path."""
+        return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse=True):
+        """The parameters of this module and, with recurse, of all below it, each once: what an optimizer is given."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        """Pairs of path and buffer, of this module and, with recurse, of all below it. A shared one comes once, with its first path."""
+        return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse=True):
+        """The buffers of this module and, with recurse, of all below it, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    # ---- Changes to all of a network --------------------------------------------------------------------------------------------
+
+    def apply(self, fn):
+        """Calls fn(module) for every module below this one and then for itself; returns self."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode=True):
+        """Sets the training mode of this module and all below it, which Dropout and its like look at; returns self."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        """train(False)."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Sets requires_grad of all parameters: False freezes the module. Returns self."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Takes the gradient of every parameter away, or fills it with zeros where set_to_none is false."""
+        for parameter in self.parameters():
+            grad = parameter.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+                continue
+            if grad.grad_fn is not None:
+                grad.detach_()
+            else:
+                grad.requires_grad_(False)
+            grad.zero_()
+
+    # ---- Printing -------------------------------------------------------------------------------------------------------------
+
+    def _get_name(self):
+        return type(self).__name__
+
+    def extra_repr(self):
+        """Override to say more in repr(): what stands in the brackets, before the submodules."""
+        return ""
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        lines += [f"({name}): {indent(repr(module))}" for name, module in self._modules.items()]
+        if extra and len(lines) == 1:
+            return f"{self._get_name()}({lines[0]})"
+        return f"{self._get_name()}(" + "".join("\n  " + line for line in lines) + ("\n)" if lines else ")")
+
+
+_HOOK_DICTIONARIES = (
+    "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called",
+    "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks")
+
+_accelerate_module(Module, Module)

@@ -1,0 +1,80 @@
+"""Normalization over the last dimensions: LayerNorm and RMSNorm."""
+from __future__ import annotations
+
+import gradus
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["LayerNorm", "RMSNorm"]
+
+
+def _sizes(normalized_shape):
+    return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+
+
+class LayerNorm(Module):
+    """(input - mean) / sqrt(var + eps) * weight + bias, with mean and variance over the last dimensions, whose sizes are normalized_shape.
+
+    weight begins as ones and bias as zeros; without elementwise_affine there are none, and without bias there is no bias.
+
+    >>> norm = nn.LayerNorm(2)
+    >>> norm(gradus.tensor([1., 3.])).tolist() == norm(gradus.tensor([2., 4.])).tolist()
+    True
+    """
+
+    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+        super().__init__()
+        self.normalized_shape = _sizes(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
+            values = Parameter(gradus.empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, values)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Sets the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input):
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        return (f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+                f"bias={self.bias is not None}")
+
+
+class RMSNorm(Module):
+    """input / sqrt(mean(input^2) + eps) * weight, with the mean over the last dimensions, whose sizes are normalized_shape.
+
+    eps: the dtype's machine epsilon when None. weight begins as ones; without elementwise_affine there is none.
+
+    >>> tuple(nn.RMSNorm([2, 3])(gradus.randn(5, 2, 3)).shape)
+    (5, 2, 3)
+    """
+
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+        super().__init__()
+        self.normalized_shape = _sizes(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        values = Parameter(gradus.empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None
+        self.register_parameter("weight", values)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Sets the weight to ones."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x):
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self):
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"

@@ -1,0 +1,82 @@
+"""Embedding: a table whose rows are looked up."""
+from __future__ import annotations
+
+import gradus
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["Embedding"]
+
+
+class Embedding(Module):
+    """Rows of weight (num_embeddings, embedding_dim): indices of shape (…) give (…, embedding_dim). weight begins normal.
+
+    padding_idx: a row that begins as zeros and gets no gradient. max_norm: rows that are used and have a larger norm_type-norm are scaled to
+    it first, in place. scale_grad_by_freq: the gradient of a row is divided by how often it was used. sparse gradients do not exist:
+    NotImplementedError when it is called.
+
+    >>> table = nn.Embedding(10, 3, padding_idx=0)
+    >>> tuple(table(gradus.tensor([[1, 2], [4, 0]])).shape)
+    (2, 2, 3)
+    """
+
+    def __init__(self, num_embeddings, embedding_dim, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False,
+                 _weight=None, _freeze=False, device=None, dtype=None):
+        super().__init__()
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < max(num_embeddings, 1):
+                raise AssertionError("Padding_idx must be within num_embeddings")
+            padding_idx += num_embeddings if padding_idx < 0 else 0
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if _weight is None:
+            _weight = gradus.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+            self.reset_parameters()
+        else:
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+
+    @classmethod
+    def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+        """An Embedding whose weight is this matrix, shared and not copied. freeze: it is not trained.
+
+        >>> nn.Embedding.from_pretrained(gradus.tensor([[1., 2.], [3., 4.]]))(gradus.tensor([1])).tolist()
+        [[3.0, 4.0]]
+        """
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        return cls(rows, columns, _weight=embeddings, _freeze=freeze, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
+                   scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+
+    def reset_parameters(self):
+        """Draws new values."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with gradus.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def forward(self, input):
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
+
+    def extra_repr(self):
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq is not False:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        return text + (", sparse=True" if self.sparse is not False else "")

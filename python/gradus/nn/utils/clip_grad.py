@@ -1,0 +1,67 @@
+"""Gradients are cut down, all together by their norm or each by its value. foreach is taken as PyTorch does and makes no difference."""
+from __future__ import annotations
+
+import types
+import warnings
+
+import gradus
+from gradus._C import Tensor
+
+
+def _as_list(tensors):
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The norm of all tensors as if they were one vector. RuntimeError: it is not finite and error_if_nonfinite.
+
+    >>> nn.utils.get_total_norm([gradus.tensor([3.]), gradus.tensor([4.])]).item()
+    5.0
+    """
+    tensors = _as_list(tensors)
+    norm_type = float(norm_type)
+    if not tensors:
+        return gradus.tensor(0.0)
+    with gradus.no_grad():
+        norms = [tensor.norm(norm_type).to(tensors[0].device) for tensor in tensors]
+        total = gradus.stack(norms).norm(norm_type)
+        if error_if_nonfinite and not total.isfinite():
+            raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To "
+                               "disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`")
+    return total
+
+
+def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+    """Scales all gradients by max_norm / total_norm where that is below 1."""
+    with gradus.no_grad():
+        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        for parameter in _as_list(parameters):
+            if parameter.grad is not None:
+                parameter.grad.mul_(scale.to(parameter.grad.device))
+
+
+def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """Scales all gradients in place so that their norm, as if they were one vector, is at most max_norm. Returns the norm before.
+
+    >>> weight = nn.Parameter(gradus.zeros(2))
+    >>> weight.grad = gradus.tensor([3., 4.])
+    >>> nn.utils.clip_grad_norm_(weight, 1.0).item(), round(weight.grad.norm().item(), 4)
+    (5.0, 1.0)
+    """
+    generated = isinstance(parameters, types.GeneratorType)
+    parameters = _as_list(parameters)
+    if generated and not parameters:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    total_norm = get_total_norm(grads, norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(parameters, max_norm, total_norm)
+    return total_norm
+
+
+def clip_grad_value_(parameters, clip_value, foreach=None):
+    """Brings every element of every gradient into [-clip_value, clip_value], in place."""
+    clip_value = float(clip_value)
+    with gradus.no_grad():
+        for parameter in _as_list(parameters):
+            if parameter.grad is not None:
+                parameter.grad.clamp_(min=-clip_value, max=clip_value)

@@ -1,0 +1,34 @@
+"""What the optimizers share: options that mean nothing here, numbers that may be tensors, parameters that have a gradient."""
+import gradus
+
+
+def check_step_options(options):
+    """Refuse options that would change what a step is; ``foreach`` and ``fused`` change nothing."""
+    if options["fused"]:
+        if options["differentiable"]:
+            raise RuntimeError("`fused` does not support `differentiable`")
+        if options["foreach"]:
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    check_group(options)
+
+
+def check_group(group):
+    """Refuse a group whose step would have to record a gradient, or run inside a graph of a device."""
+    if group["differentiable"]:
+        raise NotImplementedError("differentiable=True is not supported: a step records no gradient")
+    if group.get("capturable"):
+        raise NotImplementedError("capturable=True is not supported: there is no CUDA or XPU graph to capture a step in")
+
+
+def number(value):
+    """An option as a Python number; it may be given as a tensor of one element."""
+    return value.item() if isinstance(value, gradus.Tensor) else value
+
+
+def with_gradients(params):
+    """The parameters that have a gradient, and their gradients."""
+    grads = [param.grad for param in params]
+    found = [grad for grad in grads if grad is not None]
+    if len(found) == len(grads):
+        return params, grads
+    return [param for param, grad in zip(params, grads) if grad is not None], found

@@ -1,0 +1,51 @@
+"""Adadelta: the gradient times the ratio of the running sizes of steps and gradients."""
+import gradus
+from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_lr
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(PerParameter):
+    """``p -= lr * d`` with ``d = sqrt(u + eps) / sqrt(v + eps) * grad``, where v and u are running means of ``grad ** 2`` and ``d ** 2``.
+
+    Args:
+        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        lr (float or Tensor): the learning rate.
+        rho (float): how much of the means stays.
+        eps (float): see above.
+        weight_decay (float): this times the parameter is added to its gradient.
+        foreach (bool, optional): accepted, of no effect.
+        capturable, differentiable (bool): only False.
+        maximize (bool): climbs instead of descending.
+
+    Raises ValueError for values out of range.
+
+    >>> import gradus
+    >>> w = gradus.ones(1, requires_grad=True)
+    >>> optimizer = gradus.optim.Adadelta([w])
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> 0.99 < w.item() < 1
+    True
+    """
+
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False,
+                 differentiable=False):
+        check_lr(lr)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        check_at_least_zero("epsilon value", eps)
+        check_at_least_zero("weight_decay value", weight_decay)
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+                                  "capturable": capturable, "foreach": foreach, "differentiable": differentiable})
+
+    def _start(self, param, state, group):
+        state["square_avg"] = gradus.zeros_like(param)
+        state["acc_delta"] = gradus.zeros_like(param)
+
+    def _update(self, param, grad, state, group, lr, step):
+        rho, eps = group["rho"], group["eps"]
+        size = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho).add(eps).sqrt_()
+        delta = state["acc_delta"].add(eps).sqrt_().div_(size).mul_(grad)
+        state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        param.add_(delta, alpha=-lr)

@@ -1,0 +1,57 @@
+"""Adagrad: the gradient divided by the root of the sum of all its squares."""
+import gradus
+from gradus.optim._options import check_step_options
+from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_lr
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(PerParameter):
+    """``p -= lr / (1 + (t - 1) * lr_decay) * grad / (sqrt(sum) + eps)`` in step t, with ``sum += grad ** 2``.
+
+    Args:
+        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        lr (float or Tensor): the learning rate.
+        lr_decay (float): makes it smaller from step to step.
+        weight_decay (float): this times the parameter is added to its gradient.
+        initial_accumulator_value (float): where ``sum`` begins.
+        eps (float): added to the divisor.
+        foreach, fused (bool, optional): accepted, of no effect.
+        maximize (bool): climbs instead of descending.
+        differentiable (bool): only False.
+
+    Raises ValueError for values out of range.
+
+    >>> import gradus
+    >>> w = gradus.ones(1, requires_grad=True)
+    >>> optimizer = gradus.optim.Adagrad([w], lr=0.5)
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> w.item()
+    0.5
+    """
+
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *, maximize=False,
+                 differentiable=False, fused=None):
+        check_lr(lr)
+        for name, value in (("lr_decay value", lr_decay), ("weight_decay value", weight_decay),
+                            ("initial_accumulator_value value", initial_accumulator_value), ("epsilon value", eps)):
+            check_at_least_zero(name, value)
+        defaults = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+                    "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
+                    "differentiable": differentiable, "fused": fused}
+        check_step_options(defaults)
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for param in group["params"]:
+                state = self.state[param]
+                state["step"] = gradus.tensor(0.0, dtype=gradus.float32)
+                self._start(param, state, group)
+
+    def _start(self, param, state, group):
+        value = group["initial_accumulator_value"]
+        state["sum"] = gradus.full_like(param, complex(value, value) if param.is_complex() else value, requires_grad=False)
+
+    def _update(self, param, grad, state, group, lr, step):
+        divisor = state["sum"].addcmul_(grad, grad).sqrt().add_(group["eps"])
+        param.addcdiv_(grad, divisor, value=-lr / (1 + (step - 1) * group["lr_decay"]))

@@ -1,0 +1,49 @@
+"""Adamax: Adam with the largest recent gradient in place of the root of the mean square."""
+import gradus
+from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_betas, check_lr
+
+__all__ = ["Adamax"]
+
+
+class Adamax(PerParameter):
+    """``p -= lr / (1 - beta1 ** t) * m / u`` in step t, with Adam's ``m`` and ``u = max(beta2 * u, abs(grad) + eps)``.
+
+    Args:
+        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        lr (float or Tensor): the learning rate.
+        betas (tuple of float): ``(beta1, beta2)``.
+        eps (float): see above.
+        weight_decay (float): this times the parameter is added to its gradient.
+        foreach (bool, optional): accepted, of no effect.
+        maximize (bool): climbs instead of descending.
+        differentiable, capturable (bool): only False.
+
+    Raises ValueError for values out of range.
+
+    >>> import gradus
+    >>> w = gradus.ones(1, requires_grad=True)
+    >>> optimizer = gradus.optim.Adamax([w], lr=0.5)
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> round(w.item(), 4)
+    0.5
+    """
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False, differentiable=False,
+                 capturable=False):
+        check_lr(lr)
+        check_at_least_zero("epsilon value", eps)
+        check_betas(betas)
+        check_at_least_zero("weight_decay value", weight_decay)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach,
+                                  "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
+
+    def _start(self, param, state, group):
+        state["exp_avg"] = gradus.zeros_like(param)
+        state["exp_inf"] = gradus.zeros_like(param)
+
+    def _update(self, param, grad, state, group, lr, step):
+        beta1, beta2 = group["betas"]
+        mean, largest = state["exp_avg"].lerp_(grad, 1 - beta1), state["exp_inf"].mul_(beta2)
+        gradus.maximum(largest, grad.abs().add_(group["eps"]), out=largest)
+        param.addcdiv_(mean, largest, value=-lr / (1 - beta1**step))

@@ -1,0 +1,62 @@
+"""NAdam: Adam with Nesterov's momentum."""
+import gradus
+from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_betas, check_lr
+
+__all__ = ["NAdam"]
+
+
+class NAdam(PerParameter):
+    """Adam whose step goes along the next running mean, as far as it is known.
+
+    With ``mu(t) = beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay))`` and M the product of ``mu(1)`` to ``mu(t)``, the place of Adam's
+    mean is taken by ``(1 - mu(t)) / (1 - M) * grad + mu(t + 1) / (1 - M * mu(t + 1)) * m``.
+
+    Args:
+        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        lr (float or Tensor): the learning rate.
+        betas (tuple of float): ``(beta1, beta2)``.
+        eps (float): added to the divisor.
+        weight_decay (float): this times the parameter is added to its gradient.
+        momentum_decay (float): see above.
+        decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
+        foreach (bool, optional): accepted, of no effect.
+        maximize (bool): climbs instead of descending.
+        capturable, differentiable (bool): only False.
+
+    Raises ValueError for values out of range.
+
+    >>> import gradus
+    >>> w = gradus.ones(1, requires_grad=True)
+    >>> optimizer = gradus.optim.NAdam([w], lr=0.5)
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> w.item() < 0.5
+    True
+    """
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3, decoupled_weight_decay=False, *,
+                 foreach=None, maximize=False, capturable=False, differentiable=False):
+        check_lr(lr)
+        check_at_least_zero("epsilon value", eps)
+        check_betas(betas)
+        check_at_least_zero("weight_decay value", weight_decay)
+        check_at_least_zero("momentum_decay value", momentum_decay)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+                                  "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
+                                  "capturable": capturable, "differentiable": differentiable})
+
+    def _start(self, param, state, group):
+        state["mu_product"] = gradus.tensor(1.0, dtype=gradus.float32)
+        state["exp_avg"] = gradus.zeros_like(param)
+        state["exp_avg_sq"] = gradus.zeros_like(param)
+
+    def _update(self, param, grad, state, group, lr, step):
+        beta1, beta2 = group["betas"]
+        mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
+        state["mu_product"] *= mu
+        product = state["mu_product"].item()
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        divisor = mean_square.div(1 - beta2**step).sqrt_().add_(group["eps"])
+        param.addcdiv_(grad, divisor, value=-lr * (1.0 - mu) / (1.0 - product))
+        param.addcdiv_(mean, divisor, value=-lr * mu_next / (1.0 - product * mu_next))

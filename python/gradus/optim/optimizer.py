@@ -1,0 +1,300 @@
+"""Optimizer: parameter groups, state and hooks, whatever the rule of the step is.
+
+A subclass gives defaults to ``__init__`` and writes ``step``. Its state lies in ``self.state[parameter]``, a dictionary.
+"""
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from copy import deepcopy
+from itertools import chain
+
+import gradus
+from gradus.utils.hooks import RemovableHandle
+
+__all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
+
+_global_pre_hooks = OrderedDict()
+_global_post_hooks = OrderedDict()
+
+
+class _RequiredParameter:
+    """The default of an option that every parameter group has to give."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+
+
+def register_optimizer_step_pre_hook(hook):
+    """Call ``hook(optimizer, args, kwargs)`` before every step of every optimizer; returns a handle that removes it."""
+    return _register(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook):
+    """Call ``hook(optimizer, args, kwargs)`` after every step of every optimizer; returns a handle that removes it."""
+    return _register(_global_post_hooks, hook)
+
+
+def _register(hooks, hook, prepend=False):
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def _type_name(value):
+    if isinstance(value, gradus.Tensor):
+        return value.type()
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _with_hooks(step):
+    """The step of a class, with the hooks around it. A step that is called by the step of a subclass runs without: once is enough."""
+
+    @functools.wraps(step)
+    def hooked_step(self, *args, **kwargs):
+        if not (self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_pre_hooks or _global_post_hooks):
+            return step(self, *args, **kwargs)
+        if type(self).step is not hooked_step:
+            return step(self, *args, **kwargs)
+        for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+            result = hook(self, args, kwargs)
+            if result is not None:
+                if not (isinstance(result, tuple) and len(result) == 2):
+                    raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                args, kwargs = result
+        loss = step(self, *args, **kwargs)
+        for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
+            hook(self, args, kwargs)
+        return loss
+
+    hooked_step.hooked = True
+    return hooked_step
+
+
+class Optimizer:
+    """Base class of all optimizers.
+
+    Args:
+        params: an iterable of tensors, of ``(name, tensor)`` pairs, or of dictionaries that each give a group under ``"params"``
+            together with options for it. The order has to be the same in every run.
+        defaults (dict): the options of groups that do not give their own.
+
+    Raises TypeError for a single tensor, a set, or what is no tensor; ValueError for no parameters at all, for a tensor that is not
+    a leaf, and for one that is in two groups.
+
+    >>> import gradus
+    >>> class Descent(gradus.optim.Optimizer):
+    ...     def step(self, closure=None):
+    ...         with gradus.no_grad():
+    ...             for group in self.param_groups:
+    ...                 for p in group["params"]:
+    ...                     p.sub_(p.grad, alpha=group["lr"])
+    >>> w = gradus.ones(1, requires_grad=True)
+    >>> optimizer = Descent([w], {"lr": 0.5})
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> w.item()
+    0.5
+    """
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "step" in vars(cls):
+            cls.step = _with_hooks(cls.step)
+
+    def __init__(self, params, defaults):
+        if isinstance(params, gradus.Tensor):
+            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                            + _type_name(params))
+        self.defaults = defaults
+        self._make_hooks()
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    def _make_hooks(self):
+        for name in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
+            self.__dict__.setdefault(f"_optimizer_{name}_hooks", OrderedDict())
+
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._make_hooks()
+
+    def __repr__(self):
+        lines = [type(self).__name__ + " ("]
+        for index, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {index}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join(lines) + "\n)"
+
+    def register_step_pre_hook(self, hook):
+        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``. Returns a handle."""
+        return _register(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook):
+        """Call ``hook(optimizer, args, kwargs)`` after each step. Returns a handle."""
+        return _register(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer)`` before ``state_dict``; ``prepend`` puts it before the others. Returns a handle."""
+        return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer, state_dict)`` after ``state_dict``; it may return another one. Returns a handle."""
+        return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer, state_dict)`` before ``load_state_dict``; it may return another one. Returns a handle."""
+        return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer)`` after ``load_state_dict``. Returns a handle."""
+        return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    def state_dict(self):
+        """The state and the groups as plain containers, with numbers in place of parameters; PyTorch's optimizers load it.
+
+        >>> import gradus
+        >>> w = gradus.ones(1, requires_grad=True)
+        >>> gradus.optim.SGD([w], lr=0.1).state_dict()["param_groups"][0]["params"]
+        [0]
+        """
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        numbers = {}
+        packed_groups = []
+        for group in self.param_groups:
+            for param in group["params"]:
+                numbers.setdefault(id(param), len(numbers))
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [numbers[id(param)] for param in group["params"]]
+            packed_groups.append(packed)
+        packed_state = {numbers[id(key)] if isinstance(key, gradus.Tensor) else key: value for key, value in self.state.items()}
+        state_dict = {"state": packed_state, "param_groups": packed_groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            result = hook(self, state_dict)
+            if result is not None:
+                state_dict = result
+        return state_dict
+
+    def load_state_dict(self, state_dict):
+        """Take over what ``state_dict`` gave, from this optimizer's like or from PyTorch's.
+
+        Tensors of the state are brought to the dtype and device of their parameter, ``"step"`` excepted, and shared where that
+        changes nothing.
+        Raises ValueError if the groups do not have the same lengths; then nothing has changed.
+        """
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            result = hook(self, state_dict)
+            if result is not None:
+                state_dict = result
+        saved_groups = deepcopy(state_dict["param_groups"])
+        if len(self.param_groups) != len(saved_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(group["params"]) != len(saved["params"]) for group, saved in zip(self.param_groups, saved_groups)):
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        params = {}
+        for group, saved in zip(self.param_groups, saved_groups):
+            params.update(zip(saved["params"], group["params"]))
+            saved["params"] = group["params"]
+            if "param_names" in group:
+                saved.setdefault("param_names", group["param_names"])
+        state = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            state[params.get(key, key)] = _cast_state(params[key], value) if key in params else value
+        self.__setstate__({"state": state, "param_groups": saved_groups})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def zero_grad(self, set_to_none=True):
+        """Set the gradients to None, or, with ``set_to_none=False``, to zero where there is one."""
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    if param.grad.grad_fn is not None:
+                        param.grad.detach_()
+                    else:
+                        param.grad.requires_grad_(False)
+                    param.grad.zero_()
+
+    def step(self, closure=None):
+        """Change the parameters once. ``closure`` computes the loss again, with its gradients, and returns it; so does ``step``."""
+        raise NotImplementedError
+
+    def add_param_group(self, param_group):
+        """Add a group, for instance layers that are no longer frozen.
+
+        Args:
+            param_group (dict): tensors or ``(name, tensor)`` pairs under ``"params"``, and options for them.
+
+        Raises as the constructor does; then nothing has been added.
+        """
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params, names = _params_and_names(param_group["params"])
+        for param in params:
+            if not isinstance(param, gradus.Tensor):
+                raise TypeError("optimizer can only optimize Tensors, but one of the params is " + _type_name(param))
+            if not self.defaults.get("differentiable") and not (param.is_leaf or param.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+        distinct = {id(param) for param in params}
+        if len(distinct) != len(params):
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                          stacklevel=3)
+        for group in self.param_groups:
+            if bool(names) != ("param_names" in group):
+                raise ValueError("all optimizer param groups should be with/without names. cannot add param group "
+                                 f"{'with' if names else 'without'} names to the optimizer")
+            if not distinct.isdisjoint(map(id, group["params"])):
+                raise ValueError("some parameters appear in more than one parameter group")
+        param_group["params"] = params
+        if names:
+            param_group["param_names"] = names
+        for name, default in self.defaults.items():
+            param_group.setdefault(name, default)
+        self.param_groups.append(param_group)
+
+
+def _params_and_names(params):
+    """The tensors and the names of a group, as lists; either each has a name or none has."""
+    if isinstance(params, gradus.Tensor):
+        return [params], []
+    if isinstance(params, set):
+        raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                        "will change between runs. Please use a list instead.")
+    params = list(params)
+    names = [param[0] for param in params if isinstance(param, tuple)]
+    if names and len(names) != len(params):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    return [param[1] for param in params] if names else params, names
+
+
+def _cast_state(param, value, key=None):
+    """A copy of the containers of a parameter's state, with the tensors as the parameter needs them."""
+    if isinstance(value, gradus.Tensor):
+        if key == "step":
+            return value if value.dtype == gradus.float32 else value.to(dtype=gradus.float32)
+        return value.to(dtype=param.dtype, device=param.device) if param.is_floating_point() else value.to(device=param.device)
+    if isinstance(value, dict):
+        return {key: _cast_state(param, item, key) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return type(value)(_cast_state(param, item) for item in value)
+    return value

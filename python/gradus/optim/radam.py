@@ -1,0 +1,61 @@
+"""RAdam: Adam that waits for its mean square to mean something."""
+import gradus
+from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_betas, check_lr
+
+__all__ = ["RAdam"]
+
+
+class RAdam(PerParameter):
+    """Adam whose division by the root of the mean square is scaled by how sure that is, and left out in the first steps.
+
+    With ``rho_inf = 2 / (1 - beta2) - 1`` and ``rho = rho_inf - 2 * t * beta2 ** t / (1 - beta2 ** t)``, step t divides from rho = 5 on,
+    times ``sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))``.
+
+    Args:
+        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        lr (float or Tensor): the learning rate.
+        betas (tuple of float): ``(beta1, beta2)``.
+        eps (float): added to the divisor.
+        weight_decay (float): this times the parameter is added to its gradient.
+        decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
+        foreach (bool, optional): accepted, of no effect.
+        maximize (bool): climbs instead of descending.
+        capturable, differentiable (bool): only False.
+
+    Raises ValueError for values out of range.
+
+    >>> import gradus
+    >>> w = gradus.ones(1, requires_grad=True)
+    >>> optimizer = gradus.optim.RAdam([w], lr=0.5)
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> round(w.item(), 4)
+    0.5
+    """
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *, foreach=None,
+                 maximize=False, capturable=False, differentiable=False):
+        check_lr(lr)
+        check_at_least_zero("epsilon value", eps)
+        check_betas(betas)
+        check_at_least_zero("weight_decay value", weight_decay)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+                                  "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
+                                  "differentiable": differentiable})
+
+    def _start(self, param, state, group):
+        state["exp_avg"] = gradus.zeros_like(param)
+        state["exp_avg_sq"] = gradus.zeros_like(param)
+
+    def _update(self, param, grad, state, group, lr, step):
+        beta1, beta2 = group["betas"]
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        correction = 1 - beta2**step
+        rho_inf = 2 / (1 - beta2) - 1
+        rho = rho_inf - 2 * step * beta2**step / correction
+        update = mean / (1 - beta1**step)
+        if rho > 5.0:
+            sureness = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
+            update.div_(mean_square.sqrt().add_(group["eps"])).mul_(correction**0.5 * sureness)
+        param.add_(update, alpha=-lr)

@@ -1,0 +1,61 @@
+"""RMSprop: the gradient divided by the root of the running mean of its square."""
+import gradus
+from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_lr
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(PerParameter):
+    """``p -= lr * grad / (sqrt(v) + eps)`` with ``v = alpha * v + (1 - alpha) * grad ** 2``.
+
+    Args:
+        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        lr (float or Tensor): the learning rate.
+        alpha (float): how much of ``v`` stays.
+        eps (float): added to the divisor.
+        weight_decay (float): this times the parameter is added to its gradient.
+        momentum (float): the step goes along ``b = momentum * b + grad / (sqrt(v) + eps)``.
+        centered (bool): the square of the running mean of the gradient is taken from ``v``.
+        capturable, differentiable (bool): only False.
+        foreach (bool, optional): accepted, of no effect.
+        maximize (bool): climbs instead of descending.
+
+    Raises ValueError for values out of range.
+
+    >>> import gradus
+    >>> w = gradus.ones(1, requires_grad=True)
+    >>> optimizer = gradus.optim.RMSprop([w], lr=0.05, alpha=0.99)
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> round(w.item(), 4)
+    0.5
+    """
+
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False, foreach=None,
+                 maximize=False, differentiable=False):
+        check_lr(lr)
+        for name, value in (("epsilon value", eps), ("momentum value", momentum), ("weight_decay value", weight_decay),
+                            ("alpha value", alpha)):
+            check_at_least_zero(name, value)
+        super().__init__(params, {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
+                                  "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
+                                  "differentiable": differentiable})
+
+    def _start(self, param, state, group):
+        state["square_avg"] = gradus.zeros_like(param)
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = gradus.zeros_like(param)
+        if group["centered"]:
+            state["grad_avg"] = gradus.zeros_like(param)
+
+    def _update(self, param, grad, state, group, lr, step):
+        alpha, mean_square = group["alpha"], state["square_avg"]
+        mean_square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+            mean_square = mean_square.addcmul(mean, mean, value=-1)
+        divisor = mean_square.sqrt().add_(group["eps"])
+        if group["momentum"] > 0:
+            param.add_(state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, divisor), alpha=-lr)
+        else:
+            param.addcdiv_(grad, divisor, value=-lr)

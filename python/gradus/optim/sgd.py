@@ -1,0 +1,96 @@
+"""Stochastic gradient descent: one call of C per group and step."""
+import gradus
+from gradus._C import _sgd_step
+from gradus.optim._options import check_group, check_step_options, number, with_gradients
+from gradus.optim.optimizer import Optimizer
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum if asked for: ``p -= lr * b`` where ``b = momentum * b + (1 - dampening) * grad``.
+
+    The first ``b`` is the gradient itself.
+
+    Args:
+        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        lr (float or Tensor): the learning rate.
+        momentum (float): how much of ``b`` stays; 0 keeps none.
+        dampening (float): how much of the gradient is left out of ``b``.
+        weight_decay (float): this times the parameter is added to its gradient.
+        nesterov (bool): goes along ``grad + momentum * b`` instead of ``b``.
+        maximize (bool): climbs instead of descending.
+        foreach, fused (bool, optional): accepted; every step is one fused call here.
+        differentiable (bool): only False; a step records no gradient.
+
+    Raises ValueError for values out of range, NotImplementedError for ``differentiable=True``.
+
+    >>> import gradus
+    >>> w = gradus.ones(1, requires_grad=True)
+    >>> optimizer = gradus.optim.SGD([w], lr=0.5, momentum=0.9)
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> w.item()
+    0.5
+    """
+
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
+                 differentiable=False, fused=None):
+        if isinstance(lr, gradus.Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if lr < 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if momentum < 0.0:
+            raise ValueError(f"Invalid momentum value: {momentum}")
+        if weight_decay < 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
+                    "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused}
+        check_step_options(defaults)
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for option, default in (("nesterov", False), ("maximize", False), ("foreach", None), ("differentiable", False), ("fused", False)):
+                group.setdefault(option, default)
+
+    def step(self, closure=None):
+        """Change the parameters that have a gradient once.
+
+        Args:
+            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
+        """
+        loss = None
+        if closure is not None:
+            with gradus.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            check_group(group)
+            params, grads = with_gradients(group["params"])
+            momentum = number(group["momentum"])
+            options = (number(group["lr"]), momentum, number(group["dampening"]), number(group["weight_decay"]), group["nesterov"],
+                       group["maximize"])
+            if not params:
+                continue
+            if momentum == 0:
+                _sgd_step(params, grads, [], *options, False)
+                continue
+            buffers = [self.state[p].get("momentum_buffer") for p in params]
+            fresh = [i for i, buffer in enumerate(buffers) if buffer is None]
+            if not fresh:
+                _sgd_step(params, grads, buffers, *options, False)
+            else:
+                self._first_step(params, grads, buffers, fresh, options)
+        return loss
+
+    def _first_step(self, params, grads, buffers, fresh, options):
+        """A step in which some parameters have a gradient for the first time: their buffers are made."""
+        for i in fresh:
+            buffers[i] = self.state[params[i]]["momentum_buffer"] = gradus.empty_like(params[i], requires_grad=False)
+        rest = [i for i in range(len(params)) if i not in fresh]
+        for chosen, first in ((fresh, True), (rest, False)):
+            if chosen:
+                _sgd_step([params[i] for i in chosen], [grads[i] for i in chosen], [buffers[i] for i in chosen], *options, first)

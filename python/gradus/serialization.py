@@ -1,0 +1,10 @@
+"""Saving and loading in PyTorch's zip format, in both directions.
+
+A file holds ``data.pkl``, a pickle of the object in which every storage is a reference, and each storage as a record of its own. Reading
+follows a closed list of what such a pickle may name and do (``_serialization/unpickler.py``): no file runs code.
+"""
+from gradus._serialization.globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+from gradus._serialization.reader import load
+from gradus._serialization.writer import save
+
+__all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save"]

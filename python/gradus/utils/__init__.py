@@ -1,0 +1,10 @@
+"""Helpers that belong to no other package: handles of hooks, data loading, checkpointing, DLPack."""
+import importlib
+
+__all__ = ["checkpoint", "data", "dlpack", "hooks"]
+
+
+def __getattr__(name):
+    if name in __all__:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,135 @@
+"""Checkpointing: what a part of a network computed on its way forward is thrown away, and computed again on the way back."""
+import gradus
+from gradus.random import fork_rng, get_rng_state, set_rng_state
+
+__all__ = ["checkpoint", "checkpoint_sequential"]
+
+
+def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, determinism_check="default", debug=False, **kwargs):
+    """Call ``function(*args, **kwargs)`` and keep its inputs only; ``backward`` calls it again to have what lies between.
+
+    Gradients reach the tensors among ``args``, and the leaves that the function uses besides, such as parameters. They have no
+    derivatives of their own.
+
+    Args:
+        function: gives a tensor, or a tuple, list or dictionary of tensors and other values; the same each time.
+        *args, **kwargs: its arguments.
+        use_reentrant, determinism_check, debug: accepted; there is one way here.
+        preserve_rng_state (bool): the second call draws the same random numbers as the first.
+
+    >>> import gradus
+    >>> x = gradus.tensor([3.0], requires_grad=True)
+    >>> checkpoint(lambda t: t * t, x).backward()
+    >>> x.grad.item()
+    6.0
+    """
+    if not gradus.is_grad_enabled():
+        return function(*args, **kwargs)
+    state = get_rng_state() if preserve_rng_state else None
+    inputs = [_detached(arg) for arg in args]
+    outputs = function(*inputs, **kwargs)
+    tensors = _tensors(outputs)
+    # The graph of this first call is asked for its leaves, and then goes.
+    leaves = [leaf for leaf in _leaves(tensors) if not any(leaf is tensor for tensor in inputs)]
+
+    def call_again(*inputs):
+        with fork_rng(enabled=preserve_rng_state):
+            if preserve_rng_state:
+                set_rng_state(state)
+            return _tensors(function(*inputs, **kwargs))
+
+    results = _Checkpoint.apply(call_again, [tensor.detach() for tensor in tensors], len(args), *args, *leaves) if tensors else ()
+    return _with_tensors(outputs, iter(results))
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+    """Run functions, or the modules of a ``Sequential``, one after another, in so many checkpointed segments; the last keeps all.
+
+    >>> import gradus
+    >>> x = gradus.tensor([2.0], requires_grad=True)
+    >>> checkpoint_sequential([gradus.square, gradus.square, gradus.square], 2, x).backward()
+    >>> x.grad.item()
+    1024.0
+    """
+    functions = list(functions.children() if isinstance(functions, gradus.nn.Sequential) else functions)
+    length = len(functions) // segments
+    for begin in range(0, length * (segments - 1), length):
+        input = checkpoint(_Chain(functions[begin:begin + length]), input, use_reentrant=use_reentrant, **kwargs)
+    return _Chain(functions[length * (segments - 1):])(input)
+
+
+class _Chain:
+    """Functions one after another, as one function."""
+
+    def __init__(self, functions):
+        self._functions = functions
+
+    def __call__(self, input):
+        for function in self._functions:
+            input = function(input)
+        return input
+
+
+class _Checkpoint(gradus.autograd.Function):
+    """Gives the values that the first call has made, and in backward calls again."""
+
+    @staticmethod
+    def forward(ctx, call_again, values, count, *args_and_leaves):
+        ctx.call_again = call_again
+        ctx.count = count
+        ctx.others = [None if isinstance(arg, gradus.Tensor) else (arg,) for arg in args_and_leaves]
+        ctx.save_for_backward(*(arg for arg in args_and_leaves if isinstance(arg, gradus.Tensor)))
+        ctx.mark_non_differentiable(*(value for value in values if not (value.is_floating_point() or value.is_complex())))
+        return tuple(values)
+
+    @staticmethod
+    @gradus.autograd.function.once_differentiable
+    def backward(ctx, *grads):
+        saved = iter(ctx.saved_tensors)
+        sources = [next(saved) if other is None else other[0] for other in ctx.others]
+        sources[:ctx.count] = [_detached(arg) for arg in sources[:ctx.count]]
+        with gradus.enable_grad():
+            tensors = ctx.call_again(*sources[:ctx.count])
+        outputs = [(tensor, grad) for tensor, grad in zip(tensors, grads) if tensor.requires_grad and grad is not None]
+        wanted = [source for source in sources if isinstance(source, gradus.Tensor) and source.requires_grad]
+        found = iter(gradus.autograd.grad([tensor for tensor, _ in outputs], wanted, [grad for _, grad in outputs], allow_unused=True)
+                     if outputs and wanted else [None] * len(wanted))
+        found_for = [next(found) if isinstance(source, gradus.Tensor) and source.requires_grad else None for source in sources]
+        return (None, None, None, *found_for)
+
+
+def _detached(arg):
+    """A tensor as the beginning of a graph of its own; anything else as it is."""
+    return arg.detach().requires_grad_(arg.requires_grad) if isinstance(arg, gradus.Tensor) else arg
+
+
+def _tensors(outputs):
+    """The tensors of an output, in order."""
+    items = outputs.values() if isinstance(outputs, dict) else outputs if isinstance(outputs, (tuple, list)) else [outputs]
+    return [item for item in items if isinstance(item, gradus.Tensor)]
+
+
+def _with_tensors(outputs, tensors):
+    """The output with other tensors in the places of its own."""
+    if isinstance(outputs, dict):
+        return {key: _with_tensors(item, tensors) if isinstance(item, gradus.Tensor) else item for key, item in outputs.items()}
+    if isinstance(outputs, (tuple, list)):
+        items = [next(tensors) if isinstance(item, gradus.Tensor) else item for item in outputs]
+        return type(outputs)(*items) if hasattr(outputs, "_fields") else type(outputs)(items)
+    return next(tensors) if isinstance(outputs, gradus.Tensor) else outputs
+
+
+def _leaves(tensors):
+    """The leaves that the graph behind some tensors leads to."""
+    leaves = []
+    seen = set()
+    nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+    while nodes:
+        node = nodes.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            leaves.append(node.variable)
+        nodes += [following for following, _ in node.next_functions if following is not None]
+    return leaves

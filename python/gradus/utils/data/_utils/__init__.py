@@ -1,0 +1,1 @@
+"""The parts of DataLoader: collating samples, fetching them, the loop of a worker process."""

@@ -1,0 +1,148 @@
+"""Samples into batches: ``default_collate`` stacks them, ``default_convert`` leaves one sample as it is, with tensors for arrays."""
+import collections.abc
+import copy
+import sys
+
+import gradus
+
+__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+
+_MESSAGE = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+
+
+def _is_text_or_object(array):
+    return array.dtype.kind in "SUO"
+
+
+def default_convert(data):
+    """Make tensors of NumPy's arrays and numbers, inside containers too; everything else stays.
+
+    >>> default_convert({"x": [1, "a"]})
+    {'x': [1, 'a']}
+    """
+    kind = type(data)
+    if isinstance(data, gradus.Tensor):
+        return data
+    if kind.__module__ == "numpy" and kind.__name__ not in ("str_", "bytes_", "string_"):
+        return data if kind.__name__ == "ndarray" and _is_text_or_object(data) else gradus.as_tensor(data)
+    if isinstance(data, collections.abc.Mapping):
+        return _like_mapping(data, {key: default_convert(data[key]) for key in data})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return kind(*map(default_convert, data))
+    if isinstance(data, tuple):
+        return [default_convert(item) for item in data]
+    if isinstance(data, collections.abc.Sequence) and not isinstance(data, (str, bytes)):
+        return _like_sequence(data, [default_convert(item) for item in data])
+    return data
+
+
+def _like_mapping(mapping, items):
+    """The items in a mapping of the same class, or in a dictionary if that class cannot be made of them."""
+    try:
+        if isinstance(mapping, collections.abc.MutableMapping):
+            clone = copy.copy(mapping)
+            clone.update(items)
+            return clone
+        return type(mapping)(items)
+    except TypeError:
+        return items
+
+
+def _like_sequence(sequence, items):
+    """The items in a sequence of the same class, or in a list if that class cannot be made of them."""
+    try:
+        if isinstance(sequence, collections.abc.MutableSequence):
+            clone = copy.copy(sequence)
+            for index, item in enumerate(items):
+                clone[index] = item
+            return clone
+        return type(sequence)(items)
+    except TypeError:
+        return items
+
+
+def collate(batch, *, collate_fn_map=None):
+    """Collate a list of samples, by functions for the classes of their parts.
+
+    Args:
+        batch (list): samples of one structure.
+        collate_fn_map (dict, optional): from a class, or a tuple of classes, to ``f(batch, *, collate_fn_map)``.
+
+    Raises TypeError for a class that is not in the map and no container, RuntimeError for sequences of different lengths.
+
+    >>> collate([(1, 2), (3, 4)], collate_fn_map={int: lambda batch, *, collate_fn_map: sum(batch)})
+    [4, 6]
+    """
+    first = batch[0]
+    kind = type(first)
+    function = _function_for(first, collate_fn_map or {})
+    if function is not None:
+        return function(batch, collate_fn_map=collate_fn_map)
+    if isinstance(first, collections.abc.Mapping):
+        return _like_mapping(first, {key: collate([sample[key] for sample in batch], collate_fn_map=collate_fn_map) for key in first})
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return kind(*(collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)))
+    if isinstance(first, collections.abc.Sequence):
+        if any(len(sample) != len(first) for sample in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        columns = [collate(column, collate_fn_map=collate_fn_map) for column in zip(*batch)]
+        return columns if isinstance(first, tuple) else _like_sequence(first, columns)
+    raise TypeError(_MESSAGE.format(kind))
+
+
+def _function_for(sample, functions):
+    if type(sample) in functions:
+        return functions[type(sample)]
+    for kind, function in functions.items():
+        if isinstance(sample, kind):
+            return function
+    # NumPy is asked for its classes only where something of it is in the batch.
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and functions is default_collate_fn_map:
+        if isinstance(sample, numpy.ndarray):
+            return _collate_array
+        if isinstance(sample, (numpy.bool_, numpy.number, numpy.object_)):
+            return _collate_array_scalar
+    return None
+
+
+def _collate_tensor(batch, *, collate_fn_map=None):
+    return gradus.stack(batch, 0)
+
+
+def _collate_float(batch, *, collate_fn_map=None):
+    return gradus.tensor(batch, dtype=gradus.float64)
+
+
+def _collate_int(batch, *, collate_fn_map=None):
+    return gradus.tensor(batch)
+
+
+def _collate_text(batch, *, collate_fn_map=None):
+    return batch
+
+
+def _collate_array(batch, *, collate_fn_map=None):
+    if _is_text_or_object(batch[0]):
+        raise TypeError(_MESSAGE.format(batch[0].dtype))
+    return collate([gradus.as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
+
+
+def _collate_array_scalar(batch, *, collate_fn_map=None):
+    return gradus.as_tensor(batch)
+
+
+default_collate_fn_map = {gradus.Tensor: _collate_tensor, float: _collate_float, int: _collate_int, str: _collate_text,
+                          bytes: _collate_text}
+
+
+def default_collate(batch):
+    """Stack tensors and arrays along a new first dimension, make tensors of numbers, keep text, and go through containers.
+
+    Raises TypeError for samples of other classes.
+
+    >>> import gradus
+    >>> default_collate([(1, "a"), (2, "b")])
+    [tensor([1, 2]), ('a', 'b')]
+    """
+    return collate(batch, collate_fn_map=default_collate_fn_map)

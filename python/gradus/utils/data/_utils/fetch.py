@@ -1,0 +1,44 @@
+"""From what a sampler gives to a batch."""
+
+
+class MapFetcher:
+    """Takes samples from a data set by index."""
+
+    def __init__(self, dataset, in_batches, collate_fn, drop_last):
+        self._dataset = dataset
+        self._in_batches = in_batches
+        self._collate_fn = collate_fn
+
+    def fetch(self, index):
+        if not self._in_batches:
+            return self._collate_fn(self._dataset[index])
+        if getattr(self._dataset, "__getitems__", None):
+            return self._collate_fn(self._dataset.__getitems__(index))
+        return self._collate_fn([self._dataset[i] for i in index])
+
+
+class StreamFetcher:
+    """Takes the next samples of a stream; raises StopIteration at its end."""
+
+    def __init__(self, dataset, in_batches, collate_fn, drop_last):
+        self._samples = iter(dataset)
+        self._in_batches = in_batches
+        self._collate_fn = collate_fn
+        self._drop_last = drop_last
+        self._ended = False
+
+    def fetch(self, index):
+        if not self._in_batches:
+            return self._collate_fn(next(self._samples))
+        if self._ended:
+            raise StopIteration
+        batch = []
+        for _ in index:
+            try:
+                batch.append(next(self._samples))
+            except StopIteration:
+                self._ended = True
+                break
+        if not batch or (self._drop_last and len(batch) < len(index)):
+            raise StopIteration
+        return self._collate_fn(batch)

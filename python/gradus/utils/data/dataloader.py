@@ -1,0 +1,239 @@
+"""DataLoader: what is asked for, in which order, and by whom. Fetching itself is in ``_utils``, passes with workers in ``_workers``."""
+import functools
+import itertools
+import math
+import multiprocessing
+import os
+import warnings
+from typing import Generic, TypeVar
+
+import gradus
+from gradus.utils.data._utils.collate import default_collate, default_convert
+from gradus.utils.data._utils.fetch import MapFetcher, StreamFetcher
+from gradus.utils.data._utils.worker import get_worker_info
+from gradus.utils.data.dataset import IterableDataset
+from gradus.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+
+__all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+_FIXED = frozenset(["batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"])
+
+
+class DataLoader(Generic[T_co]):
+    """Batches of a data set, in order or shuffled, made in this process or by workers. A loader is iterated over, once per epoch.
+
+    Args:
+        dataset: a ``Dataset``, anything with ``__getitem__`` and ``__len__``, or an ``IterableDataset``.
+        batch_size (int, optional): samples per batch; None gives single samples.
+        shuffle (bool, optional): a new random order for each pass.
+        sampler (iterable, optional): the order of indices, instead of ``shuffle``.
+        batch_sampler (iterable, optional): lists of indices, instead of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
+        num_workers (int): how many processes make batches; 0 makes them here. Batches come in the same order either way.
+        collate_fn (callable, optional): makes a batch of a list of samples; ``default_collate``.
+        pin_memory (bool): has no effect but a warning, as there is no accelerator to pin memory for.
+        drop_last (bool): leave out a last batch that is not full.
+        timeout (float): how many seconds to wait for a batch of a worker; 0 waits for ever.
+        worker_init_fn (callable, optional): is called with its number in each worker, after seeding.
+        multiprocessing_context (str or context, optional): how workers start: ``"fork"``, ``"spawn"`` or ``"forkserver"``.
+        generator (Generator, optional): where shuffling and the seeds of workers come from; the default generator.
+        prefetch_factor (int, optional): how many batches each worker makes ahead; 2.
+        persistent_workers (bool): keep the workers between passes.
+        pin_memory_device (str): no effect.
+        in_order (bool): with workers, wait for the batch whose turn it is.
+
+    A worker has ``gradus``, ``random`` and, where it was imported before, ``numpy.random`` seeded from the loader's base seed and its
+    number, and uses one thread.
+
+    Raises ValueError for arguments that exclude each other. A pass raises what a worker raised, as the same class with the worker's
+    traceback in the text, and RuntimeError if a worker dies or the timeout passes.
+
+    >>> loader = DataLoader(range(5), batch_size=2)
+    >>> [batch.tolist() for batch in loader], len(loader)
+    ([[0, 1], [2, 3], [4]], 3)
+    """
+
+    _initialized = False
+
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
+                 pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None, *,
+                 prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True):
+        _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
+        is_stream = isinstance(dataset, IterableDataset)
+        if is_stream:
+            _check_stream_options(shuffle, sampler, batch_sampler)
+        if sampler is not None and shuffle:
+            raise ValueError("sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+        if sampler is None:
+            if is_stream:
+                sampler = _Endless()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=generator)
+            else:
+                sampler = SequentialSampler(dataset)
+        if batch_size is not None and batch_sampler is None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.pin_memory = pin_memory
+        self.pin_memory_device = pin_memory_device
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.in_order = in_order
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.generator = generator
+        self.collate_fn = collate_fn or (default_convert if batch_sampler is None else default_collate)
+        self.persistent_workers = persistent_workers
+        self._reported_length = None  # What len() last said of a stream.
+        self._iterator = None  # With persistent workers, the one that has them.
+        self._initialized = True
+        self._warn_of_many_workers()
+
+    def __setattr__(self, name, value):
+        if self._initialized and name in _FIXED:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
+        super().__setattr__(name, value)
+
+    @property
+    def multiprocessing_context(self):
+        """The context that workers are started in, or None for the default."""
+        return self._multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context):
+        if context is not None:
+            if self.num_workers == 0:
+                raise ValueError("multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+                                 f"num_workers={self.num_workers}")
+            if isinstance(context, str):
+                methods = multiprocessing.get_all_start_methods()
+                if context not in methods:
+                    raise ValueError(f"multiprocessing_context option should specify a valid start method in {methods!r}, but got "
+                                     f"multiprocessing_context={context!r}")
+                context = multiprocessing.get_context(context)
+            if not isinstance(context, multiprocessing.context.BaseContext):
+                raise TypeError("multiprocessing_context option should be a valid context object or a string specifying the start "
+                                f"method, but got multiprocessing_context={context}")
+        self._multiprocessing_context = context
+
+    @property
+    def _index_sampler(self):
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    def __iter__(self):
+        if self.pin_memory:
+            warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+                          stacklevel=2)
+        if self.num_workers == 0:
+            if self.timeout != 0:
+                raise AssertionError("loading without workers requires timeout == 0")
+            return _Iterator(self)
+        if self.prefetch_factor == 0:
+            raise AssertionError("prefetch_factor must be greater than 0 for loading with workers")
+        from gradus.utils.data._workers import WorkerIterator
+
+        self._warn_of_many_workers()
+        if not self.persistent_workers:
+            return WorkerIterator(self)
+        if self._iterator is None:
+            self._iterator = WorkerIterator(self)
+        else:
+            self._iterator.begin_again()
+        return self._iterator
+
+    def __len__(self):
+        if not isinstance(self.dataset, IterableDataset):
+            return len(self._index_sampler)
+        length = self._reported_length = len(self.dataset)
+        if self.batch_size is None:
+            return length
+        return length // self.batch_size if self.drop_last else math.ceil(length / self.batch_size)
+
+    def _warn_of_many_workers(self):
+        available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if available is not None and self.num_workers > available:
+            warnings.warn(f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of worker "
+                          f"in current system is {available}, which is smaller than what this DataLoader is going to create. Please be "
+                          "aware that excessive worker creation might get DataLoader running slow or even freeze, lower the worker "
+                          "number to avoid potential slowness/freeze if necessary.", stacklevel=3)
+
+
+def _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers):
+    if num_workers < 0:
+        raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if num_workers == 0:
+        if prefetch_factor is not None:
+            raise ValueError("prefetch_factor option could only be specified in multiprocessing. let num_workers > 0 to enable "
+                             "multiprocessing, otherwise set prefetch_factor to None.")
+        if persistent_workers:
+            raise ValueError("persistent_workers option needs num_workers > 0")
+    elif prefetch_factor is not None and prefetch_factor < 0:
+        raise ValueError("prefetch_factor option should be non-negative")
+
+
+def _check_stream_options(shuffle, sampler, batch_sampler):
+    for name, value in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if value is not None:
+            raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}")
+
+
+class _Endless:
+    """The indices of a stream: as many as anybody asks for, and nobody looks at them."""
+
+    def __iter__(self):
+        return itertools.repeat(None)
+
+
+class _Iterator:
+    """One pass over the data, in this process."""
+
+    def __init__(self, loader):
+        self._loader = loader
+        self._is_stream = isinstance(loader.dataset, IterableDataset)
+        self._make_fetcher = functools.partial(StreamFetcher if self._is_stream else MapFetcher,
+                                               in_batches=loader.batch_sampler is not None, collate_fn=loader.collate_fn,
+                                               drop_last=loader.drop_last)
+        self._indices = iter(loader._index_sampler)
+        # Drawn without workers too, and at this moment: what a program draws afterwards then does not depend on their number.
+        self._base_seed = gradus.empty((), dtype=gradus.int64).random_(generator=loader.generator).item()
+        self._yielded = 0
+        self._start()
+
+    def _start(self):
+        self._fetcher = self._make_fetcher(self._loader.dataset)
+
+    def _next_batch(self):
+        return self._fetcher.fetch(next(self._indices))
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        batch = self._next_batch()
+        self._yielded += 1
+        expected = self._loader._reported_length
+        if self._is_stream and expected is not None and self._yielded > expected:
+            warnings.warn(f"Length of IterableDataset {self._loader.dataset} was reported to be {expected} (when accessing "
+                          f"len(dataloader)), but {self._yielded} samples have been fetched. With workers, each has to take its own part "
+                          "of the stream.", stacklevel=2)
+        return batch
+
+    def __len__(self):
+        return len(self._loader._index_sampler)
+
+    def __getstate__(self):
+        raise NotImplementedError(f"{type(self).__name__} cannot be pickled")

@@ -1,0 +1,141 @@
+/* The data of a tensor apart from its history: aliases with a version of their own, and tensors that change their memory.
+ *
+ * Note [Lent data]
+ * The storage of an alias borrows the data of another storage and keeps that one. A tensor that takes the memory of another gets such a
+ * storage. Where it lies in a block, it goes on to own the storage there, since that holds the tensor itself: GRD_FLAG_MOVED says so. Views do
+ * not own their storage but their base, so what a tensor leaves behind while it has views is kept by what it moves to. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "core/small.h"
+
+struct loan {
+    struct grd_storage *lender;  /* owned; borrows from nobody this way */
+    struct grd_storage *retired; /* owned; NULL: none */
+};
+
+static void end_loan(void *context)
+{
+    struct loan *loan = context;
+    grd_object_drop(loan->lender);
+    grd_object_drop(loan->retired);
+    grd_free(loan, sizeof *loan);
+}
+
+/* A storage that borrows the data; owned by the caller. NULL with the error raised. */
+static struct grd_storage *lend(struct grd_storage *lender)
+{
+    if (lender->release == end_loan)
+        lender = ((struct loan *)lender->context)->lender;
+    struct loan *loan = grd_alloc(sizeof *loan);
+    grd_tensor *holder = grd_new(grd_dims(0), GRD_UINT8, GRD_CPU);
+    if (loan == NULL || grd_is_failed(holder)) {
+        grd_free(loan, sizeof *loan);
+        return NULL;
+    }
+    *loan = (struct loan){grd_object_keep(lender), NULL};
+    struct grd_storage *storage = grd_object_keep(holder->storage);
+    storage->data = lender->data;
+    storage->bytes = lender->bytes;
+    storage->device = lender->device;
+    storage->device_index = lender->device_index;
+    storage->release = end_loan;
+    storage->context = loan;
+    return storage;
+}
+
+grd_tensor *grd_alias(grd_tensor *t)
+{
+    if (t == NULL)
+        grd_raise(GRD_ERROR_TYPE, "grd_alias: argument 't' must be a tensor, not NULL");
+    if (grd_pending())
+        return grd_failed;
+    grd_tensor *alias = grd_new_detached(t);
+    if (grd_is_failed(alias) || grd_wrapper_type_of(t) != NULL)
+        return alias;
+    struct grd_storage *storage = lend(t->storage);
+    if (storage == NULL)
+        return grd_failed;
+    grd_object_drop(alias->storage);
+    alias->storage = storage;
+    return alias;
+}
+
+/* ---- Moving ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool check_data(const grd_tensor *t, const grd_tensor *source)
+{
+    const grd_dtype dtype = (grd_dtype)source->dtype;
+    if (grd_is_failed(t) || grd_is_failed(source))
+        return false;
+    if (t->device != source->device || grd_wrapper_type_of(t) != NULL || grd_wrapper_type_of(source) != NULL)
+        return grd_raise(GRD_ERROR_RUNTIME, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
+                                            "tensor type.");
+    if (grd_has(t, GRD_FLAG_REQUIRES_GRAD) && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "data set to a tensor that requires gradients must be floating point or complex dtype");
+    return true;
+}
+
+/* Exchanges sizes and strides, which lie in the tensor or in a block of their own. */
+static void swap_dims(grd_tensor *a, grd_tensor *b)
+{
+    int64_t *const sizes[] = {a->sizes, b->sizes}, *const strides[] = {a->strides, b->strides};
+    const bool inside[] = {sizes[0] == a->inline_dims, sizes[1] == b->inline_dims};
+    int64_t kept[2 * GRD_INLINE_DIMS];
+    memcpy(kept, a->inline_dims, sizeof kept);
+    memcpy(a->inline_dims, b->inline_dims, sizeof kept);
+    memcpy(b->inline_dims, kept, sizeof kept);
+    a->sizes = inside[1] ? a->inline_dims : sizes[1];
+    a->strides = inside[1] ? a->inline_dims + GRD_INLINE_DIMS : strides[1];
+    b->sizes = inside[0] ? b->inline_dims : sizes[0];
+    b->strides = inside[0] ? b->inline_dims + GRD_INLINE_DIMS : strides[0];
+    const int64_t numel = a->numel;
+    a->numel = b->numel;
+    b->numel = numel;
+    const uint16_t ndim = a->ndim;
+    a->ndim = b->ndim;
+    b->ndim = ndim;
+}
+
+/* Makes `t` the owner of a reference to its storage, to be handed over; the tensor itself keeps what it lies in. */
+static void own_storage(grd_tensor *t)
+{
+    if (t->base != NULL) {
+        grd_object_keep(t->storage);
+        grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
+        t->base = NULL;
+    } else if (t->storage == &((struct grd_block *)t)->storage) {
+        if (grd_object_unique(t->storage) && !grd_has_views(t))
+            grd_storage_empty(t->storage);
+        grd_object_keep(t->storage);
+        t->flags |= GRD_FLAG_MOVED;
+    }
+}
+
+void grd_set_data(grd_tensor *t, grd_tensor *source)
+{
+    enum { GEOMETRY = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST | GRD_FLAG_CANONICAL };
+    if (t == NULL || source == NULL)
+        grd_raise(GRD_ERROR_TYPE, "grd_set_data: argument '%s' must be a tensor, not NULL", t == NULL ? "t" : "source");
+    if (grd_pending() || t == source || !check_data(t, source))
+        return;
+    grd_tensor *alias = grd_alias(source);
+    if (grd_pending())
+        return;
+    atomic_store_explicit(&alias->storage->version, grd_version_of(t), memory_order_relaxed);
+    own_storage(t);
+    if (grd_has_views(t))
+        ((struct loan *)alias->storage->context)->retired = grd_object_keep(t->storage);
+    /* From here the alias stands for what `t` was, and goes with the scope. */
+    struct grd_storage *storage = t->storage;
+    t->storage = alias->storage;
+    alias->storage = storage;
+    swap_dims(t, alias);
+    t->dtype = alias->dtype;
+    t->itemsize = alias->itemsize;
+    t->data = alias->data;
+    t->offset = alias->offset;
+    t->device_index = alias->device_index;
+    t->flags = (uint16_t)((t->flags & ~GEOMETRY) | (alias->flags & GEOMETRY));
+}

@@ -1,0 +1,203 @@
+/* What the kernels of products are built from, for one dtype and level: vectors of lanes, the first lanes of one, and copies of an operand
+ * into a panel. To be included first.
+ *
+ * Products and sums contract to one rounding where the level has it, unlike in other kernels: results of different levels differ in the
+ * last bits. */
+#ifndef GRD_KERNEL_GEMM_LANES_H
+#define GRD_KERNEL_GEMM_LANES_H
+
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#else
+#pragma GCC optimize("fp-contract=fast")
+#endif
+
+#include <string.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "kernel/cpu/typed.h"
+#include "kernel/gemm.h"
+
+/* What a vector lane holds: of complex dtypes one part. */
+#if GRD_IS_COMPLEX
+typedef R lane;
+#else
+typedef C lane;
+#endif
+
+enum { PARTS = (GRD_IS_COMPLEX) ? 2 : 1 };
+
+#if defined(__AVX512F__)
+enum { VECTOR_BYTES = 64, ROWS = (GRD_IS_COMPLEX) ? 4 : 8, SQUARE = 8 };
+#elif defined(__AVX__)
+enum { VECTOR_BYTES = 32, ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
+#else
+enum { VECTOR_BYTES = 16, ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
+#endif
+
+typedef lane vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef lane vector_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(lane)), may_alias));
+
+enum {
+    LANES = VECTOR_BYTES / sizeof(lane),
+    VECTORS = 3, /* of columns in a full panel */
+    WIDTH = VECTORS * LANES,
+    AHEAD = 8, /* rows that are fetched early */
+};
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE vector load_vector(const lane *p)
+{
+    return *(const vector_unaligned *)p;
+}
+
+INLINE void store_vector(lane *p, vector v)
+{
+    *(vector_unaligned *)p = v;
+}
+
+/* ---- The first lanes of a vector ------------------------------------------------------------------------------------------------ */
+
+#if defined(__AVX512F__)
+typedef __mmask16 lane_mask;
+enum { MASKED = 1 };
+
+INLINE lane_mask first_lanes(int64_t n)
+{
+    return (lane_mask)((1u << n) - 1);
+}
+
+INLINE vector load_lanes(const lane *p, lane_mask mask)
+{
+    return sizeof(lane) == 4 ? (vector)_mm512_maskz_loadu_epi32(mask, p) : (vector)_mm512_maskz_loadu_epi64((__mmask8)mask, p);
+}
+
+INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+{
+    if (sizeof(lane) == 4)
+        _mm512_mask_storeu_epi32(p, mask, (__m512i)v);
+    else
+        _mm512_mask_storeu_epi64(p, (__mmask8)mask, (__m512i)v);
+}
+#elif defined(__AVX2__)
+typedef __m256i lane_mask;
+enum { MASKED = 1 };
+
+INLINE lane_mask first_lanes(int64_t n)
+{
+    return sizeof(lane) == 4 ? _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+                             : _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+
+INLINE vector load_lanes(const lane *p, lane_mask mask)
+{
+    return sizeof(lane) == 4 ? (vector)_mm256_maskload_epi32((const int *)p, mask)
+                             : (vector)_mm256_maskload_epi64((const long long *)p, mask);
+}
+
+INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+{
+    if (sizeof(lane) == 4)
+        _mm256_maskstore_epi32((int *)p, mask, (__m256i)v);
+    else
+        _mm256_maskstore_epi64((long long *)p, mask, (__m256i)v);
+}
+#else
+typedef int lane_mask; /* how many */
+enum { MASKED = 0 };
+
+INLINE lane_mask first_lanes(int64_t n)
+{
+    return (lane_mask)n;
+}
+
+INLINE vector load_lanes(const lane *p, lane_mask mask)
+{
+    vector v = {0};
+    for (int l = 0; l < mask; l++)
+        v[l] = p[l];
+    return v;
+}
+
+INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+{
+    for (int l = 0; l < mask; l++)
+        p[l] = v[l];
+}
+#endif
+
+INLINE int64_t vectors_of(int64_t columns)
+{
+    return (columns + LANES - 1) / LANES;
+}
+
+/* ---- Packing -------------------------------------------------------------------------------------------------------------------------- */
+
+typedef lane square_row __attribute__((vector_size(SQUARE * sizeof(lane))));
+
+/* Transposes a square by perfect shuffles of its rows. */
+INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t panel_row)
+{
+    square_row rows[SQUARE], shuffled[SQUARE];
+#pragma GCC unroll 8
+    for (int i = 0; i < SQUARE; i++)
+        memcpy(&rows[i], from + i * column, sizeof rows[i]);
+#pragma GCC unroll 3
+    for (int round = 1; round < SQUARE; round *= 2) {
+#pragma GCC unroll 4
+        for (int i = 0; i < SQUARE / 2; i++) {
+#if defined(__AVX512F__)
+            shuffled[2 * i] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 0, 8, 1, 9, 2, 10, 3, 11);
+            shuffled[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+            shuffled[2 * i] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 0, 4, 1, 5);
+            shuffled[2 * i + 1] = __builtin_shufflevector(rows[i], rows[i + SQUARE / 2], 2, 6, 3, 7);
+#endif
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < SQUARE; i++)
+            rows[i] = shuffled[i];
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < SQUARE; i++)
+        memcpy(panel + i * panel_row, &rows[i], sizeof rows[i]);
+}
+
+static void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
+{
+    const int64_t to_row = width * PARTS;
+    if (columns < width)
+        memset(panel, 0, (size_t)(k * to_row) * sizeof *panel);
+    if (PARTS == 1 && column == 1) {
+        const int64_t whole = columns / LANES * LANES;
+        const lane_mask rest = first_lanes(columns - whole);
+        for (int64_t p = 0; p < k; p++, from += row, panel += to_row) {
+            for (int64_t c = 0; c < columns; c += 64 / (int64_t)sizeof(lane))
+                __builtin_prefetch(from + AHEAD * row + c); /* rows are often pages apart: no hardware prefetcher follows */
+            for (int64_t c = 0; c < whole; c += LANES)
+                store_vector(panel + c, load_vector(from + c));
+            if (whole < columns)
+                store_lanes(panel + whole, rest, load_lanes(from + whole, rest));
+        }
+        return;
+    }
+    int64_t c = 0;
+    if (PARTS == 1 && row == 1)
+        for (; c + SQUARE <= columns; c += SQUARE) {
+            int64_t p = 0;
+            for (; p + SQUARE <= k; p += SQUARE)
+                pack_square(from + p + c * column, column, panel + p * to_row + c, to_row);
+            for (; p < k; p++)
+                for (int64_t i = c; i < c + SQUARE; i++)
+                    panel[p * to_row + i] = from[p + i * column];
+        }
+    for (; c < columns; c++)
+        for (int64_t p = 0; p < k; p++)
+            for (int64_t q = 0; q < PARTS; q++)
+                panel[p * to_row + q * width + c] = from[p * row + c * column + q];
+}
+
+#endif

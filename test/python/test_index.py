@@ -1,0 +1,315 @@
+"""Indexing, read and written: random indices against NumPy and PyTorch, gradients, what each form of index means, errors."""
+import random
+
+import numpy as np
+import pytest
+import torch
+
+import gradus
+from index_cases import for_gradus, for_torch, in_two_steps, random_index, random_shape
+
+CASES = 3000
+FORWARD = (None, 1, 2, 3)  # PyTorch's slices do not go backwards.
+
+
+def numbers(shape, dtype=np.float64):
+    return np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+
+
+def same(result, expected):
+    result = result.detach().numpy() if isinstance(result, gradus.Tensor) else result
+    return result.shape == tuple(expected.shape) and result.dtype == expected.dtype and np.array_equal(result, expected)
+
+
+def cases(seed, **options):
+    rng = random.Random(seed)
+    for _ in range(CASES):
+        shape = random_shape(rng)
+        yield rng, shape, random_index(rng, shape, **options)
+
+
+# ---- Against NumPy: slices in both directions ---------------------------------------------------------------------------------------
+
+
+def test_get_numpy():
+    for _, shape, parts in cases(1):
+        array = numbers(shape)
+        views, names = in_two_steps(array, parts)
+        result = gradus.tensor(array)[for_gradus(parts)]
+        assert same(result, array[views][names]), (shape, parts)
+
+
+def test_views_share_memory():
+    for _, shape, parts in cases(2, names=False):
+        x = gradus.tensor(numbers(shape))
+        view = x[for_gradus(parts)]
+        assert view is not x
+        view.fill_(-1.0)
+        expected = numbers(shape)
+        expected[in_two_steps(expected, parts)[0]] = -1
+        assert same(x, expected), (shape, parts)
+
+
+def value_for(rng, shape):
+    """A value that broadcasts to the shape: a number, or an array of some of its dimensions."""
+    if rng.random() < 0.3:
+        return rng.choice([2.5, 3, True, np.float32(1.5)])
+    shape = tuple(1 if rng.random() < 0.2 else n for n in shape[rng.randint(0, len(shape)):])
+    return -1 - numbers(shape, rng.choice([np.float64, np.float32, np.int64]))
+
+
+def test_set_numpy():
+    for rng, shape, parts in cases(3):
+        expected = numbers(shape)
+        views, names = in_two_steps(expected, parts)
+        value = value_for(rng, expected[views][names].shape)
+        x = gradus.tensor(expected)
+        if names:
+            expected[views][names] = value
+        else:
+            expected[views] = value
+        x[for_gradus(parts)] = gradus.tensor(value) if isinstance(value, np.ndarray) and rng.random() < 0.7 else value
+        assert same(x, expected), (shape, parts, value)
+
+
+# ---- Against PyTorch: values and gradients ---------------------------------------------------------------------------------------------
+
+
+def test_get_torch():
+    for _, shape, parts in cases(4, steps=FORWARD):
+        array = numbers(shape)
+        assert same(gradus.tensor(array)[for_gradus(parts)], torch.from_numpy(array)[for_torch(parts)].numpy()), (shape, parts)
+
+
+def test_gradient_of_get():
+    for rng, shape, parts in cases(5, steps=FORWARD):
+        if rng.random() < 0.7:
+            continue
+        array = numbers(shape)
+        x, y = gradus.tensor(array, requires_grad=True), torch.tensor(array, requires_grad=True)
+        taken = y[for_torch(parts)]
+        weight = 1 + numbers(tuple(taken.shape))
+        (x[for_gradus(parts)] * gradus.tensor(weight)).sum().backward()
+        (taken * torch.tensor(weight)).sum().backward()
+        assert same(x.grad, y.grad.numpy()), (shape, parts)
+
+
+def test_gradient_of_set():
+    for rng, shape, parts in cases(6, steps=FORWARD):
+        if rng.random() < 0.7:
+            continue
+        array, size = numbers(shape), tuple(torch.zeros(shape)[for_torch(parts)].shape)
+        value = -1 - numbers(tuple(1 if rng.random() < 0.2 else n for n in size[rng.randint(0, len(size)):]))
+        results = []
+        for library, index in ((gradus, for_gradus(parts)), (torch, for_torch(parts))):
+            x, v = library.tensor(array, requires_grad=True), library.tensor(value, requires_grad=True)
+            y = x * 2
+            y[index] = v
+            (y * library.tensor(1 + array)).sum().backward()
+            results.append((y, x.grad, v.grad))
+        names = [part for part in parts if hasattr(part, "array")]
+        if not names:  # Of several values for one element, each library may count another.
+            for ours, theirs in zip(*results):
+                assert same(ours, theirs.detach().numpy()), (shape, parts, value)
+
+
+# ---- What each form means ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def x():
+    return gradus.tensor(numbers((3, 4), np.float32))
+
+
+def test_integers_and_slices_are_views(x):
+    for index in (1, -1, np.int64(1), slice(1, None), (slice(1, None), 0), (..., 2), None, slice(None, None, -1), (), ..., gradus.tensor(1)):
+        assert x[index].untyped_storage() is x.untyped_storage()
+
+
+def test_names_are_copies(x):
+    for index in ([0], gradus.tensor([0]), [True, False, True], True, (0, [1, 2])):
+        assert x[index].untyped_storage() is not x.untyped_storage()
+
+
+def test_truth_values(x):
+    assert x[True].shape == (1, 3, 4)
+    assert x[False].shape == (0, 3, 4)
+    assert x[True, False].shape == (0, 3, 4)
+    assert x[np.bool_(True)].shape == (1, 3, 4)
+    assert x[gradus.tensor(False)].shape == (0, 3, 4)
+    assert gradus.tensor(3)[True].tolist() == [3]
+
+
+def test_lists(x):
+    assert x[[]].shape == (0, 4)
+    assert x[[0, 2]].tolist() == x[range(0, 3, 2)].tolist() == [[0, 1, 2, 3], [8, 9, 10, 11]]
+    assert x[[[0, 1], [1, 2]]].shape == (2, 2, 4)
+    assert x[[True, False, True]].tolist() == x[[0, 2]].tolist()
+    assert x[[gradus.tensor(1), gradus.tensor(2)]].tolist() == x[[1, 2]].tolist()
+
+
+def test_bytes_are_a_mask(x):
+    with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated"):
+        assert x[gradus.tensor([1, 0, 1], dtype=gradus.uint8)].shape == (2, 4)
+
+
+def test_subclasses_of_tuple(x):
+    class Pair(tuple):
+        pass
+
+    assert x[Pair((1, 2))].item() == 6
+    assert x[gradus.Size([1, 2])].item() == 6
+
+
+def test_place_of_names():
+    x = gradus.zeros(2, 3, 4, 5)
+    assert x[0, :, [1, 2]].shape == (3, 2, 5)  # PyTorch's: an integer is a view first.
+    assert x[[0, 1], :, [1, 2]].shape == (2, 3, 5)
+    assert x[:, [0, 1], None, [1, 2]].shape == torch.zeros(2, 3, 4, 5)[:, [0, 1], None, [1, 2]].shape
+
+
+def test_slices_of_tensors_as_bounds(x):
+    assert x[gradus.tensor(1):gradus.tensor(3)].shape == (2, 4)
+
+
+def test_masked_number_and_tensor(x):
+    x[x > 5] = 0
+    assert x.tolist() == [[0, 1, 2, 3], [4, 5, 0, 0], [0, 0, 0, 0]]
+    x[x > 3] = gradus.tensor([7.0, 8.0])
+    assert x[1].tolist() == [7, 8, 0, 0]
+
+
+def test_values_are_converted():
+    x = gradus.zeros(3, dtype=gradus.int64)
+    x[0] = gradus.tensor(1.7)
+    x[[1]] = gradus.tensor([2.7])
+    x[2] = True
+    assert x.tolist() == [1, 2, 1]
+    x[:] = [4, 5, 6]
+    assert x.tolist() == [4, 5, 6]
+    x[:2] = np.array([[8, 9]])
+    assert x.tolist() == [8, 9, 6]
+
+
+def test_in_place_operators_through_an_index(x):
+    x[1] += 1
+    x[:, 0] *= 2
+    x[[0, 0], 1] += 1
+    assert x[:, :2].tolist() == [[0, 2], [10, 6], [16, 9]]
+
+
+def test_write_over_itself(x):
+    x[1:] = x[:-1]
+    assert x.tolist() == [[0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 6, 7]]
+    x[[0, 2]] = x[[2, 0]]
+    assert x.tolist() == [[4, 5, 6, 7], [0, 1, 2, 3], [0, 1, 2, 3]]
+
+
+def test_written_views_keep_their_history():
+    x = gradus.zeros(3, requires_grad=True)
+    y = x * 1
+    y[0] = 5
+    y[1:][0] = x[2] * 3
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0, 4]
+
+
+# ---- Errors -------------------------------------------------------------------------------------------------------------------------------------
+
+KINDS = "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+
+
+class Broken:
+    def __index__(self):
+        raise ZeroDivisionError("broken")
+
+
+@pytest.mark.parametrize("index, error, text", [
+    (5, IndexError, "index 5 is out of bounds for dimension 0 with size 3"),
+    (-4, IndexError, "index -4 is out of bounds for dimension 0 with size 3"),
+    ((0, 9), IndexError, "index 9 is out of bounds for dimension 1 with size 4"),
+    ((..., 9), IndexError, "index 9 is out of bounds for dimension 1 with size 4"),
+    ((None, 0, None, -5), IndexError, "index -5 is out of bounds for dimension 1 with size 4"),
+    ((0, 0, 0), IndexError, "too many indices for tensor of dimension 2"),
+    ((slice(None),) * 3, IndexError, "too many indices for tensor of dimension 2"),
+    (np.ones((3, 4, 1), dtype=bool), IndexError, "too many indices for tensor of dimension 2"),
+    ((None,) * 200, IndexError, "too many indices for tensor of dimension 2"),
+    ((None,) * 63, (IndexError, RuntimeError), ""),
+    ((True,) * 70, (IndexError, RuntimeError), ""),
+    ("a", IndexError, KINDS + "str)"),
+    (b"a", IndexError, KINDS + "bytes)"),
+    (1.5, IndexError, KINDS + "float)"),
+    ({}, IndexError, KINDS + "dict)"),
+    (object(), IndexError, KINDS + "object)"),
+    ((0, "a"), IndexError, KINDS + "str)"),
+    (slice(None, None, 0), ValueError, "slice step cannot be zero"),
+    (slice("a", None), TypeError, "slice indices must be integers"),
+    (slice(Broken(), None), ZeroDivisionError, "broken"),
+    (Broken(), ZeroDivisionError, "broken"),
+    (2**70, ValueError, "Overflow when unpacking long long"),
+    ([5], IndexError, "index 5 is out of bounds for dimension 0 with size 3"),
+    ([1.5], IndexError, "tensors used as indices must be long, int, byte or bool tensors"),
+    (gradus.tensor(1.5), IndexError, "tensors used as indices must be long, int, byte or bool tensors"),
+    ([True, False], IndexError, "The shape of the mask [2] at index 0 does not match the shape of the indexed tensor [3, 4] at index 0"),
+    (([0, 1], [0, 1, 2]), IndexError, "shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]"),
+    ([[0, 1], [2]], ValueError, "expected sequence of length 2 at dim 1 (got 1)"),
+])
+def test_refused_index(x, index, error, text):
+    before = x.tolist()
+    for access in (lambda: x[index], lambda: x.__setitem__(index, 0)):
+        with pytest.raises(error) as caught:
+            access()
+        assert text in str(caught.value)
+    assert x.tolist() == before
+
+
+@pytest.mark.parametrize("index, value, error, text", [
+    (0, "a", TypeError, "can't assign a str to a torch.float32 tensor"),
+    (0, None, TypeError, "can't assign a NoneType to a torch.float32 tensor"),
+    (0, {}, TypeError, "can't assign a dict to a torch.float32 tensor"),
+    (0, gradus.zeros(5), RuntimeError, ""),
+    (0, gradus.zeros(2, 4), RuntimeError, ""),
+    ([0, 1], gradus.zeros(5), RuntimeError, "shape mismatch: value tensor of shape [5] cannot be broadcast to indexing result of shape [2, 4]"),
+    (0, 1 + 2j, RuntimeError, "value cannot be converted to type float without overflow"),
+    ([0], 1 + 2j, RuntimeError, "value cannot be converted to type float without overflow"),
+    (0, ["a"], ValueError, "too many dimensions 'str'"),
+])
+def test_refused_value(x, index, value, error, text):
+    before = x.tolist()
+    with pytest.raises(error) as caught:
+        x[index] = value
+    assert text in str(caught.value)
+    assert x.tolist() == before
+
+
+def test_numbers_without_room():
+    x = gradus.zeros(3, dtype=gradus.uint8)
+    for index in (0, [0]):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
+            x[index] = 300
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_tensors_without_dimensions():
+    x = gradus.tensor(3)
+    assert x[...].item() == x[()].item() == 3
+    assert x[None].tolist() == [3]
+    with pytest.raises(IndexError, match="invalid index of a 0-dim tensor. Use `tensor.item.."):
+        x[0]
+    with pytest.raises(IndexError, match="too many indices for tensor of dimension 0"):
+        x[:]
+    x[...] = 4
+    x[()] += 1
+    assert x.item() == 5
+
+
+def test_no_deleting(x):
+    with pytest.raises(TypeError, match="Tensor does not support deleting items"):
+        del x[0]
+
+
+def test_leaves_are_not_written():
+    x = gradus.ones(3, requires_grad=True)
+    for index in (0, slice(None), [0], [True, False, True]):
+        with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+            x[index] = 1

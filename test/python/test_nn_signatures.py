@@ -1,0 +1,39 @@
+"""What gradus.nn has takes the arguments that torch.nn takes: names, order, kinds and defaults."""
+import inspect
+
+import pytest
+
+import gradus.nn as nn
+
+torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
+
+CLASSES = sorted(name for name in dir(nn) if inspect.isclass(getattr(nn, name)))
+FUNCTIONS = [(place, name) for place in ("functional", "init", "utils") for name, value in sorted(vars(getattr(nn, place)).items())
+             if not name.startswith("_") and inspect.isfunction(value) and inspect.isfunction(getattr(getattr(torch.nn, place), name))]
+
+
+def parameters(function):
+    """(name, kind, default) of each; a default that is a function, by its name."""
+    found = [(p.name, p.kind.name, getattr(p.default, "__name__", p.default)) for p in inspect.signature(function).parameters.values()]
+    return [] if found == [("args", "VAR_POSITIONAL", inspect._empty.__name__), ("kwargs", "VAR_KEYWORD", inspect._empty.__name__)] else found
+
+
+def public_methods(cls):
+    return {name for kind in cls.__mro__[:-1] if "nn" in kind.__module__ for name, value in vars(kind).items()
+            if inspect.isfunction(value) and not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes(name):
+    ours, theirs = getattr(nn, name), getattr(torch.nn, name)
+    assert parameters(ours) == parameters(theirs)
+    missing = public_methods(theirs) - public_methods(ours)
+    assert not missing - {"ipu", "xpu", "mtia", "merge_masks"}, f"{name} has no {missing}"
+    for method in public_methods(ours):
+        if hasattr(theirs, method):
+            assert parameters(getattr(ours, method)) == parameters(getattr(theirs, method)), f"{name}.{method}"
+
+
+@pytest.mark.parametrize("place, name", FUNCTIONS)
+def test_functions(place, name):
+    assert parameters(getattr(getattr(nn, place), name)) == parameters(getattr(getattr(torch.nn, place), name))
