@@ -96,11 +96,6 @@ static inline C binary_bitwise_xor(C x, C y)
     return x ^ y;
 }
 
-static inline C binary_heaviside(C x, C value)
-{
-    return x == 0 ? value : x > 0;
-}
-
 static inline C binary_maximum(C x, C y)
 {
     return x > y ? x : y;
@@ -320,11 +315,6 @@ static inline C binary_hypot(C x, C y)
 static inline C binary_copysign(C x, C y)
 {
     return copysign(x, y);
-}
-
-static inline C binary_heaviside(C x, C value)
-{
-    return x == 0 ? value : x > 0;
 }
 
 static inline C binary_atan2(C x, C y)
