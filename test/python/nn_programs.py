@@ -22,7 +22,7 @@ def attempt(function, *args, **kwargs):
         try:
             result = function(*args, **kwargs)
         except Exception as error:
-            result = type(error).__name__, re.sub(r"^(\w+: )+", "", str(error))
+            result = type(error).__name__, re.sub(r"^(\w+ ?: )+", "", str(error))
     return (result, [warning.category.__name__ for warning in caught]) if caught else result
 
 
