@@ -295,6 +295,29 @@ grd_tensors op_tensor_split_indices(grd_tensor *self, grd_dims indices, int64_t 
     return grd_pending() ? none : grd_tensors_from(list, indices.n + 1);
 }
 
+grd_tensors op_tensor_split_tensor(grd_tensor *self, grd_tensor *tensor_indices_or_sections, int64_t dim)
+{
+    const grd_tensors none = {0};
+    grd_tensor *given = tensor_indices_or_sections;
+    if (given->dtype != GRD_INT64) {
+        grd_raise(GRD_ERROR_RUNTIME, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got %s",
+                  grd_dtype_type_name((grd_dtype)given->dtype));
+        return none;
+    }
+    if (given->ndim > 1) {
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with %d dims",
+                  given->ndim);
+        return none;
+    }
+    given = grd_check_has_data(given) ? grd_contiguous_as(given, GRD_INT64) : grd_failed;
+    if (grd_pending())
+        return none;
+    const int64_t *numbers = (const int64_t *)(const void *)given->data;
+    return given->ndim == 0 ? grd_tensor_split(self, numbers[0], .dim = grd_int(dim))
+                            : grd_tensor_split_indices(self, grd_dims_from(numbers, given->numel), .dim = grd_int(dim));
+}
+
 /* ---- Places ------------------------------------------------------------------------------------------------------------------------------ */
 
 grd_tensors op_where_condition(grd_tensor *condition)
@@ -347,6 +370,10 @@ grd_tensor *op_take_along_dim(grd_tensor *self, grd_tensor *indices, grd_scalar 
         return grd_failed;
     }
     if (!grd_wrap_dim(self, grd_scalar_int64(dim), &along))
+        return grd_failed;
+    const int64_t size = self->ndim > 0 ? self->sizes[along] : 1;
+    indices = grd_where(grd_lt_scalar(indices, grd_int(0)), grd_add_scalar(indices, grd_int(size)), indices);
+    if (grd_pending())
         return grd_failed;
     return self->ndim == 0 ? grd_gather(self, 0, indices)
                            : grd_gather(spread_but(self, indices, along), along, spread_but(indices, self, along));

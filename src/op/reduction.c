@@ -1,6 +1,7 @@
 /* Sums and products, any, all, counts, extremes and their places. Moments are in moments.c, norms and logsumexp in norm.c, scans in
  * scan.c; how a reduction runs is in reduce.c. */
 #include "base/memory.h"
+#include "base/text.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/reduce.h"
@@ -42,6 +43,30 @@ grd_tensor *op_sum(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim
     if (to == GRD_BOOL)
         return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, GRD_FINISH_ANY, 0);
     return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_NONE, 0);
+}
+
+grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
+{
+    int64_t dims[GRD_MAX_DIMS];
+    const int64_t extra = self->ndim - size.n;
+    int n = 0;
+    bool fits = extra >= 0;
+    for (int64_t i = 0; fits && i < self->ndim; i++) {
+        const bool stretched = i < extra || size.data[i - extra] != self->sizes[i];
+        fits = i < extra || !stretched || size.data[i - extra] == 1;
+        if (stretched)
+            dims[n++] = i;
+    }
+    if (!fits) {
+        char from[256], to[256];
+        grd_raise(GRD_ERROR_RUNTIME, "size %s is not expandable to size %s.", grd_format_int64s(to, sizeof to, size.data, size.n),
+                  grd_format_int64s(from, sizeof from, self->sizes, self->ndim));
+        return grd_failed;
+    }
+    if (n == 0)
+        return self;
+    grd_tensor *sum = grd_sum(self, .dim = grd_dims_from(dims, n), .keepdim = true);
+    return extra > 0 ? grd_reshape(sum, size) : sum;
 }
 
 grd_tensor *op_mean(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
