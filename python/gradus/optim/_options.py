@@ -22,6 +22,8 @@ def check_group(group):
 
 def number(value):
     """An option as a Python number; it may be given as a tensor of one element."""
+    if type(value) is float:  # Nearly always.
+        return value
     return value.item() if isinstance(value, gradus.Tensor) else value
 
 

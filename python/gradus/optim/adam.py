@@ -42,7 +42,7 @@ class Adam(Optimizer):
     >>> optimizer = gradus.optim.Adam([w], lr=0.5)
     >>> w.sum().backward()
     >>> optimizer.step()
-    >>> w.item()
+    >>> round(w.item(), 4)
     0.5
     """
 
