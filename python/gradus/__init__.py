@@ -23,7 +23,8 @@ newaxis = None
 
 _SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "mps", "nn", "ops", "optim",
                          "random", "serialization", "utils", "version", "xpu"})
-_LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"}
+_LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
+         "is_autocast_enabled": "amp"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
                             "FloatTensor", "DoubleTensor"), "_tensor_types"))
 
