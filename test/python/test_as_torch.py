@@ -209,8 +209,10 @@ def test_compilation_is_the_function_itself():
 
 def test_mixed_precision_warns_and_leaves_dtypes_alone():
     with pytest.warns(UserWarning, match="Disabling autocast"):
-        context = gradus.amp.autocast("cpu", dtype=gradus.bfloat16)
+        context = gradus.autocast("cpu", dtype=gradus.bfloat16)
+    assert gradus.autocast is gradus.amp.autocast and gradus.GradScaler is gradus.amp.GradScaler
     with context:
+        assert not gradus.is_autocast_enabled()
         assert (gradus.ones(2, 2) @ gradus.ones(2, 2)).dtype is gradus.float32
     assert context(len)([1]) == 1
     with pytest.warns(UserWarning, match="Disabling"):
