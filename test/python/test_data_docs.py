@@ -13,7 +13,7 @@ import gradus
 
 PACKAGES = ["optim", "utils", "cuda", "amp", "backends"]
 MODULES = ["serialization", "_serialization.globals", "_serialization.reader", "_serialization.writer", "accelerator", "compiler",
-           "distributed", "jit", "mps", "random", "version", "xpu", *PACKAGES]
+           "distributed", "jit", "mps", "multiprocessing", "random", "version", "xpu", *PACKAGES]
 MODULES = [f"gradus.{name}" for name in MODULES]
 MODULES += [found.name for name in PACKAGES for found in pkgutil.walk_packages(importlib.import_module(f"gradus.{name}").__path__, f"gradus.{name}.")]
 

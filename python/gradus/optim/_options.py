@@ -30,7 +30,7 @@ def number(value):
 def with_gradients(params):
     """The parameters that have a gradient, and their gradients."""
     grads = [param.grad for param in params]
-    found = [grad for grad in grads if grad is not None]
-    if len(found) == len(grads):
-        return params, grads
-    return [param for param, grad in zip(params, grads) if grad is not None], found
+    for grad in grads:
+        if grad is None:
+            return [param for param in params if param.grad is not None], [grad for grad in grads if grad is not None]
+    return params, grads
