@@ -311,7 +311,8 @@ static void test_forwards_that_are_refused(void **state)
     (void)state;
     bool dirty = true, constant = false;
     grd_tensor *x = leaf3();
-    fails_to_apply(&(grd_custom_function){"Unset", nothing_forward, double_backward, 1, 1, NULL, NULL, NULL}, x, "Unset: output 0 was not set");
+    fails_to_apply(&(grd_custom_function){"Unset", nothing_forward, double_backward, 1, 1, NULL, NULL, NULL}, x,
+                   "Unset: output 0 was not set");
     fails_to_apply(&(grd_custom_function){NULL, nothing_forward, NULL, 1, 1, NULL, NULL, NULL}, x, "custom function: output 0 was not set");
     fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &dirty, NULL, NULL}, x,
                    "Marks: only inputs can be marked dirty, and only during forward");
