@@ -382,7 +382,7 @@ def test_references_are_given_back(call):
     tracemalloc.start()
     run(20)
     before = tracemalloc.get_traced_memory()[0]
-    run(500)
+    run(300)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert grown < 2000, "memory"
@@ -408,7 +408,7 @@ FUNCTIONS = """is_tensor is_floating_point is_nonzero numel equal allclose promo
 set_default_device set_rng_state manual_seed device Size finfo iinfo Generator load_library""".split()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_weird_arguments_give_exceptions_only(seed):
     rng = random.Random(seed)
     properties = [name for name, value in vars(torch.Tensor).items() if type(value).__name__ == "getset_descriptor"]
