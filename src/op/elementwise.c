@@ -342,11 +342,48 @@ static grd_tensor *run_filled(const struct grd_elementwise *op, const grd_tensor
     return run_straight(op, flat->kernel, like, flat->data, flat->params);
 }
 
+/* Products and quotients of a half type and a number: the number is not rounded to that type, as in PyTorch. */
+static const struct by_number {
+    const char *name;
+    bool either; /* the number may come first */
+    struct grd_elementwise op;
+} by_number[] = {
+    {"mul", true, {.inputs = 1, .kernel = GRD_UNARY__SCALE, .rule = GRD_TYPE_PROMOTE, .name = "mul"}},
+    {"_div_true", false, {.inputs = 1, .kernel = GRD_UNARY__DIVIDE, .rule = GRD_TYPE_PROMOTE, .name = "div"}},
+};
+
+static bool is_half(const grd_tensor *t)
+{
+    return t->dtype == GRD_FLOAT16 || t->dtype == GRD_BFLOAT16;
+}
+
+/* The way of such a call; NULL for any other. */
+static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
+{
+    for (int i = 0; i < GRD_LENGTH(by_number); i++) {
+        if (strcmp(by_number[i].name, op->name) != 0)
+            continue;
+        const int which = by_number[i].either && grd_has(inputs[0], GRD_FLAG_NUMBER) ? 0 : 1;
+        const grd_tensor *number = inputs[which];
+        if (!is_half(inputs[1 - which]) || !grd_has(number, GRD_FLAG_NUMBER) || number->data == NULL ||
+            grd_category_of((grd_dtype)number->dtype) > GRD_CATEGORY_FLOAT)
+            return NULL;
+        const grd_scalar value = grd_scalar_read(number->data, (grd_dtype)number->dtype);
+        return grd_op_unary(out, inputs[1 - which], &by_number[i].op, &value);
+    }
+    return NULL;
+}
+
 static __attribute__((noinline)) grd_tensor *run_wide(const struct grd_elementwise *op, grd_loop_kernel *const *const *rows,
                                                       grd_tensor *out, grd_tensor *const *inputs, const grd_scalar *params)
 {
     if (grd_pending())
         return grd_failed;
+    if (op->inputs == 2 && (is_half(inputs[0]) || is_half(inputs[1]))) {
+        grd_tensor *scaled = run_by_number(op, out, inputs);
+        if (scaled != NULL)
+            return scaled;
+    }
     const grd_tensor *like = inputs[op->mask];
     for (int i = op->mask + 1; i < op->inputs && !is_plain(like); i++)
         like = inputs[i];
