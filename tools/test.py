@@ -2,6 +2,7 @@
 
   test.py --preset release --all      everything `make test` runs: C tests, the tests in Python, a stranger's program against an install
   test.py --preset dev                the C tests of a preset  [--label LABEL]
+  test.py --preset dev --package      the tests of the Python package on a preset's build, its sanitizer loaded first  [--label threads]
 """
 import argparse
 import os
@@ -33,12 +34,12 @@ def need_cmocka():
         sys.exit(f"The C tests need cmocka. As root, run {PACKAGES.relative_to(ROOT)}")
 
 
-def build(preset):
+def build(preset, *targets):
     jobs = ["-j", str(os.cpu_count() or 2)]
     directory = ROOT / "build" / preset
     if not (directory / "build.ninja").exists():
         run(["cmake", "--preset", preset], check=True, stdout=subprocess.DEVNULL)
-    run(["cmake", "--build", "--preset", preset, *jobs, "--target", "all", "tests"], check=True)
+    run(["cmake", "--build", "--preset", preset, *jobs, "--target", *(targets or ("all", "tests"))], check=True)
     return directory
 
 
@@ -63,8 +64,29 @@ def c_tests(directory, label):
     return passed, failed
 
 
-def python_tests():
-    result = run([sys.executable, "-m", "pytest", "-q", "test/python", "-p", "no:cacheprovider"], capture_output=True, text=True)
+# A sanitizer's runtime must be there before the interpreter, which is built without. What CPython keeps until its end is no leak of ours.
+RUNTIMES = {"dev": "libasan.so", "tsan": "libtsan.so"}
+SANITIZED = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": "halt_on_error=1:exitcode=66",
+             "PYTHONMALLOC": "malloc"}
+
+
+def package_environment(preset):
+    environment = {**os.environ, "GRADUS_BUILD": f"build/{preset}"}
+    if preset not in RUNTIMES:
+        return environment
+    compiler = os.environ.get("CC", "cc")
+    path = subprocess.run([compiler, f"-print-file-name={RUNTIMES[preset]}"], capture_output=True, text=True, check=True).stdout.strip()
+    return {**environment, **SANITIZED, "LD_PRELOAD": path}
+
+
+def package_tests(preset, label):
+    build(preset, "gradus_python")
+    return python_tests("test/python/package", package_environment(preset), ["-m", label] if label else [])
+
+
+def python_tests(folder, environment=None, selected=()):
+    result = run([sys.executable, "-m", "pytest", "-q", folder, "-p", "no:cacheprovider", *selected], capture_output=True, text=True,
+                 env=environment or os.environ)
     print(result.stdout[-4000:], result.stderr[-2000:], sep="", flush=True)
     counts = dict((word, int(n)) for n, word in re.findall(r"(\d+) (passed|failed|error)", result.stdout))
     failed = counts.get("failed", 0) + counts.get("error", 0)
@@ -76,11 +98,15 @@ def main():
     parser.add_argument("--preset", required=True)
     parser.add_argument("--label")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--package", action="store_true")
     arguments = parser.parse_args()
-    need_cmocka()
-    passed, failed = c_tests(build(arguments.preset), arguments.label)
+    if arguments.package:
+        passed, failed = package_tests(arguments.preset, arguments.label)
+    else:
+        need_cmocka()
+        passed, failed = c_tests(build(arguments.preset), arguments.label)
     if arguments.all:
-        more_passed, more_failed = python_tests()
+        more_passed, more_failed = python_tests("test/python")
         passed, failed = passed + more_passed, failed + more_failed
     print(f"\n{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)

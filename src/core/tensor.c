@@ -19,8 +19,6 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
     const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved;
     if (t->sizes != t->inline_dims)
         grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
-    if (t->autograd != NULL)
-        grd_object_drop(t->autograd);
     if (t->base != NULL)
         grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
     else
@@ -37,6 +35,16 @@ static __attribute__((noinline)) void destroy_view(grd_tensor *t)
     grd_small_free(t, sizeof *t);
 }
 
+static void tensor_destroy(struct grd_object *object);
+
+/* Its history goes first; then it is like any other. */
+static __attribute__((noinline)) void destroy_recorded(grd_tensor *t)
+{
+    grd_object_drop_as(t->autograd, 1);
+    t->autograd = NULL;
+    tensor_destroy(&t->object);
+}
+
 static void tensor_destroy(struct grd_object *object)
 {
     grd_tensor *t = (grd_tensor *)object;
@@ -48,6 +56,8 @@ static void tensor_destroy(struct grd_object *object)
         grd_small_free(block, block_bytes);
     } else if (simple && t->base != NULL) {
         destroy_view(t);
+    } else if (t->autograd != NULL) {
+        destroy_recorded(t);
     } else {
         destroy_any(t);
     }

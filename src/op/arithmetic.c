@@ -143,6 +143,15 @@ grd_tensor *op__div_other_backward(grd_tensor *grad_output, grd_tensor *self, gr
     return grd_neg(grd_mul(grad_output, grd_conj(grd_div(grd_div(self, other), other))));
 }
 
+/* ---- square ----------------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_square(grd_tensor *out, grd_tensor *self)
+{
+    if (GRD_UNLIKELY(self->dtype == GRD_BOOL))
+        self = grd_contiguous_as(self, GRD_INT64);
+    return grd_pending() ? grd_failed : op__square(out, self);
+}
+
 /* ---- pow ------------------------------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op_pow(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)

@@ -8,32 +8,30 @@
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
+#include "op/loss.h"
 
 /* ---- Reduction ------------------------------------------------------------------------------------------------------------------ */
 
-enum reduction { MEAN, SUM, NONE, BATCH_MEAN, INVALID };
-
-/* Raises for anything but the three reductions that every loss has. */
-static enum reduction reduction_of(const char *name)
+enum grd_loss_reduction grd_loss_reduction_of(const char *name)
 {
     if (name == NULL || strcmp(name, "mean") == 0)
-        return MEAN;
+        return GRD_LOSS_MEAN;
     if (strcmp(name, "sum") == 0)
-        return SUM;
+        return GRD_LOSS_SUM;
     if (strcmp(name, "none") == 0)
-        return NONE;
+        return GRD_LOSS_NONE;
     grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for reduction", name);
-    return INVALID;
+    return GRD_LOSS_INVALID;
 }
 
-static grd_tensor *reduce(grd_tensor *loss, enum reduction reduction)
+grd_tensor *grd_loss_reduce(grd_tensor *loss, enum grd_loss_reduction reduction)
 {
-    return reduction == MEAN ? grd_mean(loss) : reduction == SUM ? grd_sum(loss) : loss;
+    return reduction == GRD_LOSS_MEAN ? grd_mean(loss) : reduction == GRD_LOSS_SUM ? grd_sum(loss) : loss;
 }
 
-static grd_tensor *weighted(grd_tensor *loss, grd_tensor *weight, enum reduction reduction)
+static grd_tensor *weighted(grd_tensor *loss, grd_tensor *weight, enum grd_loss_reduction reduction)
 {
-    return reduce(weight == NULL ? loss : grd_mul(loss, weight), reduction);
+    return grd_loss_reduce(weight == NULL ? loss : grd_mul(loss, weight), reduction);
 }
 
 static bool is_floating(const grd_tensor *t)
@@ -52,37 +50,37 @@ static bool check_floating(const char *name, const grd_tensor *a, const grd_tens
 
 grd_tensor *op_mse_loss(grd_tensor *self, grd_tensor *target, const char *reduction)
 {
-    enum reduction how = reduction_of(reduction);
-    if (how == INVALID || !check_floating("mse", self, target))
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
+    if (how == GRD_LOSS_INVALID || !check_floating("mse", self, target))
         return grd_failed;
-    return reduce(grd_square(grd_sub(self, target)), how);
+    return grd_loss_reduce(grd_square(grd_sub(self, target)), how);
 }
 
 grd_tensor *op_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction)
 {
-    enum reduction how = reduction_of(reduction);
-    if (how == INVALID)
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
+    if (how == GRD_LOSS_INVALID)
         return grd_failed;
-    return reduce(grd_abs(grd_sub(self, target)), how);
+    return grd_loss_reduce(grd_abs(grd_sub(self, target)), how);
 }
 
 grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double beta)
 {
-    enum reduction how = reduction_of(reduction);
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
     if (!(beta >= 0))
         grd_raise(GRD_ERROR_RUNTIME, "smooth_l1_loss does not support negative values for beta.");
+    if (!grd_pending() && beta == 0)
+        return grd_l1_loss(self, target, .reduction = reduction);
     if (grd_pending() || !check_floating("smooth_l1", self, target))
         return grd_failed;
-    if (beta == 0)
-        return grd_l1_loss(self, target, .reduction = reduction);
     grd_tensor *d = grd_abs(grd_sub(self, target));
     grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5 / beta)), *far = grd_sub_scalar(d, grd_float(0.5 * beta));
-    return reduce(grd_where(grd_lt_scalar(d, grd_float(beta)), near, far), how);
+    return grd_loss_reduce(grd_where(grd_lt_scalar(d, grd_float(beta)), near, far), how);
 }
 
 grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double delta)
 {
-    enum reduction how = reduction_of(reduction);
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
     if (!(delta > 0))
         grd_raise(GRD_ERROR_RUNTIME, "huber_loss does not support non-positive values for delta.");
     if (grd_pending() || !check_floating("huber", self, target))
@@ -90,16 +88,17 @@ grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *redu
     grd_tensor *d = grd_abs(grd_sub(self, target));
     grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5));
     grd_tensor *far = grd_mul_scalar(grd_sub_scalar(d, grd_float(0.5 * delta)), grd_float(delta));
-    return reduce(grd_where(grd_le_scalar(d, grd_float(delta)), near, far), how);
+    return grd_loss_reduce(grd_where(grd_le_scalar(d, grd_float(delta)), near, far), how);
 }
 
 /* ---- Distributions ------------------------------------------------------------------------------------------------------------------ */
 
 grd_tensor *op_kl_div(grd_tensor *self, grd_tensor *target, const char *reduction, bool log_target)
 {
-    enum reduction how = reduction != NULL && strcmp(reduction, "batchmean") == 0 ? BATCH_MEAN : reduction_of(reduction);
-    if (how != INVALID && (grd_category_of((grd_dtype)self->dtype) <= GRD_CATEGORY_INTEGER ||
-                           grd_category_of((grd_dtype)target->dtype) <= GRD_CATEGORY_INTEGER))
+    enum grd_loss_reduction how =
+        reduction != NULL && strcmp(reduction, "batchmean") == 0 ? GRD_LOSS_BATCH_MEAN : grd_loss_reduction_of(reduction);
+    if (how != GRD_LOSS_INVALID && (grd_category_of((grd_dtype)self->dtype) <= GRD_CATEGORY_INTEGER ||
+                                    grd_category_of((grd_dtype)target->dtype) <= GRD_CATEGORY_INTEGER))
         grd_raise(GRD_ERROR_RUNTIME, "Integral inputs not supported.");
     if (grd_pending())
         return grd_failed;
@@ -111,8 +110,8 @@ grd_tensor *op_kl_div(grd_tensor *self, grd_tensor *target, const char *reductio
         grd_tensor *log_t = grd_log(grd_where(grd_eq_scalar(target, grd_int(0)), one, target));
         loss = grd_sub(grd_mul(target, log_t), grd_mul(target, self));
     }
-    if (how != BATCH_MEAN)
-        return reduce(loss, how);
+    if (how != GRD_LOSS_BATCH_MEAN)
+        return grd_loss_reduce(loss, how);
     double batch = self->ndim > 0 ? (double)self->sizes[0] : 1;
     return grd_div_scalar(grd_sum(loss), grd_float(batch));
 }
@@ -140,17 +139,17 @@ grd_tensor *op__binary_cross_entropy(grd_tensor *self, grd_tensor *target)
 
 grd_tensor *op_binary_cross_entropy(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction)
 {
-    enum reduction how = reduction_of(reduction);
-    if (how != INVALID && self->dtype != target->dtype)
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
+    if (how != GRD_LOSS_INVALID && self->dtype != target->dtype)
         grd_raise(GRD_ERROR_RUNTIME, "Found dtype %s but expected %s", grd_dtype_type_name((grd_dtype)target->dtype),
                   grd_dtype_type_name((grd_dtype)self->dtype));
-    else if (how != INVALID && !grd_same_sizes(target, grd_dims_from(self->sizes, self->ndim))) {
+    else if (how != GRD_LOSS_INVALID && !grd_same_sizes(target, grd_dims_from(self->sizes, self->ndim))) {
         char own[1024], other[1024];
         grd_raise(GRD_ERROR_VALUE,
                   "Using a target size (%s) that is different to the input size (%s) is deprecated. Please ensure they have the same size.",
                   grd_format_int64s(other, sizeof other, target->sizes, target->ndim),
                   grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
-    } else if (how != INVALID && !is_floating(self))
+    } else if (how != GRD_LOSS_INVALID && !is_floating(self))
         grd_raise_no_kernel("binary_cross_entropy", (grd_dtype)self->dtype);
     if (grd_pending())
         return grd_failed;
@@ -160,8 +159,8 @@ grd_tensor *op_binary_cross_entropy(grd_tensor *self, grd_tensor *target, grd_te
 grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *target, grd_tensor *weight, grd_tensor *pos_weight,
                                                 const char *reduction)
 {
-    enum reduction how = reduction_of(reduction);
-    if (how != INVALID && !grd_same_sizes(target, grd_dims_from(self->sizes, self->ndim))) {
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
+    if (how != GRD_LOSS_INVALID && !grd_same_sizes(target, grd_dims_from(self->sizes, self->ndim))) {
         char own[1024], other[1024];
         grd_raise(GRD_ERROR_VALUE, "Target size (%s) must be the same as input size (%s)",
                   grd_format_int64s(other, sizeof other, target->sizes, target->ndim),
@@ -287,9 +286,9 @@ static bool prepare_nll(struct nll *x, grd_dims size, grd_dtype dtype, grd_tenso
 }
 
 /* The result of reduction "none": the target's sizes, but 0-d for one sample without a batch. */
-static grd_dims loss_sizes(grd_dims size, const grd_tensor *target, enum reduction how)
+static grd_dims loss_sizes(grd_dims size, const grd_tensor *target, enum grd_loss_reduction how)
 {
-    return how == NONE && size.n > 1 ? grd_dims_from(target->sizes, target->ndim) : grd_dims_from(target->sizes, 0);
+    return how == GRD_LOSS_NONE && size.n > 1 ? grd_dims_from(target->sizes, target->ndim) : grd_dims_from(target->sizes, 0);
 }
 
 /* Sums in double: mean = -sum(w x) / sum(w). */
@@ -298,9 +297,9 @@ void op__nll_loss_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weig
 {
     struct nll x;
     grd_dims size = grd_dims_from(self->sizes, self->ndim);
-    enum reduction how = reduction_of(reduction);
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
     ret[0] = ret[1] = grd_failed;
-    if (how == INVALID || !grd_check_same_device(grd_tensors(self, target, weight)) ||
+    if (how == GRD_LOSS_INVALID || !grd_check_same_device(grd_tensors(self, target, weight)) ||
         !prepare_nll(&x, size, (grd_dtype)self->dtype, target, weight, ignore_index))
         return;
     grd_tensor *input = grd_contiguous_as(self, GRD_DTYPE_NONE);
@@ -323,11 +322,11 @@ void op__nll_loss_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weig
                 total += w;
             }
             sum += loss;
-            if (how == NONE)
+            if (how == GRD_LOSS_NONE)
                 write_element(output->data, n * x.d + d, x.dtype, loss);
         }
-    if (how != NONE)
-        write_element(output->data, 0, x.dtype, how == MEAN ? sum / total : sum);
+    if (how != GRD_LOSS_NONE)
+        write_element(output->data, 0, x.dtype, how == GRD_LOSS_MEAN ? sum / total : sum);
     *(double *)total_weight->data = total;
 }
 
@@ -335,8 +334,8 @@ grd_tensor *op__nll_loss_backward(grd_tensor *grad_output, grd_dims size, grd_te
                                   int64_t ignore_index, grd_tensor *total_weight)
 {
     struct nll x;
-    enum reduction how = reduction_of(reduction);
-    if (how == INVALID || !prepare_nll(&x, size, (grd_dtype)grad_output->dtype, target, weight, ignore_index))
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
+    if (how == GRD_LOSS_INVALID || !prepare_nll(&x, size, (grd_dtype)grad_output->dtype, target, weight, ignore_index))
         return grd_failed;
     grd_dims want = loss_sizes(size, target, how);
     if (!grd_same_sizes(grad_output, want))
@@ -346,13 +345,13 @@ grd_tensor *op__nll_loss_backward(grd_tensor *grad_output, grd_dims size, grd_te
     if (grd_pending() || grd_is_meta(result))
         return grd_pending() ? grd_failed : result;
     memset(result->data, 0, (size_t)(result->numel * (int64_t)result->itemsize));
-    double scale = how == MEAN ? 1 / *(const double *)total_weight->data : 1;
+    double scale = how == GRD_LOSS_MEAN ? 1 / *(const double *)total_weight->data : 1;
     for (int64_t n = 0; n < x.n; n++)
         for (int64_t d = 0; d < x.d; d++) {
             int64_t class = x.target[n * x.d + d];
             if (class == x.ignore)
                 continue;
-            double g = read_element(grad->data, how == NONE ? n * x.d + d : 0, x.dtype);
+            double g = read_element(grad->data, how == GRD_LOSS_NONE ? n * x.d + d : 0, x.dtype);
             write_element(result->data, (n * x.classes + class) * x.d + d, x.dtype, -weight_of(&x, class) * scale * g);
         }
     return result;
@@ -375,8 +374,8 @@ static grd_tensor *spread_weight(grd_tensor *weight, int64_t ndim, int64_t class
 }
 
 /* Targets are probabilities: -sum(weight target log_p), the mean over all but the class dimension. */
-static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum reduction how, int64_t dim,
-                                               double smoothing)
+static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
+                                               int64_t dim, double smoothing)
 {
     int64_t classes = log_p->sizes[dim];
     if (smoothing > 0)
@@ -384,15 +383,15 @@ static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *ta
     grd_tensor *loss = grd_mul(log_p, target);
     if (weight != NULL)
         loss = grd_mul(loss, spread_weight(weight, log_p->ndim, dim));
-    if (how == NONE)
+    if (how == GRD_LOSS_NONE)
         return grd_neg(grd_sum(loss, .dim = grd_dims(dim)));
     grd_tensor *sum = grd_neg(grd_sum(loss));
-    return how == SUM ? sum : grd_div_scalar(sum, grd_float((double)log_p->numel / (double)classes));
+    return how == GRD_LOSS_SUM ? sum : grd_div_scalar(sum, grd_float((double)log_p->numel / (double)classes));
 }
 
 /* Targets are classes, smoothed: (1 - s) nll + s / C * (the loss of a uniform target, over the same samples and weights). */
-static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum reduction how, int64_t dim,
-                                          int64_t ignore_index, const char *reduction, double smoothing)
+static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
+                                          int64_t dim, int64_t ignore_index, const char *reduction, double smoothing)
 {
     grd_tensor *nll = grd_nll_loss(log_p, target, .weight = weight, .reduction = reduction, .ignore_index = grd_int(ignore_index));
     grd_tensor *spread = weight == NULL ? log_p : grd_mul(log_p, spread_weight(weight, log_p->ndim, dim));
@@ -403,9 +402,9 @@ static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target,
     if (log_p->ndim == 1)
         ignored = grd_reshape(ignored, GRD_NO_DIMS);
     uniform = grd_masked_fill(uniform, ignored, grd_int(0));
-    if (how == SUM)
+    if (how == GRD_LOSS_SUM)
         uniform = grd_sum(uniform);
-    if (how == MEAN) {
+    if (how == GRD_LOSS_MEAN) {
         grd_tensor *counted;
         if (weight == NULL) {
             counted = grd_to(grd_logical_not(ignored), .dtype = (grd_dtype)log_p->dtype);
@@ -423,8 +422,8 @@ static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target,
 grd_tensor *op_cross_entropy(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
                              double label_smoothing)
 {
-    enum reduction how = reduction_of(reduction);
-    if (how == INVALID)
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
+    if (how == GRD_LOSS_INVALID)
         return grd_failed;
     if (!(label_smoothing >= 0 && label_smoothing <= 1))
         grd_raise(GRD_ERROR_RUNTIME, "label_smoothing must be between 0.0 and 1.0. Got: %g", label_smoothing);

@@ -31,6 +31,18 @@ grd_tensor *op_float_power(grd_tensor *self, grd_tensor *exponent)
     return grd_pow(grd_to(self, .dtype = dtype), power);
 }
 
+grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
+{
+    if (self->dtype != values->dtype) {
+        grd_raise(GRD_ERROR_RUNTIME, "heaviside is not yet implemented for tensors with different dtypes.");
+        return grd_failed;
+    }
+    grd_tensor *step = grd_where(grd_eq_scalar(self, grd_int(0)), values, grd_gt_scalar(self, grd_int(0)));
+    if (grd_pending() || (out == self && !grd_check_inplace_shape(out, grd_sizes(step))))
+        return grd_failed;
+    return grd_out_check(out, (grd_dtype)step->dtype, grd_device_of(step)) ? grd_out_finish(out, step) : grd_failed;
+}
+
 /* ---- Special values ------------------------------------------------------------------------------------------------------------- */
 
 static double largest_finite(grd_dtype dtype)

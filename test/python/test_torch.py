@@ -55,6 +55,7 @@ NAMES = {
     "where_condition": torch.where,
     "median_dim": torch.median, "kthvalue": kth, "sort": lambda self, dim=-1, descending=False, stable=False: torch.sort(self, dim=dim, descending=descending, stable=True),
     "argsort": lambda self, dim=-1, descending=False, stable=False: torch.argsort(self, dim=dim, descending=descending, stable=True),
+    "einsum": lambda equation, operands: torch.einsum(equation, *operands),
     "clamp_tensor": lambda self, min=None, max=None: torch.clamp(self, min, max),
     "masked_fill_tensor": torch.masked_fill,
     "scatter_value": torch.scatter,
@@ -82,10 +83,8 @@ NAMES = {
 
 
 # Refused here on purpose, although PyTorch answers.
-REFUSED = {("square", "bool"): "PyTorch squares bools to int64",
-           ("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by two and not by numbers",
-           **{(n, d): "PyTorch asks for no order of a single element" for n in ("kthvalue", "cummax", "cummin") for d in ("complex64", "complex128")},
-           ("smooth_l1_loss", "complex64"): "only with beta=0, where it is l1_loss", ("smooth_l1_loss", "complex128"): "as complex64"}
+REFUSED = {("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by two and not by numbers",
+           **{(n, d): "PyTorch asks for no order of a single element" for n in ("kthvalue", "cummax", "cummin") for d in ("complex64", "complex128")}}
 
 
 # Derivatives with constants that PyTorch rounds to float32.
@@ -302,3 +301,13 @@ def check_gradients(operator, function, values, wanted, dtype, what):
         else:
             wanted_grad = wanted_grad + 0  # some of PyTorch's zeros have no memory
             compare(g.c.c_void_p(grads[i]), wanted_grad, "float32" if operator.name in ROUGH else dtype, f"{what} gradient {i}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_numbers_are_not_rounded_to_half_types(dtype):
+    """In products and quotients; in sums PyTorch rounds them."""
+    x = torch.linspace(-3, 3, 1001).to(getattr(torch, dtype))
+    with g.scope():
+        for name, number, wanted in (("mul", 0.3, x * 0.3), ("div", 0.3, x / 0.3), ("add", 0.3, x + 0.3), ("sub", 0.3, x - 0.3), ("mul", True, x * True), ("div", 7, x / 7)):
+            got = g.call(name, {"self": to_gradus(x), "other": number})[0]
+            assert g.numpy_of(got).tolist() == wanted.double().tolist(), (name, number)

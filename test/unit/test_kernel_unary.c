@@ -71,6 +71,10 @@ static const struct function {
     {"sinh", GRD_UNARY_SINH, sinhl, 1.7, 1.7, 720},
     {"cosh", GRD_UNARY_COSH, coshl, 1.7, 1.7, 720},
     {"atan", GRD_UNARY_ATAN, atanl, 1.5, 2, INFINITY},
+    {"asinh", GRD_UNARY_ASINH, asinhl, 1.5, 2.5, INFINITY},
+    {"acosh", GRD_UNARY_ACOSH, acoshl, 1.5, 2.5, INFINITY},
+    {"atanh", GRD_UNARY_ATANH, atanhl, 1.5, 2.5, 1.1},
+    {"erfc", GRD_UNARY_ERFC, erfcl, 2, 4, 30},
     {"sigmoid", GRD_UNARY_SIGMOID, sigmoid, 2, 3, 800},
     {"silu", GRD_UNARY_SILU, silu, 2, 3.5, 800},
     {"erf", GRD_UNARY_ERF, erfl, 1, 2, 8},
@@ -79,7 +83,7 @@ static const struct function {
     {"sqrt", GRD_UNARY_SQRT, sqrtl, 0.5, 0.501, INFINITY},
     {"rsqrt", GRD_UNARY_RSQRT, rsqrt, 1.5, 1.5, INFINITY},
     {"reciprocal", GRD_UNARY_RECIPROCAL, reciprocal, 0.5, 0.501, INFINITY},
-    {"square", GRD_UNARY_SQUARE, square, 0.5, 0.501, INFINITY},
+    {"square", GRD_UNARY__SQUARE, square, 0.5, 0.501, INFINITY},
     {"floor", GRD_UNARY_FLOOR, floorl, 0, 0, INFINITY},
     {"ceil", GRD_UNARY_CEIL, ceill, 0, 0, INFINITY},
     {"round", GRD_UNARY_ROUND, rintl, 0, 0, INFINITY},
@@ -179,7 +183,7 @@ static void test_half(void **state)
                 if (half_loop == NULL || kernel == GRD_UNARY_ISNAN || kernel == GRD_UNARY_ISINF || kernel == GRD_UNARY_ISFINITE ||
                     kernel == GRD_UNARY_LOGICAL_NOT)
                     continue;
-                const grd_scalar params[] = {grd_float(1.25), grd_int(20)};
+                const grd_scalar params[] = {grd_float(1.25), grd_int(20), grd_float(0.75)};
                 half_loop(65536, (char *[]){(char *)y, (char *)x}, (int64_t[]){2, 2}, params);
                 for (int i = 0; i < 65536; i++)
                     wide[i] = bfloat ? grd_from_bfloat16(x[i]) : grd_from_float16(x[i]);
@@ -193,7 +197,7 @@ static void test_half(void **state)
 static void test_every_path(void **state)
 {
     (void)state;
-    const grd_scalar params[] = {grd_float(1.25), grd_int(3)};
+    const grd_scalar params[] = {grd_float(1.25), grd_int(3), grd_float(0.75)};
     for (int level = 0; table_of_level(level) != NULL; level++)
         for (grd_dtype dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++)
             for (int kernel = 0; kernel < GRD_UNARY_COUNT; kernel++) {
@@ -221,7 +225,7 @@ static void test_integers(void **state)
         assert_memory_equal(y, ((int32_t[]){INT32_MIN, 5, 0, -7, -INT32_MAX}), sizeof y);
         table->unary[GRD_INT32][GRD_UNARY_SIGN](5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){-1, -1, 0, 1, 1}), sizeof y);
-        table->unary[GRD_INT32][GRD_UNARY_SQUARE](5, data, strides, NULL);
+        table->unary[GRD_INT32][GRD_UNARY__SQUARE](5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){0, 25, 0, 49, 1}), sizeof y);
         table->unary[GRD_INT32][GRD_UNARY_RELU](5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){0, 0, 0, 7, INT32_MAX}), sizeof y);
@@ -265,7 +269,7 @@ static void test_complex(void **state)
         const int64_t strides[] = {16, 16};
         table->unary[GRD_COMPLEX128][GRD_UNARY_SQRT](1, data, strides, NULL);
         assert_true(y[0] == 2 && y[1] == 1);
-        table->unary[GRD_COMPLEX128][GRD_UNARY_SQUARE](1, data, strides, NULL);
+        table->unary[GRD_COMPLEX128][GRD_UNARY__SQUARE](1, data, strides, NULL);
         assert_true(y[0] == -7 && y[1] == 24);
         table->unary[GRD_COMPLEX128][GRD_UNARY_RECIPROCAL](1, data, strides, NULL);
         assert_true(fabs(y[0] - 0.12) < 1e-16 && fabs(y[1] + 0.16) < 1e-16);

@@ -76,12 +76,6 @@ static inline bool unary_isfinite(C x)
 
 /* ---- Bool ------------------------------------------------------------------------------------------------------------------- */
 #if GRD_IS_BOOL
-static inline bool unary_signbit(C x)
-{
-    (void)x;
-    return false;
-}
-
 static inline C unary_sign(C x)
 {
     return x;
@@ -100,17 +94,12 @@ static inline C unary_neg(C x)
     return (C)(0 - (U)x);
 }
 
-static inline C unary_square(C x)
+static inline C unary__square(C x)
 {
     return (C)((U)x * (U)x);
 }
 
 #if GRD_IS_SIGNED
-static inline bool unary_signbit(C x)
-{
-    return x < 0;
-}
-
 static inline C unary__abs(C x)
 {
     return x < 0 ? (C)(0 - (U)x) : x;
@@ -126,12 +115,6 @@ static inline C unary_relu(C x)
     return x < 0 ? 0 : x;
 }
 #else
-static inline bool unary_signbit(C x)
-{
-    (void)x;
-    return false;
-}
-
 static inline C unary__abs(C x)
 {
     return x;
@@ -197,9 +180,19 @@ static inline C unary_reciprocal(C x)
     return 1 / x;
 }
 
-static inline C unary_square(C x)
+static inline C unary__square(C x)
 {
     return x * x;
+}
+
+static inline C unary__scale(C x, C number)
+{
+    return x * number;
+}
+
+static inline C unary__divide(C x, C number)
+{
+    return x / number;
 }
 
 static inline C unary_sqrt(C x)
@@ -419,11 +412,6 @@ static inline C unary_erfc(C x)
     return erfc(x);
 }
 
-static inline bool unary_signbit(C x)
-{
-    return copysign((C)1, x) < 0;
-}
-
 static inline C unary__gelu_erf(C x)
 {
     return vm_gelu(x);
@@ -491,7 +479,7 @@ static inline C unary_reciprocal(C x)
     return quotient(number(1, 0), x);
 }
 
-static inline C unary_square(C x)
+static inline C unary__square(C x)
 {
     return product(x, x);
 }
