@@ -83,8 +83,9 @@ grd_tensor *op_softshrink(grd_tensor *self, grd_scalar lambd)
     return grd_sub(self, grd_clamp(self, .min = grd_float(-distance), .max = grd_float(distance)));
 }
 
-/* ---- celu, mish, prelu, glu -------------------------------------------------------------------------------------------------------------------- */
+/* ---- celu, selu, mish, prelu, glu -------------------------------------------------------------------------------------------------------------------- */
 
+/* In place they are elu in place: copying a result over self would change what the node of elu has saved. */
 grd_tensor *op_celu(grd_tensor *out, grd_tensor *self, grd_scalar alpha)
 {
     const double a = grd_scalar_double(alpha);
@@ -92,7 +93,14 @@ grd_tensor *op_celu(grd_tensor *out, grd_tensor *self, grd_scalar alpha)
         grd_raise(GRD_ERROR_RUNTIME, "ZeroDivisionError: alpha cannot be 0 for CELU");
         return grd_failed;
     }
-    return grd_composite_finish(out, self, grd_elu(self, .alpha = alpha, .input_scale = grd_float(1 / a)));
+    const grd_elu_options options = {.alpha = alpha, .input_scale = grd_float(1 / a)};
+    return out != NULL && out == self ? grd_with_elu_(self, &options) : grd_with_elu(self, &options);
+}
+
+grd_tensor *op_selu(grd_tensor *out, grd_tensor *self)
+{
+    const grd_elu_options options = {.alpha = grd_float(1.6732632423543772), .scale = grd_float(1.0507009873554805)};
+    return out != NULL && out == self ? grd_with_elu_(self, &options) : grd_with_elu(self, &options);
 }
 
 grd_tensor *op__mish_backward(grd_tensor *grad, grd_tensor *x)

@@ -5,6 +5,7 @@ class and text.
 """
 import functools
 import numbers
+import re
 import warnings
 
 import pytest
@@ -15,13 +16,13 @@ torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13
 
 
 def attempt(function, *args, **kwargs):
-    """What the call returns, or the class and text of what it raises; and the warnings before that."""
+    """What the call returns, or the class and text of what it raises, without the operators' names before it; and the warnings before that."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             result = function(*args, **kwargs)
         except Exception as error:
-            result = type(error).__name__, str(error)
+            result = type(error).__name__, re.sub(r"^(\w+ ?: )+", "", str(error))
     return (result, [warning.category.__name__ for warning in caught]) if caught else result
 
 
@@ -36,7 +37,7 @@ def plain(value):
         return [plain(item) for item in value]
     if value is None or isinstance(value, (bool, numbers.Number)):
         return value
-    return str(value).replace("gradus", "torch")
+    return str(value).replace("gradus", "torch").replace("Gradus", "Torch")
 
 
 def assert_same(got, wanted, tolerance, path):

@@ -309,7 +309,7 @@ def test_pickle():
 def test_parameter(t):
     p = t.nn.Parameter(t.ones(2))
     yield p, repr(p), isinstance(p, t.nn.Parameter), isinstance(t.ones(2), t.nn.Parameter), isinstance(p, t.nn.Buffer), p.is_leaf
-    yield t.nn.Parameter(), t.nn.Parameter(t.arange(2), requires_grad=False), attempt(t.nn.Parameter, t.arange(2))
+    yield t.nn.Parameter(), t.nn.Parameter(t.arange(2), requires_grad=False), attempt(t.nn.Parameter, t.arange(2))[0]
     yield type(p * 2).__name__, type(p.data).__name__, type(p.detach()).__name__, (p * 2).requires_grad
     with t.no_grad():
         yield t.nn.Parameter(t.ones(1)).requires_grad

@@ -86,11 +86,6 @@ def leaky_relu_(input, negative_slope=0.01):
     return _nn.leaky_relu_(input, negative_slope)
 
 
-def prelu(input, weight):
-    """input where positive, weight * input elsewhere: weight has one element, or one for each index of dimension 1."""
-    return _nn.prelu(input, weight)
-
-
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu with slopes drawn uniformly from [lower, upper) for each element that is not positive; with their middle if not training."""
     if not training:
@@ -115,8 +110,13 @@ def glu(input, dim=-1):
 
 
 gelu = _nn.gelu
+hardshrink = _nn.hardshrink
 logsigmoid = _nn.logsigmoid
+prelu = _nn.prelu
 softplus = _nn.softplus
+softshrink = _nn.softshrink
+softsign = _nn.softsign
+tanhshrink = _nn.tanhshrink
 
 
 def silu(input, inplace=False):
@@ -137,26 +137,6 @@ def hardsigmoid(input, inplace=False):
 def hardswish(input, inplace=False):
     """input * min(max(input + 3, 0), 6) / 6."""
     return _nn.hardswish_(input) if inplace else _nn.hardswish(input)
-
-
-def hardshrink(input, lambd=0.5):
-    """input where it is outside [-lambd, lambd], 0 inside."""
-    return _nn.hardshrink(input, lambd)
-
-
-def softshrink(input, lambd=0.5):
-    """input brought nearer to 0 by lambd; 0 inside [-lambd, lambd]."""
-    return _nn.softshrink(input, lambd)
-
-
-def tanhshrink(input):
-    """input - tanh(input)."""
-    return input - input.tanh()
-
-
-def softsign(input):
-    """input / (1 + |input|)."""
-    return input / (input.abs() + 1)
 
 
 def tanh(input):

@@ -2,32 +2,28 @@
 from __future__ import annotations
 
 import gradus
+from gradus import _C
 
 from ._activation import logsigmoid
 from ._distance import pairwise_distance
 from ._reduction import checked_reduction, legacy_reduction, reduced
 
+_nn = _C.nn
+
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """max(0, -target (input1 - input2) + margin): target is 1 where input1 should be the larger one, -1 where input2 should."""
-    reduction = checked_reduction(size_average, reduce, reduction)
-    if not input1.dim() == input2.dim() == target.dim():
-        raise RuntimeError(f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: {input1.size()}, "
-                           f"input2: {input2.size()}, target: {target.size()} ")
-    return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return _nn.margin_ranking_loss(input1, input2, target, margin, legacy_reduction(size_average, reduce, reduction))
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """input where target is 1, max(0, margin - input) where it is -1."""
-    reduction = checked_reduction(size_average, reduce, reduction)
-    zero = gradus.zeros_like(input)
-    apart = gradus.where(target != 1, (margin - input).clamp_min(0), zero)
-    return reduced(apart + gradus.where(target != -1, input, zero), reduction)
+    return _nn.hinge_embedding_loss(input, target, margin, legacy_reduction(size_average, reduce, reduction))
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target input)), target being 1 or -1."""
-    return reduced((-target * input).exp().log1p(), checked_reduction(size_average, reduce, reduction))
+    return _nn.soft_margin_loss(input, target, legacy_reduction(size_average, reduce, reduction))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
@@ -35,17 +31,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
     (N, D), (N, D) and (N), or (D), (D) and (). RuntimeError: other shapes.
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
-    if target.dim() not in (0, 1):
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if input1.dim() != target.dim() + 1 or input2.dim() != target.dim() + 1:
-        raise RuntimeError(f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes "
-                           f"{list(input1.shape)} and {list(input2.shape)}.")
-    lengths = ((input1.square().sum(-1) + 1e-12) * (input2.square().sum(-1) + 1e-12)).sqrt()
-    cos = (input1 * input2).sum(-1) / lengths
-    zero = gradus.zeros_like(cos)
-    near = gradus.where(target == 1, 1 - cos, zero)
-    return reduced(near + gradus.where(target == -1, (cos - margin).clamp_min(0), zero), reduction)
+    return _nn.cosine_embedding_loss(input1, input2, target, margin, legacy_reduction(size_average, reduce, reduction))
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -95,9 +81,10 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
 
     swap: the distance of positive and negative counts for the second one where it is smaller. ValueError: margin is not positive.
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
-    return triplet_margin_with_distance_loss(anchor, positive, negative, distance_function=lambda x, y: pairwise_distance(x, y, p, eps),
-                                             margin=margin, swap=swap, reduction=reduction)
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    return _nn.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
 
 
 def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):

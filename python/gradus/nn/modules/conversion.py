@@ -85,7 +85,7 @@ class Conversion:
                     return tensor.to(device, wanted, non_blocking, memory_format=memory_format)
                 return tensor.to(device, wanted, non_blocking)
             except NotImplementedError as error:
-                if str(error) != "Cannot copy out of meta tensor; no data!":
+                if "Cannot copy out of meta tensor; no data!" not in str(error):
                     raise
                 raise NotImplementedError(f"{error} Please use {gradus.__name__}.nn.Module.to_empty() instead of "
                                           f"{gradus.__name__}.nn.Module.to() when moving module from meta to a different device.") from None
