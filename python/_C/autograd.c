@@ -26,8 +26,9 @@ bool py_bind(const char *name, const char *const *params, int nparams, int requi
         PyObject *keyword = PyTuple_GET_ITEM(names, i);
         const int at = find_param(params, nparams, keyword);
         if (at < 0 || ret_values[at] != NULL) {
-            PyErr_Format(PyExc_TypeError, at < 0 ? "%s() got an unexpected keyword argument '%U'" : "%s() got multiple values for argument '%U'",
-                         name, keyword);
+            PyErr_Format(PyExc_TypeError,
+                         at < 0 ? "%s() got an unexpected keyword argument '%U'" : "%s() got multiple values for argument '%U'", name,
+                         keyword);
             return false;
         }
         ret_values[at] = args[nargs + i];
@@ -116,11 +117,12 @@ static bool warn_of_cycle(void)
     if (warned)
         return true;
     warned = true;
-    return PyErr_WarnEx(PyExc_UserWarning,
-                        "Using backward() with create_graph=True makes a reference cycle between a parameter and its gradient, which can keep "
-                        "memory. Prefer autograd.grad when creating the graph. If you have to use this function, set the .grad of your "
-                        "parameters to None after use to break the cycle.",
-                        1) == 0;
+    return PyErr_WarnEx(
+               PyExc_UserWarning,
+               "Using backward() with create_graph=True makes a reference cycle between a parameter and its gradient, which can keep "
+               "memory. Prefer autograd.grad when creating the graph. If you have to use this function, set the .grad of your "
+               "parameters to None after use to break the cycle.",
+               1) == 0;
 }
 
 /* The whole of a call. Absent objects are NULL. */
@@ -223,7 +225,18 @@ static PyObject *run_grad(const struct tensors *outputs, const struct tensors *i
     return result;
 }
 
-enum { OUTPUTS, INPUTS, GRAD_OUTPUTS, RETAIN_GRAPH, CREATE_GRAPH, ONLY_INPUTS, ALLOW_UNUSED, IS_GRADS_BATCHED, MATERIALIZE_GRADS, GRAD_PARAMS };
+enum {
+    OUTPUTS,
+    INPUTS,
+    GRAD_OUTPUTS,
+    RETAIN_GRAPH,
+    CREATE_GRAPH,
+    ONLY_INPUTS,
+    ALLOW_UNUSED,
+    IS_GRADS_BATCHED,
+    MATERIALIZE_GRADS,
+    GRAD_PARAMS
+};
 
 /* The flags of grad. False with an exception. */
 static bool read_grad_options(PyObject *const *values, grd_backward_options *ret_options, bool *ret_zeros)
@@ -231,8 +244,9 @@ static bool read_grad_options(PyObject *const *values, grd_backward_options *ret
     bool only_inputs, batched;
     if (!read_flag(values[CREATE_GRAPH], false, &ret_options->create_graph) ||
         !read_flag(values[RETAIN_GRAPH], ret_options->create_graph, &ret_options->retain_graph) ||
-        !read_flag(values[MATERIALIZE_GRADS], false, ret_zeros) || !read_flag(values[ALLOW_UNUSED], *ret_zeros, &ret_options->allow_unused) ||
-        !read_flag(values[ONLY_INPUTS], true, &only_inputs) || !read_flag(values[IS_GRADS_BATCHED], false, &batched))
+        !read_flag(values[MATERIALIZE_GRADS], false, ret_zeros) ||
+        !read_flag(values[ALLOW_UNUSED], *ret_zeros, &ret_options->allow_unused) || !read_flag(values[ONLY_INPUTS], true, &only_inputs) ||
+        !read_flag(values[IS_GRADS_BATCHED], false, &batched))
         return false;
     if (*ret_zeros && !ret_options->allow_unused) {
         PyErr_SetString(PyExc_ValueError, "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
@@ -243,16 +257,17 @@ static bool read_grad_options(PyObject *const *values, grd_backward_options *ret
         PyErr_SetString(PyExc_NotImplementedError, "grad(): is_grads_batched=True is not supported: there are no batch tensors yet");
         return false;
     }
-    return only_inputs || PyErr_WarnEx(PyExc_FutureWarning,
-                                       "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
-                                       "other parts of the graph, please use torch.autograd.backward.",
-                                       1) == 0;
+    return only_inputs ||
+           PyErr_WarnEx(PyExc_FutureWarning,
+                        "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+                        "other parts of the graph, please use torch.autograd.backward.",
+                        1) == 0;
 }
 
 static PyObject *autograd_grad(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     (void)module;
-    static const char *const params[] = {"outputs",      "inputs",       "grad_outputs",     "retain_graph",     "create_graph",
+    static const char *const params[] = {"outputs",     "inputs",       "grad_outputs",     "retain_graph",     "create_graph",
                                          "only_inputs", "allow_unused", "is_grads_batched", "materialize_grads"};
     PyObject *values[GRAD_PARAMS], *result = NULL;
     struct tensors outputs, inputs = {.n = 0}, grads = {.n = 0};
@@ -316,8 +331,9 @@ PyMethodDef py_tensor_autograd_methods[] = {
      PyDoc_STR("backward($self, /, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
                "Computes the gradient of the tensor with respect to the leaves of its graph, and adds it to their .grad.")},
     {"register_hook", (PyCFunction)(void (*)(void))py_tensor_register_hook, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("register_hook($self, /, hook)\n--\n\n"
-               "Calls hook(grad) when the gradient of the tensor is computed; a tensor it returns replaces it. Returns a handle with remove().")},
+     PyDoc_STR(
+         "register_hook($self, /, hook)\n--\n\n"
+         "Calls hook(grad) when the gradient of the tensor is computed; a tensor it returns replaces it. Returns a handle with remove().")},
     {"register_post_accumulate_grad_hook", (PyCFunction)(void (*)(void))py_tensor_register_accumulated, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("register_post_accumulate_grad_hook($self, /, hook)\n--\n\n"
                "Calls hook(tensor) after a gradient was added to the .grad of this leaf. Returns a handle with remove().")},
@@ -328,7 +344,8 @@ PyMethodDef py_tensor_autograd_methods[] = {
 
 static PyMethodDef functions[] = {
     {"_autograd_backward", (PyCFunction)(void (*)(void))autograd_backward, METH_FASTCALL | METH_KEYWORDS,
-     PyDoc_STR("_autograd_backward($module, /, tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None)\n--\n\n"
+     PyDoc_STR("_autograd_backward($module, /, tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, "
+               "inputs=None)\n--\n\n"
                "Computes the sum of the gradients of the tensors with respect to the leaves of their graph, and adds it to their .grad.")},
     {"_autograd_grad", (PyCFunction)(void (*)(void))autograd_grad, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("_autograd_grad($module, /, outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, "
@@ -339,6 +356,6 @@ static PyMethodDef functions[] = {
 
 bool py_add_autograd(PyObject *module)
 {
-    return PyModule_AddFunctions(module, functions) == 0 && py_add_node(module) &&
-           py_add_hooks(module) && py_add_function(module) && py_add_modes(module);
+    return PyModule_AddFunctions(module, functions) == 0 && py_add_node(module) && py_add_hooks(module) && py_add_function(module) &&
+           py_add_modes(module);
 }

@@ -1,5 +1,6 @@
 /* Making tensors of what Python has: torch.tensor, as_tensor, asarray, and Tensor(…) as a class. */
 #include "interop.h"
+#include "methods.h"
 #include "number.h"
 
 /* ---- From anything ---------------------------------------------------------------------------------------------------------------------------- */
@@ -24,7 +25,7 @@ struct wish {
     const char *function;
     grd_dtype dtype;
     grd_device device;
-    int copy; /* -1: where it is needed, 0: never, 1: always */
+    int copy;          /* -1: where it is needed, 0: never, 1: always */
     int requires_grad; /* -1: as the data has it */
 };
 
@@ -69,8 +70,8 @@ static PyObject *new_tensor(PyObject *module, PyObject *const *args, Py_ssize_t 
     (void)module;
     if (!py_arrange(&function, args, nargs, names, given))
         return NULL;
-    if (names != NULL && (!read_wish("tensor", given[1], given[2], given[3], &wish) ||
-                          !py_bool_argument("tensor", "pin_memory", given[4], &pin_memory)))
+    if (names != NULL &&
+        (!read_wish("tensor", given[1], given[2], given[3], &wish) || !py_bool_argument("tensor", "pin_memory", given[4], &pin_memory)))
         return NULL;
     const grd_scope scope = grd_scope_open();
     if (!py_is_tensor(given[0]))
@@ -87,7 +88,8 @@ static grd_tensor *fitted(grd_tensor *t, const struct wish *wish)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
     if (wish->copy == 0 && wish->dtype != GRD_DTYPE_NONE && wish->dtype != dtype) {
-        PyErr_Format(PyExc_ValueError, "can't alias tensor with dtype '%s' into dtype '%s'.", grd_dtype_name(dtype), grd_dtype_name(wish->dtype));
+        PyErr_Format(PyExc_ValueError, "can't alias tensor with dtype '%s' into dtype '%s'.", py_dtype_tensor_name(dtype),
+                     py_dtype_tensor_name(wish->dtype));
         return NULL;
     }
     if (wish->copy == 0 && wish->device.type != GRD_DEVICE_NONE && wish->device.type != grd_tensor_device(t).type) {
@@ -167,10 +169,10 @@ static PyObject *asarray(PyObject *module, PyObject *const *args, Py_ssize_t nar
             t = grd_set_requires_grad(grd_detach(t), wish.requires_grad > 0);
         return t != NULL ? py_take(scope, t) : py_abandon(scope);
     }
-    grd_tensor *t = py_is_array(object)                                           ? fitted_array(object, &wish)
-                    : py_has_dlpack(object)                                       ? py_over_dlpack(object, wish.copy)
-                    : PyObject_CheckBuffer(object)                                ? fitted_buffer(object, &wish)
-                                                                                  : fitted_sequence(object, &wish);
+    grd_tensor *t = py_is_array(object)            ? fitted_array(object, &wish)
+                    : py_has_dlpack(object)        ? py_over_dlpack(object, wish.copy)
+                    : PyObject_CheckBuffer(object) ? fitted_buffer(object, &wish)
+                                                   : fitted_sequence(object, &wish);
     return finish(scope, t, &wish);
 }
 
@@ -276,7 +278,7 @@ static PyObject *legacy_tensor(PyObject *module, PyObject *const *args, Py_ssize
     if (grd_tensor_dtype(t) == dtype)
         return py_take(scope, t);
     py_abandon(scope);
-    PyErr_Format(PyExc_TypeError, "expected a tensor of %s", grd_dtype_name(dtype));
+    PyErr_Format(PyExc_TypeError, "expected a torch.%sTensor", py_dtype_tensor_name(dtype));
     return NULL;
 }
 
@@ -289,7 +291,8 @@ PyMethodDef py_construct_functions[] = {
      "data as a tensor: itself or over its memory where dtype and device allow that, a copy otherwise. The history of a tensor stays."},
     {"asarray", (PyCFunction)(void (*)(void))asarray, METH_FASTCALL | METH_KEYWORDS,
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
-     "obj as a tensor: a tensor, an array, something with DLPack or with a buffer, which share their memory where that is possible, or a sequence."},
+     "obj as a tensor: a tensor, an array, something with DLPack or with a buffer, which share their memory where that is possible, or a "
+     "sequence."},
     {"_legacy_tensor", (PyCFunction)(void (*)(void))legacy_tensor, METH_FASTCALL, NULL},
     {0},
 };

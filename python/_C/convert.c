@@ -46,18 +46,34 @@ static PyObject *convert(PyObject *self, const struct conversion *conversion)
     return py_take(scope, converted);
 }
 
-#define DEVICE_PARAM {"device", GRD_KIND_DEVICE, PY_OPTIONAL | PY_NONE, "None"}
-#define FLAG_PARAMS {"non_blocking", GRD_KIND_BOOL, PY_OPTIONAL, "False"}, {"copy", GRD_KIND_BOOL, PY_OPTIONAL, "False"}
-#define FORMAT_PARAM {"memory_format", PY_KIND_ANY_MEMORY_FORMAT, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"}
+#define DEVICE_PARAM                                                                                                                       \
+    {                                                                                                                                      \
+        "device", GRD_KIND_DEVICE, PY_OPTIONAL | PY_NONE, "None"                                                                           \
+    }
+#define FLAG_PARAMS                                                                                                                        \
+    {"non_blocking", GRD_KIND_BOOL, PY_OPTIONAL, "False"},                                                                                 \
+    {                                                                                                                                      \
+        "copy", GRD_KIND_BOOL, PY_OPTIONAL, "False"                                                                                        \
+    }
+#define FORMAT_PARAM                                                                                                                       \
+    {                                                                                                                                      \
+        "memory_format", PY_KIND_ANY_MEMORY_FORMAT, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"                                             \
+    }
 
 static const struct py_param to_device[] = {
     {"self", GRD_KIND_TENSOR, 0, NULL}, DEVICE_PARAM, {"dtype", GRD_KIND_DTYPE, PY_OPTIONAL | PY_NONE, "None"}, FLAG_PARAMS, FORMAT_PARAM,
 };
 static const struct py_param to_dtype[] = {
-    {"self", GRD_KIND_TENSOR, 0, NULL}, {"dtype", GRD_KIND_DTYPE, 0, NULL}, FLAG_PARAMS, FORMAT_PARAM,
+    {"self", GRD_KIND_TENSOR, 0, NULL},
+    {"dtype", GRD_KIND_DTYPE, 0, NULL},
+    FLAG_PARAMS,
+    FORMAT_PARAM,
 };
 static const struct py_param to_tensor[] = {
-    {"self", GRD_KIND_TENSOR, 0, NULL}, {"tensor", GRD_KIND_TENSOR, 0, NULL}, FLAG_PARAMS, FORMAT_PARAM,
+    {"self", GRD_KIND_TENSOR, 0, NULL},
+    {"tensor", GRD_KIND_TENSOR, 0, NULL},
+    FLAG_PARAMS,
+    FORMAT_PARAM,
 };
 enum { TO_DEVICE, TO_DTYPE, TO_TENSOR };
 static const struct py_signature to_signatures[] = {
@@ -111,8 +127,8 @@ PyObject *py_method_to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, 
 static const struct py_param format_only[] = {{"self", GRD_KIND_TENSOR, 0, NULL}, FORMAT_PARAM};
 static const struct py_signature format_signature = {.params = format_only, .nparams = 2, .nvalues = 1, .positional = 1};
 
-static PyObject *convert_by_name(const char *name, grd_dtype dtype, grd_device device, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
-                                 PyObject *names)
+static PyObject *convert_by_name(const char *name, grd_dtype dtype, grd_device device, PyObject *self, PyObject *const *args,
+                                 Py_ssize_t nargs, PyObject *names)
 {
     struct conversion conversion = {dtype, device, false, NULL};
     if (PY_LIKELY(nargs == 0 && names == NULL && !py_is_overloaded(self)))
@@ -197,8 +213,8 @@ PyObject *py_method_cpu(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 
 /* ---- cuda, type, type_as -------------------------------------------------------------------------------------------------------------- */
 
-static const struct py_param cuda_params[] = {{"self", GRD_KIND_TENSOR, 0, NULL}, DEVICE_PARAM,
-                                              {"non_blocking", GRD_KIND_BOOL, PY_OPTIONAL, "False"}, FORMAT_PARAM};
+static const struct py_param cuda_params[] = {
+    {"self", GRD_KIND_TENSOR, 0, NULL}, DEVICE_PARAM, {"non_blocking", GRD_KIND_BOOL, PY_OPTIONAL, "False"}, FORMAT_PARAM};
 static const struct py_signature cuda_signature = {.params = cuda_params, .nparams = 4, .nvalues = 3, .positional = 3};
 static const struct py_function cuda_function = {.name = "cuda", .signatures = &cuda_signature, .nsignatures = 1, .home = PY_METHOD};
 

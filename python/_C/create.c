@@ -1,8 +1,14 @@
 /* Methods that make tensors of the dtype and on the device of self: new_zeros and its like. */
 #include "methods.h"
 
-#define SELF {"self", GRD_KIND_TENSOR, 0, NULL}
-#define SIZE {"size", GRD_KIND_DIMS, 0, NULL}
+#define SELF                                                                                                                               \
+    {                                                                                                                                      \
+        "self", GRD_KIND_TENSOR, 0, NULL                                                                                                   \
+    }
+#define SIZE                                                                                                                               \
+    {                                                                                                                                      \
+        "size", GRD_KIND_DIMS, 0, NULL                                                                                                     \
+    }
 /* The keywords all of them take; they end the list of parameters. */
 #define OPTIONS                                                                                                                            \
     {"dtype", GRD_KIND_DTYPE, PY_OPTIONAL | PY_NONE | PY_KEYWORD, "None"},                                                                 \
@@ -37,8 +43,8 @@ static struct options read_options(grd_tensor *self, const struct py_arguments *
 
 typedef grd_tensor *make_function(const struct py_arguments *arguments, const struct options *options);
 
-static PyObject *make_new(const char *name, const struct py_signature *signature, make_function *make, PyObject *self, PyObject *const *args,
-                          Py_ssize_t nargs, PyObject *names)
+static PyObject *make_new(const char *name, const struct py_signature *signature, make_function *make, PyObject *self,
+                          PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     const struct py_function function = {.name = name, .signatures = signature, .nsignatures = 1, .home = PY_METHOD};
     struct py_arguments arguments;

@@ -9,8 +9,7 @@
 enum { NAME_CHARS = 32, MAX_INDEX = INT8_MAX };
 
 struct device {
-    PyObject_HEAD
-    int8_t index; /* -1: none given */
+    PyObject_HEAD int8_t index; /* -1: none given */
     char name[NAME_CHARS];
 };
 
@@ -18,8 +17,8 @@ static PyTypeObject *device_type;
 static PyObject *cpu, *meta;
 
 /* The types of device that PyTorch has a name for. */
-static const char *const known[] = {"cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve",
-                                    "fpga", "maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"};
+static const char *const known[] = {"cpu",  "cuda", "ipu", "xpu",  "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",
+                                    "fpga", "maia", "xla", "lazy", "vulkan", "mps",    "meta",   "hpu",   "mtia", "privateuseone"};
 
 static struct device *device_of(PyObject *object)
 {
@@ -119,13 +118,16 @@ static bool read_text(const char *text, char *ret_name, int *ret_index)
         if (is_known(ret_name))
             return true;
     }
-    if (is_word(text, length))
-        PyErr_Format(PyExc_RuntimeError,
-                     "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "
-                     "mtia, privateuseone device type at start of device string: %.*s",
-                     (int)length, text);
-    else
+    PyObject *name = PyUnicode_FromStringAndSize(text, (Py_ssize_t)length);
+    if (name != NULL && is_word(text, length))
+        PyErr_Format(
+            PyExc_RuntimeError,
+            "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, "
+            "mtia, privateuseone device type at start of device string: %U",
+            name);
+    else if (name != NULL)
         PyErr_Format(PyExc_RuntimeError, "Invalid device string: '%s'", text);
+    Py_XDECREF(name);
     return false;
 }
 
@@ -321,7 +323,7 @@ static PyGetSetDef device_properties[] = {
 };
 
 static PyType_Slot device_slots[] = {
-    {Py_tp_doc, "device(type, index=None)\n\nWhere tensors lie: 'cpu', 'meta', or a device that a plug-in brought, 'vault:1'.\n"
+    {Py_tp_doc, "device(type, index=None)\n--\n\nWhere tensors lie: 'cpu', 'meta', or a device that a plug-in brought, 'vault:1'.\n"
                 "RuntimeError when the text names no type of device."},
     {Py_tp_new, device_new},
     {Py_tp_dealloc, py_free_plain},

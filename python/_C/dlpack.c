@@ -82,8 +82,12 @@ static bool can_hand_over(const grd_tensor *t)
 
 static struct dlpack_tensor describe(const grd_tensor *t, int64_t *sizes, int64_t *strides)
 {
-    return (struct dlpack_tensor){.data = grd_data(t), .device = {DLPACK_CPU, 0}, .ndim = (int32_t)grd_ndim(t),
-                                  .dtype = dtypes[grd_tensor_dtype(t)], .sizes = sizes, .strides = strides};
+    return (struct dlpack_tensor){.data = grd_data(t),
+                                  .device = {DLPACK_CPU, 0},
+                                  .ndim = (int32_t)grd_ndim(t),
+                                  .dtype = dtypes[grd_tensor_dtype(t)],
+                                  .sizes = sizes,
+                                  .strides = strides};
 }
 
 /* A detached tensor keeps the storage as it is. NULL with an exception. */
@@ -112,8 +116,11 @@ static struct handed *hand_over(grd_tensor *t, bool copy, bool versioned)
     }
     const struct dlpack_tensor tensor = describe(t, handed->dims, handed->dims + ndim);
     if (versioned)
-        handed->as.managed = (struct dlpack_managed){.version = {DLPACK_MAJOR, DLPACK_MINOR}, .context = handed, .deleter = delete_managed,
-                                                     .flags = copy ? DLPACK_COPIED : 0, .tensor = tensor};
+        handed->as.managed = (struct dlpack_managed){.version = {DLPACK_MAJOR, DLPACK_MINOR},
+                                                     .context = handed,
+                                                     .deleter = delete_managed,
+                                                     .flags = copy ? DLPACK_COPIED : 0,
+                                                     .tensor = tensor};
     else
         handed->as.legacy = (struct dlpack_legacy){.tensor = tensor, .context = handed, .deleter = delete_legacy};
     return handed;
@@ -239,7 +246,10 @@ static grd_tensor *take(const struct dlpack_tensor *tensor, void (*release)(void
     int64_t contiguous[GRD_MAX_DIMS], stride = 1;
     const grd_dtype dtype = can_take(tensor) ? dtype_of(tensor->dtype) : GRD_DTYPE_NONE;
     if (dtype == GRD_DTYPE_NONE) {
+        PyObject *type, *error, *traceback;
+        PyErr_Fetch(&type, &error, &traceback); /* what is called may be Python */
         release(context);
+        PyErr_Restore(type, error, traceback);
         return NULL;
     }
     static const int64_t none = 0;
@@ -271,8 +281,9 @@ static grd_tensor *take_managed(struct dlpack_managed *managed, int copy)
     const bool read_only = (managed->flags & DLPACK_READ_ONLY) != 0, copied = (managed->flags & DLPACK_COPIED) != 0;
     if (managed->version.major <= DLPACK_MAJOR)
         return own(take(&managed->tensor, release_managed, managed), read_only, copied && copy > 0 ? -1 : copy);
-    PyErr_Format(PyExc_BufferError, "DLPack version %u is not supported, the newest is %d", managed->version.major, DLPACK_MAJOR);
+    const uint32_t major = managed->version.major;
     release_managed(managed);
+    PyErr_Format(PyExc_BufferError, "DLPack version %u is not supported, the newest is %d", major, DLPACK_MAJOR);
     return NULL;
 }
 
@@ -286,8 +297,9 @@ static grd_tensor *take_capsule(PyObject *capsule, int copy)
         struct dlpack_legacy *legacy = PyCapsule_GetPointer(capsule, legacy_name);
         return PyCapsule_SetName(capsule, used_legacy_name) == 0 ? own(take(&legacy->tensor, release_legacy, legacy), false, copy) : NULL;
     }
-    PyErr_SetString(PyExc_RuntimeError, "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
-                                        "might have already constructed a tensor from it once.");
+    PyErr_SetString(PyExc_RuntimeError,
+                    "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "
+                    "might have already constructed a tensor from it once.");
     return NULL;
 }
 
@@ -314,7 +326,9 @@ static PyObject *ask_for_capsule(PyObject *object, int copy)
 {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__"), *none = PyTuple_New(0);
     PyObject *options = Py_BuildValue("{s(ii)sO}", "max_version", DLPACK_MAJOR, DLPACK_MINOR, "copy",
-                                      copy < 0 ? Py_None : copy > 0 ? Py_True : Py_False);
+                                      copy < 0   ? Py_None
+                                      : copy > 0 ? Py_True
+                                                 : Py_False);
     PyObject *capsule = method != NULL && none != NULL && options != NULL ? PyObject_Call(method, none, options) : NULL;
     if (capsule == NULL && method != NULL && none != NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
@@ -450,6 +464,7 @@ PyMethodDef py_dlpack_functions[] = {
 PyMethodDef py_dlpack_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_FASTCALL | METH_KEYWORDS,
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the memory of the tensor."},
-    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "__dlpack_device__()\n--\n\nType and number of the device, as DLPack numbers them."},
+    {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
+     "__dlpack_device__()\n--\n\nType and number of the device, as DLPack numbers them."},
     {0},
 };

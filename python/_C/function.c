@@ -1,62 +1,17 @@
-/* autograd.Function: forward and backward in Python.
+/* autograd.Function: applying one, and running its backward.
  *
- * The object that forward and backward get as ctx is the context of the library's call, which owns it, and it is the object of the call's node.
- * It only points to the node, and forgets it when the library releases it. Where somebody holds it when the rest of the graph lets go of the node,
- * it takes the node over; then they own each other, until the garbage collector finds them. What forward saves and marks is noted, and told the
- * library when the outputs are known. */
-#include "graph.h"
+ * forward gets the context (context.c) as ctx. What it saves and marks is noted there, and told the library when the outputs are known. */
+#include "function.h"
 
-#include <stddef.h>
-#include <structmember.h>
-
-typedef struct py_context {
-    py_node node;
-    PyObject *function;                            /* the class */
-    PyObject *to_save, *dirty, *non_differentiable; /* what forward said, until it is over */
-    PyObject *needs_input_grad;
-    bool *is_tensor; /* per argument of forward */
-    Py_ssize_t narguments, noutputs;
-    int nsaved;
-    bool materialize, forward, owns_node; /* forward: it has not ended */
-} py_context;
-
-static PyTypeObject *context_type;
 static PyObject *str_forward, *str_backward, *str_vjp, *str_setup_context, *str_backward_class, *str_has_setup, *str_binds;
 static PyObject *base_function; /* the class Function, which has a backward and a vjp that only raise */
-
-void py_release_context(void *context)
-{
-    if (!Py_IsInitialized())
-        return;
-    const PyGILState_STATE state = PyGILState_Ensure();
-    ((py_node *)context)->node = NULL;
-    Py_DECREF((PyObject *)context);
-    PyGILState_Release(state);
-}
-
-/* Somebody in Python holds the context besides the node. */
-static bool take_over_node(void *context)
-{
-    py_context *self = context;
-    if (!Py_IsInitialized())
-        return false;
-    const PyGILState_STATE state = PyGILState_Ensure();
-    const bool taken = !self->forward && !self->owns_node && Py_REFCNT(self) > 1;
-    self->owns_node |= taken;
-    PyGILState_Release(state);
-    return taken;
-}
-
-static inline grd_custom_call *call_of(const py_context *self)
-{
-    return self->node.node != NULL ? grd_node_custom_call(self->node.node, py_release_context) : NULL;
-}
 
 /* ---- Backward ------------------------------------------------------------------------------------------------------------------- */
 /* The function's own backward, or vjp where that is what it has. New reference. */
 static PyObject *find_backward(const py_context *self)
 {
-    PyObject *backward = PyObject_GetAttr(self->function, str_backward), *vjp = backward != NULL ? PyObject_GetAttr(self->function, str_vjp) : NULL;
+    PyObject *backward = PyObject_GetAttr(self->function, str_backward),
+             *vjp = backward != NULL ? PyObject_GetAttr(self->function, str_vjp) : NULL;
     PyObject *missing = vjp != NULL ? PyObject_GetAttr(base_function, str_vjp) : NULL;
     PyObject *found = NULL;
     if (missing != NULL && backward != missing && vjp != missing)
@@ -79,17 +34,18 @@ static bool take_gradients(const py_context *self, PyObject *grads, grd_tensor *
     while (given > self->narguments && PyTuple_GET_ITEM(grads, given - 1) == Py_None)
         given--;
     if (given != self->narguments) {
-        PyErr_Format(PyExc_RuntimeError, "function %s returned an incorrect number of gradients (expected %zd, got %zd)", name, self->narguments,
-                     given);
+        PyErr_Format(PyExc_RuntimeError, "function %s returned an incorrect number of gradients (expected %zd, got %zd)", name,
+                     self->narguments, given);
         return false;
     }
     for (Py_ssize_t i = 0; i < given; i++) {
         PyObject *grad = PyTuple_GET_ITEM(grads, i);
         if (!self->is_tensor[i] && grad != Py_None) {
-            PyErr_Format(PyExc_RuntimeError,
-                         "function %s returned a gradient different than None at position %zd, but the corresponding forward input was not a "
-                         "Variable",
-                         name, i + 1);
+            PyErr_Format(
+                PyExc_RuntimeError,
+                "function %s returned a gradient different than None at position %zd, but the corresponding forward input was not a "
+                "Variable",
+                name, i + 1);
             return false;
         }
         if (grad != Py_None && !py_is_tensor(grad)) {
@@ -259,14 +215,17 @@ static bool mark_dirty(const struct application *application, grd_custom_call *c
     for (Py_ssize_t i = 0; i < count(noted); i++) {
         grd_tensor *t = py_tensor_of(PyTuple_GET_ITEM(noted, i));
         if (!is_among(t, outputs, noutputs)) {
-            PyErr_SetString(PyExc_RuntimeError, "Some elements marked as dirty during the forward method were not returned as output. The inputs "
-                                                "that are modified inplace must all be outputs of the Function.");
+            PyErr_SetString(PyExc_RuntimeError,
+                            "Some elements marked as dirty during the forward method were not returned as output. The inputs "
+                            "that are modified inplace must all be outputs of the Function.");
             return false;
         }
         if (is_among(t, application->inputs, application->ninputs))
             grd_custom_mark_dirty(call, t);
-        else if (PyErr_WarnEx(PyExc_UserWarning, "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
-                                                 "need to pass it to mark_dirty().", 1) != 0)
+        else if (PyErr_WarnEx(PyExc_UserWarning,
+                              "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no "
+                              "need to pass it to mark_dirty().",
+                              1) != 0)
             return false;
     }
     return true;
@@ -293,13 +252,6 @@ static bool tell(const struct application *application, grd_custom_call *call, g
     }
     grd_custom_materialize_grads(call, context->materialize);
     return true;
-}
-
-static void forget(py_context *context)
-{
-    Py_CLEAR(context->to_save);
-    Py_CLEAR(context->dirty);
-    Py_CLEAR(context->non_differentiable);
 }
 
 /* The result of forward with outputs[i] for its items: the same objects where the library left the tensors as they were. */
@@ -343,7 +295,7 @@ static PyObject *finish(const struct application *application, grd_custom_call *
         wrapped = wrap_results(items, items != result, outputs);
     else
         py_raise();
-    forget(application->context);
+    py_context_forget(application->context);
     Py_XDECREF(items);
     if (outputs != inline_outputs)
         PyMem_Free(outputs);
@@ -358,7 +310,7 @@ static PyObject *run(struct application *application)
                                           .inputs = application->ninputs,
                                           .context = application->context,
                                           .release = py_release_context,
-                                          .take_over = take_over_node};
+                                          .take_over = py_take_over_node};
     Py_INCREF(application->context);
     grd_custom_call *call = grd_custom_begin(&function, application->inputs);
     if (call == NULL)
@@ -422,7 +374,8 @@ static PyObject *apply_bound(PyObject *function, PyObject *const *args, Py_ssize
 static PyObject *apply(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     (void)module;
-    if (nargs == 0 || !PyType_Check(args[0]) || base_function == NULL || !PyType_IsSubtype((PyTypeObject *)args[0], (PyTypeObject *)base_function))
+    if (nargs == 0 || !PyType_Check(args[0]) || base_function == NULL ||
+        !PyType_IsSubtype((PyTypeObject *)args[0], (PyTypeObject *)base_function))
         return PyErr_Format(PyExc_TypeError, "apply() is a class method of an autograd.Function");
     PyObject *binds = PyObject_GetAttr(args[0], str_binds);
     Py_XDECREF(binds);
@@ -432,150 +385,6 @@ static PyObject *apply(PyObject *module, PyObject *const *args, Py_ssize_t nargs
         return apply_bound(args[0], args + 1, nargs - 1, names);
     return apply_to(args[0], args + 1, nargs - 1);
 }
-
-/* ---- Methods and attributes of ctx ------------------------------------------------------------------------------------------------------ */
-static PyObject *note(PyObject **slot, PyObject *items)
-{
-    Py_INCREF(items);
-    Py_XSETREF(*slot, items);
-    Py_RETURN_NONE;
-}
-
-static PyObject *context_save_for_backward(PyObject *self, PyObject *tensors)
-{
-    return note(&((py_context *)self)->to_save, tensors);
-}
-
-static PyObject *context_mark_dirty(PyObject *self, PyObject *tensors)
-{
-    return note(&((py_context *)self)->dirty, tensors);
-}
-
-static PyObject *context_mark_non_differentiable(PyObject *self, PyObject *tensors)
-{
-    return note(&((py_context *)self)->non_differentiable, tensors);
-}
-
-static PyObject *context_set_materialize_grads(PyObject *self, PyObject *value)
-{
-    const int truth = PyObject_IsTrue(value);
-    if (truth < 0)
-        return NULL;
-    ((py_context *)self)->materialize = truth;
-    Py_RETURN_NONE;
-}
-
-static PyObject *get_saved_tensors(PyObject *object, void *nothing)
-{
-    (void)nothing;
-    const py_context *self = (const py_context *)object;
-    enum { INLINE = 8 };
-    grd_tensor *inline_saved[INLINE], **saved = inline_saved;
-    grd_custom_call *call = call_of(self);
-    if (self->nsaved > 0 && call == NULL)
-        return PyErr_Format(PyExc_RuntimeError, "the saved tensors of this context are gone with its graph");
-    if (self->nsaved > INLINE && (saved = PyMem_New(grd_tensor *, (size_t)self->nsaved)) == NULL)
-        return PyErr_NoMemory();
-    const grd_scope scope = grd_scope_open();
-    for (int i = 0; i < self->nsaved; i++)
-        saved[i] = grd_custom_saved(call, i);
-    PyObject *result = py_take_tuple(scope, grd_tensors_from(saved, self->nsaved));
-    if (saved != inline_saved)
-        PyMem_Free(saved);
-    return result;
-}
-
-static int context_traverse(PyObject *object, visitproc visit, void *arg)
-{
-    const py_context *self = (const py_context *)object;
-    Py_VISIT(Py_TYPE(object));
-    Py_VISIT(self->node.metadata);
-    Py_VISIT(self->function);
-    Py_VISIT(self->to_save);
-    Py_VISIT(self->dirty);
-    Py_VISIT(self->non_differentiable);
-    return self->owns_node && self->node.node != NULL ? py_traverse_node(self->node.node, visit, arg) : 0;
-}
-
-static int context_clear(PyObject *object)
-{
-    py_context *self = (py_context *)object;
-    Py_CLEAR(self->node.metadata);
-    forget(self);
-    if (self->owns_node && self->node.node != NULL)
-        grd_drop_node(self->node.node);
-    self->owns_node = false;
-    return 0;
-}
-
-static void context_dealloc(PyObject *object)
-{
-    py_context *self = (py_context *)object;
-    PyTypeObject *type = Py_TYPE(object);
-    PyObject_GC_UnTrack(object);
-    if (self->node.weakrefs != NULL)
-        PyObject_ClearWeakRefs(object);
-    context_clear(object);
-    Py_CLEAR(self->function);
-    Py_CLEAR(self->needs_input_grad);
-    PyMem_Free(self->is_tensor);
-    type->tp_free(object);
-    Py_DECREF(type);
-}
-
-static PyObject *context_new(PyTypeObject *type, PyObject *args, PyObject *names)
-{
-    (void)args;
-    (void)names;
-    py_context *self = (py_context *)type->tp_alloc(type, 0);
-    if (self != NULL)
-        self->materialize = true;
-    return (PyObject *)self;
-}
-
-static PyMethodDef context_methods[] = {
-    {"save_for_backward", context_save_for_backward, METH_VARARGS,
-     PyDoc_STR("save_for_backward($self, /, *tensors)\n--\n\nKeeps tensors for backward, where they are ctx.saved_tensors. Some may be None.")},
-    {"mark_dirty", context_mark_dirty, METH_VARARGS, PyDoc_STR("mark_dirty($self, /, *args)\n--\n\nSays which inputs forward wrote in place.")},
-    {"mark_non_differentiable", context_mark_non_differentiable, METH_VARARGS,
-     PyDoc_STR("mark_non_differentiable($self, /, *args)\n--\n\nSays which outputs have no gradient.")},
-    {"set_materialize_grads", context_set_materialize_grads, METH_O,
-     PyDoc_STR("set_materialize_grads($self, value, /)\n--\n\nWhether backward gets zeros, or None, for outputs that nothing depends on.")},
-    {0},
-};
-
-static PyGetSetDef context_properties[] = {
-    {"saved_tensors", get_saved_tensors, NULL, PyDoc_STR("What forward saved."), NULL},
-    {0},
-};
-
-static PyMemberDef context_members[] = {
-    {"needs_input_grad", T_OBJECT_EX, offsetof(py_context, needs_input_grad), 0, PyDoc_STR("For each argument of forward whether it needs a gradient.")},
-    {"to_save", T_OBJECT, offsetof(py_context, to_save), 0, PyDoc_STR("The tensors of save_for_backward, during forward.")},
-    {"dirty_tensors", T_OBJECT, offsetof(py_context, dirty), 0, PyDoc_STR("The tensors of mark_dirty, during forward.")},
-    {"non_differentiable", T_OBJECT, offsetof(py_context, non_differentiable), 0, PyDoc_STR("The tensors of mark_non_differentiable, during forward.")},
-    {"materialize_grads", T_BOOL, offsetof(py_context, materialize), 0, PyDoc_STR("As set by set_materialize_grads.")},
-    {0},
-};
-
-static PyType_Slot context_slots[] = {
-    {Py_tp_doc, (void *)"What a Function's forward and backward share, and the node of its call."},
-    {Py_tp_new, context_new},
-    {Py_tp_traverse, context_traverse},
-    {Py_tp_clear, context_clear},
-    {Py_tp_dealloc, context_dealloc},
-    {Py_tp_methods, context_methods},
-    {Py_tp_getset, context_properties},
-    {Py_tp_members, context_members},
-    {0, NULL},
-};
-
-static PyType_Spec context_spec = {
-    .name = "gradus.autograd.function.FunctionCtx",
-    .basicsize = sizeof(py_context),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-    .slots = context_slots,
-};
 
 /* ---- The module ---------------------------------------------------------------------------------------------------------------------------- */
 /* Tells which class all functions derive from. */
@@ -588,15 +397,17 @@ static PyObject *set_function_class(PyObject *module, PyObject *class)
 }
 
 static PyMethodDef functions[] = {
-    {"_apply", (PyCFunction)(void (*)(void))apply, METH_FASTCALL | METH_KEYWORDS, PyDoc_STR("Applies the Function that comes first to the rest.")},
+    {"_apply", (PyCFunction)(void (*)(void))apply, METH_FASTCALL | METH_KEYWORDS,
+     PyDoc_STR("Applies the Function that comes first to the rest.")},
     {"_set_function_class", set_function_class, METH_O, PyDoc_STR("Tells which class all functions derive from.")},
     {0},
 };
 
 static bool intern_all(void)
 {
-    return (str_forward = PyUnicode_InternFromString("forward")) != NULL && (str_backward = PyUnicode_InternFromString("backward")) != NULL &&
-           (str_vjp = PyUnicode_InternFromString("vjp")) != NULL && (str_setup_context = PyUnicode_InternFromString("setup_context")) != NULL &&
+    return (str_forward = PyUnicode_InternFromString("forward")) != NULL &&
+           (str_backward = PyUnicode_InternFromString("backward")) != NULL && (str_vjp = PyUnicode_InternFromString("vjp")) != NULL &&
+           (str_setup_context = PyUnicode_InternFromString("setup_context")) != NULL &&
            (str_backward_class = PyUnicode_InternFromString("_backward_cls")) != NULL &&
            (str_has_setup = PyUnicode_InternFromString("_has_setup_context")) != NULL &&
            (str_binds = PyUnicode_InternFromString("_binds_defaults")) != NULL;
@@ -604,8 +415,5 @@ static bool intern_all(void)
 
 bool py_add_function(PyObject *module)
 {
-    PyObject *bases = PyTuple_Pack(1, py_node_type);
-    context_type = bases != NULL && intern_all() ? (PyTypeObject *)PyType_FromSpecWithBases(&context_spec, bases) : NULL;
-    Py_XDECREF(bases);
-    return context_type != NULL && PyModule_AddFunctions(module, functions) == 0 && PyModule_AddObjectRef(module, "_FunctionCtx", (PyObject *)context_type) == 0;
+    return intern_all() && py_add_context(module) && PyModule_AddFunctions(module, functions) == 0;
 }

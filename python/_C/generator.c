@@ -4,8 +4,7 @@
 #include <structmember.h>
 
 struct generator {
-    PyObject_HEAD
-    grd_generator *generator; /* kept */
+    PyObject_HEAD grd_generator *generator; /* kept */
     PyObject *weakrefs;
 };
 
@@ -132,8 +131,9 @@ static PyObject *generator_set_state(PyObject *self, PyObject *given)
     if (grd_tensor_dtype(t) != GRD_UINT8 || grd_tensor_device(t).type != GRD_DEVICE_CPU)
         return PyErr_Format(PyExc_TypeError, "RNG state must be a torch.ByteTensor");
     if (grd_numel(t) != size)
-        return PyErr_Format(PyExc_RuntimeError, "Expected a CPUGeneratorImplState of size %lld but found the input RNG state size to be %lld",
-                            (long long)size, (long long)grd_numel(t));
+        return PyErr_Format(PyExc_RuntimeError,
+                            "Expected a CPUGeneratorImplState of size %lld but found the input RNG state size to be %lld", (long long)size,
+                            (long long)grd_numel(t));
     void *state = PyMem_Malloc((size_t)size);
     if (state == NULL)
         return PyErr_NoMemory();
@@ -200,15 +200,17 @@ static PyObject *generator_device(PyObject *Py_UNUSED(self), void *Py_UNUSED(clo
 
 static PyMethodDef generator_methods[] = {
     {"manual_seed", generator_manual_seed, METH_O,
-     "manual_seed(seed) -> Generator\n\nStarts the sequence that belongs to a seed of 64 bits; a negative one is its 64 bits.\n"
+     "manual_seed($self, seed)\n--\n\nStarts the sequence that belongs to a seed of 64 bits; a negative one is its 64 bits.\n"
      "ValueError when it needs more."},
-    {"seed", generator_seed, METH_NOARGS, "seed() -> int\n\nSeeds with a number nobody can foresee, and returns it."},
-    {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed() -> int\n\nThe seed the sequence started from."},
+    {"seed", generator_seed, METH_NOARGS, "seed($self)\n--\n\nSeeds with a number nobody can foresee, and returns it."},
+    {"initial_seed", generator_initial_seed, METH_NOARGS, "initial_seed($self)\n--\n\nThe seed the sequence started from."},
     {"get_state", generator_get_state, METH_NOARGS,
-     "get_state() -> Tensor\n\nWhere in its sequence the generator is: a uint8 tensor of 5056 elements, as PyTorch's."},
+     "get_state($self)\n--\n\nWhere in its sequence the generator is: a uint8 tensor of 5056 elements, as PyTorch's."},
     {"set_state", generator_set_state, METH_O,
-     "set_state(state)\n\nGoes on where get_state() was called. TypeError unless `state` is a uint8 tensor; RuntimeError when it is no state."},
-    {"clone_state", generator_clone_state, METH_NOARGS, "clone_state() -> Generator\n\nA new generator at the same place of the same sequence."},
+     "set_state($self, state)\n--\n\nGoes on where get_state() was called. TypeError unless `state` is a uint8 tensor; RuntimeError when "
+     "it is no state."},
+    {"clone_state", generator_clone_state, METH_NOARGS,
+     "clone_state($self)\n--\n\nA new generator at the same place of the same sequence."},
     {"get_offset", generator_refuse_offset, METH_NOARGS, "RuntimeError: generators on the cpu have no offset."},
     {"set_offset", generator_refuse_offset, METH_O, "RuntimeError: generators on the cpu have no offset."},
     {"__reduce__", generator_reduce, METH_NOARGS, "How pickle makes the generator again."},
@@ -227,7 +229,7 @@ static PyMemberDef generator_members[] = {
 };
 
 static PyType_Slot generator_slots[] = {
-    {Py_tp_doc, "Generator(device='cpu')\n\nA sequence of random numbers, mt19937, the same as PyTorch's for the same seed."},
+    {Py_tp_doc, "Generator(device='cpu')\n--\n\nA sequence of random numbers, mt19937, the same as PyTorch's for the same seed."},
     {Py_tp_new, generator_new},
     {Py_tp_dealloc, generator_dealloc},
     {Py_tp_methods, generator_methods},
@@ -274,12 +276,14 @@ static PyObject *set_rng_state(PyObject *Py_UNUSED(module), PyObject *state)
 
 static PyMethodDef functions[] = {
     {"manual_seed", manual_seed, METH_O,
-     "manual_seed(seed) -> Generator\n\nSeeds the default generator and returns it; the seed may be anything int() takes.\n\n"
+     "manual_seed($module, seed)\n--\n\nSeeds the default generator and returns it; the seed may be anything int() takes.\n\n"
      ">>> import gradus as torch\n>>> torch.manual_seed(0).initial_seed()\n0"},
-    {"seed", seed, METH_NOARGS, "seed() -> int\n\nSeeds the default generator with a number nobody can foresee, and returns it."},
-    {"initial_seed", initial_seed, METH_NOARGS, "initial_seed() -> int\n\nThe seed of the default generator."},
-    {"get_rng_state", get_rng_state, METH_NOARGS, "get_rng_state() -> Tensor\n\nThe state of the default generator: see Generator.get_state."},
-    {"set_rng_state", set_rng_state, METH_O, "set_rng_state(new_state)\n\nSets the state of the default generator: see Generator.set_state."},
+    {"seed", seed, METH_NOARGS, "seed($module)\n--\n\nSeeds the default generator with a number nobody can foresee, and returns it."},
+    {"initial_seed", initial_seed, METH_NOARGS, "initial_seed($module)\n--\n\nThe seed of the default generator."},
+    {"get_rng_state", get_rng_state, METH_NOARGS,
+     "get_rng_state($module)\n--\n\nThe state of the default generator: see Generator.get_state."},
+    {"set_rng_state", set_rng_state, METH_O,
+     "set_rng_state($module, new_state)\n--\n\nSets the state of the default generator: see Generator.set_state."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -31,8 +31,7 @@ int py_traverse_node(grd_node *node, visitproc visit, void *arg);
 
 /* ---- Nodes (node.c) --------------------------------------------------------------------------------------------------------- */
 typedef struct py_node {
-    PyObject_HEAD
-    grd_node *node; /* kept; that of a context is borrowed, and NULL when it has gone */
+    PyObject_HEAD grd_node *node; /* kept; that of a context is borrowed, and NULL when it has gone */
     PyObject *metadata, *weakrefs;
     struct py_node *next; /* with the same place in the table of nodes that have an object */
 } py_node;

@@ -50,6 +50,15 @@ static PyObject *registered(uint64_t number, PyObject *hook)
     return handle_of(number);
 }
 
+/* Of something that a hook returned. False with TypeError. */
+static bool check_tensor(PyObject *object)
+{
+    const bool ok = py_is_tensor(object);
+    if (!ok)
+        PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", py_class_name(object));
+    return ok;
+}
+
 /* ---- On tensors --------------------------------------------------------------------------------------------------------------- */
 /* Calls the hook with the object of a tensor. New reference. */
 static PyObject *call_with(PyObject *hook, grd_tensor *t)
@@ -65,12 +74,8 @@ static grd_tensor *run_tensor_hook(grd_tensor *grad, void *context)
     const PyGILState_STATE state = PyGILState_Ensure();
     grd_tensor *replacement = grad;
     PyObject *result = call_with(context, grad);
-    if (result != NULL && result != Py_None) {
-        if (py_is_tensor(result))
-            replacement = py_lend(result);
-        else
-            PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", py_class_name(result));
-    }
+    if (result != NULL && result != Py_None && check_tensor(result))
+        replacement = py_lend(result);
     Py_XDECREF(result);
     if (PyErr_Occurred())
         py_carry();
@@ -89,7 +94,7 @@ static void run_accumulated_hook(grd_tensor *leaf, void *context)
     const PyGILState_STATE state = PyGILState_Ensure();
     PyObject *result = call_with(context, leaf);
     if (result != NULL && result != Py_None)
-        PyErr_SetString(PyExc_RuntimeError, "Tensor post accumulate grad hooks should return None.");
+        check_tensor(result); /* a tensor is allowed, and of no effect */
     Py_XDECREF(result);
     if (PyErr_Occurred())
         py_carry();
@@ -121,7 +126,8 @@ static void refuse_count(PyObject *hook, Py_ssize_t got, Py_ssize_t expected)
         name = PyObject_Repr(hook);
     }
     if (name != NULL)
-        PyErr_Format(PyExc_RuntimeError, "hook '%S' has returned an incorrect number of values (got %zd, but expected %zd)", name, got, expected);
+        PyErr_Format(PyExc_RuntimeError, "hook '%S' has returned an incorrect number of values (got %zd, but expected %zd)", name, got,
+                     expected);
     Py_XDECREF(name);
 }
 
@@ -138,10 +144,8 @@ static bool take_gradients(PyObject *hook, PyObject *result, grd_tensor **grads,
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PyTuple_GET_ITEM(result, i);
-        if (item != Py_None && !py_is_tensor(item)) {
-            PyErr_Format(PyExc_TypeError, "expected Variable, but hook returned '%s'", py_class_name(item));
+        if (item != Py_None && !check_tensor(item))
             return false;
-        }
         if (item != Py_None && grads[i] == NULL) {
             PyErr_SetString(PyExc_RuntimeError, "can't replace a None gradient with a non-None value");
             return false;

@@ -4,6 +4,7 @@
  * (index tensors, masks, lists, arrays) is collected for one call of index or index_put_ on the view. An integer beside an index tensor is a view,
  * as in PyTorch, where NumPy has it broadcast. */
 #include "interop.h"
+#include "methods.h"
 
 enum item_kind { ITEM_INT, ITEM_SLICE, ITEM_NEW, ITEM_REST, ITEM_BOOL, ITEM_TENSOR };
 
@@ -36,6 +37,7 @@ struct selection {
     int64_t n;
     grd_tensor *tensors[GRD_MAX_DIMS];
     int64_t dims[GRD_MAX_DIMS]; /* of the view: the first that each stands for */
+    grd_scalar number;          /* to be written */
 };
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------------------------ */
@@ -71,8 +73,8 @@ static bool read_tensor(grd_tensor *t, struct item *ret_item)
         PyErr_SetString(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
         return false;
     }
-    if (dtype == GRD_UINT8 && PyErr_WarnEx(PyExc_UserWarning,
-                                           "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", 1) < 0)
+    if (dtype == GRD_UINT8 &&
+        PyErr_WarnEx(PyExc_UserWarning, "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", 1) < 0)
         return false;
     if (grd_ndim(t) > 0) {
         *ret_item = (struct item){.kind = ITEM_TENSOR, .v.tensor = t};
@@ -168,8 +170,9 @@ static bool read_index(PyObject *object, int64_t ndim, struct index *ret_index)
         return true;
     if (ndim > 0 || ret_index->items[0].kind != ITEM_INT)
         return refuse_many(ndim);
-    PyErr_SetString(PyExc_IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert "
-                                      "a 0-dim tensor to a number");
+    PyErr_SetString(PyExc_IndexError,
+                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert "
+                    "a 0-dim tensor to a number");
     return false;
 }
 
@@ -387,40 +390,37 @@ static grd_tensor *put_tensor(const struct selection *s, grd_tensor *value)
     return grd_index_put_(s->view, named_tensors(s), without_leading_ones(value, 0), .dims = grd_dims_from(s->dims, s->n));
 }
 
-static void put_number(const struct selection *s, grd_scalar number)
+static grd_tensor *put_number(const struct selection *s, grd_tensor *unused)
 {
+    (void)unused;
     if (s->n > 0)
-        run(put_tensor, s, grd_full(GRD_NO_DIMS, number, .dtype = grd_tensor_dtype(s->view)));
-    else
-        grd_fill_(s->view, number);
+        return put_tensor(s, grd_full(GRD_NO_DIMS, s->number, .dtype = grd_tensor_dtype(s->view)));
+    return grd_fill_(s->view, s->number);
 }
 
 static bool refuse_value(const grd_tensor *t, PyObject *value)
 {
-    PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%s tensor", Py_TYPE(value)->tp_name, grd_dtype_name(grd_tensor_dtype(t)));
+    PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", Py_TYPE(value)->tp_name,
+                 py_dtype_tensor_name(grd_tensor_dtype(t)));
     return false;
 }
 
 /* Numbers, tensors, arrays and sequences of these. */
-static bool put(grd_tensor *t, const struct selection *s, PyObject *value)
+static bool put(grd_tensor *t, struct selection *s, PyObject *value)
 {
-    grd_scalar number;
-    if (py_is_tensor(value)) {
-        run(put_tensor, s, py_tensor_of(value));
-        return grd_ok();
+    grd_tensor *tensor = py_is_tensor(value) ? py_tensor_of(value) : NULL;
+    const int is_number = tensor == NULL ? py_as_scalar(value, &s->number) : 0;
+    if (is_number < 0)
+        return false;
+    if (tensor == NULL && !is_number) {
+        if (PyUnicode_Check(value) || PyBytes_Check(value) || !PySequence_Check(value))
+            return refuse_value(t, value);
+        tensor = py_from_data(value, GRD_DTYPE_NONE);
+        if (tensor == NULL)
+            return false;
     }
-    const int is_number = py_as_scalar(value, &number);
-    if (is_number != 0) {
-        if (is_number > 0)
-            put_number(s, number);
-        return is_number > 0 && grd_ok();
-    }
-    if (PyUnicode_Check(value) || PyBytes_Check(value) || !PySequence_Check(value))
-        return refuse_value(t, value);
-    grd_tensor *converted = py_from_data(value, GRD_DTYPE_NONE);
-    if (converted != NULL)
-        run(put_tensor, s, converted);
-    return converted != NULL && grd_ok();
+    run(is_number ? put_number : put_tensor, s, tensor);
+    return grd_ok();
 }
 
 int py_set_item(PyObject *self, PyObject *index, PyObject *value)

@@ -5,8 +5,7 @@
 #include <string.h>
 
 struct info {
-    PyObject_HEAD
-    grd_dtype dtype;
+    PyObject_HEAD grd_dtype dtype;
 };
 
 static grd_dtype dtype_of(PyObject *self)
@@ -65,12 +64,9 @@ struct float_limits {
 };
 
 static const struct float_limits float_limits[GRD_DTYPE_COUNT] = {
-    [GRD_FLOAT16] = {0x1p-14, 0x1p-10, 65504, 1e-3},
-    [GRD_BFLOAT16] = {0x1p-126, 0x1p-7, 0x1.fep+127, 1e-2},
-    [GRD_FLOAT32] = {FLT_MIN, FLT_EPSILON, FLT_MAX, 1e-6},
-    [GRD_FLOAT64] = {DBL_MIN, DBL_EPSILON, DBL_MAX, 1e-15},
-    [GRD_FLOAT8_E4M3FN] = {0x1p-6, 0x1p-3, 448, 1},
-    [GRD_FLOAT8_E5M2] = {0x1p-14, 0x1p-2, 57344, 1},
+    [GRD_FLOAT16] = {0x1p-14, 0x1p-10, 65504, 1e-3},       [GRD_BFLOAT16] = {0x1p-126, 0x1p-7, 0x1.fep+127, 1e-2},
+    [GRD_FLOAT32] = {FLT_MIN, FLT_EPSILON, FLT_MAX, 1e-6}, [GRD_FLOAT64] = {DBL_MIN, DBL_EPSILON, DBL_MAX, 1e-15},
+    [GRD_FLOAT8_E4M3FN] = {0x1p-6, 0x1p-3, 448, 1},        [GRD_FLOAT8_E5M2] = {0x1p-14, 0x1p-2, 57344, 1},
 };
 
 static const struct float_limits *limits_of(PyObject *self)
@@ -85,8 +81,7 @@ static PyObject *finfo_new(PyTypeObject *type, PyObject *args, PyObject *named)
     if (!parse("finfo", args, named, &dtype, &given))
         return NULL;
     if (!grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
-        return PyErr_Format(PyExc_TypeError,
-                            "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'");
+        return PyErr_Format(PyExc_TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'");
     return new_info(type, dtype == GRD_COMPLEX64 ? GRD_FLOAT32 : dtype == GRD_COMPLEX128 ? GRD_FLOAT64 : dtype);
 }
 
@@ -137,7 +132,8 @@ static PyGetSetDef finfo_properties[] = {
 };
 
 static PyType_Slot finfo_slots[] = {
-    {Py_tp_doc, "finfo(type=None)\n\nThe limits of a floating-point dtype, by default of the default dtype; of a complex one, those of its parts."},
+    {Py_tp_doc,
+     "finfo(type=None)\n--\n\nThe limits of a floating-point dtype, by default of the default dtype; of a complex one, those of its parts."},
     {Py_tp_new, finfo_new},
     {Py_tp_dealloc, py_free_plain},
     {Py_tp_repr, finfo_repr},
@@ -214,7 +210,7 @@ static PyGetSetDef iinfo_properties[] = {
 };
 
 static PyType_Slot iinfo_slots[] = {
-    {Py_tp_doc, "iinfo(type)\n\nThe limits of an integer dtype."},
+    {Py_tp_doc, "iinfo(type)\n--\n\nThe limits of an integer dtype."},
     {Py_tp_new, iinfo_new},
     {Py_tp_dealloc, py_free_plain},
     {Py_tp_repr, iinfo_repr},

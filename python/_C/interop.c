@@ -32,7 +32,8 @@ bool py_arrange(const struct py_simple *function, PyObject *const *args, Py_ssiz
         PyObject *name = PyTuple_GET_ITEM(names, i);
         const int at = find_parameter(function, name);
         if (at < 0 || ret_objects[at] != NULL) {
-            PyErr_Format(PyExc_TypeError, at < 0 ? "%s() got an unexpected keyword argument '%U'" : "%s() got multiple values for argument '%U'",
+            PyErr_Format(PyExc_TypeError,
+                         at < 0 ? "%s() got an unexpected keyword argument '%U'" : "%s() got multiple values for argument '%U'",
                          function->name, name);
             return false;
         }
@@ -54,7 +55,8 @@ static bool refuse_argument(const char *function, const char *name, const char *
 
 bool py_dtype_argument(const char *function, PyObject *object, grd_dtype *ret_dtype)
 {
-    return object == NULL || object == Py_None || py_as_dtype(object, ret_dtype) || refuse_argument(function, "dtype", "torch.dtype", object);
+    return object == NULL || object == Py_None || py_as_dtype(object, ret_dtype) ||
+           refuse_argument(function, "dtype", "torch.dtype", object);
 }
 
 bool py_device_argument(const char *function, PyObject *object, grd_device *ret_device)
@@ -88,8 +90,8 @@ bool py_dims_argument(const char *function, const char *name, PyObject *object, 
         PyObject *item = PySequence_GetItem(object, i);
         const int is_int = item != NULL ? py_as_int(item, &ret_values[i]) : -1;
         if (is_int == 0)
-            PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be tuple of ints, but found element of type %s at pos %zd", function, name,
-                         Py_TYPE(item)->tp_name, i);
+            PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be tuple of ints, but found element of type %s at pos %zd", function,
+                         name, Py_TYPE(item)->tp_name, i);
         Py_XDECREF(item);
         if (is_int <= 0)
             return false;
@@ -113,7 +115,8 @@ static bool add_class_attributes(void)
 
 bool py_add_interop(PyObject *module)
 {
-    PyMethodDef *const functions[] = {py_construct_functions, py_memory_functions, py_numpy_functions, py_dlpack_functions, py_storage_functions};
+    PyMethodDef *const functions[] = {py_construct_functions, py_memory_functions, py_numpy_functions, py_dlpack_functions,
+                                      py_storage_functions};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (PyModule_AddFunctions(module, functions[i]) < 0)
             return false;

@@ -39,7 +39,8 @@ int py_tensor_contains(PyObject *self, PyObject *element)
         grd_scalar scalar;
         const int is_scalar = py_as_scalar(element, &scalar);
         if (is_scalar == 0)
-            PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.", Py_TYPE(element));
+            PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.",
+                         Py_TYPE(element));
         if (is_scalar <= 0) {
             grd_scope_close(scope);
             return -1;
@@ -65,7 +66,7 @@ static grd_dtype wide(grd_dtype dtype)
 }
 
 /* One element of a wide dtype. */
-static PyObject *from_wide(const char *element, grd_dtype dtype)
+static inline PyObject *from_wide(const char *element, grd_dtype dtype)
 {
     switch (dtype) {
     case GRD_FLOAT64:
@@ -81,15 +82,32 @@ static PyObject *from_wide(const char *element, grd_dtype dtype)
     }
 }
 
+/* A list of n elements. */
+static PyObject *flat(const char *data, grd_dtype dtype, Py_ssize_t n)
+{
+    const int64_t itemsize = grd_dtype_size(dtype);
+    PyObject *list = PyList_New(n);
+    for (Py_ssize_t i = 0; list != NULL && i < n; i++) {
+        PyObject *element = from_wide(data + i * itemsize, dtype);
+        if (element == NULL)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, element);
+    }
+    return list;
+}
+
 /* Nested lists of the elements at *data, which are in row-major order; moves *data past them. */
 static PyObject *nested(const char **data, grd_dtype dtype, grd_dims sizes)
 {
-    if (sizes.n == 0) {
-        PyObject *element = from_wide(*data, dtype);
-        *data += grd_dtype_size(dtype);
-        return element;
+    if (sizes.n == 0)
+        return from_wide(*data, dtype);
+    const Py_ssize_t n = (Py_ssize_t)sizes.data[0];
+    if (sizes.n == 1) {
+        PyObject *list = flat(*data, dtype, n);
+        *data += n * grd_dtype_size(dtype);
+        return list;
     }
-    const Py_ssize_t n = sizes.data[0];
     PyObject *list = PyList_New(n);
     for (Py_ssize_t i = 0; list != NULL && i < n; i++) {
         PyObject *part = nested(data, dtype, grd_dims_from(sizes.data + 1, sizes.n - 1));
@@ -101,22 +119,17 @@ static PyObject *nested(const char **data, grd_dtype dtype, grd_dims sizes)
     return list;
 }
 
-/* The elements in a wide dtype and row-major order, at least one byte; NULL with an exception. PyMem_Free gives it back. */
-static char *wide_elements(grd_tensor *t, grd_dtype dtype)
+/* A copy of the elements in a wide dtype and row-major order, of the innermost scope: what Python code does to the tensor meanwhile does not reach it.
+ * NULL with an exception. */
+static const char *wide_elements(grd_tensor *t, grd_dtype dtype)
 {
-    const bool fits = grd_numel(t) < PY_SSIZE_T_MAX / 16;
-    char *data = fits ? PyMem_Malloc((size_t)(grd_numel(t) * grd_dtype_size(dtype)) + 1) : NULL;
-    if (data == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    grd_to_memory(t, data, dtype);
-    if (!grd_ok()) {
-        PyMem_Free(data);
-        py_raise();
-        return NULL;
-    }
-    return data;
+    const bool recorded = grd_set_grad_enabled(false);
+    grd_tensor *copy = grd_contiguous(grd_to(t, .dtype = dtype, .device = GRD_CPU, .copy = true));
+    grd_set_grad_enabled(recorded);
+    if (grd_ok())
+        return grd_data(copy);
+    py_raise();
+    return NULL;
 }
 
 PyObject *py_method_tolist(PyObject *self, PyObject *Py_UNUSED(none))
@@ -125,12 +138,10 @@ PyObject *py_method_tolist(PyObject *self, PyObject *Py_UNUSED(none))
     const grd_dtype dtype = wide(grd_tensor_dtype(t));
     if (grd_tensor_device(t).type == GRD_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
-    char *data = wide_elements(t, dtype);
-    if (data == NULL)
-        return NULL;
-    const char *at = data;
-    PyObject *list = nested(&at, dtype, grd_sizes(t));
-    PyMem_Free(data);
+    grd_scope scope = grd_scope_open();
+    const char *data = wide_elements(t, dtype);
+    PyObject *list = data != NULL ? nested(&data, dtype, grd_sizes(t)) : NULL;
+    grd_scope_close(scope);
     return list;
 }
 
@@ -142,7 +153,7 @@ enum { MAX_OPERANDS = 3 };
 struct walk {
     int noperands;
     grd_dtype dtype;
-    char *data[MAX_OPERANDS];
+    const char *data[MAX_OPERANDS];
     PyObject *function;
 };
 
@@ -226,8 +237,6 @@ static PyObject *for_each(const char *name, PyObject *self, grd_tensor *const *o
     }
     if (read)
         values = call_all(&walk, grd_numel(t), dtype);
-    for (int i = 0; i < noperands; i++)
-        PyMem_Free(walk.data[i]);
     if (values != NULL)
         grd_copy_(t, grd_view(values, grd_sizes(t)));
     PyObject *left = values != NULL ? py_leave(scope) : NULL;

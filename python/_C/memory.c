@@ -9,37 +9,35 @@
 
 /* ---- Over memory with any strides ------------------------------------------------------------------------------------------------------------ */
 
-/* The lowest and the highest element that strided sizes reach; false when the numbers do not fit. */
-static bool reach(grd_dims sizes, grd_dims strides, int64_t *ret_lowest, int64_t *ret_highest)
+/* The lowest element that strided sizes reach, and how many there are from it to the highest; false when their bytes do not fit. */
+static bool reach(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *ret_lowest, int64_t *ret_count)
 {
-    *ret_lowest = *ret_highest = 0;
+    int64_t ends[2] = {0, 0}, extent, bytes;
+    *ret_lowest = *ret_count = 0;
     for (int64_t i = 0; i < sizes.n; i++) {
-        int64_t extent, *end = strides.data[i] < 0 ? ret_lowest : ret_highest;
-        if (sizes.data[i] == 0) {
-            *ret_lowest = *ret_highest = 0;
+        int64_t *end = &ends[strides.data[i] > 0];
+        if (sizes.data[i] == 0)
             return true;
-        }
         if (__builtin_mul_overflow(sizes.data[i] - 1, strides.data[i], &extent) || __builtin_add_overflow(*end, extent, end))
             return false;
     }
-    return true;
+    *ret_lowest = ends[0];
+    return !__builtin_sub_overflow(ends[1], ends[0], &extent) && !__builtin_add_overflow(extent, 1, ret_count) &&
+           !__builtin_mul_overflow(*ret_count, itemsize, &bytes);
 }
 
 /* The memory is first a row of elements from the lowest on; strides of any sign then go over its storage. */
 grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context), void *context)
 {
-    int64_t lowest, highest;
-    const int64_t itemsize = grd_dtype_size(dtype), alignment = itemsize < 8 ? itemsize : 8;
-    if (!reach(sizes, strides, &lowest, &highest))
+    int64_t lowest, count;
+    const int64_t itemsize = grd_dtype_size(dtype), alignment = grd_dtype_is_complex(dtype) ? itemsize / 2 : itemsize;
+    grd_tensor *row = NULL;
+    if (!reach(sizes, strides, itemsize, &lowest, &count))
         grd_error_set(GRD_ERROR_VALUE, "the memory is larger than there can be");
     else if ((uintptr_t)data % (uintptr_t)alignment != 0)
         grd_error_set(GRD_ERROR_VALUE, "the memory is not aligned to elements of %lld bytes; copy it first", (long long)itemsize);
-    bool empty = false;
-    for (int64_t i = 0; i < sizes.n; i++)
-        empty |= sizes.data[i] == 0;
-    grd_tensor *row = grd_ok() ? grd_from_memory((char *)data + lowest * itemsize, grd_dims(empty ? 0 : highest - lowest + 1),
-                                                 (grd_dims){0}, dtype, release, context)
-                               : NULL;
+    else
+        row = grd_from_memory((char *)data + lowest * itemsize, grd_dims(count), (grd_dims){0}, dtype, release, context);
     if (!grd_ok()) {
         release(context);
         return NULL;
@@ -60,11 +58,12 @@ static void release_object(void *context)
 
 bool py_warn_not_writable(const char *what)
 {
-    return PyErr_WarnFormat(PyExc_UserWarning, 1,
-                            "The given %s is not writable, and tensors that are not writable are not supported. This means you can write to the "
-                            "underlying (supposedly non-writable) memory using the tensor. You may want to copy it to protect its data or make it "
-                            "writable before converting it to a tensor.",
-                            what) == 0;
+    return PyErr_WarnFormat(
+               PyExc_UserWarning, 1,
+               "The given %s is not writable, and tensors that are not writable are not supported. This means you can write to the "
+               "underlying (supposedly non-writable) memory using the tensor. You may want to copy it to protect its data or make it "
+               "writable before converting it to a tensor.",
+               what) == 0;
 }
 
 /* ---- The array interface -------------------------------------------------------------------------------------------------------------------------- */
@@ -105,9 +104,9 @@ static grd_dtype dtype_of_array(const struct array *a)
         char kind;
         int8_t itemsize;
         uint8_t dtype;
-    } table[] = {{'f', 8, GRD_FLOAT64},  {'f', 4, GRD_FLOAT32}, {'f', 2, GRD_FLOAT16}, {'i', 8, GRD_INT64},     {'i', 4, GRD_INT32},
-                 {'i', 2, GRD_INT16},    {'i', 1, GRD_INT8},    {'u', 8, GRD_UINT64},  {'u', 4, GRD_UINT32},    {'u', 2, GRD_UINT16},
-                 {'u', 1, GRD_UINT8},    {'b', 1, GRD_BOOL},    {'c', 8, GRD_COMPLEX64}, {'c', 16, GRD_COMPLEX128}};
+    } table[] = {{'f', 8, GRD_FLOAT64}, {'f', 4, GRD_FLOAT32}, {'f', 2, GRD_FLOAT16},   {'i', 8, GRD_INT64},      {'i', 4, GRD_INT32},
+                 {'i', 2, GRD_INT16},   {'i', 1, GRD_INT8},    {'u', 8, GRD_UINT64},    {'u', 4, GRD_UINT32},     {'u', 2, GRD_UINT16},
+                 {'u', 1, GRD_UINT8},   {'b', 1, GRD_BOOL},    {'c', 8, GRD_COMPLEX64}, {'c', 16, GRD_COMPLEX128}};
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].kind == a->kind && table[i].itemsize == a->itemsize)
             return (grd_dtype)table[i].dtype;
@@ -132,8 +131,13 @@ static bool read_struct(PyObject *capsule, struct array *ret_array)
     }
     if (too_many_dims(s->ndim))
         return false;
-    *ret_array = (struct array){.ndim = s->ndim, .kind = s->kind, .itemsize = s->itemsize, .native = (s->flags & ARRAY_NATIVE) != 0,
-                                .writable = (s->flags & ARRAY_WRITABLE) != 0, .data = s->data, .owner = capsule};
+    *ret_array = (struct array){.ndim = s->ndim,
+                                .kind = s->kind,
+                                .itemsize = s->itemsize,
+                                .native = (s->flags & ARRAY_NATIVE) != 0,
+                                .writable = (s->flags & ARRAY_WRITABLE) != 0,
+                                .data = s->data,
+                                .owner = capsule};
     for (int i = 0; i < s->ndim; i++) {
         ret_array->sizes[i] = s->sizes[i];
         ret_array->strides[i] = s->strides[i];
@@ -209,10 +213,11 @@ static grd_tensor *refuse_type(PyObject *object)
 {
     PyObject *dtype = PyObject_GetAttrString(object, "dtype"), *type = dtype != NULL ? PyObject_GetAttrString(dtype, "type") : NULL;
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError,
-                 "can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, complex64, complex128, int64, "
-                 "int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
-                 type != NULL && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : Py_TYPE(object)->tp_name);
+    PyErr_Format(
+        PyExc_TypeError,
+        "can't convert np.ndarray of type %s. The only supported types are: float64, float32, float16, complex64, complex128, int64, "
+        "int32, int16, int8, uint64, uint32, uint16, uint8, and bool.",
+        type != NULL && PyType_Check(type) ? ((PyTypeObject *)type)->tp_name : Py_TYPE(object)->tp_name);
     Py_XDECREF(type);
     Py_XDECREF(dtype);
     return NULL;
@@ -224,8 +229,9 @@ static grd_tensor *over_array(PyObject *object, struct array *a)
     if (dtype == GRD_DTYPE_NONE)
         return refuse_type(object);
     if (!a->native) {
-        PyErr_SetString(PyExc_ValueError, "given numpy array has byte order different from the native byte order. Conversion between byte orders "
-                                          "is currently not supported.");
+        PyErr_SetString(PyExc_ValueError,
+                        "given numpy array has byte order different from the native byte order. Conversion between byte orders "
+                        "is currently not supported.");
         return NULL;
     }
     for (int64_t i = 0; i < a->ndim; i++) {
@@ -278,8 +284,8 @@ static int64_t count_elements(const Py_buffer *view, int64_t itemsize, Py_ssize_
         return -1;
     }
     if (offset < 0 || offset >= view->len) {
-        PyErr_Format(PyExc_ValueError, "offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes) minus 1", start,
-                     length);
+        PyErr_Format(PyExc_ValueError, "offset (%lld bytes) must be non-negative and no greater than buffer length (%lld bytes) minus 1",
+                     start, length);
         return -1;
     }
     if (count < 0 && (length - start) % size != 0) {
@@ -288,10 +294,11 @@ static int64_t count_elements(const Py_buffer *view, int64_t itemsize, Py_ssize_
         return -1;
     }
     if (count > 0 && wanted > (length - start) / size) {
-        PyErr_Format(PyExc_ValueError,
-                     "requested buffer length (%lld * %lld bytes) after offset (%lld bytes) must not be greater than actual buffer length (%lld "
-                     "bytes)",
-                     wanted, size, start, length);
+        PyErr_Format(
+            PyExc_ValueError,
+            "requested buffer length (%lld * %lld bytes) after offset (%lld bytes) must not be greater than actual buffer length (%lld "
+            "bytes)",
+            wanted, size, start, length);
         return -1;
     }
     return count > 0 ? count : (length - start) / size;
@@ -331,9 +338,19 @@ grd_tensor *py_over_buffer(PyObject *object, grd_dtype dtype, Py_ssize_t count, 
 static const char *format_of(grd_dtype dtype)
 {
     static const char *const formats[GRD_DTYPE_COUNT] = {
-        [GRD_BOOL] = "?",       [GRD_UINT8] = "B",      [GRD_INT8] = "b",       [GRD_UINT16] = "H",     [GRD_INT16] = "h",
-        [GRD_UINT32] = "I",     [GRD_INT32] = "i",      [GRD_FLOAT16] = "e",    [GRD_FLOAT32] = "f",    [GRD_FLOAT64] = "d",
-        [GRD_COMPLEX64] = "Zf", [GRD_COMPLEX128] = "Zd", [GRD_UINT64] = sizeof(long) == 8 ? "L" : "Q",
+        [GRD_BOOL] = "?",
+        [GRD_UINT8] = "B",
+        [GRD_INT8] = "b",
+        [GRD_UINT16] = "H",
+        [GRD_INT16] = "h",
+        [GRD_UINT32] = "I",
+        [GRD_INT32] = "i",
+        [GRD_FLOAT16] = "e",
+        [GRD_FLOAT32] = "f",
+        [GRD_FLOAT64] = "d",
+        [GRD_COMPLEX64] = "Zf",
+        [GRD_COMPLEX128] = "Zd",
+        [GRD_UINT64] = sizeof(long) == 8 ? "L" : "Q",
         [GRD_INT64] = sizeof(long) == 8 ? "l" : "q",
     };
     return formats[dtype];
@@ -350,20 +367,43 @@ struct exported {
     Py_ssize_t dims[];
 };
 
+/* In Fortran's order, the first dimension innermost. */
+static bool is_column_major(const grd_tensor *t)
+{
+    const grd_dims sizes = grd_sizes(t), strides = grd_strides(t);
+    int64_t stride = 1;
+    for (int64_t i = 0; i < sizes.n; i++) {
+        if (sizes.data[i] != 1 && strides.data[i] != stride)
+            return grd_numel(t) == 0;
+        stride *= sizes.data[i];
+    }
+    return true;
+}
+
+static bool wants(int flags, int wish)
+{
+    return (flags & wish) == wish;
+}
+
+/* Whether the elements lie as the consumer wants them. */
+static bool lies_as_wanted(const grd_tensor *t, int flags)
+{
+    const bool rows = grd_is_contiguous(t), columns = is_column_major(t);
+    if (!wants(flags, PyBUF_STRIDES) || wants(flags, PyBUF_C_CONTIGUOUS))
+        return rows;
+    return wants(flags, PyBUF_F_CONTIGUOUS) ? columns : !wants(flags, PyBUF_ANY_CONTIGUOUS) || rows || columns;
+}
+
 static bool can_export(const grd_tensor *t, int flags)
 {
-    const char *format = format_of(grd_tensor_dtype(t));
-    const bool strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES;
     if (grd_requires_grad(t))
         PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     else if (grd_tensor_device(t).type != GRD_DEVICE_CPU)
         PyErr_Format(PyExc_BufferError, "a tensor on device %s has no buffer", grd_device_name(grd_tensor_device(t)));
-    else if (format == NULL)
+    else if (format_of(grd_tensor_dtype(t)) == NULL)
         PyErr_Format(PyExc_BufferError, "buffers have no format for %s", grd_dtype_name(grd_tensor_dtype(t)));
-    else if (!grd_is_contiguous(t) && (!strides || (flags & PyBUF_C_CONTIGUOUS) == PyBUF_C_CONTIGUOUS))
+    else if (!lies_as_wanted(t, flags))
         PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous");
-    else if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && grd_ndim(t) > 1)
-        PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous in Fortran order");
     else
         return true;
     return false;
@@ -400,9 +440,9 @@ int py_tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
         .len = (Py_ssize_t)(grd_numel(t) * itemsize),
         .itemsize = (Py_ssize_t)itemsize,
         .ndim = (int)sizes.n,
-        .format = (flags & PyBUF_FORMAT) != 0 ? (char *)(uintptr_t)format_of(grd_tensor_dtype(t)) : NULL,
-        .shape = (flags & PyBUF_ND) != 0 ? e->dims : NULL,
-        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? e->dims + sizes.n : NULL,
+        .format = wants(flags, PyBUF_FORMAT) ? (char *)(uintptr_t)format_of(grd_tensor_dtype(t)) : NULL,
+        .shape = wants(flags, PyBUF_ND) ? e->dims : NULL,
+        .strides = wants(flags, PyBUF_STRIDES) ? e->dims + sizes.n : NULL,
         .internal = e,
     };
     Py_INCREF(self);

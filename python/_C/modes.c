@@ -7,10 +7,9 @@
 enum settings { GRAD = 1, INFERENCE = 2, SETTING_BITS = 2 };
 
 typedef struct py_mode {
-    PyObject_HEAD
-    uint8_t mask, value; /* the settings that are replaced, and by what */
-    bool ahead;          /* set_grad_enabled: they were replaced when the object was made */
-    uint64_t previous;   /* what they were, SETTING_BITS for each time the mode is entered; the last in the lowest */
+    PyObject_HEAD uint8_t mask, value; /* the settings that are replaced, and by what */
+    bool ahead;                        /* set_grad_enabled: they were replaced when the object was made */
+    uint64_t previous;                 /* what they were, SETTING_BITS for each time the mode is entered; the last in the lowest */
 } py_mode;
 
 static _Thread_local bool inference;
@@ -86,6 +85,8 @@ static PyObject *mode_call(PyObject *object, PyObject *args, PyObject *names)
     PyObject *function;
     if (!PyArg_ParseTupleAndKeywords(args, names, "O", params, &function))
         return NULL;
+    if (!PyCallable_Check(function))
+        return PyErr_Format(PyExc_TypeError, "%s can only decorate a function, not %s", py_class_name(object), py_class_name(function));
     if (self->ahead)
         restore_settings(self);
     self->ahead = false;
@@ -99,7 +100,7 @@ static PyObject *mode_call(PyObject *object, PyObject *args, PyObject *names)
 
 static PyObject *mode_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, self);
+    return PyUnicode_FromFormat("<%s object at %p>", Py_TYPE(self)->tp_name, (void *)self);
 }
 
 static void mode_dealloc(PyObject *self)
@@ -212,14 +213,17 @@ static PyType_Slot enable_grad_slots[] = {
 };
 
 static PyType_Slot set_grad_enabled_slots[] = {
-    {Py_tp_doc, (void *)"set_grad_enabled(mode)\n--\n\nSets at once whether operations are recorded for gradients. As a context manager it goes back."},
+    {Py_tp_doc,
+     (void
+          *)"set_grad_enabled(mode)\n--\n\nSets at once whether operations are recorded for gradients. As a context manager it goes back."},
     {Py_tp_new, set_grad_enabled_new},
     {Py_tp_getset, set_grad_enabled_properties},
     {0, NULL},
 };
 
 static PyType_Slot inference_mode_slots[] = {
-    {Py_tp_doc, (void *)"inference_mode(mode=True)\n--\n\nContext manager and decorator that does what no_grad does: tensors made in it are ordinary ones, which may "
+    {Py_tp_doc, (void *)"inference_mode(mode=True)\n--\n\nContext manager and decorator that does what no_grad does: tensors made in it "
+                        "are ordinary ones, which may "
                         "be used for gradients later."},
     {Py_tp_new, inference_mode_new},
     {Py_tp_getset, inference_mode_properties},
@@ -250,7 +254,8 @@ static PyObject *is_inference_mode_enabled(PyObject *module, PyObject *nothing)
 }
 
 static PyMethodDef functions[] = {
-    {"is_grad_enabled", is_grad_enabled, METH_NOARGS, PyDoc_STR("is_grad_enabled($module, /)\n--\n\nWhether operations are recorded for gradients.")},
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+     PyDoc_STR("is_grad_enabled($module, /)\n--\n\nWhether operations are recorded for gradients.")},
     {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
      PyDoc_STR("is_inference_mode_enabled($module, /)\n--\n\nWhether inference mode is on.")},
     {0},

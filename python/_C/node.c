@@ -230,7 +230,8 @@ static PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, PyDoc_STR("The name of the node: 'AddBackward0'.")},
     {"register_hook", (PyCFunction)(void (*)(void))py_node_register_hook, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("register_hook($self, /, fn)\n--\n\n"
-               "Calls fn(grad_inputs, grad_outputs) after the node ran; a tuple it returns replaces grad_inputs. Returns a handle with remove().")},
+               "Calls fn(grad_inputs, grad_outputs) after the node ran; a tuple it returns replaces grad_inputs. Returns a handle with "
+               "remove().")},
     {"register_prehook", (PyCFunction)(void (*)(void))py_node_register_prehook, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("register_prehook($self, /, fn)\n--\n\n"
                "Calls fn(grad_outputs) before the node runs; a tuple it returns replaces grad_outputs. Returns a handle with remove().")},
@@ -238,8 +239,8 @@ static PyMethodDef node_methods[] = {
 };
 
 static PyGetSetDef node_properties[] = {
-    {"next_functions", get_next_functions, NULL, PyDoc_STR("For each input the node its gradient goes to, and the output of that node it stands for."),
-     NULL},
+    {"next_functions", get_next_functions, NULL,
+     PyDoc_STR("For each input the node its gradient goes to, and the output of that node it stands for."), NULL},
     {"metadata", get_metadata, NULL, PyDoc_STR("A dict for the user's notes, which lives as long as this object."), NULL},
     {"variable", get_variable, NULL, PyDoc_STR("The leaf of an AccumulateGrad."), NULL},
     {0},
@@ -277,5 +278,6 @@ static PyMethodDef functions[] = {
 bool py_add_node(PyObject *module)
 {
     py_node_type = (PyTypeObject *)PyType_FromSpec(&node_spec);
-    return py_node_type != NULL && PyModule_AddFunctions(module, functions) == 0 && PyModule_AddObjectRef(module, "_Node", (PyObject *)py_node_type) == 0;
+    return py_node_type != NULL && PyModule_AddFunctions(module, functions) == 0 &&
+           PyModule_AddObjectRef(module, "_Node", (PyObject *)py_node_type) == 0;
 }

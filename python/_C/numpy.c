@@ -1,5 +1,6 @@
 /* NumPy both ways, over its array interface and the buffer protocol: the module is imported only when the user asks for an array. */
 #include "interop.h"
+#include "methods.h"
 
 /* The attribute of numpy, or NULL with ImportError. */
 static PyObject *numpy_attribute(const char *name)
@@ -47,7 +48,7 @@ static bool can_be_array(const grd_tensor *t)
     else if (grd_requires_grad(t))
         PyErr_SetString(PyExc_RuntimeError, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     else if (!py_has_buffer_format(grd_tensor_dtype(t)))
-        PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", grd_dtype_name(grd_tensor_dtype(t)));
+        PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", py_dtype_tensor_name(grd_tensor_dtype(t)));
     else
         return true;
     return false;
@@ -90,7 +91,8 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *const *args, Py_ssize_t 
 static PyObject *converted_array(PyObject *array, PyObject *dtype, PyObject *copy)
 {
     const bool decides = copy != NULL && copy != Py_None;
-    PyObject *make = numpy_attribute(decides ? "array" : "asarray"), *args = PyTuple_Pack(1, array), *options = PyDict_New(), *result = NULL;
+    PyObject *make = numpy_attribute(decides ? "array" : "asarray"), *args = PyTuple_Pack(1, array), *options = PyDict_New(),
+             *result = NULL;
     if (make != NULL && args != NULL && options != NULL && (dtype == NULL || PyDict_SetItemString(options, "dtype", dtype) == 0) &&
         (!decides || PyDict_SetItemString(options, "copy", copy) == 0))
         result = PyObject_Call(make, args, options);

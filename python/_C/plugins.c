@@ -7,8 +7,7 @@
 
 /* An operator as a function, with a table as the generated functions have. */
 struct op_object {
-    PyObject_HEAD
-    vectorcallfunc call;
+    PyObject_HEAD vectorcallfunc call;
     const grd_op *op;
     struct py_function function;
     struct py_signature signature;
@@ -116,10 +115,8 @@ static PyObject *load_library(PyObject *Py_UNUSED(module), PyObject *path)
     PyObject *bytes;
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    grd_load_library(PyBytes_AS_STRING(bytes));
-    Py_END_ALLOW_THREADS
-    Py_DECREF(bytes);
+    Py_BEGIN_ALLOW_THREADS grd_load_library(PyBytes_AS_STRING(bytes));
+    Py_END_ALLOW_THREADS Py_DECREF(bytes);
     if (!grd_ok())
         return py_raise();
     Py_RETURN_NONE;
@@ -127,7 +124,8 @@ static PyObject *load_library(PyObject *Py_UNUSED(module), PyObject *path)
 
 static PyMethodDef functions[] = {
     {"load_library", load_library, METH_O,
-     "load_library(path)\n--\n\nLoads a plug-in: its operators are then in gradus.ops, its devices among the devices. OSError when the file cannot be "
+     "load_library(path)\n--\n\nLoads a plug-in: its operators are then in gradus.ops, its devices among the devices. OSError when the "
+     "file cannot be "
      "read; RuntimeError when it is no plug-in, or one of another version."},
     {"_find_op", find_op, METH_O, "_find_op(name)\n--\n\nThe operator of that name as a function, or None."},
     {NULL, NULL, 0, NULL},

@@ -348,8 +348,8 @@ static PyObject *get_H(PyObject *self)
 {
     const int64_t ndim = grd_ndim(py_tensor_of(self));
     if (ndim != 2 && ndim != 0)
-        return PyErr_Format(PyExc_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %lld-D tensor.%s", (long long)ndim,
-                            ndim > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+        return PyErr_Format(PyExc_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %lld-D tensor.%s",
+                            (long long)ndim, ndim > 2 ? " For batches of matrices, consider using tensor.mH" : "");
     return transposed(self, true);
 }
 
@@ -357,11 +357,17 @@ static PyObject *get_H(PyObject *self)
 
 #define READ(name, get, doc)                                                                                                               \
     {                                                                                                                                      \
-        (name), get_property, NULL, (doc), &(struct property){(name), (get), NULL}                                                         \
+        (name), get_property, NULL, (doc), &(struct property)                                                                              \
+        {                                                                                                                                  \
+            (name), (get), NULL                                                                                                            \
+        }                                                                                                                                  \
     }
 #define WRITE(name, get, set, doc)                                                                                                         \
     {                                                                                                                                      \
-        (name), get_property, set_property, (doc), &(struct property){(name), (get), (set)}                                                \
+        (name), get_property, set_property, (doc), &(struct property)                                                                      \
+        {                                                                                                                                  \
+            (name), (get), (set)                                                                                                           \
+        }                                                                                                                                  \
     }
 
 PyGetSetDef py_tensor_properties[] = {
@@ -384,21 +390,25 @@ PyGetSetDef py_tensor_properties[] = {
     READ("is_mkldnn", get_false, "False: every tensor is strided."),
     READ("is_nested", get_false, "False: every tensor is strided."),
     READ("name", get_none, "None: tensors have no names."),
-    WRITE("requires_grad", get_requires_grad, set_requires_grad,
-          "Whether gradients are computed for the tensor. Can be set on leaves of floating-point or complex dtype: RuntimeError otherwise."),
+    WRITE(
+        "requires_grad", get_requires_grad, set_requires_grad,
+        "Whether gradients are computed for the tensor. Can be set on leaves of floating-point or complex dtype: RuntimeError otherwise."),
     READ("is_leaf", get_is_leaf, "Whether no recorded operation computed the tensor."),
     WRITE("grad", get_grad, set_grad,
-          "The accumulated gradient, or None. Can be set to a tensor of the same sizes, dtype and device (RuntimeError otherwise), and deleted."),
+          "The accumulated gradient, or None. Can be set to a tensor of the same sizes, dtype and device (RuntimeError otherwise), and "
+          "deleted."),
     READ("grad_fn", get_grad_fn, "The node of the graph that computed the tensor; None for a leaf."),
     READ("retains_grad", get_retains_grad, "Whether retain_grad() made the tensor, which is no leaf, keep its gradient."),
     READ("output_nr", get_output_nr, "Which of the results of grad_fn the tensor is."),
     READ("_version", get_version, "How often operators wrote to the memory."),
     READ("_base", get_base, "The tensor this one is a view of, or None."),
     WRITE("data", get_data, set_data,
-          "A tensor over the same memory with neither history nor version in common: what is written to it, autograd does not see. Can be set to another "
+          "A tensor over the same memory with neither history nor version in common: what is written to it, autograd does not see. Can be "
+          "set to another "
           "tensor, whose memory, sizes and dtype it takes."),
     WRITE("real", get_real, set_real, "The view of the real parts; of a real tensor, itself. Can be set to a tensor or a number."),
-    WRITE("imag", get_imag, set_imag, "The view of the imaginary parts. RuntimeError: the dtype is real. Can be set to a tensor or a number."),
+    WRITE("imag", get_imag, set_imag,
+          "The view of the imaginary parts. RuntimeError: the dtype is real. Can be set to a tensor or a number."),
     READ("T", get_T, "The view with the order of the dimensions reversed."),
     READ("mT", get_mT, "The view with the last two dimensions exchanged. RuntimeError: the tensor is 1-D."),
     READ("H", get_H, "The conjugate transpose of a matrix. RuntimeError unless 2-D."),

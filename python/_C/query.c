@@ -1,8 +1,14 @@
 /* Functions that answer about dtypes and tensors: of the module, and methods of the same name. */
 #include "methods.h"
 
-#define SELF {"self", GRD_KIND_TENSOR, 0, NULL}
-#define INPUT {"input", GRD_KIND_TENSOR, 0, NULL}
+#define SELF                                                                                                                               \
+    {                                                                                                                                      \
+        "self", GRD_KIND_TENSOR, 0, NULL                                                                                                   \
+    }
+#define INPUT                                                                                                                              \
+    {                                                                                                                                      \
+        "input", GRD_KIND_TENSOR, 0, NULL                                                                                                  \
+    }
 
 /* ---- One tensor ----------------------------------------------------------------------------------------------------------------- */
 
@@ -133,10 +139,8 @@ static const struct comparison is_same_size = {"is_same_size", &pair_signature, 
 /* `self` is NULL for a function of the module. */
 static PyObject *compare(const struct comparison *comparison, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    const struct py_function function = {.name = comparison->name,
-                                         .signatures = comparison->signature,
-                                         .nsignatures = 1,
-                                         .home = self != NULL ? PY_METHOD : PY_FUNCTION};
+    const struct py_function function = {
+        .name = comparison->name, .signatures = comparison->signature, .nsignatures = 1, .home = self != NULL ? PY_METHOD : PY_FUNCTION};
     struct py_arguments arguments;
     PyObject *result;
     if (!py_accept(&function, self, args, nargs, names, &arguments, &result))
@@ -229,30 +233,31 @@ static PyObject *result_type(PyObject *Py_UNUSED(module), PyObject *const *args,
 }
 
 static PyMethodDef functions[] = {
-    {"is_tensor", is_tensor, METH_O, "is_tensor(obj) -> bool\n\nWhether obj is a Tensor."},
+    {"is_tensor", is_tensor, METH_O, "is_tensor($module, obj)\n--\n\nWhether obj is a Tensor."},
     PY_ENTRY("is_floating_point", function_is_floating_point,
-             "is_floating_point(input) -> bool\n\nWhether the elements of the tensor are real floating-point numbers."),
-    PY_ENTRY("is_complex", function_is_complex, "is_complex(input) -> bool\n\nWhether the elements of the tensor are complex."),
-    PY_ENTRY("is_signed", function_is_signed, "is_signed(input) -> bool\n\nWhether the elements of the tensor can be negative."),
+             "is_floating_point($module, input)\n--\n\nWhether the elements of the tensor are real floating-point numbers."),
+    PY_ENTRY("is_complex", function_is_complex, "is_complex($module, input)\n--\n\nWhether the elements of the tensor are complex."),
+    PY_ENTRY("is_signed", function_is_signed, "is_signed($module, input)\n--\n\nWhether the elements of the tensor can be negative."),
     PY_ENTRY("is_nonzero", function_is_nonzero,
-             "is_nonzero(input) -> bool\n\nWhether the only element is not zero. RuntimeError unless there is exactly one."),
-    PY_ENTRY("numel", function_numel, "numel(input) -> int\n\nThe number of elements."),
+             "is_nonzero($module, input)\n--\n\nWhether the only element is not zero. RuntimeError unless there is exactly one."),
+    PY_ENTRY("numel", function_numel, "numel($module, input)\n--\n\nThe number of elements."),
     PY_ENTRY("equal", function_equal,
-             "equal(input, other) -> bool\n\nWhether two tensors have the same sizes and equal elements; NaN equals nothing.\n\n"
+             "equal($module, input, other)\n--\n\nWhether two tensors have the same sizes and equal elements; NaN equals nothing.\n\n"
              ">>> import gradus as torch\n>>> torch.equal(torch.zeros(2), torch.zeros(2))\nTrue"),
     PY_ENTRY("allclose", function_allclose,
-             "allclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool\n\n"
+             "allclose($module, input, other, rtol=1e-05, atol=1e-08, equal_nan=False)\n--\n\n"
              "Whether abs(input - other) <= atol + rtol * abs(other) for all elements, which broadcast.\n"
              "RuntimeError when the dtypes differ or a tolerance is negative."),
-    PY_ENTRY("is_same_size", function_is_same_size, "is_same_size(input, other) -> bool\n\nWhether two tensors have the same sizes."),
+    PY_ENTRY("is_same_size", function_is_same_size, "is_same_size($module, input, other)\n--\n\nWhether two tensors have the same sizes."),
     PY_ENTRY("promote_types", promote_types,
-             "promote_types(type1, type2) -> dtype\n\nThe dtype both promote to.\n\n"
+             "promote_types($module, type1, type2)\n--\n\nThe dtype both promote to.\n\n"
              ">>> import gradus as torch\n>>> torch.promote_types(torch.int32, torch.float16)\ntorch.float16"),
     PY_ENTRY("can_cast", can_cast,
-             "can_cast(from_, to) -> bool\n\nWhether a result of one dtype may be written to a tensor of another: from bool over integers and real "
+             "can_cast($module, from_, to)\n--\n\nWhether a result of one dtype may be written to a tensor of another: from bool over "
+             "integers and real "
              "numbers to complex ones."),
     PY_ENTRY("result_type", result_type,
-             "result_type(tensor1, tensor2) -> dtype\n\nThe dtype of an elementwise operation on two tensors or numbers."),
+             "result_type($module, tensor, other)\n--\n\nThe dtype of an elementwise operation on two tensors or numbers."),
     {NULL, NULL, 0, NULL},
 };
 

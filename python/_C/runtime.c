@@ -1,4 +1,5 @@
 /* The process: threads, default dtype and device, print options, configuration. */
+#include "interop.h"
 #include "methods.h"
 
 #include <math.h>
@@ -79,6 +80,21 @@ static PyObject *get_default_device(PyObject *Py_UNUSED(module), PyObject *Py_UN
     return py_device(GRD_CPU);
 }
 
+static PyObject *set_default_device(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    grd_device device = GRD_CPU;
+    const int is_device = given == Py_None ? 1 : py_as_device(given, &device);
+    if (is_device < 0)
+        return NULL;
+    if (is_device == 0)
+        return PyErr_Format(PyExc_TypeError, "set_default_device(): argument 'device' must be torch.device, not %s",
+                            Py_TYPE(given)->tp_name);
+    if (device.type != GRD_DEVICE_CPU)
+        return PyErr_Format(PyExc_NotImplementedError, "the default device cannot be '%s': give factories device='%s'",
+                            grd_device_name(device), grd_device_name(device));
+    Py_RETURN_NONE;
+}
+
 /* ---- Print options ------------------------------------------------------------------------------------------------------------------ */
 
 enum { PRECISION, THRESHOLD, EDGE_ITEMS, LINE_WIDTH, PROFILE, SCI_MODE, NOPTIONS };
@@ -138,8 +154,8 @@ static PyObject *set_printoptions(PyObject *Py_UNUSED(module), PyObject *args, P
 {
     static char *names[] = {"precision", "threshold", "edgeitems", "linewidth", "profile", "sci_mode", NULL};
     PyObject *given[NOPTIONS] = {NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, named, "|OOOOOO:set_printoptions", names, &given[PRECISION], &given[THRESHOLD], &given[EDGE_ITEMS],
-                                     &given[LINE_WIDTH], &given[PROFILE], &given[SCI_MODE]))
+    if (!PyArg_ParseTupleAndKeywords(args, named, "|OOOOOO:set_printoptions", names, &given[PRECISION], &given[THRESHOLD],
+                                     &given[EDGE_ITEMS], &given[LINE_WIDTH], &given[PROFILE], &given[SCI_MODE]))
         return NULL;
     grd_print_options options = grd_print_options_get();
     if (is_given(given[PROFILE]) && !apply_profile(given[PROFILE], &options))
@@ -190,37 +206,45 @@ static PyObject *parallel_info(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(
 }
 
 static PyMethodDef config_functions[] = {
-    {"show", show_config, METH_NOARGS, "show() -> str\n\nWhat the library was built with and runs with."},
-    {"parallel_info", parallel_info, METH_NOARGS, "parallel_info() -> str\n\nHow many threads operators use."},
+    {"show", show_config, METH_NOARGS, "show($module)\n--\n\nWhat the library was built with and runs with."},
+    {"parallel_info", parallel_info, METH_NOARGS, "parallel_info($module)\n--\n\nHow many threads operators use."},
     {NULL, NULL, 0, NULL},
 };
 
-static PyObject *is_storage(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(object))
+static PyObject *is_storage(PyObject *Py_UNUSED(module), PyObject *object)
 {
-    Py_RETURN_FALSE;
+    return PyBool_FromLong(py_storage_bytes(object) != NULL);
 }
 
 static PyMethodDef functions[] = {
-    {"get_num_threads", get_num_threads, METH_NOARGS, "get_num_threads() -> int\n\nThreads an operator may use, the caller's included."},
+    {"get_num_threads", get_num_threads, METH_NOARGS,
+     "get_num_threads($module)\n--\n\nThreads an operator may use, the caller's included."},
     {"set_num_threads", set_num_threads, METH_O,
-     "set_num_threads(int)\n\nSets how many threads an operator may use; results do not depend on it. RuntimeError unless positive."},
+     "set_num_threads($module, int)\n--\n\nSets how many threads an operator may use; results do not depend on it. RuntimeError unless "
+     "positive."},
     {"get_num_interop_threads", get_num_interop_threads, METH_NOARGS,
-     "get_num_interop_threads() -> int\n\n1: operators do not run beside each other."},
+     "get_num_interop_threads($module)\n--\n\n1: operators do not run beside each other."},
     {"set_num_interop_threads", set_num_interop_threads, METH_O,
-     "set_num_interop_threads(int)\n\nChecked, and without effect: operators do not run beside each other."},
+     "set_num_interop_threads($module, int)\n--\n\nChecked, and without effect: operators do not run beside each other."},
     {"get_default_dtype", get_default_dtype, METH_NOARGS,
-     "get_default_dtype() -> dtype\n\nThe dtype of new tensors of floating-point numbers.\n\n"
+     "get_default_dtype($module)\n--\n\nThe dtype of new tensors of floating-point numbers.\n\n"
      ">>> import gradus as torch\n>>> torch.get_default_dtype()\ntorch.float32"},
     {"set_default_dtype", set_default_dtype, METH_O,
-     "set_default_dtype(d)\n\nSets the dtype of new tensors of floating-point numbers. TypeError unless it is float16, bfloat16, float32 or float64."},
+     "set_default_dtype($module, d)\n--\n\nSets the dtype of new tensors of floating-point numbers. TypeError unless it is float16, "
+     "bfloat16, float32 or float64."},
     {"set_default_tensor_type", set_default_tensor_type, METH_O, "NotImplementedError: use set_default_dtype()."},
-    {"get_default_device", get_default_device, METH_NOARGS, "get_default_device() -> device\n\nWhere new tensors lie unless told otherwise: the cpu."},
+    {"get_default_device", get_default_device, METH_NOARGS,
+     "get_default_device($module)\n--\n\nWhere new tensors lie unless told otherwise: the cpu."},
+    {"set_default_device", set_default_device, METH_O,
+     "set_default_device($module, device)\n--\n\nChecked: the cpu is where new tensors lie. NotImplementedError for other devices."},
     {"set_printoptions", (PyCFunction)(void (*)(void))set_printoptions, METH_VARARGS | METH_KEYWORDS,
-     "set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None)\n\n"
-     "How tensors are printed: digits after the point, elements above which the middle is left out, elements shown at each end then, characters of a "
-     "line, and whether scientific notation is used (None: where the numbers need it). A profile, 'default', 'short' or 'full', sets them all."},
-    {"get_printoptions", get_printoptions, METH_NOARGS, "get_printoptions() -> dict\n\nWhat set_printoptions() set."},
-    {"is_storage", is_storage, METH_O, "is_storage(obj) -> bool\n\nFalse: there are no storage objects."},
+     "set_printoptions($module, precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None)\n--\n\n"
+     "How tensors are printed: digits after the point, elements above which the middle is left out, elements shown at each end then, "
+     "characters of a "
+     "line, and whether scientific notation is used (None: where the numbers need it). A profile, 'default', 'short' or 'full', sets them "
+     "all."},
+    {"get_printoptions", get_printoptions, METH_NOARGS, "get_printoptions($module)\n--\n\nWhat set_printoptions() set."},
+    {"is_storage", is_storage, METH_O, "is_storage($module, obj)\n--\n\nWhether obj is a storage."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -230,6 +254,6 @@ bool py_add_runtime(PyObject *module)
     PyObject *config = PyModule_New("gradus.__config__");
     if (config != NULL && PyModule_AddFunctions(config, config_functions) < 0)
         Py_CLEAR(config);
-    return PyModule_AddStringConstant(module, "__version__", grd_version()) == 0 && PyModule_AddFunctions(module, functions) == 0 && py_add_queries(module) && py_add_shapes(module) && py_add_plugins(module) &&
-           py_add(module, "__config__", config);
+    return PyModule_AddStringConstant(module, "__version__", grd_version()) == 0 && PyModule_AddFunctions(module, functions) == 0 &&
+           py_add_queries(module) && py_add_shapes(module) && py_add_plugins(module) && py_add(module, "__config__", config);
 }

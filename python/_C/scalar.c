@@ -13,10 +13,12 @@ static grd_scalar_kind numpy_kind(PyTypeObject *type)
         const char *prefix;
         grd_scalar_kind kind;
     } kinds[] = {
-        {"bool", GRD_SCALAR_BOOL},   {"float", GRD_SCALAR_FLOAT},     {"half", GRD_SCALAR_FLOAT},         {"longdouble", GRD_SCALAR_FLOAT},
-        {"int", GRD_SCALAR_INT},     {"uint", GRD_SCALAR_INT},        {"long", GRD_SCALAR_INT},           {"ulong", GRD_SCALAR_INT},
-        {"short", GRD_SCALAR_INT},   {"ushort", GRD_SCALAR_INT},      {"byte", GRD_SCALAR_INT},           {"ubyte", GRD_SCALAR_INT},
-        {"double", GRD_SCALAR_FLOAT}, {"complex", GRD_SCALAR_COMPLEX}, {"clongdouble", GRD_SCALAR_COMPLEX}, {"single", GRD_SCALAR_FLOAT},
+        {"bool", GRD_SCALAR_BOOL},        {"float", GRD_SCALAR_FLOAT},     {"half", GRD_SCALAR_FLOAT},
+        {"longdouble", GRD_SCALAR_FLOAT}, {"int", GRD_SCALAR_INT},         {"uint", GRD_SCALAR_INT},
+        {"long", GRD_SCALAR_INT},         {"ulong", GRD_SCALAR_INT},       {"short", GRD_SCALAR_INT},
+        {"ushort", GRD_SCALAR_INT},       {"byte", GRD_SCALAR_INT},        {"ubyte", GRD_SCALAR_INT},
+        {"double", GRD_SCALAR_FLOAT},     {"complex", GRD_SCALAR_COMPLEX}, {"clongdouble", GRD_SCALAR_COMPLEX},
+        {"single", GRD_SCALAR_FLOAT},
     };
     static const char module[] = "numpy.";
     if (strncmp(type->tp_name, module, sizeof module - 1) != 0)

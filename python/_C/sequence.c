@@ -252,7 +252,8 @@ static bool write_number(struct writer *w, PyObject *object)
 
 static bool refuse_length(int64_t length, int64_t dim, int64_t got)
 {
-    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %lld (got %lld)", (long long)length, (long long)dim, (long long)got);
+    PyErr_Format(PyExc_ValueError, "expected sequence of length %lld at dim %lld (got %lld)", (long long)length, (long long)dim,
+                 (long long)got);
     return false;
 }
 

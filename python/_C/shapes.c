@@ -73,7 +73,8 @@ static PyObject *broadcast_shapes(PyObject *Py_UNUSED(module), PyObject *const *
         const int64_t back = take_in(&common, grd_dims_from(sizes, n));
         if (back < 0)
             continue;
-        PyObject *expected = py_size(dims_of(&common));
+        PyObject *shape = py_size(dims_of(&common)), *expected = shape != NULL ? PySequence_List(shape) : NULL;
+        Py_XDECREF(shape);
         if (expected != NULL)
             PyErr_Format(PyExc_RuntimeError,
                          "Attempting to broadcast a dimension of length %lld at -%lld! Mismatching argument at index %zd had %R; but "
@@ -124,7 +125,8 @@ static grd_tensors expand_all(PyObject *const *items, Py_ssize_t n, grd_tensor *
         if (back < 0)
             continue;
         const int64_t widest = common.n > sizes.n ? common.n : sizes.n;
-        grd_error_set(GRD_ERROR_RUNTIME, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %lld",
+        grd_error_set(GRD_ERROR_RUNTIME,
+                      "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %lld",
                       (long long)common.sizes[GRD_MAX_DIMS - back], (long long)sizes.data[sizes.n - back], (long long)(widest - back));
         return grd_tensors_from(results, 0);
     }
@@ -200,25 +202,27 @@ static PyObject *meshgrid(PyObject *Py_UNUSED(module), PyObject *const *args, Py
     const bool swapped = strcmp(indexing, "xy") == 0;
     if (!swapped && strcmp(indexing, "ij") != 0)
         return PyErr_Format(PyExc_RuntimeError, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
-    PyObject *list = nargs == 1 && !py_is_tensor(args[0]) ? PySequence_Fast(args[0], "meshgrid(): argument 'tensors' must be Tensors") : NULL;
+    PyObject *list =
+        nargs == 1 && !py_is_tensor(args[0]) ? PySequence_Fast(args[0], "meshgrid(): argument 'tensors' must be Tensors") : NULL;
     if (list == NULL && PyErr_Occurred())
         return NULL;
     many_function *spread = swapped ? spread_swapped : spread_all;
-    PyObject *result = list != NULL ? call_many(spread, PySequence_Fast_ITEMS(list), PySequence_Fast_GET_SIZE(list))
-                                    : call_many(spread, args, nargs);
+    PyObject *result =
+        list != NULL ? call_many(spread, PySequence_Fast_ITEMS(list), PySequence_Fast_GET_SIZE(list)) : call_many(spread, args, nargs);
     Py_XDECREF(list);
     return result;
 }
 
 static PyMethodDef functions[] = {
     {"broadcast_shapes", (PyCFunction)(void (*)(void))broadcast_shapes, METH_FASTCALL,
-     "broadcast_shapes(*shapes) -> Size\n\nThe sizes that tensors of these sizes broadcast to. RuntimeError when they do not.\n\n"
+     "broadcast_shapes($module, *shapes)\n--\n\nThe sizes that tensors of these sizes broadcast to. RuntimeError when they do not.\n\n"
      ">>> import gradus as torch\n>>> torch.broadcast_shapes((2, 1), (3,))\ntorch.Size([2, 3])"},
     {"broadcast_tensors", (PyCFunction)(void (*)(void))broadcast_tensors, METH_FASTCALL,
-     "broadcast_tensors(*tensors) -> tuple of Tensors\n\nViews of the tensors in the sizes they broadcast to. RuntimeError when they do not."},
-    PY_ENTRY("meshgrid", meshgrid,
-             "meshgrid(*tensors, indexing='ij') -> tuple of Tensors\n\nOne view for each tensor of 0 or 1 dimensions, repeated along a dimension for "
-             "each of the others; 'xy' exchanges the first two dimensions.\nRuntimeError when dtypes differ or a tensor has more dimensions."),
+     "broadcast_tensors($module, *tensors)\n--\n\nViews of the tensors in the sizes they broadcast to. RuntimeError when they do not."},
+    PY_ENTRY(
+        "meshgrid", meshgrid,
+        "meshgrid($module, *tensors, indexing='ij')\n--\n\nOne view for each tensor of 0 or 1 dimensions, repeated along a dimension for "
+        "each of the others; 'xy' exchanges the first two dimensions.\nRuntimeError when dtypes differ or a tensor has more dimensions."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -36,8 +36,7 @@ static PyObject *as_length(PyObject *item, Py_ssize_t i)
             PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
             return NULL;
         }
-        Py_INCREF(item);
-        return item;
+        return PyLong_FromLongLong(value);
     }
     const int is_int = py_as_int(item, &value);
     if (is_int < 0)
@@ -125,13 +124,13 @@ static PyObject *size_reduce(PyObject *self, PyObject *Py_UNUSED(none))
 
 static PyMethodDef size_methods[] = {
     {"numel", size_numel, METH_NOARGS,
-     "numel() -> int\n\nHow many elements a tensor of this size has.\n\n>>> import gradus as torch\n>>> torch.Size([2, 3]).numel()\n6"},
+     "numel($self)\n--\n\nHow many elements a tensor of this size has.\n\n>>> import gradus as torch\n>>> torch.Size([2, 3]).numel()\n6"},
     {"__reduce__", size_reduce, METH_NOARGS, "How pickle makes the Size again."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot size_slots[] = {
-    {Py_tp_doc, "Size(iterable=())\n\nThe sizes of a tensor's dimensions: a tuple of ints."},
+    {Py_tp_doc, "Size(iterable=())\n--\n\nThe sizes of a tensor's dimensions: a tuple of ints."},
     {Py_tp_new, size_new},
     {Py_tp_repr, size_repr},
     {Py_tp_methods, size_methods},

@@ -5,8 +5,7 @@
 #include <structmember.h>
 
 typedef struct py_storage {
-    PyObject_HEAD
-    grd_tensor *bytes; /* kept: uint8, one dimension, all of it */
+    PyObject_HEAD grd_tensor *bytes; /* kept: uint8, one dimension, all of it */
     PyObject *weakrefs;
 } py_storage;
 
@@ -301,7 +300,8 @@ static int storage_get_buffer(PyObject *self, Py_buffer *view, int flags)
 
 static PyObject *storage_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("<UntypedStorage of %zd bytes on %s>", storage_length(self), grd_device_name(grd_tensor_device(bytes_of(self))));
+    return PyUnicode_FromFormat("<UntypedStorage of %zd bytes on %s>", storage_length(self),
+                                grd_device_name(grd_tensor_device(bytes_of(self))));
 }
 
 static PyObject *storage_device(PyObject *self, void *unused)

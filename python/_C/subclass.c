@@ -5,8 +5,9 @@ static PyTypeObject *subclass_argument(PyObject *object)
 {
     if (PyType_Check(object) && PyType_IsSubtype((PyTypeObject *)object, py_tensor_type))
         return (PyTypeObject *)object;
-    PyErr_SetString(PyExc_TypeError, "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
-                                     "class inherits from Tensor.");
+    PyErr_SetString(PyExc_TypeError,
+                    "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+                    "class inherits from Tensor.");
     return NULL;
 }
 

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-#define SELF {"self", GRD_KIND_TENSOR, 0, NULL}
+#define SELF                                                                                                                               \
+    {                                                                                                                                      \
+        "self", GRD_KIND_TENSOR, 0, NULL                                                                                                   \
+    }
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------------------------- */
 
@@ -105,7 +108,8 @@ static PyObject *tensor_get_device(PyObject *self, PyObject *Py_UNUSED(none))
     return PyLong_FromLong(grd_tensor_device(py_tensor_of(self)).index);
 }
 
-static const struct py_param format_params[] = {SELF, {"memory_format", PY_KIND_ANY_MEMORY_FORMAT, PY_OPTIONAL | PY_KEYWORD, "torch.contiguous_format"}};
+static const struct py_param format_params[] = {
+    SELF, {"memory_format", PY_KIND_ANY_MEMORY_FORMAT, PY_OPTIONAL | PY_KEYWORD, "torch.contiguous_format"}};
 static const struct py_signature format_signature = {.params = format_params, .nparams = 2, .nvalues = 1, .positional = 1};
 static const struct py_function is_contiguous_function = {
     .name = "is_contiguous", .signatures = &format_signature, .nsignatures = 1, .home = PY_METHOD};
@@ -235,7 +239,8 @@ static PyObject *refuse_pinning(PyObject *Py_UNUSED(self), PyObject *const *Py_U
     return PyErr_Format(PyExc_RuntimeError, "Cannot access accelerator device when none is available.");
 }
 
-static PyObject *is_pinned(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(nargs), PyObject *Py_UNUSED(names))
+static PyObject *is_pinned(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(nargs),
+                           PyObject *Py_UNUSED(names))
 {
     Py_RETURN_FALSE;
 }
@@ -247,102 +252,109 @@ static PyObject *is_pinned(PyObject *Py_UNUSED(self), PyObject *const *Py_UNUSED
 
 PyMethodDef py_tensor_methods[] = {
     PY_ENTRY("size", tensor_size,
-             "size(dim=None) -> Size or int\n\nThe sizes of all dimensions, or of one. IndexError when there is no such dimension." EXAMPLE
+             "size($self, dim=None)\n--\n\nThe sizes of all dimensions, or of one. IndexError when there is no such dimension." EXAMPLE
              ">>> torch.zeros(2, 3).size(1)\n3"),
     PY_ENTRY("stride", tensor_stride,
-             "stride(dim=None) -> tuple or int\n\nHow many elements lie between neighbours along each dimension, or along one." EXAMPLE
+             "stride($self, dim=None)\n--\n\nHow many elements lie between neighbours along each dimension, or along one." EXAMPLE
              ">>> torch.zeros(2, 3).stride()\n(3, 1)"),
-    {"dim", tensor_dim, METH_NOARGS, "dim() -> int\n\nThe number of dimensions."},
-    {"ndimension", tensor_dim, METH_NOARGS, "ndimension() -> int\n\nThe number of dimensions."},
-    {"numel", tensor_numel, METH_NOARGS, "numel() -> int\n\nThe number of elements."},
-    {"nelement", tensor_numel, METH_NOARGS, "nelement() -> int\n\nThe number of elements."},
-    {"element_size", tensor_element_size, METH_NOARGS, "element_size() -> int\n\nBytes of one element."},
+    {"dim", tensor_dim, METH_NOARGS, "dim($self)\n--\n\nThe number of dimensions."},
+    {"ndimension", tensor_dim, METH_NOARGS, "ndimension($self)\n--\n\nThe number of dimensions."},
+    {"numel", tensor_numel, METH_NOARGS, "numel($self)\n--\n\nThe number of elements."},
+    {"nelement", tensor_numel, METH_NOARGS, "nelement($self)\n--\n\nThe number of elements."},
+    {"element_size", tensor_element_size, METH_NOARGS, "element_size($self)\n--\n\nBytes of one element."},
     {"storage_offset", tensor_storage_offset, METH_NOARGS,
-     "storage_offset() -> int\n\nHow many elements lie between the start of the storage and the first element."},
-    {"data_ptr", tensor_data_ptr, METH_NOARGS, "data_ptr() -> int\n\nThe address of the first element; 0 where there is none."},
-    {"get_device", tensor_get_device, METH_NOARGS, "get_device() -> int\n\nThe index of the device; -1 for the cpu."},
+     "storage_offset($self)\n--\n\nHow many elements lie between the start of the storage and the first element."},
+    {"data_ptr", tensor_data_ptr, METH_NOARGS, "data_ptr($self)\n--\n\nThe address of the first element; 0 where there is none."},
+    {"get_device", tensor_get_device, METH_NOARGS, "get_device($self)\n--\n\nThe index of the device; -1 for the cpu."},
     PY_ENTRY("is_contiguous", tensor_is_contiguous,
-             "is_contiguous(*, memory_format=torch.contiguous_format) -> bool\n\nWhether the elements lie one after the other in the order of the format."),
-    PY_ENTRY("is_same_size", py_method_is_same_size, "is_same_size(other) -> bool\n\nWhether two tensors have the same sizes."),
+             "is_contiguous($self, *, memory_format=None)\n--\n\nWhether the elements lie one after the other in the order of the format."),
+    PY_ENTRY("is_same_size", py_method_is_same_size, "is_same_size($self, other)\n--\n\nWhether two tensors have the same sizes."),
     {"is_floating_point", tensor_is_floating_point, METH_NOARGS,
-     "is_floating_point() -> bool\n\nWhether the elements are real floating-point numbers."},
-    {"is_complex", tensor_is_complex, METH_NOARGS, "is_complex() -> bool\n\nWhether the elements are complex."},
-    {"is_signed", tensor_is_signed, METH_NOARGS, "is_signed() -> bool\n\nWhether the elements can be negative."},
-    {"is_conj", is_false, METH_NOARGS, "is_conj() -> bool\n\nFalse: conj() computes at once."},
-    {"is_neg", is_false, METH_NOARGS, "is_neg() -> bool\n\nFalse: neg() computes at once."},
-    {"is_inference", is_false, METH_NOARGS, "is_inference() -> bool\n\nFalse: tensors made in inference mode are tensors like others."},
-    {"resolve_conj", itself, METH_NOARGS, "resolve_conj() -> Tensor\n\nThe tensor itself: conj() computes at once."},
-    {"resolve_neg", itself, METH_NOARGS, "resolve_neg() -> Tensor\n\nThe tensor itself: neg() computes at once."},
+     "is_floating_point($self)\n--\n\nWhether the elements are real floating-point numbers."},
+    {"is_complex", tensor_is_complex, METH_NOARGS, "is_complex($self)\n--\n\nWhether the elements are complex."},
+    {"is_signed", tensor_is_signed, METH_NOARGS, "is_signed($self)\n--\n\nWhether the elements can be negative."},
+    {"is_conj", is_false, METH_NOARGS, "is_conj($self)\n--\n\nFalse: conj() computes at once."},
+    {"is_neg", is_false, METH_NOARGS, "is_neg($self)\n--\n\nFalse: neg() computes at once."},
+    {"is_inference", is_false, METH_NOARGS, "is_inference($self)\n--\n\nFalse: tensors made in inference mode are tensors like others."},
+    {"resolve_conj", itself, METH_NOARGS, "resolve_conj($self)\n--\n\nThe tensor itself: conj() computes at once."},
+    {"resolve_neg", itself, METH_NOARGS, "resolve_neg($self)\n--\n\nThe tensor itself: neg() computes at once."},
     {"item", tensor_item, METH_NOARGS,
-     "item() -> number\n\nThe only element as a Python number. RuntimeError unless there is exactly one." EXAMPLE ">>> torch.ones(1).item()\n1.0"},
+     "item($self)\n--\n\nThe only element as a Python number. RuntimeError unless there is exactly one." EXAMPLE
+     ">>> torch.ones(1).item()\n1.0"},
     {"tolist", py_method_tolist, METH_NOARGS,
-     "tolist() -> list or number\n\nThe elements as nested lists of Python numbers." EXAMPLE
-     ">>> torch.eye(2).tolist()\n[[1.0, 0.0], [0.0, 1.0]]"},
+     "tolist($self)\n--\n\nThe elements as nested lists of Python numbers." EXAMPLE ">>> torch.eye(2).tolist()\n[[1.0, 0.0], [0.0, 1.0]]"},
     {"__complex__", tensor_complex, METH_NOARGS, "The only element as a complex number. ValueError unless there is exactly one."},
-    {"__format__", py_method_format, METH_O, "A 0-d tensor formatted as its number. TypeError for other tensors unless the format is empty."},
+    {"__format__", py_method_format, METH_O,
+     "A 0-d tensor formatted as its number. TypeError for other tensors unless the format is empty."},
     {"__reversed__", tensor_reversed, METH_NOARGS, "A copy with the order along the first dimension reversed."},
     {"is_nonzero", tensor_is_nonzero, METH_NOARGS,
-     "is_nonzero() -> bool\n\nWhether the only element is not zero. RuntimeError unless there is exactly one."},
+     "is_nonzero($self)\n--\n\nWhether the only element is not zero. RuntimeError unless there is exactly one."},
     PY_ENTRY("equal", py_method_equal,
-             "equal(other) -> bool\n\nWhether two tensors have the same sizes and equal elements; NaN equals nothing."),
+             "equal($self, other)\n--\n\nWhether two tensors have the same sizes and equal elements; NaN equals nothing."),
     PY_ENTRY("allclose", py_method_allclose,
-             "allclose(other, rtol=1e-05, atol=1e-08, equal_nan=False) -> bool\n\n"
+             "allclose($self, other, rtol=1e-05, atol=1e-08, equal_nan=False)\n--\n\n"
              "Whether abs(self - other) <= atol + rtol * abs(other) for all elements, which broadcast."),
     {"apply_", py_method_apply_, METH_O,
-     "apply_(callable) -> Tensor\n\nSets every element to callable(element). For tensors on the cpu; slow, since it calls Python for each element."},
+     "apply_($self, callable)\n--\n\nSets every element to callable(element). For tensors on the cpu; slow, since it calls Python for each "
+     "element."},
     {"map_", py_method_map_, METH_VARARGS,
-     "map_(tensor, callable) -> Tensor\n\nSets every element to callable(element, element of tensor), which is broadcast. Slow."},
+     "map_($self, tensor, callable)\n--\n\nSets every element to callable(element, element of tensor), which is broadcast. Slow."},
     {"map2_", py_method_map2_, METH_VARARGS,
-     "map2_(x, y, callable) -> Tensor\n\nSets every element to callable(element, element of x, element of y). Slow."},
-    PY_ENTRY("to", py_method_to,
-             "to(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=torch.preserve_format) -> Tensor\n"
-             "to(dtype, ...) -> Tensor\nto(other, ...) -> Tensor\n\n"
-             "The tensor with another dtype, on another device, or as `other` is: itself when that changes nothing and `copy` is not set." FORMAT
-             EXAMPLE ">>> torch.ones(2).to(torch.int32)\ntensor([1, 1], dtype=torch.int32)"),
-    PY_ENTRY("type", py_method_type,
-             "type(dtype=None, non_blocking=False) -> str or Tensor\n\nThe name of the type, 'torch.FloatTensor', or the tensor with another dtype."),
-    PY_ENTRY("type_as", py_method_type_as, "type_as(other) -> Tensor\n\nThe tensor with the dtype and on the device of other."),
-    PY_ENTRY("bool", py_method_bool, "bool(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.bool: whether each element is not zero." FORMAT),
-    PY_ENTRY("byte", py_method_byte, "byte(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.uint8." FORMAT),
-    PY_ENTRY("char", py_method_char, "char(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.int8." FORMAT),
-    PY_ENTRY("short", py_method_short, "short(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.int16." FORMAT),
-    PY_ENTRY("int", py_method_int, "int(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.int32." FORMAT),
-    PY_ENTRY("long", py_method_long, "long(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.int64." FORMAT),
-    PY_ENTRY("half", py_method_half, "half(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.float16." FORMAT),
-    PY_ENTRY("bfloat16", py_method_bfloat16, "bfloat16(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.bfloat16." FORMAT),
-    PY_ENTRY("float", py_method_float, "float(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.float32." FORMAT),
-    PY_ENTRY("double", py_method_double, "double(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.float64." FORMAT),
-    PY_ENTRY("cfloat", py_method_cfloat, "cfloat(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.complex64." FORMAT),
-    PY_ENTRY("cdouble", py_method_cdouble, "cdouble(*, memory_format=torch.preserve_format) -> Tensor\n\nAs torch.complex128." FORMAT),
-    PY_ENTRY("cpu", py_method_cpu, "cpu(*, memory_format=torch.preserve_format) -> Tensor\n\nThe tensor on the cpu: itself when it is there." FORMAT),
+     "map2_($self, x, y, callable)\n--\n\nSets every element to callable(element, element of x, element of y). Slow."},
+    PY_ENTRY(
+        "to", py_method_to,
+        "to(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=torch.preserve_format) -> Tensor\n"
+        "to(dtype, ...) -> Tensor\nto(other, ...) -> Tensor\n\n"
+        "The tensor with another dtype, on another device, or as `other` is: itself when that changes nothing and `copy` is not set." FORMAT
+            EXAMPLE ">>> torch.ones(2).to(torch.int32)\ntensor([1, 1], dtype=torch.int32)"),
+    PY_ENTRY(
+        "type", py_method_type,
+        "type($self, dtype=None, non_blocking=False)\n--\n\nThe name of the type, 'torch.FloatTensor', or the tensor with another dtype."),
+    PY_ENTRY("type_as", py_method_type_as, "type_as($self, other)\n--\n\nThe tensor with the dtype and on the device of other."),
+    PY_ENTRY("bool", py_method_bool, "bool($self, *, memory_format=None)\n--\n\nAs torch.bool: whether each element is not zero." FORMAT),
+    PY_ENTRY("byte", py_method_byte, "byte($self, *, memory_format=None)\n--\n\nAs torch.uint8." FORMAT),
+    PY_ENTRY("char", py_method_char, "char($self, *, memory_format=None)\n--\n\nAs torch.int8." FORMAT),
+    PY_ENTRY("short", py_method_short, "short($self, *, memory_format=None)\n--\n\nAs torch.int16." FORMAT),
+    PY_ENTRY("int", py_method_int, "int($self, *, memory_format=None)\n--\n\nAs torch.int32." FORMAT),
+    PY_ENTRY("long", py_method_long, "long($self, *, memory_format=None)\n--\n\nAs torch.int64." FORMAT),
+    PY_ENTRY("half", py_method_half, "half($self, *, memory_format=None)\n--\n\nAs torch.float16." FORMAT),
+    PY_ENTRY("bfloat16", py_method_bfloat16, "bfloat16($self, *, memory_format=None)\n--\n\nAs torch.bfloat16." FORMAT),
+    PY_ENTRY("float", py_method_float, "float($self, *, memory_format=None)\n--\n\nAs torch.float32." FORMAT),
+    PY_ENTRY("double", py_method_double, "double($self, *, memory_format=None)\n--\n\nAs torch.float64." FORMAT),
+    PY_ENTRY("cfloat", py_method_cfloat, "cfloat($self, *, memory_format=None)\n--\n\nAs torch.complex64." FORMAT),
+    PY_ENTRY("cdouble", py_method_cdouble, "cdouble($self, *, memory_format=None)\n--\n\nAs torch.complex128." FORMAT),
+    PY_ENTRY("cpu", py_method_cpu, "cpu($self, *, memory_format=None)\n--\n\nThe tensor on the cpu: itself when it is there." FORMAT),
     PY_ENTRY("cuda", py_method_cuda,
-             "cuda(device=None, non_blocking=False, *, memory_format=torch.preserve_format) -> Tensor\n\n"
+             "cuda($self, device=None, non_blocking=False, *, memory_format=None)\n--\n\n"
              "The tensor on a device of type 'cuda'. AssertionError when no plug-in has brought one."),
     PY_ENTRY("new_tensor", py_method_new_tensor,
-             "new_tensor(data, *, dtype=None, device=None, requires_grad=False) -> Tensor\n\n"
+             "new_tensor($self, data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
              "As torch.tensor(), with the dtype and the device of this tensor unless others are given."),
     PY_ENTRY("new_empty", py_method_new_empty,
-             "new_empty(*size, dtype=None, device=None, requires_grad=False) -> Tensor\n\n"
+             "new_empty($self, *size, dtype=None, device=None, requires_grad=False)\n--\n\n"
              "A tensor whose elements are not set, of the dtype and on the device of this tensor unless others are given."),
     PY_ENTRY("new_empty_strided", py_method_new_empty_strided,
-             "new_empty_strided(size, stride, *, dtype=None, device=None, requires_grad=False) -> Tensor\n\n"
+             "new_empty_strided($self, size, stride, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
              "As new_empty(), with the given strides, in elements."),
     PY_ENTRY("new_zeros", py_method_new_zeros,
-             "new_zeros(*size, dtype=None, device=None, requires_grad=False) -> Tensor\n\n"
+             "new_zeros($self, *size, dtype=None, device=None, requires_grad=False)\n--\n\n"
              "Zeros of the dtype and on the device of this tensor unless others are given." EXAMPLE
              ">>> torch.ones(1, dtype=torch.int8).new_zeros(2)\ntensor([0, 0], dtype=torch.int8)"),
-    PY_ENTRY("new_ones", py_method_new_ones, "new_ones(*size, dtype=None, device=None, requires_grad=False) -> Tensor\n\nAs new_zeros(), of ones."),
+    PY_ENTRY("new_ones", py_method_new_ones,
+             "new_ones($self, *size, dtype=None, device=None, requires_grad=False)\n--\n\nAs new_zeros(), of ones."),
     PY_ENTRY("new_full", py_method_new_full,
-             "new_full(size, fill_value, *, dtype=None, device=None, requires_grad=False) -> Tensor\n\nAs new_zeros(), of fill_value."),
+             "new_full($self, size, fill_value, *, dtype=None, device=None, requires_grad=False)\n--\n\nAs new_zeros(), of fill_value."),
     PY_ENTRY("requires_grad_", tensor_requires_grad_,
-             "requires_grad_(requires_grad=True) -> Tensor\n\nSets requires_grad and returns the tensor. RuntimeError for integer dtypes, and when it is turned "
+             "requires_grad_($self, requires_grad=True)\n--\n\nSets requires_grad and returns the tensor. RuntimeError for integer dtypes, "
+             "and when it is turned "
              "off for a tensor that is no leaf."),
     {"detach_", tensor_detach_, METH_NOARGS,
-     "detach_() -> Tensor\n\nTakes the tensor out of the graph that computed it: it is a leaf that needs no gradient. RuntimeError for a view."},
+     "detach_($self)\n--\n\nTakes the tensor out of the graph that computed it: it is a leaf that needs no gradient. RuntimeError for a "
+     "view."},
     {"_is_view", tensor_is_view, METH_NOARGS, "Whether the tensor is a view of another, which is _base."},
     {"share_memory_", refuse_sharing, METH_NOARGS, "NotImplementedError: memory is not shared between processes."},
-    {"is_shared", is_false, METH_NOARGS, "is_shared() -> bool\n\nFalse: memory is not shared between processes."},
+    {"is_shared", is_false, METH_NOARGS, "is_shared($self)\n--\n\nFalse: memory is not shared between processes."},
     PY_ENTRY("pin_memory", refuse_pinning, "RuntimeError: there is no device that would need it."),
-    PY_ENTRY("is_pinned", is_pinned, "is_pinned() -> bool\n\nFalse: there is no device that would need it."),
+    PY_ENTRY("is_pinned", is_pinned, "is_pinned($self)\n--\n\nFalse: there is no device that would need it."),
     {NULL, NULL, 0, NULL},
 };

@@ -4,12 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The name of a type without its module. */
+static const char *short_name(PyTypeObject *type)
+{
+    const char *dot = strrchr(type->tp_name, '.');
+    return dot != NULL ? dot + 1 : type->tp_name;
+}
+
 /* nn.Parameter prints as a plain tensor does; other subclasses by their name. */
 static const char *printed_name(PyObject *self)
 {
-    const char *name = Py_TYPE(self)->tp_name, *dot = strrchr(name, '.');
-    if (dot != NULL)
-        name = dot + 1;
+    const char *name = short_name(Py_TYPE(self));
     return py_is_exact(self) || strcmp(name, "Parameter") == 0 ? "tensor" : name;
 }
 
@@ -34,6 +39,6 @@ PyObject *py_method_format(PyObject *self, PyObject *format)
         return text;
     }
     if (!PyUnicode_Check(format) || PyUnicode_GET_LENGTH(format) > 0)
-        return PyErr_Format(PyExc_TypeError, "unsupported format string passed to %s.__format__", Py_TYPE(self)->tp_name);
+        return PyErr_Format(PyExc_TypeError, "unsupported format string passed to %s.__format__", short_name(Py_TYPE(self)));
     return PyObject_Str(self);
 }

@@ -5,8 +5,7 @@
 
 /* What stands behind torch.float32, torch.strided and torch.channels_last. */
 struct constant {
-    PyObject_HEAD
-    const char *name;
+    PyObject_HEAD const char *name;
     int value;
 };
 
@@ -209,9 +208,9 @@ static PyObject *dtype_to_complex(PyObject *self, PyObject *Py_UNUSED(none))
 }
 
 static PyMethodDef dtype_methods[] = {
-    {"to_real", dtype_to_real, METH_NOARGS, "to_real() -> dtype\n\nThe dtype of the parts of a complex number; a real dtype itself."},
+    {"to_real", dtype_to_real, METH_NOARGS, "to_real($self)\n--\n\nThe dtype of the parts of a complex number; a real dtype itself."},
     {"to_complex", dtype_to_complex, METH_NOARGS,
-     "to_complex() -> dtype\n\nThe complex dtype whose parts have at least this precision. RuntimeError when there is none."},
+     "to_complex($self)\n--\n\nThe complex dtype whose parts have at least this precision. RuntimeError when there is none."},
     {"__reduce__", constant_reduce, METH_NOARGS, "The name, under which pickle finds the dtype again."},
     {NULL, NULL, 0, NULL},
 };

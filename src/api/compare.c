@@ -56,7 +56,7 @@ bool grd_allclose(grd_tensor *a, grd_tensor *b, double rtol, double atol, bool e
     if (!check_tensors("allclose", a, b))
         return false;
     if (a->dtype != b->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "allclose: %s did not match %s", grd_dtype_name(a->dtype), grd_dtype_name(b->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "allclose: %s did not match %s", grd_dtype_type_name(a->dtype), grd_dtype_type_name(b->dtype));
     if (!(rtol >= 0) || !(atol >= 0))
         return grd_raise(GRD_ERROR_RUNTIME, "allclose: %s must be greater than or equal to zero, but got %g",
                          !(rtol >= 0) ? "rtol" : "atol", !(rtol >= 0) ? rtol : atol);

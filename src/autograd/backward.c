@@ -16,13 +16,14 @@ struct request {
     int64_t nroots;
     struct grd_edge *inputs; /* owned */
     int64_t ninputs;
+    struct grd_capture *captures; /* one per input */
     bool retain, create;
     bool accumulate; /* into the inputs that are leaves; the gradients of others are kept where they are captured */
 };
 
-static bool enter_captures(struct grd_pass *pass, const struct request *request, struct grd_capture *captures, grd_tensor **captured)
+static bool enter_captures(struct grd_pass *pass, const struct request *request, grd_tensor **captured)
 {
-    pass->captures = captures;
+    struct grd_capture *captures = pass->captures = request->captures;
     pass->captured = captured;
     for (int64_t i = 0; i < request->ninputs; i++) {
         int32_t index = grd_pass_enter(pass, request->inputs[i].node);
@@ -58,12 +59,11 @@ static bool seed(struct grd_pass *pass, const struct request *request, int64_t m
 
 /* Runs what was asked for. `captured`, of ninputs, starts empty; owned gradients come back in it, on failure too. Drops what is pooled
  * above `mark`, so that the engine is the only owner of the gradients it starts from. */
-static bool execute(const struct request *request, struct grd_capture *captures, grd_tensor **captured, int64_t mark)
+static bool execute(const struct request *request, grd_tensor **captured, int64_t mark)
 {
     struct grd_pass pass;
     grd_pass_init(&pass, request->retain, request->create);
-    bool ok = (captures == NULL || enter_captures(&pass, request, captures, captured)) && discover_all(&pass, request) &&
-              seed(&pass, request, mark);
+    bool ok = (captured == NULL || enter_captures(&pass, request, captured)) && discover_all(&pass, request) && seed(&pass, request, mark);
     grd_pool_release(mark);
     ok = ok && grd_pass_run(&pass, request->entries, request->nroots);
     grd_pass_done(&pass, ok);
@@ -77,12 +77,12 @@ static grd_tensor *implicit_gradient(grd_tensor *output)
         grd_raise(GRD_ERROR_RUNTIME, "grad can be implicitly created only for scalar outputs");
         return NULL;
     }
-    if (grd_dtype_is_complex(output->dtype)) {
+    if (grd_dtype_table[output->dtype].category == GRD_CATEGORY_COMPLEX) {
         grd_raise(GRD_ERROR_RUNTIME, "grad can be implicitly created only for real scalar outputs but got %s",
                   grd_dtype_name(output->dtype));
         return NULL;
     }
-    grd_tensor *one = grd_new_like(output, GRD_DTYPE_NONE);
+    grd_tensor *one = grd_new(grd_dims_from(output->sizes, output->ndim), (grd_dtype)output->dtype, grd_device_of(output));
     if (grd_pending())
         return NULL;
     if (output->device != GRD_DEVICE_CPU)
@@ -148,28 +148,36 @@ static bool set_inputs(const struct request *request, grd_tensors inputs)
     return true;
 }
 
-/* The arrays of a request, in one block: this one, unless there are many. */
+/* The arrays of a request. Those of the usual one, a single output, need no block. */
 struct arrays {
-    void *block;
+    struct grd_edge root;
+    grd_tensor *grad;
+    int32_t entry;
+    char *block;
     size_t size;
-    struct grd_capture *captures;
-    _Alignas(16) char inline_block[128];
 };
 
 static bool allocate(struct request *request, struct arrays *arrays)
 {
-    size_t roots = (size_t)request->nroots, inputs = (size_t)request->ninputs;
-    arrays->size = roots * (sizeof(struct grd_edge) + sizeof(grd_tensor *)) +
-                   inputs * (sizeof(struct grd_edge) + sizeof(struct grd_capture)) + roots * sizeof(int32_t);
-    char *block = arrays->block = arrays->size <= sizeof arrays->inline_block ? arrays->inline_block : grd_alloc(arrays->size);
-    if (block == NULL)
+    arrays->block = NULL;
+    if (GRD_LIKELY(request->nroots == 1 && request->ninputs == 0)) {
+        arrays->root = (struct grd_edge){NULL, 0};
+        request->roots = &arrays->root;
+        request->grads = &arrays->grad;
+        request->entries = &arrays->entry;
+        return true;
+    }
+    const size_t roots = (size_t)request->nroots, inputs = (size_t)request->ninputs;
+    arrays->size = roots * (sizeof(struct grd_edge) + sizeof(grd_tensor *) + sizeof(int32_t)) +
+                   inputs * (sizeof(struct grd_edge) + sizeof(struct grd_capture));
+    arrays->block = grd_alloc_zeroed(arrays->size);
+    if (arrays->block == NULL)
         return false;
-    memset(block, 0, arrays->size);
-    request->roots = (struct grd_edge *)block;
+    request->roots = (struct grd_edge *)arrays->block;
     request->inputs = request->roots + roots;
     request->grads = (grd_tensor **)(request->inputs + inputs);
-    arrays->captures = (struct grd_capture *)(request->grads + roots);
-    request->entries = (int32_t *)(arrays->captures + inputs);
+    request->captures = (struct grd_capture *)(request->grads + roots);
+    request->entries = (int32_t *)(request->captures + inputs);
     return true;
 }
 
@@ -183,18 +191,16 @@ static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_bac
         request.retain = options->retain_graph;
         request.create = options->create_graph;
     }
-    int64_t mark = grd_pool_mark();
-    bool ok = allocate(&request, &arrays);
-    if (!ok)
+    if (!allocate(&request, &arrays))
         return false;
-    ok = set_roots(&request, outputs, options) && set_inputs(&request, inputs) &&
-         execute(&request, captured != NULL ? arrays.captures : NULL, captured, mark);
-    grd_pool_release(mark);
+    const int64_t mark = grd_pool_mark();
+    bool ok = set_roots(&request, outputs, options) && set_inputs(&request, inputs) && execute(&request, captured, mark);
+    grd_pool_release_above(mark);
     for (int64_t i = 0; i < outputs.n; i++)
         grd_node_drop(request.roots[i].node);
     for (int64_t i = 0; i < inputs.n; i++)
         grd_node_drop(request.inputs[i].node);
-    if (arrays.block != arrays.inline_block)
+    if (arrays.block != NULL)
         grd_free(arrays.block, arrays.size);
     return ok;
 }

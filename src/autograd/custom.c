@@ -18,7 +18,8 @@ struct grd_custom_call {
     grd_tensor *const *inputs;      /* the caller's, during forward */
     grd_tensor **dirty, **constant; /* marked during forward; borrowed */
     int nsaved, saved_capacity, ndirty, nconstant, constant_capacity;
-    bool forward, materialize, released;
+    bool forward; /* it runs, or what it saved is not settled */
+    bool materialize, released;
 };
 
 enum { NAME_CHARS = 96 };
@@ -41,7 +42,7 @@ static bool fill_undefined(const struct grd_node *node, grd_tensor **grads)
 static void custom_run(struct grd_node *node, const struct grd_run *run)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    if (!grd_saved_begin(node, call->saved, call->nsaved, run->retain) || (call->materialize && !fill_undefined(node, run->grads)))
+    if (!grd_saved_begin(node, call->saved, call->nsaved, run->retain, NULL) || (call->materialize && !fill_undefined(node, run->grads)))
         return;
     if (call->function.backward != NULL)
         call->function.backward(call, run->grads, run->ret_grads);
@@ -77,7 +78,13 @@ static void custom_finish(struct grd_node *node)
     grd_release_context(call->function.release, call->function.context);
 }
 
-static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish};
+static bool custom_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase)
+{
+    struct grd_custom_call *call = (struct grd_custom_call *)node;
+    return call->forward || grd_saved_find_outdated(node, call->saved, call->nsaved, written, rebase);
+}
+
+static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish, custom_find_outdated};
 
 bool grd_is_custom_node(const struct grd_node *node)
 {
@@ -158,7 +165,7 @@ grd_tensor *grd_custom_saved(grd_custom_call *call, int index)
     }
     if (saved->value.v.tensor == NULL)
         return NULL;
-    grd_value value;
+    grd_value value = saved->value;
     if (!grd_saved_unpack(saved, &call->node, &value))
         return grd_failed;
     return grd_pool_push(grd_object_keep(value.v.tensor)) ? value.v.tensor : grd_failed;
@@ -338,10 +345,10 @@ static bool set_output(struct grd_custom_call *call, grd_tensor **output, int i,
         return false;
     if (constant)
         return true;
-    if (!dirty || t->base == NULL)
+    if (!dirty)
         return grd_give_history(t, grd_node_keep(&call->node), (uint32_t)i);
-    struct grd_node *prepared = grd_rebase_prepare(t, grd_object_keep(&call->node), true);
-    return prepared != NULL && grd_rebase_commit(t, prepared);
+    struct grd_rebase rebase;
+    return grd_rebase_prepare(&rebase, t, grd_object_keep(&call->node), (uint32_t)i, true) && grd_rebase_commit(&rebase, t);
 }
 
 /* Saved outputs become aliases: the node may not own what owns the node. */
@@ -395,9 +402,9 @@ bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
 {
     if (!grd_given_pointer(call, "grd_custom_end", "call"))
         return false;
+    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) &&
+                    check_marks(call, outputs, n) && record(call, outputs, n);
     call->forward = false;
-    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) && check_marks(call, outputs, n) &&
-                    record(call, outputs, n);
     if (!ok)
         grd_error_add_context(call->function.name != NULL ? call->function.name : "custom function");
     grd_object_drop(&call->node);

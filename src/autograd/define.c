@@ -250,7 +250,7 @@ static void set_shape(struct defined_derivative *self)
         d->lists |= self->op->args[self->args[i]].kind == GRD_KIND_TENSORS;
     }
     for (int i = 0; i < self->needs.nsaves; i++)
-        d->sized |= self->needs.saves[i].how >= GRD_SAVE_TENSORS;
+        d->sized |= grd_save_takes_room(self->needs.saves[i].how);
 }
 
 static bool attach_derivative(struct grd_defined_op *op, const grd_definition *definition)

@@ -16,15 +16,20 @@ enum grd_save_how {
     GRD_SAVE_DTYPE,  /* DTYPE */
     GRD_SAVE_DEVICE, /* DEVICE */
     /* What takes room in the node besides its grd_saved: */
-    GRD_SAVE_TENSORS,
+    GRD_SAVE_SHAPE,   /* sizes of a tensor: DIMS */
+    GRD_SAVE_STRIDES, /* strides: DIMS */
     GRD_SAVE_DIMS,
+    GRD_SAVE_TENSORS,
     GRD_SAVE_STRING,
-    GRD_SAVE_SHAPE,      /* sizes of a tensor: DIMS */
-    GRD_SAVE_STRIDES,    /* strides: DIMS */
     GRD_SAVE_SIZES_ALONG /* of a tensor list: the size of each along dim args[extra]: DIMS */
 };
 
 enum { GRD_MAX_SAVES = 16 };
+
+static inline bool grd_save_takes_room(uint8_t how)
+{
+    return how >= GRD_SAVE_SHAPE;
+}
 
 /* How a value of that kind is kept whole. */
 static inline uint8_t grd_save_whole(grd_kind kind)
@@ -76,7 +81,7 @@ struct grd_derivative {
     uint16_t others;       /* bit set: the other arguments that are tensors, which may not require a gradient */
     uint8_t nsaves, nargs; /* at most GRD_MAX_SAVES, GRD_MAX_ARGS */
     uint8_t results;       /* bit set: results that carry gradients */
-    bool sized;            /* something is saved that takes room: GRD_SAVE_TENSORS or beyond */
+    bool sized;            /* something is saved that takes room */
     bool lists;            /* a differentiable argument is a list */
     bool materialize;      /* undefined gradients are passed as zeros (operators with several results) */
 };

@@ -78,11 +78,11 @@ static inline struct grd_heap *heap_for(struct grd_pass *pass, uint8_t device)
     return &pass->heap;
 }
 
-static inline bool make_ready(struct grd_pass *pass, int32_t index)
+GRD_INLINE bool make_ready(struct grd_pass *pass, int32_t index, bool threaded)
 {
     const struct grd_node *node = pass->entries[index].node;
-    pass->outstanding++;
-    return heap_push(heap_for(pass, node->device), (struct grd_ready){node->sequence, index});
+    pass->outstanding += threaded;
+    return heap_push(threaded ? heap_for(pass, node->device) : &pass->heap, (struct grd_ready){node->sequence, index});
 }
 
 /* ---- Running one node --------------------------------------------------------------------------------------------------------------------- */
@@ -111,48 +111,51 @@ static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, cons
     return !grd_pending();
 }
 
-static inline bool is_wanted(const struct grd_pass *pass, const struct grd_node *below)
+/* Brings the result of an edge into the form it wants, owned. False, with the error raised, when that cannot be. */
+static inline bool take_result(const struct grd_node *node, uint32_t edge, grd_tensor **grads, grd_tensor **result, int64_t mark)
 {
-    return below != NULL && (pass->captures == NULL || grd_entry_wanted(&pass->entries[grd_pass_find(pass, below)]));
+    const struct grd_edge *to = &node->edges[edge];
+    grd_tensor *given = *result;
+    *result = NULL;
+    if (given == NULL || to->node == NULL)
+        return true;
+    given = grd_fit_gradient(&to->node->outputs[to->output], given, node->name, edge);
+    if (GRD_UNLIKELY(given == NULL))
+        return false;
+    if (given == grads[0]) { /* handed through */
+        grads[0] = NULL;
+        *result = given;
+    } else {
+        *result = grd_pool_take(given, mark);
+    }
+    return true;
 }
 
 /* Calls the node. Its results are then as the edges want them, and owned; on failure (false) too, where there are any. */
-static bool run_node(struct grd_pass *pass, struct grd_node *node, grd_tensor **grads, grd_tensor **results)
+static inline bool run_node(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads, grd_tensor **results, int64_t mark)
 {
-    const int64_t mark = grd_pool_mark();
-    struct grd_run run = {grads, results, 0, pass->retain};
-    uint32_t fitted = 0;
-    for (uint32_t i = 0; i < node->nedges; i++)
-        run.needs |= (uint64_t)is_wanted(pass, node->edges[i].node) << (i < 63 ? i : 63);
+    struct grd_node *node = entry->node;
+    const uint32_t nedges = node->nedges;
     const grd_tensors noted = GRD_UNLIKELY(node->hooks.first != NULL) ? grd_hooks_note(node, grads) : (grd_tensors){0};
-    node->class->run(node, &run);
-    for (; !grd_pending() && fitted < node->nedges; fitted++) {
-        const struct grd_edge *edge = &node->edges[fitted];
-        grd_tensor *result = results[fitted];
-        if (result == NULL || edge->node == NULL) {
-            results[fitted] = NULL;
-        } else if ((result = grd_fit_gradient(&edge->node->outputs[edge->output], result, node->name, fitted)) == NULL) {
-            break;
-        } else if (result == grads[0]) { /* handed through */
-            grads[0] = NULL;
-            results[fitted] = result;
-        } else {
-            results[fitted] = grd_pool_take(result, mark);
-        }
-    }
-    for (uint32_t i = fitted; i < node->nedges; i++)
-        results[i] = NULL;
-    if (!pass->retain && node->class->release != NULL && !grd_pending())
+    uint32_t taken = 0;
+    node->class->run(node, &(struct grd_run){grads, results, entry->needs, pass->retain});
+    while (taken < nedges && !grd_pending() && take_result(node, taken, grads, &results[taken], mark))
+        taken++;
+    if (GRD_UNLIKELY(grd_pending())) {
+        for (uint32_t i = taken; i < nedges; i++)
+            results[i] = NULL;
+    } else if (!pass->retain && node->class->release != NULL) {
         node->class->release(node);
+    }
     if (GRD_UNLIKELY(noted.data != NULL))
-        grd_hooks_run_node(node, noted, results, node->nedges);
+        grd_hooks_run_node(node, noted, results, nedges);
     if (GRD_UNLIKELY(grd_pending()))
         grd_error_add_context(node->name);
     return !grd_pending();
 }
 
 /* A node that nothing lies below, when nobody looks on. */
-static bool run_last(struct grd_pass *pass, struct grd_entry *entry)
+static inline bool run_last(struct grd_pass *pass, struct grd_entry *entry)
 {
     struct grd_node *node = entry->node;
     node->class->run(node, &(struct grd_run){grd_entry_slots(entry), NULL, 0, pass->retain});
@@ -163,33 +166,33 @@ static bool run_last(struct grd_pass *pass, struct grd_entry *entry)
 }
 
 /* All gradients of an entry have come. A leaf does not wait, unless there are other threads, which wait for the lock. */
-static inline bool complete(struct grd_pass *pass, int32_t index)
+GRD_INLINE bool complete(struct grd_pass *pass, int32_t index, bool threaded)
 {
     struct grd_entry *entry = &pass->entries[index];
     const struct grd_node *node = entry->node;
-    if (GRD_LIKELY(node->nedges == 0 && node->hooks.first == NULL && entry->capture == GRD_NO_ENTRY) && pass->nworkers == 0)
+    if (!threaded && node->nedges == 0 && GRD_LIKELY(node->hooks.first == NULL && entry->capture == GRD_NO_ENTRY))
         return entry->grads.one == NULL || run_last(pass, entry);
-    return make_ready(pass, index);
+    return make_ready(pass, index, threaded);
 }
 
-/* Hands the results, and their references, to the nodes below; under the lock. */
-static bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_tensor **results)
+/* Hands the results, and their references, to the nodes below; under the lock, if there is one. */
+GRD_INLINE bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_tensor **results, bool threaded)
 {
+    const struct grd_edge *edge = node->edges, *end = edge + node->nedges;
     bool ok = true;
-    for (uint32_t i = 0; i < node->nedges; i++) {
-        const struct grd_edge *edge = &node->edges[i];
+    for (; edge < end; edge++, results++) {
         if (edge->node == NULL)
             continue;
         int32_t index = grd_pass_find(pass, edge->node);
         struct grd_entry *below = &pass->entries[index];
-        if (!ok || !grd_entry_wanted(below)) {
-            grd_object_drop(results[i]);
+        if (GRD_UNLIKELY(!ok || !grd_entry_wanted(below))) {
+            grd_object_drop(*results);
             continue;
         }
-        if (results[i] != NULL)
-            ok = grd_pass_give(pass, below, edge->output, results[i]);
+        if (GRD_LIKELY(*results != NULL))
+            ok = grd_pass_give(pass, below, edge->output, *results);
         if (--below->dependencies == 0)
-            ok = ok && complete(pass, index);
+            ok = ok && complete(pass, index, threaded);
     }
     return ok;
 }
@@ -197,7 +200,7 @@ static bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_tens
 static bool deliver_locked(struct grd_pass *pass, const struct grd_node *node, grd_tensor **results)
 {
     pthread_mutex_lock(&pass->lock);
-    bool ok = deliver(pass, node, results);
+    bool ok = deliver(pass, node, results, true);
     pthread_cond_broadcast(&pass->changed);
     pthread_mutex_unlock(&pass->lock);
     return ok;
@@ -205,6 +208,8 @@ static bool deliver_locked(struct grd_pass *pass, const struct grd_node *node, g
 
 static inline bool any_defined(grd_tensor *const *tensors, uint32_t n)
 {
+    if (GRD_LIKELY(n == 1))
+        return tensors[0] != NULL;
     for (uint32_t i = 0; tensors != NULL && i < n; i++)
         if (tensors[i] != NULL)
             return true;
@@ -212,7 +217,7 @@ static inline bool any_defined(grd_tensor *const *tensors, uint32_t n)
 }
 
 /* Everything from the slots of an entry to the slots below. Called without the lock. */
-static bool run_entry(struct grd_pass *pass, int32_t index)
+GRD_INLINE bool run_entry(struct grd_pass *pass, int32_t index, bool threaded)
 {
     struct grd_entry *entry = &pass->entries[index];
     struct grd_node *node = entry->node;
@@ -228,15 +233,15 @@ static bool run_entry(struct grd_pass *pass, int32_t index)
         defined = any_defined(grads, node->noutputs);
     }
     if (ok && defined && entry->needed)
-        ok = run_node(pass, node, grads, results);
+        ok = run_node(pass, entry, grads, results, mark);
     /* Released before delivery: what came out of the node is then held by nobody who does not need it. */
     grd_entry_drop_slots(entry);
     grd_pool_release_above(mark);
     if (GRD_UNLIKELY(!ok))
         for (uint32_t i = 0; i < nedges; i++)
             grd_object_drop(results[i]);
-    else if (nedges > 0)
-        ok = pass->nworkers > 0 ? deliver_locked(pass, node, results) : deliver(pass, node, results);
+    else
+        ok = threaded ? deliver_locked(pass, node, results) : deliver(pass, node, results, false);
     grd_pool_release_above(mark);
     if (GRD_UNLIKELY(nedges > INLINE_GRADS))
         grd_free(results, nedges * sizeof *results);
@@ -247,7 +252,7 @@ static bool run_entry(struct grd_pass *pass, int32_t index)
 static bool run_alone(struct grd_pass *pass)
 {
     while (pass->heap.n > 0)
-        if (!run_entry(pass, heap_pop(&pass->heap)))
+        if (!run_entry(pass, heap_pop(&pass->heap), false))
             return false;
     return true;
 }
@@ -263,7 +268,7 @@ static void run_share(struct grd_pass *pass, struct grd_heap *heap)
         }
         int32_t index = heap_pop(heap);
         pthread_mutex_unlock(&pass->lock);
-        bool ok = run_entry(pass, index);
+        bool ok = run_entry(pass, index, true);
         struct grd_error_state error = {0};
         if (!ok)
             error = grd_error_take();
@@ -323,20 +328,20 @@ static int find_devices(const struct grd_pass *pass, bool *ret_present)
 }
 
 /* Entries that wait for nothing. */
-static bool make_first_ready(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
+GRD_INLINE bool make_first_ready(struct grd_pass *pass, const int32_t *roots, int64_t nroots, bool threaded)
 {
     for (int64_t i = 0; i < nroots; i++) {
         struct grd_entry *entry = &pass->entries[roots[i]];
         if (entry->dependencies == 0 && grd_entry_wanted(entry)) {
             entry->dependencies = -1; /* an output given twice is ready once */
-            if (!make_ready(pass, roots[i]))
+            if (!make_ready(pass, roots[i], threaded))
                 return false;
         }
     }
     return true;
 }
 
-static bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
+static __attribute__((noinline)) bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
 {
     bool present[GRD_DEVICE_COUNT];
     const size_t size = (size_t)find_devices(pass, present) * sizeof *pass->workers;
@@ -351,7 +356,7 @@ static bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nr
     pass->outstanding = 1; /* keeps the workers until everything is set up */
     bool threaded = start_workers(pass, present);
     pthread_mutex_lock(&pass->lock);
-    bool ok = make_first_ready(pass, roots, nroots);
+    bool ok = make_first_ready(pass, roots, nroots, true);
     pass->outstanding--;
     pass->stop = !ok;
     pthread_cond_broadcast(&pass->changed);
@@ -383,7 +388,7 @@ bool grd_pass_run(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
     if (GRD_UNLIKELY(pass->other_devices))
         ok = run_threaded(pass, roots, nroots);
     else
-        ok = make_first_ready(pass, roots, nroots) && run_alone(pass);
+        ok = make_first_ready(pass, roots, nroots, false) && run_alone(pass);
     heap_done(&pass->heap);
     grd_thread.grad_off = grad_off;
     return ok;

@@ -7,13 +7,9 @@
 
 #include <string.h>
 
-bool grd_is_exclusive(const grd_tensor *t)
+bool grd_is_exclusive_part(const grd_tensor *t)
 {
-    if (!grd_object_unique(t) || t->autograd != NULL)
-        return false;
     if (!grd_has(t, GRD_FLAG_CONTIGUOUS) && !grd_shape_is_dense(grd_dims_from(t->sizes, t->ndim), t->strides))
-        return false;
-    if (t->storage->release != NULL)
         return false;
     if (t->base == NULL)
         return grd_object_unique(t->storage);

@@ -41,7 +41,8 @@ static struct {
 
 void grd_hooks_init(void)
 {
-    grd_hold_around_fork(&table.lock);
+    static struct grd_held_lock held = {.lock = &table.lock};
+    grd_hold_around_fork(&held);
 }
 
 /* ---- The table, under its lock --------------------------------------------------------------------------------------------- */

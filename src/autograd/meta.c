@@ -116,28 +116,22 @@ static bool has_layout_of(const grd_tensor *grad, const grd_tensor *leaf)
     return memcmp(grad->strides, leaf->strides, leaf->ndim * sizeof(int64_t)) == 0;
 }
 
-/* The gradient becomes the leaf's: the very tensor when nobody else holds it, otherwise a copy laid out like the leaf. Owned. */
-static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor **grad)
+/* The gradient becomes the leaf's, by a copy laid out like the leaf, or without the base it is a view of when nobody else holds that. Owned. */
+static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *given)
 {
-    grd_tensor *given = *grad;
-    if (!grd_is_recording() && grd_is_exclusive(given) && has_layout_of(given, leaf)) {
-        if (given->base == NULL) {
-            *grad = NULL;
-            return given;
-        }
+    if (!grd_is_recording() && grd_is_exclusive(given) && has_layout_of(given, leaf))
         return grd_object_keep(grd_new_detached(given));
-    }
     grd_tensor *copy = grd_new_like(leaf, GRD_DTYPE_NONE);
     return grd_object_keep(grd_pending() ? copy : grd_copy_(copy, given));
 }
 
-static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **grad)
+static __attribute__((noinline)) void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor *grad)
 {
     if (meta->grad != NULL && !grd_is_recording()) {
-        grd_add_(meta->grad, *grad);
+        grd_add_(meta->grad, grad);
         return;
     }
-    grd_tensor *sum = meta->grad == NULL ? first_gradient(leaf, grad) : grd_object_keep(grd_add(meta->grad, *grad));
+    grd_tensor *sum = meta->grad == NULL ? first_gradient(leaf, grad) : grd_object_keep(grd_add(meta->grad, grad));
     if (grd_pending()) {
         grd_object_drop(sum);
         return;
@@ -146,17 +140,28 @@ static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **gra
     meta->grad = sum;
 }
 
+/* Whether the very tensor may become the leaf's first gradient: nobody else holds it. */
+static inline bool can_be_taken(const grd_tensor *grad, const grd_tensor *leaf)
+{
+    return grad->base == NULL && !grd_is_recording() && grd_is_exclusive(grad) && has_layout_of(grad, leaf);
+}
+
 static void accumulator_run(struct grd_node *node, const struct grd_run *run)
 {
-    grd_tensor *leaf = ((struct accumulator *)node)->variable;
+    grd_tensor *leaf = ((struct accumulator *)node)->variable, **grads = run->grads;
     struct grd_meta *meta = (struct grd_meta *)grd_autograd_of(leaf);
     if (GRD_UNLIKELY(meta->hooks.first != NULL)) {
-        grd_hooks_run_tensor(&meta->hooks, run->grads, 1);
+        grd_hooks_run_tensor(&meta->hooks, grads, 1);
         if (grd_pending())
             return;
     }
     grd_spin_lock(&meta->accumulating);
-    accumulate(meta, leaf, &run->grads[0]);
+    if (meta->grad == NULL && can_be_taken(grads[0], leaf)) {
+        meta->grad = grads[0];
+        grads[0] = NULL;
+    } else {
+        accumulate(meta, leaf, grads[0]);
+    }
     grd_spin_unlock(&meta->accumulating);
     if (GRD_UNLIKELY(meta->hooks.first != NULL) && !grd_pending())
         grd_hooks_run_accumulated(&meta->hooks, leaf);
@@ -380,10 +385,9 @@ static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
 
 void grd_set_grad(grd_tensor *t, grd_tensor *grad)
 {
-    if (grd_pending() || !grd_given(t, "grd_set_grad", "t") || (grad == NULL && grd_meta_get(t) == NULL) ||
-        (grad != NULL && !check_gradient(t, grad)))
+    if (grd_pending() || !grd_given(t, "grd_set_grad", "t") || (grad != NULL && !check_gradient(t, grad)))
         return;
-    struct grd_meta *meta = grd_meta_ensure(t);
+    struct grd_meta *meta = grad == NULL ? grd_meta_get(t) : grd_meta_ensure(t);
     if (meta == NULL)
         return;
     grd_tensor **slot = meta->retained != NULL ? &meta->retained->grad : &meta->grad;

@@ -11,7 +11,7 @@ static _Thread_local struct {
 
 static void free_node(struct grd_node *node)
 {
-    if (node->class->release != NULL)
+    if (node->keeps && node->class->release != NULL)
         node->class->release(node);
     if (node->class->finish != NULL)
         node->class->finish(node);
@@ -19,7 +19,10 @@ static void free_node(struct grd_node *node)
         grd_hooks_clear(&node->hooks);
     for (uint32_t i = 0; i < node->nedges; i++)
         grd_node_drop(node->edges[i].node);
-    grd_free(node, node->size);
+    if (GRD_LIKELY(node->size <= GRD_SMALL_MAX))
+        grd_small_free(node, node->size);
+    else
+        grd_free(node, node->size);
 }
 
 /* Dropping edges and saved tensors may end other nodes: those wait in a list, so a chain of any length takes constant stack. */

@@ -5,7 +5,7 @@
  *
  * Invariants
  * - A node owns the nodes its edges lead to; a tensor owns its grad_fn; nothing in the graph owns a later part of it. So there is
- *   no cycle: a node that saves its own output saves an alias without history.
+ *   no cycle: a node that saves its own output saves an alias without history, and see Note [Saved and overwritten].
  * - An AccumulateGrad is a part of its leaf: whoever owns the one owns the other, by a reference of the leaf.
  * - Edges never change after a node is published; what it saved is dropped once, under its lock.
  * - Freeing a node never recurses into another: see node_destroy. */
@@ -17,6 +17,7 @@
 #include "autograd/derivative.h"
 #include "base/memory.h"
 #include "base/object.h"
+#include "base/small.h"
 #include "gradus/autograd.h"
 
 enum { GRD_AUTOGRAD_BIT = 1 << GRD_KEY_AUTOGRAD };
@@ -74,9 +75,22 @@ struct grd_edge {
 /* What the gradient of an output must look like. */
 struct grd_output {
     const int64_t *sizes;
-    uint8_t ndim, dtype, device;
-    int8_t device_index;
+    union {
+        struct {
+            uint8_t dtype, layout, device;
+            int8_t device_index;
+            uint16_t flags;
+            uint16_t ndim;
+        };
+        uint64_t traits; /* all of these, of a tensor; flags: none */
+    };
 };
+
+/* The traits of a tensor that its gradient has, too. */
+static inline uint64_t grd_output_traits(const grd_tensor *t)
+{
+    return t->traits & grd_traits(UINT8_MAX, 0, (grd_device){UINT8_MAX, -1}, 0, UINT16_MAX);
+}
 
 /* One call of a node. Results are pooled or borrowed from the arguments. */
 struct grd_run {
@@ -86,12 +100,16 @@ struct grd_run {
     bool retain;            /* keep what is saved */
 };
 
+struct grd_rebase;
+
 struct grd_node_class {
     void (*run)(struct grd_node *node, const struct grd_run *run);
     /* Drops the saved tensors; called after a pass that does not retain the graph, and before the node is freed. May be NULL. */
     void (*release)(struct grd_node *node);
     /* Drops what else a node of this class owns. May be NULL. */
     void (*finish)(struct grd_node *node);
+    /* Calls grd_saved_find_outdated for what is saved. False, with the error raised, on failure. May be NULL. */
+    bool (*find_outdated)(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase);
 };
 
 struct grd_hook;
@@ -115,8 +133,8 @@ struct grd_node {
     struct grd_hooks hooks;
     struct grd_spin lock; /* of what is saved */
     bool keeps;           /* tensors, or what else is to be dropped, are saved */
-    bool freed;
-    uint8_t device; /* where it runs */
+    bool freed;           /* a run has taken what is saved: there is no other */
+    uint8_t device;       /* where it runs */
 };
 
 extern const struct grd_object_type grd_node_type;
@@ -128,14 +146,14 @@ struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs);
 
 /* A node of `struct_size` bytes (its struct begins with grd_node, and they are a multiple of 8) with room for edges, outputs and `extra`
  * more bytes. Edges, outputs, and what follows the grd_node in its struct, are unset. One reference, owned by the caller. NULL, with MemoryError. */
-static inline struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges,
-                                            uint32_t noutputs, size_t extra)
+GRD_INLINE struct grd_node *grd_node_new(const struct grd_node_class *class, const char *name, size_t struct_size, uint32_t nedges,
+                                         uint32_t noutputs, size_t extra)
 {
     size_t outputs = struct_size + nedges * sizeof(struct grd_edge);
     size_t size = outputs + noutputs * sizeof(struct grd_output) + extra;
     if (GRD_UNLIKELY(size > UINT32_MAX))
         return grd_node_too_large(nedges, noutputs);
-    struct grd_node *node = grd_alloc(size);
+    struct grd_node *node = GRD_LIKELY(size <= GRD_SMALL_MAX) ? grd_small_alloc(size) : grd_alloc(size);
     if (GRD_UNLIKELY(node == NULL))
         return NULL;
     node->object.type = &grd_node_type;
@@ -186,8 +204,8 @@ static inline void grd_node_drop(struct grd_node *node)
 /* Copies the geometry; `sizes` must live as long as the node. */
 static inline void grd_node_describe_output(struct grd_node *node, uint32_t output, const grd_tensor *t, const int64_t *sizes)
 {
-    node->outputs[output] = (struct grd_output){
-        .sizes = sizes, .ndim = (uint8_t)t->ndim, .dtype = t->dtype, .device = t->device, .device_index = t->device_index};
+    node->outputs[output].sizes = sizes;
+    node->outputs[output].traits = grd_output_traits(t);
     if (output == 0)
         node->device = t->device;
 }
@@ -217,30 +235,60 @@ struct grd_saved {
     grd_value value;
     uint32_t *versions; /* of a list of tensors */
     uint32_t version;
-    int16_t output; /* of this very node, or -1 */
+    int16_t output; /* of this very node, for a list the first; or -1 */
     bool borrowed;  /* the node owns the tensor in another way */
 };
 
 /* Keeps the tensor, or for one of the node's own outputs an alias without history. False, with the error raised, on failure. */
 bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output);
-void grd_saved_drop(struct grd_saved *saved);
-/* Checks the versions and makes the value as a formula wants it; own outputs get their history back when grad mode is on. */
-bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value);
+/* What is kept is a list, or no tensor. */
+void grd_saved_drop_other(struct grd_saved *saved);
 
-static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
+static inline void grd_saved_drop(struct grd_saved *saved)
 {
-    const grd_tensor *t = saved->value.v.tensor;
-    *ret_value = saved->value;
-    if (saved->value.kind == GRD_KIND_TENSOR ? t == NULL || (saved->output < 0 && grd_version_of(t) == saved->version)
-                                             : saved->value.kind != GRD_KIND_TENSORS)
-        return true;
-    return grd_saved_restore(saved, node, ret_value);
+    if (GRD_UNLIKELY(saved->value.kind == GRD_KIND_TENSORS || saved->value.kind == GRD_KIND_GENERATOR)) {
+        grd_saved_drop_other(saved);
+    } else if (saved->value.kind == GRD_KIND_TENSOR) {
+        grd_tensor *t = saved->value.v.tensor;
+        saved->value.v.tensor = NULL;
+        if (!saved->borrowed)
+            grd_object_drop(t);
+    }
 }
-/* Starts a run: false, with the error raised, when the values are gone. Marks them gone unless `retain`; otherwise puts references to
- * the tensors in the pool, so that another thread may drop its own. */
-bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain);
+
+/* Checks the versions and makes the value as a formula wants it; own outputs get their history back when grad mode is on. */
+bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *value);
+
+static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_node *node, grd_value *value)
+{
+    const grd_tensor *t = value->v.tensor;
+    if (value->kind == GRD_KIND_TENSOR ? t == NULL || (saved->output < 0 && grd_version_of(t) == saved->version)
+                                       : value->kind != GRD_KIND_TENSORS)
+        return true;
+    return grd_saved_restore(saved, node, value);
+}
+/* grd_saved_begin for a node that keeps something. */
+bool grd_saved_take(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values);
+
+/* Starts a run, with a copy of the values unless ret_values is NULL: false, with the error raised, when they are gone. Marks them gone
+ * unless `retain`; otherwise puts references to the tensors in the pool, so that another thread may drop its own. */
+static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
+{
+    if (node->keeps)
+        return grd_saved_take(node, saved, n, retain, ret_values);
+    for (int i = 0; i < n && ret_values != NULL; i++)
+        ret_values[i] = saved[i].value;
+    return true;
+}
+
 /* "Trying to backward through the graph a second time …". Returns false. */
 bool grd_raise_freed(void);
+/* Adds to `rebase` the tensors that lie in a storage that is about to be written, or have been written since they were saved. False, with
+ * the error raised, on failure. */
+bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
+                             struct grd_rebase *rebase);
+/* Puts the aliases in the place of what was found. */
+void grd_saved_replace_outdated(const struct grd_rebase *rebase);
 
 /* ---- Nodes of operators (op_node.c) ------------------------------------------------------------------------------------------------- */
 /* A call that is recorded. */
@@ -348,11 +396,27 @@ static inline bool grd_is_recording(void)
 /* ---- In-place (view.c) --------------------------------------------------------------------------------------------------------------------- */
 /* The rules for writing to a tensor while an input of the operator requires a gradient. */
 bool grd_check_inplace(grd_tensor *t);
-/* Before an operator writes over `t`: wraps the operator's node into what the history of `t` (or of its base) becomes.
- * Takes the reference of `node`; NULL on failure. self_edge: the node's edge 0 is the one of `t`. */
-struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool self_edge);
-/* After it has: makes the prepared node the history. Takes its reference. */
-bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared);
+/* A tensor that a history saved and that is overwritten: Note [Saved and overwritten]. */
+struct grd_outdated {
+    struct grd_node *node;
+    grd_tensor **slot, *alias; /* where it is saved; what is to be there, pooled */
+};
+
+/* What becomes of histories when an operator has written in place. */
+struct grd_rebase {
+    struct grd_node *history; /* of the tensor, or of the base it is a view of; owned */
+    uint32_t output;
+    struct grd_outdated *outdated; /* pooled */
+    int64_t noutdated, capacity;
+};
+
+/* Before an operator writes over `t`, output `output` of its node: wraps the node into what the history of `t` (or of its base) becomes.
+ * Takes the reference of `node`; false on failure. self_edge: the node's edge 0 is the one of `t`. */
+bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_node *node, uint32_t output, bool self_edge);
+/* After it has: makes the prepared node the history. */
+bool grd_rebase_commit(const struct grd_rebase *rebase, grd_tensor *t);
+/* After it has not. */
+void grd_rebase_abandon(const struct grd_rebase *rebase);
 /* For a node inside a CopySlices: `saved`, an alias of the view it wrote, with the view's history. */
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 /* Rewrites the grad_fn of a view whose base was written since. False, with the error raised, where that is forbidden. */
@@ -365,14 +429,23 @@ grd_tensor *grd_adapt_gradient(const struct grd_output *output, grd_tensor *grad
 
 static inline grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index)
 {
-    bool fits = grad->dtype == output->dtype && grad->ndim == output->ndim && grad->device == output->device &&
-                grad->device_index == output->device_index;
+    bool fits = grd_output_traits(grad) == output->traits;
     for (int i = 0; fits && i < output->ndim; i++)
         fits = grad->sizes[i] == output->sizes[i];
     return GRD_LIKELY(fits) ? grad : grd_adapt_gradient(output, grad, node_name, index);
 }
+/* grd_is_exclusive for a view, or a tensor that is not contiguous: one that nobody else holds and that knows no node. */
+bool grd_is_exclusive_part(const grd_tensor *t);
+
 /* Nobody else can see the tensor's data, and it can be written in place. */
-bool grd_is_exclusive(const grd_tensor *t);
+static inline bool grd_is_exclusive(const grd_tensor *t)
+{
+    if (!grd_object_unique(t) || t->autograd != NULL || t->storage->release != NULL)
+        return false;
+    if (GRD_LIKELY(t->base == NULL && grd_has(t, GRD_FLAG_CONTIGUOUS)))
+        return grd_object_unique(t->storage);
+    return grd_is_exclusive_part(t);
+}
 
 /* ---- Custom functions (custom.c) --------------------------------------------------------------------------------------------------------------- */
 bool grd_is_custom_node(const struct grd_node *node);

@@ -13,6 +13,7 @@ struct op_node {
     const struct grd_derivative *derivative;
     const grd_op *op;
     const int *first_edge;
+    bool released; /* what is saved has been dropped */
     struct grd_saved saved[];
 };
 
@@ -62,7 +63,7 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
     struct op_node *self = (struct op_node *)node;
     const struct grd_derivative *d = self->derivative;
     grd_value values[GRD_MAX_SAVES];
-    if (!grd_saved_begin(node, self->saved, d->nsaves, run->retain))
+    if (!grd_saved_begin(node, self->saved, d->nsaves, run->retain, values))
         return;
     for (int i = 0; i < d->nsaves; i++)
         if (!grd_saved_unpack(&self->saved[i], node, &values[i]))
@@ -82,13 +83,20 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
 static void op_node_release(struct grd_node *node)
 {
     struct op_node *self = (struct op_node *)node;
-    if (!node->keeps)
+    if (!node->keeps || self->released)
         return;
+    self->released = true;
     for (int i = 0; i < self->derivative->nsaves; i++)
         grd_saved_drop(&self->saved[i]);
 }
 
-static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release};
+static bool op_node_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase)
+{
+    struct op_node *self = (struct op_node *)node;
+    return grd_saved_find_outdated(node, self->saved, self->derivative->nsaves, written, rebase);
+}
+
+static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release, .find_outdated = op_node_find_outdated};
 
 /* ---- Saving ------------------------------------------------------------------------------------------------------------------- */
 static bool is_needed(const struct grd_op_call *call, const struct grd_save *save)
@@ -111,24 +119,28 @@ static size_t round_up(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
-/* Bytes that a saved value takes in the node's block, besides its grd_saved. */
-static __attribute__((noinline)) size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
+static __attribute__((noinline)) size_t other_room(const struct grd_op_call *call, const struct grd_save *save)
 {
     switch (save->how) {
     case GRD_SAVE_TENSORS:
         return (size_t)list_of(call, save).n * (sizeof(grd_tensor *) + sizeof(uint64_t));
-    case GRD_SAVE_DIMS:
-        return (size_t)call->args[save->index].v.dims.n * sizeof(int64_t);
     case GRD_SAVE_STRING: {
         const char *string = call->args[save->index].v.string;
         return string != NULL ? round_up(strlen(string) + 1) : 0;
     }
-    case GRD_SAVE_SHAPE:
-    case GRD_SAVE_STRIDES:
-        return subject(call, save)->ndim * sizeof(int64_t);
     default: /* GRD_SAVE_SIZES_ALONG */
         return (size_t)list_of(call, save).n * sizeof(int64_t);
     }
+}
+
+/* Bytes that a saved value takes in the node's block, besides its grd_saved. */
+static inline size_t save_room(const struct grd_op_call *call, const struct grd_save *save)
+{
+    if (!grd_save_takes_room(save->how))
+        return 0;
+    if (save->how <= GRD_SAVE_STRIDES)
+        return subject(call, save)->ndim * sizeof(int64_t);
+    return save->how == GRD_SAVE_DIMS ? (size_t)call->args[save->index].v.dims.n * sizeof(int64_t) : other_room(call, save);
 }
 
 static void *take_room(char **room, size_t size)
@@ -179,12 +191,24 @@ static inline void save_argument(struct op_node *self, struct grd_saved *saved, 
         grd_object_keep(t);
 }
 
+static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *call, const struct grd_save *save, char **room)
+{
+    grd_dims dims = call->args[save->index].v.dims;
+    if (save->how != GRD_SAVE_DIMS) {
+        const grd_tensor *t = subject(call, save);
+        dims = grd_dims_from(save->how == GRD_SAVE_SHAPE ? t->sizes : t->strides, t->ndim);
+    }
+    saved->value.kind = GRD_KIND_DIMS;
+    saved->value.v.dims = dims.data != NULL ? copy_dims(room, dims.data, dims.n) : dims;
+}
+
 /* The results of a list save aliases, since they know this node; arguments are kept themselves. */
 static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors tensors, bool results, char **room)
 {
     grd_tensor **list = take_room(room, (size_t)tensors.n * sizeof *list);
     self->node.keeps = true;
     saved->versions = take_room(room, (size_t)tensors.n * sizeof(uint64_t));
+    saved->output = results ? 0 : -1;
     saved->value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 0}};
     for (int64_t i = 0; i < tensors.n; i++) {
         struct grd_saved one;
@@ -207,11 +231,6 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
         return grd_saved_set_tensor(saved, call->results[save->index], call->derivative->results >> save->index & 1 ? save->index : -1);
     case GRD_SAVE_TENSORS:
         return save_list(self, saved, list_of(call, save), save->result, room);
-    case GRD_SAVE_DIMS:
-        saved->value = *value;
-        if (value->v.dims.data != NULL)
-            saved->value.v.dims = copy_dims(room, value->v.dims.data, value->v.dims.n);
-        return true;
     case GRD_SAVE_STRING:
         saved->value = *value;
         if (value->v.string != NULL) {
@@ -225,13 +244,6 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
         if (value->v.generator != NULL)
             grd_object_keep(value->v.generator);
         return true;
-    case GRD_SAVE_SHAPE:
-    case GRD_SAVE_STRIDES: {
-        const grd_tensor *t = subject(call, save);
-        saved->value.kind = GRD_KIND_DIMS;
-        saved->value.v.dims = copy_dims(room, save->how == GRD_SAVE_SHAPE ? t->sizes : t->strides, t->ndim);
-        return true;
-    }
     case GRD_SAVE_OFFSET:
         saved->value = (grd_value){.kind = GRD_KIND_INT, .v.integer = subject(call, save)->offset};
         return true;
@@ -317,6 +329,8 @@ GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, c
             save_argument(self, saved, args[save->index].v.tensor, call->results[0], call->self_copy);
         else if (save->how == GRD_SAVE_VALUE)
             saved->value = args[save->index];
+        else if (save->how >= GRD_SAVE_SHAPE && save->how <= GRD_SAVE_DIMS)
+            save_dims(saved, call, save, &room);
         else
             ok = ok && save_other(self, saved, call, save, &room);
     }
@@ -331,7 +345,7 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     for (int64_t i = 0; i < nresults; i++)
         extra += call->results[i]->ndim * sizeof(int64_t);
     for (int i = 0; sized && i < d->nsaves; i++)
-        if (d->saves[i].how >= GRD_SAVE_TENSORS && is_needed(call, &d->saves[i]))
+        if (is_needed(call, &d->saves[i]))
             extra += save_room(call, &d->saves[i]);
     struct op_node *self = (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
                                                           lists ? count_edges(d, call->args) : d->nargs, (uint32_t)nresults, extra);
@@ -341,6 +355,7 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     self->derivative = d;
     self->op = call->op;
     self->first_edge = plain_edges;
+    self->released = false;
     bool ok = lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, call);
     for (int64_t i = 0; i < nresults; i++) {
         const grd_tensor *t = call->results[i];
@@ -352,6 +367,11 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     return NULL;
 }
 
+static __attribute__((noinline)) struct grd_node *make_sized(const struct grd_op_call *call)
+{
+    return make(call, 1, false, true);
+}
+
 static __attribute__((noinline)) struct grd_node *make_any(const struct grd_op_call *call)
 {
     return make(call, call->nresults, call->derivative->lists, call->derivative->sized);
@@ -359,8 +379,9 @@ static __attribute__((noinline)) struct grd_node *make_any(const struct grd_op_c
 
 struct grd_node *grd_op_node_new(const struct grd_op_call *call)
 {
-    const bool plain = call->nresults == 1 && !call->derivative->lists && !call->derivative->sized;
-    return GRD_LIKELY(plain) ? make(call, 1, false, false) : make_any(call);
+    if (GRD_UNLIKELY(call->nresults != 1 || call->derivative->lists))
+        return make_any(call);
+    return call->derivative->sized ? make_sized(call) : make(call, 1, false, false);
 }
 
 void grd_op_node_written(struct grd_node *node, const grd_tensor *t)

@@ -81,6 +81,7 @@ static inline int32_t enter(struct grd_pass *pass, struct grd_node *node)
     entry->capture = GRD_NO_ENTRY;
     entry->from = index;
     entry->edge = 0;
+    entry->needs = 0;
     entry->needed = pass->captures == NULL;
     pass->table[place] = index;
     pass->other_devices |= node->device >= GRD_DEVICE_FIRST_EXTRA;
@@ -93,19 +94,31 @@ int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node)
 }
 
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
+/* The search is done with what lies below the edge that an entry looked at last. */
+static inline void note_need(struct grd_entry *above, const struct grd_entry *below)
+{
+    if (!grd_entry_wanted(below))
+        return;
+    const uint32_t edge = above->edge - 1;
+    above->needs |= (uint64_t)1 << (edge < 63 ? edge : 63);
+    above->needed = true;
+}
+
 bool grd_pass_discover(struct grd_pass *pass, int32_t root)
 {
     int32_t current = root;
     pass->entries[root].from = GRD_NO_ENTRY;
-    while (current != GRD_NO_ENTRY) {
+    for (;;) {
         struct grd_entry *entry = &pass->entries[current];
-        if (entry->edge == entry->node->nedges) {
+        const struct grd_node *node = entry->node;
+        if (entry->edge == node->nedges) {
+            if (entry->from == GRD_NO_ENTRY)
+                return true;
             current = entry->from;
-            if (current != GRD_NO_ENTRY && grd_entry_wanted(entry))
-                pass->entries[current].needed = true;
+            note_need(&pass->entries[current], entry);
             continue;
         }
-        struct grd_node *child = entry->node->edges[entry->edge++].node;
+        struct grd_node *child = node->edges[entry->edge++].node;
         if (child == NULL)
             continue;
         int32_t index = enter(pass, child);
@@ -113,14 +126,13 @@ bool grd_pass_discover(struct grd_pass *pass, int32_t root)
             return false;
         struct grd_entry *below = &pass->entries[index];
         below->dependencies++;
-        if (below->from == index) {
+        if (below->from == index && child->nedges > 0) {
             below->from = current;
             current = index;
-        } else if (grd_entry_wanted(below)) {
-            pass->entries[current].needed = true;
+        } else {
+            note_need(&pass->entries[current], below);
         }
     }
-    return true;
 }
 
 /* ---- Slots ------------------------------------------------------------------------------------------------------------------------ */

@@ -2,7 +2,7 @@
  * to them, and the queues of those that are ready.
  *
  * Lives in pass.c: the table of nodes, the search, the slots. In engine.c: the queue, and running nodes, with and without threads. In
- * backward.c: the public calls, from outputs to a pass.
+ * backward.c: the public calls, from outputs to a pass. view.c searches a history as a pass does.
  * Invariants
  * - Nodes are borrowed: the outputs, which the caller of the pass keeps, own all of them.
  * - A slot owns its gradient, and references move from a formula's result to a slot to a leaf. Who is the last to hold a gradient may
@@ -29,6 +29,7 @@ struct grd_entry {
     int32_t capture;      /* first capture here, or GRD_NO_ENTRY */
     int32_t from;         /* the entry the search came from; itself: it did not come here yet */
     uint32_t edge;        /* the next for the search */
+    uint64_t needs;       /* bit i: somebody wants the gradients of edge i; those above 63 share bit 63 */
     bool needed;          /* the node must run, not only hand its gradients out */
 };
 
@@ -108,7 +109,7 @@ static inline bool grd_entry_wanted(const struct grd_entry *entry)
 }
 
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
-/* Depth first from one entry: counts dependencies, and on the way back tells each node whether a captured one lies below. */
+/* Depth first from one entry: counts dependencies, and on the way back tells each node below which edges a gradient is wanted. */
 bool grd_pass_discover(struct grd_pass *pass, int32_t root);
 
 /* ---- Slots ------------------------------------------------------------------------------------------------------------------------ */

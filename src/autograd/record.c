@@ -147,14 +147,14 @@ static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyse
     if (node == NULL)
         return;
     bool self_edge = d->nargs > 0 && d->args[0] == 0;
-    struct grd_node *prepared = grd_rebase_prepare(self, grd_object_keep(node), self_edge);
-    if (prepared != NULL) {
+    struct grd_rebase rebase;
+    if (grd_rebase_prepare(&rebase, self, grd_object_keep(node), 0, self_edge)) {
         run_below(op, keys, self, args, ret_results);
         if (!grd_pending()) {
             grd_op_node_written(node, self);
-            grd_rebase_commit(self, prepared);
+            grd_rebase_commit(&rebase, self);
         } else {
-            grd_node_drop(prepared);
+            grd_rebase_abandon(&rebase);
         }
     }
     grd_node_drop(node);

@@ -22,20 +22,17 @@ bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output)
     return true;
 }
 
-void grd_saved_drop(struct grd_saved *saved)
+void grd_saved_drop_other(struct grd_saved *saved)
 {
-    grd_value value = saved->value;
-    if (value.kind == GRD_KIND_TENSOR) {
-        saved->value.v.tensor = NULL;
-        if (!saved->borrowed)
-            grd_object_drop(value.v.tensor);
-    } else if (value.kind == GRD_KIND_TENSORS) {
+    if (saved->value.kind == GRD_KIND_TENSORS) {
+        const grd_tensors list = saved->value.v.tensors;
         saved->value.v.tensors.n = 0;
-        for (int64_t i = 0; i < value.v.tensors.n; i++)
-            grd_object_drop(value.v.tensors.data[i]);
-    } else if (value.kind == GRD_KIND_GENERATOR) {
+        for (int64_t i = 0; i < list.n; i++)
+            grd_object_drop(list.data[i]);
+    } else {
+        grd_generator *generator = saved->value.v.generator;
         saved->value.v.generator = NULL;
-        grd_object_drop(value.v.generator);
+        grd_object_drop(generator);
     }
 }
 
@@ -60,24 +57,40 @@ static bool check_version(const struct grd_saved *saved, const struct grd_node *
         grd_dtype_type_name(t->dtype), grd_format_int64s(sizes, sizeof sizes, t->sizes, t->ndim), origin, version, expected);
 }
 
-bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *ret_value)
+/* An own output as a formula that is recorded in its turn wants it: with the history it has. grd_failed on failure. */
+static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32_t output)
 {
-    if (saved->value.kind == GRD_KIND_TENSORS) {
-        for (int64_t i = 0; i < saved->value.v.tensors.n; i++)
-            if (!check_version(saved, node, saved->value.v.tensors.data[i], saved->versions[i]))
-                return false;
-        return true;
-    }
-    grd_tensor *t = saved->value.v.tensor;
-    if (!check_version(saved, node, t, saved->version))
-        return false;
-    if (saved->output >= 0 && grd_is_recording() && grd_dtype_carries(t->dtype)) {
-        grd_tensor *output = node->wrapper != NULL ? grd_slices_output(node->wrapper, t) : grd_new_detached(t);
-        if (grd_pending() || (node->wrapper == NULL && !grd_give_history(output, grd_node_keep(node), (uint32_t)saved->output)))
+    if (!grd_dtype_carries(saved->dtype))
+        return saved;
+    if (node->wrapper != NULL)
+        return grd_slices_output(node->wrapper, saved);
+    grd_tensor *t = grd_new_detached(saved);
+    return !grd_pending() && grd_give_history(t, grd_node_keep(node), output) ? t : grd_failed;
+}
+
+static bool restore_list(const struct grd_saved *saved, struct grd_node *node, grd_tensors *list)
+{
+    for (int64_t i = 0; i < list->n; i++)
+        if (!check_version(saved, node, list->data[i], saved->versions[i]))
             return false;
-        ret_value->v.tensor = output;
-    }
-    return true;
+    if (saved->output < 0 || !grd_is_recording())
+        return true;
+    grd_tensor **outputs = grd_pool_alloc((size_t)list->n * sizeof *outputs);
+    for (int64_t i = 0; i < list->n && !grd_pending(); i++)
+        outputs[i] = with_history(node, list->data[i], (uint32_t)i);
+    list->data = outputs;
+    return !grd_pending();
+}
+
+bool grd_saved_restore(const struct grd_saved *saved, struct grd_node *node, grd_value *value)
+{
+    if (value->kind == GRD_KIND_TENSORS)
+        return restore_list(saved, node, &value->v.tensors);
+    if (!check_version(saved, node, value->v.tensor, saved->version))
+        return false;
+    if (saved->output >= 0 && grd_is_recording())
+        value->v.tensor = with_history(node, value->v.tensor, (uint32_t)saved->output);
+    return !grd_pending();
 }
 
 static bool pool_tensors(const struct grd_saved *saved, int n)
@@ -103,17 +116,80 @@ bool grd_raise_freed(void)
         "calling backward.");
 }
 
-bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain)
+bool grd_saved_take(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
 {
-    if (!node->keeps)
-        return true;
     bool ok = true;
     grd_spin_lock(&node->lock);
-    bool freed = node->freed;
+    const bool freed = node->freed;
+    for (int i = 0; i < n && !freed && ret_values != NULL; i++)
+        ret_values[i] = saved[i].value;
     if (!retain)
         node->freed = true;
     else if (!freed)
         ok = pool_tensors(saved, n);
     grd_spin_unlock(&node->lock);
     return freed ? grd_raise_freed() : ok;
+}
+
+/* ---- Overwritten ------------------------------------------------------------------------------------------------------------- */
+static bool add_outdated(struct grd_rebase *rebase, struct grd_outdated one)
+{
+    if (rebase->noutdated == rebase->capacity) {
+        const int64_t capacity = 2 * rebase->capacity + 8;
+        struct grd_outdated *grown = grd_pool_alloc((size_t)capacity * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        for (int64_t i = 0; i < rebase->noutdated; i++)
+            grown[i] = rebase->outdated[i];
+        rebase->outdated = grown;
+        rebase->capacity = capacity;
+    }
+    rebase->outdated[rebase->noutdated++] = one;
+    return true;
+}
+
+/* One that only the node owns gets no history. */
+static bool look_at(struct grd_node *node, grd_tensor **slot, uint32_t version, const struct grd_storage *written,
+                    struct grd_rebase *rebase)
+{
+    grd_tensor *t = *slot;
+    if (t == NULL || (t->storage != written && grd_version_of(t) == version))
+        return true;
+    if (grd_object_unique(t) && t->autograd == NULL && t->base == NULL)
+        return true;
+    grd_tensor *alias = grd_new_detached(t);
+    return !grd_pending() && add_outdated(rebase, (struct grd_outdated){node, slot, alias});
+}
+
+bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
+                             struct grd_rebase *rebase)
+{
+    bool ok = true;
+    grd_spin_lock(&node->lock);
+    n = node->freed ? 0 : n; /* what is freed is the running thread's alone, and goes */
+    for (int i = 0; i < n && ok; i++) {
+        grd_value *value = &saved[i].value;
+        if (value->kind == GRD_KIND_TENSOR && saved[i].output < 0 && !saved[i].borrowed)
+            ok = look_at(node, &value->v.tensor, saved[i].version, written, rebase);
+        grd_tensor **list = (grd_tensor **)(uintptr_t)value->v.tensors.data; /* in the node */
+        for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n && ok; k++)
+            ok = look_at(node, &list[k], saved[i].versions[k], written, rebase);
+    }
+    grd_spin_unlock(&node->lock);
+    return ok;
+}
+
+void grd_saved_replace_outdated(const struct grd_rebase *rebase)
+{
+    for (int64_t i = 0; i < rebase->noutdated; i++) {
+        const struct grd_outdated *one = &rebase->outdated[i];
+        grd_tensor *old = NULL;
+        grd_spin_lock(&one->node->lock);
+        if (!one->node->freed) {
+            old = *one->slot;
+            *one->slot = grd_object_keep(one->alias);
+        }
+        grd_spin_unlock(&one->node->lock);
+        grd_object_drop(old);
+    }
 }

@@ -4,8 +4,15 @@
  * A view and its base share data but have a grad_fn each. When an operator writes through a view, the new value
  * of the base is the old one with a part replaced: that is a CopySlices node, which wraps the operator's own node and becomes the base's grad_fn.
  * Every view of the base, the written one included, is then out of date, which it notices by the version of the storage the next time it
- * is asked for its grad_fn: it becomes an as_strided of the base. */
-#include "autograd/node.h"
+ * is asked for its grad_fn: it becomes an as_strided of the base.
+ *
+ * Note [Saved and overwritten]
+ * After x.add_(f(x)) the history of x holds the node of f, which may have saved x, or a view of it: they would own each other. What is overwritten is
+ * of no more use to the formula that saved it. So before a tensor gets a new history, that is searched: tensors saved by its nodes that lie in
+ * the same memory, or have been written since, are replaced by aliases without history, which are enough to say what was overwritten. The aliases are
+ * made before the operator writes and put in place after.
+ * Not searched is the history of a tensor that nobody owns but the caller. */
+#include "autograd/pass.h"
 #include "base/fork.h"
 #include "gradus/ops.h"
 
@@ -139,7 +146,14 @@ static void copy_slices_finish(struct grd_node *node)
     grd_object_drop(inner);
 }
 
-static const struct grd_node_class copy_slices_class = {copy_slices_run, copy_slices_release, copy_slices_finish};
+static bool copy_slices_find_outdated(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase)
+{
+    struct grd_node *inner = ((struct copy_slices *)node)->inner;
+    return inner->class->find_outdated == NULL || inner->class->find_outdated(inner, written, rebase);
+}
+
+static const struct grd_node_class copy_slices_class = {copy_slices_run, copy_slices_release, copy_slices_finish,
+                                                        copy_slices_find_outdated};
 
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
 {
@@ -160,11 +174,34 @@ static int64_t *copy_numbers(int64_t **room, const int64_t *numbers, int64_t n)
     return copy;
 }
 
-struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool self_edge)
+/* Whether anybody but the caller has the tensor, or its base but by this view. */
+static bool has_other_owners(const grd_tensor *t)
+{
+    if (!grd_object_unique(t))
+        return true;
+    return t->base != NULL && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT) && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT + 1);
+}
+
+static bool find_outdated(struct grd_rebase *rebase, const grd_tensor *t)
+{
+    if (!has_other_owners(t))
+        return true;
+    struct grd_pass pass;
+    grd_pass_init(&pass, false, false);
+    const int32_t root = grd_pass_enter(&pass, rebase->history);
+    bool ok = root != GRD_NO_ENTRY && grd_pass_discover(&pass, root);
+    for (int64_t i = 0; i < pass.n && ok; i++) {
+        struct grd_node *node = pass.entries[i].node;
+        ok = node->class->find_outdated == NULL || node->class->find_outdated(node, t->storage, rebase);
+    }
+    grd_pass_done(&pass, true);
+    return ok;
+}
+
+/* Around an operator's node that wrote a view. Takes the reference of `node`. */
+static struct grd_node *new_copy_slices(grd_tensor *t, struct grd_node *node, bool self_edge)
 {
     grd_tensor *base = t->base;
-    if (base == NULL)
-        return node;
     struct grd_edge base_edge;
     if (!grd_edge_of(base, &base_edge)) {
         grd_object_drop(node);
@@ -202,14 +239,31 @@ struct grd_node *grd_rebase_prepare(grd_tensor *t, struct grd_node *node, bool s
     return &self->node;
 }
 
-bool grd_rebase_commit(grd_tensor *t, struct grd_node *prepared)
+bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_node *node, uint32_t output, bool self_edge)
 {
-    if (t->base == NULL)
-        return grd_give_history(t, prepared, 0);
-    if (!grd_give_history(t->base, prepared, 0))
+    const bool wraps = t->base != NULL;
+    *rebase = (struct grd_rebase){.history = wraps ? new_copy_slices(t, node, self_edge) : node, .output = wraps ? 0 : output};
+    if (rebase->history == NULL)
         return false;
-    grd_mark_requires_grad(t, true);
+    if (find_outdated(rebase, t))
+        return true;
+    grd_rebase_abandon(rebase);
+    return false;
+}
+
+bool grd_rebase_commit(const struct grd_rebase *rebase, grd_tensor *t)
+{
+    grd_saved_replace_outdated(rebase);
+    if (!grd_give_history(t->base != NULL ? t->base : t, rebase->history, rebase->output))
+        return false;
+    if (t->base != NULL)
+        grd_mark_requires_grad(t, true);
     return true;
+}
+
+void grd_rebase_abandon(const struct grd_rebase *rebase)
+{
+    grd_object_drop(rebase->history);
 }
 
 /* ---- Views whose base was written ----------------------------------------------------------------------------------------------- */
@@ -244,7 +298,8 @@ static pthread_mutex_t refreshing = PTHREAD_MUTEX_INITIALIZER;
 
 void grd_views_init(void)
 {
-    grd_hold_around_fork(&refreshing);
+    static struct grd_held_lock held = {.lock = &refreshing};
+    grd_hold_around_fork(&held);
 }
 
 bool grd_view_refresh(grd_tensor *view)

@@ -1,30 +1,28 @@
-/* The list of locks that are held around a fork. Invariant: it does not change once the library is loaded. */
+/* The list of locks that are held around a fork, the newest first. Invariant: it does not change once the library is loaded. */
 #include "base/fork.h"
 
 #include "base/cold.h"
 
-enum { MAX_LOCKS = 8 };
-
-static pthread_mutex_t *locks[MAX_LOCKS];
-static int nlocks;
+static struct grd_held_lock *newest;
 
 static void take_locks(void)
 {
-    for (int i = nlocks - 1; i >= 0; i--)
-        pthread_mutex_lock(locks[i]);
+    for (struct grd_held_lock *held = newest; held != NULL; held = held->older)
+        pthread_mutex_lock(held->lock);
 }
 
 static void give_locks(void)
 {
-    for (int i = 0; i < nlocks; i++)
-        pthread_mutex_unlock(locks[i]);
+    for (struct grd_held_lock *held = newest; held != NULL; held = held->older)
+        pthread_mutex_unlock(held->lock);
 }
 
-void grd_hold_around_fork(pthread_mutex_t *lock)
+void grd_hold_around_fork(struct grd_held_lock *held)
 {
-    if (nlocks == 0) {
+    if (newest == NULL) {
         grd_thread_get_cold(); /* handlers run last first: those of the allocator must be there */
         pthread_atfork(take_locks, give_locks, give_locks);
     }
-    locks[nlocks++] = lock;
+    held->older = newest;
+    newest = held;
 }

@@ -102,6 +102,7 @@ static void roll_back_lost(void)
 
 void grd_transaction_init(void)
 {
-    grd_hold_around_fork(&lock);
+    static struct grd_held_lock held = {.lock = &lock};
+    grd_hold_around_fork(&held);
     pthread_atfork(NULL, NULL, roll_back_lost); /* after the locks are given back: they are in the list already */
 }

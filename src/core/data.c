@@ -72,8 +72,7 @@ static bool check_data(const grd_tensor *t, const grd_tensor *source)
         return grd_raise(GRD_ERROR_RUNTIME, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
                                             "tensor type.");
     if (grd_has(t, GRD_FLAG_REQUIRES_GRAD) && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "data set to a tensor that requires gradients must be floating point or complex dtype");
+        return grd_raise(GRD_ERROR_RUNTIME, "data set to a tensor that requires gradients must be floating point or complex dtype");
     return true;
 }
 

@@ -259,7 +259,8 @@ bool grd_device_unregister(grd_device device)
 
 void grd_device_init(void)
 {
-    grd_hold_around_fork(&registration);
+    static struct grd_held_lock held = {.lock = &registration};
+    grd_hold_around_fork(&held);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------------- */

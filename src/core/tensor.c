@@ -19,8 +19,6 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
     const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved;
     if (t->sizes != t->inline_dims)
         grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
-    if (t->autograd != NULL)
-        grd_object_drop(t->autograd);
     if (t->base != NULL)
         grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
     else
@@ -37,6 +35,16 @@ static __attribute__((noinline)) void destroy_view(grd_tensor *t)
     grd_small_free(t, sizeof *t);
 }
 
+static void tensor_destroy(struct grd_object *object);
+
+/* Its history goes first; then it is like any other. */
+static __attribute__((noinline)) void destroy_recorded(grd_tensor *t)
+{
+    grd_object_drop_as(t->autograd, 1);
+    t->autograd = NULL;
+    tensor_destroy(&t->object);
+}
+
 static void tensor_destroy(struct grd_object *object)
 {
     grd_tensor *t = (grd_tensor *)object;
@@ -48,6 +56,8 @@ static void tensor_destroy(struct grd_object *object)
         grd_small_free(block, block_bytes);
     } else if (simple && t->base != NULL) {
         destroy_view(t);
+    } else if (t->autograd != NULL) {
+        destroy_recorded(t);
     } else {
         destroy_any(t);
     }
@@ -486,7 +496,12 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
         grd_raise(GRD_ERROR_TYPE, "grd_from_storage: argument 'owner' must be a tensor, not NULL");
         return grd_failed;
     }
-    if ((uintptr_t)owner->storage->data % (grd_dtype_table[dtype].size < 8 ? grd_dtype_table[dtype].size : 8) != 0) {
+    if (grd_wrapper_type_of(owner) != NULL) {
+        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
+        return grd_failed;
+    }
+    /* Complex numbers are pairs. */
+    if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0) {
         grd_raise(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
         return grd_failed;
     }

@@ -281,5 +281,6 @@ const grd_op *grd_defined_at(int64_t index)
 
 void grd_define_init(void)
 {
-    grd_hold_around_fork(&lock);
+    static struct grd_held_lock held = {.lock = &lock};
+    grd_hold_around_fork(&held);
 }

@@ -569,8 +569,9 @@ void grd_unregister_fallback(grd_key key)
 
 void grd_dispatch_init(void)
 {
+    static struct grd_held_lock held = {.lock = &registration};
     for (int64_t i = 0; i < grd_op_table_size; i++)
         grd_reset_slots(&grd_op_table[i]);
-    grd_hold_around_fork(&registration);
+    grd_hold_around_fork(&held);
     grd_define_init();
 }

@@ -55,7 +55,8 @@ static void after_fork(void)
 
 void grd_plugin_init(void)
 {
-    grd_hold_around_fork(&list);
+    static struct grd_held_lock held = {.lock = &list};
+    grd_hold_around_fork(&held);
     pthread_atfork(NULL, NULL, after_fork);
 }
 

@@ -45,9 +45,8 @@ const char *grd_blas(void)
 }
 
 /* Measured on one thread of a Cascade Lake against OpenBLAS 0.3.34, at our 512-bit and 256-bit levels: our float32 and float64 kernels are
- * ahead from 64 to 256 cubed; with 512 bits they are even at 512 cubed, and beyond float32 is up to 4 %, float64 5 to 16 % behind; with 256
- * bits 10 to 20 % behind from 512 cubed on. There OpenBLAS would be called on pieces, and pack its operands once per piece, which costs as
- * much. Our 128-bit kernels are behind from 16 cubed on; complex ones from an estimated 128 cubed, but where OpenBLAS has narrower vectors
+ * ahead at 128 and 256 cubed; with 512 bits they are even or ahead up to 2,048 cubed; with 256 bits 5 to 10 % behind from 512 cubed on.
+ * There OpenBLAS would be called on pieces, and pack its operands once per piece, which costs as much. Our 128-bit kernels are behind from 16 cubed on; complex ones from an estimated 128 cubed, but where OpenBLAS has narrower vectors
  * than we. Thin products never gain. */
 bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {

@@ -207,6 +207,18 @@ static bool is_expanded(const grd_tensor *t, const grd_tensor *like)
     return t->device == GRD_DEVICE_CPU;
 }
 
+/* The same in a small tensor of like's dtype and dimensions, which are not empty. */
+static inline bool is_repeated(const grd_tensor *t, const grd_tensor *like)
+{
+    const uint64_t looked_at = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, GRD_FLAG_NUMBER, UINT16_MAX);
+    if (((t->traits ^ like->traits) & looked_at) != 0 || (size_t)like->numel - 1 >= GRD_SMALL_BYTES / like->itemsize)
+        return false;
+    for (int i = 0; i < like->ndim; i++)
+        if (t->sizes[i] != like->sizes[i] || (t->strides[i] != 0 && t->sizes[i] != 1))
+            return false;
+    return true;
+}
+
 /* Whether a plain number leaves the dtype as it is; then it is written to `ret_element` as one. */
 static bool number_fits(const struct grd_elementwise *op, const grd_tensor *number, grd_dtype dtype, void *ret_element)
 {
@@ -409,10 +421,28 @@ grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elemen
     return GRD_LIKELY(result != NULL) ? result : unary_wide(out, x, op, params);
 }
 
+/* One operand, `data[operand]`, is one element in the place of all of the other's, which is straight. NULL where it is not that simple. */
+static inline grd_tensor *run_repeated(const struct grd_elementwise *op, const grd_tensor *like, char **data, int operand,
+                                       const void *params)
+{
+    _Alignas(16) char block[GRD_SMALL_BYTES];
+    grd_loop_kernel *kernel = direct_kernel(op, grd_kernels->binary[like->dtype], like);
+    if (kernel == NULL)
+        return NULL;
+    fill(block, (size_t)like->numel * like->itemsize, data[operand], like->itemsize);
+    data[operand] = block;
+    return run_straight(op, kernel, like, data, params);
+}
+
 static __attribute__((noinline)) grd_tensor *binary_wide(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op,
                                                          const grd_scalar *params)
 {
-    return run_wide(op, grd_kernels->binary, out, (grd_tensor *const[]){x, y}, params);
+    char *data[] = {NULL, x->data, y->data};
+    const bool before = is_straight(y) && is_repeated(x, y);
+    grd_tensor *result = NULL;
+    if (out == NULL && (before || (is_straight(x) && is_repeated(y, x))))
+        result = run_repeated(op, before ? y : x, data, before ? 1 : 2, params);
+    return result != NULL ? result : run_wide(op, grd_kernels->binary, out, (grd_tensor *const[]){x, y}, params);
 }
 
 grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params)

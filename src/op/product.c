@@ -1,5 +1,6 @@
-/* Running a product, in one of three ways, all cut at points that depend on the shapes alone:
+/* Running a product, in one of four ways, all cut at points that depend on the shapes alone:
  *
+ *   small    matrices of a batch, each one call of the kernel for small ones
  *   direct   small or thin: pieces of the result, each one call of the kernel that reads operands as they lie
  *   BLAS     the same, each one call of OpenBLAS, where that is faster
  *   packed   large: for each slab (a block of rows, of columns and of k, for as many matrices as the memory holds) both operands

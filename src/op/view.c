@@ -423,15 +423,19 @@ grd_tensor *op_broadcast_to(grd_tensor *self, grd_dims size)
 
 /* ---- Part of the elements -------------------------------------------------------------------------------------------------- */
 
-/* The place of an index from -size to size - 1 in a dimension; IndexError otherwise. */
-static bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index, int64_t *ret_index)
+static __attribute__((noinline, cold)) bool refuse_index(const grd_tensor *self, int64_t dim, int64_t index)
 {
     char list[LIST_CHARS];
+    return grd_raise(GRD_ERROR_INDEX, "index %lld out of range for tensor of size %s at dimension %lld", (long long)index,
+                     grd_format_int64s(list, sizeof list, self->sizes, self->ndim), (long long)dim);
+}
+
+/* The place of an index from -size to size - 1 in a dimension; IndexError otherwise. */
+static inline bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index, int64_t *ret_index)
+{
     const int64_t size = self->sizes[dim];
     *ret_index = index < 0 ? index + size : index;
-    return (uint64_t)*ret_index < (uint64_t)size ||
-           grd_raise(GRD_ERROR_INDEX, "index %lld out of range for tensor of size %s at dimension %lld", (long long)index,
-                     grd_format_int64s(list, sizeof list, self->sizes, self->ndim), (long long)dim);
+    return GRD_LIKELY((uint64_t)*ret_index < (uint64_t)size) || refuse_index(self, dim, index);
 }
 
 static __attribute__((noinline)) grd_tensor *without_dim(grd_tensor *self, int64_t dim, int64_t offset)

@@ -311,7 +311,8 @@ static void test_forwards_that_are_refused(void **state)
     (void)state;
     bool dirty = true, constant = false;
     grd_tensor *x = leaf3();
-    fails_to_apply(&(grd_custom_function){"Unset", nothing_forward, double_backward, 1, 1, NULL, NULL, NULL}, x, "Unset: output 0 was not set");
+    fails_to_apply(&(grd_custom_function){"Unset", nothing_forward, double_backward, 1, 1, NULL, NULL, NULL}, x,
+                   "Unset: output 0 was not set");
     fails_to_apply(&(grd_custom_function){NULL, nothing_forward, NULL, 1, 1, NULL, NULL, NULL}, x, "custom function: output 0 was not set");
     fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &dirty, NULL, NULL}, x,
                    "Marks: only inputs can be marked dirty, and only during forward");
@@ -456,6 +457,44 @@ static void test_an_input_handed_back_without_gradient(void **state)
     assert_false(grd_requires_grad(y));
 }
 
+static void *owner; /* the context that has taken its node over */
+static bool take_over(void *context)
+{
+    const bool first = owner == NULL;
+    owner = context;
+    return first;
+}
+
+static void see_release(void *context)
+{
+    assert_non_null(context);
+    count_release(context);
+}
+
+/* A context takes the node over from the last tensor, and gives it up. */
+static void test_a_context_owns_its_node(void **state)
+{
+    (void)state;
+    released = 0;
+    owner = NULL;
+    grd_scope scope = grd_scope_open();
+    int there;
+    grd_tensor *x = grd_keep(leaf3()), *output;
+    grd_custom_function function = {"Kept", NULL, square_backward, 1, 0, &there, see_release, take_over};
+    grd_custom_call *call = grd_custom_begin(&function, &x);
+    output = grd_clone(grd_detach(x));
+    assert_true(grd_custom_end(call, &output, 1));
+    grd_node *node = grd_grad_fn(output);
+    assert_ptr_equal(node, grd_custom_node(call));
+    grd_scope_close(scope);
+    assert_ptr_equal(owner, &there);
+    assert_int_equal(released, 0);
+    assert_ptr_equal(grd_node_variable(grd_node_edge(node, 0, NULL)), x);
+    grd_drop_node(node);
+    assert_int_equal(released, 1);
+    grd_drop(x);
+}
+
 /* ---- What a collector sees --------------------------------------------------------------------------------------------------------------- */
 static grd_tensor *same_gradient(grd_tensor *grad, void *context)
 {
@@ -533,6 +572,7 @@ int main(void)
         TEST(test_two_halves),
         TEST(test_a_context_is_released_on_failure),
         TEST(test_an_input_handed_back_without_gradient),
+        TEST(test_a_context_owns_its_node),
         TEST(test_contexts_that_a_tensor_keeps_alone),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);

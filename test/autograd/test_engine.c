@@ -339,6 +339,7 @@ enum { THREADS = 8, ROUNDS = 200 };
 
 struct job {
     grd_tensor *shared;
+    int index;
     bool ok;
 };
 
@@ -409,6 +410,39 @@ static void test_threads_share_a_graph(void **state)
     EXPECT_VALUES(grd_grad_of(x), 0, 0, 0);
 }
 
+/* Frees the graph, or keeps it, as the index of the thread says. */
+static void *backward_once(void *context)
+{
+    grd_scope scope = grd_scope_open();
+    struct job *job = context;
+    grd_backward_all(grd_tensors(job->shared), &(grd_backward_options){.retain_graph = job->index % 4 != 0});
+    job->ok = grd_ok() || strstr(grd_error_message(), "backward through the graph a second time") != NULL;
+    grd_error_clear();
+    grd_scope_close(scope);
+    return NULL;
+}
+
+/* What one thread frees another may be about to read: it has it whole, or an error. */
+static void test_threads_free_a_shared_graph(void **state)
+{
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        grd_scope scope = grd_scope_open();
+        grd_tensor *x = leaf3(), *y = grd_exp(x), *loss = grd_sum(grd_mul(grd_mul(y, y), y));
+        pthread_t threads[THREADS];
+        struct job jobs[THREADS];
+        for (int i = 0; i < THREADS; i++) {
+            jobs[i] = (struct job){.shared = loss, .index = i};
+            assert_int_equal(pthread_create(&threads[i], NULL, backward_once, &jobs[i]), 0);
+        }
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        for (int i = 0; i < THREADS; i++)
+            assert_true(jobs[i].ok);
+        grd_scope_close(scope);
+    }
+}
+
 static void test_complex_outputs(void **state)
 {
     (void)state;
@@ -473,6 +507,7 @@ int main(void)
         TEST(test_threads_share_a_leaf),
         TEST(test_complex_outputs),
         TEST(test_threads_share_a_graph),
+        TEST(test_threads_free_a_shared_graph),
         TEST(test_backward_into_inputs),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);

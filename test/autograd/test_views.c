@@ -114,6 +114,31 @@ static void test_view_made_without_recording(void **state)
     EXPECT_VALUES(y, 1, 2, 3);
 }
 
+static void test_views_that_may_not_be_written(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3(), *y = grd_clone(x);
+    grd_set_grad_enabled(false);
+    grd_tensor *part = grd_slice(y, .end = grd_int(2));
+    grd_set_grad_enabled(true);
+    grd_zero_(grd_select(part, 0, 0));
+    expect_error(
+        "Output 0 of SelectBackward0 is a view of a view which was created in no_grad mode and is being modified inplace with grad "
+        "mode enabled.");
+    grd_zero_(grd_split(y, 1).data[2]);
+    expect_error(
+        "Output 2 of SplitWithSizesBackward0 is a view and is being modified inplace. This view is the output of a function that returns "
+        "multiple views.");
+    grd_tensor *half = grd_split(y, 2).data[0];
+    grd_mul_(y, VECTOR(2, 2, 2));
+    assert_null(grd_grad_fn(half));
+    expect_error("Output 0 of SplitWithSizesBackward0 is a view and its base or another view of its base has been modified inplace.");
+    grd_tensor *z = grd_complex(y, y);
+    grd_zero_(grd_view_as_real(z));
+    expect_error("a float32 view of a complex64 tensor that requires grad is being used in an in-place operation.");
+    EXPECT_VALUES(y, 2, 4, 6);
+}
+
 static void test_detached_alias(void **state)
 {
     (void)state;
@@ -165,6 +190,73 @@ static void test_write_without_derivative(void **state)
     EXPECT_VALUES(grd_grad_of(x), 2, 0, 0);
 }
 
+/* ---- Saved and overwritten: TEST sees that nothing is left behind ------------------------------------------------------------------------ */
+static void expect_overwritten(grd_tensor *t)
+{
+    grd_backward(grd_sum(t));
+    expect_error("has been modified by an inplace operation");
+}
+
+static void test_saved_then_overwritten(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *plain = VECTOR(1, 2, 3), *recorded = grd_clone(w);
+    grd_add_(plain, grd_mul(w, plain));
+    expect_overwritten(plain);
+    grd_add_(recorded, grd_mul(recorded, recorded));
+    expect_overwritten(recorded);
+}
+
+static void test_saved_view_then_overwritten_base(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *base = grd_zeros(grd_dims(2, 3)), *row = grd_select(base, 0, 0);
+    grd_add_(base, grd_mul(w, row));
+    expect_overwritten(base);
+    grd_tensor *other = grd_select(base, 0, 1);
+    grd_add_(other, grd_mul(grd_exp(other), other));
+    expect_overwritten(base);
+}
+
+/* Each of two tensors is overwritten with what was computed from the other: neither history knows its own tensor. */
+static void test_saved_by_each_other(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *t = VECTOR(1, 2, 3), *u = VECTOR(4, 5, 6);
+    grd_tensor *of_u = grd_mul(w, u), *of_t = grd_mul(w, t);
+    grd_add_(u, of_t);
+    grd_add_(t, of_u);
+    expect_overwritten(t);
+    expect_overwritten(u);
+}
+
+/* What a call that fails would have overwritten is as good as before, its history too. */
+static void test_saved_and_a_call_that_fails(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *x = grd_mul(w, w), *cube = grd_mul(x, w), *first, *second;
+    grd_backward_options again = {.create_graph = true};
+    grd_add_(x, grd_stack(grd_tensors(cube, cube)));
+    expect_error("");
+    assert_true(grd_grad(grd_tensors(grd_sum(cube)), grd_tensors(w), &again, &first));
+    EXPECT_VALUES(first, 3, 12, 27);
+    assert_true(grd_grad(grd_tensors(grd_sum(first)), grd_tensors(w), NULL, &second));
+    EXPECT_VALUES(second, 6, 12, 18);
+}
+
+/* What the history saved of other tensors is as good as before. */
+static void test_saved_and_not_overwritten(void **state)
+{
+    (void)state;
+    grd_tensor *w = leaf3(), *x = VECTOR(1, 2, 3), *alias = x;
+    grd_tensor *scaled = grd_mul(w, VECTOR(4, 5, 6));
+    grd_keep(alias);
+    grd_add_(x, scaled);
+    grd_backward(grd_sum(x));
+    grd_drop(alias);
+    EXPECT_VALUES(grd_grad_of(w), 4, 5, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,10 +270,16 @@ int main(void)
         TEST(test_double_backward_through_slices),
         TEST(test_negative_strides),
         TEST(test_view_made_without_recording),
+        TEST(test_views_that_may_not_be_written),
         TEST(test_detached_alias),
         TEST(test_step_on_a_viewed_leaf),
         TEST(test_no_pile_of_history),
         TEST(test_write_without_derivative),
+        TEST(test_saved_then_overwritten),
+        TEST(test_saved_view_then_overwritten_base),
+        TEST(test_saved_by_each_other),
+        TEST(test_saved_and_a_call_that_fails),
+        TEST(test_saved_and_not_overwritten),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

@@ -149,7 +149,6 @@ static bool can_hold(grd_dtype to, grd_dtype from)
 /* What is in the memory of a slot is no longer known: read again; where the geometry is another, the slot becomes something new. */
 static void refresh(const struct slot *written)
 {
-    fuzz_cycle |= grd_requires_grad(written->t);
     const struct memory *memory = written->p.memory;
     for (int i = 0; i < SLOTS; i++) {
         struct slot *s = &slots[i];
@@ -223,7 +222,6 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
             complain(name, form == GRD_OUT ? "out= writes another result" : "in place writes another result");
         else {
             converted.memory->lost |= wanted->memory->lost;
-            fuzz_cycle |= grd_requires_grad(target->t);
             plain_write(p, &converted);
             plain_read(p, target->t);
         }
@@ -517,7 +515,6 @@ static void step_copy(struct bytes *b)
         grd_error_clear();
         if (ok && verdict == VALID) {
             source.memory->lost |= y->p.memory->lost;
-            fuzz_cycle |= grd_requires_grad(x->t);
             plain_write(&x->p, &source);
             if (!plain_near(&x->p, x->t, 2, x->p.dtype))
                 complain("copy_", "another result");
@@ -669,15 +666,14 @@ static grd_value take_argument(struct bytes *b, grd_kind kind, grd_tensor **list
 
 static void step_anything(struct bytes *b)
 {
-    enum { ARGS = 12 };
     const int64_t count = grd_op_count();
     const grd_op *op = grd_op_at((take_byte(b) * 256 + take_byte(b)) % count);
     const char *name = grd_op_name(op);
     if (strncmp(name, "empty", 5) == 0) /* whose elements are not set */
         return;
-    grd_value args[ARGS], results[8];
-    grd_tensor *lists[ARGS][4];
-    int64_t dims[ARGS][4];
+    grd_value args[GRD_MAX_ARGS], results[8];
+    grd_tensor *lists[GRD_MAX_ARGS][4];
+    int64_t dims[GRD_MAX_ARGS][4];
     const int n = grd_op_arg_count(op);
     for (int i = 0; i < n; i++) {
         grd_kind kind = grd_op_arg_kind(op, i);

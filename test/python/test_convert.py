@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import gradus
+from leaks import lost
 
 NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
          "complex64", "complex128"]
@@ -276,7 +277,7 @@ def test_asarray():
 
 @pytest.mark.parametrize("call, text", [
     (lambda: gradus.asarray([1], copy=False), "can't alias arbitrary sequence into a tensor."),
-    (lambda: gradus.asarray(np.ones(2), copy=False, dtype=gradus.int32), "can't alias tensor with dtype 'float64' into dtype 'int32'."),
+    (lambda: gradus.asarray(np.ones(2), copy=False, dtype=gradus.int32), "can't alias tensor with dtype 'Double' into dtype 'Int'."),
     (lambda: gradus.asarray(gradus.ones(2), copy=False, device="meta"), "can't alias tensor from device 'cpu' to 'meta'."),
     (lambda: gradus.asarray(bytearray(b"abcde"), dtype=gradus.int32),
      "buffer length (5 bytes) after offset (0 bytes) must be a multiple of element size (4)"),
@@ -397,7 +398,7 @@ def test_tensor_class():
     (lambda: gradus.Tensor(-1), RuntimeError, "-1"),
     (lambda: gradus.Tensor(2, dtype=gradus.int64), TypeError, "unexpected keyword argument 'dtype'"),
     (lambda: gradus.Tensor(*range(70)), ValueError, "70"),
-    (lambda: gradus.LongTensor(gradus.ones(2)), TypeError, "int64"),
+    (lambda: gradus.LongTensor(gradus.ones(2)), TypeError, "expected a torch.LongTensor"),
 ])
 def test_refused_by_tensor_class(call, error, text):
     with pytest.raises(error) as caught:
@@ -429,16 +430,6 @@ def test_no_references_are_lost(data):
             except (ValueError, TypeError, RuntimeError, KeyError):
                 pass
 
-    first = data[0] if isinstance(data, list) else data
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(10):
-            make()
-        gc.collect()
-        before = sys.getrefcount(data), sys.getrefcount(first), sys.getallocatedblocks()
-        for _ in range(200):
-            make()
-        gc.collect()
-        after = sys.getrefcount(data), sys.getrefcount(first), sys.getallocatedblocks()
-    assert after[:2] == before[:2]
-    assert after[2] - before[2] < 50
+        assert lost(make, data, data[0] if isinstance(data, list) else data) == 0

@@ -181,7 +181,7 @@ def bad_calls(library):
         "stack of two lengths": lambda: data.StackDataset([1], [1, 2]),
         "empty stack": lambda: data.StackDataset(),
         "half a subset": lambda: Half([1], [0]),
-        "split of another length": lambda: data.random_split([1, 2], [1]),
+        "split of another length": lambda: data.random_split([1, 2], [1, 2]),
         "fraction": lambda: data.random_split([1, 2], [-0.5, 1.5]),
         "no samples": lambda: data.RandomSampler([1], num_samples=0),
         "replacement": lambda: data.RandomSampler([1], replacement=1),
@@ -353,7 +353,7 @@ def test_out_of_order():
         def __getitem__(self, i):
             if i == 0:
                 self.others.wait()
-            if i == 3:
+            if i == 5:  # Dealt when batch 3 has been received.
                 self.others.set()
             return i
 
@@ -413,4 +413,5 @@ def test_more_samples_than_the_stream_said():
         list(batches)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        list(gradus.utils.data.DataLoader(stream))
+        for _ in gradus.utils.data.DataLoader(stream):
+            pass

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import gradus
+from leaks import lost
 
 NAMES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64",
          "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"]
@@ -118,11 +119,7 @@ def test_memory_is_kept_and_given_back():
 
 def test_unused_capsules_give_back():
     x = gradus.ones(1000)
-    before = gradus.ones(0).untyped_storage(), sys.getallocatedblocks()
-    for _ in range(1000):
-        x.__dlpack__()
-        x.__dlpack__(max_version=(1, 0), copy=True)
-    assert sys.getallocatedblocks() - before[1] < 50
+    assert lost(lambda: (x.__dlpack__(), x.__dlpack__(max_version=(1, 0), copy=True)), x) == 0
 
 
 def test_given_back_on_another_thread():
@@ -324,15 +321,9 @@ def test_no_references_are_lost():
     def call():
         gradus.from_dlpack(array), gradus.from_dlpack(theirs), torch.from_dlpack(ours), np.from_dlpack(ours), gradus.from_dlpack(ours)
         for bad in (1, Failing(), np.zeros(2, np.longdouble)):
-            with pytest.raises((RuntimeError, ZeroDivisionError, BufferError)):
+            try:
                 gradus.from_dlpack(bad)
+            except (RuntimeError, ZeroDivisionError, BufferError):
+                pass
 
-    for _ in range(20):
-        call()
-    gc.collect()
-    before = [sys.getrefcount(x) for x in (array, theirs, ours)], sys.getallocatedblocks()
-    for _ in range(200):
-        call()
-    gc.collect()
-    assert [sys.getrefcount(x) for x in (array, theirs, ours)] == before[0]
-    assert sys.getallocatedblocks() - before[1] < 100
+    assert lost(call, array, theirs, ours) == 0

@@ -7,6 +7,7 @@ import torch
 
 import gradus
 from index_cases import for_gradus, for_torch, in_two_steps, random_index, random_shape
+from leaks import lost
 
 CASES = 3000
 FORWARD = (None, 1, 2, 3)  # PyTorch's slices do not go backwards.
@@ -263,10 +264,23 @@ def test_refused_index(x, index, error, text):
     assert x.tolist() == before
 
 
+def test_no_references_are_lost(x):
+    def call():
+        for index in (0, (slice(1, None), 0), [0, 1], [True, False, True], np.array([1]), gradus.tensor(1), None, "a", 9, [9], (0, 0, 0), [0.5], [["a"]]):
+            try:
+                x[index] = x[index]
+                x[index] = 1.5
+                x[index] = "a"
+            except (IndexError, TypeError, ValueError):
+                pass
+
+    assert lost(call, x) == 0
+
+
 @pytest.mark.parametrize("index, value, error, text", [
-    (0, "a", TypeError, "can't assign a str to a torch.float32 tensor"),
-    (0, None, TypeError, "can't assign a NoneType to a torch.float32 tensor"),
-    (0, {}, TypeError, "can't assign a dict to a torch.float32 tensor"),
+    (0, "a", TypeError, "can't assign a str to a torch.FloatTensor"),
+    (0, None, TypeError, "can't assign a NoneType to a torch.FloatTensor"),
+    (0, {}, TypeError, "can't assign a dict to a torch.FloatTensor"),
     (0, gradus.zeros(5), RuntimeError, ""),
     (0, gradus.zeros(2, 4), RuntimeError, ""),
     ([0, 1], gradus.zeros(5), RuntimeError, "shape mismatch: value tensor of shape [5] cannot be broadcast to indexing result of shape [2, 4]"),

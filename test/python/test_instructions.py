@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LIMITS = {
     "add": 350,
     "add_number": 910,
-    "add_recorded": 1085,
-    "select": 357,
+    "add_recorded": 1005,
+    "select": 330,
     "view": 473,
     "transpose": 393,
     "zeros": 613,
@@ -21,7 +21,7 @@ LIMITS = {
     "linear_1x8x8": 1230,
     "linear_16x64x32": 14700,
     "item": 240,
-    "backward": 8230,
+    "backward": 6690,
     "training_step": 220000,
 }
 

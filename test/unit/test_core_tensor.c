@@ -230,6 +230,33 @@ static void borrowed_memory(void **state)
     grd_scope_close(scope);
 }
 
+static void over_a_storage(void **state)
+{
+    (void)state;
+    grd_scope scope = grd_scope_open();
+    grd_tensor *x = grd_ones(grd_dims(4), .requires_grad = true);
+    grd_tensor *bits = grd_from_storage(grd_slice(x, .start = grd_int(1)), grd_dims(2, 2), grd_dims(-1, 2), 1, GRD_INT32);
+    assert_true(grd_same_storage(x, bits) && grd_storage_identity(x) == grd_storage_identity(bits));
+    assert_true(grd_storage_identity(x) != grd_storage_identity(grd_ones(grd_dims(4))));
+    assert_true(grd_item_int64(grd_select(grd_select(bits, 0, 1), 0, 1)) == 0x3F800000);
+    assert_true(grd_view_base(bits) == NULL && !grd_requires_grad(bits) && grd_is_leaf(bits));
+    expect_failure(
+        grd_from_storage(x, grd_dims(3), grd_dims(1), 0, GRD_FLOAT64), GRD_ERROR_RUNTIME,
+        "setStorage: sizes [3], strides [1], storage offset 0, and itemsize 8 requiring a storage size of 24 are out of bounds for "
+        "storage of size 16");
+    expect_failure(grd_from_storage(x, grd_dims(1), grd_dims(1), -1, GRD_UINT8), GRD_ERROR_RUNTIME, "Tensor: invalid storage offset -1");
+    expect_failure(grd_from_storage(NULL, grd_dims(1), grd_dims(1), 0, GRD_UINT8), GRD_ERROR_TYPE,
+                   "grd_from_storage: argument 'owner' must be a tensor, not NULL");
+    expect_failure(grd_from_storage(x, grd_dims(1), grd_dims(1), 0, GRD_DTYPE_NONE), GRD_ERROR_TYPE, "0 is not a dtype");
+    _Alignas(8) char memory[17] = {0};
+    grd_tensor *odd = grd_from_memory(memory + 1, grd_dims(16), (grd_dims){NULL, 0}, GRD_UINT8, NULL, NULL);
+    expect_failure(grd_from_storage(odd, grd_dims(1), grd_dims(1), 0, GRD_FLOAT64), GRD_ERROR_RUNTIME,
+                   "the storage is not aligned to elements of float64");
+    grd_tensor *meta = grd_empty(grd_dims(2), .device = GRD_META);
+    assert_true(grd_is_meta(grd_from_storage(meta, grd_dims(8), grd_dims(1), 0, GRD_UINT8)));
+    grd_scope_close(scope);
+}
+
 static void items(void **state)
 {
     (void)state;
@@ -369,6 +396,7 @@ int main(void)
         cmocka_unit_test(sizes_are_checked),
         cmocka_unit_test(views_stay_inside_the_storage),
         cmocka_unit_test(borrowed_memory),
+        cmocka_unit_test(over_a_storage),
         cmocka_unit_test(items),
         cmocka_unit_test(to_memory_follows_any_strides),
         cmocka_unit_test(resizing),

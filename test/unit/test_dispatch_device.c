@@ -391,6 +391,31 @@ static void overlaps_are_found_as_on_the_cpu(void **state)
     expect_same(there, iota(grd_dims(6)));
 }
 
+/* Both halves of a tensor. */
+static void halve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    (void)op, (void)keys, (void)out;
+    grd_tensor **list = context, *x = args[0].v.tensor;
+    list[0] = grd_clone(grd_slice(x, .end = grd_int(2)));
+    list[1] = grd_clone(grd_slice(x, .start = grd_int(2)));
+    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 2}};
+}
+
+static void a_list_comes_back(void **state)
+{
+    (void)state;
+    static grd_tensor *list[2];
+    const grd_op *op = grd_define_operator(&(grd_definition){.schema = "device::halve(Tensor self) -> Tensor[]"});
+    grd_register_kernel("device::halve", GRD_KEY_CPU, halve, list);
+    grd_tensor *x = iota(grd_dims(4)), *there = on(near, x);
+    const grd_value arg = {.kind = GRD_KIND_TENSOR, .v.tensor = there};
+    grd_value result;
+    assert_true(grd_call(op, GRD_FUNCTIONAL, &arg, 1, NULL, &result));
+    assert_int_equal(result.v.tensors.n, 2);
+    expect_same(result.v.tensors.data[0], grd_slice(x, .end = grd_int(2)));
+    expect_same(result.v.tensors.data[1], grd_slice(x, .start = grd_int(2)));
+}
+
 static void lists_and_several_results(void **state)
 {
     (void)state;
@@ -612,6 +637,7 @@ int main(void)
         IN_SCOPE(out_is_written_and_resized),
         IN_SCOPE(overlaps_are_found_as_on_the_cpu),
         IN_SCOPE(lists_and_several_results),
+        IN_SCOPE(a_list_comes_back),
         IN_SCOPE(devices_do_not_mix),
         IN_SCOPE(a_device_without_fallback_says_so),
         IN_SCOPE(the_keys_of_devices_stay),

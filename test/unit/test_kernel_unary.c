@@ -33,11 +33,6 @@ static long double gelu_tanh(long double x)
     return x / (1 + expl(-2 * sqrtl(2 / acosl(-1)) * (x + 0.044715L * x * x * x)));
 }
 
-static long double mish(long double x)
-{
-    return x * tanhl(log1pl(expl(x)));
-}
-
 static long double reciprocal(long double x)
 {
     return 1 / x;
@@ -80,7 +75,6 @@ static const struct function {
     {"acosh", GRD_UNARY_ACOSH, acoshl, 1.5, 2.5, INFINITY},
     {"atanh", GRD_UNARY_ATANH, atanhl, 1.5, 2.5, 1.1},
     {"erfc", GRD_UNARY_ERFC, erfcl, 2, 4, 30},
-    {"mish", GRD_UNARY_MISH, mish, 4, 5, 800},
     {"sigmoid", GRD_UNARY_SIGMOID, sigmoid, 2, 3, 800},
     {"silu", GRD_UNARY_SILU, silu, 2, 3.5, 800},
     {"erf", GRD_UNARY_ERF, erfl, 1, 2, 8},

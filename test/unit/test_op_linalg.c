@@ -367,18 +367,9 @@ static void test_meta(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_SCOPE(test_mm),
-        IN_SCOPE(test_addmm),
-        IN_SCOPE(test_small_products),
-        IN_SCOPE(test_out_may_be_an_input),
-        IN_SCOPE(test_openblas),
-        IN_SCOPE(test_large),
-        IN_SCOPE(test_not_finite),
-        IN_SCOPE(test_same_bits_for_any_number_of_threads),
-        IN_SCOPE(test_vectors),
-        IN_SCOPE(test_bmm),
-        IN_SCOPE(test_matmul_shapes),
-        IN_SCOPE(test_errors),
+        IN_SCOPE(test_mm),       IN_SCOPE(test_addmm), IN_SCOPE(test_small_products), IN_SCOPE(test_out_may_be_an_input),
+        IN_SCOPE(test_openblas), IN_SCOPE(test_large), IN_SCOPE(test_not_finite),     IN_SCOPE(test_same_bits_for_any_number_of_threads),
+        IN_SCOPE(test_vectors),  IN_SCOPE(test_bmm),   IN_SCOPE(test_matmul_shapes),  IN_SCOPE(test_errors),
         IN_SCOPE(test_meta),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

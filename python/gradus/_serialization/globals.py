@@ -5,7 +5,6 @@ values only. Classes and functions of others come in through ``add_safe_globals`
 """
 import functools
 import pickle
-from collections import Counter, OrderedDict
 
 import gradus
 from gradus._serialization import rebuild
@@ -37,13 +36,13 @@ def dtype_names():
 @functools.cache
 def _names():
     names = {
-        "collections.OrderedDict": OrderedDict,
-        "collections.Counter": Counter,
+        "collections.OrderedDict": rebuild.make_ordered_dict,
+        "collections.Counter": rebuild.make_counter,
         "builtins.set": rebuild.make_set,
         "builtins.complex": rebuild.make_complex,
         "builtins.bytearray": rebuild.make_bytearray,
         "_codecs.encode": rebuild.make_bytes,
-        "torch.Size": gradus.Size,
+        "torch.Size": rebuild.make_size,
         "torch.device": rebuild.make_device,
         "torch.serialization._get_layout": rebuild.make_layout,
         "torch.Tensor": gradus.Tensor,

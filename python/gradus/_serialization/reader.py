@@ -6,7 +6,7 @@ import sys
 
 import gradus
 from gradus._serialization.archive import ArchiveReader
-from gradus._serialization.rebuild import LoadedStorage, StorageKind
+from gradus._serialization.rebuild import StorageKind, TypedStorage
 from gradus._serialization.unpickler import ClosedUnpickler
 
 __all__ = ["load"]
@@ -85,7 +85,8 @@ class _Storages:
             raise pickle.UnpicklingError("Weights only load failed: a storage without a class, name, place or size")
         if key not in self._loaded:
             self._loaded[key] = self._load(kind, key, location, count)
-        return LoadedStorage(self._loaded[key], kind.dtype)
+        storage = self._loaded[key]
+        return storage if kind.dtype is None and storage is not None else TypedStorage(storage, kind.dtype)
 
     def _load(self, kind, key, location, count):
         name = f"data/{key}"

@@ -1,6 +1,6 @@
 """Makes values of what a pickle says about them. Arguments come from a file and are checked before anything is made."""
 import pickle
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 import gradus
 from gradus._C import _from_storage
@@ -17,14 +17,18 @@ class StorageKind:
         self.dtype = dtype
 
 
-class LoadedStorage:
-    """A storage of a file, and the dtype by which the file counts its elements."""
+class TypedStorage:
+    """A storage of a file, and the dtype by which the file counts its elements. One that no tensor is made of is left to the program."""
 
-    __slots__ = ("dtype", "storage")
+    __slots__ = ("_untyped_storage", "dtype")
 
     def __init__(self, storage, dtype):
-        self.storage = storage  # None for one on the meta device.
+        self._untyped_storage = storage
         self.dtype = dtype
+
+    def untyped(self):
+        """The storage as bytes; None on the meta device."""
+        return self._untyped_storage
 
 
 def _expect(condition, what):
@@ -37,6 +41,20 @@ def make_set(items=()):
     for item in items:
         check_key(item)
     return set(items)
+
+
+def make_ordered_dict():
+    return OrderedDict()
+
+
+def make_counter(counts=None):
+    _expect(counts is None or type(counts) is dict, "a Counter of what is no dictionary")
+    return Counter(counts)
+
+
+def make_size(sizes=()):
+    _expect(isinstance(sizes, (tuple, list)) and all(isinstance(n, int) and abs(n) <= _MAX for n in sizes), "a Size of what are no sizes")
+    return gradus.Size(sizes)
 
 
 def make_complex(real, imag):
@@ -86,19 +104,21 @@ def _check_geometry(offset, size, stride):
 
 def rebuild_tensor(storage, offset, size, stride, dtype=None):
     """A view of a storage; refused if it would reach out of it."""
-    _expect(isinstance(storage, LoadedStorage), "a tensor without a storage")
-    dtype = dtype or storage.dtype
+    if isinstance(storage, gradus.UntypedStorage):
+        storage = TypedStorage(storage, None)
+    _expect(isinstance(storage, TypedStorage), "a tensor without a storage")
+    dtype, storage = dtype or storage.dtype, storage.untyped()
     _expect(isinstance(dtype, gradus.dtype), "a tensor of bytes without a dtype")
     _check_geometry(offset, size, stride)
-    if storage.storage is None:
+    if storage is None:
         return gradus.empty_strided(size, stride, dtype=dtype, device="meta")
     needed = 0 if 0 in size else (offset + sum((n - 1) * step for n, step in zip(size, stride)) + 1) * dtype.itemsize
-    if needed > len(storage.storage):
+    if needed > len(storage):
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {dtype.itemsize} "
-                           f"requiring a storage size of {needed} are out of bounds for storage of size {len(storage.storage)}")
+                           f"requiring a storage size of {needed} are out of bounds for storage of size {len(storage)}")
     if 0 in size:  # Nothing is read, but the product of the other sizes has to be a number.
         return gradus.empty_strided(size, stride, dtype=dtype)
-    return _from_storage(storage.storage, offset, size, stride, dtype)
+    return _from_storage(storage, offset, size, stride, dtype)
 
 
 def rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks, metadata=None):
@@ -115,9 +135,10 @@ def rebuild_tensor_v3(storage, offset, size, stride, requires_grad, backward_hoo
 def _with_metadata(tensor, metadata):
     """PyTorch keeps conjugation and negation beside a tensor; here they are carried out."""
     _expect(metadata is None or isinstance(metadata, dict), "metadata of a tensor")
-    for name, operation in (("conj", gradus.Tensor.conj_physical), ("neg", gradus.Tensor.neg)):
-        if metadata and metadata.get(name) is True:
-            tensor = operation(tensor)
+    if metadata and metadata.get("conj") is True:
+        tensor = tensor.conj()
+    if metadata and metadata.get("neg") is True:
+        tensor = tensor.neg()
     return tensor
 
 

@@ -6,7 +6,6 @@ containers and tensors are filled.
 import pickle
 from collections import Counter, OrderedDict
 
-import gradus
 from gradus._serialization import rebuild
 from gradus._serialization.globals import allowed_by_user, find
 
@@ -48,23 +47,17 @@ class ClosedUnpickler(pickle._Unpickler):
     def find_class(self, module, name):
         return find(module, name)
 
-    def _called(self, function, args):
-        known = _is_one_of(function, [*_FUNCTIONS, OrderedDict, Counter, gradus.Size])
-        if not (known or allowed_by_user(function)) or type(args) is not tuple:
-            raise pickle.UnpicklingError(f"Weights only load failed: Trying to call reduce for unrecognized function {function!r}")
-        if _is_one_of(function, [OrderedDict, Counter]) and args:
-            raise pickle.UnpicklingError(f"Weights only load failed: {function.__name__} is made empty and filled afterwards")
-        return function(*args)
-
     def load_reduce(self):
         args = self.stack.pop()
-        self.stack[-1] = self._called(self.stack[-1], args)
+        function = self.stack[-1]
+        if type(args) is not tuple or not (_is_one_of(function, _FUNCTIONS) or allowed_by_user(function)):
+            raise pickle.UnpicklingError(f"Weights only load failed: Trying to call reduce for unrecognized function {function!r}")
+        self.stack[-1] = function(*args)
 
     def load_newobj(self):
         args = self.stack.pop()
         kind = self.stack[-1]
-        known = _is_one_of(kind, [OrderedDict, Counter]) and args == ()
-        if not (known or (isinstance(kind, type) and allowed_by_user(kind))) or type(args) is not tuple:
+        if type(args) is not tuple or not (isinstance(kind, type) and allowed_by_user(kind)):
             raise pickle.UnpicklingError("Weights only load failed: Can only create new object for classes allowlisted via "
                                          f"`add_safe_globals` but got {kind!r}")
         self.stack[-1] = kind.__new__(kind, *args)

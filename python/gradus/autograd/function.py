@@ -88,12 +88,13 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def _bind_arguments(cls, args, kwargs):
         """The arguments of a call in the order of forward's parameters; where forward gets no ctx, with those left out."""
-        signature = inspect.signature(cls.forward)
-        if not cls._has_setup_context:
-            return signature.bind(None, *args, **kwargs).args[1:]
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return bound.args
+        context = () if cls._has_setup_context else (None,)
+        bound = inspect.signature(cls.forward).bind(*context, *args, **kwargs)
+        if cls._has_setup_context:
+            bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(f"{cls.__name__}.forward() has parameters by keyword only, which have no place among the arguments of backward")
+        return bound.args[len(context):]
 
 
 _C._set_function_class(Function)

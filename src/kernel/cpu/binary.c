@@ -300,11 +300,11 @@ static inline C binary__pow(C x, C y)
     return vm_pow(x, y);
 }
 
-/* 0 where x is 0, whatever y is but NaN. */
+/* 0 where x is 0, whatever y is but NaN. One NaN for all: of two the product would keep the one or the other, as the loop happens to be compiled. */
 static inline C binary_xlogy(C x, C y)
 {
-    const C z = x * vm_log(y);
-    return (x == 0) & (y == y) ? 0 : z;
+    const C z = x * vm_log(y), w = z != z ? (C)NAN : z;
+    return ((x == 0) & (y == y)) != 0 ? 0 : w;
 }
 
 static inline C binary_hypot(C x, C y)

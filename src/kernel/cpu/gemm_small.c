@@ -21,17 +21,17 @@ enum { MOST_VECTORS = 3, ROWS_1 = 8, ROWS_2 = 6, ROWS_3 = 4 };
 #endif
 enum { ROW_VECTORS = 8, MOST_ROWS = 8 };
 
-/* A panel of b: contiguous columns, the first one being column `at` of c. `last`: which lanes of the last vector of columns there are. */
+/* A panel of b: contiguous columns, the first one being column `at` of c. */
 struct panel {
     const lane *b;
-    int64_t row, at;
-    lane_mask last;
+    int64_t row, at, columns;
 };
 
 /* Rows of c from row i: the sums over p of a[i][p] * b[p], plus `added`. `rows` and `vectors` are constants where this is inlined. */
 INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct panel s, int64_t i)
 {
     vector sum[MOST_ROWS][ROW_VECTORS];
+    const lane_mask last = first_lanes(s.columns - (vectors - 1) * LANES); /* of the last vector of columns */
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
@@ -43,7 +43,7 @@ INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct p
         vector x[ROW_VECTORS];
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            x[v] = v < vectors - 1 || !MASKED ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, s.last);
+            x[v] = v < vectors - 1 || !MASKED ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
@@ -56,7 +56,7 @@ INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct p
         for (int r = 0; r < rows; r++, added += g->added_row)
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
-                sum[r][v] += v < vectors - 1 ? load_vector(added + v * LANES) : load_lanes(added + v * LANES, s.last);
+                sum[r][v] += v < vectors - 1 ? load_vector(added + v * LANES) : load_lanes(added + v * LANES, last);
     }
     const int64_t c_row = g->c_row;
     lane *c = (lane *)g->c + i * c_row + s.at;
@@ -67,7 +67,7 @@ INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct p
             if (v < vectors - 1)
                 store_vector(c + v * LANES, sum[r][v]);
             else
-                store_lanes(c + v * LANES, s.last, sum[r][v]);
+                store_lanes(c + v * LANES, last, sum[r][v]);
 }
 
 /* A strip of 1 … `most` rows, a constant, against one panel. */
@@ -155,7 +155,7 @@ INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
     for (int64_t j = 0, columns; j < g->n; j += columns) {
         const int64_t left = g->n - j, vectors = next_vectors(vectors_of(left)), width = vectors * LANES;
         columns = left < width ? left : width;
-        struct panel s = {.b = b + j, .row = g->b_row, .at = j, .last = first_lanes(columns - (vectors - 1) * LANES)};
+        struct panel s = {.b = b + j, .row = g->b_row, .at = j, .columns = columns};
         if (copied) {
             s.b = panel;
             s.row = width;
@@ -178,9 +178,9 @@ INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
 static __attribute__((noinline)) void row_panels(const struct grd_small_gemm *g)
 {
     for (int64_t j = 0; j < g->n; j += ROW_VECTORS * LANES) {
-        const int64_t vectors = vectors_of(g->n - j);
-        const struct panel s = {(const lane *)g->b + j, g->b_row, j, first_lanes(g->n - j - (vectors - 1) * LANES)};
-        switch (vectors) {
+        const int64_t left = g->n - j, most = ROW_VECTORS * LANES;
+        const struct panel s = {(const lane *)g->b + j, g->b_row, j, left < most ? left : most};
+        switch (vectors_of(s.columns)) {
         case 1:
             tile(1, 1, g, s, 0);
             break;
@@ -203,7 +203,7 @@ static __attribute__((noinline)) void row_panels(const struct grd_small_gemm *g)
             tile(1, 7, g, s, 0);
             break;
         default:
-            tile(1, 8, g, (struct panel){s.b, s.row, s.at, vectors > 8 ? first_lanes(LANES) : s.last}, 0);
+            tile(1, 8, g, s, 0);
             break;
         }
     }

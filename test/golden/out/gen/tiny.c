@@ -8,6 +8,7 @@
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
+#include "op/composite.h"
 #include "op/elementwise.h"
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */

@@ -1,0 +1,68 @@
+/* The plain matrix product. */
+#include "plain_parts.h"
+
+/* Sizes of x as a stack of matrices, a vector becoming a row or a column. */
+static struct plain as_matrices(const struct plain *x, bool row)
+{
+    struct plain m = *x;
+    if (x->ndim == 1) {
+        m.ndim = 2;
+        m.sizes[0] = row ? 1 : x->sizes[0];
+        m.sizes[1] = row ? x->sizes[0] : 1;
+    }
+    return m;
+}
+
+enum verdict plain_matmul(const struct plain *x, const struct plain *y, struct plain *ret)
+{
+    if (x->ndim == 0 || y->ndim == 0 || x->dtype != y->dtype)
+        return REFUSED;
+    if (x->dtype == GRD_BOOL)
+        return UNSURE;
+    const struct plain a = as_matrices(x, true), b = as_matrices(y, false);
+    struct plain left = a, right = b;
+    left.ndim -= 2;
+    right.ndim -= 2;
+    int ndim;
+    int64_t sizes[PLAIN_DIMS + 2];
+    const int64_t rows = a.sizes[a.ndim - 2], inner = a.sizes[a.ndim - 1], columns = b.sizes[b.ndim - 1];
+    if (inner != b.sizes[b.ndim - 2] || !plain_broadcast((const struct plain *const[]){&left, &right}, 2, &ndim, sizes))
+        return REFUSED;
+    struct plain full;
+    sizes[ndim] = rows;
+    sizes[ndim + 1] = columns;
+    if (!plain_new(&full, x->dtype, ndim + 2, sizes))
+        return TOO_LARGE;
+    plain_inherit(&full, x);
+    plain_inherit(&full, y);
+    const enum category category = number_category(x->dtype);
+    for (int i = 0; i < full.n; i++) {
+        int64_t index[PLAIN_DIMS], in_a[PLAIN_DIMS], in_b[PLAIN_DIMS];
+        struct number *z = plain_at(&full, i);
+        plain_split_index(&full, i, index);
+        for (int d = 0; d < left.ndim; d++)
+            in_a[d] = left.sizes[d] == 1 ? 0 : index[d + ndim - left.ndim];
+        for (int d = 0; d < right.ndim; d++)
+            in_b[d] = right.sizes[d] == 1 ? 0 : index[d + ndim - right.ndim];
+        in_a[left.ndim] = index[ndim];
+        in_b[right.ndim + 1] = index[ndim + 1];
+        for (int64_t k = 0; k < inner; k++) {
+            in_a[left.ndim + 1] = k;
+            in_b[right.ndim] = k;
+            const struct number *p = plain_at(&a, plain_join_index(&a, in_a)), *q = plain_at(&b, plain_join_index(&b, in_b));
+            z->i = (int64_t)((uint64_t)z->i + (uint64_t)p->i * (uint64_t)q->i);
+            z->re += p->re * q->re - p->im * q->im;
+            z->im += p->re * q->im + p->im * q->re;
+            z->size += (fabs(p->re) + fabs(p->im)) * (fabs(q->re) + fabs(q->im));
+            number_add_slope(z, p, q->re);
+            number_add_slope(z, q, p->re);
+        }
+        z->i = category == INTEGRAL ? number_wrap(z->i, x->dtype) : 0;
+    }
+    *ret = full;
+    ret->ndim = 0;
+    for (int d = 0; d < full.ndim; d++)
+        if (!(d == ndim && x->ndim == 1) && !(d == ndim + 1 && y->ndim == 1))
+            ret->sizes[ret->ndim++] = full.sizes[d];
+    return VALID;
+}

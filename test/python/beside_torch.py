@@ -1,0 +1,45 @@
+"""The same expression in PyTorch and in Gradus: what tests of the front end compare."""
+import copy
+import pickle
+import re
+import warnings
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
+
+import gradus  # noqa: E402
+
+
+def plain(text):
+    """An error or a repr in the words that both have: without addresses, the names of modules, and where an operator put its name before the text."""
+    text = re.sub(r"0x[0-9a-f]+", "0x", text)
+    text = re.sub(r"\n\s+didn't match because.*", "", text).strip()
+    text = re.sub(r"\b(gradus|torch)\._C\.|\bgradus\.", "torch.", text)
+    text = text.replace("torch.Tensor", "Tensor").replace("TensorBase", "Tensor").replace("torch.torch.", "torch.")
+    text = text.replace("Gradus not compiled", "Torch not compiled").replace("positional arguments:", "positional argument:")
+    text = re.sub(r"got \((.*?),? ?\), but", r"got (\1), but", text)
+    text = re.sub(r"got \(dtype|, dtype", lambda m: m[0].replace("dtype", "torch.dtype"), text)
+    return re.sub(r"^[a-z_]+: ", "", text)
+
+
+def outcome(module, expression):
+    """("is", repr, type) or ("raises", class, text)."""
+    names = {"torch": module, "pickle": pickle, "copy": copy, "np": numpy, "zeros": module.zeros, "ones": module.ones, "tensor": module.tensor}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            *statements, last = expression.split("; ")
+            for statement in statements:
+                exec(statement, names)
+            value = eval(last, names)
+            return "is", plain(repr(value)), type(value).__name__
+        except Exception as error:
+            return "raises", type(error).__name__, plain(str(error))
+
+
+def check(expression):
+    """Fails unless both give the same value, or the same error."""
+    expected = outcome(torch, expression)
+    assert outcome(gradus, expression) == expected

@@ -1,0 +1,36 @@
+"""Programs that are run with gradus and with PyTorch, to give the same."""
+import importlib
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
+
+import gradus  # noqa: E402
+
+
+def plain(value):
+    """Tensors as lists, so that results of both can be compared."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (tuple, list)):
+        return type(value)(plain(item) for item in value)
+    return value
+
+
+def same(program, *args):
+    """Both results of program(module, *args), which are equal, as plain values."""
+    ours, theirs = plain(program(gradus, *args)), plain(program(torch, *args))
+    assert ours == theirs, f"gradus: {ours}\ntorch:  {theirs}"
+    return ours
+
+
+def caught(call, *args, **kwargs):
+    """The class and the text of the exception that the call raises."""
+    with pytest.raises(Exception) as info:
+        call(*args, **kwargs)
+    return type(info.value).__name__, str(info.value)
+
+
+def part(module, name):
+    """A module below gradus or torch: part(torch, "utils.hooks")."""
+    return importlib.import_module(f"{module.__name__}.{name}")

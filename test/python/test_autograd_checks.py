@@ -1,0 +1,160 @@
+"""gradcheck, gradgradcheck, and autograd.functional, beside PyTorch."""
+import pytest
+from both import caught, gradus, part, same, torch
+
+
+def double(torch, values):
+    return torch.tensor(values, dtype=torch.float64, requires_grad=True)
+
+
+def tripled(torch):
+    return type("Tripled", (torch.autograd.Function,), {
+        "forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, grad: grad * 3)})
+
+
+@pytest.mark.parametrize("function", [
+    lambda torch, a, b: a * b,
+    lambda torch, a, b: (a * b).sin(),
+    lambda torch, a, b: (a.exp(), a.sum() * b),
+    lambda torch, a, b: [a, b.detach()],
+    lambda torch, a, b: a.t() @ a,
+    lambda torch, a, b: a.detach() * 0,
+    lambda torch, a, b: a[0:0],
+])
+def test_right_gradients(function):
+    def program(torch):
+        a, b = double(torch, [[1.0, 2.0], [3.0, 4.0]]), double(torch, [0.5, 2.0])
+        check = torch.autograd.gradcheck
+        return check(lambda a, b: function(torch, a, b), (a, b)), check(lambda a: function(torch, a, b), a)
+
+    same(program)
+
+
+def test_complex_numbers():
+    def program(torch):
+        c = torch.tensor([1 + 2j, 3 - 1j], dtype=torch.complex128, requires_grad=True)
+        check, again = torch.autograd.gradcheck, torch.autograd.gradgradcheck
+        return check(lambda c: c * c, c), check(lambda c: c.abs(), c), check(lambda c: c.conj() * 2j, c), again(lambda c: c * c, c)
+
+    same(program)
+
+
+def test_second_order():
+    def program(torch):
+        a, b = double(torch, [[1.0, 2.0], [3.0, 4.0]]), double(torch, [0.5, 2.0])
+        check = torch.autograd.gradgradcheck
+        return check(lambda a, b: (a * b).sin(), (a, b)), check(lambda a: a ** 3, a, torch.ones(2, 2, dtype=torch.float64, requires_grad=True))
+
+    same(program)
+    assert gradus.autograd.gradgradcheck(lambda a: a ** 3, double(gradus, [[1.0, 2.0]]), gen_non_contig_grad_outputs=True)
+
+
+def test_wrong_gradients():
+    def program(torch):
+        Tripled, a = tripled(torch), double(torch, [1.0, 2.0])
+        check = torch.autograd.gradcheck
+        name, text = caught(check, Tripled.apply, a)
+        return name, text.replace("torch.", "").replace("gradus.", ""), check(Tripled.apply, a, raise_exception=False)
+
+    name, text, result = same(program)
+    assert "Jacobian mismatch for output 0 with respect to input 0" in text and result is False
+    GradcheckError = part(gradus, "autograd.gradcheck").GradcheckError
+    assert issubclass(GradcheckError, RuntimeError)
+
+
+def test_a_function_that_is_not_constant():
+    """It has no gradient, but its values change."""
+    a = double(gradus, [1.0, 2.0])
+    name, text = caught(gradus.autograd.gradcheck, lambda a: a.detach() * 2, a)
+    assert (name, text) == ("GradcheckError", "Numerical gradient for function expected to be zero")
+
+
+def test_a_backward_that_changes():
+    count = iter(range(1000))
+    Changing = type("Changing", (gradus.autograd.Function,), {
+        "forward": staticmethod(lambda ctx, x: x * 1), "backward": staticmethod(lambda ctx, grad: grad + 1e-7 * next(count))})
+    a = double(gradus, [1.0, 2.0])
+    assert "Backward is not reentrant" in caught(gradus.autograd.gradcheck, Changing.apply, a)[1]
+    assert gradus.autograd.gradcheck(Changing.apply, a, nondet_tol=1e-4, atol=1e-3)
+
+
+def test_inputs_that_cannot_be_checked():
+    def program(torch):
+        check = torch.autograd.gradcheck
+        wide = torch.ones(1, dtype=torch.float64, requires_grad=True).expand(3)
+        with pytest.warns(UserWarning, match="not a double precision"):
+            check(lambda x: x * 2, torch.ones(2, requires_grad=True), eps=1e-2, atol=1e-2)
+        return caught(check, lambda x: x, torch.ones(2, dtype=torch.float64)), caught(check, lambda x: x, wide)
+
+    same(program)
+    a = double(gradus, [1.0])
+    assert caught(gradus.autograd.gradcheck, lambda a: a, a, check_forward_ad=True)[0] == "NotImplementedError"
+    assert caught(gradus.autograd.gradcheck, lambda a: a, a, check_batched_grad=True)[0] == "NotImplementedError"
+
+
+# ---- functional ----------------------------------------------------------------------------------------------------------------------
+def outer(a, b):
+    return a.exp().sum(1) * b
+
+
+def both_outputs(a, b):
+    return (a * a, b.sum())
+
+
+CALLS = {
+    "jacobian": lambda f, a, b, v: f.jacobian(outer, (a, b)),
+    "jacobian of one": lambda f, a, b, v: f.jacobian(lambda a: a ** 2, a),
+    "jacobian of two": lambda f, a, b, v: f.jacobian(both_outputs, (a, b)),
+    "hessian": lambda f, a, b, v: f.hessian(lambda a: (a ** 3).sum(), a),
+    "hessian of two": lambda f, a, b, v: f.hessian(lambda a, b: (outer(a, b) ** 2).sum(), (a, b)),
+    "vjp": lambda f, a, b, v: f.vjp(lambda a: a ** 2, a, v),
+    "vjp of two": lambda f, a, b, v: f.vjp(outer, (a, b), b),
+    "vjp of a number": lambda f, a, b, v: f.vjp(lambda a: a.sum(), a),
+    "jvp": lambda f, a, b, v: f.jvp(lambda a: a ** 2, a, v),
+    "jvp of two": lambda f, a, b, v: f.jvp(outer, (a, b), (v, b)),
+    "hvp": lambda f, a, b, v: f.hvp(lambda a: (a ** 3).sum(), a, v),
+    "vhp": lambda f, a, b, v: f.vhp(lambda a: (a ** 3).sum(), a, v),
+    "vhp of two": lambda f, a, b, v: f.vhp(lambda a, b: outer(a, b).sum(), (a, b), (v, b)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_functional(name):
+    def program(module):
+        a, b = double(module, [[1.0, 2.0], [3.0, 4.0]]), double(module, [0.5, 2.0])
+        v = module.tensor([[1.0, 0.5], [2.0, -1.0]], dtype=module.float64)
+        result = CALLS[name](module.autograd.functional, a, b, v)
+        return numbers(result)
+
+    ours, theirs = program(gradus), program(torch)
+    assert [shape for shape, _ in ours] == [shape for shape, _ in theirs]
+    assert [n for _, values in ours for n in values] == pytest.approx([n for _, values in theirs for n in values])
+
+
+def numbers(result):
+    """Shape and elements of every tensor, and that it has no history."""
+    if isinstance(result, tuple):
+        return [item for part in result for item in numbers(part)]
+    assert not result.requires_grad
+    return [(tuple(result.shape), result.reshape(-1).tolist())]
+
+
+def test_functional_with_a_graph():
+    def program(module):
+        a = double(module, [1.0, 2.0])
+        J = module.autograd.functional.jacobian(lambda a: a ** 3, a, create_graph=True)
+        J.sum().backward()
+        return a.grad, J.requires_grad
+
+    same(program)
+
+
+def test_functional_errors():
+    f, a = gradus.autograd.functional, double(gradus, [1.0, 2.0])
+    assert caught(f.jacobian, lambda a: 3, a)[0] == "TypeError"
+    assert caught(f.vjp, lambda a: a, a)[0] == "RuntimeError"
+    assert caught(f.vjp, lambda a: a, a, gradus.ones(3))[0] == "RuntimeError"
+    assert caught(f.jacobian, lambda a: a.detach(), a, strict=True)[0] == "RuntimeError"
+    assert caught(f.jacobian, lambda a: a.sum(), (a, a * 1), strict=True)[0] == "TypeError"
+    assert caught(f.hessian, lambda a: a, a)[0] == "RuntimeError"
+    assert caught(f.jacobian, lambda a: a, a, strategy="forward-mode")[0] == "NotImplementedError"

@@ -1,0 +1,217 @@
+"""Hooks on tensors, leaves and nodes, beside PyTorch."""
+import pickle
+import traceback
+
+import pytest
+from both import caught, gradus, part, plain, same
+
+
+def leaf(torch):
+    return torch.ones(3, requires_grad=True)
+
+
+def test_order():
+    def program(torch):
+        log = []
+        x = leaf(torch)
+        y = x * 2
+        y.register_hook(lambda grad: log.append(("first", plain(grad))))
+        y.grad_fn.register_prehook(lambda grads: log.append(("before", plain(grads))))
+        y.grad_fn.register_hook(lambda inputs, outputs: log.append(("after", plain(inputs), plain(outputs))))
+        y.retain_grad()
+        y.register_hook(lambda grad: (log.append("second"), grad * 2)[1])
+        x.register_hook(lambda grad: log.append(("leaf", plain(grad))))
+        x.register_post_accumulate_grad_hook(lambda t: log.append(("accumulated", t is x, plain(t.grad))))
+        y.grad_fn.next_functions[0][0].register_hook(lambda inputs, outputs: log.append(("node of leaf", inputs, plain(outputs))))
+        y.sum().backward()
+        return log, y.grad, x.grad, y.retains_grad, x.retains_grad
+
+    same(program)
+
+
+def test_replacing():
+    def program(torch):
+        x = leaf(torch)
+        y = x * 2
+        y.register_hook(lambda grad: grad * 10)
+        y.grad_fn.register_prehook(lambda grads: (grads[0] + 1,))
+        y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 100, None))
+        x.register_hook(lambda grad: grad - 1)
+        y.sum().backward()
+        return x.grad
+
+    same(program)
+
+
+def test_a_gradient_taken_away():
+    def program(torch):
+        x = leaf(torch)
+        y = x * 2
+        y.grad_fn.register_prehook(lambda grads: (None,))
+        (y.sum() + x.sum()).backward()
+        return x.grad
+
+    same(program)
+
+
+def test_removing():
+    def program(torch):
+        log = []
+        y = leaf(torch) * 2
+        handles = [y.register_hook(lambda grad, i=i: log.append(i)) for i in range(4)]
+        handles[1].remove()
+        handles[1].remove()
+        with handles[2] as handle:
+            assert handle is handles[2]
+        y.sum().backward()
+        RemovableHandle = part(torch, "utils.hooks").RemovableHandle
+        return log, [isinstance(handle, RemovableHandle) for handle in handles], isinstance(handles[0].id, int)
+
+    assert same(program)[0] == [0, 3]
+    assert caught(pickle.dumps, leaf(gradus).register_hook(print))[0] == "TypeError"
+
+
+def test_a_hook_removes_itself():
+    def program(torch):
+        log = []
+        x = leaf(torch)
+        handle = x.register_hook(lambda grad: (log.append(1), handle.remove())[1])
+        (x * 2).sum().backward()
+        (x * 2).sum().backward()
+        return log
+
+    assert same(program) == [1]
+
+
+def test_hooks_belong_to_the_value_they_were_put_on():
+    def program(torch):
+        log = []
+        y = leaf(torch) * 1
+        y.register_hook(lambda grad: log.append(("before", plain(grad))))
+        y.mul_(3)
+        y.register_hook(lambda grad: log.append(("after", plain(grad))))
+        (y * 2).sum().backward()
+        return log
+
+    same(program)
+
+
+def test_hooks_in_grad_and_twice():
+    def program(torch):
+        log = []
+        x = leaf(torch)
+        y = x * x
+        y.register_hook(lambda grad: log.append((plain(grad.detach()), grad.requires_grad, torch.is_grad_enabled())))
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        (gg,) = torch.autograd.grad(g.sum(), x)
+        return log, gg
+
+    same(program)
+
+
+def test_backward_within_a_hook():
+    def program(torch):
+        x, w = leaf(torch), leaf(torch)
+        y = x * 2
+        y.register_hook(lambda grad: (w * grad).sum().backward() if torch.is_grad_enabled() else work())
+
+        def work():
+            with torch.enable_grad():
+                (w * 3).sum().backward()
+
+        y.sum().backward()
+        return x.grad, w.grad
+
+    same(program)
+
+
+# ---- Errors ----------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("call", [
+    lambda torch: torch.ones(2).register_hook(lambda grad: grad),
+    lambda torch: (leaf(torch) * 2).register_post_accumulate_grad_hook(lambda t: None),
+    lambda torch: torch.ones(2).register_post_accumulate_grad_hook(lambda t: None),
+])
+def test_what_has_no_gradient_has_no_hook(call):
+    same(lambda torch: caught(call, torch))
+
+
+@pytest.mark.parametrize("result", [lambda torch: 3, lambda torch: "text", lambda torch: (torch.ones(3),)])
+def test_results_of_tensor_hooks(result):
+    def program(torch):
+        y = leaf(torch) * 2
+        y.register_hook(lambda grad: result(torch))
+        return caught(y.sum().backward)
+
+    same(program)
+
+
+@pytest.mark.parametrize("result, error", [
+    (gradus.ones(2), "RuntimeError: hook has changed the size of value"),
+    (gradus.ones(3, dtype=gradus.float64), "RuntimeError: hook has changed the type of value (was float32 got float64)"),
+])
+def test_replacements_that_do_not_fit(result, error):
+    y = leaf(gradus) * 2
+    y.register_hook(lambda grad: result)
+    assert "%s: %s" % caught(y.sum().backward) == error
+
+
+@pytest.mark.parametrize("result", [
+    lambda torch: 3, lambda torch: torch.ones(3), lambda torch: [torch.ones(3)], lambda torch: (torch.ones(3),) * 3, lambda torch: (3, 3),
+], ids=["number", "tensor", "list", "three", "numbers"])
+@pytest.mark.parametrize("pre", [True, False])
+def test_results_of_node_hooks(result, pre):
+    def program(torch):
+        y = leaf(torch) * leaf(torch)
+
+        def hook(*grads):
+            return result(torch)
+
+        y.grad_fn.register_prehook(hook) if pre else y.grad_fn.register_hook(hook)
+        return caught(y.sum().backward)
+
+    same(program)
+
+
+def test_what_accumulated_hooks_return():
+    def program(torch):
+        x, y = leaf(torch), leaf(torch)
+        x.register_post_accumulate_grad_hook(lambda t: t)
+        x.sum().backward()
+        y.register_post_accumulate_grad_hook(lambda t: 3)
+        return x.grad, caught(y.sum().backward)
+
+    same(program)
+
+
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_a_hook_is_callable(register):
+    name, text = caught(getattr(leaf(gradus), register), 3)
+    assert (name, text) == ("TypeError", f"{register}(): argument 'hook' must be callable, not int")
+
+
+@pytest.mark.parametrize("place", ["tensor", "before", "after", "leaf", "accumulated"])
+def test_an_exception_comes_out_as_it_is(place):
+    def program(torch):
+        error = KeyError("of a hook")
+
+        def failing(*args):
+            raise error
+
+        x = leaf(torch)
+        y = x * 2
+        if place == "tensor":
+            y.register_hook(failing)
+        elif place == "before":
+            y.grad_fn.register_prehook(failing)
+        elif place == "after":
+            y.grad_fn.register_hook(failing)
+        elif place == "leaf":
+            x.register_hook(failing)
+        else:
+            x.register_post_accumulate_grad_hook(failing)
+        with pytest.raises(KeyError) as info:
+            y.sum().backward()
+        names = [frame.name for frame in traceback.extract_tb(info.value.__traceback__)]
+        return info.value is error, names[-1], torch.is_grad_enabled(), x.grad
+
+    assert same(program)[:2] == (True, "failing")

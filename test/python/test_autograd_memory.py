@@ -1,0 +1,320 @@
+"""What hooks, contexts and graphs keep: cycles are found, nothing is left, threads run at once."""
+import gc
+import sys
+import threading
+import weakref
+
+import pytest
+from both import gradus
+
+
+class Thing:
+    """Something whose end can be seen."""
+
+
+class Keep(gradus.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.thing = Thing()
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def leaf():
+    return gradus.ones(4, requires_grad=True)
+
+
+def fails(*args):
+    raise KeyError("of a hook")
+
+
+# ---- Cycles: each returns a thing that must go -----------------------------------------------------------------------------------
+def through_a_leaf():
+    x, thing = leaf(), Thing()
+    x.register_hook(lambda grad: (x, thing))
+    return thing
+
+
+def through_an_accumulated_hook():
+    x, thing = leaf(), Thing()
+    x.register_post_accumulate_grad_hook(lambda t: (x, thing))
+    return thing
+
+
+def through_a_result():
+    y, thing = leaf() * 2, Thing()
+    y.register_hook(lambda grad: (y, thing))
+    return thing
+
+
+def through_the_depth_of_a_graph():
+    y, thing, held = leaf() * 2, Thing(), []
+    y.register_hook(lambda grad: (held, thing))
+    held.append((y * 3).exp().sum())
+    return thing
+
+
+def through_a_node():
+    y, thing = leaf() * 2, Thing()
+    node = y.grad_fn
+    node.register_prehook(lambda grads: (node, thing))
+    return thing
+
+
+def through_metadata():
+    node, thing = (leaf() * 2).grad_fn, Thing()
+    node.metadata["node"] = node, thing
+    return thing
+
+
+def through_a_context():
+    y = Keep.apply(leaf())
+    y.grad_fn.y = y
+    return y.grad_fn.thing
+
+
+def through_a_context_below():
+    y = Keep.apply(leaf())
+    ctx, z = y.grad_fn, y.exp()
+    ctx.z = z
+    return ctx.thing
+
+
+def through_a_context_that_was_held():
+    y = Keep.apply(leaf())
+    ctx = y.grad_fn
+    del y
+    assert ctx.next_functions[0][0].name() == "torch::autograd::AccumulateGrad"
+    return ctx.thing
+
+
+def through_an_attribute_of_a_tensor():
+    y, thing = leaf() * 2, Thing()
+    y.held = y, thing
+    return thing
+
+
+CYCLES = [through_a_leaf, through_an_accumulated_hook, through_a_result, through_the_depth_of_a_graph, through_a_node, through_metadata,
+          through_a_context, through_a_context_below, through_a_context_that_was_held, through_an_attribute_of_a_tensor]
+
+
+@pytest.fixture
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize("cycle", CYCLES, ids=lambda cycle: cycle.__name__)
+def test_cycles_are_found(cycle, no_collector):
+    thing = weakref.ref(cycle())
+    assert thing() is not None
+    gc.collect()
+    assert thing() is None
+
+
+def test_what_somebody_holds_is_not_collected(no_collector):
+    x, log = leaf(), []
+    y = Keep.apply(x * 2)
+    y.register_hook(lambda grad: log.append(1))
+    thing, z = weakref.ref(y.grad_fn.thing), y * 2
+    del y
+    gc.collect()
+    assert thing() is not None
+    z.sum().backward()
+    gc.collect()
+    assert log == [1] and x.grad.tolist() == [8] * 4
+
+
+def test_contexts_go_with_their_graph(no_collector):
+    y = Keep.apply(leaf())
+    thing, ctx = weakref.ref(y.grad_fn.thing), weakref.ref(y.grad_fn)
+    y = y.exp().sum()
+    assert thing() is not None
+    y.backward()
+    assert thing() is not None
+    del y
+    assert thing() is None and ctx() is None
+
+
+def test_hooks_go_with_what_they_are_on(no_collector):
+    def hook_with(thing):
+        return lambda *args: thing and None
+
+    things = [Thing() for _ in range(5)]
+    x = leaf()
+    y = x * 2
+    x.register_hook(hook_with(things[0]))
+    y.register_hook(hook_with(things[1]))
+    y.grad_fn.register_hook(hook_with(things[2]))
+    x.register_post_accumulate_grad_hook(hook_with(things[3]))
+    removed = y.register_hook(hook_with(things[4]))
+    refs = [weakref.ref(thing) for thing in things]
+    things.clear()
+    removed.remove()
+    assert [ref() is None for ref in refs] == [False, False, False, False, True]
+    y.sum().backward()
+    del y
+    assert [ref() is None for ref in refs] == [False, True, True, False, True]
+    del x
+    assert all(ref() is None for ref in refs)
+
+
+def test_a_context_sees_no_error_when_it_goes():
+    """What runs when a context goes may use tensors, although the backward pass has failed."""
+    seen = []
+
+    class Last:
+        def __del__(self):
+            seen.append((gradus.ones(2) + 1).tolist())
+
+    def failing():
+        y = leaf() * 2
+        last = Last()
+        y.register_hook(lambda grad: (last, fails()))
+        y.sum().backward()
+
+    with pytest.raises(KeyError):
+        failing()
+    gc.collect()
+    assert seen == [[2, 2]]
+
+
+# ---- Leaks ---------------------------------------------------------------------------------------------------------------------------
+def run_backward(x):
+    (x * x).sum().backward()
+    x.grad = None
+
+
+def run_grad(x):
+    (g,) = gradus.autograd.grad((x * x).sum(), x, create_graph=True)
+    gradus.autograd.grad(g.sum(), x, materialize_grads=True)
+
+
+def run_hooks(x):
+    y = x * 2
+    y.register_hook(lambda grad: grad * 1)
+    y.retain_grad()
+    y.grad_fn.register_hook(lambda inputs, outputs: None)
+    with x.register_hook(lambda grad: None), x.register_post_accumulate_grad_hook(lambda t: None):
+        y.sum().backward()
+    x.grad = None
+
+
+def must_fail(call, *arguments):
+    try:
+        call(*arguments)
+    except (KeyError, RuntimeError, TypeError):
+        return
+    raise AssertionError("no error")
+
+
+def run_failing_hook(x):
+    y = x * 2
+    y.register_hook(fails)
+    must_fail(y.sum().backward)
+
+
+def run_function(x):
+    y = Keep.apply(x)
+    y.grad_fn.next_functions
+    y.sum().backward()
+    with gradus.no_grad():
+        Keep.apply(x)
+    x.grad = None
+
+
+def run_failing_function(x):
+    for arguments in ((), (x, x), (3,)):
+        must_fail(Keep.apply, *arguments)
+
+
+def run_errors(x):
+    must_fail(x.backward)
+    must_fail(gradus.autograd.grad, x.sum(), [x, 3])
+    must_fail(x.sum().backward, None, None, False, [])
+
+
+@pytest.mark.parametrize("step", [run_backward, run_grad, run_hooks, run_failing_hook, run_function, run_failing_function, run_errors],
+                         ids=lambda step: step.__name__)
+def test_nothing_is_left(step, no_collector):
+    x = leaf()
+    for _ in range(50):
+        step(x)
+    before = sys.getallocatedblocks(), len(gc.get_objects())
+    for _ in range(10000 if step in (run_backward, run_grad, run_hooks, run_function) else 1000):
+        step(x)
+    after = sys.getallocatedblocks(), len(gc.get_objects())
+    assert after[0] - before[0] < 100 and after[1] - before[1] < 20
+
+
+# ---- Threads ---------------------------------------------------------------------------------------------------------------------------
+def together(work, n):
+    errors = []
+
+    def guarded(i):
+        try:
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_threads_with_graphs_of_their_own():
+    def work(i):
+        for _ in range(100):
+            x, log = leaf(), []
+            y = Keep.apply(x * 2)
+            y.register_hook(lambda grad: log.append(1))
+            (y * y).sum().backward()
+            assert log == [1] and x.grad.tolist() == [32] * 4
+            z = x * 1
+            z.register_hook(fails)
+            with pytest.raises(KeyError):
+                z.sum().backward()
+            y.grad_fn.y = y
+
+    together(work, 6)
+
+
+def test_threads_with_one_graph():
+    x, log = leaf(), []
+    y = Keep.apply(x)
+    y.register_hook(lambda grad: log.append(1))
+
+    def work(i):
+        for _ in range(100):
+            y.sum().backward(retain_graph=True)
+
+    together(work, 4)
+    assert x.grad.tolist() == [800] * 4 and len(log) == 400
+
+
+def test_the_collector_beside_running_graphs():
+    stop = threading.Event()
+
+    def work(i):
+        if i == 0:
+            while not stop.is_set():
+                gc.collect()
+            return
+        for _ in range(50):
+            y = leaf()
+            for _ in range(20):
+                y = Keep.apply(y)
+                y.register_hook(lambda grad, y=y: None)
+            y.sum().backward()
+        stop.set()
+
+    together(work, 3)

@@ -1,0 +1,110 @@
+"""Tensors as numbers, sequences and text, and numbers as arguments, beside PyTorch's."""
+import pytest
+from beside_torch import check
+
+ELEMENTS = """
+bool(tensor([]))
+bool(tensor([1,2]))
+bool(tensor([[2.]]))
+bool(zeros(2,device='meta'))
+bool(zeros((),device='meta'))
+bool(tensor(1j))
+bool(tensor(float('nan')))
+int(tensor([]))
+int(tensor([1,2]))
+int(tensor(2.7))
+int(tensor(float('nan')))
+int(tensor(float('inf')))
+int(tensor(1e30))
+int(tensor(1+2j))
+float(tensor([1,2]))
+float(tensor([]))
+float(tensor(1+2j))
+float(tensor(1+0j))
+complex(tensor(1.5))
+complex(tensor([1,2]))
+complex(tensor(1+2j))
+int(tensor(True))
+tensor(2**64-1,dtype=torch.uint64).item()
+tensor(2**64-1,dtype=torch.uint64).tolist()
+float(tensor(2**64-1,dtype=torch.uint64))
+range(5)[tensor(2)]
+range(5)[tensor([2])]
+range(5)[tensor(True)]
+range(5)[tensor(2.)]
+range(5)[tensor([1,2])]
+tensor(2.).__index__()
+tensor([1,2]).__index__()
+tensor([1,2]).item()
+tensor([]).item()
+tensor([[3]]).item()
+zeros((),device='meta').item()
+tensor(1).item(2)
+tensor(2.5,requires_grad=True).item()
+float(tensor(2.5,requires_grad=True))
+tensor([[1,2],[3,4]]).tolist()
+zeros(2,0).tolist()
+zeros(0,2).tolist()
+tensor(3.5).tolist()
+zeros(2,device='meta').tolist()
+tensor([1+2j]).tolist()
+tensor([1.1],dtype=torch.float16).tolist()
+tensor([1.1],dtype=torch.bfloat16).tolist()
+tensor([True]).tolist()
+len(tensor(3))
+len(zeros(2,3))
+len(zeros(0,3))
+list(tensor(3))
+iter(tensor(3))
+list(tensor([1,2]))
+type(iter(zeros(2)))
+3 in tensor([1,2,3])
+3.5 in tensor([1,2,3])
+tensor(3) in tensor([1,2,3])
+'a' in tensor([1])
+None in tensor([1])
+[1] in tensor([1])
+True in tensor([1])
+1j in tensor([1])
+format(tensor(3.14159),'.2f')
+format(tensor([3.14159]),'.2f')
+format(tensor([1.,2.]),'')
+format(tensor(1+2j),'.1f')
+format(tensor(3),'05d')
+format(tensor(True),'d')
+f"{tensor(1.5,requires_grad=True)}"
+f"{tensor(1.5,requires_grad=True):.3f}"
+f"{zeros((),device='meta'):.3f}"
+"""
+
+ARGUMENTS = """
+torch.zeros(2)+2**70
+torch.zeros(2)*10**400
+torch.add(zeros(2), np.float32(2.5))
+torch.add(zeros(2), np.bool_(True))
+torch.add(zeros(2,dtype=torch.int8), np.int64(3)).dtype
+torch.add(zeros(2,dtype=torch.int8), np.float32(3)).dtype
+torch.add(zeros(2,dtype=torch.int8), np.longdouble(1.5))
+torch.full((2,), np.float16(1.5))
+torch.full((2,), tensor(2.5))
+torch.full((2,), tensor(2.5,requires_grad=True))
+torch.full((2,), tensor([2.5]))
+torch.zeros(True)
+torch.zeros(tensor(2))
+torch.zeros(tensor(2.))
+torch.sum(zeros(2,3),dim=2**70)
+torch.unsqueeze(zeros(2),2**70)
+torch.unsqueeze(zeros(2),True)
+torch.unsqueeze(zeros(2),tensor(0))
+torch.unsqueeze(zeros(2),tensor([0]))
+torch.unsqueeze(zeros(2),tensor(True))
+torch.unsqueeze(zeros(2),np.int8(0))
+torch.unsqueeze(zeros(2),np.bool_(0))
+torch.unsqueeze(zeros(2),np.array(0))
+torch.unsqueeze(zeros(2),0.)
+"""
+
+
+@pytest.mark.parametrize("expression", (ELEMENTS + ARGUMENTS).strip().split("\n"))
+def test_as_in_pytorch(expression):
+    check(expression)
