@@ -433,7 +433,8 @@ static void the_failed_tensor(void)
 #define FREED                                                                                                                              \
     "RuntimeError: MulBackward0: Trying to backward through the graph a second time (or directly access saved tensors after they have "    \
     "already been freed). "                                                                                                                \
-    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need "  \
+    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you "     \
+    "need "                                                                                                                                \
     "to "                                                                                                                                  \
     "backward through the graph a second time or if you need to access saved tensors after calling backward."
 #define MODIFIED "one of the variables needed for gradient computation has been modified by an inplace operation: "
