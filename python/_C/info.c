@@ -2,7 +2,6 @@
 #include "methods.h"
 
 #include <float.h>
-#include <string.h>
 
 struct info {
     PyObject_HEAD grd_dtype dtype;
