@@ -169,7 +169,7 @@ def argument_tests(operator):
         elif a.kind in ("Tensor", "str") and not a.may_be_absent:
             tests.append(f"{a.name} == NULL")
         elif a.kind == "dtype":
-            tests.append(f"!grd_is_dtype({a.name})")
+            tests.append(f"!grd_is_dtype({a.name})" + ("" if a.may_be_absent else f" || {a.name} == GRD_DTYPE_NONE"))
     return " || ".join(tests)
 
 

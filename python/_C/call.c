@@ -2,6 +2,7 @@
  * its results become objects. */
 #include "extension.h"
 
+#include <structmember.h>
 #include <structseq.h>
 
 /* ---- With the interpreter going on ---------------------------------------------------------------------------------------- */
@@ -79,6 +80,19 @@ static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_
 
 /* ---- Results -------------------------------------------------------------------------------------------------------------------- */
 
+/* "torch.return_types.max(\nvalues=…,\nindices=…)": a field on each line. */
+static PyObject *result_repr(PyObject *self)
+{
+    PyObject *text = PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self) && text != NULL; i++) {
+        const char *field = Py_TYPE(self)->tp_members[i].name;
+        PyUnicode_AppendAndDel(&text, PyUnicode_FromFormat("%s\n%s=%R", i > 0 ? "," : "", field, PyTuple_GET_ITEM(self, i)));
+    }
+    if (text != NULL)
+        PyUnicode_AppendAndDel(&text, PyUnicode_FromString(")"));
+    return text;
+}
+
 static PyTypeObject *result_type(struct py_result *result)
 {
     PyStructSequence_Field fields[GRD_MAX_RESULTS + 1] = {0};
@@ -86,8 +100,11 @@ static PyTypeObject *result_type(struct py_result *result)
     for (; result->fields[n] != NULL; n++)
         fields[n].name = result->fields[n];
     PyStructSequence_Desc description = {result->name, "Results by name.", fields, n};
-    if (result->type == NULL)
+    if (result->type == NULL) {
         result->type = PyStructSequence_NewType(&description);
+        if (result->type != NULL)
+            result->type->tp_repr = result_repr;
+    }
     return result->type;
 }
 

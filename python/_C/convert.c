@@ -263,6 +263,22 @@ static bool from_type_text(const char *text, grd_dtype *ret_dtype)
     return strcmp(text, suffix) == 0;
 }
 
+/* The dtype that a text or a class names; false with ValueError. */
+static bool read_type(PyObject *given, grd_dtype *ret_dtype)
+{
+    PyObject *name = PyUnicode_Check(given) ? Py_NewRef(given) : PyObject_GetAttrString(given, "__name__");
+    PyObject *module = PyUnicode_Check(given) ? NULL : PyObject_GetAttrString(given, "__module__");
+    PyObject *full = module != NULL ? PyUnicode_FromFormat("%S.%S", module, name) : name != NULL ? Py_NewRef(name) : NULL;
+    const char *text = full != NULL ? PyUnicode_AsUTF8(full) : NULL;
+    const bool known = text != NULL && from_type_text(text, ret_dtype);
+    if (!known && !PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "invalid type: '%S'", name);
+    Py_XDECREF(full);
+    Py_XDECREF(module);
+    Py_XDECREF(name);
+    return known;
+}
+
 /* dtype is no value of the parser: it is a dtype or a text. */
 static PyObject *type_argument(PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
@@ -288,16 +304,11 @@ PyObject *py_method_type(PyObject *self, PyObject *const *args, Py_ssize_t nargs
         return NULL;
     if (given == Py_None)
         return type_text(py_tensor_of(self));
-    if (PyUnicode_Check(given)) {
-        const char *text = PyUnicode_AsUTF8(given);
-        if (text == NULL)
-            return NULL;
-        if (!from_type_text(text, &conversion.dtype))
-            return PyErr_Format(PyExc_ValueError, "invalid type: '%U'", given);
-    } else if (given == (PyObject *)py_tensor_type) {
+    if (given == (PyObject *)py_tensor_type)
         conversion.dtype = grd_default_dtype();
-    } else if (PyType_Check(given)) {
-        return PyErr_Format(PyExc_ValueError, "invalid type: '%s'", ((PyTypeObject *)given)->tp_name);
+    else if (PyUnicode_Check(given) || PyType_Check(given)) {
+        if (!read_type(given, &conversion.dtype))
+            return NULL;
     } else if (!py_as_dtype(given, &conversion.dtype)) {
         return PyErr_Format(PyExc_TypeError, "dtype must be a type, str, or dtype object");
     }

@@ -102,7 +102,13 @@ PyObject *py_from_scalar(grd_scalar scalar);
 
 /* ---- The argument parser (parse.c) ----------------------------------------------------------------------------------------- */
 /* Kinds of parameters beyond those of operators: checked, and then of no effect. */
-enum { PY_KIND_OUT = 32, PY_KIND_LAYOUT, PY_KIND_PIN_MEMORY, PY_KIND_MEMORY_FORMAT, PY_KIND_ANY_MEMORY_FORMAT /* of effect: for hand-written functions */ };
+enum {
+    PY_KIND_OUT = 32,
+    PY_KIND_LAYOUT,
+    PY_KIND_PIN_MEMORY,
+    PY_KIND_MEMORY_FORMAT,
+    PY_KIND_ANY_MEMORY_FORMAT /* of effect: for hand-written functions */
+};
 
 enum py_param_flags {
     PY_OPTIONAL = 1, /* may be left out */

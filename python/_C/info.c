@@ -2,7 +2,6 @@
 #include "methods.h"
 
 #include <float.h>
-#include <string.h>
 
 struct info {
     PyObject_HEAD grd_dtype dtype;
@@ -132,8 +131,8 @@ static PyGetSetDef finfo_properties[] = {
 };
 
 static PyType_Slot finfo_slots[] = {
-    {Py_tp_doc,
-     "finfo(type=None)\n--\n\nThe limits of a floating-point dtype, by default of the default dtype; of a complex one, those of its parts."},
+    {Py_tp_doc, "finfo(type=None)\n--\n\nThe limits of a floating-point dtype, by default of the default dtype; of a complex one, those of "
+                "its parts."},
     {Py_tp_new, finfo_new},
     {Py_tp_dealloc, py_free_plain},
     {Py_tp_repr, finfo_repr},

@@ -18,12 +18,8 @@ typedef PyObject *py_entry(PyObject *self, PyObject *const *args, Py_ssize_t nar
  * fit or because one of them has a __torch_function__ of its own. True: py_arguments_done must follow. */
 bool py_accept(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
                struct py_arguments *ret_arguments, PyObject **ret_result);
-/* The value of an argument, or what stands for it when it was left out or None. */
-static inline int64_t py_int_or(const struct py_arguments *arguments, int i, int64_t otherwise)
-{
-    return arguments->values[i].kind == GRD_KIND_INT ? arguments->values[i].v.integer : otherwise;
-}
 
+/* The value of an argument, or what stands for it when it was left out or None. */
 static inline bool py_bool_or(const struct py_arguments *arguments, int i, bool otherwise)
 {
     return arguments->values[i].kind == GRD_KIND_BOOL ? arguments->values[i].v.boolean : otherwise;

@@ -2,8 +2,9 @@
 #include "extension.h"
 #include "number.h"
 
-PyMethodDef *py_tensor_tables[] = {py_tensor_override_methods, py_tensor_methods,  py_numpy_methods,           py_dlpack_methods,
-                                   py_storage_methods,         py_subclass_methods, py_tensor_autograd_methods, py_methods, NULL};
+PyMethodDef *py_tensor_tables[] = {py_tensor_override_methods, py_tensor_methods,  py_numpy_methods,
+                                   py_dlpack_methods,          py_storage_methods, py_subclass_methods,
+                                   py_tensor_autograd_methods, py_methods,         NULL};
 PyGetSetDef *py_tensor_property_tables[] = {py_tensor_properties, NULL};
 
 /* gradus._C.nn: functions that PyTorch has in torch.nn.functional alone. */

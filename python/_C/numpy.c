@@ -59,9 +59,11 @@ static PyObject *array_of(PyObject *self)
 {
     if (!can_be_array(py_tensor_of(self)))
         return NULL;
-    PyObject *view = PyMemoryView_FromObject(self), *asarray = view != NULL ? numpy_attribute("asarray") : NULL;
-    PyObject *array = asarray != NULL ? PyObject_CallFunctionObjArgs(asarray, view, NULL) : NULL;
-    Py_XDECREF(asarray);
+    static PyObject *asarray; /* kept once it has been found */
+    if (asarray == NULL && (asarray = numpy_attribute("asarray")) == NULL)
+        return NULL;
+    PyObject *view = PyMemoryView_FromObject(self);
+    PyObject *array = view != NULL ? PyObject_CallFunctionObjArgs(asarray, view, NULL) : NULL;
     Py_XDECREF(view);
     return array;
 }

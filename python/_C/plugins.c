@@ -90,10 +90,6 @@ static PyType_Slot op_slots[] = {
     {0, NULL},
 };
 
-#ifndef Py_TPFLAGS_HAVE_VECTORCALL /* of Python 3.9 by its older name */
-#define Py_TPFLAGS_HAVE_VECTORCALL _Py_TPFLAGS_HAVE_VECTORCALL
-#endif
-
 static PyType_Spec op_spec = {"gradus.Operator", sizeof(struct op_object), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, op_slots};
 
 /* ---- Functions of the module -------------------------------------------------------------------------------------------------------- */

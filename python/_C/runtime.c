@@ -3,7 +3,6 @@
 #include "methods.h"
 
 #include <math.h>
-#include <string.h>
 
 PyObject *py_module;
 

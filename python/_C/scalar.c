@@ -1,7 +1,6 @@
 /* Numbers between Python and the library, and Tensor as a number: bool(t), int(t), float(t), t.item(). */
 #include "methods.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- From Python ---------------------------------------------------------------------------------------------------------------- */

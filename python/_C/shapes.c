@@ -1,8 +1,6 @@
 /* Functions of the module over several shapes: broadcast_shapes, broadcast_tensors, meshgrid. */
 #include "methods.h"
 
-#include <string.h>
-
 /* A shape that grows as others are broadcast with it. Dimension i counts from the end: sizes[GRD_MAX_DIMS - 1] is the last. */
 struct common_shape {
     int64_t n, sizes[GRD_MAX_DIMS];
@@ -86,41 +84,32 @@ static PyObject *broadcast_shapes(PyObject *Py_UNUSED(module), PyObject *const *
     return py_size(dims_of(&common));
 }
 
-/* ---- Functions of tensors given one by one, or as one list ------------------------------------------------------------------------------ */
+/* ---- Functions of tensors given one by one ------------------------------------------------------------------------------------------ */
 
-/* Whether all items are tensors; TypeError names the first that is none. */
-static bool all_tensors(PyObject *const *items, Py_ssize_t n)
+/* The tensors of the items, to be given back by PyMem_Free; NULL with TypeError, which names the first item that is none, or MemoryError. */
+static grd_tensor **read_tensors(PyObject *const *items, Py_ssize_t n)
 {
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (py_is_tensor(items[i]))
+    grd_tensor **tensors = PyMem_New(grd_tensor *, n > 0 ? n : 1);
+    if (tensors == NULL)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; tensors != NULL && i < n; i++) {
+        if (py_is_tensor(items[i])) {
+            tensors[i] = py_tensor_of(items[i]);
             continue;
+        }
         PyErr_Format(PyExc_TypeError, "expected Tensor as element %zd in argument 0, but got %s", i, Py_TYPE(items[i])->tp_name);
-        return false;
+        PyMem_Free(tensors);
+        tensors = NULL;
     }
-    return true;
+    return tensors;
 }
 
-typedef grd_tensors many_function(PyObject *const *items, Py_ssize_t n, grd_tensor **results);
-
-/* Calls the function with room for its results, and wraps them. */
-static PyObject *call_many(many_function *function, PyObject *const *items, Py_ssize_t n)
-{
-    if (!all_tensors(items, n))
-        return NULL;
-    grd_tensor **results = PyMem_New(grd_tensor *, n > 0 ? n : 1);
-    if (results == NULL)
-        return PyErr_NoMemory();
-    grd_scope scope = grd_scope_open();
-    PyObject *tuple = py_take_tuple(scope, function(items, n, results));
-    PyMem_Free(results);
-    return tuple;
-}
-
-static grd_tensors expand_all(PyObject *const *items, Py_ssize_t n, grd_tensor **results)
+/* Replaces each tensor by its view in the sizes all of them broadcast to. */
+static void expand_all(grd_tensor **tensors, Py_ssize_t n)
 {
     struct common_shape common = {.n = 0};
     for (Py_ssize_t i = 0; i < n; i++) {
-        const grd_dims sizes = grd_sizes(py_tensor_of(items[i]));
+        const grd_dims sizes = grd_sizes(tensors[i]);
         const int64_t back = take_in(&common, sizes);
         if (back < 0)
             continue;
@@ -128,63 +117,33 @@ static grd_tensors expand_all(PyObject *const *items, Py_ssize_t n, grd_tensor *
         grd_error_set(GRD_ERROR_RUNTIME,
                       "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %lld",
                       (long long)common.sizes[GRD_MAX_DIMS - back], (long long)sizes.data[sizes.n - back], (long long)(widest - back));
-        return grd_tensors_from(results, 0);
+        return;
     }
     for (Py_ssize_t i = 0; i < n; i++)
-        results[i] = grd_expand(py_tensor_of(items[i]), dims_of(&common));
-    return grd_tensors_from(results, n);
+        tensors[i] = grd_expand(tensors[i], dims_of(&common));
 }
 
 static PyObject *broadcast_tensors(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs)
 {
-    return call_many(expand_all, args, nargs);
+    grd_tensor **tensors = read_tensors(args, nargs);
+    if (tensors == NULL)
+        return NULL;
+    grd_scope scope = grd_scope_open();
+    expand_all(tensors, nargs);
+    PyObject *views = py_take_tuple(scope, grd_tensors_from(tensors, nargs));
+    PyMem_Free(tensors);
+    return views;
 }
 
-/* Tensor i of 0 or 1 dimensions, repeated along all others. */
-static grd_tensors spread_all(PyObject *const *items, Py_ssize_t n, grd_tensor **results)
+static PyObject *grid(PyObject *const *items, Py_ssize_t n, const char *indexing)
 {
-    int64_t sizes[GRD_MAX_DIMS], one[GRD_MAX_DIMS];
-    if (n == 0 || n > GRD_MAX_DIMS) {
-        grd_error_set(GRD_ERROR_RUNTIME, n == 0 ? "meshgrid expects a non-empty TensorList" : "meshgrid: more tensors than dimensions");
-        return grd_tensors_from(results, 0);
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        grd_tensor *t = py_tensor_of(items[i]);
-        if (grd_ndim(t) > 1) {
-            grd_error_set(GRD_ERROR_RUNTIME, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got one of %lld dimensions",
-                          (long long)grd_ndim(t));
-            return grd_tensors_from(results, 0);
-        }
-        if (grd_tensor_dtype(t) != grd_tensor_dtype(py_tensor_of(items[0]))) {
-            grd_error_set(GRD_ERROR_RUNTIME, "meshgrid expects all tensors to have the same dtype");
-            return grd_tensors_from(results, 0);
-        }
-        sizes[i] = grd_numel(t);
-        one[i] = 1;
-    }
-    for (Py_ssize_t i = 0; i < n; i++) {
-        one[i] = sizes[i];
-        results[i] = grd_expand(grd_reshape(py_tensor_of(items[i]), grd_dims_from(one, n)), grd_dims_from(sizes, n));
-        one[i] = 1;
-    }
-    return grd_tensors_from(results, n);
-}
-
-/* With "xy" the second tensor comes first, and so do its dimension and its result. */
-static grd_tensors spread_swapped(PyObject *const *items, Py_ssize_t n, grd_tensor **results)
-{
-    if (n < 2)
-        return spread_all(items, n, results);
-    PyObject *swapped[GRD_MAX_DIMS];
-    for (Py_ssize_t i = 0; i < n && i < GRD_MAX_DIMS; i++)
-        swapped[i] = items[i < 2 ? 1 - i : i];
-    const grd_tensors spread = spread_all(swapped, n, results);
-    if (grd_ok()) {
-        grd_tensor *first = results[0];
-        results[0] = results[1];
-        results[1] = first;
-    }
-    return spread;
+    grd_tensor **tensors = read_tensors(items, n);
+    if (tensors == NULL)
+        return NULL;
+    grd_scope scope = grd_scope_open();
+    PyObject *views = py_take_tuple(scope, grd_meshgrid(grd_tensors_from(tensors, n), .indexing = indexing));
+    PyMem_Free(tensors);
+    return views;
 }
 
 static PyObject *meshgrid(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t nargs, PyObject *names)
@@ -199,18 +158,12 @@ static PyObject *meshgrid(PyObject *Py_UNUSED(module), PyObject *const *args, Py
         if ((indexing = PyUnicode_AsUTF8(value)) == NULL)
             return NULL;
     }
-    const bool swapped = strcmp(indexing, "xy") == 0;
-    if (!swapped && strcmp(indexing, "ij") != 0)
-        return PyErr_Format(PyExc_RuntimeError, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
-    PyObject *list =
-        nargs == 1 && !py_is_tensor(args[0]) ? PySequence_Fast(args[0], "meshgrid(): argument 'tensors' must be Tensors") : NULL;
-    if (list == NULL && PyErr_Occurred())
-        return NULL;
-    many_function *spread = swapped ? spread_swapped : spread_all;
-    PyObject *result =
-        list != NULL ? call_many(spread, PySequence_Fast_ITEMS(list), PySequence_Fast_GET_SIZE(list)) : call_many(spread, args, nargs);
+    if (nargs != 1 || py_is_tensor(args[0]))
+        return grid(args, nargs, indexing);
+    PyObject *list = PySequence_Fast(args[0], "meshgrid(): argument 'tensors' must be Tensors");
+    PyObject *views = list != NULL ? grid(PySequence_Fast_ITEMS(list), PySequence_Fast_GET_SIZE(list), indexing) : NULL;
     Py_XDECREF(list);
-    return result;
+    return views;
 }
 
 static PyMethodDef functions[] = {

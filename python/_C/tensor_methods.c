@@ -1,8 +1,6 @@
 /* The table of hand-written methods of Tensor, and those that only look at a tensor. What computes is generated from the schema. */
 #include "methods.h"
 
-#include <string.h>
-
 #define SELF                                                                                                                               \
     {                                                                                                                                      \
         "self", GRD_KIND_TENSOR, 0, NULL                                                                                                   \

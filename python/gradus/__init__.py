@@ -22,9 +22,10 @@ __version__ = _C.__version__
 __config__ = _C.__config__
 newaxis = None
 
-_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "mps", "nn", "ops", "optim",
-                         "random", "serialization", "utils", "version", "xpu"})
-_LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"}
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "mps", "multiprocessing", "nn", "ops",
+                         "optim", "random", "serialization", "utils", "version", "xpu"})
+_LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
+         "is_autocast_enabled": "amp"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
                             "FloatTensor", "DoubleTensor"), "_tensor_types"))
 

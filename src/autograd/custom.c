@@ -53,7 +53,9 @@ static void custom_run(struct grd_node *node, const struct grd_run *run)
 static void custom_release(struct grd_node *node)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
+    grd_spin_lock(&node->lock);
     call->released = true;
+    grd_spin_unlock(&node->lock);
     for (int i = 0; i < call->nsaved; i++)
         grd_saved_drop(&call->saved[i]);
 }
@@ -150,6 +152,20 @@ void grd_custom_save(grd_custom_call *call, grd_tensor *t)
         *saved = (struct grd_saved){.value = {.kind = GRD_KIND_TENSOR}, .output = -1};
 }
 
+/* With a reference in the pool: another thread may release what is saved. */
+static bool take_saved(struct grd_custom_call *call, const struct grd_saved *saved, grd_tensor **ret_tensor)
+{
+    bool ok = true;
+    grd_spin_lock(&call->node.lock);
+    const bool released = call->released;
+    grd_tensor *t = saved->value.v.tensor;
+    if (!released && t != NULL)
+        ok = grd_pool_push(grd_object_keep(t));
+    grd_spin_unlock(&call->node.lock);
+    *ret_tensor = t;
+    return released ? grd_raise_freed() : ok;
+}
+
 grd_tensor *grd_custom_saved(grd_custom_call *call, int index)
 {
     if (grd_pending() || !grd_given_pointer(call, "grd_custom_saved", "call"))
@@ -159,16 +175,10 @@ grd_tensor *grd_custom_saved(grd_custom_call *call, int index)
         return grd_failed;
     }
     const struct grd_saved *saved = &call->saved[index];
-    if (call->released) {
-        grd_raise_freed();
+    grd_value value = {.kind = GRD_KIND_TENSOR};
+    if (!take_saved(call, saved, &value.v.tensor))
         return grd_failed;
-    }
-    if (saved->value.v.tensor == NULL)
-        return NULL;
-    grd_value value = saved->value;
-    if (!grd_saved_unpack(saved, &call->node, &value))
-        return grd_failed;
-    return grd_pool_push(grd_object_keep(value.v.tensor)) ? value.v.tensor : grd_failed;
+    return grd_saved_unpack(saved, &call->node, &value) ? value.v.tensor : grd_failed;
 }
 
 bool grd_custom_needs_grad(const grd_custom_call *call, int input)
@@ -402,6 +412,8 @@ bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
 {
     if (!grd_given_pointer(call, "grd_custom_end", "call"))
         return false;
+    if (n < 0)
+        grd_raise(GRD_ERROR_VALUE, "a function cannot have %d outputs", n);
     const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) &&
                     check_marks(call, outputs, n) && record(call, outputs, n);
     call->forward = false;

@@ -67,7 +67,6 @@ void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *param
 /* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params);
 
-
 /* RuntimeError when a tensor that is written has elements that share memory
  * ("unsupported operation: more than one element of the written-to tensor refers to a single memory location"). */
 bool grd_check_no_internal_overlap(const grd_tensor *written);

@@ -322,11 +322,11 @@ char *grd_to_string(grd_tensor *t)
 
 char *grd_to_string_as(grd_tensor *t, const char *name)
 {
-    const int indent = (int)strlen(name) + 1;
+    const int indent = name != NULL ? (int)strlen(name) + 1 : 0;
     struct printer p = {.t = t, .options = grd_print_options_get()};
     char *result = NULL;
-    if (t == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_to_string: argument 't' must be a tensor, not NULL");
+    if (t == NULL || name == NULL) {
+        grd_raise(GRD_ERROR_TYPE, "grd_to_string: argument '%s", t == NULL ? "t' must be a tensor, not NULL" : "name' must not be NULL");
         return NULL;
     }
     const int64_t mark = grd_pool_mark();

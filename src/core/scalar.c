@@ -112,6 +112,28 @@ static void write_complex(double re, double im, grd_dtype dtype, void *element)
         memcpy(element, &(grd_complex128){re, im}, sizeof(grd_complex128));
 }
 
+/* As memcpy, for the few sizes elements have. */
+static inline void copy_element(void *to, const void *from, size_t size)
+{
+    switch (size) {
+    case 1:
+        memcpy(to, from, 1);
+        break;
+    case 2:
+        memcpy(to, from, 2);
+        break;
+    case 4:
+        memcpy(to, from, 4);
+        break;
+    case 8:
+        memcpy(to, from, 8);
+        break;
+    default:
+        memcpy(to, from, 16);
+        break;
+    }
+}
+
 grd_scalar grd_scalar_read(const void *element, grd_dtype dtype)
 {
     union {
@@ -127,7 +149,7 @@ grd_scalar grd_scalar_read(const void *element, grd_dtype dtype)
         grd_complex64 c;
         grd_complex128 z;
     } x;
-    memcpy(&x, element, grd_dtype_table[dtype].size);
+    copy_element(&x, element, grd_dtype_table[dtype].size);
     switch (dtype) {
     case GRD_BOOL:
         return grd_bool(x.u8 != 0);

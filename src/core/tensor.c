@@ -637,6 +637,8 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
 
 grd_scalar grd_item(grd_tensor *t)
 {
+    if (GRD_LIKELY(t != NULL && t->device == GRD_DEVICE_CPU && t->numel == 1 && !grd_pending() && !grd_is_failed(t)))
+        return grd_scalar_read(t->data, (grd_dtype)t->dtype);
     grd_complex128 element;
     return read_item(t, "grd_item", &element, GRD_DTYPE_NONE) ? grd_scalar_read(&element, (grd_dtype)t->dtype) : grd_float(NAN);
 }

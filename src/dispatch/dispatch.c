@@ -108,6 +108,8 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
     case GRD_KIND_STRING:
         return value->v.string != NULL || !required || refuse_argument(op, i, "must be a string, not NULL");
     case GRD_KIND_DTYPE:
+        if (required && value->v.dtype == GRD_DTYPE_NONE)
+            return refuse_argument(op, i, "must be a dtype, not none");
         return grd_is_dtype(value->v.dtype) || grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) is no dtype: %d", op->name,
                                                          op->args[i].name, i + 1, (int)value->v.dtype);
     default:

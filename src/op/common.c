@@ -93,7 +93,7 @@ grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result)
         return grd_failed;
     if (out == NULL || out == result)
         return result;
-    if (!grd_same_sizes(out, grd_sizes(result)) && !grd_resize(out, grd_sizes(result)))
+    if (!grd_out_resize(out, grd_sizes(result), (grd_dtype)result->dtype, grd_device_of(result)))
         return grd_failed;
     return grd_copy_elements(out, result) ? out : grd_failed;
 }

@@ -23,7 +23,8 @@
 grd_tensor *grd_out_prepare(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
 /* The same, but never `out` itself: for operators that read inputs after they began to write, when `out` may be an input. */
 grd_tensor *grd_out_prepare_apart(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
-/* Returns what the operator returns: `result`, or `out` resized to its shape and filled from it. */
+/* Returns what the operator returns: `result`, or `out` resized to its shape and filled from it. Checks as grd_out_prepare does, for a
+ * `result` that did not come from there. */
 grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result);
 
 /* The checks of grd_out_prepare alone. `out` NULL: true. */

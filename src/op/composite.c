@@ -12,7 +12,7 @@ grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_te
         return grd_failed;
     if (out == self)
         return grd_check_inplace_shape(out, grd_sizes(value)) ? grd_copy_(out, value) : grd_failed;
-    if (grd_requires_grad(value)) {
+    if (grd_grad_enabled() && (grd_requires_grad(value) || grd_requires_grad(out))) {
         grd_raise(GRD_ERROR_RUNTIME, "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
                                      "requires grad.");
         return grd_failed;

@@ -32,17 +32,6 @@ static double norm_order(grd_scalar p)
     return p.kind == GRD_SCALAR_NONE ? 2 : grd_scalar_double(p);
 }
 
-/* A result made by other operators, where it is wanted. */
-static grd_tensor *into(grd_tensor *out, grd_tensor *made)
-{
-    if (grd_pending() || out == NULL)
-        return made;
-    grd_tensor *result = grd_out_prepare(out, grd_sizes(made), (grd_dtype)made->dtype, grd_device_of(made));
-    if (grd_pending() || (!grd_is_meta(result) && !grd_copy_elements(result, made)))
-        return grd_failed;
-    return grd_out_finish(out, result);
-}
-
 grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dims dim, bool keepdim, grd_dtype dtype)
 {
     uint64_t mask;
@@ -85,7 +74,7 @@ grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dim
         return grd_failed;
     grd_tensor *sum = grd_reduce(NULL, powers, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_NONE, 0);
     grd_tensor *norm = grd_pow_scalar(sum, grd_float(1 / p));
-    return into(out, norm);
+    return grd_out_finish(out, norm);
 }
 
 grd_tensor *op_norm_name(grd_tensor *self, const char *p, grd_dims dim, bool keepdim, grd_dtype dtype)
@@ -164,7 +153,7 @@ grd_tensor *op_logsumexp(grd_tensor *out, grd_tensor *self, grd_dims dim, bool k
     if (!grd_reduce_check("logsumexp", self, to) || !grd_shape_dim_mask(dim, self->ndim, &mask))
         return grd_failed;
     if (grd_dtype_is_complex(to))
-        return grd_out_check(out, to, grd_device_of(self)) ? into(out, complex_log_sum_exp(self, dim, keepdim)) : grd_failed;
+        return grd_out_finish(out, complex_log_sum_exp(self, dim, keepdim));
     grd_tensor *result = grd_reduce_prepare(out, self, mask, keepdim, to);
     if (grd_pending())
         return grd_failed;

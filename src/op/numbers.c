@@ -41,7 +41,7 @@ grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
     grd_tensor *step = grd_where(grd_eq_scalar(self, grd_int(0)), values, grd_gt_scalar(self, grd_int(0)));
     if (grd_pending() || (out == self && !grd_check_inplace_shape(out, grd_sizes(step))))
         return grd_failed;
-    return grd_out_check(out, (grd_dtype)step->dtype, grd_device_of(step)) ? grd_out_finish(out, step) : grd_failed;
+    return grd_out_finish(out, step);
 }
 
 /* ---- Special values ------------------------------------------------------------------------------------------------------------- */

@@ -105,9 +105,14 @@ static void test_out(void **state)
     EXPECT_VALUES(out, 0, 0, 0);
     grd_mul_out(x, out, out);
     expect_error("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+    grd_isneginf_out(x, grd_zeros(grd_dims(2)));
+    expect_error("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+    EXPECT_VALUES(x, 1, 2, 3);
     grd_set_grad_enabled(false);
     grd_mul_out(out, x, x);
     EXPECT_VALUES(out, 1, 4, 9);
+    grd_isneginf_out(x, VECTOR(-INFINITY, 1));
+    EXPECT_VALUES(x, 1, 0);
 }
 
 static void test_inplace(void **state)

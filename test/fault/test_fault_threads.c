@@ -186,6 +186,54 @@ static void test_backward_through_a_shared_graph(void **state)
     run_threads(backward_through_shared_graph);
 }
 
+/* What a custom function saved is asked for while a backward pass releases it. */
+static grd_tensor *curves[ROUNDS];
+static pthread_barrier_t round_begins;
+
+static void exp_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    grd_tensor *slope = grd_exp(inputs[0]);
+    grd_custom_save(call, slope);
+    ret_outputs[0] = grd_clone(slope);
+}
+
+static void exp_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    ret_grads[0] = grd_mul(grad_outputs[0], grd_custom_saved(call, 0));
+}
+
+static void *ask_for_saved(void *number)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        const grd_scope scope = grd_scope_open();
+        pthread_barrier_wait(&round_begins);
+        if ((intptr_t)number == i % THREADS) {
+            grd_backward(grd_sum(curves[i]));
+            expect(grd_ok());
+        } else {
+            grd_tensor *slope = grd_custom_saved(grd_node_custom_call(grd_grad_fn(curves[i]), NULL), 0);
+            const bool found = grd_ok();
+            expect(found ? grd_item_double(grd_sum(slope)) == 5 : strstr(grd_error_message(), "already been freed") != NULL);
+            grd_error_clear();
+        }
+        grd_scope_close(scope);
+    }
+    return NULL;
+}
+
+static void test_saved_is_released_meanwhile(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL, NULL, NULL};
+    leaf = grd_set_requires_grad(grd_zeros(grd_dims(5)), true);
+    for (int i = 0; i < ROUNDS; i++)
+        assert_true(grd_custom_apply(&function, &leaf, &curves[i]));
+    pthread_barrier_init(&round_begins, NULL, THREADS);
+    run_threads(ask_for_saved);
+    pthread_barrier_destroy(&round_begins);
+    assert_true(grd_item_double(grd_sum(grd_grad_of(leaf))) == 5 * ROUNDS);
+}
+
 /* Views of one base find their history at the same time. */
 static void *ask_views(void *number)
 {
@@ -345,6 +393,7 @@ int main(void)
         IN_SCOPE(test_number_of_threads_changes),
         IN_SCOPE(test_backward_to_a_shared_leaf),
         IN_SCOPE(test_backward_through_a_shared_graph),
+        IN_SCOPE(test_saved_is_released_meanwhile),
         IN_SCOPE(test_views_of_a_written_base),
         IN_SCOPE(test_hooks_come_and_go),
         IN_SCOPE(test_registration),

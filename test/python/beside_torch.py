@@ -21,7 +21,7 @@ def plain(text):
     text = text.replace("Gradus not compiled", "Torch not compiled").replace("positional arguments:", "positional argument:")
     text = re.sub(r"got \((.*?),? ?\), but", r"got (\1), but", text)
     text = re.sub(r"got \(dtype|, dtype", lambda m: m[0].replace("dtype", "torch.dtype"), text)
-    return re.sub(r"^[a-z_]+: ", "", text)
+    return re.sub(r"^(torch\.)?[a-z_]+: ", "", text)
 
 
 def outcome(module, expression):

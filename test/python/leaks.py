@@ -12,10 +12,12 @@ def lost(call, *objects):
         gc.collect()
         return [sys.getallocatedblocks(), *(sys.getrefcount(thing) for thing in objects)]
 
-    rounds = []
+    gc.freeze()  # What is there already needs not be looked at.
+    counts = [measure()]
     for _ in range(ROUNDS):
-        before = measure()
         for _ in range(CALLS):
             call()
-        rounds.append([(after - start) // CALLS for start, after in zip(before, measure())])
+        counts.append(measure())
+    gc.unfreeze()
+    rounds = [[(after - before) // CALLS for before, after in zip(*pair)] for pair in zip(counts, counts[1:])]
     return max(min(column) for column in zip(*rounds))

@@ -190,6 +190,24 @@ def test_refusals_have_pytorchs_class(call):
         eval(call, {name: getattr(gradus, name)})
 
 
+def test_tensors_travel_to_processes_as_copies():
+    code, out, err = run("-c", """
+import torch
+import torch.multiprocessing as mp
+
+def double(queue, x):
+    queue.put(x.mul_(2))
+
+context = mp.get_context("fork")
+x, queue = torch.ones(3), context.Queue()
+process = context.Process(target=double, args=(queue, x))
+process.start()
+print(queue.get().tolist(), x.tolist())
+process.join()
+""")
+    assert (code, out) == (0, "[2.0, 2.0, 2.0] [1.0, 1.0, 1.0]\n"), err
+
+
 def test_what_pytorch_has_and_gradus_has_not():
     assert not gradus.distributed.is_available()
     assert not any(getattr(gradus.backends, name).is_available() for name in ("mkl", "mkldnn", "openmp"))
@@ -209,8 +227,10 @@ def test_compilation_is_the_function_itself():
 
 def test_mixed_precision_warns_and_leaves_dtypes_alone():
     with pytest.warns(UserWarning, match="Disabling autocast"):
-        context = gradus.amp.autocast("cpu", dtype=gradus.bfloat16)
+        context = gradus.autocast("cpu", dtype=gradus.bfloat16)
+    assert gradus.autocast is gradus.amp.autocast and gradus.GradScaler is gradus.amp.GradScaler
     with context:
+        assert not gradus.is_autocast_enabled()
         assert (gradus.ones(2, 2) @ gradus.ones(2, 2)).dtype is gradus.float32
     assert context(len)([1]) == 1
     with pytest.warns(UserWarning, match="Disabling"):

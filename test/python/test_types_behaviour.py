@@ -204,6 +204,16 @@ def test_what_functions_of_elements_raise_comes_out():
         torch.zeros(1, dtype=torch.int8).apply_(lambda value: 200)
 
 
+def test_types_of_tensors_name_dtypes():
+    x = torch.zeros(1)
+    for given in ("torch.DoubleTensor", torch.DoubleTensor, torch.float64):
+        assert x.type(given).dtype is torch.float64
+    assert x.type(torch.FloatTensor) is x and x.type(torch.Tensor) is x
+    for given in (float, object, "torch.Double", "DoubleTensor", "torch.cuda.FloatTensor"):
+        with pytest.raises(ValueError, match="invalid type"):
+            x.type(given)
+
+
 # ---- Data -----------------------------------------------------------------------------------------------------------------------
 
 def test_data_is_apart_from_the_graph():
@@ -272,7 +282,7 @@ def test_subclasses_print_by_their_name():
         __torch_function__ = torch._C._disabled_torch_function_impl
 
     assert repr(torch.arange(3).as_subclass(Weights)) == "Weights([0, 1, 2])"
-    assert repr(torch.zeros(1).as_subclass(Parameter)) == "tensor([0.], grad_fn=<ViewBackward0>)"[:11] + ")"
+    assert repr(torch.zeros(1).as_subclass(Parameter)) == "tensor([0.])"
     assert isinstance(torch.zeros(2).as_subclass(Weights).T, Weights)
 
 
@@ -382,7 +392,7 @@ def test_references_are_given_back(call):
     tracemalloc.start()
     run(20)
     before = tracemalloc.get_traced_memory()[0]
-    run(500)
+    run(300)
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert grown < 2000, "memory"
@@ -408,7 +418,7 @@ FUNCTIONS = """is_tensor is_floating_point is_nonzero numel equal allclose promo
 set_default_device set_rng_state manual_seed device Size finfo iinfo Generator load_library""".split()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_weird_arguments_give_exceptions_only(seed):
     rng = random.Random(seed)
     properties = [name for name, value in vars(torch.Tensor).items() if type(value).__name__ == "getset_descriptor"]

@@ -158,6 +158,8 @@ static void a_tensor_leaves_the_graph(void **state)
     assert_elements(grd_grad_of(kept), 1, 1);
     grd_detach_(grd_select(x, 0, 0));
     expect_error(GRD_ERROR_RUNTIME, "Can't detach views in-place. Use detach() instead.");
+    grd_detach_(NULL);
+    expect_error(GRD_ERROR_TYPE, "grd_detach_: argument 't' must be a tensor, not NULL");
 }
 
 static void a_text_has_the_name_it_is_given(void **state)
@@ -166,6 +168,8 @@ static void a_text_has_the_name_it_is_given(void **state)
     char *text = grd_to_string_as(counting(grd_dims(2)), "Weights");
     assert_string_equal(text, "Weights([0., 1.], dtype=torch.float64)");
     free(text);
+    assert_null(grd_to_string_as(iota(grd_dims(2)), NULL));
+    expect_error(GRD_ERROR_TYPE, "grd_to_string: argument 'name' must not be NULL");
 }
 
 int main(void)

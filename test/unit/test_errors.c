@@ -200,6 +200,7 @@ static void dtypes(void)
     refused(grd_mul_scalar_(ints, grd_float(1.5)), "RuntimeError: mul: " FLOAT_TO_LONG);
     refused(grd_exp_(ints), "RuntimeError: exp: " FLOAT_TO_LONG);
     refused(grd_add_out(ints, v, v), "RuntimeError: add: " FLOAT_TO_LONG);
+    refused(grd_logaddexp_out(ints, v, v), "RuntimeError: logaddexp: " FLOAT_TO_LONG);
     refused(grd_add(ints, ints, .alpha = grd_float(0.5)),
             "RuntimeError: add: For integral input tensors, argument alpha must not be a floating "
             "point number.");
@@ -215,6 +216,7 @@ static void dtypes(void)
             "RuntimeError: embedding: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
             "Int; but got float32");
     refused(grd_zeros(grd_dims(2), .dtype = (grd_dtype)99), "TypeError: zeros: argument 'dtype' (position 2) is no dtype: 99");
+    refused(grd_view_dtype(v, GRD_DTYPE_NONE), "TypeError: view_dtype: argument 'dtype' (position 2) must be a dtype, not none");
 }
 
 /* ---- Dimensions and indices ------------------------------------------------------------------------------------------------------ */
@@ -431,7 +433,8 @@ static void the_failed_tensor(void)
 #define FREED                                                                                                                              \
     "RuntimeError: MulBackward0: Trying to backward through the graph a second time (or directly access saved tensors after they have "    \
     "already been freed). "                                                                                                                \
-    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need "  \
+    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you "     \
+    "need "                                                                                                                                \
     "to "                                                                                                                                  \
     "backward through the graph a second time or if you need to access saved tensors after calling backward."
 #define MODIFIED "one of the variables needed for gradient computation has been modified by an inplace operation: "

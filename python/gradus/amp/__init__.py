@@ -2,7 +2,7 @@
 import functools
 import warnings
 
-__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available", "is_autocast_enabled"]
 
 _DEVICES = ("cpu", "cuda", "mps", "xpu")
 
@@ -11,6 +11,15 @@ def is_autocast_available(device_type):
     """False: no operator chooses its dtype by a context.
 
     >>> is_autocast_available("cpu")
+    False
+    """
+    return False
+
+
+def is_autocast_enabled(device_type=None):
+    """False, inside of ``autocast`` too.
+
+    >>> is_autocast_enabled("cpu")
     False
     """
     return False

@@ -22,13 +22,15 @@ def check_group(group):
 
 def number(value):
     """An option as a Python number; it may be given as a tensor of one element."""
+    if type(value) is float:  # Nearly always.
+        return value
     return value.item() if isinstance(value, gradus.Tensor) else value
 
 
 def with_gradients(params):
     """The parameters that have a gradient, and their gradients."""
     grads = [param.grad for param in params]
-    found = [grad for grad in grads if grad is not None]
-    if len(found) == len(grads):
-        return params, grads
-    return [param for param, grad in zip(params, grads) if grad is not None], found
+    for grad in grads:
+        if grad is None:
+            return [param for param in params if param.grad is not None], [grad for grad in grads if grad is not None]
+    return params, grads

@@ -8,8 +8,7 @@ from gradus.optim.optimizer import Optimizer
 
 __all__ = ["Adam"]
 
-_exp_avg, _exp_avg_sq = itemgetter("exp_avg"), itemgetter("exp_avg_sq")
-_max_exp_avg_sq, _step = itemgetter("max_exp_avg_sq"), itemgetter("step")
+_entries, _largest = itemgetter("exp_avg", "exp_avg_sq", "step"), itemgetter("max_exp_avg_sq")
 
 
 def _check_beta(index, beta):
@@ -42,7 +41,7 @@ class Adam(Optimizer):
     >>> optimizer = gradus.optim.Adam([w], lr=0.5)
     >>> w.sum().backward()
     >>> optimizer.step()
-    >>> w.item()
+    >>> round(w.item(), 4)
     0.5
     """
 
@@ -98,13 +97,15 @@ class Adam(Optimizer):
         for group in self.param_groups:
             check_group(group)
             params, grads = with_gradients(group["params"])
-            states = [self.state[p] for p in params]
-            if not all(states):
-                self._start(params, states, group["amsgrad"])
-            beta1, beta2 = group["betas"]
+            if not params:
+                continue
             amsgrad = group["amsgrad"]
-            _adam_step(params, grads, list(map(_exp_avg, states)), list(map(_exp_avg_sq, states)),
-                       list(map(_max_exp_avg_sq, states)) if amsgrad else [], list(map(_step, states)), number(group["lr"]),
+            states = list(map(self.state.__getitem__, params))
+            if not all(states):
+                self._start(params, states, amsgrad)
+            exp_avgs, exp_avg_sqs, steps = zip(*map(_entries, states))
+            beta1, beta2 = group["betas"]
+            _adam_step(params, grads, exp_avgs, exp_avg_sqs, list(map(_largest, states)) if amsgrad else [], steps, number(group["lr"]),
                        number(beta1), number(beta2), number(group["weight_decay"]), number(group["eps"]), amsgrad, group["maximize"],
                        group["decoupled_weight_decay"])
         return loss

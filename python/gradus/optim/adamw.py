@@ -14,7 +14,7 @@ class AdamW(Adam):
     >>> optimizer = gradus.optim.AdamW([w], lr=0.5, weight_decay=0.0)
     >>> w.sum().backward()
     >>> optimizer.step()
-    >>> w.item()
+    >>> round(w.item(), 4)
     0.5
     """
 

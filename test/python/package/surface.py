@@ -1,0 +1,74 @@
+"""Every function of the extension, and arguments for them: right ones now and then, mostly wrong ones."""
+import random
+
+import gradus as torch
+from gradus import _C
+
+# They change the process, or wait for somebody: left out by name.
+OUTSIDE = {"set_num_threads", "set_num_interop_threads", "set_default_dtype", "load_library", "set_printoptions", "_disable_torch_function",
+           "set_grad_enabled", "_set_grad_enabled", "data_ptr", "_from_storage", "set_default_device", "set_default_tensor_type"}
+
+
+def functions():
+    """[(name, callable)]: of the module, of its nn, and the methods and properties of Tensor."""
+    found = [(name, value) for name, value in vars(_C).items() if callable(value) and not isinstance(value, type)]
+    found += [(f"nn.{name}", value) for name, value in vars(_C.nn).items() if callable(value)]
+    for name, value in vars(torch.Tensor).items():
+        if callable(value):
+            found.append((f"Tensor.{name}", value))
+        elif hasattr(value, "__get__"):
+            found.append((f"Tensor.{name} (property)", value.__get__))
+    return [(name, value) for name, value in found if name.split(".")[-1] not in OUTSIDE]
+
+
+class Strange:
+    """Says that it is an integer, a sequence and a number, and fails whenever it is asked."""
+
+    def _refuse(self, *_):
+        raise ZeroDivisionError("strange")
+
+    __index__ = __int__ = __float__ = __complex__ = __len__ = __getitem__ = __iter__ = __bool__ = _refuse
+
+
+class Arguments:
+    """Random arguments from a seed."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        torch.manual_seed(seed)
+
+    def size(self):
+        return self.random.choice([0, 1, 2, 3, 4, 5])
+
+    def tensor(self):
+        sizes = [self.size() for _ in range(self.random.choice([0, 1, 1, 2, 2, 3, 4]))]
+        dtype = self.random.choice([torch.float32, torch.float32, torch.float64, torch.int64, torch.int64, torch.bool, torch.uint8, torch.complex64,
+                                    torch.float16, torch.bfloat16, torch.int32])
+        t = torch.randint(0, 4, sizes).to(dtype)
+        if dtype.is_floating_point and self.random.random() < 0.3:
+            t.requires_grad_()
+        if t.dim() > 1 and self.random.random() < 0.3:
+            t = t.transpose(0, 1)
+        return t
+
+    def integer(self):
+        return self.random.choice([0, 1, 2, 3, -1, -2, 5, 64, 2**31, -2**63, 2**63 - 1, 2**63, 10**30])
+
+    def value(self):
+        pick = self.random.random
+        choices = [self.tensor, self.tensor, self.tensor, self.tensor, self.integer, self.integer, lambda: self.size(), lambda: self.size(),
+                   lambda: self.random.choice([0.5, -1.5, float("nan"), float("inf"), 1e300]), lambda: pick() < 0.5, lambda: None, lambda: "mean",
+                   lambda: self.random.choice(["", "none", "cpu", "cuda", "float32", "\udcff", "x" * 300]),
+                   lambda: 1j, lambda: [self.size() for _ in range(3)], lambda: (), lambda: [self.tensor(), self.tensor()], lambda: [],
+                   lambda: [self.integer(), None], lambda: torch.float32, lambda: torch.device("cpu"), lambda: torch.Generator(), lambda: slice(None, 2),
+                   lambda: ..., Strange, lambda: object, lambda: {}, lambda: b"bytes", lambda: lambda *a: None]
+        return self.random.choice(choices)()
+
+    def call(self):
+        """(positional, keywords)"""
+        positional = [self.value() for _ in range(self.random.choice([0, 1, 1, 2, 2, 3, 3, 4, 6]))]
+        names = ["dim", "out", "dtype", "keepdim", "other", "input", "size", "alpha", "device", "requires_grad", "generator", "reduction", "nonsense"]
+        keywords = {name: self.value() for name in self.random.sample(names, self.random.choice([0, 0, 0, 1, 2]))}
+        if positional and self.random.random() < 0.7:
+            positional[0] = self.tensor()
+        return positional, keywords

@@ -1,0 +1,84 @@
+"""Nothing is left behind by a call that succeeds or fails: references, blocks of the interpreter and of the library stay flat.
+
+GRADUS_REFERENCE_CALLS says how often each call is repeated (1e5 for a thorough run)."""
+import ctypes
+import gc
+import os
+import sys
+import warnings
+
+import pytest
+from surface import Arguments, functions
+
+import gradus as torch
+
+CALLS = int(os.environ.get("GRADUS_REFERENCE_CALLS", "300"))
+TRIED, KEPT = 80, 3
+
+
+class MemoryStats(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int64) for name in ("allocated", "cached", "peak", "blocks", "limit")]
+
+
+library = ctypes.CDLL(torch._C.__file__)
+library.grd_memory_get_stats.restype = MemoryStats
+
+
+def attempt(function, positional, keywords):
+    try:
+        function(*positional, **keywords)
+        return True
+    except Exception:
+        return False
+
+
+def calls_of(name, function, number):
+    """A few calls that succeed and a few that fail."""
+    arguments, good, bad = Arguments(number), [], []
+    for _ in range(TRIED):
+        call = arguments.call()
+        kind = good if attempt(function, *call) else bad
+        if len(kind) < KEPT:
+            kind.append(call)
+    return good + bad
+
+
+def repeat(call_of, times):
+    function, (positional, keywords) = call_of
+    for _ in range(times):
+        attempt(function, positional, keywords)
+
+
+def grown(function, call):
+    """How many interpreter blocks, library blocks and references to arguments CALLS calls leave behind."""
+    repeat((function, call), 20)
+    objects = [*call[0], *call[1].values(), torch.float32, torch.Tensor]
+    blocks, kept = sys.getallocatedblocks(), library.grd_memory_get_stats().blocks
+    references = [sys.getrefcount(o) for o in objects]
+    repeat((function, call), CALLS)
+    if sys.getallocatedblocks() - blocks > CALLS // 4:
+        gc.collect()  # cycles are nobody's leak
+    return max(sys.getallocatedblocks() - blocks, library.grd_memory_get_stats().blocks - kept,
+               *(sys.getrefcount(o) - r for o, r in zip(objects, references)))
+
+
+# What they do is to leave something behind: hooks on a tensor, history of one that is written in place.
+KEEPS = {"register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_calls_leave_nothing_behind(part):
+    warnings.simplefilter("ignore")
+    gc.disable()
+    leaks = []
+    try:
+        for number, (name, function) in enumerate(functions()):
+            if number % 8 != part or name.split(".")[-1] in KEEPS:
+                continue
+            for call in calls_of(name, function, number):
+                recorded = any(isinstance(a, torch.Tensor) and a.requires_grad for a in [*call[0], *call[1].values()])
+                if not recorded and grown(function, call) > CALLS // 4:
+                    leaks.append((name, call))
+    finally:
+        gc.enable()
+    assert not leaks

@@ -1,0 +1,82 @@
+"""What a user of Python gets: the wheel, its size, and what it does in an environment of its own."""
+import json
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from conftest import ROOT, run
+
+LIMIT = 6_000_000  # bytes, without BLAS, which is a package of its own
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    result = run([sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-w", str(folder)],
+                 folder, CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1")
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+    return next(folder.glob("gradus-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def python(wheel, tmp_path_factory):
+    """The interpreter of an environment that has the wheel and what it depends on, and nothing else."""
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    interpreter = folder / "bin" / "python"
+    result = run([str(interpreter), "-m", "pip", "install", "--disable-pip-version-check", str(wheel)], folder)
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-2000:]
+    return interpreter
+
+
+def said_by(python, code, folder, *arguments):
+    result = run([str(python), *arguments, "-c", code], folder)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_the_wheel_is_small_and_holds_every_file_once(wheel):
+    assert wheel.stat().st_size <= LIMIT
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert sum(".so" in name for name in names) == 2  # the library and the extension
+    for name in ("gradus/py.typed", "gradus/_C/__init__.pyi", "gradus/_C/nn.pyi", "gradus/include/gradus/gradus.h"):
+        assert name in names
+
+
+def test_it_trains_where_there_is_nothing_else(python, tmp_path):
+    code = """
+import gradus as torch
+torch.manual_seed(0)
+x = torch.rand(8, 4)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = []
+for _ in range(20):
+    loss = (model(x) - x.sum(1, keepdim=True)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+assert losses[-1] < losses[0] / 4, losses
+"""
+    said_by(python, code, tmp_path)
+
+
+def test_numpy_is_imported_only_when_it_is_used(python, tmp_path):
+    out = said_by(python, "import gradus, json, sys; print(json.dumps(sorted(sys.modules)))", tmp_path)
+    assert "numpy" not in json.loads(out)
+
+
+def test_a_program_of_pytorch_runs_unmodified(python, tmp_path):
+    (tmp_path / "program.py").write_text("import torch\nimport torch.nn.functional as F\nimport sys\n"
+                                         "print(F.relu(torch.tensor([-1.0, 2.0])).tolist(), sys.argv[1:])\n")
+    result = run([str(python), "-m", "gradus.as_torch", "program.py", "a", "--b"], tmp_path)
+    assert (result.returncode, result.stdout) == (0, "[0.0, 2.0] ['a', '--b']\n"), result.stderr
+
+
+def test_an_unknown_name_says_what_is_missing(python, tmp_path):
+    result = run([str(python), "-c", "import gradus; gradus.foo"], tmp_path)
+    assert "AttributeError: module 'gradus' has no attribute 'foo'" in result.stderr
