@@ -6,7 +6,7 @@ import itertools
 from gradus import _C
 from gradus._C import Tensor
 
-__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations", "cdist", "nonzero", "tensordot", "unique",
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations", "cdist", "nonzero", "resize_as_", "tensordot", "unique",
            "unique_consecutive", "unravel_index"]
 
 
@@ -184,6 +184,11 @@ def unravel_index(indices, shape):
 
 # ---- Methods -----------------------------------------------------------------------------------------------------------------------------------
 
-for _method in (nonzero, unique, unique_consecutive):
+def resize_as_(self, other):
+    """resize_ to the sizes of another tensor."""
+    return self.resize_(other.shape)
+
+
+for _method in (nonzero, resize_as_, unique, unique_consecutive):
     setattr(Tensor, _method.__name__, _method)
 Tensor.__rdiv__ = Tensor.__rtruediv__

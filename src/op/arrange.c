@@ -310,12 +310,14 @@ grd_tensors op_tensor_split_tensor(grd_tensor *self, grd_tensor *tensor_indices_
                   given->ndim);
         return none;
     }
-    given = grd_check_has_data(given) ? grd_contiguous_as(given, GRD_INT64) : grd_failed;
-    if (grd_pending())
+    if (!grd_check_has_data(given))
         return none;
-    const int64_t *numbers = (const int64_t *)(const void *)given->data;
-    return given->ndim == 0 ? grd_tensor_split(self, numbers[0], .dim = grd_int(dim))
-                            : grd_tensor_split_indices(self, grd_dims_from(numbers, given->numel), .dim = grd_int(dim));
+    if (given->ndim == 0)
+        return grd_tensor_split(self, grd_item_int64(given), .dim = grd_int(dim));
+    int64_t *indices = grd_pool_alloc((size_t)given->numel * sizeof *indices);
+    for (int64_t i = 0; indices != NULL && i < given->numel; i++)
+        indices[i] = grd_item_int64(grd_select(given, 0, i));
+    return grd_pending() ? none : grd_tensor_split_indices(self, grd_dims_from(indices, given->numel), .dim = grd_int(dim));
 }
 
 /* ---- Places ------------------------------------------------------------------------------------------------------------------------------ */
@@ -486,6 +488,18 @@ static bool arrange(const grd_tensor *t, grd_dims named, bool last, struct contr
     return true;
 }
 
+/* A dimension of size 1 stands for all of the other's, which are added up. */
+static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t dim_b)
+{
+    int64_t i, j;
+    if (!grd_wrap_dim(*a, dim_a, &i) || !grd_wrap_dim(*b, dim_b, &j) || (*a)->sizes[i] == (*b)->sizes[j])
+        return;
+    if ((*a)->sizes[i] == 1)
+        *b = grd_sum(*b, .dim = grd_dims(j), .keepdim = true, .dtype = (*b)->dtype);
+    else if ((*b)->sizes[j] == 1)
+        *a = grd_sum(*a, .dim = grd_dims(i), .keepdim = true, .dtype = (*a)->dtype);
+}
+
 grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self, grd_dims dims_other)
 {
     struct contraction a, b;
@@ -494,7 +508,9 @@ grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self
                   (long long)dims_other.n);
         return grd_failed;
     }
-    if (!arrange(self, dims_self, true, &a) || !arrange(other, dims_other, false, &b))
+    for (int64_t i = 0; i < dims_self.n && !grd_pending(); i++)
+        match_sizes(&self, dims_self.data[i], &other, dims_other.data[i]);
+    if (grd_pending() || !arrange(self, dims_self, true, &a) || !arrange(other, dims_other, false, &b))
         return grd_failed;
     for (int64_t i = 0; i < dims_self.n; i++) {
         const int64_t left = self->sizes[a.order[self->ndim - dims_self.n + i]], right = other->sizes[b.order[i]];

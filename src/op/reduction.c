@@ -63,6 +63,8 @@ grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
                   grd_format_int64s(from, sizeof from, self->sizes, self->ndim));
         return grd_failed;
     }
+    if (size.n == 0)
+        return grd_sum(self);
     if (n == 0)
         return self;
     grd_tensor *sum = grd_sum(self, .dim = grd_dims_from(dims, n), .keepdim = true);

@@ -167,6 +167,11 @@ grd_tensor *op_index_fill_tensor(grd_tensor *out, grd_tensor *self, int64_t dim,
     return op_index_fill(out, self, dim, index, number);
 }
 
+grd_tensor *op__filled(grd_tensor *self, int64_t dim, grd_tensor *index)
+{
+    return grd_index_fill(grd_zeros_like(self, .dtype = GRD_BOOL), dim, index, grd_int(1));
+}
+
 /* ---- Elements ------------------------------------------------------------------------------------------------------------ */
 
 bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src)
