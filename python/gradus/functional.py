@@ -6,8 +6,8 @@ import itertools
 from gradus import _C
 from gradus._C import Tensor
 
-__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations", "cdist", "nonzero", "resize_as_", "tensordot", "unique",
-           "unique_consecutive", "unravel_index"]
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations", "cdist", "nonzero", "resize_as_",
+           "tensordot", "tril_indices", "triu_indices", "unique", "unique_consecutive", "unravel_index"]
 
 
 # ---- Shapes ------------------------------------------------------------------------------------------------------------------------------
@@ -109,6 +109,22 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, dim=-1)
+
+
+def _triangle(rows, columns, offset, cut, dtype, device):
+    if rows < 0 or columns < 0:
+        raise RuntimeError(f"{'row' if rows < 0 else 'col'} must be non-negative, got {rows if rows < 0 else columns}")
+    return cut(_C.ones(rows, columns, dtype=_C.bool), offset).nonzero().t().contiguous().to(dtype=dtype, device=device)
+
+
+def tril_indices(row, col, offset=0, *, dtype=_C.int64, device="cpu", layout=None):
+    """The rows and columns of the elements of the lower triangle of a matrix, up to diagonal `offset`, in row-major order: (2, n)."""
+    return _triangle(row, col, offset, _C.tril, dtype, device)
+
+
+def triu_indices(row, col, offset=0, *, dtype=_C.int64, device="cpu", layout=None):
+    """The rows and columns of the elements of the upper triangle of a matrix, from diagonal `offset` on, in row-major order: (2, n)."""
+    return _triangle(row, col, offset, _C.triu, dtype, device)
 
 
 # ---- Distinct and nonzero elements -----------------------------------------------------------------------------------------------------------

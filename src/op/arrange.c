@@ -138,6 +138,39 @@ grd_tensor *op_rot90(grd_tensor *self, int64_t k, grd_dims dims)
     }
 }
 
+/* ---- Differences --------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_diff(grd_tensor *self, int64_t n, int64_t dim, grd_tensor *prepend, grd_tensor *append)
+{
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "diff expects input to be at least one-dimensional");
+        return grd_failed;
+    }
+    if (n < 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "order must be non-negative but got %lld", (long long)n);
+        return grd_failed;
+    }
+    if (!grd_wrap_dim(self, dim, &dim))
+        return grd_failed;
+    grd_tensor *parts[3], *t = self;
+    int64_t count = 0;
+    if (prepend != NULL)
+        parts[count++] = prepend;
+    parts[count++] = self;
+    if (append != NULL)
+        parts[count++] = append;
+    if (count > 1)
+        t = grd_cat(grd_tensors_from(parts, count), .dim = grd_int(dim));
+    if (n == 0 && !grd_pending())
+        return grd_clone(t);
+    for (int64_t i = 0; i < n && !grd_pending() && (i == 0 || t->sizes[dim] > 0); i++) {
+        const int64_t rest = t->sizes[dim] > 0 ? t->sizes[dim] - 1 : 0;
+        grd_tensor *ahead = grd_narrow(t, dim, t->sizes[dim] - rest, rest), *behind = grd_narrow(t, dim, 0, rest);
+        t = t->dtype == GRD_BOOL ? grd_logical_xor(ahead, behind) : grd_sub(ahead, behind);
+    }
+    return grd_pending() ? grd_failed : t;
+}
+
 /* ---- Repetition ---------------------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op__repeat_indices(grd_tensor *repeats, grd_scalar output_size)
@@ -306,7 +339,8 @@ grd_tensors op_tensor_split_tensor(grd_tensor *self, grd_tensor *tensor_indices_
     }
     if (given->ndim > 1) {
         grd_raise(GRD_ERROR_RUNTIME,
-                  "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with %d dims",
+                  "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor "
+                  "with %d dims",
                   given->ndim);
         return none;
     }
@@ -486,6 +520,17 @@ static bool arrange(const grd_tensor *t, grd_dims named, bool last, struct contr
         c->size_named *= t->sizes[gone[i]];
     }
     return true;
+}
+
+grd_tensor *op_inner(grd_tensor *self, grd_tensor *other)
+{
+    if (self->ndim == 0 || other->ndim == 0)
+        return grd_mul(self, other);
+    if (self->sizes[self->ndim - 1] == other->sizes[other->ndim - 1])
+        return grd_tensordot(self, other, grd_dims(-1), grd_dims(-1));
+    grd_raise(GRD_ERROR_RUNTIME, "inner() the last dimension must match on both input tensors but got sizes %lld and %lld",
+              (long long)self->sizes[self->ndim - 1], (long long)other->sizes[other->ndim - 1]);
+    return grd_failed;
 }
 
 /* A dimension of size 1 stands for all of the other's, which are added up. */

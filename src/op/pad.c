@@ -18,11 +18,11 @@ static bool check_pad(const grd_tensor *self, grd_dims pad)
 {
     if (pad.n % 2 != 0)
         return grd_raise(GRD_ERROR_RUNTIME, "Length of pad must be even but instead it equals %lld", (long long)pad.n);
-    return pad.n / 2 <= self->ndim ||
-           grd_raise(GRD_ERROR_RUNTIME,
-                     "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %lld while the input has %d "
-                     "dimensions.",
-                     (long long)pad.n, self->ndim);
+    return pad.n / 2 <= self->ndim || grd_raise(GRD_ERROR_RUNTIME,
+                                                "Length of pad should be no more than twice the number of dimensions of the input. Pad "
+                                                "length is %lld while the input has %d "
+                                                "dimensions.",
+                                                (long long)pad.n, self->ndim);
 }
 
 /* The part of a dimension that stays: of the padded tensor, or of the original when `cut`. */
@@ -45,12 +45,13 @@ grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
         return grd_failed;
     for (int64_t i = 0; i < self->ndim; i++) {
         const int64_t before = length_at(pad, self->ndim, i, false), after = length_at(pad, self->ndim, i, true);
-        if (__builtin_add_overflow(self->sizes[i], before, &sizes[i]) || __builtin_add_overflow(sizes[i], after, &sizes[i]) || sizes[i] < 0 ||
-            before < -self->sizes[i] || after < -self->sizes[i]) {
-            grd_raise(GRD_ERROR_RUNTIME,
-                      "The input size %lld, plus negative padding %lld and %lld, resulted in a negative output size, which is invalid. Check "
-                      "dimension %lld of your input.",
-                      (long long)self->sizes[i], (long long)before, (long long)after, (long long)i);
+        if (__builtin_add_overflow(self->sizes[i], before, &sizes[i]) || __builtin_add_overflow(sizes[i], after, &sizes[i]) ||
+            sizes[i] < 0 || before < -self->sizes[i] || after < -self->sizes[i]) {
+            grd_raise(
+                GRD_ERROR_RUNTIME,
+                "The input size %lld, plus negative padding %lld and %lld, resulted in a negative output size, which is invalid. Check "
+                "dimension %lld of your input.",
+                (long long)self->sizes[i], (long long)before, (long long)after, (long long)i);
             return grd_failed;
         }
     }
@@ -75,10 +76,11 @@ typedef grd_tensor *border_function(grd_tensor *t, int64_t dim, int64_t n, bool 
 static grd_tensor *mirrored(grd_tensor *t, int64_t dim, int64_t n, bool after)
 {
     if (n >= t->sizes[dim]) {
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "Padding size should be less than the corresponding input dimension, but got: padding %lld at dimension %lld of input of size "
-                  "%lld",
-                  (long long)n, (long long)dim, (long long)t->sizes[dim]);
+        grd_raise(
+            GRD_ERROR_RUNTIME,
+            "Padding size should be less than the corresponding input dimension, but got: padding %lld at dimension %lld of input of size "
+            "%lld",
+            (long long)n, (long long)dim, (long long)t->sizes[dim]);
         return grd_failed;
     }
     return grd_flip(grd_narrow(t, dim, after ? t->sizes[dim] - 1 - n : 1, n), grd_dims(dim));
@@ -88,7 +90,8 @@ static grd_tensor *repeated(grd_tensor *t, int64_t dim, int64_t n, bool after)
 {
     int64_t sizes[GRD_MAX_DIMS];
     if (t->sizes[dim] == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "Expected a tensor with non-empty dimensions to replicate, but dimension %lld has size 0", (long long)dim);
+        grd_raise(GRD_ERROR_RUNTIME, "Expected a tensor with non-empty dimensions to replicate, but dimension %lld has size 0",
+                  (long long)dim);
         return grd_failed;
     }
     memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);

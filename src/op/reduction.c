@@ -346,6 +346,25 @@ grd_tensor *op__mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bo
     return spread(share, sizes, mask, keepdim);
 }
 
+void op_aminmax(grd_tensor *self, grd_scalar dim, bool keepdim, grd_tensor **ret)
+{
+    const int64_t one = grd_scalar_int64(dim);
+    const grd_dims dims = dim.kind == GRD_SCALAR_NONE ? GRD_NO_DIMS : grd_dims_from(&one, 1);
+    ret[0] = grd_amin(self, .dim = dims, .keepdim = keepdim);
+    ret[1] = grd_amax(self, .dim = dims, .keepdim = keepdim);
+}
+
+grd_tensor *op_nanmean(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
+{
+    if (!grd_dtype_is_floating((grd_dtype)self->dtype)) {
+        grd_raise(GRD_ERROR_RUNTIME, "nanmean(): expected input to have floating point dtype but got %s",
+                  grd_dtype_type_name((grd_dtype)self->dtype));
+        return grd_failed;
+    }
+    grd_tensor *count = grd_sum(grd_logical_not(grd_isnan(self)), .dim = dim, .keepdim = keepdim);
+    return grd_div(grd_nansum(self, .dim = dim, .keepdim = keepdim, .dtype = dtype), count);
+}
+
 /* Ties share the gradient evenly. */
 grd_tensor *op__extreme_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, bool keepdim)
 {

@@ -160,7 +160,8 @@ grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
 grd_tensor *op_index_fill_tensor(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *value)
 {
     if (value->ndim > 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).", value->ndim);
+        grd_raise(GRD_ERROR_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+                  value->ndim);
         return grd_failed;
     }
     const grd_scalar number = grd_is_meta(value) ? grd_int(0) : grd_scalar_read(value->data, value->dtype);
@@ -177,7 +178,8 @@ grd_tensor *op__filled(grd_tensor *self, int64_t dim, grd_tensor *index)
 bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src)
 {
     char own[LIST_CHARS], list[LIST_CHARS], other[LIST_CHARS];
-    if ((index->numel > 0 && !grd_check_index_dtype(index)) || !grd_check_index_ndim(index, self, "self") || (src && !grd_check_index_ndim(index, src, "src")))
+    if ((index->numel > 0 && !grd_check_index_dtype(index)) || !grd_check_index_ndim(index, self, "self") ||
+        (src && !grd_check_index_ndim(index, src, "src")))
         return false;
     if (src != NULL && src->dtype != self->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected self.dtype to be equal to src.dtype, but got %s and %s", grd_dtype_name(self->dtype),
@@ -203,7 +205,7 @@ bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *in
 }
 
 grd_tensor *grd_scatter_elements(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, char *value,
-                                  grd_loop_kernel *kernel)
+                                 grd_loop_kernel *kernel)
 {
     grd_tensor *present = src != NULL ? src : self;
     if (!grd_check_same_device(grd_tensors(self, index, present)) || (out != NULL && !grd_check_no_internal_overlap(out)))

@@ -16,7 +16,8 @@ enum fold { FOLD_PROD, FOLD_AMAX, FOLD_AMIN, FOLDS };
 
 static char *place(char *const *data, const int64_t *strides, const void *params, int64_t i)
 {
-    return data[GRD_RESULT] + i * strides[GRD_RESULT] + *(const int64_t *)(data[GRD_INDEX] + i * strides[GRD_INDEX]) * *(const int64_t *)params;
+    return data[GRD_RESULT] + i * strides[GRD_RESULT] +
+           *(const int64_t *)(data[GRD_INDEX] + i * strides[GRD_INDEX]) * *(const int64_t *)params;
 }
 
 static void prod_float64(int64_t n, char *const *data, const int64_t *strides, const void *params)
@@ -120,7 +121,8 @@ grd_tensor *op__scatter_fold(grd_tensor *self, int64_t dim, grd_tensor *index, g
 }
 
 /* Of equal extremes, where they are in self and src; their number is added up per place. */
-static grd_tensor *extreme_backward(grd_tensor *grad, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_tensor *result, bool of_src)
+static grd_tensor *extreme_backward(grd_tensor *grad, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_tensor *result,
+                                    bool of_src)
 {
     grd_tensor *in_self = grd_to(grd_eq(self, result), .dtype = self->dtype);
     grd_tensor *in_src = grd_to(grd_eq(src, grd_gather(result, dim, index)), .dtype = src->dtype);
@@ -149,8 +151,8 @@ static grd_tensor *used(grd_tensor *src, const grd_tensor *index)
     return src;
 }
 
-grd_tensor *op__scatter_fold_backward(grd_tensor *grad_output, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_tensor *result,
-                                      const char *reduce, bool of_src)
+grd_tensor *op__scatter_fold_backward(grd_tensor *grad_output, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src,
+                                      grd_tensor *result, const char *reduce, bool of_src)
 {
     if (index->numel == 0)
         return of_src ? grd_zeros_like(src) : grad_output;
@@ -215,7 +217,8 @@ static grd_tensor *reduced(grd_tensor *self, int64_t dim, grd_tensor *index, grd
     return mean ? mean_of(base, self, dim, index, src, include_self) : grd__scatter_fold(base, dim, index, src, reduce);
 }
 
-grd_tensor *op_scatter_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce, bool include_self)
+grd_tensor *op_scatter_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce,
+                              bool include_self)
 {
     return grd_composite_finish(out, self, reduced(self, dim, index, src, reduce, include_self));
 }
@@ -252,7 +255,8 @@ grd_tensor *op_scatter_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim
     return grd_composite_finish(out, self, arithmetic(self, dim, index, src, reduce));
 }
 
-grd_tensor *op_scatter_value_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value, const char *reduce)
+grd_tensor *op_scatter_value_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value,
+                                        const char *reduce)
 {
     grd_tensor *src = grd_full(grd_sizes(index), value, .dtype = self->dtype, .device = grd_device_of(self));
     return grd_composite_finish(out, self, grd_pending() ? grd_failed : arithmetic(self, dim, index, src, reduce));
