@@ -13,7 +13,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-dev test-tsan test-levels test-builtin test-package-asan test-package-tsan test-package-debug wheel dev release tsan lint format fuzz bench coverage show golden install clean
+.PHONY: help demo test test-dev test-tsan test-levels test-builtin test-package-asan test-package-tsan wheel dev release tsan lint format fuzz bench coverage show golden install clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,9 +61,6 @@ test-package-asan: $(VENV)/ready ## the tests of the Python package under Addres
 
 test-package-tsan: $(VENV)/ready ## those with threads under ThreadSanitizer
 	@$(BIN)/python tools/test.py --preset tsan --package --label threads
-
-test-package-debug: $(VENV)/ready ## the tests of the Python package with the interpreter's debugging allocator
-	@PYTHONMALLOC=debug $(BIN)/python tools/test.py --preset release --package
 
 wheel: $(VENV)/ready ## a wheel in build/wheel
 	$(BIN)/pip wheel . --no-deps --no-build-isolation --disable-pip-version-check -w build/wheel

@@ -20,7 +20,8 @@ grd_tensor *op_positive(grd_tensor *self)
 grd_tensor *op_sgn(grd_tensor *out, grd_tensor *self)
 {
     const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype);
-    return grd_composite_finish(out, self, is_complex ? grd_quotient_or_zero(self, grd_abs(self)) : grd_sign(self));
+    grd_tensor *input = grd_composite_input(out, self);
+    return grd_composite_finish(out, self, is_complex ? grd_quotient_or_zero(input, grd_abs(input)) : grd_sign(input));
 }
 
 grd_tensor *op_float_power(grd_tensor *self, grd_tensor *exponent)

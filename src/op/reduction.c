@@ -82,7 +82,7 @@ grd_tensor *op_mean(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdi
     }
     if (!grd_reduce_check("mean", self, to) || !grd_shape_dim_mask(dim, self->ndim, &mask))
         return grd_failed;
-    return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_DIVIDE, (double)grd_reduce_count(grd_sizes(self), mask));
+    return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_DIVIDE, grd_reduce_count(grd_sizes(self), mask));
 }
 
 grd_tensor *op_prod(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool keepdim, grd_dtype dtype)
@@ -92,8 +92,7 @@ grd_tensor *op_prod(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool keep
     if (!grd_reduce_check("prod", self, to) || !optional_dim_mask(self, dim, &mask))
         return grd_failed;
     if (to == GRD_BOOL)
-        return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, GRD_FINISH_ALL,
-                          (double)grd_reduce_count(grd_sizes(self), mask));
+        return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, GRD_FINISH_ALL, grd_reduce_count(grd_sizes(self), mask));
     return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_PROD, to, GRD_FINISH_NONE, 0);
 }
 
@@ -131,7 +130,7 @@ static grd_tensor *truth(grd_tensor *out, grd_tensor *self, grd_dims dim, bool k
     }
     if (out != NULL)
         to = (grd_dtype)out->dtype;
-    return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, finish, (double)grd_reduce_count(grd_sizes(self), mask));
+    return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, finish, grd_reduce_count(grd_sizes(self), mask));
 }
 
 grd_tensor *op_any(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim)
@@ -342,7 +341,7 @@ grd_tensor *op__mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bo
     uint64_t mask;
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
         return grd_failed;
-    grd_tensor *share = grd_div_scalar(grad, grd_float((double)grd_reduce_count(sizes, mask)));
+    grd_tensor *share = grd_div_scalar(grad, grd_float(grd_reduce_count(sizes, mask)));
     return spread(share, sizes, mask, keepdim);
 }
 
