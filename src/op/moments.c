@@ -32,7 +32,7 @@ static bool moments(grd_tensor *spread, grd_tensor *mean, const grd_tensor *self
                     enum grd_reduce_finish finish)
 {
     struct grd_reduction r;
-    double n = (double)grd_reduce_count(grd_dims_from(self->sizes, self->ndim), mask);
+    double n = grd_reduce_count(grd_dims_from(self->sizes, self->ndim), mask);
     grd_reduction_plan(&r, grd_reduce_read_as(GRD_REDUCE_SUM, (grd_dtype)self->dtype, (grd_dtype)self->dtype), self, mask);
     grd_reduction_kernel(&r, GRD_REDUCE_DIFFERENCE);
     struct grd_reduction second = r;
@@ -151,7 +151,7 @@ grd_tensor *op__var_backward(grd_tensor *grad, grd_tensor *self, grd_dims dim, g
     grd_dims sizes = grd_sizes(self);
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
         return grd_failed;
-    double n = (double)grd_reduce_count(sizes, mask) - correction_of(correction);
+    double n = grd_reduce_count(sizes, mask) - correction_of(correction);
     grd_tensor *centered = grd_sub(self, grd_mean(self, .dim = dim, .keepdim = true));
     return grd_mul(grd_mul_scalar(grd_reduce_restored(grad, sizes, mask, keepdim), grd_float(2 / n)), centered);
 }

@@ -452,12 +452,12 @@ static int64_t reduced_sizes(const grd_tensor *self, uint64_t mask, bool keepdim
     return n;
 }
 
-int64_t grd_reduce_count(grd_dims sizes, uint64_t mask)
+double grd_reduce_count(grd_dims sizes, uint64_t mask)
 {
-    int64_t count = 1;
+    double count = 1;
     for (int64_t d = 0; d < sizes.n; d++)
         if (mask >> d & 1)
-            count *= sizes.data[d];
+            count *= (double)sizes.data[d];
     return count;
 }
 

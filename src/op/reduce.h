@@ -77,7 +77,7 @@ grd_tensor *grd_reduce_prepare(grd_tensor *out, const grd_tensor *self, uint64_t
 /* The dtype with a kernel that elements of `from` are read as, to give a result of dtype `to`. */
 grd_dtype grd_reduce_read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to);
 /* Elements for each result. */
-int64_t grd_reduce_count(grd_dims sizes, uint64_t mask);
+double grd_reduce_count(grd_dims sizes, uint64_t mask);
 /* NotImplementedError unless there is arithmetic for both. */
 bool grd_reduce_check(const char *name, const grd_tensor *self, grd_dtype dtype);
 /* For gradients, in reduction.c. A reduced tensor with its reduced dims back as size 1. */

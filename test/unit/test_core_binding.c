@@ -1,0 +1,104 @@
+/* The object of another language that stands for a tensor: who owns whom, and references that leave a scope and come back. */
+#include "support.h"
+
+struct object {
+    grd_binding binding;
+    int released;
+};
+
+static void release_object(grd_binding *binding)
+{
+    ((struct object *)binding)->released++;
+}
+
+static void the_object_is_found_again(void **state)
+{
+    (void)state;
+    struct object object = {{release_object}, 0};
+    grd_tensor *t = grd_ones(grd_dims(3));
+    assert_null(grd_binding_of(t));
+    grd_binding_set(t, &object.binding, false);
+    assert_ptr_equal(grd_binding_of(t), &object.binding);
+    assert_false(grd_binding_is_owned(t));
+    assert_null(grd_binding_of(grd_detach(t)));
+    grd_binding_set(t, NULL, true);
+    assert_null(grd_binding_of(t));
+    assert_false(grd_binding_is_owned(t));
+    assert_int_equal(object.released, 0);
+}
+
+/* Only a tensor that owns its object releases it, once, when it goes. */
+static void an_owned_object_goes_with_its_tensor(void **state)
+{
+    (void)state;
+    struct object pointed_to = {{release_object}, 0}, owned = {{release_object}, 0}, taken_back = {{release_object}, 0};
+    const grd_scope scope = grd_scope_open();
+    grd_binding_set(grd_ones(grd_dims(3)), &pointed_to.binding, false);
+    grd_tensor *t = grd_ones(grd_dims(3)), *back = grd_ones(grd_dims(3000));
+    grd_binding_set(t, &owned.binding, true);
+    assert_true(grd_binding_is_owned(t));
+    grd_binding_set(back, &taken_back.binding, true);
+    grd_binding_set(back, &taken_back.binding, false);
+    grd_tensor *view = grd_keep(grd_select(t, 0, 1));
+    grd_scope_close(scope);
+    assert_int_equal(owned.released, 0); /* the view holds the tensor */
+    grd_drop(view);
+    assert_int_equal(owned.released, 1);
+    assert_int_equal(pointed_to.released + taken_back.released, 0);
+}
+
+static void the_failed_tensor_has_no_object(void **state)
+{
+    (void)state;
+    struct object object = {{release_object}, 0};
+    grd_binding_set(grd_failed, &object.binding, true);
+    assert_null(grd_binding_of(grd_failed));
+    assert_false(grd_binding_is_owned(grd_failed));
+}
+
+static void a_reference_leaves_the_scope(void **state)
+{
+    (void)state;
+    grd_scope scope = grd_scope_open();
+    grd_tensor *alone = grd_scope_take(scope, grd_ones(grd_dims(2)));
+    assert_true(grd_is_sole_owner(alone));
+    scope = grd_scope_open();
+    grd_tensor *first = grd_ones(grd_dims(2));
+    grd_exp(first);
+    assert_ptr_equal(grd_scope_take(scope, first), first);
+    assert_true(grd_is_sole_owner(first));
+    scope = grd_scope_open();
+    grd_tensor *second = grd_add(first, first);
+    grd_exp(second);
+    assert_ptr_equal(grd_scope_take(scope, second), second);
+    assert_true(grd_is_sole_owner(second));
+    assert_ptr_equal(grd_keep(second), second);
+    assert_false(grd_is_sole_owner(second));
+    grd_drop(second);
+    grd_drop(second);
+    grd_drop(first);
+    grd_drop(alone);
+}
+
+static void a_reference_comes_back(void **state)
+{
+    (void)state;
+    const int64_t before = grd_memory_get_stats().blocks;
+    grd_scope scope = grd_scope_open();
+    grd_tensor *t = grd_scope_take(scope, grd_ones(grd_dims(2)));
+    scope = grd_scope_open();
+    assert_ptr_equal(grd_scope_give(t), t);
+    assert_true(grd_is_sole_owner(t));
+    grd_scope_close(scope);
+    assert_int_equal(grd_memory_get_stats().blocks, before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_SCOPE(the_object_is_found_again),       IN_SCOPE(an_owned_object_goes_with_its_tensor),
+        IN_SCOPE(the_failed_tensor_has_no_object), IN_SCOPE(a_reference_leaves_the_scope),
+        IN_SCOPE(a_reference_comes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
