@@ -58,6 +58,7 @@ def test() -> None:
     first, *rest = torch.cat([torch.arange(4), torch.tensor([1, 2])]).to(torch.float64).split(2)
     assert_type(first, Tensor)
     assert_type(torch.ones(2, 3).sum(0).shape + (1,), Size)
+    assert_type(torch.relu(first), Tensor)
     assert_type(2 ** first - 1, Tensor)
     assert_type(first.to("cpu").size(), Size)
     assert_type(torch.sort(first).indices == 0, Tensor)
