@@ -183,7 +183,8 @@ def test_signatures(place):
             found += differences(name, nodes, value, isinstance(real, type))
     constructors = stub.get("__new__") or stub.get("__init__")
     if constructors and real.__text_signature__:
-        found += [f"{place}: the stub lacks {one}" for one in signatures(real) if one not in [parameters(node.args)[1:] for node in constructors]]
+        said = [parameters(node.args)[1:] for node in constructors]
+        found += [f"{place}: the stub lacks {one}" for one in signatures(real) if one not in said]
     assert not found, "\n".join(found)
 
 
