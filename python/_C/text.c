@@ -32,13 +32,15 @@ PyObject *py_tensor_repr(PyObject *self)
 PyObject *py_method_format(PyObject *self, PyObject *format)
 {
     grd_tensor *t = py_tensor_of(self);
+    if (!PyUnicode_Check(format))
+        return PyErr_Format(PyExc_TypeError, "__format__() argument must be str, not %s", Py_TYPE(format)->tp_name);
     if (grd_ndim(t) == 0 && grd_tensor_device(t).type != GRD_DEVICE_META) {
         PyObject *item = py_item(t);
         PyObject *text = item != NULL ? PyObject_Format(item, format) : NULL;
         Py_XDECREF(item);
         return text;
     }
-    if (!PyUnicode_Check(format) || PyUnicode_GET_LENGTH(format) > 0)
+    if (PyUnicode_GET_LENGTH(format) > 0)
         return PyErr_Format(PyExc_TypeError, "unsupported format string passed to %s.__format__", short_name(Py_TYPE(self)));
     return PyObject_Str(self);
 }

@@ -94,7 +94,7 @@ def tensordot(a, b, dims=2, out=None):
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={count}")
         if count > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={count}")
-        of_a, of_b = list(range(a.dim() - count, a.dim())), list(range(count))
+        of_a, of_b = list(range(-count, 0)), list(range(count))
     result = _C.tensordot(a, b, of_a, of_b)
     return result if out is None else out.resize_(result.shape).copy_(result)
 
@@ -113,7 +113,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 
 def _triangle(rows, columns, offset, cut, dtype, device):
     if rows < 0 or columns < 0:
-        raise RuntimeError(f"{'row' if rows < 0 else 'col'} must be non-negative, got {rows if rows < 0 else columns}")
+        raise RuntimeError(f"{'row' if rows < 0 else 'col'} must be non-negative, got{rows if rows < 0 else columns}")
     return cut(_C.ones(rows, columns, dtype=_C.bool), offset).nonzero().t().contiguous().to(dtype=dtype, device=device)
 
 
@@ -187,7 +187,7 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 def unravel_index(indices, shape):
     """The index along each dimension of a tensor of sizes `shape` of elements that are numbered in row-major order."""
     if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype == _C.bool:
-        raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")

@@ -2,10 +2,13 @@
  * differentiated through them. Schema: schema/arrange.toml. */
 #include <string.h>
 
+#include "base/text.h"
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
 #include "op/composite.h"
+
+enum { LIST_CHARS = 512 }; /* of formatted sizes in an error */
 
 /* ---- At least so many dimensions ------------------------------------------------------------------------------------------------ */
 
@@ -528,8 +531,10 @@ grd_tensor *op_inner(grd_tensor *self, grd_tensor *other)
         return grd_mul(self, other);
     if (self->sizes[self->ndim - 1] == other->sizes[other->ndim - 1])
         return grd_tensordot(self, other, grd_dims(-1), grd_dims(-1));
-    grd_raise(GRD_ERROR_RUNTIME, "inner() the last dimension must match on both input tensors but got sizes %lld and %lld",
-              (long long)self->sizes[self->ndim - 1], (long long)other->sizes[other->ndim - 1]);
+    char left[LIST_CHARS], right[LIST_CHARS];
+    grd_raise(GRD_ERROR_RUNTIME, "inner() the last dimension must match on both input tensors but got shapes %s and %s",
+              grd_format_int64s(left, sizeof left, self->sizes, self->ndim),
+              grd_format_int64s(right, sizeof right, other->sizes, other->ndim));
     return grd_failed;
 }
 

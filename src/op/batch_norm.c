@@ -1,4 +1,5 @@
 /* Normalisation of channels, dimension 1: over a batch, within a sample, in groups. Composites. Schema: schema/normalization.toml. */
+#include "base/text.h"
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
@@ -105,9 +106,10 @@ grd_tensor *op_group_norm(grd_tensor *input, int64_t num_groups, grd_tensor *wei
         return grd_failed;
     const int64_t samples = input->sizes[0], channels = input->sizes[1];
     if (num_groups <= 0 || channels % num_groups != 0) {
+        char sizes[512];
         grd_raise(GRD_ERROR_RUNTIME,
-                  "Expected number of channels in input to be divisible by num_groups, but got input of %lld channels and num_groups=%lld",
-                  (long long)channels, (long long)num_groups);
+                  "Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%lld",
+                  grd_format_int64s(sizes, sizeof sizes, input->sizes, input->ndim), (long long)num_groups);
         return grd_failed;
     }
     int64_t size = channels / num_groups;

@@ -208,7 +208,7 @@ static grd_tensor *reduced(grd_tensor *self, int64_t dim, grd_tensor *index, grd
     const bool sum = strcmp(reduce, "sum") == 0, mean = strcmp(reduce, "mean") == 0;
     const enum fold fold = fold_of(reduce);
     if (fold == FOLDS && !sum && !mean) {
-        grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s.", reduce);
+        grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", reduce);
         return grd_failed;
     }
     grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, sum || mean ? grd_int(0) : identity_of(fold, self->dtype));
