@@ -13,7 +13,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-dev test-tsan test-levels test-builtin test-package-asan test-package-tsan test-package-debug wheel dev release tsan lint format fuzz bench coverage show golden install clean
+.PHONY: help demo test test-dev test-tsan test-levels test-builtin test-package-asan test-package-tsan wheel dev release tsan lint format fuzz bench coverage show golden install clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,9 +28,12 @@ build/%/build.ninja: $(VENV)/ready CMakePresets.json
 	$(BIN)/cmake --preset $* > build/configure-$*.log || { cat build/configure-$*.log; exit 1; }
 
 demo: build/release/build.ninja ## build, then train a classifier on handwritten digits, in C and in Python
-	$(BIN)/cmake --build --preset release --target digits gradus_python -j $(JOBS)
+	$(BIN)/cmake --build --preset release --target digits -j $(JOBS)
 	build/release/examples/c/digits examples/data/digits.csv
-	PYTHONPATH=build/release/python $(BIN)/python examples/python/digits.py
+	@if [ -d build/release/python ]; then \
+	  $(BIN)/cmake --build --preset release --target gradus_python -j $(JOBS) && \
+	  PYTHONPATH=build/release/python $(BIN)/python examples/python/digits.py; \
+	else echo "Python's headers are missing (python3-dev): the same in Python is left out"; fi
 
 release: build/release/build.ninja ## build the optimised library and examples
 	$(BIN)/cmake --build --preset release -j $(JOBS)
@@ -61,9 +64,6 @@ test-package-asan: $(VENV)/ready ## the tests of the Python package under Addres
 
 test-package-tsan: $(VENV)/ready ## those with threads under ThreadSanitizer
 	@$(BIN)/python tools/test.py --preset tsan --package --label threads
-
-test-package-debug: $(VENV)/ready ## the tests of the Python package with the interpreter's debugging allocator
-	@PYTHONMALLOC=debug $(BIN)/python tools/test.py --preset release --package
 
 wheel: $(VENV)/ready ## a wheel in build/wheel
 	$(BIN)/pip wheel . --no-deps --no-build-isolation --disable-pip-version-check -w build/wheel

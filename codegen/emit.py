@@ -131,8 +131,12 @@ def ctype_scalar(argument):
 def formula_implementation(operator, operators):
     value = Lowering(operator, operators, "formula").lower(operator.formula)
     first = operator.args[0].name if operator.args and operator.args[0].is_tensor and not operator.args[0].list else "NULL"
-    result = f"grd_composite_finish(out, {first}, {value.c})" if operator.has_out else value.c
-    return f"{implementation_prototype(operator)}\n{{\n    return {result};\n}}\n"
+    if "inplace" in operator.forms:
+        body = (f"    grd_tensor *given = {first};\n    {first} = grd_composite_input(out, given);\n"
+                f"    return grd_composite_finish(out, given, {value.c});\n")
+    else:
+        body = f"    return {f'grd_composite_finish(out, {first}, {value.c})' if operator.has_out else value.c};\n"
+    return f"{implementation_prototype(operator)}\n{{\n{body}}}\n"
 
 
 def implementation(operator, operators):

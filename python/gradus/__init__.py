@@ -14,6 +14,7 @@ from math import e, inf, nan, pi  # noqa: F401
 from gradus import _C
 from gradus._C import *  # noqa: F403
 from gradus import _tensor_copy  # noqa: F401
+from gradus.functional import *  # noqa: F403
 
 del nn  # noqa: F821  the package of that name is imported when it is asked for
 

@@ -412,6 +412,8 @@ bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
 {
     if (!grd_given_pointer(call, "grd_custom_end", "call"))
         return false;
+    if (n < 0)
+        grd_raise(GRD_ERROR_VALUE, "a function cannot have %d outputs", n);
     const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) &&
                     check_marks(call, outputs, n) && record(call, outputs, n);
     call->forward = false;

@@ -37,8 +37,9 @@ static int visit_below(struct grd_node *waiting, grd_context_visitor *visit, voi
 
 int grd_visit_contexts(grd_tensor *t, grd_context_visitor *visit, void *arg)
 {
-    const struct grd_object *autograd = grd_autograd_of(t);
-    if (autograd == NULL || !grd_object_unique(t))
+    static const char name[] = "grd_visit_contexts";
+    if (!grd_given(t, name, "t") || !grd_given_pointer((void *)(uintptr_t)visit, name, "visit") || t->autograd == NULL ||
+        !grd_object_unique(t))
         return 0;
     struct grd_meta *meta = grd_meta_get(t);
     struct grd_node *waiting = NULL;
@@ -56,7 +57,10 @@ int grd_visit_contexts(grd_tensor *t, grd_context_visitor *visit, void *arg)
 
 int grd_node_visit_contexts(grd_node *node, grd_context_visitor *visit, void *arg)
 {
+    static const char name[] = "grd_node_visit_contexts";
     struct grd_node *waiting = NULL;
+    if (!grd_given_pointer(node, name, "node") || !grd_given_pointer((void *)(uintptr_t)visit, name, "visit"))
+        return 0;
     wait(node, &waiting);
     return visit_below(waiting, visit, arg);
 }

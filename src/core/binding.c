@@ -52,5 +52,5 @@ grd_tensor *grd_scope_take(grd_scope scope, grd_tensor *t)
 
 grd_tensor *grd_scope_give(grd_tensor *t)
 {
-    return grd_pool_push(t) ? t : grd_failed;
+    return t == NULL || grd_pool_push(t) ? t : grd_failed;
 }

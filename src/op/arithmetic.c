@@ -259,7 +259,8 @@ grd_tensor *op_clamp(grd_tensor *out, grd_tensor *self, grd_scalar min, grd_scal
 grd_tensor *op_clamp_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *min, grd_tensor *max)
 {
     grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, min, max}, 3);
-    if (dtype == GRD_DTYPE_NONE || !check_clamp(min != NULL || max != NULL, dtype))
+    const bool of_bool = dtype == GRD_BOOL && (min == NULL) != (max == NULL); /* that is logical or, and */
+    if (dtype == GRD_DTYPE_NONE || (!of_bool && !check_clamp(min != NULL || max != NULL, dtype)))
         return grd_failed;
     return clamp(out, self, min, max);
 }

@@ -138,6 +138,39 @@ grd_tensor *op_rot90(grd_tensor *self, int64_t k, grd_dims dims)
     }
 }
 
+/* ---- Differences --------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_diff(grd_tensor *self, int64_t n, int64_t dim, grd_tensor *prepend, grd_tensor *append)
+{
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "diff expects input to be at least one-dimensional");
+        return grd_failed;
+    }
+    if (n < 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "order must be non-negative but got %lld", (long long)n);
+        return grd_failed;
+    }
+    if (!grd_wrap_dim(self, dim, &dim))
+        return grd_failed;
+    grd_tensor *parts[3], *t = self;
+    int64_t count = 0;
+    if (prepend != NULL)
+        parts[count++] = prepend;
+    parts[count++] = self;
+    if (append != NULL)
+        parts[count++] = append;
+    if (count > 1)
+        t = grd_cat(grd_tensors_from(parts, count), .dim = grd_int(dim));
+    if (n == 0 && !grd_pending())
+        return grd_clone(t);
+    for (int64_t i = 0; i < n && !grd_pending() && (i == 0 || t->sizes[dim] > 0); i++) {
+        const int64_t rest = t->sizes[dim] > 0 ? t->sizes[dim] - 1 : 0;
+        grd_tensor *ahead = grd_narrow(t, dim, t->sizes[dim] - rest, rest), *behind = grd_narrow(t, dim, 0, rest);
+        t = t->dtype == GRD_BOOL ? grd_logical_xor(ahead, behind) : grd_sub(ahead, behind);
+    }
+    return grd_pending() ? grd_failed : t;
+}
+
 /* ---- Repetition ---------------------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op__repeat_indices(grd_tensor *repeats, grd_scalar output_size)
@@ -295,6 +328,32 @@ grd_tensors op_tensor_split_indices(grd_tensor *self, grd_dims indices, int64_t 
     return grd_pending() ? none : grd_tensors_from(list, indices.n + 1);
 }
 
+grd_tensors op_tensor_split_tensor(grd_tensor *self, grd_tensor *tensor_indices_or_sections, int64_t dim)
+{
+    const grd_tensors none = {0};
+    grd_tensor *given = tensor_indices_or_sections;
+    if (given->dtype != GRD_INT64) {
+        grd_raise(GRD_ERROR_RUNTIME, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got %s",
+                  grd_dtype_type_name((grd_dtype)given->dtype));
+        return none;
+    }
+    if (given->ndim > 1) {
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor "
+                  "with %d dims",
+                  given->ndim);
+        return none;
+    }
+    if (!grd_check_has_data(given))
+        return none;
+    if (given->ndim == 0)
+        return grd_tensor_split(self, grd_item_int64(given), .dim = grd_int(dim));
+    int64_t *indices = grd_pool_alloc((size_t)given->numel * sizeof *indices);
+    for (int64_t i = 0; indices != NULL && i < given->numel; i++)
+        indices[i] = grd_item_int64(grd_select(given, 0, i));
+    return grd_pending() ? none : grd_tensor_split_indices(self, grd_dims_from(indices, given->numel), .dim = grd_int(dim));
+}
+
 /* ---- Places ------------------------------------------------------------------------------------------------------------------------------ */
 
 grd_tensors op_where_condition(grd_tensor *condition)
@@ -347,6 +406,10 @@ grd_tensor *op_take_along_dim(grd_tensor *self, grd_tensor *indices, grd_scalar 
         return grd_failed;
     }
     if (!grd_wrap_dim(self, grd_scalar_int64(dim), &along))
+        return grd_failed;
+    const int64_t size = self->ndim > 0 ? self->sizes[along] : 1;
+    indices = grd_where(grd_lt_scalar(indices, grd_int(0)), grd_add_scalar(indices, grd_int(size)), indices);
+    if (grd_pending())
         return grd_failed;
     return self->ndim == 0 ? grd_gather(self, 0, indices)
                            : grd_gather(spread_but(self, indices, along), along, spread_but(indices, self, along));
@@ -459,6 +522,29 @@ static bool arrange(const grd_tensor *t, grd_dims named, bool last, struct contr
     return true;
 }
 
+grd_tensor *op_inner(grd_tensor *self, grd_tensor *other)
+{
+    if (self->ndim == 0 || other->ndim == 0)
+        return grd_mul(self, other);
+    if (self->sizes[self->ndim - 1] == other->sizes[other->ndim - 1])
+        return grd_tensordot(self, other, grd_dims(-1), grd_dims(-1));
+    grd_raise(GRD_ERROR_RUNTIME, "inner() the last dimension must match on both input tensors but got sizes %lld and %lld",
+              (long long)self->sizes[self->ndim - 1], (long long)other->sizes[other->ndim - 1]);
+    return grd_failed;
+}
+
+/* A dimension of size 1 stands for all of the other's, which are added up. */
+static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t dim_b)
+{
+    int64_t i, j;
+    if (!grd_wrap_dim(*a, dim_a, &i) || !grd_wrap_dim(*b, dim_b, &j) || (*a)->sizes[i] == (*b)->sizes[j])
+        return;
+    if ((*a)->sizes[i] == 1)
+        *b = grd_sum(*b, .dim = grd_dims(j), .keepdim = true, .dtype = (*b)->dtype);
+    else if ((*b)->sizes[j] == 1)
+        *a = grd_sum(*a, .dim = grd_dims(i), .keepdim = true, .dtype = (*a)->dtype);
+}
+
 grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self, grd_dims dims_other)
 {
     struct contraction a, b;
@@ -467,7 +553,9 @@ grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self
                   (long long)dims_other.n);
         return grd_failed;
     }
-    if (!arrange(self, dims_self, true, &a) || !arrange(other, dims_other, false, &b))
+    for (int64_t i = 0; i < dims_self.n && !grd_pending(); i++)
+        match_sizes(&self, dims_self.data[i], &other, dims_other.data[i]);
+    if (grd_pending() || !arrange(self, dims_self, true, &a) || !arrange(other, dims_other, false, &b))
         return grd_failed;
     for (int64_t i = 0; i < dims_self.n; i++) {
         const int64_t left = self->sizes[a.order[self->ndim - dims_self.n + i]], right = other->sizes[b.order[i]];

@@ -1,4 +1,6 @@
 /* Complex tensors and their parts: views of the same storage as real numbers, two for each element. */
+#include <math.h>
+
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
@@ -89,4 +91,35 @@ grd_tensor *op_complex(grd_tensor *real, grd_tensor *imag)
     grd_copy_(grd_select(parts, ndim, 0), real);
     grd_copy_(grd_select(parts, ndim, 1), imag);
     return grd_pending() ? grd_failed : result;
+}
+
+grd_tensor *op_view_as_complex(grd_tensor *self)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) {
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
+                  grd_dtype_type_name(dtype));
+        return grd_failed;
+    }
+    if (self->ndim == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "Input tensor must have one or more dimensions");
+        return grd_failed;
+    }
+    if (self->sizes[self->ndim - 1] != 2) {
+        grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a last dimension of size 2");
+        return grd_failed;
+    }
+    return grd_squeeze(grd_view_dtype(self, grd_dtype_to_complex(dtype)), .dim = grd_dims(-1));
+}
+
+grd_tensor *op_angle(grd_tensor *self)
+{
+    const double pi = 3.14159265358979323846;
+    if (grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_atan2(grd_imag(self), grd_real(self));
+    grd_tensor *zero = grd_mul_scalar(grd_sign(self), grd_int(0)); /* whose gradient is 0 */
+    grd_tensor *angle =
+        grd_masked_fill(grd_to(zero, .dtype = grd_dtype_to_float((grd_dtype)self->dtype)), grd_lt_scalar(self, grd_int(0)), grd_float(pi));
+    return grd_masked_fill(angle, grd_isnan(self), grd_float(NAN));
 }

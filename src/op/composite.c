@@ -4,6 +4,11 @@
 #include "gradus/gradus.h"
 #include "op/common.h"
 
+grd_tensor *grd_composite_input(grd_tensor *out, grd_tensor *self)
+{
+    return out != NULL && out == self && grd_grad_enabled() && grd_requires_grad(self) ? grd_clone(self) : self;
+}
+
 grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_tensor *value)
 {
     if (grd_pending() || out == NULL || out == value)

@@ -180,8 +180,18 @@ static void range_part(const struct range *r, int64_t first, int64_t n, int part
     ahead = ahead < 0 ? 0 : ahead > n ? n : ahead;
     line(ahead, first, r->start[part], r->delta[part], ret, stride);
     line(n - ahead, first + ahead - (r->n - 1), r->end[part], r->delta[part], ret + ahead * stride, stride);
-    for (int64_t i = 0; r->logarithmic && i < n; i++)
+    for (int64_t i = 0; r->logarithmic && !r->complex && i < n; i++)
         ret[i * stride] = pow(r->base, ret[i * stride]);
+}
+
+/* base^(x + iy) = base^x (cos(y log(base)) + i sin(y log(base))), in place. */
+static void complex_powers(const struct range *r, int64_t n, double *parts)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const double size = pow(r->base, parts[2 * i]), angle = parts[2 * i + 1] * log(r->base);
+        parts[2 * i] = size * cos(angle);
+        parts[2 * i + 1] = size * sin(angle);
+    }
 }
 
 static void range_pieces(int64_t begin, int64_t end, void *context)
@@ -200,6 +210,8 @@ static void range_pieces(int64_t begin, int64_t end, void *context)
             range_part(r, first, n, 0, piece.parts, r->complex ? 2 : 1);
         if (r->complex)
             range_part(r, first, n, 1, piece.parts + 1, 2);
+        if (r->complex && r->logarithmic)
+            complex_powers(r, n, piece.parts);
         r->cast(n, (char *const[]){r->to + first * r->itemsize, (char *)&piece}, strides, NULL);
     }
 }
@@ -303,7 +315,7 @@ static grd_tensor *spaced(const char *name, grd_scalar start, grd_scalar end, in
         grd_raise(GRD_ERROR_RUNTIME, "number of steps must be non-negative");
         return grd_failed;
     }
-    if (!check_range_dtype(name, dtype, !logarithmic))
+    if (!check_range_dtype(name, dtype, true))
         return grd_failed;
     if (is_complex && !grd_dtype_is_complex(dtype)) {
         grd_raise(GRD_ERROR_RUNTIME, "inferred dtype complex for a range between complex numbers can't be safely cast to passed dtype %s",
@@ -336,6 +348,17 @@ grd_tensor *op_logspace(grd_scalar start, grd_scalar end, int64_t steps, double 
                         bool requires_grad)
 {
     return spaced("logspace", start, end, steps, base, true, dtype, device, requires_grad);
+}
+
+/* ---- Sizes --------------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_resize(grd_tensor *out, grd_tensor *self, grd_dims size)
+{
+    if (grd_requires_grad(self)) {
+        grd_raise(GRD_ERROR_RUNTIME, "cannot resize variables that require grad");
+        return grd_failed;
+    }
+    return grd_resize(out, size) ? out : grd_failed;
 }
 
 /* ---- Matrices ------------------------------------------------------------------------------------------------------------------------ */

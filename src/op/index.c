@@ -51,8 +51,8 @@ grd_tensor *op__index_select_backward(grd_tensor *grad, grd_dims sizes, int64_t 
 grd_tensor *op_gather(grd_tensor *self, int64_t dim, grd_tensor *index)
 {
     char list[LIST_CHARS], other[LIST_CHARS];
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_dtype(index) || !grd_check_index_ndim(index, self, "input") ||
-        !grd_check_same_device(grd_tensors(self, index)))
+    if (!grd_wrap_dim(self, dim, &dim) || (index->numel > 0 && !grd_check_index_dtype(index)) ||
+        !grd_check_index_ndim(index, self, "input") || !grd_check_same_device(grd_tensors(self, index)))
         return grd_failed;
     for (int64_t i = 0; index->numel > 0 && i < index->ndim && i < self->ndim; i++) {
         if (i == dim || index->sizes[i] <= self->sizes[i])

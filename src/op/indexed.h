@@ -69,6 +69,16 @@ grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_t
  * adds therefore works on float32 copies and converts its result once. */
 grd_dtype grd_sum_dtype(grd_dtype dtype);
 
+/* ---- Scatter ------------------------------------------------------------------------------------------------------------- */
+
+/* What scatter asks of its arguments; `src` is NULL when it scatters one number. */
+bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src);
+/* What index_add and its like ask of their source. */
+bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
+/* Runs a kernel over the elements of src and the places in self (or out) that index names, in its order. `src` NULL: one element, `value`. */
+grd_tensor *grd_scatter_elements(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, char *value,
+                                 grd_loop_kernel *kernel);
+
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 
 /* What an in-place or functional operator writes: out, or a copy of self. */

@@ -1,5 +1,6 @@
 /* Composites over elementwise operators: signs, special values, closeness. Schema: schema/elementwise.toml. */
 #include <float.h>
+#include <math.h>
 
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
@@ -19,7 +20,8 @@ grd_tensor *op_positive(grd_tensor *self)
 grd_tensor *op_sgn(grd_tensor *out, grd_tensor *self)
 {
     const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype);
-    return grd_composite_finish(out, self, is_complex ? grd_quotient_or_zero(self, grd_abs(self)) : grd_sign(self));
+    grd_tensor *input = grd_composite_input(out, self);
+    return grd_composite_finish(out, self, is_complex ? grd_quotient_or_zero(input, grd_abs(input)) : grd_sign(input));
 }
 
 grd_tensor *op_float_power(grd_tensor *self, grd_tensor *exponent)
@@ -88,6 +90,23 @@ grd_tensor *op_isreal(grd_tensor *self)
     if (grd_dtype_is_complex((grd_dtype)self->dtype))
         return grd_eq_scalar(grd_imag(self), grd_int(0));
     return grd_ones_like(self, .dtype = GRD_BOOL);
+}
+
+/* ---- Rounding -------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_round_decimals(grd_tensor *out, grd_tensor *self, int64_t decimals)
+{
+    const bool is_integer = grd_category_of((grd_dtype)self->dtype) <= GRD_CATEGORY_INTEGER;
+    if (is_integer && decimals != 0) {
+        grd_raise_no_kernel("round_decimals", (grd_dtype)self->dtype);
+        return grd_failed;
+    }
+    if (decimals == 0)
+        return grd_composite_finish(out, self, grd_round(self));
+    const grd_scalar power = grd_float(pow(10, fabs((double)decimals)));
+    grd_tensor *rounded = decimals > 0 ? grd_div_scalar(grd_round(grd_mul_scalar(self, power)), power)
+                                       : grd_mul_scalar(grd_round(grd_div_scalar(self, power)), power);
+    return grd_composite_finish(out, self, rounded);
 }
 
 /* ---- Sums of exponentials -------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Sums and products, any, all, counts, extremes and their places. Moments are in moments.c, norms and logsumexp in norm.c, scans in
  * scan.c; how a reduction runs is in reduce.c. */
 #include "base/memory.h"
+#include "base/text.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/reduce.h"
@@ -42,6 +43,32 @@ grd_tensor *op_sum(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim
     if (to == GRD_BOOL)
         return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, GRD_FINISH_ANY, 0);
     return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_NONE, 0);
+}
+
+grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
+{
+    int64_t dims[GRD_MAX_DIMS];
+    const int64_t extra = self->ndim - size.n;
+    int n = 0;
+    bool fits = extra >= 0;
+    for (int64_t i = 0; fits && i < self->ndim; i++) {
+        const bool stretched = i < extra || size.data[i - extra] != self->sizes[i];
+        fits = i < extra || !stretched || size.data[i - extra] == 1;
+        if (stretched)
+            dims[n++] = i;
+    }
+    if (!fits) {
+        char from[256], to[256];
+        grd_raise(GRD_ERROR_RUNTIME, "size %s is not expandable to size %s.", grd_format_int64s(to, sizeof to, size.data, size.n),
+                  grd_format_int64s(from, sizeof from, self->sizes, self->ndim));
+        return grd_failed;
+    }
+    if (size.n == 0)
+        return grd_sum(self);
+    if (n == 0)
+        return self;
+    grd_tensor *sum = grd_sum(self, .dim = grd_dims_from(dims, n), .keepdim = true);
+    return extra > 0 ? grd_reshape(sum, size) : sum;
 }
 
 grd_tensor *op_mean(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
@@ -316,6 +343,25 @@ grd_tensor *op__mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bo
         return grd_failed;
     grd_tensor *share = grd_div_scalar(grad, grd_float(grd_reduce_count(sizes, mask)));
     return spread(share, sizes, mask, keepdim);
+}
+
+void op_aminmax(grd_tensor *self, grd_scalar dim, bool keepdim, grd_tensor **ret)
+{
+    const int64_t one = grd_scalar_int64(dim);
+    const grd_dims dims = dim.kind == GRD_SCALAR_NONE ? GRD_NO_DIMS : grd_dims_from(&one, 1);
+    ret[0] = grd_amin(self, .dim = dims, .keepdim = keepdim);
+    ret[1] = grd_amax(self, .dim = dims, .keepdim = keepdim);
+}
+
+grd_tensor *op_nanmean(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
+{
+    if (!grd_dtype_is_floating((grd_dtype)self->dtype)) {
+        grd_raise(GRD_ERROR_RUNTIME, "nanmean(): expected input to have floating point dtype but got %s",
+                  grd_dtype_type_name((grd_dtype)self->dtype));
+        return grd_failed;
+    }
+    grd_tensor *count = grd_sum(grd_logical_not(grd_isnan(self)), .dim = dim, .keepdim = keepdim);
+    return grd_div(grd_nansum(self, .dim = dim, .keepdim = keepdim, .dtype = dtype), count);
 }
 
 /* Ties share the gradient evenly. */

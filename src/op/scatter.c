@@ -16,8 +16,7 @@ enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
 /* ---- Slices -------------------------------------------------------------------------------------------------------------- */
 
-/* What index_add and index_copy ask of their source. */
-static bool check_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source)
+bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source)
 {
     char list[LIST_CHARS], other[LIST_CHARS];
     if (!grd_check_index_vector(index) || !grd_check_index_dtype(index))
@@ -87,7 +86,7 @@ grd_tensor *op_index_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_ten
 {
     grd_dtype dtype = grd_sum_dtype(self->dtype);
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
-    if (!grd_wrap_dim(self, dim, &dim) || !check_source(self, dim, index, source))
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source))
         return grd_failed;
     if (kernel == NULL) {
         grd_raise_no_kernel("index_add", self->dtype);
@@ -119,7 +118,7 @@ grd_tensor *op__index_add_source_backward(grd_tensor *grad, int64_t dim, grd_ten
 
 grd_tensor *op_index_copy(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source)
 {
-    if (!grd_wrap_dim(self, dim, &dim) || !check_source(self, dim, index, source))
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source))
         return grd_failed;
     return write_slices(out, self, dim, index, source, grd_kernel_of_size(grd_kernels->index->scatter, self), GRD_ERROR_INDEX);
 }
@@ -158,13 +157,29 @@ grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
     return result;
 }
 
+grd_tensor *op_index_fill_tensor(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *value)
+{
+    if (value->ndim > 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+                  value->ndim);
+        return grd_failed;
+    }
+    const grd_scalar number = grd_is_meta(value) ? grd_int(0) : grd_scalar_read(value->data, value->dtype);
+    return op_index_fill(out, self, dim, index, number);
+}
+
+grd_tensor *op__filled(grd_tensor *self, int64_t dim, grd_tensor *index)
+{
+    return grd_index_fill(grd_zeros_like(self, .dtype = GRD_BOOL), dim, index, grd_int(1));
+}
+
 /* ---- Elements ------------------------------------------------------------------------------------------------------------ */
 
-/* `src` is NULL for scatter_value. */
-static bool check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src)
+bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src)
 {
     char own[LIST_CHARS], list[LIST_CHARS], other[LIST_CHARS];
-    if (!grd_check_index_dtype(index) || !grd_check_index_ndim(index, self, "self") || (src && !grd_check_index_ndim(index, src, "src")))
+    if ((index->numel > 0 && !grd_check_index_dtype(index)) || !grd_check_index_ndim(index, self, "self") ||
+        (src && !grd_check_index_ndim(index, src, "src")))
         return false;
     if (src != NULL && src->dtype != self->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected self.dtype to be equal to src.dtype, but got %s and %s", grd_dtype_name(self->dtype),
@@ -189,9 +204,8 @@ static bool check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor 
                      own, (long long)dim, grd_format_int64s(other, sizeof other, src->sizes, src->ndim));
 }
 
-/* `src` NULL: the one element `value` everywhere. */
-static grd_tensor *write_elements(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, char *value,
-                                  grd_loop_kernel *kernel)
+grd_tensor *grd_scatter_elements(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, char *value,
+                                 grd_loop_kernel *kernel)
 {
     grd_tensor *present = src != NULL ? src : self;
     if (!grd_check_same_device(grd_tensors(self, index, present)) || (out != NULL && !grd_check_no_internal_overlap(out)))
@@ -217,34 +231,34 @@ static grd_tensor *write_elements(grd_tensor *out, grd_tensor *self, int64_t dim
 
 grd_tensor *op_scatter(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src)
 {
-    if (!grd_wrap_dim(self, dim, &dim) || !check_scatter(self, dim, index, src))
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
         return grd_failed;
-    return write_elements(out, self, dim, index, src, NULL, grd_kernel_of_size(grd_kernels->index->scatter, self));
+    return grd_scatter_elements(out, self, dim, index, src, NULL, grd_kernel_of_size(grd_kernels->index->scatter, self));
 }
 
 grd_tensor *op_scatter_value(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
 {
     _Alignas(16) char element[16];
-    if (!grd_wrap_dim(self, dim, &dim) || !check_scatter(self, dim, index, NULL) || !grd_scalar_write(value, self->dtype, element))
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, NULL) || !grd_scalar_write(value, self->dtype, element))
         return grd_failed;
-    return write_elements(out, self, dim, index, NULL, element, grd_kernel_of_size(grd_kernels->index->scatter, self));
+    return grd_scatter_elements(out, self, dim, index, NULL, element, grd_kernel_of_size(grd_kernels->index->scatter, self));
 }
 
 grd_tensor *op_scatter_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src)
 {
     grd_dtype dtype = grd_sum_dtype(self->dtype);
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
-    if (!grd_wrap_dim(self, dim, &dim) || !check_scatter(self, dim, index, src))
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
         return grd_failed;
     if (kernel == NULL) {
         grd_raise_no_kernel("scatter_add", self->dtype);
         return grd_failed;
     }
     if (dtype == self->dtype)
-        return write_elements(out, self, dim, index, src, NULL, kernel);
+        return grd_scatter_elements(out, self, dim, index, src, NULL, kernel);
     grd_tensor *sums = grd_indexed_sums(out, self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(src, dtype);
     if (!grd_pending())
-        write_elements(sums, sums, dim, index, terms, NULL, kernel);
+        grd_scatter_elements(sums, sums, dim, index, terms, NULL, kernel);
     return grd_indexed_rounded(out, self, sums);
 }
 

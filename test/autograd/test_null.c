@@ -41,8 +41,6 @@ static void test_leaves(void **state)
     no_tensor("grd_set_grad", "t");
     grd_retain_grad(NULL);
     no_tensor("grd_retain_grad", "t");
-    assert_false(grd_retains_grad(NULL));
-    no_tensor("grd_retains_grad", "t");
     grd_detach_(NULL);
     no_tensor("grd_detach_", "t");
 }
@@ -162,10 +160,7 @@ static void test_custom(void **state)
     no_pointer("grd_custom_mark_dirty", "call");
     grd_custom_mark_non_differentiable(NULL, x);
     no_pointer("grd_custom_mark_non_differentiable", "call");
-    grd_custom_materialize_grads(NULL, true);
-    no_pointer("grd_custom_materialize_grads", "call");
-    assert_null(grd_custom_node(NULL));
-    no_pointer("grd_custom_node", "call");
+    assert_true(grd_custom_apply(&function, &x, &out));
     assert_null(grd_custom_begin(NULL, &x));
     no_pointer("grd_custom_begin", "function");
     assert_null(grd_custom_begin(&function, NULL));
@@ -173,11 +168,45 @@ static void test_custom(void **state)
     assert_false(grd_custom_end(NULL, &out, 1));
     no_pointer("grd_custom_end", "call");
     assert_false(grd_custom_end(grd_custom_begin(&function, &x), NULL, 1));
-    refused("custom function: grd_custom_end: argument 'outputs' must not be NULL");
+    expect_whole_error("custom function: grd_custom_end: argument 'outputs' must not be NULL");
+    assert_false(grd_custom_end(grd_custom_begin(&function, &x), &out, -1));
+    expect_whole_error("custom function: a function cannot have -1 outputs");
+    assert_null(grd_custom_node(NULL));
+    no_pointer("grd_custom_node", "call");
+    grd_custom_materialize_grads(NULL, true);
+    no_pointer("grd_custom_materialize_grads", "call");
     assert_null(grd_node_custom_call(NULL, NULL));
-    assert_null(grd_node_custom_call(grd_grad_fn(grd_exp(x)), NULL));
     expect_ok();
-    assert_true(grd_custom_apply(&function, &x, &out));
+}
+
+static int never(void *context, void (*release)(void *context), void *arg)
+{
+    (void)context, (void)release, (void)arg;
+    fail();
+    return 0;
+}
+
+static void test_keeping_and_visiting(void **state)
+{
+    (void)state;
+    grd_tensor *x = leaf3();
+    assert_null(grd_keep_node(NULL));
+    no_pointer("grd_keep_node", "node");
+    grd_drop_node(NULL);
+    assert_false(grd_retains_grad(NULL));
+    no_tensor("grd_retains_grad", "t");
+    assert_int_equal(grd_visit_contexts(NULL, never, NULL), 0);
+    no_tensor("grd_visit_contexts", "t");
+    assert_int_equal(grd_visit_contexts(x, NULL, NULL), 0);
+    no_pointer("grd_visit_contexts", "visit");
+    assert_int_equal(grd_node_visit_contexts(NULL, never, NULL), 0);
+    no_pointer("grd_node_visit_contexts", "node");
+    assert_int_equal(grd_node_visit_contexts(grd_grad_fn(grd_exp(x)), NULL, NULL), 0);
+    no_pointer("grd_node_visit_contexts", "visit");
+    grd_backward_all(grd_tensors(grd_sum(x)), &(grd_backward_options){.inputs = grd_tensors(NULL)});
+    no_tensor("grd_backward_all", "inputs");
+    assert_null(grd_scope_give(NULL));
+    expect_ok();
 }
 
 static grd_tensors nothing(grd_tensor *const *inputs, int n, void *context)
@@ -250,7 +279,8 @@ static void test_checks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_leaves), TEST(test_engine),  TEST(test_graph), TEST(test_hooks),
-                                       TEST(test_custom), TEST(test_pending), TEST(test_checks)};
+    const struct CMUnitTest tests[] = {TEST(test_leaves),  TEST(test_engine), TEST(test_graph),
+                                       TEST(test_hooks),   TEST(test_custom), TEST(test_keeping_and_visiting),
+                                       TEST(test_pending), TEST(test_checks)};
     return cmocka_run_group_tests_name("null", tests, warm_up, NULL);
 }

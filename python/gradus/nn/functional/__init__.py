@@ -13,5 +13,7 @@ from ._loss import (binary_cross_entropy, binary_cross_entropy_with_logits, cros
                    smooth_l1_loss)
 from ._margin_loss import (cosine_embedding_loss, hinge_embedding_loss, margin_ranking_loss, multi_margin_loss, multilabel_margin_loss,
                           multilabel_soft_margin_loss, soft_margin_loss, triplet_margin_loss, triplet_margin_with_distance_loss)
-from ._normalization import layer_norm, rms_norm
+from ._normalization import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from ._padding import pad
+from ._pixel import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ._likelihood_loss import gaussian_nll_loss, poisson_nll_loss

@@ -55,6 +55,8 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
+    if input.dim() < 2:  # one sample: a target of () or (1), and so the loss
+        input = input.reshape(target.shape + (-1,))
     right = target.unsqueeze(-1)
     loss = (margin - input.gather(-1, right) + input).clamp_min(0) ** p
     if weight is not None:
@@ -68,6 +70,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     input and target (N, C) or (C); target lists classes, up to the first -1.
     """
     reduction = checked_reduction(size_average, reduce, reduction)
+    if input.dim() == 0:
+        input, target = input.reshape(1), target.reshape(1)
     listed = (target < 0).cumsum(-1) == 0
     classes = target.clamp_min(0)
     is_target = gradus.zeros_like(target).scatter_add(-1, classes, listed.to(target.dtype)) > 0

@@ -1,5 +1,39 @@
-"""Normalization over the last dimensions, those of normalized_shape: the operators."""
+"""Normalization of rows, channels and groups of channels: the operators, and checks of what they would divide by."""
 from gradus import _C
 
 layer_norm = _C.nn.layer_norm
 rms_norm = _C.nn.rms_norm
+
+
+def _check_count(size, count, what):
+    if count == 1:
+        raise ValueError(f"Expected more than 1 {what} when training, got input size {size}")
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    """(input - mean) / sqrt(variance + eps) * weight + bias for each channel, dimension 1, with the input's statistics when training.
+
+    running_mean and running_var are written to when training, and are the statistics otherwise. ValueError: training on one value per channel.
+    """
+    if training and input.dim() > 1:
+        _check_count(input.size(), input.numel() // max(input.size(1), 1), "value per channel")
+    return _C.nn.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
+    """batch_norm of each sample by itself. ValueError: samples with one element per channel."""
+    if use_input_stats:
+        _check_count(input.size(), input.numel() // max(input.size(0) * input.size(1), 1), "spatial element")
+    return _C.nn.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    """The channels, dimension 1, in num_groups groups of neighbours: each normalized with all that is in it, then * weight + bias per channel.
+
+    ValueError: groups of one element.
+    """
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    if num_groups > 0:
+        _check_count(input.size(), input.numel() // num_groups, "value per channel")
+    return _C.nn.group_norm(input, num_groups, weight, bias, eps)

@@ -1,13 +1,10 @@
 """The Python examples: they learn, say what is wrong, and give the losses that PyTorch gives for the same seed."""
-import os
-import subprocess
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
+from conftest import BUILD, ROOT, run as run_command
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "examples/python"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
 
@@ -46,7 +43,7 @@ def test_losses_are_those_of_pytorch(losses):
 
 
 def run(name, *arguments):
-    return subprocess.run([sys.executable, EXAMPLES / f"{name}.py", *arguments], cwd=ROOT, capture_output=True, text=True, env=os.environ)
+    return run_command([sys.executable, EXAMPLES / f"{name}.py", *arguments], ROOT, PYTHONPATH=str(BUILD / "python"))
 
 
 def test_digits_learns_to_read():

@@ -1,4 +1,6 @@
 """autograd.Function, beside PyTorch."""
+import doctest
+
 import pytest
 from both import caught, gradus, part, plain, same
 
@@ -359,3 +361,8 @@ def test_backward_within_backward():
         return x.grad
 
     same(program)
+
+
+def test_the_example_of_the_docstring():
+    failed, tried = doctest.testmod(part(gradus, "autograd.function"), extraglobs={"gradus": gradus})
+    assert tried > 0 and failed == 0

@@ -1,0 +1,158 @@
+/* Borders around tensors. Schema: schema/pad.toml. */
+#include <string.h>
+
+#include "gen/op_impl.h"
+#include "gradus/gradus.h"
+#include "op/common.h"
+
+/* ---- Constants ------------------------------------------------------------------------------------------------------------------- */
+
+/* What is added before and after a dimension; 0 for those the list does not reach. */
+static int64_t length_at(grd_dims pad, int64_t ndim, int64_t dim, bool after)
+{
+    const int64_t at = 2 * (ndim - 1 - dim) + after;
+    return at < pad.n ? pad.data[at] : 0;
+}
+
+static bool check_pad(const grd_tensor *self, grd_dims pad)
+{
+    if (pad.n % 2 != 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "Length of pad must be even but instead it equals %lld", (long long)pad.n);
+    return pad.n / 2 <= self->ndim || grd_raise(GRD_ERROR_RUNTIME,
+                                                "Length of pad should be no more than twice the number of dimensions of the input. Pad "
+                                                "length is %lld while the input has %d "
+                                                "dimensions.",
+                                                (long long)pad.n, self->ndim);
+}
+
+/* The part of a dimension that stays: of the padded tensor, or of the original when `cut`. */
+static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
+{
+    for (int64_t i = 0; i < t->ndim && !grd_pending(); i++) {
+        const int64_t before = cut ? -length_at(pad, t->ndim, i, false) : length_at(pad, t->ndim, i, false);
+        const int64_t after = cut ? -length_at(pad, t->ndim, i, true) : length_at(pad, t->ndim, i, true);
+        const int64_t start = before > 0 ? before : 0, end = after > 0 ? after : 0;
+        if (start + end > 0)
+            t = grd_narrow(t, i, start, t->sizes[i] - start - end);
+    }
+    return t;
+}
+
+grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    if (!check_pad(self, pad))
+        return grd_failed;
+    for (int64_t i = 0; i < self->ndim; i++) {
+        const int64_t before = length_at(pad, self->ndim, i, false), after = length_at(pad, self->ndim, i, true);
+        if (__builtin_add_overflow(self->sizes[i], before, &sizes[i]) || __builtin_add_overflow(sizes[i], after, &sizes[i]) ||
+            sizes[i] < 0 || before < -self->sizes[i] || after < -self->sizes[i]) {
+            grd_raise(
+                GRD_ERROR_RUNTIME,
+                "The input size %lld, plus negative padding %lld and %lld, resulted in a negative output size, which is invalid. Check "
+                "dimension %lld of your input.",
+                (long long)self->sizes[i], (long long)before, (long long)after, (long long)i);
+            return grd_failed;
+        }
+    }
+    grd_tensor *result = grd_full(grd_dims_from(sizes, self->ndim), value, .dtype = self->dtype, .device = grd_device_of(self));
+    grd_copy_(kept(result, pad, false), kept(self, pad, true));
+    return grd_pending() ? grd_failed : result;
+}
+
+grd_tensor *op__constant_pad_backward(grd_tensor *grad, grd_dims pad)
+{
+    int64_t undone[2 * GRD_MAX_DIMS];
+    for (int64_t i = 0; i < pad.n; i++)
+        undone[i] = -pad.data[i];
+    return grd_constant_pad_nd(grad, grd_dims_from(undone, pad.n));
+}
+
+/* ---- Elements of the tensor itself ------------------------------------------------------------------------------------------------- */
+
+/* The border of n elements before (or after) a dimension. */
+typedef grd_tensor *border_function(grd_tensor *t, int64_t dim, int64_t n, bool after);
+
+static grd_tensor *mirrored(grd_tensor *t, int64_t dim, int64_t n, bool after)
+{
+    if (n >= t->sizes[dim]) {
+        grd_raise(
+            GRD_ERROR_RUNTIME,
+            "Padding size should be less than the corresponding input dimension, but got: padding %lld at dimension %lld of input of size "
+            "%lld",
+            (long long)n, (long long)dim, (long long)t->sizes[dim]);
+        return grd_failed;
+    }
+    return grd_flip(grd_narrow(t, dim, after ? t->sizes[dim] - 1 - n : 1, n), grd_dims(dim));
+}
+
+static grd_tensor *repeated(grd_tensor *t, int64_t dim, int64_t n, bool after)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    if (t->sizes[dim] == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "Expected a tensor with non-empty dimensions to replicate, but dimension %lld has size 0",
+                  (long long)dim);
+        return grd_failed;
+    }
+    memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
+    sizes[dim] = n;
+    return grd_expand(grd_narrow(t, dim, after ? t->sizes[dim] - 1 : 0, 1), grd_dims_from(sizes, t->ndim));
+}
+
+static grd_tensor *wrapped(grd_tensor *t, int64_t dim, int64_t n, bool after)
+{
+    if (n > t->sizes[dim]) {
+        grd_raise(GRD_ERROR_RUNTIME, "Padding value causes wrapping around more than once.");
+        return grd_failed;
+    }
+    return grd_narrow(t, dim, after ? 0 : t->sizes[dim] - n, n);
+}
+
+static grd_tensor *bordered(grd_tensor *t, int64_t dim, int64_t before, int64_t after, border_function *border)
+{
+    grd_tensor *parts[3];
+    int64_t n = 0;
+    if (before > 0)
+        parts[n++] = border(t, dim, before, false);
+    parts[n++] = t;
+    if (after > 0)
+        parts[n++] = border(t, dim, after, true);
+    return n == 1 || grd_pending() ? t : grd_cat(grd_tensors_from(parts, n), .dim = grd_int(dim));
+}
+
+static border_function *border_of(const char *mode)
+{
+    if (strcmp(mode, "reflect") == 0)
+        return mirrored;
+    if (strcmp(mode, "replicate") == 0)
+        return repeated;
+    return strcmp(mode, "circular") == 0 ? wrapped : NULL;
+}
+
+grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar value)
+{
+    if (!check_pad(self, pad))
+        return grd_failed;
+    if (strcmp(mode, "constant") == 0)
+        return grd_constant_pad_nd(self, pad, .value = value.kind == GRD_SCALAR_NONE ? grd_int(0) : value);
+    border_function *border = border_of(mode);
+    if (border == NULL) {
+        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Unrecognised padding mode %s", mode);
+        return grd_failed;
+    }
+    if (value.kind != GRD_SCALAR_NONE && grd_scalar_double(value) != 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "Padding mode \"%s\" doesn't take in value argument", mode);
+        return grd_failed;
+    }
+    const int64_t n = pad.n / 2;
+    if (n < 1 || n > 3 || (self->ndim != n + 1 && self->ndim != n + 2)) {
+        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+        return grd_failed;
+    }
+    /* What is cut off takes no part in a circle, but is seen by the other borders. */
+    const bool circle = border == wrapped;
+    grd_tensor *t = circle ? kept(self, pad, true) : self;
+    for (int64_t i = self->ndim - n; i < self->ndim && !grd_pending(); i++)
+        t = bordered(t, i, length_at(pad, self->ndim, i, false), length_at(pad, self->ndim, i, true), border);
+    return grd_pending() ? grd_failed : circle ? t : kept(t, pad, true);
+}

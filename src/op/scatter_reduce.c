@@ -1,0 +1,263 @@
+/* Reductions of what an index sends to one place: scatter_reduce, index_reduce, scatter with a word for how. Sums are scatter_add's; products and
+ * extremes have loops here. Schema: schema/index.toml. */
+#include <complex.h>
+#include <math.h>
+#include <string.h>
+
+#include "gen/op_impl.h"
+#include "gradus/gradus.h"
+#include "op/common.h"
+#include "op/composite.h"
+#include "op/indexed.h"
+
+enum fold { FOLD_PROD, FOLD_AMAX, FOLD_AMIN, FOLDS };
+
+/* ---- The loops: result[index[i]] = fold(result[index[i]], source[i]), in the order of the index ---------------------------------- */
+
+static char *place(char *const *data, const int64_t *strides, const void *params, int64_t i)
+{
+    return data[GRD_RESULT] + i * strides[GRD_RESULT] +
+           *(const int64_t *)(data[GRD_INDEX] + i * strides[GRD_INDEX]) * *(const int64_t *)params;
+}
+
+static void prod_float64(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    for (int64_t i = 0; i < n; i++)
+        *(double *)place(data, strides, params, i) *= *(const double *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
+}
+
+static void prod_complex128(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    for (int64_t i = 0; i < n; i++)
+        *(double _Complex *)place(data, strides, params, i) *= *(const double _Complex *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
+}
+
+static void prod_int64(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    for (int64_t i = 0; i < n; i++)
+        *(uint64_t *)place(data, strides, params, i) *= *(const uint64_t *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
+}
+
+static void amax_float64(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double *to = (double *)place(data, strides, params, i), x = *(const double *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
+        if (x > *to || isnan(x))
+            *to = x;
+    }
+}
+
+static void amin_float64(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double *to = (double *)place(data, strides, params, i), x = *(const double *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
+        if (x < *to || isnan(x))
+            *to = x;
+    }
+}
+
+static void amax_int64(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t *to = (int64_t *)place(data, strides, params, i), x = *(const int64_t *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
+        *to = x > *to ? x : *to;
+    }
+}
+
+static void amin_int64(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t *to = (int64_t *)place(data, strides, params, i), x = *(const int64_t *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
+        *to = x < *to ? x : *to;
+    }
+}
+
+/* ---- Products and extremes --------------------------------------------------------------------------------------------------------- */
+
+static const char *const fold_names[FOLDS] = {"prod", "amax", "amin"};
+
+/* FOLDS when there is no such word. */
+static enum fold fold_of(const char *name)
+{
+    int fold = 0;
+    while (fold < FOLDS && strcmp(name, fold_names[fold]) != 0)
+        fold++;
+    return (enum fold)fold;
+}
+
+/* The dtype it is computed in, and the loop; NULL where there is none. */
+static grd_loop_kernel *fold_kernel(enum fold fold, grd_dtype dtype, grd_dtype *ret_dtype)
+{
+    static grd_loop_kernel *const floats[FOLDS] = {prod_float64, amax_float64, amin_float64};
+    static grd_loop_kernel *const integers[FOLDS] = {prod_int64, amax_int64, amin_int64};
+    switch (grd_category_of(dtype)) {
+    case GRD_CATEGORY_FLOAT:
+        *ret_dtype = GRD_FLOAT64;
+        return floats[fold];
+    case GRD_CATEGORY_COMPLEX:
+        *ret_dtype = GRD_COMPLEX128;
+        return fold == FOLD_PROD ? prod_complex128 : NULL;
+    default:
+        *ret_dtype = GRD_INT64;
+        return dtype == GRD_UINT64 && fold != FOLD_PROD ? NULL : integers[fold];
+    }
+}
+
+grd_tensor *op__scatter_fold(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
+{
+    grd_dtype dtype;
+    const enum fold fold = fold_of(reduce);
+    grd_loop_kernel *kernel = fold < FOLDS ? fold_kernel(fold, self->dtype, &dtype) : NULL;
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
+        return grd_failed;
+    if (kernel == NULL) {
+        grd_raise_no_kernel("scatter_reduce", self->dtype);
+        return grd_failed;
+    }
+    grd_tensor *folded = grd_clone_contiguous(self, dtype), *values = grd_pending() ? src : grd_contiguous_as(src, dtype);
+    if (!grd_pending())
+        grd_scatter_elements(folded, folded, dim, index, values, NULL, kernel);
+    return grd_indexed_rounded(NULL, self, folded);
+}
+
+/* Of equal extremes, where they are in self and src; their number is added up per place. */
+static grd_tensor *extreme_backward(grd_tensor *grad, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_tensor *result,
+                                    bool of_src)
+{
+    grd_tensor *in_self = grd_to(grd_eq(self, result), .dtype = self->dtype);
+    grd_tensor *in_src = grd_to(grd_eq(src, grd_gather(result, dim, index)), .dtype = src->dtype);
+    grd_tensor *share = grd_div(grad, grd_scatter_add(in_self, dim, index, in_src));
+    return of_src ? grd_mul(in_src, grd_gather(share, dim, index)) : grd_mul(in_self, share);
+}
+
+/* result / src where src is not 0. Where it is the only 0 of its place, the product with 1 in its stead; 0 where there are more. */
+static grd_tensor *product_backward(grd_tensor *grad, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_tensor *result)
+{
+    const grd_scalar one = grd_int(1), none = grd_int(0);
+    grd_tensor *is_zero = grd_eq_scalar(src, none);
+    grd_tensor *zeros = grd_scatter_add(grd_zeros_like(self, .dtype = GRD_INT64), dim, index, grd_to(is_zero, .dtype = GRD_INT64));
+    grd_tensor *single = grd_logical_and(is_zero, grd_eq_scalar(grd_gather(zeros, dim, index), one));
+    grd_tensor *others = grd__scatter_fold(self, dim, index, grd_masked_fill(src, single, one), "prod");
+    grd_tensor *divided = grd_div(grd_gather(grd_mul(grad, grd_conj(result)), dim, index), grd_conj(grd_masked_fill(src, is_zero, one)));
+    return grd_where(single, grd_gather(grd_mul(grad, grd_conj(others)), dim, index), grd_masked_fill(divided, is_zero, none));
+}
+
+/* The elements of src that the index uses: as many as it has along each dimension. */
+static grd_tensor *used(grd_tensor *src, const grd_tensor *index)
+{
+    for (int64_t i = 0; i < src->ndim && i < index->ndim && !grd_pending(); i++)
+        if (src->sizes[i] != index->sizes[i])
+            src = grd_narrow(src, i, 0, index->sizes[i]);
+    return src;
+}
+
+grd_tensor *op__scatter_fold_backward(grd_tensor *grad_output, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src,
+                                      grd_tensor *result, const char *reduce, bool of_src)
+{
+    if (index->numel == 0)
+        return of_src ? grd_zeros_like(src) : grad_output;
+    grd_tensor *values = used(src, index), *grad;
+    if (grd_pending())
+        return grd_failed;
+    if (fold_of(reduce) != FOLD_PROD)
+        grad = extreme_backward(grad_output, self, dim, index, values, result, of_src);
+    else if (of_src)
+        grad = product_backward(grad_output, self, dim, index, values, result);
+    else
+        grad = grd_mul(grad_output, grd_conj(grd__scatter_fold(grd_ones_like(self), dim, index, values, "prod")));
+    for (int64_t i = 0; of_src && i < src->ndim && !grd_pending(); i++)
+        if (grad->sizes[i] != src->sizes[i]) {
+            int64_t sizes[GRD_MAX_DIMS];
+            memcpy(sizes, grad->sizes, grad->ndim * sizeof *sizes);
+            sizes[i] = src->sizes[i];
+            grad = grd__slice_backward(grad, grd_dims_from(sizes, grad->ndim), i, grd_int(0), grd_int(index->sizes[i]), 1);
+        }
+    return grad;
+}
+
+/* ---- By name ------------------------------------------------------------------------------------------------------------------------ */
+
+/* What a place starts from when it does not count itself. */
+static grd_scalar identity_of(enum fold fold, grd_dtype dtype)
+{
+    const double sign = fold == FOLD_AMAX ? -1 : 1;
+    if (fold == FOLD_PROD)
+        return grd_int(1);
+    if (grd_category_of(dtype) == GRD_CATEGORY_FLOAT)
+        return grd_float(sign * INFINITY);
+    if (dtype == GRD_BOOL)
+        return grd_int(fold == FOLD_AMIN);
+    const bool is_unsigned = dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32;
+    const int64_t bits = 8 * grd_dtype_size(dtype) - !is_unsigned;
+    const int64_t largest = bits >= 63 ? INT64_MAX : ((int64_t)1 << bits) - 1;
+    return grd_int(fold == FOLD_AMIN ? largest : is_unsigned ? 0 : -largest - 1);
+}
+
+static grd_tensor *mean_of(grd_tensor *base, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self)
+{
+    grd_tensor *sum = grd_scatter_add(base, dim, index, src);
+    grd_tensor *count = include_self ? grd_ones_like(self) : grd_zeros_like(self);
+    count = grd_scatter_add(count, dim, index, grd_ones_like(src));
+    if (!include_self)
+        count = grd_clamp_min(count, grd_int(1));
+    return grd_category_of(self->dtype) <= GRD_CATEGORY_INTEGER ? grd_div(sum, count, .rounding_mode = "floor") : grd_div(sum, count);
+}
+
+static grd_tensor *reduced(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce, bool include_self)
+{
+    const bool sum = strcmp(reduce, "sum") == 0, mean = strcmp(reduce, "mean") == 0;
+    const enum fold fold = fold_of(reduce);
+    if (fold == FOLDS && !sum && !mean) {
+        grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s.", reduce);
+        return grd_failed;
+    }
+    grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, sum || mean ? grd_int(0) : identity_of(fold, self->dtype));
+    if (sum)
+        return grd_scatter_add(base, dim, index, src);
+    return mean ? mean_of(base, self, dim, index, src, include_self) : grd__scatter_fold(base, dim, index, src, reduce);
+}
+
+grd_tensor *op_scatter_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce,
+                              bool include_self)
+{
+    return grd_composite_finish(out, self, reduced(self, dim, index, src, reduce, include_self));
+}
+
+grd_tensor *op_index_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, const char *reduce,
+                            bool include_self)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    if (strcmp(reduce, "sum") == 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either prod, mean, amax or amin, got sum.");
+        return grd_failed;
+    }
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source))
+        return grd_failed;
+    for (int64_t i = 0; i < source->ndim; i++)
+        sizes[i] = i == dim ? index->numel : 1;
+    grd_tensor *places = grd_expand(grd_reshape(index, grd_dims_from(sizes, source->ndim)), grd_sizes(source));
+    return grd_composite_finish(out, self, grd_pending() ? grd_failed : reduced(self, dim, places, source, reduce, include_self));
+}
+
+/* The words of scatter: "add" or "multiply", as those of scatter_reduce. */
+static grd_tensor *arithmetic(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
+{
+    if (strcmp(reduce, "add") == 0)
+        return grd_scatter_add(self, dim, index, src);
+    if (strcmp(reduce, "multiply") == 0)
+        return grd__scatter_fold(self, dim, index, src, "prod");
+    grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either add or multiply.");
+    return grd_failed;
+}
+
+grd_tensor *op_scatter_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
+{
+    return grd_composite_finish(out, self, arithmetic(self, dim, index, src, reduce));
+}
+
+grd_tensor *op_scatter_value_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value,
+                                        const char *reduce)
+{
+    grd_tensor *src = grd_full(grd_sizes(index), value, .dtype = self->dtype, .device = grd_device_of(self));
+    return grd_composite_finish(out, self, grd_pending() ? grd_failed : arithmetic(self, dim, index, src, reduce));
+}

@@ -1,0 +1,58 @@
+"""Every in-place method that PyTorch has too: the same values and the same gradients, of operators with kernels and of composites."""
+import warnings
+
+import pytest
+
+import gradus
+
+torch = pytest.importorskip("torch")
+
+RANDOM = {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}  # test_random.py compares their numbers
+HISTORY = {"logical_and_", "logical_or_", "logical_xor_"}  # PyTorch leaves them the history of what they overwrite
+GIVEN = [(), ("T",), (0.5,), ("T", "T"), (0.1, 0.6), (1,)]
+
+
+def names():
+    return sorted(name for name in set(dir(gradus.Tensor)) & set(dir(torch.Tensor)) if name.endswith("_") and not name.startswith("_") and name not in RANDOM | HISTORY)
+
+
+def outcome(module, name, given):
+    """(values, gradient) of x * 1 after the method, or None where it is refused; a result without history has a gradient of zeros."""
+    x = module.tensor([[0.3, 0.7, 0.2], [0.5, 0.9, 0.4]], dtype=module.float64, requires_grad=True)
+    y = x * 1.0
+    others = [module.tensor([[0.4, 0.6, 0.8], [0.1, 0.2, 0.35]], dtype=module.float64) if value == "T" else value for value in given]
+    try:
+        result = getattr(y, name)(*others)
+        (result * result).sum().backward()
+    except Exception:
+        return None
+    gradient = x.grad if x.grad is not None else module.zeros_like(x)
+    return result.detach().tolist(), gradient.clone().tolist()
+
+
+@pytest.mark.parametrize("name", names())
+def test_values_and_gradients(name):
+    warnings.simplefilter("ignore")
+    for given in GIVEN:
+        theirs = outcome(torch, name, given)
+        deprecated = name in ("add_", "sub_", "subtract_") and given == (0.1, 0.6)  # add_(alpha, other)
+        if theirs is None or deprecated:
+            continue
+        ours = outcome(gradus, name, given)
+        if ours is None and name in ("share_memory_", "detach_"):
+            continue
+        assert ours is not None, given
+        for a, b in zip(ours, theirs):
+            torch.testing.assert_close(torch.tensor(a), torch.tensor(b), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "elu", "selu", "celu", "leaky_relu", "hardtanh", "silu", "hardswish", "hardsigmoid", "mish"])
+def test_activations_in_place(name):
+    def gradient(module):
+        x = module.tensor([[-0.3, 0.7, -2.2], [5.5, -0.9, 0.4]], dtype=module.float64, requires_grad=True)
+        result = getattr(module.nn.functional, name)(x * 1.0, inplace=True)
+        (result * result).sum().backward()
+        return result.tolist(), x.grad.tolist()
+
+    for a, b in zip(gradient(gradus), gradient(torch)):
+        torch.testing.assert_close(torch.tensor(a), torch.tensor(b))
