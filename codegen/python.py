@@ -2,8 +2,10 @@
 
 An operator is seen under its own name, as a function, and as a method when its first argument is a Tensor called self. Its entry may say otherwise:
 `python.name` (names, separated by spaces; several operators of one name are overloads, tried in order of the schema), `python.in` (function,
-method, nn), `python.numbers` (tensor arguments a number may stand for), `python.tuple` (results without names).
+method, nn), `python.numbers` (tensor arguments a number may stand for), `python.tuple` (results without names). Its `example`, a
+doctest that needs no name but torch, stands in the docstring of the function that it calls, and the tests run it.
 """
+import textwrap
 from dataclasses import dataclass, field
 
 from codegen.emit import BANNER
@@ -151,14 +153,18 @@ def python_signature(function, one):
     return f"{function.name}({', '.join(words)})"
 
 
+def description(function, operator):
+    return f"{operator.doc}\n\n{operator.example}" if f".{function.name}(" in operator.example else operator.doc
+
+
 def docstring(function):
     """Signature and text of each overload; one alone can be read by inspect.signature."""
     if len(function.signatures) == 1:
         one = function.signatures[0]
         text = python_signature(function, one)
         dollar = text.replace("(self", "($self", 1) if function.home == "method" else text.replace("(", "($module, ", 1).replace(", )", ")")
-        return f"{dollar}\n--\n\n{one.operator.doc}"
-    return "\n\n".join(f"{python_signature(function, s)}\n    {s.operator.doc}" for s in function.signatures)
+        return f"{dollar}\n--\n\n{description(function, one.operator)}"
+    return "\n\n".join(f"{python_signature(function, s)}\n{textwrap.indent(description(function, s.operator), '    ')}" for s in function.signatures)
 
 
 def has_names(operator):

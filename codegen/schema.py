@@ -2,6 +2,7 @@
 
 Lives here: the signature grammar and what an entry may say. Not here: C (see ctype.py) and formulas (see formula.py).
 """
+import doctest
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "mask", "divides", "block", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "mask", "divides", "block", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "tuple"}
 HOMES = ("function", "method", "nn")
 TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
@@ -55,6 +56,7 @@ class Operator:
     results: list  # names; one unnamed result is ["result"]
     returns_list: bool
     doc: str
+    example: str = ""  # a doctest: input lines begin with ">>> ", and what they print follows
     kernel: str = None
     rule: str = None
     mask: bool = False
@@ -185,6 +187,22 @@ def default_forms(entry):
     return FORMS if "kernel" in entry else ("functional",)
 
 
+def read_example(entry, fail):
+    """The text of the example, which must be Python and must show something."""
+    if "example" not in entry:
+        return ""
+    text = entry["example"].strip()
+    try:
+        steps = doctest.DocTestParser().get_examples(text)
+        for step in steps:
+            compile(step.source, "example", "single")
+    except (ValueError, SyntaxError) as error:
+        fail(f"cannot read the example: {error}", "example")
+    if not text.startswith(">>> ") or not steps[-1].want:
+        fail("the example must begin with '>>> ' and end with what it prints", "example")
+    return text
+
+
 def read_operator(name, entry, file, lines):
     def fail(message, key=""):
         raise SchemaError(f"{file}:{lines.get(key, lines.get('', 1))}: [{name}] {message}")
@@ -233,7 +251,7 @@ def read_operator(name, entry, file, lines):
         if key not in TEST_KEYS:
             fail(f"unknown test fact '{key}'; known are {', '.join(sorted(TEST_KEYS))}", f"test.{key}")
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
-                    " ".join(entry["doc"].split()), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
+                    " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), python, test, lines)
 

@@ -1,6 +1,7 @@
 """The typing stubs of the extension: what is written by hand (python/_C/stubs.pyi) with what the schema says put in.
 
-A line "# schema: functions" or "# schema: methods" of the hand-written file is replaced; the functions of nn make a file of their own.
+A line "# schema: functions" or "# schema: methods" of the hand-written file is replaced, but for methods that are there by hand; the functions
+of nn make a file of their own.
 """
 import keyword
 import re
@@ -89,6 +90,7 @@ def files(operators, folder):
     of = {home: [f for f in found if f.home == home] for home in ("function", "method", "nn")}
     hand = (Path(folder) / "stubs.pyi").read_text()
     hand = hand.replace("# schema: functions\n", named_tuples(found) + "".join(definition(f, "") for f in of["function"]))
-    hand = hand.replace("    # schema: methods\n", "".join(definition(f, "    ") for f in of["method"]))
+    by_hand = re.findall(r"^    def (\w+)", hand.partition("class Tensor:")[2], re.M)
+    hand = hand.replace("    # schema: methods\n", "".join(definition(f, "    ") for f in of["method"] if f.name not in by_hand))
     nn = NN_HEAD + "".join(definition(f, "") for f in of["nn"])
     return {"python/gradus/_C/__init__.pyi": hand, "python/gradus/_C/nn.pyi": nn}

@@ -463,8 +463,9 @@ PyMethodDef py_dlpack_functions[] = {
 
 PyMethodDef py_dlpack_methods[] = {
     {"__dlpack__", (PyCFunction)(void (*)(void))tensor_dlpack, METH_FASTCALL | METH_KEYWORDS,
-     "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the memory of the tensor."},
+     "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\nA DLPack capsule over the memory of the "
+     "tensor."},
     {"__dlpack_device__", tensor_dlpack_device, METH_NOARGS,
-     "__dlpack_device__()\n--\n\nType and number of the device, as DLPack numbers them."},
+     "__dlpack_device__($self)\n--\n\nType and number of the device, as DLPack numbers them."},
     {0},
 };

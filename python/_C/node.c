@@ -227,7 +227,7 @@ static PyObject *gradient_edge(PyObject *module, PyObject *tensor)
 }
 
 static PyMethodDef node_methods[] = {
-    {"name", node_name, METH_NOARGS, PyDoc_STR("The name of the node: 'AddBackward0'.")},
+    {"name", node_name, METH_NOARGS, PyDoc_STR("name($self)\n--\n\nThe name of the node: 'AddBackward0'.")},
     {"register_hook", (PyCFunction)(void (*)(void))py_node_register_hook, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("register_hook($self, /, fn)\n--\n\n"
                "Calls fn(grad_inputs, grad_outputs) after the node ran; a tuple it returns replaces grad_inputs. Returns a handle with "

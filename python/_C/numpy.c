@@ -135,7 +135,7 @@ PyMethodDef py_numpy_functions[] = {
 
 PyMethodDef py_numpy_methods[] = {
     {"numpy", (PyCFunction)(void (*)(void))tensor_numpy, METH_FASTCALL | METH_KEYWORDS,
-     "numpy(*, force=False)\n--\n\n"
+     "numpy($self, *, force=False)\n--\n\n"
      "An array over the memory of the tensor. force: whatever it takes, a copy to the cpu and leaving the history behind."},
     {"__array__", (PyCFunction)(void (*)(void))tensor_array, METH_FASTCALL | METH_KEYWORDS, NULL},
     {"__array_wrap__", (PyCFunction)(void (*)(void))tensor_array_wrap, METH_FASTCALL, NULL},

@@ -231,7 +231,8 @@ static PyMethodDef functions[] = {
     {"set_default_dtype", set_default_dtype, METH_O,
      "set_default_dtype($module, d)\n--\n\nSets the dtype of new tensors of floating-point numbers. TypeError unless it is float16, "
      "bfloat16, float32 or float64."},
-    {"set_default_tensor_type", set_default_tensor_type, METH_O, "NotImplementedError: use set_default_dtype()."},
+    {"set_default_tensor_type", set_default_tensor_type, METH_O,
+     "set_default_tensor_type($module, t, /)\n--\n\nNotImplementedError: use set_default_dtype()."},
     {"get_default_device", get_default_device, METH_NOARGS,
      "get_default_device($module)\n--\n\nWhere new tensors lie unless told otherwise: the cpu."},
     {"set_default_device", set_default_device, METH_O,

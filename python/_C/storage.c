@@ -317,13 +317,13 @@ static PyObject *storage_cdata(PyObject *self, void *unused)
 }
 
 static PyMethodDef storage_methods[] = {
-    {"nbytes", storage_nbytes, METH_NOARGS, "nbytes()\n--\n\nThe number of bytes."},
-    {"size", storage_nbytes, METH_NOARGS, "size()\n--\n\nThe number of bytes."},
-    {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr()\n--\n\nThe address of the first byte."},
-    {"element_size", storage_element_size, METH_NOARGS, "element_size()\n--\n\nOne: a storage has bytes."},
-    {"tolist", storage_tolist, METH_NOARGS, "tolist()\n--\n\nThe bytes as a list of integers."},
-    {"clone", storage_clone, METH_NOARGS, "clone()\n--\n\nA copy."},
-    {"copy_", storage_copy_, METH_O, "copy_(source)\n--\n\nWrites the bytes of another storage of the same size."},
+    {"nbytes", storage_nbytes, METH_NOARGS, "nbytes($self)\n--\n\nThe number of bytes."},
+    {"size", storage_nbytes, METH_NOARGS, "size($self)\n--\n\nThe number of bytes."},
+    {"data_ptr", storage_data_ptr, METH_NOARGS, "data_ptr($self)\n--\n\nThe address of the first byte."},
+    {"element_size", storage_element_size, METH_NOARGS, "element_size($self)\n--\n\nOne: a storage has bytes."},
+    {"tolist", storage_tolist, METH_NOARGS, "tolist($self)\n--\n\nThe bytes as a list of integers."},
+    {"clone", storage_clone, METH_NOARGS, "clone($self)\n--\n\nA copy."},
+    {"copy_", storage_copy_, METH_O, "copy_($self, source)\n--\n\nWrites the bytes of another storage of the same size."},
     {"__copy__", storage_clone, METH_NOARGS, NULL},
     {"__deepcopy__", storage_deepcopy, METH_O, NULL},
     {"__reduce_ex__", storage_reduce, METH_O, NULL},

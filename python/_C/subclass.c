@@ -52,7 +52,8 @@ static PyObject *make_subclass(PyObject *unused, PyObject *const *args, Py_ssize
 }
 
 PyMethodDef py_subclass_methods[] = {
-    {"as_subclass", as_subclass, METH_O, "as_subclass(cls)\n--\n\nThe same elements, with their history, as an object of a subclass."},
+    {"as_subclass", as_subclass, METH_O,
+     "as_subclass($self, cls)\n--\n\nThe same elements, with their history, as an object of a subclass."},
     {"_make_subclass", (PyCFunction)(void (*)(void))make_subclass, METH_FASTCALL | METH_KEYWORDS | METH_STATIC,
      "_make_subclass(cls, data, require_grad=False)\n--\n\nA leaf over the elements of data, as an object of a subclass."},
     {0},

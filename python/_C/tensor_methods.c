@@ -281,10 +281,11 @@ PyMethodDef py_tensor_methods[] = {
      ">>> torch.ones(1).item()\n1.0"},
     {"tolist", py_method_tolist, METH_NOARGS,
      "tolist($self)\n--\n\nThe elements as nested lists of Python numbers." EXAMPLE ">>> torch.eye(2).tolist()\n[[1.0, 0.0], [0.0, 1.0]]"},
-    {"__complex__", tensor_complex, METH_NOARGS, "The only element as a complex number. ValueError unless there is exactly one."},
+    {"__complex__", tensor_complex, METH_NOARGS,
+     "__complex__($self)\n--\n\nThe only element as a complex number. ValueError unless there is exactly one."},
     {"__format__", py_method_format, METH_O,
      "A 0-d tensor formatted as its number. TypeError for other tensors unless the format is empty."},
-    {"__reversed__", tensor_reversed, METH_NOARGS, "A copy with the order along the first dimension reversed."},
+    {"__reversed__", tensor_reversed, METH_NOARGS, "__reversed__($self)\n--\n\nA copy with the order along the first dimension reversed."},
     {"is_nonzero", tensor_is_nonzero, METH_NOARGS,
      "is_nonzero($self)\n--\n\nWhether the only element is not zero. RuntimeError unless there is exactly one."},
     PY_ENTRY("equal", py_method_equal,
@@ -299,12 +300,12 @@ PyMethodDef py_tensor_methods[] = {
      "map_($self, tensor, callable)\n--\n\nSets every element to callable(element, element of tensor), which is broadcast. Slow."},
     {"map2_", py_method_map2_, METH_VARARGS,
      "map2_($self, x, y, callable)\n--\n\nSets every element to callable(element, element of x, element of y). Slow."},
-    PY_ENTRY(
-        "to", py_method_to,
-        "to(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=torch.preserve_format) -> Tensor\n"
-        "to(dtype, ...) -> Tensor\nto(other, ...) -> Tensor\n\n"
-        "The tensor with another dtype, on another device, or as `other` is: itself when that changes nothing and `copy` is not set." FORMAT
-            EXAMPLE ">>> torch.ones(2).to(torch.int32)\ntensor([1, 1], dtype=torch.int32)"),
+    PY_ENTRY("to", py_method_to,
+             "to(self, device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None)\n"
+             "to(self, dtype, non_blocking=False, copy=False, *, memory_format=None)\n"
+             "to(self, tensor, non_blocking=False, copy=False, *, memory_format=None)\n\n"
+             "The tensor with another dtype, on another device, or as `tensor` is: itself when that changes nothing and `copy` is not "
+             "set." FORMAT EXAMPLE ">>> torch.ones(2).to(torch.int32)\ntensor([1, 1], dtype=torch.int32)"),
     PY_ENTRY(
         "type", py_method_type,
         "type($self, dtype=None, non_blocking=False)\n--\n\nThe name of the type, 'torch.FloatTensor', or the tensor with another dtype."),
@@ -329,19 +330,22 @@ PyMethodDef py_tensor_methods[] = {
              "new_tensor($self, data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
              "As torch.tensor(), with the dtype and the device of this tensor unless others are given."),
     PY_ENTRY("new_empty", py_method_new_empty,
-             "new_empty($self, *size, dtype=None, device=None, requires_grad=False)\n--\n\n"
+             "new_empty($self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False)\n--\n\n"
              "A tensor whose elements are not set, of the dtype and on the device of this tensor unless others are given."),
-    PY_ENTRY("new_empty_strided", py_method_new_empty_strided,
-             "new_empty_strided($self, size, stride, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
-             "As new_empty(), with the given strides, in elements."),
+    PY_ENTRY(
+        "new_empty_strided", py_method_new_empty_strided,
+        "new_empty_strided($self, size, stride, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False)\n--\n\n"
+        "As new_empty(), with the given strides, in elements."),
     PY_ENTRY("new_zeros", py_method_new_zeros,
-             "new_zeros($self, *size, dtype=None, device=None, requires_grad=False)\n--\n\n"
+             "new_zeros($self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False)\n--\n\n"
              "Zeros of the dtype and on the device of this tensor unless others are given." EXAMPLE
              ">>> torch.ones(1, dtype=torch.int8).new_zeros(2)\ntensor([0, 0], dtype=torch.int8)"),
     PY_ENTRY("new_ones", py_method_new_ones,
-             "new_ones($self, *size, dtype=None, device=None, requires_grad=False)\n--\n\nAs new_zeros(), of ones."),
+             "new_ones($self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False)\n--\n\nAs new_zeros(), "
+             "of ones."),
     PY_ENTRY("new_full", py_method_new_full,
-             "new_full($self, size, fill_value, *, dtype=None, device=None, requires_grad=False)\n--\n\nAs new_zeros(), of fill_value."),
+             "new_full($self, size, fill_value, *, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False)\n--\n\nAs "
+             "new_zeros(), of fill_value."),
     PY_ENTRY("requires_grad_", tensor_requires_grad_,
              "requires_grad_($self, requires_grad=True)\n--\n\nSets requires_grad and returns the tensor. RuntimeError for integer dtypes, "
              "and when it is turned "
@@ -349,10 +353,11 @@ PyMethodDef py_tensor_methods[] = {
     {"detach_", tensor_detach_, METH_NOARGS,
      "detach_($self)\n--\n\nTakes the tensor out of the graph that computed it: it is a leaf that needs no gradient. RuntimeError for a "
      "view."},
-    {"_is_view", tensor_is_view, METH_NOARGS, "Whether the tensor is a view of another, which is _base."},
-    {"share_memory_", refuse_sharing, METH_NOARGS, "NotImplementedError: memory is not shared between processes."},
+    {"_is_view", tensor_is_view, METH_NOARGS, "_is_view($self)\n--\n\nWhether the tensor is a view of another, which is _base."},
+    {"share_memory_", refuse_sharing, METH_NOARGS,
+     "share_memory_($self)\n--\n\nNotImplementedError: memory is not shared between processes."},
     {"is_shared", is_false, METH_NOARGS, "is_shared($self)\n--\n\nFalse: memory is not shared between processes."},
-    PY_ENTRY("pin_memory", refuse_pinning, "RuntimeError: there is no device that would need it."),
+    PY_ENTRY("pin_memory", refuse_pinning, "pin_memory($self)\n--\n\nRuntimeError: there is no device that would need it."),
     PY_ENTRY("is_pinned", is_pinned, "is_pinned($self)\n--\n\nFalse: there is no device that would need it."),
     {NULL, NULL, 0, NULL},
 };

@@ -6,7 +6,7 @@ import itertools
 from gradus import _C
 from gradus._C import Tensor
 
-__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations", "cdist", "nonzero", "resize_as_",
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations", "cdist", "einsum", "nonzero", "resize_as_",
            "tensordot", "tril_indices", "triu_indices", "unique", "unique_consecutive", "unravel_index"]
 
 
@@ -97,6 +97,18 @@ def tensordot(a, b, dims=2, out=None):
         of_a, of_b = list(range(-count, 0)), list(range(count))
     result = _C.tensordot(a, b, of_a, of_b)
     return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+def einsum(equation, *operands):
+    """Sums of products of the operands' elements, as the equation says: "ij,jk->ik" is a matrix product. The operands may be given in one list.
+
+    >>> import gradus as torch
+    >>> torch.einsum("ij,j->i", torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = operands[0]
+    return _C.einsum(equation, list(operands))
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):

@@ -158,8 +158,8 @@ static bool take_saved(struct grd_custom_call *call, const struct grd_saved *sav
     bool ok = true;
     grd_spin_lock(&call->node.lock);
     const bool released = call->released;
-    grd_tensor *t = saved->value.v.tensor;
-    if (!released && t != NULL)
+    grd_tensor *t = released ? NULL : saved->value.v.tensor;
+    if (t != NULL)
         ok = grd_pool_push(grd_object_keep(t));
     grd_spin_unlock(&call->node.lock);
     *ret_tensor = t;

@@ -90,7 +90,7 @@ void grd_free_slow(void *block, size_t size);
 /* ---- Taking and giving ----------------------------------------------------------------------------------------------------- */
 
 /* A block for a size up to GRD_SMALL_MAX, to be counted by the caller; NULL where that is for grd_alloc_slow. */
-static inline __attribute__((always_inline)) void *grd_small_take(size_t size)
+GRD_INLINE void *grd_small_take(size_t size)
 {
     struct grd_block_list *list = &grd_thread.small[grd_small_class(size)];
     void *block = list->head;
@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) void *grd_small_take(size_t size)
 }
 
 /* grd_alloc for such a size. */
-static inline __attribute__((always_inline)) void *grd_small_alloc(size_t size)
+GRD_INLINE void *grd_small_alloc(size_t size)
 {
     void *block = grd_small_take(size);
     if (GRD_UNLIKELY(block == NULL))

@@ -87,8 +87,6 @@ static inline grd_keyset grd_device_keys(grd_device device)
     return device.type == GRD_DEVICE_NONE ? 0 : grd_keys_of_device(device);
 }
 
-/* Part of a function, in two places at most. */
-#define GRD_INLINE static inline __attribute__((always_inline))
 /* Rarely called: apart from what calls it. */
 #define GRD_COLD static __attribute__((noinline, cold))
 

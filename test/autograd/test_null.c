@@ -1,4 +1,5 @@
-/* NULL where the functions of gradus/autograd.h need something: TypeError that names the function and the argument, and nothing else happens. */
+/* NULL where the functions of gradus/autograd.h need something: TypeError that names the function and the argument, and nothing else happens.
+ * Nothing happens, either, while an error is pending. */
 #include "support.h"
 
 /* An error is pending with exactly this text; it is cleared. */
@@ -40,6 +41,8 @@ static void test_leaves(void **state)
     no_tensor("grd_set_grad", "t");
     grd_retain_grad(NULL);
     no_tensor("grd_retain_grad", "t");
+    grd_detach_(NULL);
+    no_tensor("grd_detach_", "t");
 }
 
 static void test_engine(void **state)
@@ -212,6 +215,52 @@ static grd_tensors nothing(grd_tensor *const *inputs, int n, void *context)
     return (grd_tensors){0};
 }
 
+static int released;
+
+static void count_release(void *context)
+{
+    (void)context;
+    released++;
+}
+
+/* The first error stays. */
+static void test_pending(void **state)
+{
+    (void)state;
+    static int context;
+    const grd_custom_function function = {.forward = mark_null, .inputs = 1, .outputs = 1, .context = &context, .release = count_release};
+    grd_tensor *x = leaf3(), *y = grd_exp(x), *out, *grad;
+    grd_node *node = grd_grad_fn(y);
+    grd_custom_call *call = grd_custom_begin(&function, &x);
+    released = 0;
+    grd_backward(NULL);
+    grd_backward(y);
+    assert_false(grd_grad(grd_tensors(y), grd_tensors(x), NULL, &grad));
+    grd_set_grad(x, grd_failed);
+    grd_retain_grad(y);
+    grd_detach_(y);
+    grd_set_requires_grad(x, false);
+    assert_null(grd_grad_fn(y));
+    assert_null(grd_gradient_edge(y, NULL));
+    assert_int_equal(grd_hook_tensor(x, same, &context, count_release), 0);
+    assert_int_equal(grd_hook_node(node, true, look, &context, count_release), 0);
+    assert_int_equal(grd_hook_accumulated(x, after, &context, count_release), 0);
+    assert_int_equal(released, 0); /* where there is no hook the context stays the caller's */
+    assert_null(grd_custom_begin(&function, &x));
+    assert_int_equal(released, 1);
+    grd_custom_save(call, x);
+    assert_ptr_equal(grd_custom_saved(call, 0), grd_failed);
+    grd_custom_mark_dirty(call, x);
+    grd_custom_mark_non_differentiable(call, x);
+    grd_custom_materialize_grads(call, false);
+    assert_false(grd_custom_end(call, &out, 1));
+    assert_int_equal(released, 2);
+    assert_false(grd_gradcheck(nothing, grd_tensors(x), NULL, NULL));
+    assert_string_equal(grd_error_message(), "custom function: output 0 must be a tensor, not NULL");
+    grd_error_clear();
+    assert_true(grd_requires_grad(x) && grd_grad_of(x) == NULL && grd_grad_fn(y) == node && !grd_retains_grad(y));
+}
+
 static void test_checks(void **state)
 {
     (void)state;
@@ -230,8 +279,8 @@ static void test_checks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(test_leaves), TEST(test_engine), TEST(test_graph),
-                                       TEST(test_hooks),  TEST(test_custom), TEST(test_keeping_and_visiting),
-                                       TEST(test_checks)};
+    const struct CMUnitTest tests[] = {TEST(test_leaves),  TEST(test_engine), TEST(test_graph),
+                                       TEST(test_hooks),   TEST(test_custom), TEST(test_keeping_and_visiting),
+                                       TEST(test_pending), TEST(test_checks)};
     return cmocka_run_group_tests_name("null", tests, warm_up, NULL);
 }

@@ -153,7 +153,7 @@ static int live_as_child(int generation)
     if (generation < 1) {
         const pid_t child = fork();
         if (child == 0)
-            _exit(live_as_child(generation + 1));
+            end_child(live_as_child(generation + 1));
         int status;
         if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
             return 4;
@@ -168,7 +168,7 @@ static void fork_often(void)
         const pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0)
-            _exit(live_as_child(0));
+            end_child(live_as_child(0));
         assert_true(compute() && differentiate() && draw());
         assert_int_equal(status_of(child), 0);
     }
@@ -207,7 +207,7 @@ static void test_fork_with_everything_open(void **state)
         const bool kept = strcmp(grd_error_message(), "pending") == 0;
         grd_error_clear();
         grd_backward(y);
-        _exit(kept && grd_ok() && grd_item_double(grd_sum(grd_grad_of(x))) == 2.0 * LARGE ? live_as_child(0) : 9);
+        end_child(kept && grd_ok() && grd_item_double(grd_sum(grd_grad_of(x))) == 2.0 * LARGE ? live_as_child(0) : 9);
     }
     assert_string_equal(grd_error_message(), "pending");
     grd_error_clear();
@@ -253,7 +253,7 @@ static void test_fork_with_transactions_open(void **state)
         alarm(SECONDS);
         const bool kept = grd_op_find("own::op") != NULL && grd_defined_count() == 0 && other_is_free();
         grd_transaction_end(&transaction, true);
-        _exit(kept && grd_defined_count() == 2 && grd_op_find("own::op") != NULL ? 0 : 1);
+        end_child(kept && grd_defined_count() == 2 && grd_op_find("own::op") != NULL ? 0 : 1);
     }
     assert_int_equal(status_of(child), 0);
     grd_transaction_end(&transaction, true);
@@ -274,7 +274,7 @@ static void fork_in_a_piece(int64_t begin, int64_t end, void *context)
         return;
     const pid_t child = fork();
     if (child == 0)
-        _exit(live_as_child(0));
+        end_child(live_as_child(0));
     int status;
     atomic_store(&forked, child > 0 && waitpid(child, &status, 0) == child && status == 0);
 }

@@ -664,6 +664,18 @@ static grd_value take_argument(struct bytes *b, grd_kind kind, grd_tensor **list
     }
 }
 
+/* The steps of optimizers write to the tensors of their lists. */
+static void refresh_lists(const char *name, const grd_value *args, int n)
+{
+    if (strcmp(name, "_sgd_step") != 0 && strcmp(name, "_adam_step") != 0)
+        return;
+    for (int i = 0; i < n; i++)
+        for (int64_t k = 0; args[i].kind == GRD_KIND_TENSORS && k < args[i].v.tensors.n; k++)
+            for (int s = 0; s < SLOTS; s++)
+                if (slots[s].t == args[i].v.tensors.data[k])
+                    refresh(&slots[s]);
+}
+
 static void step_anything(struct bytes *b)
 {
     const int64_t count = grd_op_count();
@@ -700,6 +712,8 @@ static void step_anything(struct bytes *b)
     grd_error_clear();
     if (ok && written != NULL)
         refresh(written);
+    if (ok)
+        refresh_lists(name, args, n);
     check_slots(name);
     if (ok && form == GRD_FUNCTIONAL && results[0].kind == GRD_KIND_TENSOR)
         believe(take_slot(b), results[0].v.tensor);

@@ -55,6 +55,9 @@ def test_every_operator_of_the_tree_is_generated():
      "family.toml:13: [a] a body for blocks takes one tensor"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nforms = "sideways"\ngrad = "none"\n', "family.toml:11: [a] forms are"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2), 3"]\n', "family.toml:12: [a] sample 'T(2), 3' has more arguments"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nexample = "torch.a(1)"\n', "family.toml:12: [a] the example must begin with '>>> '"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nexample = ">>> torch.a(1)"\n', "family.toml:12: [a] the example must begin with '>>> '"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad = "none"\nexample = ">>> torch.a(\\n1"\n', "family.toml:12: [a] cannot read the example"),
     ('[a]\nsig = "(Tensor self, int dim) -> Tensor"\ndoc = "x"\ngrad = "none"\ntest.samples = ["T(2)"]\n', "[a] sample 'T(2)' lacks 'dim'"),
 ])
 def test_errors_name_file_line_and_rule(tmp_path, entry, message):

@@ -10,6 +10,10 @@
 /* cmocka needs the four above */
 #include <cmocka.h>
 #include <sys/wait.h>
+#include <unistd.h>
+#ifdef GRD_COVERAGE
+#include <gcov.h>
+#endif
 
 #include "core/tensor.h"
 #include "gradus/gradus.h"
@@ -32,6 +36,15 @@ static inline int close_scope(void **state)
 {
     grd_scope_close(*(grd_scope *)*state);
     return 0;
+}
+
+/* Ends a child process, with what it ran counted. */
+static inline _Noreturn void end_child(int status)
+{
+#ifdef GRD_COVERAGE
+    __gcov_dump();
+#endif
+    _exit(status);
 }
 
 /* Waits for a child process, which must end by itself; what it returned. */

@@ -294,7 +294,7 @@ static void the_child_of_a_fork_allocates(void **state)
             grd_free(block, sizes[i]);
         }
         grd_memory_trim();
-        _exit(ok ? 0 : 1);
+        end_child(ok ? 0 : 1);
     }
     assert_int_equal(status_of(child), 0);
 }

@@ -167,7 +167,7 @@ static void parent_and_child_go_on_after_fork(void **state)
         grd_parallel_for(0, 2, 1, wait_for_another, &arrived); /* needs a worker */
         for (int i = 0; i < 50; i++)
             check_pieces(0, 100, 3);
-        _exit(atomic_load(&arrived) == 2 ? 0 : 1);
+        end_child(atomic_load(&arrived) == 2 ? 0 : 1);
     }
     for (int i = 0; i < 50; i++)
         check_pieces(0, 100, 3);

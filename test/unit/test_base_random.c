@@ -132,6 +132,10 @@ static void what_is_no_state_is_refused(void **state)
     memcpy(bad, good, sizeof bad);
     bad[16]++; /* next would run beyond the words */
     refused(g, bad, sizeof bad);
+    grd_generator_set_state(g, NULL, sizeof bad);
+    expect_error(GRD_ERROR_TYPE, "the state of a generator is required, not NULL");
+    grd_generator_get_state(g, NULL);
+    expect_error(GRD_ERROR_TYPE, "room for the generator's state is required, not NULL");
     grd_generator_get_state(g, bad);
     assert_memory_equal(good, bad, sizeof bad); /* nothing changed */
     grd_generator_drop(g);

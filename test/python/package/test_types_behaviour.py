@@ -1,6 +1,5 @@
 """What comparing expressions with PyTorch's does not show: identity, pickling, settings, data, classes, references, weird arguments."""
 import copy
-import doctest
 import gc
 import inspect
 import os
@@ -336,20 +335,6 @@ def test_methods_say_how_they_are_called(name):
     assert method.__doc__
     if name != "to":  # three ways
         assert next(iter(inspect.signature(method).parameters)) == "self"
-
-
-def examples():
-    """Docstrings with examples: those of the hand-written tables, and of value types."""
-    owners = [torch._C, torch.Tensor, torch.Size]
-    found = {f"{owner.__name__}.{name}": value.__doc__ for owner in owners for name, value in vars(owner).items()
-             if type(value).__name__ in ("method_descriptor", "builtin_function_or_method") and ">>>" in (value.__doc__ or "")}
-    return sorted(found.items())
-
-
-@pytest.mark.parametrize("name, text", examples(), ids=[name for name, _ in examples()])
-def test_examples_run(name, text):
-    runner = doctest.DocTestRunner()
-    assert runner.run(doctest.DocTestParser().get_doctest(text, {}, name, None, 0)).failed == 0
 
 
 # ---- References ----------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,79 @@
+"""The examples in every docstring run and show what they say, and what is public is described."""
+import doctest
+import importlib
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import gradus
+import gradus.nn
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT))
+from codegen.schema import read_schema  # noqa: E402
+
+EXTENSION = {"functions": gradus._C, "nn": gradus._C.nn, **{name: value for name, value in vars(gradus._C).items() if isinstance(value, type)}}
+OTHERS = {"gradus._C", "gradus.as_torch"}
+MODULES = ["gradus", *(found.name for found in pkgutil.walk_packages(gradus.__path__, "gradus.") if found.name not in OTHERS)]
+NAMES = {"gradus": gradus, "torch": gradus, "nn": gradus.nn, "F": gradus.nn.functional}
+
+
+def examples(place):
+    """The doctests of what the extension has there: functions, methods, properties."""
+    texts = {name: value.__doc__ for name, value in vars(EXTENSION[place]).items() if isinstance(getattr(value, "__doc__", None), str)}
+    return [doctest.DocTestParser().get_doctest(text, {"torch": gradus}, f"{place}.{name}", None, None) for name, text in texts.items()]
+
+
+def run(tests, flags=0):
+    runner, said = doctest.DocTestRunner(optionflags=flags), []
+    for test in tests:
+        runner.run(test, out=said.append)
+    assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("place", EXTENSION)
+def test_examples_of_the_extension(place):
+    run(examples(place))
+
+
+def test_every_example_of_the_schema_is_shown():
+    shown = {(step.source, step.want) for place in EXTENSION for test in examples(place) for step in test.examples}
+    wanted = {name: doctest.DocTestParser().get_examples(operator.example) for name, operator in read_schema(ROOT / "schema").items()}
+    assert not [name for name, steps in wanted.items() if any((step.source, step.want) not in shown for step in steps)]
+    assert sum(map(bool, wanted.values())) > 180
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_modules(name):
+    finder = doctest.DocTestFinder(recurse=name != "gradus")  # whose functions are those of the extension
+    run(finder.find(importlib.import_module(name), extraglobs=NAMES), doctest.NORMALIZE_WHITESPACE)
+
+
+def test_examples_of_as_torch():
+    """In a process of their own: they put Gradus in PyTorch's place."""
+    path = os.path.dirname(os.path.dirname(gradus.__file__))
+    program = "import doctest, gradus.as_torch; raise SystemExit(doctest.testmod(gradus.as_torch).failed)"
+    assert subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": path}).returncode == 0
+
+
+def test_modules_have_examples():
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    assert sum(len(test.examples) for name in MODULES for test in finder.find(importlib.import_module(name))) > 210
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if "._" not in name])
+def test_everything_public_is_described(name):
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for public in getattr(module, "__all__", dir(module)):
+        value = getattr(module, public)
+        if public.startswith("_") or not callable(value) or not getattr(value, "__module__", "").startswith("gradus"):
+            continue
+        assert value.__doc__, f"{name}.{public}"
+        for method in filter(inspect.isfunction, vars(value).values() if isinstance(value, type) else ()):
+            if not method.__name__.startswith("_") and method.__name__ not in ("forward", "extra_repr"):
+                assert method.__doc__, f"{name}.{public}.{method.__name__}"
