@@ -291,7 +291,7 @@ static bool restride_base(grd_tensor *view)
     const struct grd_op_call call = {
         .op = as_strided, .derivative = as_strided->derivative, .args = args, .results = &view, .nresults = 1, .needs = 1};
     struct grd_node *node = grd_op_node_new(&call);
-    return node != NULL && grd_give_history(view, node, 0);
+    return node != NULL && grd_replace_history(view, node, 0);
 }
 
 static pthread_mutex_t refreshing = PTHREAD_MUTEX_INITIALIZER;

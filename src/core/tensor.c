@@ -472,6 +472,9 @@ bool grd_resize(grd_tensor *t, grd_dims sizes)
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)
 {
     if (requires_grad) {
+        /* What says so already is only read: by its base, a view may be asked by several threads at once. */
+        if (grd_has(t, GRD_FLAG_REQUIRES_GRAD) || (t->base != NULL && grd_has(t->base, GRD_FLAG_REQUIRES_GRAD)))
+            return;
         t->flags |= GRD_FLAG_REQUIRES_GRAD;
         t->keys |= 1u << GRD_KEY_AUTOGRAD;
     } else {
