@@ -13,7 +13,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-dev test-tsan test-levels test-builtin test-package-asan test-package-tsan wheel dev release tsan lint format fuzz bench coverage show golden install clean
+.PHONY: help demo test test-dev test-tsan test-levels test-builtin test-package-asan test-package-debug test-package-tsan wheel dev release tsan lint format fuzz bench coverage show golden install clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,7 +60,10 @@ test-builtin: $(VENV)/ready ## the C tests of a build without OpenBLAS
 	@$(BIN)/python tools/test.py --preset builtin --label products
 
 test-package-asan: $(VENV)/ready ## the tests of the Python package under AddressSanitizer and UBSan
-	@$(BIN)/python tools/test.py --preset dev --package
+	@$(BIN)/python tools/test.py --preset dev --package --select "$(SELECT)"
+
+test-package-debug: $(VENV)/ready ## the same with the interpreter's debugging allocator (SELECT="index or fuzz": some of them)
+	@PYTHONMALLOC=debug $(BIN)/python tools/test.py --preset release --package --select "$(SELECT)"
 
 test-package-tsan: $(VENV)/ready ## those with threads under ThreadSanitizer
 	@$(BIN)/python tools/test.py --preset tsan --package --label threads

