@@ -43,7 +43,7 @@ static bool index_fits(int dim, const struct plain *at, const struct plain *boun
 enum verdict plain_gather(const struct plain *x, int dim, const struct plain *at, struct plain *ret)
 {
     if (!is_index(at))
-        return REFUSED;
+        return at->n == 0 ? UNSURE : REFUSED; /* an empty index may be of any dtype */
     if (at->ndim != x->ndim || at->n == 0 || x->n == 0)
         return UNSURE;
     if (!index_fits(dim, at, x) || !all_inside(at, size_along(x, dim)))
@@ -80,6 +80,8 @@ enum verdict plain_index_select(const struct plain *x, int dim, const struct pla
 
 enum verdict plain_scatter(const struct plain *x, int dim, const struct plain *at, const struct plain *source, bool add, struct plain *ret)
 {
+    if (!is_index(at) && at->n == 0)
+        return UNSURE;
     if (!is_index(at) || source->dtype != x->dtype)
         return REFUSED;
     if (at->ndim != x->ndim || source->ndim != x->ndim || at->n == 0 || x->n == 0 || x->dtype == GRD_BOOL)
