@@ -36,8 +36,8 @@ def strip_comments(text):
 
 def check_extension():
     """The extension is a client of the public headers: that is what shows them to be complete."""
+    own = {p.name for p in (ROOT / "python" / "_C").glob("*.h")}
     for path in sources("python/_C"):
-        own = {p.name for p in (ROOT / "python" / "_C").glob("*.h")}
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
             if match and match[1] not in own and not match[1].startswith("gradus/"):

@@ -1,4 +1,4 @@
-"""What the optimizers share: options that mean nothing here, numbers that may be tensors, parameters that have a gradient."""
+"""What the optimizers share: options that mean nothing here, states of older versions, closures, numbers that may be tensors, parameters that have a gradient."""
 import gradus
 
 
@@ -34,3 +34,21 @@ def with_gradients(params):
         if grad is None:
             return [param for param in params if param.grad is not None], [grad for grad in grads if grad is not None]
     return params, grads
+
+
+def complete(optimizer, **options):
+    """Give the groups of a restored optimizer the options they lack, and make its steps tensors: older versions saved neither."""
+    for group in optimizer.param_groups:
+        for option, default in options.items():
+            group.setdefault(option, default)
+    for state in optimizer.state.values():
+        if "step" in state and not isinstance(state["step"], gradus.Tensor):
+            state["step"] = gradus.tensor(float(state["step"]), dtype=gradus.float32)
+
+
+def loss_of(closure):
+    """What a closure returns, computed with gradients; None without one."""
+    if closure is None:
+        return None
+    with gradus.enable_grad():
+        return closure()

@@ -1,6 +1,6 @@
 """Optimizers whose step is written over tensor operators, one parameter after another."""
 import gradus
-from gradus.optim._options import check_group, check_step_options, number
+from gradus.optim._options import check_group, check_step_options, complete, loss_of, number
 from gradus.optim.optimizer import Optimizer
 
 __all__ = ["PerParameter", "check_at_least_zero", "check_betas", "check_lr"]
@@ -34,12 +34,7 @@ class PerParameter(Optimizer):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        for group in self.param_groups:
-            for option, default in (("foreach", None), ("maximize", False), ("differentiable", False)):
-                group.setdefault(option, default)
-        for state in self.state.values():
-            if "step" in state and not isinstance(state["step"], gradus.Tensor):
-                state["step"] = gradus.tensor(float(state["step"]), dtype=gradus.float32)
+        complete(self, foreach=None, maximize=False, differentiable=False)
 
     def step(self, closure=None):
         """Change the parameters that have a gradient once.
@@ -47,10 +42,7 @@ class PerParameter(Optimizer):
         Args:
             closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
         """
-        loss = None
-        if closure is not None:
-            with gradus.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         with gradus.no_grad():
             for group in self.param_groups:
                 check_group(group)

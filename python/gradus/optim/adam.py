@@ -3,7 +3,7 @@ from operator import itemgetter
 
 import gradus
 from gradus._C import _adam_step
-from gradus.optim._options import check_group, check_step_options, number, with_gradients
+from gradus.optim._options import check_group, check_step_options, complete, loss_of, number, with_gradients
 from gradus.optim.optimizer import Optimizer
 
 __all__ = ["Adam"]
@@ -76,13 +76,7 @@ class Adam(Optimizer):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        for group in self.param_groups:
-            for option, default in (("amsgrad", False), ("maximize", False), ("foreach", None), ("capturable", False),
-                                    ("differentiable", False), ("decoupled_weight_decay", False), ("fused", None)):
-                group.setdefault(option, default)
-        for state in self.state.values():
-            if "step" in state and not isinstance(state["step"], gradus.Tensor):
-                state["step"] = gradus.tensor(float(state["step"]), dtype=gradus.float32)
+        complete(self, amsgrad=False, maximize=False, foreach=None, capturable=False, differentiable=False, decoupled_weight_decay=False, fused=None)
 
     def step(self, closure=None):
         """Change the parameters that have a gradient once.
@@ -90,10 +84,7 @@ class Adam(Optimizer):
         Args:
             closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
         """
-        loss = None
-        if closure is not None:
-            with gradus.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for group in self.param_groups:
             check_group(group)
             params, grads = with_gradients(group["params"])

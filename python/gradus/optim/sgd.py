@@ -1,7 +1,7 @@
 """Stochastic gradient descent: one call of C per group and step."""
 import gradus
 from gradus._C import _sgd_step
-from gradus.optim._options import check_group, check_step_options, number, with_gradients
+from gradus.optim._options import check_group, check_step_options, complete, loss_of, number, with_gradients
 from gradus.optim.optimizer import Optimizer
 
 __all__ = ["SGD"]
@@ -53,9 +53,7 @@ class SGD(Optimizer):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        for group in self.param_groups:
-            for option, default in (("nesterov", False), ("maximize", False), ("foreach", None), ("differentiable", False), ("fused", False)):
-                group.setdefault(option, default)
+        complete(self, nesterov=False, maximize=False, foreach=None, differentiable=False, fused=False)
 
     def step(self, closure=None):
         """Change the parameters that have a gradient once.
@@ -63,10 +61,7 @@ class SGD(Optimizer):
         Args:
             closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
         """
-        loss = None
-        if closure is not None:
-            with gradus.enable_grad():
-                loss = closure()
+        loss = loss_of(closure)
         for group in self.param_groups:
             check_group(group)
             params, grads = with_gradients(group["params"])

@@ -5,7 +5,7 @@ import pytest
 
 import gradus
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
 
 RANDOM = {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}  # test_random.py compares their numbers
 HISTORY = {"logical_and_", "logical_or_", "logical_xor_"}  # PyTorch leaves them the history of what they overwrite
