@@ -376,11 +376,13 @@ def test_references_are_given_back(call):
     counts = [sys.getrefcount(value) for value in watched]
     tracemalloc.start()
     run(20)
-    before = tracemalloc.get_traced_memory()[0]
-    run(300)
-    grown = tracemalloc.get_traced_memory()[0] - before
+    grown = []
+    for _ in range(3):  # a leak grows every time; what the interpreter keeps for itself, once
+        before = tracemalloc.get_traced_memory()[0]
+        run(300)
+        grown.append(tracemalloc.get_traced_memory()[0] - before)
     tracemalloc.stop()
-    assert grown < 2000, "memory"
+    assert min(grown) < 2000, "memory"
     assert all(abs(sys.getrefcount(value) - count) < 100 for value, count in zip(watched, counts)), "references"
 
 
