@@ -1,6 +1,7 @@
 """Layers, activations, losses and their functions: values and gradients are PyTorch's, and so are texts and errors."""
 from itertools import product
 
+import pytest
 from nn_programs import attempt, same
 
 
@@ -156,6 +157,62 @@ def test_normalization(t):
                 yield module_outcome(nn.RMSNorm(shape, **kwargs), t.randn(2, 3, 4, dtype=kwargs.get("dtype")).requires_grad_())
     for layer in (nn.LayerNorm(3), nn.RMSNorm(3), nn.RMSNorm((2, 3))):
         yield attempt(layer, t.ones(2, 4))[0]
+
+
+CHANNEL_SIZES = {"1d": [(3, 3), (2, 3, 5)], "2d": [(2, 3, 2, 2)], "3d": [(2, 3, 2, 1, 2)]}
+
+
+@pytest.mark.parametrize("kind", ["BatchNorm", "InstanceNorm"])
+@pytest.mark.parametrize("dims", CHANNEL_SIZES)
+@pytest.mark.parametrize("options", [{}, {"affine": True, "bias": False}, {"affine": False}, {"momentum": None}, {"momentum": 0.7, "eps": 0.1},
+                                     {"track_running_stats": True}, {"track_running_stats": False}])
+def test_channel_normalization(kind, dims, options):
+    def program(t):
+        for sizes in CHANNEL_SIZES[dims]:
+            layer = getattr(t.nn, kind + dims)(3, **options)
+            for training in (True, True, False):
+                layer.train(training)
+                yield module_outcome(layer, t.randn(*sizes).requires_grad_())
+            yield repr(layer), list(layer.state_dict().items())
+            layer.reset_running_stats()
+            yield list(layer.state_dict().values()), attempt(layer, t.ones(3)), attempt(layer, t.ones(2, 4, 5))[0], attempt(layer, t.ones(1, 3))[0]
+
+    same(program)()
+
+
+@same
+def test_batch_norm_of_an_older_file(t):
+    layer, other = t.nn.BatchNorm1d(2), t.nn.BatchNorm1d(2)
+    layer(t.randn(4, 2))
+    state = layer.state_dict()
+    del state["num_batches_tracked"]
+    yield attempt(other.load_state_dict, state)[0]
+    state._metadata[""]["version"] = 1
+    yield repr(other.load_state_dict(state)), list(other.state_dict().items())
+
+
+@same
+def test_group_norm(t):
+    for options in ({}, {"affine": False}, {"bias": False}, {"eps": 0.1, "dtype": t.float64}):
+        layer = t.nn.GroupNorm(2, 4, **options)
+        yield repr(layer), module_outcome(layer, t.randn(3, 4, 2, dtype=options.get("dtype")).requires_grad_())
+    yield attempt(t.nn.GroupNorm, 3, 4)[0]
+
+
+@same
+def test_borders(t):
+    for kind, dims in [(kind, n) for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)]:
+        x = t.arange(1.0, 1 + 3 ** (dims + 1)).reshape(1, *[3] * (dims + 1)).requires_grad_()
+        for padding in (1, tuple(range(2)) * dims, (2, -1) * dims):
+            layer = getattr(t.nn, f"{kind}Pad{dims}d")(*((padding, 1.5) if kind == "Constant" else (padding,)))
+            yield repr(layer), layer.padding, attempt(outcome, layer, x) if padding != (2, -1) * dims or kind in ("Constant", "Zero") else None
+
+
+@same
+def test_shuffled_channels(t):
+    x = t.arange(96.0).reshape(2, 12, 2, 2).requires_grad_()
+    for layer in (t.nn.PixelShuffle(2), t.nn.PixelUnshuffle(2), t.nn.ChannelShuffle(3)):
+        yield repr(layer), outcome(layer, x)
 
 
 @same

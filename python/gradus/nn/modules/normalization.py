@@ -1,4 +1,4 @@
-"""Normalization over the last dimensions: LayerNorm and RMSNorm."""
+"""Normalization over the last dimensions (LayerNorm, RMSNorm) and over groups of channels (GroupNorm)."""
 from __future__ import annotations
 
 import gradus
@@ -8,7 +8,7 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["LayerNorm", "RMSNorm"]
+__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
 
 
 def _sizes(normalized_shape):
@@ -78,3 +78,38 @@ class RMSNorm(Module):
 
     def extra_repr(self):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """The channels, dimension 1, in num_groups groups of neighbours: each sample's group normalized with all that is in it, then * weight + bias.
+
+    ValueError: num_channels is no multiple of num_groups.
+
+    >>> nn.GroupNorm(1, 2)(gradus.tensor([[1., 3.]])).round(decimals=3).tolist()
+    [[-1.0, 1.0]]
+    """
+
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(name, Parameter(gradus.empty(num_channels, device=device, dtype=dtype)) if wanted else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Sets the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input):
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"

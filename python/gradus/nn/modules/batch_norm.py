@@ -1,0 +1,150 @@
+"""Normalization of channels, dimension 1: over the batch (BatchNorm) and within each sample (InstanceNorm)."""
+from __future__ import annotations
+
+import warnings
+
+import gradus
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
+
+class _ChannelNorm(Module):
+    """weight and bias per channel, and the running statistics."""
+
+    _version = 2
+    _dims: tuple[int, ...]  # the numbers of dimensions an input may have
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True):
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(name, Parameter(gradus.empty(num_features, device=device, dtype=dtype)) if wanted else None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", gradus.zeros(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", gradus.ones(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("num_batches_tracked", gradus.tensor(0, dtype=gradus.int64, device=device) if tracked else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self):
+        """Sets the running mean to zeros, the running variance to ones, and the count of batches to 0."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self):
+        """Resets the running statistics, and sets the weight to ones and the bias to zeros."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input):
+        if input.dim() not in self._dims:
+            raise ValueError(f"expected {' or '.join(f'{n}D' for n in self._dims)} input (got {input.dim()}D input)")
+
+    def extra_repr(self):
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, bias={self.bias is not None}, "
+                f"track_running_stats={self.track_running_stats}")
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
+        counted = prefix + "num_batches_tracked"
+        if (local_metadata.get("version") or 0) < 2 and self.track_running_stats and counted not in state_dict:
+            state_dict[counted] = self.num_batches_tracked  # files of version 1 have no count
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+
+class _BatchNorm(_ChannelNorm):
+    def _next_momentum(self):
+        """How much of this batch goes into the running statistics: without a momentum they are the averages over all batches."""
+        if not (self.training and self.track_running_stats):
+            return self.momentum or 0.0
+        self.num_batches_tracked.add_(1)
+        return 1 / self.num_batches_tracked.item() if self.momentum is None else self.momentum
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        momentum = self._next_momentum()
+        used = not self.training or self.track_running_stats
+        mean, var = (self.running_mean, self.running_var) if used else (None, None)
+        return F.batch_norm(input, mean, var, self.weight, self.bias, self.training or mean is None, momentum, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """(input - mean) / sqrt(var + eps) * weight + bias for each channel of (N, C) or (N, C, L), with mean and variance over the rest.
+
+    While training they are the batch's, and momentum of them goes into running_mean and running_var (None: their averages over all batches);
+    in eval mode these are used, unless track_running_stats is False. ValueError: another number of dimensions.
+
+    >>> norm = nn.BatchNorm1d(2)
+    >>> norm(gradus.tensor([[1., 0.], [3., 0.]])).round(decimals=3).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+
+    _dims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """BatchNorm1d for (N, C, H, W)."""
+
+    _dims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """BatchNorm1d for (N, C, D, H, W)."""
+
+    _dims = (5,)
+
+
+class _InstanceNorm(_ChannelNorm):
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None, *, bias=True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _normalized(self, input):
+        return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
+                               self.momentum or 0.0, self.eps)
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        single = input.dim() == self._dims[0]
+        dim = 0 if single else 1
+        if input.size(dim) != self.num_features and self.affine:
+            raise ValueError(f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: {input.size(dim)}.")
+        if input.size(dim) != self.num_features:
+            warnings.warn(f"input's size at dim={dim} does not match num_features, which is not used because affine=False", stacklevel=2)
+        return self._normalized(input.unsqueeze(0)).squeeze(0) if single else self._normalized(input)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """(input - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of (N, C, L) or (C, L).
+
+    The statistics are the input's, unless track_running_stats is set, in eval mode. ValueError: another number of dimensions, or of channels
+    when affine.
+
+    >>> nn.InstanceNorm1d(1)(gradus.tensor([[[1., 3.]]])).round(decimals=3).tolist()
+    [[[-1.0, 1.0]]]
+    """
+
+    _dims = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """InstanceNorm1d for (N, C, H, W) or (C, H, W)."""
+
+    _dims = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """InstanceNorm1d for (N, C, D, H, W) or (C, D, H, W)."""
+
+    _dims = (4, 5)
