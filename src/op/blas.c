@@ -96,8 +96,8 @@ bool grd_blas_gemm(grd_dtype dtype, const struct grd_gemm *g)
                              (const float *)g->b, ldb, (float)grd_scalar_double(g->beta), (float *)g->c, ldc);
         return true;
     case GRD_FLOAT64:
-        scipy_cblas_dgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, grd_scalar_double(g->alpha), (const double *)g->a, lda, (const double *)g->b,
-                             ldb, grd_scalar_double(g->beta), (double *)g->c, ldc);
+        scipy_cblas_dgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, grd_scalar_double(g->alpha), (const double *)g->a, lda,
+                             (const double *)g->b, ldb, grd_scalar_double(g->beta), (double *)g->c, ldc);
         return true;
     case GRD_COMPLEX64: {
         float alpha[2] = {(float)grd_scalar_double(g->alpha), (float)imaginary_part(g->alpha)};

@@ -6,8 +6,8 @@
 #include "kernel/cpu/typed.h"
 #include "kernel/map.h"
 
-/* The number at `index` among those of the operator. */
-static inline C param(const void *params, int index)
+/* The number at `index` among those of the operator. Not inline: there are many loops, and a call for each number is little. */
+static __attribute__((noinline, unused)) C param(const void *params, int index)
 {
     const grd_scalar s = ((const grd_scalar *)params)[index];
     const bool whole = s.kind != GRD_SCALAR_FLOAT && s.kind != GRD_SCALAR_COMPLEX;
