@@ -99,7 +99,9 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
         raise IndexError(f"mode(): Expected reduction dim {dim % input.dim()} to have non-zero size.")
     values, order = (input if input.dim() else input.reshape(1)).sort(dim)
     places = _C.arange(values.size(dim)).reshape([-1 if d == dim % values.dim() else 1 for d in range(values.dim())])
-    begins = _C.cat([_C.ones_like(values.narrow(dim, 0, 1), dtype=_C.bool), values.narrow(dim, 1, values.size(dim) - 1) != values.narrow(dim, 0, values.size(dim) - 1)], dim)
+    count = values.size(dim) - 1
+    differs = values.narrow(dim, 1, count) != values.narrow(dim, 0, count)
+    begins = _C.cat([_C.ones_like(values.narrow(dim, 0, 1), dtype=_C.bool), differs], dim)
     since = places - _C.where(begins, places, 0).cummax(dim).values
     last = since.argmax(dim, keepdim=True)  # of the first run of the greatest length
     keeps = keepdim and input.dim()

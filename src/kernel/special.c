@@ -6,9 +6,8 @@
 static const double pi = 0x1.921fb54442d18p1;
 
 /* B(2k) / (2k)!, k = 1 to 8. */
-static const double bernoulli[] = {1. / 12,         -1. / 720,           1. / 30240,
-                                   -1. / 1209600,   1. / 47900160,       -691. / 1307674368000,
-                                   1. / 74724249600, -3617. / 10670622842880000};
+static const double bernoulli[] = {
+    1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160, -691. / 1307674368000, 1. / 74724249600, -3617. / 10670622842880000};
 enum { TERMS = sizeof bernoulli / sizeof *bernoulli, FAR = 10, LAST = 170 };
 
 /* ---- Polygamma ------------------------------------------------------------------------------------------------------------------------- */
@@ -73,7 +72,7 @@ double grd_special_polygamma(double order, double x)
 /* Polynomials of M. Giles, Approximating the erfinv function, 2012; good to 3e-7. */
 static double erfinv_roughly(double x)
 {
-    static const double middle[] = {2.81022636e-08, 3.43273939e-07,  -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+    static const double middle[] = {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
                                     -0.00125372503, -0.00417768164, 0.246640727,    1.50140941};
     static const double tail[] = {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
                                   -0.0076224613,   0.00943887047,  1.00167406,    2.83297682};

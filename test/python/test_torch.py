@@ -46,7 +46,7 @@ NAMES = {
     "meshgrid": lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
     "repeat_interleave_each": torch.repeat_interleave, "repeat_interleave_indices": torch.repeat_interleave, "tensor_split_indices": torch.tensor_split,
     "where_condition": torch.where,
-    "median_dim": torch.median,
+    "median_dim": torch.median, "polygamma": lambda self, n: torch.polygamma(n, self),
     "einsum": lambda equation, operands: torch.einsum(equation, *operands),
     "clamp_tensor": lambda self, min=None, max=None: torch.clamp(self, min, max),
     "masked_fill_tensor": torch.masked_fill,
