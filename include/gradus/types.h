@@ -90,12 +90,19 @@ enum { GRD_DEVICE_NONE, GRD_DEVICE_CPU, GRD_DEVICE_META, GRD_DEVICE_FIRST_EXTRA,
 GRD_API const char *grd_device_name(grd_device device);
 
 /* A number with its kind. A zeroed scalar is an absent optional argument. */
-typedef enum grd_scalar_kind { GRD_SCALAR_NONE, GRD_SCALAR_BOOL, GRD_SCALAR_INT, GRD_SCALAR_FLOAT, GRD_SCALAR_COMPLEX } grd_scalar_kind;
+typedef enum grd_scalar_kind {
+    GRD_SCALAR_NONE,
+    GRD_SCALAR_BOOL,
+    GRD_SCALAR_INT,
+    GRD_SCALAR_FLOAT,
+    GRD_SCALAR_COMPLEX,
+    GRD_SCALAR_UINT /* an integer above INT64_MAX */
+} grd_scalar_kind;
 
 typedef struct grd_scalar {
     grd_scalar_kind kind;
     union {
-        int64_t i; /* BOOL and INT */
+        int64_t i; /* BOOL and INT; the bits of UINT */
         struct {
             double re, im; /* FLOAT (im is 0) and COMPLEX */
         } c;
@@ -120,6 +127,14 @@ static inline grd_scalar grd_int(int64_t value)
     return s;
 }
 
+static inline grd_scalar grd_uint(uint64_t value)
+{
+    grd_scalar s = grd_int((int64_t)value);
+    if (value > INT64_MAX)
+        s.kind = GRD_SCALAR_UINT;
+    return s;
+}
+
 static inline grd_scalar grd_float(double value)
 {
     grd_scalar s;
@@ -140,7 +155,7 @@ static inline grd_scalar grd_complex_number(double re, double im)
 
 /* The value as a double (the real part of a complex one); NaN when absent. */
 GRD_API double grd_scalar_double(grd_scalar s);
-/* The value as an integer, truncated toward zero; 0 when absent. */
+/* The value as an integer, truncated toward zero; 0 when absent. From 2^63 on it wraps around. */
 GRD_API int64_t grd_scalar_int64(grd_scalar s);
 
 /* A list of sizes, strides or dimensions. data == NULL is an absent optional list; an empty list has n == 0 and a pointer. */

@@ -103,6 +103,8 @@ static PyObject *disabled(PyObject *self, PyObject *args)
     PyObject *function, *types, *tuple = NULL, *dict = NULL;
     if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &tuple, &dict))
         return NULL;
+    if ((tuple != NULL && tuple != Py_None && !PyTuple_Check(tuple)) || (dict != NULL && dict != Py_None && !PyDict_Check(dict)))
+        return PyErr_Format(PyExc_TypeError, "__torch_function__(): args must be a tuple and kwargs a dict");
     PyObject *empty = tuple == NULL || tuple == Py_None ? PyTuple_New(0) : Py_NewRef(tuple);
     PyObject *result = empty == NULL ? NULL : PyObject_Call(function, empty, dict == Py_None ? NULL : dict);
     Py_XDECREF(empty);

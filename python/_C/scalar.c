@@ -34,12 +34,8 @@ static int from_int(PyObject *object, grd_scalar *ret_scalar)
 {
     int overflow;
     const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (PY_UNLIKELY(overflow != 0)) {
-        PyErr_SetString(PyExc_OverflowError, "int too big to convert");
-        return -1;
-    }
-    *ret_scalar = grd_int(value);
-    return 1;
+    *ret_scalar = PY_LIKELY(overflow == 0) ? grd_int(value) : grd_uint(PyLong_AsUnsignedLongLong(object));
+    return PY_UNLIKELY(overflow != 0) && PyErr_Occurred() ? -1 : 1;
 }
 
 static int from_complex(PyObject *object, grd_scalar *ret_scalar)
@@ -94,10 +90,6 @@ static int from_tensor(grd_tensor *t, grd_scalar *ret_scalar)
     const grd_scalar scalar = grd_item(t);
     if (!grd_ok()) {
         py_raise();
-        return -1;
-    }
-    if (grd_tensor_dtype(t) == GRD_UINT64 && scalar.v.i < 0) {
-        PyErr_SetString(PyExc_OverflowError, "int too big to convert");
         return -1;
     }
     *ret_scalar = scalar;
@@ -171,6 +163,8 @@ PyObject *py_from_scalar(grd_scalar scalar)
         return PyFloat_FromDouble(scalar.v.c.re);
     case GRD_SCALAR_INT:
         return PyLong_FromLongLong(scalar.v.i);
+    case GRD_SCALAR_UINT:
+        return PyLong_FromUnsignedLongLong((uint64_t)scalar.v.i);
     case GRD_SCALAR_BOOL:
         return PyBool_FromLong(scalar.v.i != 0);
     case GRD_SCALAR_COMPLEX:
@@ -178,12 +172,6 @@ PyObject *py_from_scalar(grd_scalar scalar)
     default:
         Py_RETURN_NONE;
     }
-}
-
-/* What grd_item gave for an element of that dtype. */
-static PyObject *from_item(grd_scalar scalar, grd_dtype dtype)
-{
-    return dtype == GRD_UINT64 ? PyLong_FromUnsignedLongLong((uint64_t)scalar.v.i) : py_from_scalar(scalar);
 }
 
 static PyObject *refuse_meta(void)
@@ -195,7 +183,7 @@ PyObject *py_item(grd_tensor *t)
 {
     const grd_scalar scalar = grd_item(t);
     if (PY_LIKELY(grd_ok()))
-        return from_item(scalar, grd_tensor_dtype(t));
+        return py_from_scalar(scalar);
     if (grd_numel(t) == 1 && grd_tensor_device(t).type == GRD_DEVICE_META) {
         grd_error_clear();
         return refuse_meta();

@@ -319,6 +319,7 @@ bool py_add_tensor(PyObject *module)
     py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (py_tensor_type == NULL)
         return false;
+    py_tensor_type->tp_name = "Tensor"; /* what messages say, as PyTorch's; its module stands in the dict */
     for (PyMethodDef **table = py_tensor_tables; *table != NULL; table++)
         if (!add_methods(*table))
             return false;

@@ -14,6 +14,7 @@ from math import e, inf, nan, pi  # noqa: F401
 from gradus import _C
 from gradus._C import *  # noqa: F403
 from gradus import _tensor_copy  # noqa: F401
+from gradus._statistics import *  # noqa: F403
 from gradus.functional import *  # noqa: F403
 
 del nn  # noqa: F821  the package of that name is imported when it is asked for
@@ -22,7 +23,7 @@ __version__ = _C.__version__
 __config__ = _C.__config__
 newaxis = None
 
-_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "mps", "multiprocessing", "nn", "ops",
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "linalg", "mps", "multiprocessing", "nn", "ops",
                          "optim", "random", "serialization", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
          "is_autocast_enabled": "amp"}

@@ -6,8 +6,13 @@ import itertools
 from gradus import _C
 from gradus._C import Tensor
 
-__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations", "cdist", "einsum", "nonzero", "resize_as_",
-           "tensordot", "tril_indices", "triu_indices", "unique", "unique_consecutive", "unravel_index"]
+__all__ = ["addbmm", "addr", "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations", "cdist", "diagflat",
+           "digamma", "dist", "dsplit", "einsum", "hsplit", "logit", "msort", "nonzero", "polygamma", "resize_as_", "tensordot", "tril_indices", "triu_indices",
+           "unique", "unique_consecutive", "unravel_index", "vsplit"]
+
+
+def _into(out, result):
+    return result if out is None else out.resize_(result.shape).copy_(result)
 
 
 # ---- Shapes ------------------------------------------------------------------------------------------------------------------------------
@@ -55,6 +60,35 @@ def _place(tensors, wanted):
     return next(i for i, tensor in enumerate(tensors) if tensor is wanted)
 
 
+def diagflat(input, offset=0):
+    """A matrix with the elements of a tensor, in row-major order, on a diagonal."""
+    return _C.diag(input.reshape(-1), offset)
+
+
+def _split(name, input, least, dim, given):
+    if input.dim() < least:
+        raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {input.dim()} dimensions!")
+    if isinstance(given, int) and (given == 0 or input.size(dim) % given):
+        raise RuntimeError(f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {input.size(dim)} "
+                           f"is not divisible by the split_size {given}!")
+    return _C.tensor_split(input, given, dim)
+
+
+def hsplit(input, indices_or_sections):
+    """Equal parts along dimension 1, of a vector along 0, or what lies between indices."""
+    return _split("hsplit", input, 1, 0 if input.dim() == 1 else 1, indices_or_sections)
+
+
+def vsplit(input, indices_or_sections):
+    """Equal parts along dimension 0, or what lies between indices."""
+    return _split("vsplit", input, 2, 0, indices_or_sections)
+
+
+def dsplit(input, indices_or_sections):
+    """Equal parts along dimension 2, or what lies between indices."""
+    return _split("dsplit", input, 3, 2, indices_or_sections)
+
+
 # ---- Products ------------------------------------------------------------------------------------------------------------------------------
 
 def cartesian_prod(*tensors):
@@ -95,8 +129,48 @@ def tensordot(a, b, dims=2, out=None):
         if count > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={count}")
         of_a, of_b = list(range(-count, 0)), list(range(count))
-    result = _C.tensordot(a, b, of_a, of_b)
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return _into(out, _C.tensordot(a, b, of_a, of_b))
+
+
+def _check_factors(dtype, **factors):
+    for name, factor in factors.items():
+        if isinstance(factor, complex) and not dtype.is_complex:
+            raise RuntimeError(f"For non-complex input tensors, argument {name} must not be a complex number.")
+        if isinstance(factor, float) and not (dtype.is_complex or dtype.is_floating_point):
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+
+
+def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
+    """beta * input + alpha * outer(vec1, vec2), with input broadcast to the product's shape. With beta 0 input is not read.
+
+    >>> import gradus as torch
+    >>> torch.addr(torch.zeros(2, 2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    for name, vector in (("vec1", vec1), ("vec2", vec2)):
+        if vector.dim() != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vector.dim()}-D")
+    product = _C.outer(vec1, vec2)
+    dtype = _C.result_type(input, product)
+    _check_factors(dtype, beta=beta, alpha=alpha)
+    if dtype == _C.bool:
+        beta, alpha = bool(beta), bool(alpha)
+    input, product = input.expand(product.shape), product if alpha == 1 else product * alpha
+    return _into(out, product.to(dtype) if beta == 0 else (input if beta == 1 else input * beta) + product)
+
+
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
+    """beta * input + alpha * (the sum of bmm(batch1, batch2) over the batch), with input broadcast to the product's shape."""
+    for name, batch in (("batch1", batch1), ("batch2", batch2)):
+        if batch.dim() != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    if batch1.size(0) != batch2.size(0) or batch1.size(2) != batch2.size(1):
+        raise RuntimeError(f"Incompatible matrix sizes for bmm ({batch1.size(1)}x{batch1.size(2)} and {batch2.size(1)}x{batch2.size(2)})")
+    # The sum of products is one product: the first matrices side by side, the second ones below each other.
+    wide = batch1.transpose(0, 1).reshape(batch1.size(1), batch1.size(0) * batch1.size(2))
+    tall = batch2.reshape(batch2.size(0) * batch2.size(1), batch2.size(2))
+    return _into(out, _C.addmm(input, wide, tall, beta=beta, alpha=alpha))
 
 
 def einsum(equation, *operands):
@@ -123,6 +197,53 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, dim=-1)
 
 
+def dist(input, other, p=2):
+    """The p-norm of input - other."""
+    return (input - other).norm(p)
+
+
+# ---- Functions of each element ----------------------------------------------------------------------------------------------------------------
+
+def logit(input, eps=None, *, out=None):
+    """log(input / (1 - input)), the inverse of sigmoid; with eps, input is clamped to [eps, 1 - eps] before.
+
+    >>> import gradus as torch
+    >>> torch.logit(torch.tensor([0.5, 0.9]))
+    tensor([0.0000, 2.1972])
+    """
+    if input.is_complex():
+        raise NotImplementedError('"logit_cpu" not implemented for complex dtypes')
+    dtype = input.dtype if input.is_floating_point() else _C.get_default_dtype()
+    x = input.to(_C.promote_types(dtype, _C.float32))
+    if eps is not None and eps >= 0:
+        x = x.clamp(eps, 1 - eps)
+    return _into(out, (x / (1 - x)).log().to(dtype))
+
+
+def digamma(input, *, out=None):
+    """The derivative of lgamma: NaN at the negative integers, infinite at 0.
+
+    >>> import gradus as torch
+    >>> torch.digamma(torch.tensor([0.5, 1.0]))
+    tensor([-1.9635, -0.5772])
+    """
+    return _into(out, input.polygamma(0))
+
+
+def polygamma(n, input, *, out=None):
+    """The n-th derivative of digamma.
+
+    >>> import gradus as torch
+    >>> torch.polygamma(1, torch.tensor([1.0, 2.0]))
+    tensor([1.6449, 0.6449])
+    """
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    return _into(out, input.polygamma(n))
+
+
+# ---- Triangles ----------------------------------------------------------------------------------------------------------------------------------
+
 def _triangle(rows, columns, offset, cut, dtype, device):
     if rows < 0 or columns < 0:
         raise RuntimeError(f"{'row' if rows < 0 else 'col'} must be non-negative, got{rows if rows < 0 else columns}")
@@ -145,8 +266,17 @@ def nonzero(input, *, out=None, as_tuple=False):
     """The indices of elements that are not zero: a row for each, or with as_tuple a vector for each dimension."""
     if as_tuple:
         return _C.where(input)
-    result = _C.nonzero(input)
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return _into(out, _C.nonzero(input))
+
+
+def argwhere(input):
+    """The indices of elements that are not zero, a row for each."""
+    return _C.nonzero(input)
+
+
+def msort(input, *, out=None):
+    """The elements along dimension 0 in order."""
+    return _into(out, _C.sort(input, 0).values)
 
 
 def _runs(rows):
@@ -217,6 +347,27 @@ def resize_as_(self, other):
     return self.resize_(other.shape)
 
 
-for _method in (nonzero, resize_as_, unique, unique_consecutive):
+def addr_(self, vec1, vec2, *, beta=1, alpha=1):
+    """addr, in place."""
+    return self.copy_(addr(self, vec1, vec2, beta=beta, alpha=alpha))
+
+
+def addbmm_(self, batch1, batch2, *, beta=1, alpha=1):
+    """addbmm, in place."""
+    return self.copy_(addbmm(self, batch1, batch2, beta=beta, alpha=alpha))
+
+
+def digamma_(self):
+    """digamma, in place."""
+    return self.copy_(digamma(self))
+
+
+def logit_(self, eps=None):
+    """logit, in place."""
+    return self.copy_(logit(self, eps))
+
+
+for _method in (addbmm, addbmm_, addr, addr_, argwhere, diagflat, digamma, digamma_, dist, dsplit, hsplit, logit, logit_, msort, nonzero, resize_as_, unique,
+                unique_consecutive, vsplit):
     setattr(Tensor, _method.__name__, _method)
 Tensor.__rdiv__ = Tensor.__rtruediv__

@@ -15,6 +15,8 @@ double grd_scalar_double(grd_scalar s)
     case GRD_SCALAR_BOOL:
     case GRD_SCALAR_INT:
         return (double)s.v.i;
+    case GRD_SCALAR_UINT:
+        return (double)(uint64_t)s.v.i;
     case GRD_SCALAR_FLOAT:
     case GRD_SCALAR_COMPLEX:
         return s.v.c.re;
@@ -34,6 +36,7 @@ int64_t grd_scalar_int64(grd_scalar s)
     switch (s.kind) {
     case GRD_SCALAR_BOOL:
     case GRD_SCALAR_INT:
+    case GRD_SCALAR_UINT:
         return s.v.i;
     case GRD_SCALAR_FLOAT:
     case GRD_SCALAR_COMPLEX:
@@ -49,6 +52,7 @@ grd_dtype grd_scalar_dtype(grd_scalar s)
     case GRD_SCALAR_BOOL:
         return GRD_BOOL;
     case GRD_SCALAR_INT:
+    case GRD_SCALAR_UINT:
         return GRD_INT64;
     case GRD_SCALAR_FLOAT:
         return grd_default_dtype();
@@ -169,6 +173,7 @@ grd_scalar grd_scalar_read(const void *element, grd_dtype dtype)
     case GRD_QINT32:
         return grd_int(x.i32);
     case GRD_UINT64:
+        return grd_uint((uint64_t)x.i64);
     case GRD_INT64:
         return grd_int(x.i64);
     case GRD_FLOAT16:
@@ -199,8 +204,8 @@ void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, g
         return;
     }
     grd_scalar s = grd_scalar_read(from, from_dtype);
-    bool integral = s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL;
-    double re = integral && from_dtype == GRD_UINT64 ? (double)(uint64_t)s.v.i : grd_scalar_double(s);
+    bool integral = grd_scalar_is_integral(s);
+    double re = grd_scalar_double(s);
     double im = s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
     switch (grd_dtype_table[to_dtype].category) {
     case GRD_CATEGORY_BOOL:
@@ -267,10 +272,11 @@ static bool write_integer(grd_scalar s, grd_dtype dtype, void *element)
 {
     struct range range = integer_range(dtype);
     int size = grd_dtype_table[dtype].size;
-    if (s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL) {
+    if (grd_scalar_is_integral(s)) {
         int64_t i = s.v.i;
-        uint64_t magnitude = i < 0 ? -(uint64_t)i : (uint64_t)i;
-        bool fits = i >= 0 ? magnitude <= range.max : range.min < 0 ? i >= range.min : magnitude <= range.max;
+        bool negative = i < 0 && s.kind != GRD_SCALAR_UINT;
+        uint64_t magnitude = negative ? -(uint64_t)i : (uint64_t)i;
+        bool fits = negative && range.min < 0 ? i >= range.min : magnitude <= range.max;
         if (!fits)
             return overflow(range.type);
         write_bits((uint64_t)i, size, element);
@@ -294,8 +300,7 @@ bool grd_scalar_write(grd_scalar s, grd_dtype dtype, void *ret_element)
 {
     if (s.kind == GRD_SCALAR_NONE)
         return grd_raise(GRD_ERROR_TYPE, "a number is required");
-    bool integral = s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL;
-    double re = integral ? (double)s.v.i : s.v.c.re;
+    double re = grd_scalar_double(s);
     double im = s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
     switch (grd_dtype_table[dtype].category) {
     case GRD_CATEGORY_BOOL:

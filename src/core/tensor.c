@@ -600,6 +600,7 @@ grd_tensor *grd_number(grd_scalar value)
     /* Stored at full precision, whatever the default dtype: in promotion only the kind of a number counts. */
     grd_dtype dtype = value.kind == GRD_SCALAR_FLOAT     ? GRD_FLOAT64
                       : value.kind == GRD_SCALAR_COMPLEX ? GRD_COMPLEX128
+                      : value.kind == GRD_SCALAR_UINT    ? GRD_UINT64
                                                          : grd_scalar_dtype(value);
     if (grd_pending())
         return grd_failed;

@@ -99,12 +99,17 @@ const char *grd_dtype_type_name(grd_dtype dtype);
 /* The real dtype of a complex one's parts, the complex one of a real one; others unchanged. */
 grd_dtype grd_dtype_to_real(grd_dtype dtype);
 grd_dtype grd_dtype_to_complex(grd_dtype dtype);
+static inline bool grd_scalar_is_integral(grd_scalar s)
+{
+    return s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL || s.kind == GRD_SCALAR_UINT;
+}
+
 /* The dtype a bare number has: bool, int64, the default float, or the complex of that. */
 grd_dtype grd_scalar_dtype(grd_scalar s);
 /* Writes the scalar as one element of dtype, as fill_ does. RuntimeError "value cannot be converted to type uint8_t without
  * overflow" when it is out of range; see Note [Unsigned wrap-around]. Absent scalars are refused: TypeError. */
 bool grd_scalar_write(grd_scalar s, grd_dtype dtype, void *ret_element);
-/* One element as a scalar. uint64 above INT64_MAX keeps its bits (a negative integer): grd_scalar_write gives it back. */
+/* One element as a scalar. */
 grd_scalar grd_scalar_read(const void *element, grd_dtype dtype);
 /* Converts one element as a cast does: truncates, wraps, drops imaginary parts; never fails. */
 void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, grd_dtype to_dtype);

@@ -32,7 +32,7 @@ static bool check_alpha(grd_dtype result, grd_scalar alpha)
     char element[16];
     if (alpha.kind == GRD_SCALAR_BOOL && result != GRD_BOOL)
         return grd_raise(GRD_ERROR_RUNTIME, "Boolean alpha only supported for Boolean results.");
-    if (alpha.kind >= GRD_SCALAR_FLOAT && is_integral(result))
+    if (!grd_scalar_is_integral(alpha) && is_integral(result))
         return grd_raise(GRD_ERROR_RUNTIME, "For integral input tensors, argument alpha must not be a floating point number.");
     if (alpha.kind == GRD_SCALAR_COMPLEX && grd_category_of(result) != GRD_CATEGORY_COMPLEX)
         return grd_raise(GRD_ERROR_RUNTIME, "For non-complex input tensors, argument alpha must not be a complex number.");
@@ -41,7 +41,9 @@ static bool check_alpha(grd_dtype result, grd_scalar alpha)
 
 static grd_scalar negated(grd_scalar s)
 {
-    if (s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL)
+    if (s.kind == GRD_SCALAR_UINT)
+        return grd_float(-grd_scalar_double(s));
+    if (grd_scalar_is_integral(s))
         return grd_int((int64_t) - (uint64_t)s.v.i);
     s.v.c.re = -s.v.c.re;
     s.v.c.im = -s.v.c.im;

@@ -76,11 +76,6 @@ static bool operand(int64_t rows, int64_t columns, int64_t row, int64_t column, 
     return false;
 }
 
-static double real_part(grd_scalar s)
-{
-    return s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX ? s.v.c.re : (double)s.v.i;
-}
-
 static double imaginary_part(grd_scalar s)
 {
     return s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
@@ -97,22 +92,22 @@ bool grd_blas_gemm(grd_dtype dtype, const struct grd_gemm *g)
     int64_t m = g->m, n = g->n, k = g->k;
     switch (dtype) {
     case GRD_FLOAT32:
-        scipy_cblas_sgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, (float)real_part(g->alpha), (const float *)g->a, lda,
-                             (const float *)g->b, ldb, (float)real_part(g->beta), (float *)g->c, ldc);
+        scipy_cblas_sgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, (float)grd_scalar_double(g->alpha), (const float *)g->a, lda,
+                             (const float *)g->b, ldb, (float)grd_scalar_double(g->beta), (float *)g->c, ldc);
         return true;
     case GRD_FLOAT64:
-        scipy_cblas_dgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, real_part(g->alpha), (const double *)g->a, lda, (const double *)g->b,
-                             ldb, real_part(g->beta), (double *)g->c, ldc);
+        scipy_cblas_dgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, grd_scalar_double(g->alpha), (const double *)g->a, lda,
+                             (const double *)g->b, ldb, grd_scalar_double(g->beta), (double *)g->c, ldc);
         return true;
     case GRD_COMPLEX64: {
-        float alpha[2] = {(float)real_part(g->alpha), (float)imaginary_part(g->alpha)};
-        float beta[2] = {(float)real_part(g->beta), (float)imaginary_part(g->beta)};
+        float alpha[2] = {(float)grd_scalar_double(g->alpha), (float)imaginary_part(g->alpha)};
+        float beta[2] = {(float)grd_scalar_double(g->beta), (float)imaginary_part(g->beta)};
         scipy_cblas_cgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, alpha, g->a, lda, g->b, ldb, beta, g->c, ldc);
         return true;
     }
     case GRD_COMPLEX128: {
-        double alpha[2] = {real_part(g->alpha), imaginary_part(g->alpha)};
-        double beta[2] = {real_part(g->beta), imaginary_part(g->beta)};
+        double alpha[2] = {grd_scalar_double(g->alpha), imaginary_part(g->alpha)};
+        double beta[2] = {grd_scalar_double(g->beta), imaginary_part(g->beta)};
         scipy_cblas_zgemm64_(ROW_MAJOR, trans_a, trans_b, m, n, k, alpha, g->a, lda, g->b, ldb, beta, g->c, ldc);
         return true;
     }

@@ -233,11 +233,6 @@ static grd_tensor *run_range(struct range *r, grd_dtype dtype, grd_device device
     return finished(result, requires_grad);
 }
 
-static bool is_integral(grd_scalar s)
-{
-    return s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL;
-}
-
 /* ceil((end - start) / step) of int64 numbers, whose difference may need 65 bits. */
 static double integer_steps(int64_t start, int64_t end, int64_t step)
 {
@@ -268,7 +263,7 @@ grd_tensor *op_arange(grd_scalar start, grd_scalar end, grd_scalar step, grd_dty
         end = start;
         start = grd_int(0);
     }
-    bool integral = is_integral(start) && is_integral(end) && is_integral(step);
+    bool integral = grd_scalar_is_integral(start) && grd_scalar_is_integral(end) && grd_scalar_is_integral(step);
     if (dtype == GRD_DTYPE_NONE)
         dtype = integral ? GRD_INT64 : grd_default_dtype();
     if (!check_range_dtype("arange", dtype, false))

@@ -1,8 +1,9 @@
-/* Selection and sorting that leave equal elements in the order PyTorch's topk does.
+/* Selection and sorting that leave equal elements in the order PyTorch's topk, sort and kthvalue do.
  *
- * Which of two equal elements comes first is decided by the steps of the algorithm alone. PyTorch takes the C++ library's: heap selection for a
- * small k; for a larger one introselect, then introsort (Musser, 1997), with the median of the second, middle and last element as
- * pivot, insertion sort for what is short, and heap sort where the pivots are bad. So these are the same algorithms, step by step. */
+ * Which of two equal elements comes first is decided by the steps of the algorithm alone. PyTorch sorts with the C++ library's introsort (Musser,
+ * 1997): the median of the second, middle and last element is the pivot, what is short is sorted by insertion, and by a heap where the pivots
+ * are bad. topk is the library's heap selection for a small k, for a larger one its introselect before the introsort; kthvalue a quickselect of
+ * PyTorch's own (Sedgewick, 1978). So these are the same algorithms, step by step. */
 #include "op/rank.h"
 
 #include <stdbool.h>
@@ -139,6 +140,14 @@ static void sort_roughly(struct grd_ranked *items, int64_t begin, int64_t end, i
     }
 }
 
+void grd_rank_sort(struct grd_ranked *items, int64_t n)
+{
+    if (n > 1) {
+        sort_roughly(items, 0, n, depth_limit(n));
+        sort_by_insertion(items, n);
+    }
+}
+
 void grd_rank_largest(struct grd_ranked *items, int64_t n, int64_t k)
 {
     if (k == 0)
@@ -149,8 +158,42 @@ void grd_rank_largest(struct grd_ranked *items, int64_t n, int64_t k)
         return;
     }
     select_nth(items, k - 1, n);
-    if (k > 1) {
-        sort_roughly(items, 0, k - 1, depth_limit(k - 1));
-        sort_by_insertion(items, k - 1);
+    grd_rank_sort(items, k - 1);
+}
+
+static void put_in_order(struct grd_ranked *x, struct grd_ranked *y)
+{
+    if (before(x, y))
+        swap(x, y);
+}
+
+void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k)
+{
+    int64_t first = 0, last = n - 1;
+    while (last > first + 1) {
+        swap(&items[first + (last - first) / 2], &items[first + 1]);
+        put_in_order(&items[first + 1], &items[last]);
+        put_in_order(&items[first], &items[last]);
+        put_in_order(&items[first + 1], &items[first]);
+        const struct grd_ranked pivot = items[first];
+        int64_t i = first + 1, j = last;
+        for (;;) {
+            do
+                i++;
+            while (before(&pivot, &items[i]));
+            do
+                j--;
+            while (before(&items[j], &pivot));
+            if (j < i)
+                break;
+            swap(&items[i], &items[j]);
+        }
+        swap(&items[first], &items[j]);
+        if (j <= k)
+            first = i;
+        if (j >= k)
+            last = j - 1;
     }
+    if (last == first + 1)
+        put_in_order(&items[first], &items[last]);
 }

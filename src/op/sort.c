@@ -1,7 +1,7 @@
 /* Sorting along a dimension: sort, topk, the running extremes, and the distinct elements.
  *
- * Elements are compared by keys (order.h), so one algorithm serves every dtype: stable, for it moves keys byte by byte (radix sort, from the least
- * significant byte), or by insertion where there are few.
+ * Elements are compared by keys (order.h), so one algorithm serves every dtype. A stable sort moves keys byte by byte (radix sort, from the least
+ * significant byte), or by insertion where there are few; what need not be stable leaves equal elements as PyTorch does (rank.h).
  * Invariant: a line is the work of one thread; lines are divided at fixed places. */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "op/order.h"
 #include "op/rank.h"
 
-enum { FEW = 48, PARTS = 16, BYTES = 8, VALUES = 256 };
+enum { FEW = 48, MANY = 32768, PARTS = 16, BYTES = 8, VALUES = 256 };
 
 /* ---- One line --------------------------------------------------------------------------------------------------------------------- */
 
@@ -67,7 +67,9 @@ struct lines {
     const grd_tensor *self;
     grd_tensor *values, *indices; /* contiguous */
     int64_t dim, n, kept, count, part;
-    bool descending, selects; /* topk, in place of a whole order */
+    int64_t first; /* of those kept, once arranged */
+    bool flipped;  /* the keys are */
+    void (*arrange)(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other);
     struct grd_ranked *scratch;
     int64_t scratch_part; /* items for each part */
 };
@@ -75,7 +77,7 @@ struct lines {
 static void read_line(const struct lines *l, const char *data, struct grd_ranked *items, uint64_t *keys)
 {
     const int64_t stride = l->self->ndim > 0 ? l->self->strides[l->dim] * l->self->itemsize : 0;
-    const uint64_t flip = l->descending ? UINT64_MAX : 0;
+    const uint64_t flip = l->flipped ? UINT64_MAX : 0;
     grd_order_keys((grd_dtype)l->self->dtype, l->n, data, stride, keys);
     for (int64_t i = 0; i < l->n; i++)
         items[i] = (struct grd_ranked){keys[i] ^ flip, i};
@@ -115,13 +117,11 @@ static void do_lines(int64_t begin, int64_t end, void *context)
             int64_t at, step;
             const char *data = find_line(l, line, &at, &step);
             read_line(l, data, items, (uint64_t *)other);
-            if (l->selects)
-                grd_rank_largest(items, l->n, l->kept);
-            else
-                sort_by_key(items, other, l->n);
+            l->arrange(l, items, other);
             for (int64_t i = 0; i < l->kept; i++) {
-                memcpy(l->values->data + (at + i * step) * size, data + items[i].index * stride, (size_t)size);
-                ((int64_t *)(void *)l->indices->data)[at + i * step] = items[i].index;
+                const int64_t index = items[l->first + i].index;
+                memcpy(l->values->data + (at + i * step) * size, data + index * stride, (size_t)size);
+                ((int64_t *)(void *)l->indices->data)[at + i * step] = index;
             }
         }
     }
@@ -157,14 +157,39 @@ static void run_lines(struct lines *l, grd_tensor **ret)
 
 /* ---- sort, topk ------------------------------------------------------------------------------------------------------------------------ */
 
+static void arrange_stably(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
+{
+    sort_by_key(items, other, l->n);
+}
+
+static void arrange(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
+{
+    (void)other;
+    grd_rank_sort(items, l->n);
+}
+
+static void arrange_largest(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
+{
+    (void)other;
+    grd_rank_largest(items, l->n, l->kept);
+}
+
+/* PyTorch has a radix sort of its own for many integers. */
+static bool is_always_stable(const grd_tensor *self, bool descending)
+{
+    return self->ndim == 1 && self->numel >= MANY && !descending && grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_INTEGER;
+}
+
 void op_sort(grd_tensor *self, int64_t dim, bool descending, bool stable, grd_tensor **ret)
 {
-    (void)stable; /* it always is */
-    struct lines l = {.self = self, .descending = descending};
+    struct lines l = {.self = self};
     ret[0] = ret[1] = grd_failed;
     if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
         return;
     l.kept = self->ndim > 0 ? self->sizes[l.dim] : 1;
+    stable = stable || is_always_stable(self, descending);
+    l.arrange = stable ? arrange_stably : arrange;
+    l.flipped = stable == descending;
     run_lines(&l, ret);
 }
 
@@ -177,7 +202,7 @@ grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stab
 void op_topk(grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, grd_tensor **ret)
 {
     (void)sorted; /* they always are */
-    struct lines l = {.self = self, .kept = k, .descending = !largest, .selects = true};
+    struct lines l = {.self = self, .kept = k, .flipped = !largest, .arrange = arrange_largest};
     ret[0] = ret[1] = grd_failed;
     if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
         return;
@@ -196,28 +221,48 @@ static bool check_not_empty(const grd_tensor *self, int64_t dim, const char *nam
            grd_raise(GRD_ERROR_INDEX, "%s(): Expected reduction dim %lld to have non-zero size.", name, (long long)dim);
 }
 
-/* Place k of an order, as the results of an operator. */
-static void pick(grd_sort_result sorted, int64_t dim, int64_t k, bool keepdim, grd_tensor **ret)
+/* One element of each line as the results of an operator. */
+static void drop_dim(int64_t dim, bool keepdim, grd_tensor **ret)
 {
-    if (grd_pending() || sorted.values->ndim == 0) {
-        ret[0] = sorted.values;
-        ret[1] = sorted.indices;
+    if (keepdim || grd_pending() || ret[0]->ndim == 0)
         return;
-    }
-    ret[0] = keepdim ? grd_narrow(sorted.values, dim, k, 1) : grd_select(sorted.values, dim, k);
-    ret[1] = keepdim ? grd_narrow(sorted.indices, dim, k, 1) : grd_select(sorted.indices, dim, k);
+    ret[0] = grd_select(ret[0], dim, 0);
+    ret[1] = grd_select(ret[1], dim, 0);
+}
+
+static void arrange_kth(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
+{
+    (void)other;
+    grd_rank_kth(items, l->n, l->first);
 }
 
 void op_kthvalue(grd_tensor *self, int64_t k, int64_t dim, bool keepdim, grd_tensor **ret)
 {
+    struct lines l = {.self = self, .kept = 1, .first = k - 1, .arrange = arrange_kth};
     ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "kthvalue"))
+    if (!grd_wrap_dim(self, dim, &l.dim) || !check_not_empty(self, l.dim, "kthvalue") ||
+        !grd_check_ordered("kthvalue", (grd_dtype)self->dtype))
         return;
-    if (k < 1 || k > (self->ndim > 0 ? self->sizes[dim] : 1)) {
-        grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)dim);
+    if (k < 1 || k > (self->ndim > 0 ? self->sizes[l.dim] : 1)) {
+        grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)l.dim);
         return;
     }
-    pick(grd_sort(self, .dim = grd_int(dim)), dim, k - 1, keepdim, ret);
+    run_lines(&l, ret);
+    drop_dim(l.dim, keepdim, ret);
+}
+
+/* Of elements equal to the median the one that a stable sort would put there. */
+static void arrange_median(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
+{
+    const uint64_t *keys = (const uint64_t *)other; /* where read_line left them */
+    grd_rank_kth(items, l->n, l->first);
+    struct grd_ranked *median = &items[l->first];
+    int64_t before = l->first;
+    for (int64_t i = 0; i < l->n; i++)
+        before -= keys[i] < median->key;
+    for (int64_t i = 0; i < l->n; i++)
+        if (keys[i] == median->key && before-- == 0)
+            median->index = i;
 }
 
 /* The first NaN of each line, where there is one, in place of the median. */
@@ -233,12 +278,14 @@ static void prefer_nan(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor *
 
 void op_median_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
 {
+    struct lines l = {.self = self, .kept = 1, .arrange = arrange_median};
     ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "median"))
+    if (!grd_wrap_dim(self, dim, &l.dim) || !check_not_empty(self, l.dim, "median") || !grd_check_ordered("median", (grd_dtype)self->dtype))
         return;
-    const int64_t n = self->ndim > 0 ? self->sizes[dim] : 1;
-    pick(grd_sort(self, .dim = grd_int(dim)), dim, (n - 1) / 2, keepdim, ret);
-    prefer_nan(self, dim, keepdim, ret);
+    l.first = self->ndim > 0 ? (self->sizes[l.dim] - 1) / 2 : 0;
+    run_lines(&l, ret);
+    drop_dim(l.dim, keepdim, ret);
+    prefer_nan(self, l.dim, keepdim, ret);
 }
 
 grd_tensor *op_median(grd_tensor *self)

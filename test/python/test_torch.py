@@ -31,13 +31,6 @@ def put(self, indices, values, accumulate=False, dims=None):
     return torch.ops.aten.index_put(self, places, values, accumulate) if places else self.clone().copy_(values)
 
 
-def kth(self, k, dim=-1, keepdim=False):
-    """kthvalue, with the first of equal elements; PyTorch's is any of them."""
-    if not self.dim() or self.is_complex():
-        return torch.kthvalue(self, k, dim, keepdim)
-    return [t.narrow(dim, k - 1, 1) if keepdim else t.select(dim, k - 1) for t in torch.sort(self, dim=dim, stable=True)]
-
-
 # Where PyTorch's function has another name or lives elsewhere; None: not a function of PyTorch.
 F = torch.nn.functional
 NAMES = {
@@ -53,8 +46,7 @@ NAMES = {
     "meshgrid": lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
     "repeat_interleave_each": torch.repeat_interleave, "repeat_interleave_indices": torch.repeat_interleave, "tensor_split_indices": torch.tensor_split,
     "where_condition": torch.where,
-    "median_dim": torch.median, "kthvalue": kth, "sort": lambda self, dim=-1, descending=False, stable=False: torch.sort(self, dim=dim, descending=descending, stable=True),
-    "argsort": lambda self, dim=-1, descending=False, stable=False: torch.argsort(self, dim=dim, descending=descending, stable=True),
+    "median_dim": torch.median, "polygamma": lambda self, n: torch.polygamma(n, self),
     "einsum": lambda equation, operands: torch.einsum(equation, *operands),
     "clamp_tensor": lambda self, min=None, max=None: torch.clamp(self, min, max),
     "masked_fill_tensor": torch.masked_fill,
@@ -87,8 +79,8 @@ REFUSED = {("clamp_tensor", "bool"): "PyTorch clamps bools by one tensor, not by
            **{(n, d): "PyTorch asks for no order of a single element" for n in ("kthvalue", "cummax", "cummin") for d in ("complex64", "complex128")}}
 
 
-# Derivatives with constants that PyTorch rounds to float32.
-ROUGH = {"hardsigmoid"}
+# Derivatives that PyTorch has to float32 only: constants are rounded, the series of trigamma is short.
+ROUGH = {"hardsigmoid", "polygamma"}
 
 
 def oracle(name):
@@ -311,3 +303,16 @@ def test_numbers_are_not_rounded_to_half_types(dtype):
         for name, number, wanted in (("mul", 0.3, x * 0.3), ("div", 0.3, x / 0.3), ("add", 0.3, x + 0.3), ("sub", 0.3, x - 0.3), ("mul", True, x * True), ("div", 7, x / 7)):
             got = g.call(name, {"self": to_gradus(x), "other": number})[0]
             assert g.numpy_of(got).tolist() == wanted.double().tolist(), (name, number)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "bfloat16"])
+@pytest.mark.parametrize("n", [5, 16, 17, 64, 1000, 40000])
+def test_equal_elements_come_in_pytorchs_order(dtype, n):
+    for distinct in (2, 100):
+        x = torch.randint(0, distinct, (n,), generator=torch.Generator().manual_seed(n)).to(getattr(torch, dtype))
+        calls = [("sort", {"descending": d, "stable": s}) for d in (False, True) for s in (False, True)]
+        calls += [("kthvalue", {"k": k}) for k in (1, n // 2, n)] + [("median_dim", {"dim": 0})] if dtype != "bool" else []
+        with g.scope():
+            for name, options in calls:
+                got = g.call(name, {"self": to_gradus(x)} | options)[1]
+                assert g.numpy_of(got).tolist() == oracle(name)(x, **options).indices.tolist(), (name, options)

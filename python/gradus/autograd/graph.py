@@ -6,7 +6,7 @@ from gradus import _C
 from gradus._C import _Node as Node
 from gradus.utils.hooks import RemovableHandle
 
-__all__ = ["Node", "GradientEdge", "get_gradient_edge"]
+__all__ = ["Node", "GradientEdge", "get_gradient_edge", "register_multi_grad_hook", "saved_tensors_hooks"]
 
 
 class GradientEdge(NamedTuple):
@@ -19,6 +19,18 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor):
     """The edge of a tensor that requires a gradient; that of a leaf leads to its AccumulateGrad."""
     return GradientEdge(*_C._gradient_edge(tensor))
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Refused: a hook sees the gradient of one tensor."""
+    raise NotImplementedError("hooks on several gradients are not available: use register_hook of each tensor")
+
+
+class saved_tensors_hooks:
+    """Refused: what is saved for backward is not packed by functions."""
+
+    def __init__(self, pack_hook, unpack_hook):
+        raise NotImplementedError("hooks on saved tensors are not available")
 
 
 class GraphHandle(RemovableHandle):

@@ -37,7 +37,7 @@ struct target {
 static void scalar_parts(grd_scalar s, lane *ret_parts)
 {
     bool real = s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX;
-    ret_parts[0] = real ? (lane)s.v.c.re : (lane)s.v.i;
+    ret_parts[0] = real ? (lane)s.v.c.re : s.kind == GRD_SCALAR_UINT ? (lane)(uint64_t)s.v.i : (lane)s.v.i;
     ret_parts[1] = s.kind == GRD_SCALAR_COMPLEX ? (lane)s.v.c.im : 0;
 }
 

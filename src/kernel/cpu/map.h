@@ -6,16 +6,16 @@
 #include "kernel/cpu/typed.h"
 #include "kernel/map.h"
 
-/* The number at `index` among those of the operator. */
-static inline C param(const void *params, int index)
+/* The number at `index` among those of the operator. Not inline: there are many loops, and a call for each number is little. */
+static __attribute__((noinline, unused)) C param(const void *params, int index)
 {
     const grd_scalar s = ((const grd_scalar *)params)[index];
-    const bool whole = s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL;
+    const bool whole = s.kind != GRD_SCALAR_FLOAT && s.kind != GRD_SCALAR_COMPLEX;
 #if GRD_IS_COMPLEX
-    C c = {whole ? (R)s.v.i : (R)s.v.c.re, whole ? 0 : (R)s.v.c.im};
+    C c = {s.kind == GRD_SCALAR_UINT ? (R)(uint64_t)s.v.i : whole ? (R)s.v.i : (R)s.v.c.re, whole ? 0 : (R)s.v.c.im};
     return c;
 #elif GRD_IS_FLOAT
-    return whole ? (C)s.v.i : (C)s.v.c.re;
+    return s.kind == GRD_SCALAR_UINT ? (C)(uint64_t)s.v.i : whole ? (C)s.v.i : (C)s.v.c.re;
 #elif GRD_IS_BOOL
     return whole ? s.v.i != 0 : s.v.c.re != 0;
 #else

@@ -5,6 +5,7 @@
 
 #include "kernel/cpu/map.h"
 #include "kernel/cpu/vecmath_angle.h"
+#include "kernel/special.h"
 #include "kernel/table.h"
 #if GRD_IS_COMPLEX
 #include "kernel/cpu/complex.h"
@@ -410,6 +411,21 @@ static inline C unary_atanh(C x)
 static inline C unary_erfc(C x)
 {
     return erfc(x);
+}
+
+static inline C unary_erfinv(C x)
+{
+    return (C)grd_special_erfinv((double)x);
+}
+
+static inline C unary_lgamma(C x)
+{
+    return lgamma(x);
+}
+
+static inline C unary_polygamma(C x, C n)
+{
+    return (C)grd_special_polygamma((double)n, (double)x);
 }
 
 static inline C unary__gelu_erf(C x)

@@ -216,6 +216,8 @@ def test_variable_and_anomalies():
     same(program)
     assert caught(gradus.autograd.detect_anomaly)[0] == "NotImplementedError"
     assert caught(gradus.autograd.set_detect_anomaly, True)[0] == "NotImplementedError"
+    assert caught(gradus.autograd.graph.saved_tensors_hooks, abs, abs)[0] == "NotImplementedError"
+    assert caught(gradus.autograd.graph.register_multi_grad_hook, [], print)[0] == "NotImplementedError"
 
 
 def test_a_deep_graph():

@@ -2,6 +2,8 @@
 import pytest
 from beside_torch import check
 
+import gradus
+
 ELEMENTS = """
 bool(tensor([]))
 bool(tensor([1,2]))
@@ -104,7 +106,70 @@ torch.unsqueeze(zeros(2),np.array(0))
 torch.unsqueeze(zeros(2),0.)
 """
 
+# Integers from 2**63 on: a kind of number that only uint64 and floating dtypes hold.
+LARGE = """
+tensor(2**63)
+tensor([1,2**63])
+tensor(2**63,dtype=torch.uint64)
+tensor([2**63,1.5])
+tensor(2**63,dtype=torch.uint64).item()
+torch.full((2,),2**63)
+torch.full((2,),2**64-1,dtype=torch.uint64)
+torch.full((2,),2**63,dtype=torch.float32)
+torch.full((2,),2**64)
+torch.full_like(zeros(2,dtype=torch.uint64),2**63)
+torch.scalar_tensor(2**63)
+ones(2).new_full((1,),2**63)
+zeros(2,dtype=torch.uint64).fill_(2**63)
+zeros(2,dtype=torch.int64).fill_(2**63)
+zeros(2,dtype=torch.int64).masked_fill(tensor([True,False]),2**63)
+zeros(2).fill_(2**63)
+tensor([1,2])+2**63
+tensor([1,2])+tensor(2**63,dtype=torch.uint64)
+tensor([1.,2.])+2**63
+tensor([1.,2.])*2**63
+tensor([1],dtype=torch.uint8)+2**63
+tensor([1,2],dtype=torch.uint64)*2**63
+tensor([1,2],dtype=torch.uint64)==2**63
+tensor([1,2**63],dtype=torch.uint64)==2**63
+tensor([1.,2.])<2**63
+tensor([1.,2.**63])==2**63
+tensor([1,2])|2**63
+tensor([1,2],dtype=torch.uint64)^2**63
+tensor([1,2]).clamp(max=2**63)
+tensor([1.,2.]).clamp(max=2**63)
+tensor([1,2]).pow(2**63)
+tensor([1.,2.]).pow(2**63)
+tensor([1.,2.]).add(tensor([1.,2.]),alpha=2**63)
+torch.add(tensor([1,2]),tensor([1,2]),alpha=2**63)
+torch.addcmul(ones(2),ones(2),ones(2),value=2**63)
+torch.where(tensor([True,False]),2**63,2**63)
+torch.result_type(tensor([1]),2**63)
+torch.arange(2**63)
+torch.linspace(0,2**63,3)
+torch.nn.functional.pad(tensor([1],dtype=torch.uint64),(1,1),value=2**63)
+2**63 in tensor([2**63],dtype=torch.uint64)
+torch.addmm(ones(2,2),ones(2,2),ones(2,2),alpha=2**63)
+ones(2)+2**64
+ones(2)-(-2**63-1)
+"""
 
-@pytest.mark.parametrize("expression", (ELEMENTS + ARGUMENTS).strip().split("\n"))
+
+@pytest.mark.parametrize("expression", (ELEMENTS + ARGUMENTS + LARGE).strip().split("\n"))
 def test_as_in_pytorch(expression):
     check(expression)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda x: x.nope, "'Tensor' object has no attribute 'nope'"),
+    (lambda x: gradus.Tensor.nope, "type object 'Tensor' has no attribute 'nope'"),
+    (lambda x: x(), "'Tensor' object is not callable"),
+    (lambda x: x + "a", "unsupported operand type(s) for +: 'Tensor' and 'str'"),
+    (lambda x: gradus.zeros(x), "zeros(): argument 'size' (position 1) must be tuple of ints, not Tensor"),
+    (lambda x: gradus.cat(x), "cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor"),
+])
+def test_a_tensor_is_called_tensor_in_messages(call, text):
+    with pytest.raises((TypeError, AttributeError)) as error:
+        call(gradus.ones(2))
+    assert str(error.value) == text
+    assert gradus.Tensor.__module__ == "gradus" and repr(gradus.Tensor) == "<class 'gradus.Tensor'>"

@@ -8,6 +8,7 @@ from ._activation import (celu, celu_, elu, elu_, gelu, glu, gumbel_softmax, har
 from ._attention import scaled_dot_product_attention
 from ._distance import cosine_similarity, normalize, pairwise_distance
 from ._dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from ._fold import fold, unfold
 from ._linear import bilinear, embedding, linear, one_hot
 from ._loss import (binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, huber_loss, kl_div, l1_loss, mse_loss, nll_loss,
                    smooth_l1_loss)
