@@ -69,7 +69,8 @@ struct grd_tensor {
     int64_t inline_dims[2 * GRD_INLINE_DIMS];
 };
 
-/* One allocation: the tensor that was made, its storage and, on the cpu up to GRD_SMALL_BYTES, its data. */
+/* One allocation: the tensor that was made, its storage and, on the cpu up to GRD_SMALL_BYTES, its data. There is at least one byte of `data`,
+ * used or not: so it is the address of nothing else, and says whether a storage's data lies here. */
 enum { GRD_SMALL_BYTES = 512, GRD_DATA_ALIGNMENT = 64 };
 
 struct grd_block {
