@@ -187,8 +187,10 @@ static inline void save_argument(struct op_node *self, struct grd_saved *saved, 
     saved->version = grd_version_of(t);
     saved->borrowed = is_owned_by_edge(&self->node, t);
     self->node.keeps = true;
-    if (!saved->borrowed)
-        grd_object_keep(t);
+    if (saved->borrowed)
+        return;
+    grd_mark_saved(t);
+    grd_object_keep(t);
 }
 
 static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *call, const struct grd_save *save, char **room)

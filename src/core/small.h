@@ -33,6 +33,7 @@ static inline void grd_init_storage(struct grd_block *block, size_t block_bytes,
     storage->device = device.type;
     storage->device_index = device.index;
     storage->release = NULL;
+    atomic_init(&storage->saved, false);
     block->tensor.storage = storage;
     block->tensor.data = data;
     block->tensor.offset = 0;
