@@ -191,6 +191,7 @@ static inline void save_argument(struct op_node *self, struct grd_saved *saved, 
     self->node.keeps = true;
     if (!saved->borrowed) {
         self->released = false;
+        grd_mark_saved(t);
         grd_object_keep(t);
     }
 }

@@ -16,6 +16,7 @@ bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output)
             return false;
         saved->value.v.tensor = grd_pool_take(alias, mark);
     } else {
+        grd_mark_saved(t);
         saved->value.v.tensor = grd_object_keep(t);
     }
     saved->value.kind = GRD_KIND_TENSOR;

@@ -11,7 +11,7 @@
  * of no more use to the formula that saved it. So before a tensor gets a new history, that is searched: tensors saved by its nodes that lie in
  * the same memory, or have been written since, are replaced by aliases without history, which are enough to say what was overwritten. The aliases are
  * made before the operator writes and put in place after.
- * Not searched is the history of a tensor that nobody owns but the caller. */
+ * Not searched is the history of a tensor that nobody owns but the caller, or whose storage was never saved. */
 #include "autograd/pass.h"
 #include "base/fork.h"
 #include "gradus/ops.h"
@@ -174,17 +174,17 @@ static int64_t *copy_numbers(int64_t **room, const int64_t *numbers, int64_t n)
     return copy;
 }
 
-/* Whether anybody but the caller has the tensor, or its base but by this view. */
-static bool has_other_owners(const grd_tensor *t)
+/* Whether a node may have the tensor, or its base but by this view. */
+static bool may_be_saved(const grd_tensor *t)
 {
-    if (!grd_object_unique(t))
-        return true;
-    return t->base != NULL && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT) && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT + 1);
+    if (!grd_was_saved(t))
+        return false;
+    return !grd_object_unique(t) || (t->base != NULL && !grd_object_owned_as(t->base, GRD_VIEW_WEIGHT));
 }
 
 static bool find_outdated(struct grd_rebase *rebase, const grd_tensor *t)
 {
-    if (!has_other_owners(t))
+    if (!may_be_saved(t))
         return true;
     struct grd_pass pass;
     grd_pass_init(&pass, false, false);

@@ -75,8 +75,7 @@ static void *map_block(size_t size)
     size_t before = (size_t)(-(uintptr_t)map & (HUGE_PAGE - 1));
     if (before > 0)
         munmap(map, before);
-    if (before < align)
-        munmap(map + before + size, align - before);
+    munmap(map + before + size, align - before);
 #ifdef MADV_HUGEPAGE
     madvise(map + before, size, MADV_HUGEPAGE);
 #endif

@@ -85,11 +85,13 @@ static void count(int sign, int64_t bytes)
         grd_memory_publish();
         raise_peak(add(&shared_bytes, sign * bytes));
         add(&shared_blocks, sign);
-    } else if (sign > 0) {
-        grd_count_alloc((size_t)bytes);
-    } else {
-        grd_count_free((size_t)bytes);
+        return;
     }
+    grd_thread_get_cold(); /* so that the counters of this thread are seen */
+    if (sign > 0)
+        grd_count_alloc((size_t)bytes);
+    else
+        grd_count_free((size_t)bytes);
 }
 
 static void sum_counters(int64_t *ret_bytes, int64_t *ret_blocks)
@@ -169,8 +171,6 @@ static __attribute__((noinline)) void *take(size_t size, bool *ret_zero)
         grd_raise(GRD_ERROR_MEMORY, "cannot allocate %zu bytes", size);
         return NULL;
     }
-    if (GRD_BLOCKS_SANITIZED)
-        grd_thread_get_cold(); /* so that the counters of this thread are seen */
     if (!watching)
         count(1, counted_size(size));
     return block;
@@ -198,8 +198,6 @@ void *grd_alloc_zeroed(size_t size)
 
 void grd_free_slow(void *block, size_t size)
 {
-    if (GRD_BLOCKS_SANITIZED)
-        grd_thread_get_cold();
     grd_block_give(block, size);
     count(-1, counted_size(size));
 }
@@ -285,8 +283,6 @@ void grd_memory_thread_start(struct grd_thread_cold *cold)
 void grd_memory_thread_exit(void)
 {
     struct grd_thread_cold *cold = grd_thread.cold;
-    if (cold == NULL)
-        return;
     grd_blocks_share();
     for (unsigned class = 0; class < GRD_SMALL_CLASSES; class ++)
         grd_thread.small[class].room = 0;

@@ -17,7 +17,7 @@ void grd_free(void *block, size_t size);
 /* Grows or shrinks, keeping the contents; NULL with the block untouched on failure. */
 void *grd_realloc(void *block, size_t old_size, size_t new_size);
 
-/* Called by a thread that ends: hands its free lists over. */
+/* Called by a thread that ends, while it has its state: hands its free lists over. */
 void grd_memory_thread_exit(void);
 
 #endif

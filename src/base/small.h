@@ -21,14 +21,14 @@
 
 enum { GRD_SMALL_MAX = 1024 };
 
-static inline unsigned grd_small_class(size_t size)
+static inline size_t grd_small_class(size_t size)
 {
-    return size <= 32 ? 0 : (unsigned)((size + 63) / 64);
+    return size <= 32 ? 0 : (size + 63) / 64;
 }
 
-static inline size_t grd_small_size(unsigned class)
+static inline size_t grd_small_size(size_t class)
 {
-    return class == 0 ? 32 : (size_t) class * 64;
+    return class == 0 ? 32 : class * 64;
 }
 
 /* The first word of a free small or medium block points to the next. */
@@ -114,7 +114,7 @@ GRD_INLINE void *grd_small_alloc(size_t size)
 /* grd_free for a block of such a size. */
 static inline __attribute__((always_inline)) void grd_small_free(void *block, size_t size)
 {
-    const unsigned class = grd_small_class(size);
+    const size_t class = grd_small_class(size);
     struct grd_block_list *list = &grd_thread.small[class];
     if (GRD_UNLIKELY(GRD_BLOCKS_SANITIZED || list->room <= 0)) {
         grd_free_slow(block, size);

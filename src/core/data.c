@@ -123,6 +123,8 @@ void grd_set_data(grd_tensor *t, grd_tensor *source)
     if (grd_pending())
         return;
     atomic_store_explicit(&alias->storage->version, grd_version_of(t), memory_order_relaxed);
+    if (grd_was_saved(t))
+        grd_mark_saved(alias);
     own_storage(t);
     if (grd_has_views(t))
         ((struct loan *)alias->storage->context)->retired = grd_object_keep(t->storage);

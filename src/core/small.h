@@ -33,18 +33,25 @@ static inline void grd_init_storage(struct grd_block *block, size_t block_bytes,
     storage->device = device.type;
     storage->device_index = device.index;
     storage->release = NULL;
+    atomic_init(&storage->saved, false);
     block->tensor.storage = storage;
     block->tensor.data = data;
     block->tensor.offset = 0;
 }
 
+/* Whether so many bytes are data of a small tensor, and there are any. */
+static inline bool grd_is_small_data(size_t bytes)
+{
+    return bytes - 1 < GRD_SMALL_BYTES;
+}
+
 /* A contiguous tensor on the cpu whose data lies in its block, of inline dimensions that are still to be written; pooled. `traits` are
- * those of the result. NULL, with no error raised, when it is not small or more than a look at this thread's lists is needed: then ask
- * grd_new. */
+ * those of the result. NULL, with no error raised, when it is not small, is empty, or more than a look at this thread's lists is needed: then
+ * ask grd_new. */
 static inline __attribute__((always_inline)) grd_tensor *grd_make_small(uint64_t traits, size_t numel, size_t itemsize)
 {
     const size_t bytes = numel * itemsize, block_bytes = sizeof(struct grd_block) + bytes;
-    if (GRD_UNLIKELY(bytes > GRD_SMALL_BYTES || grd_thread.pool_top == grd_thread.pool_capacity))
+    if (GRD_UNLIKELY(!grd_is_small_data(bytes) || grd_thread.pool_top == grd_thread.pool_capacity))
         return NULL;
     struct grd_block *block = grd_small_take(block_bytes);
     if (GRD_UNLIKELY(block == NULL))

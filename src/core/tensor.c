@@ -187,7 +187,7 @@ static grd_tensor *make(grd_dims sizes, const int64_t *strides, int64_t numel, i
 {
     const struct grd_device_entry *type = grd_device_at(device.type);
     bool in_block = device.type == GRD_DEVICE_CPU && bytes <= GRD_SMALL_BYTES;
-    size_t block_bytes = sizeof(struct grd_block) + (in_block ? (size_t)bytes : 0);
+    size_t block_bytes = sizeof(struct grd_block) + (in_block && bytes > 0 ? (size_t)bytes : 1);
     struct grd_block *block = grd_alloc(block_bytes);
     if (GRD_UNLIKELY(block == NULL))
         return NULL;

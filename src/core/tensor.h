@@ -43,6 +43,7 @@ struct grd_storage {
     int8_t device_index;
     void (*release)(void *context); /* not NULL: `data` is borrowed, and this gives it back */
     void *context;
+    atomic_bool saved; /* some node of a graph has kept a tensor of this storage */
 };
 
 struct grd_tensor {
@@ -69,7 +70,8 @@ struct grd_tensor {
     int64_t inline_dims[2 * GRD_INLINE_DIMS];
 };
 
-/* One allocation: the tensor that was made, its storage and, on the cpu up to GRD_SMALL_BYTES, its data. */
+/* One allocation: the tensor that was made, its storage and, on the cpu up to GRD_SMALL_BYTES, its data. There is at least one byte of `data`,
+ * used or not: so it is the address of nothing else, and says whether a storage's data lies here. */
 enum { GRD_SMALL_BYTES = 512, GRD_DATA_ALIGNMENT = 64 };
 
 struct grd_block {
@@ -149,6 +151,18 @@ static inline uint64_t grd_traits(unsigned dtype, unsigned layout, grd_device de
 static inline bool grd_has_views(const grd_tensor *t)
 {
     return atomic_load_explicit(&t->object.refs, memory_order_acquire) >= GRD_VIEW_WEIGHT;
+}
+
+static inline bool grd_was_saved(const grd_tensor *t)
+{
+    return atomic_load_explicit(&t->storage->saved, memory_order_relaxed);
+}
+
+/* Asks first: threads that save tensors of one storage go on sharing its cache line. */
+static inline void grd_mark_saved(const grd_tensor *t)
+{
+    if (!grd_was_saved(t))
+        atomic_store_explicit(&t->storage->saved, true, memory_order_relaxed);
 }
 
 static inline bool grd_is_failed(const grd_tensor *t)

@@ -141,7 +141,7 @@ static inline __attribute__((always_inline)) grd_tensor *run_straight(const stru
         traits = (traits & ~grd_traits(UINT8_MAX, 0, (grd_device){0, 0}, 0, 0)) | GRD_BOOL;
         itemsize = 1;
     }
-    if ((size_t)like->numel * itemsize > GRD_SMALL_BYTES)
+    if (!grd_is_small_data((size_t)like->numel * itemsize))
         return NULL;
     grd_tensor *result = grd_make_small(traits, (size_t)like->numel, itemsize);
     if (GRD_LIKELY(result != NULL))

@@ -115,6 +115,15 @@ static void test_out(void **state)
     EXPECT_VALUES(x, 1, 0);
 }
 
+/* What a formula computes of an integer argument is not computed in its dtype, which has no room for 16 * 16. */
+static void test_gradient_beside_an_integer(void **state)
+{
+    (void)state;
+    grd_tensor *y = leaf3(), *x = grd_full(grd_dims(3), grd_int(16), .dtype = GRD_INT8);
+    grd_backward(grd_sum(grd_atan2(y, x)));
+    EXPECT_VALUES(grd_grad_of(y), 16. / (256 + 1), 16. / (256 + 4), 16. / (256 + 9));
+}
+
 static void test_inplace(void **state)
 {
     (void)state;
@@ -278,6 +287,7 @@ int main(void)
         TEST(test_same_tensor_returned),
         TEST(test_inplace_on_leaf),
         TEST(test_out),
+        TEST(test_gradient_beside_an_integer),
         TEST(test_inplace),
         TEST(test_inplace_keeps_what_it_overwrites),
         TEST(test_inplace_with_itself),

@@ -218,6 +218,29 @@ static void test_saved_view_then_overwritten_base(void **state)
     expect_overwritten(base);
 }
 
+/* The node that saved the base is all, but the view, that still has it. */
+static void test_saved_base_then_overwritten_view(void **state)
+{
+    (void)state;
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *base = grd_clone(leaf3()), *row = grd_keep(grd_view(base, grd_dims(3))), *wave = grd_keep(grd_sin(base));
+    grd_scope_close(scope);
+    grd_add_(row, wave);
+    expect_overwritten(row);
+    grd_drop(row);
+    grd_drop(wave);
+}
+
+/* What was saved is the tensor, whatever its memory is by now. */
+static void test_saved_then_moved_and_overwritten(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_clone(leaf3()), *wave = grd_sin(x);
+    grd_set_data(x, VECTOR(4, 5, 6));
+    grd_add_(x, wave);
+    expect_overwritten(x);
+}
+
 /* Each of two tensors is overwritten with what was computed from the other: neither history knows its own tensor. */
 static void test_saved_by_each_other(void **state)
 {
@@ -277,6 +300,8 @@ int main(void)
         TEST(test_write_without_derivative),
         TEST(test_saved_then_overwritten),
         TEST(test_saved_view_then_overwritten_base),
+        TEST(test_saved_base_then_overwritten_view),
+        TEST(test_saved_then_moved_and_overwritten),
         TEST(test_saved_by_each_other),
         TEST(test_saved_and_a_call_that_fails),
         TEST(test_saved_and_not_overwritten),

@@ -1,6 +1,7 @@
 /* Errors: first one wins, context, transport between threads, text buffers. */
 #include <pthread.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -100,10 +101,16 @@ static void an_error_without_text_has_a_meaning(void **state)
     (void)state;
     grd_error_restore((struct grd_error_state){.code = GRD_ERROR_MEMORY});
     assert_string_equal(grd_error_message(), "an allocation failed or exceeds the limit");
+    grd_error_clear();
+    grd_raise(GRD_ERROR_VALUE, "%lc", (wint_t)0x20ac); /* no such character in the C locale */
+    expect_error(GRD_ERROR_VALUE, "a value is outside its domain");
 }
 
 static void *raise_and_take(void *ret_state)
 {
+    struct grd_error_state none = grd_error_take(); /* before there is a place for a text */
+    if (none.code != GRD_ERROR_NONE || none.message != NULL)
+        return NULL;
     grd_raise(GRD_ERROR_IO, "on a thread");
     *(struct grd_error_state *)ret_state = grd_error_take();
     grd_raise(GRD_ERROR_IO, "left behind");
@@ -114,7 +121,7 @@ static void errors_belong_to_threads(void **state)
 {
     (void)state;
     pthread_t thread;
-    struct grd_error_state taken;
+    struct grd_error_state taken = {0};
     assert_int_equal(pthread_create(&thread, NULL, raise_and_take, &taken), 0);
     pthread_join(thread, NULL);
     assert_true(grd_ok());
@@ -132,6 +139,10 @@ static void text_grows(void **state)
     assert_int_equal(strlen(text.data), 290);
     assert_memory_equal(text.data, "0,1,2,", 6);
     assert_string_equal(text.data + 287, "99,");
+    grd_text_add(&text, "%1000d", 7); /* more than twice what there was */
+    assert_int_equal(strlen(text.data), 1290);
+    grd_text_add(&text, "%lc", (wint_t)0x20ac); /* no such character in the C locale */
+    assert_int_equal(text.size, 1290);
     grd_text_done(&text);
     assert_null(text.data);
 }
@@ -165,6 +176,8 @@ static void int64_lists(void **state)
     assert_string_equal(grd_format_int64s(buffer, sizeof buffer, values, 4), "[2, -3, 40, ...]");
     assert_string_equal(grd_format_int64s(buffer, 12, values, 3), "[2, -3, 40]");
     assert_string_equal(grd_format_int64s(buffer, 11, values, 3), "[2, ...]");
+    assert_string_equal(grd_format_int64s(buffer, 1, values, 0), "");
+    assert_ptr_equal(grd_format_int64s(buffer, 0, values, 4), buffer);
     /* Any size is safe, and from 6 on the cut is whole. */
     for (size_t size = 1; size <= sizeof buffer; size++) {
         memset(buffer, 'x', sizeof buffer);

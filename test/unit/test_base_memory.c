@@ -70,6 +70,10 @@ static void zeroed_blocks_are_zero(void **state)
             grd_free(block, sizes[i]);
         }
     }
+    grd_memory_trim(); /* the system's blocks are zero already */
+    unsigned char *fresh = grd_alloc_zeroed(5 << 20);
+    assert_true(fresh[0] == 0 && fresh[(5 << 20) - 1] == 0);
+    grd_free(fresh, 5 << 20);
 }
 
 static void realloc_keeps_contents(void **state)
@@ -91,6 +95,9 @@ static void realloc_keeps_contents(void **state)
     void *block = grd_realloc(NULL, 0, 100);
     grd_memory_fail_at(1, false);
     assert_null(grd_realloc(block, 100, 5000));
+    assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
+    grd_error_clear();
+    assert_null(grd_realloc(block, 100, SIZE_MAX));
     assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
     grd_free(block, 100);
 }
@@ -162,6 +169,34 @@ static void the_limit_holds(void **state)
     grd_error_clear();
     assert_null(grd_alloc((size_t)1 << 47)); /* more than an address space holds */
     assert_int_equal(grd_error_get(), GRD_ERROR_MEMORY);
+}
+
+static pthread_barrier_t freed;
+
+static void *free_and_wait(void *block)
+{
+    grd_free(block, 8192);
+    pthread_barrier_wait(&freed);
+    pthread_barrier_wait(&freed);
+    return NULL;
+}
+
+/* A thread keeps some of what it frees to itself: it counts all the same. */
+static void the_limit_knows_what_others_freed(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    pthread_barrier_init(&freed, NULL, 2);
+    grd_memory_set_limit(grd_memory_get_stats().allocated + 10000);
+    void *block = grd_alloc(8192);
+    assert_int_equal(pthread_create(&thread, NULL, free_and_wait, block), 0);
+    pthread_barrier_wait(&freed);
+    block = grd_alloc(8192);
+    pthread_barrier_wait(&freed);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&freed);
+    assert_non_null(block);
+    grd_free(block, 8192);
 }
 
 static void failures_on_order(void **state)
@@ -310,6 +345,7 @@ int main(void)
         BALANCED(counters_follow),
         BALANCED(the_peak_of_small_blocks_is_exact),
         BALANCED(the_limit_holds),
+        BALANCED(the_limit_knows_what_others_freed),
         BALANCED(failures_on_order),
         BALANCED(trimming_gives_back),
         BALANCED(threads_free_each_others_blocks),

@@ -331,6 +331,22 @@ static void resizing(void **state)
     assert_int_equal(blocks(), before);
 }
 
+/* What an empty tensor grows into may be the very next block in memory: it is not part of the tensor's own. */
+static void neighbours_are_told_apart(void **state)
+{
+    (void)state;
+    enum { EMPTY = 400 };
+    grd_memory_trim();
+    int64_t before = blocks();
+    grd_scope scope = grd_scope_open();
+    for (int i = 0; i < EMPTY; i++) {
+        grd_tensor *t = grd_new(grd_dims(0), GRD_UINT8, GRD_CPU);
+        assert_true(grd_resize(t, grd_dims(200 + i % 64)));
+    }
+    grd_scope_close(scope);
+    assert_int_equal(blocks(), before);
+}
+
 static void the_failed_tensor_is_immortal(void **state)
 {
     (void)state;
@@ -400,6 +416,7 @@ int main(void)
         cmocka_unit_test(items),
         cmocka_unit_test(to_memory_follows_any_strides),
         cmocka_unit_test(resizing),
+        cmocka_unit_test(neighbours_are_told_apart),
         cmocka_unit_test(the_failed_tensor_is_immortal),
         cmocka_unit_test(failed_allocations_leave_nothing),
     };
