@@ -102,6 +102,12 @@ def value(argument, expression):
     return f"{{.kind = GRD_KIND_{kind}, .v.{member} = {expression}}}"
 
 
+def set_value(place, argument, expression):
+    """The same as statements: an initialiser would clear the rest of the value, for every call."""
+    _, member, kind = of(argument)
+    return f"    {place}.kind = GRD_KIND_{kind};\n    {place}.v.{member} = {expression};\n"
+
+
 def letters(operator):
     """The C signature of an operator's implementation as a short name, e.g. 'o_tts' (out, two tensors, a scalar)."""
     result = "l" if operator.returns_list else "o" if operator.has_out else "t" if len(operator.results) == 1 else f"m{len(operator.results)}"

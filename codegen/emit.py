@@ -202,10 +202,10 @@ def read(argument):
 def boxed_function(operator):
     """NAME_boxed(keys, out, …, results): the way of a call without a typed kernel, and of one with an argument that cannot be, which it refuses."""
     out = "out" if operator.has_out else "NULL"
-    values = ", ".join(ctype.value(a, read(a)) for a in operator.args) or "{0}"
+    values = "".join(ctype.set_value(f"args[{i}]", a, read(a)) for i, a in enumerate(operator.args))
     parameters = ", ".join(["grd_keyset keys", *call_parameters(operator), "grd_value *results"])
     return (f"static __attribute__((noinline)) void {operator.name}_boxed({parameters})\n{{\n"
-            f"    const grd_value args[] = {{{values}}};\n"
+            f"    grd_value args[{len(operator.args) or 1}];\n{values}"
             f"    grd_call_boxed(&grd_op_table[{index(operator)}], keys, {out}, args, results);\n}}\n")
 
 
@@ -440,11 +440,11 @@ def thunk(signature, operator):
     unused = "".join(f"    (void){n};\n" for n in (["out"] if not operator.has_out else []) + (["args"] if not operator.args else []))
     if count > 1:
         body = f"    grd_tensor *results[{count}];\n    {call};\n" + "".join(
-            f"    ret_results[{i}] = (grd_value){{.kind = GRD_KIND_TENSOR, .v.tensor = results[{i}]}};\n" for i in range(count))
+            f"    grd_set_tensor(&ret_results[{i}], results[{i}]);\n" for i in range(count))
     elif operator.returns_list:
         body = f"    ret_results[0] = (grd_value){{.kind = GRD_KIND_TENSORS, .v.tensors = {call}}};\n"
     else:
-        body = f"    ret_results[0] = (grd_value){{.kind = GRD_KIND_TENSOR, .v.tensor = {call}}};\n"
+        body = f"    grd_set_tensor(&ret_results[0], {call});\n"
     return (f"static void thunk_{signature}(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)\n"
             f"{{\n    typedef {ctype.implementation_result(operator)}typed({', '.join(types) or 'void'});\n{unused}{body}}}\n")
 

@@ -86,14 +86,14 @@ def parameter(operator, index, home):
     return Parameter(name, kind, flags, default_text(argument) if argument.has_default else None)
 
 
-def extra_parameters(operator):
-    """Those that are no arguments of the operator: where the result goes, and what a new tensor is asked for beyond what there is."""
+def extra_parameters(operator, home):
+    """Those that are no arguments of the operator: where results go, and what a new tensor is asked for beyond what there is."""
     def keyword(name, kind, default):
         return Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE", "PY_KEYWORD"], default)
 
     extra = []
-    if "out" in operator.forms:
-        extra.append(keyword("out", "PY_KIND_OUT", "None"))
+    if "out" in operator.forms or home == "function" and not operator.view and not operator.returns_list:
+        extra.append(keyword("out", "PY_KIND_OUT" if len(operator.results) == 1 else "PY_KIND_OUTS", "None"))
     if operator.arg("requires_grad"):
         extra.append(keyword("layout", "PY_KIND_LAYOUT", "None"))
         extra.append(keyword("pin_memory", "PY_KIND_PIN_MEMORY", "False"))
@@ -105,7 +105,7 @@ def extra_parameters(operator):
 def signature(operator, form, home):
     parameters = [parameter(operator, i, home) for i in range(len(operator.args))]
     if form == "functional":
-        parameters += extra_parameters(operator)
+        parameters += extra_parameters(operator, home)
     positional = sum(not p.keyword for p in parameters)
     first = 1 if home == "method" else 0
     loose = positional == first + 1 and parameters[first].kind == "GRD_KIND_DIMS"

@@ -92,6 +92,11 @@ typedef enum grd_form { GRD_FUNCTIONAL, GRD_INPLACE, GRD_OUT } grd_form;
  * `out` is given for GRD_OUT only. Results (tensors, or one list) are pooled and written to ret_results. */
 GRD_API bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results);
 
+/* What an out form does, for an operator that has none, or several results: outs[i] takes the sizes of results[i] and its elements, converted.
+ * Nothing is written unless every one can be. TypeError: not as many tensors as results. RuntimeError: a dtype that cannot be cast, another
+ * device, elements that share memory, or a gradient that would be recorded. */
+GRD_API bool grd_write_results(const grd_op *op, grd_tensors outs, grd_tensors results);
+
 /* A kernel for any operator: args are those of the schema; for an operator with an out form, `out` is the tensor to write
  * (NULL: allocate). Writes grd_op_result_count results. `keys` is the set being dispatched, for grd_redispatch; `context` is what was
  * registered with the kernel. */

@@ -64,18 +64,51 @@ static void hold(const struct py_arguments *arguments, bool keep)
     }
 }
 
+static bool has_form(const grd_op *op, grd_form form)
+{
+    return grd_op_forms(op) >> form & 1;
+}
+
 static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     const struct py_signature *signature = arguments->signature;
-    const grd_form form = arguments->out != NULL ? GRD_OUT : signature->form;
+    const bool into = arguments->nouts > 0 && has_form(op, GRD_OUT);
+    const grd_form form = into ? GRD_OUT : signature->form;
+    grd_tensor *out = into ? arguments->outs[0] : NULL;
     if (PY_LIKELY(work_of(arguments) < PY_MUCH))
-        return grd_call(op, form, arguments->values, signature->nvalues, arguments->out, ret_results);
+        return grd_call(op, form, arguments->values, signature->nvalues, out, ret_results);
     hold(arguments, true);
     PyThreadState *state = PyEval_SaveThread();
-    bool ok = grd_call(op, form, arguments->values, signature->nvalues, arguments->out, ret_results);
+    bool ok = grd_call(op, form, arguments->values, signature->nvalues, out, ret_results);
     PyEval_RestoreThread(state);
     hold(arguments, false);
     return ok;
+}
+
+/* A new tensor that goes to another is of the dtype of that one, unless another is asked for. */
+static void take_dtype(struct py_arguments *arguments)
+{
+    const struct py_signature *signature = arguments->signature;
+    for (int i = 0; i < signature->nvalues; i++)
+        if (signature->params[i].kind == GRD_KIND_DTYPE && arguments->values[i].kind == GRD_KIND_NONE)
+            arguments->values[i] = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = grd_tensor_dtype(arguments->outs[0])};
+}
+
+/* With out=, the results are the tensors that were given. */
+static void call_into(const grd_op *op, struct py_arguments *arguments, grd_value *ret_results)
+{
+    const int n = grd_op_result_count(op);
+    grd_tensor *results[GRD_MAX_RESULTS];
+    if (!has_form(op, GRD_OUT))
+        take_dtype(arguments);
+    if (!call_op(op, arguments, ret_results))
+        return;
+    for (int i = 0; i < n; i++)
+        results[i] = ret_results[i].v.tensor;
+    if (!has_form(op, GRD_OUT) && !grd_write_results(op, grd_tensors_from(arguments->outs, arguments->nouts), grd_tensors_from(results, n)))
+        return;
+    for (int i = 0; i < n; i++)
+        ret_results[i].v.tensor = arguments->outs[i];
 }
 
 /* ---- Results -------------------------------------------------------------------------------------------------------------------- */
@@ -136,16 +169,18 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     if (*op == NULL)
         *op = grd_op_find(signature->op);
     grd_value results[GRD_MAX_RESULTS];
-    call_op(*op, arguments, results);
-    if (arguments->out != NULL || signature->form == GRD_INPLACE) {
-        PyObject *written = arguments->out != NULL ? arguments->out_object : arguments->objects[0];
+    if (arguments->nouts > 0)
+        call_into(*op, arguments, results);
+    else
+        call_op(*op, arguments, results);
+    const int n = grd_op_result_count(*op);
+    if ((arguments->nouts > 0 && n == 1) || signature->form == GRD_INPLACE) {
         PyObject *left = py_leave(scope);
         Py_XDECREF(left);
-        return left == NULL ? NULL : Py_NewRef(written);
+        return left == NULL ? NULL : arguments->nouts > 0 ? py_wrap(arguments->outs[0]) : Py_NewRef(arguments->objects[0]);
     }
     if (results[0].kind == GRD_KIND_TENSORS)
         return py_take_tuple(scope, results[0].v.tensors);
-    const int n = grd_op_result_count(*op);
     if (n == 1)
         return py_take(scope, results[0].v.tensor);
     PyObject *tuple = wrap_results(signature, results, n);

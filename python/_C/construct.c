@@ -60,25 +60,40 @@ static bool warn_copy(void)
                         1) == 0;
 }
 
-static PyObject *new_tensor(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+/* Where neither is given, the dtype and the device are those of `like`, if there is one. */
+static PyObject *tensor_of(const char *name, const grd_tensor *like, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
     static const char *const parameters[] = {"data", "dtype", "device", "requires_grad", "pin_memory", NULL};
-    static const struct py_simple function = {"tensor", parameters, 1, 1};
+    const struct py_simple function = {name, parameters, 1, 1};
     PyObject *given[PY_SIMPLE_MAX];
-    struct wish wish = {.function = "tensor"};
+    struct wish wish = {.function = name};
     bool pin_memory = false;
-    (void)module;
     if (!py_arrange(&function, args, nargs, names, given))
         return NULL;
     if (names != NULL &&
-        (!read_wish("tensor", given[1], given[2], given[3], &wish) || !py_bool_argument("tensor", "pin_memory", given[4], &pin_memory)))
+        (!read_wish(name, given[1], given[2], given[3], &wish) || !py_bool_argument(name, "pin_memory", given[4], &pin_memory)))
         return NULL;
+    if (like != NULL && wish.dtype == GRD_DTYPE_NONE)
+        wish.dtype = grd_tensor_dtype(like);
+    if (like != NULL && wish.device.type == GRD_DEVICE_NONE)
+        wish.device = grd_tensor_device(like);
     const grd_scope scope = grd_scope_open();
     if (!py_is_tensor(given[0]))
         return finish(scope, py_from_data(given[0], wish.dtype), &wish);
     if (!warn_copy())
         return py_abandon(scope);
     return finish(scope, copied(grd_detach(py_tensor_of(given[0])), wish.dtype, wish.device), &wish);
+}
+
+static PyObject *new_tensor(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    (void)module;
+    return tensor_of("tensor", NULL, args, nargs, names);
+}
+
+PyObject *py_method_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
+{
+    return tensor_of("new_tensor", py_tensor_of(self), args, nargs, names);
 }
 
 /* ---- torch.as_tensor and torch.asarray ------------------------------------------------------------------------------------------------------------ */

@@ -112,31 +112,3 @@ PyObject *py_method_new_full(PyObject *self, PyObject *const *args, Py_ssize_t n
 {
     return make_new("new_full", &value_signature, make_full, self, args, nargs, names);
 }
-
-/* ---- new_tensor --------------------------------------------------------------------------------------------------------------------- */
-
-/* As the module's tensor(), with the dtype and the device of self unless others are given. */
-PyObject *py_method_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
-{
-    const Py_ssize_t nnames = names != NULL ? PyTuple_GET_SIZE(names) : 0;
-    PyObject *named = PyDict_New(), *data = PyTuple_New(nargs), *dtype = NULL, *device = NULL, *tensor = NULL, *result = NULL;
-    bool ok = named != NULL && data != NULL;
-    for (Py_ssize_t i = 0; i < nargs && ok; i++) {
-        Py_INCREF(args[i]);
-        PyTuple_SET_ITEM(data, i, args[i]);
-    }
-    for (Py_ssize_t i = 0; i < nnames && ok; i++)
-        ok = PyDict_SetItem(named, PyTuple_GET_ITEM(names, i), args[nargs + i]) == 0;
-    ok = ok && (dtype = py_dtype(grd_tensor_dtype(py_tensor_of(self)))) != NULL;
-    ok = ok && (device = py_device(grd_tensor_device(py_tensor_of(self)))) != NULL;
-    ok = ok && PyDict_GetItemString(named, "dtype") == NULL ? PyDict_SetItemString(named, "dtype", dtype) == 0 : ok;
-    ok = ok && PyDict_GetItemString(named, "device") == NULL ? PyDict_SetItemString(named, "device", device) == 0 : ok;
-    if (ok && (tensor = PyObject_GetAttrString(py_module, "tensor")) != NULL)
-        result = PyObject_Call(tensor, data, named);
-    Py_XDECREF(tensor);
-    Py_XDECREF(device);
-    Py_XDECREF(dtype);
-    Py_XDECREF(data);
-    Py_XDECREF(named);
-    return result;
-}

@@ -104,6 +104,7 @@ PyObject *py_from_scalar(grd_scalar scalar);
 /* Kinds of parameters beyond those of operators: checked, and then of no effect. */
 enum {
     PY_KIND_OUT = 32,
+    PY_KIND_OUTS, /* of several results */
     PY_KIND_LAYOUT,
     PY_KIND_PIN_MEMORY,
     PY_KIND_MEMORY_FORMAT,
@@ -147,11 +148,11 @@ enum { PY_MAX_PARAMS = 20, PY_INLINE_INTS = 16, PY_MAX_OVERLOADED = 8 };
 /* What a call gave, converted. Lives on the stack of the entry; py_arguments_done must follow py_parse that succeeded. */
 struct py_arguments {
     const struct py_signature *signature;
-    grd_value values[PY_MAX_PARAMS];  /* kind NONE: left out */
-    PyObject *objects[PY_MAX_PARAMS]; /* what was given for each; borrowed; NULL: left out */
-    grd_tensor *out;
-    PyObject *out_object;
-    int noverloaded; /* arguments whose type has a __torch_function__ of its own: the call is theirs */
+    grd_value values[PY_MAX_PARAMS];   /* kind NONE: left out */
+    PyObject *objects[PY_MAX_PARAMS];  /* what was given for each; borrowed; NULL: left out */
+    grd_tensor *outs[GRD_MAX_RESULTS]; /* where the results go */
+    int nouts;                         /* 0: to new tensors */
+    int noverloaded;                   /* arguments whose type has a __torch_function__ of its own: the call is theirs */
     PyObject *overloaded[PY_MAX_OVERLOADED];
     void *blocks; /* of long lists */
     int nints;

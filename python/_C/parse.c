@@ -176,10 +176,13 @@ static enum match check_memory_format(PyObject *object)
     return MATCH_ERROR;
 }
 
-static enum match convert_out(PyObject *object, struct py_arguments *arguments)
+static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_arguments *arguments)
 {
-    arguments->out_object = object;
-    return convert_tensor(object, false, arguments, &arguments->out);
+    enum match match = n <= GRD_MAX_RESULTS ? MATCH_YES : MATCH_NO;
+    for (Py_ssize_t i = 0; i < n && match == MATCH_YES; i++)
+        match = convert_tensor(items[i], false, arguments, &arguments->outs[i]);
+    arguments->nouts = (int)n;
+    return match;
 }
 
 static enum match convert(const struct py_param *param, PyObject *object, struct py_arguments *arguments, grd_value *value)
@@ -212,7 +215,11 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
     case GRD_KIND_GENERATOR:
         return py_as_generator(object, &value->v.generator) ? MATCH_YES : MATCH_NO;
     case PY_KIND_OUT:
-        return convert_out(object, arguments);
+        return convert_outs(&object, 1, arguments);
+    case PY_KIND_OUTS:
+        return PyTuple_Check(object) || PyList_Check(object)
+                   ? convert_outs(PySequence_Fast_ITEMS(object), PySequence_Fast_GET_SIZE(object), arguments)
+                   : MATCH_NO;
     case PY_KIND_LAYOUT:
         return check_layout(object);
     case PY_KIND_PIN_MEMORY:
@@ -285,8 +292,7 @@ static bool place(const struct py_signature *signature, const struct call *call,
 static void begin(const struct py_signature *signature, struct py_arguments *arguments)
 {
     arguments->signature = signature;
-    arguments->out = NULL;
-    arguments->out_object = NULL;
+    arguments->nouts = 0;
     arguments->noverloaded = 0;
     arguments->blocks = NULL;
     arguments->nints = 0;
@@ -350,6 +356,7 @@ static const char *kind_text(const struct py_param *param)
     case PY_KIND_OUT:
         return number ? "Tensor or Number" : "Tensor";
     case GRD_KIND_TENSORS:
+    case PY_KIND_OUTS:
         return "tuple of Tensors";
     case GRD_KIND_SCALAR:
         return "Number";

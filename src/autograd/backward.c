@@ -36,7 +36,7 @@ static bool enter_captures(struct grd_pass *pass, const struct request *request,
     return true;
 }
 
-static bool discover_all(struct grd_pass *pass, const struct request *request)
+GRD_INLINE bool discover_all(struct grd_pass *pass, const struct request *request)
 {
     for (int64_t i = 0; i < request->nroots; i++) {
         int32_t index = grd_pass_enter(pass, request->roots[i].node);
@@ -47,7 +47,7 @@ static bool discover_all(struct grd_pass *pass, const struct request *request)
     return true;
 }
 
-static bool seed(struct grd_pass *pass, const struct request *request, int64_t mark)
+GRD_INLINE bool seed(struct grd_pass *pass, const struct request *request, int64_t mark)
 {
     for (int64_t i = 0; i < request->nroots; i++) {
         struct grd_entry *entry = &pass->entries[request->entries[i]];
@@ -59,12 +59,12 @@ static bool seed(struct grd_pass *pass, const struct request *request, int64_t m
 
 /* Runs what was asked for. `captured`, of ninputs, starts empty; owned gradients come back in it, on failure too. Drops what is pooled
  * above `mark`, so that the engine is the only owner of the gradients it starts from. */
-static bool execute(const struct request *request, grd_tensor **captured, int64_t mark)
+GRD_INLINE bool execute(const struct request *request, grd_tensor **captured, int64_t mark)
 {
     struct grd_pass pass;
     grd_pass_init(&pass, request->retain, request->create);
     bool ok = (captured == NULL || enter_captures(&pass, request, captured)) && discover_all(&pass, request) && seed(&pass, request, mark);
-    grd_pool_release(mark);
+    grd_pool_release_above(mark);
     ok = ok && grd_pass_run(&pass, request->entries, request->nroots);
     grd_pass_done(&pass, ok);
     return ok;
@@ -87,6 +87,10 @@ static grd_tensor *implicit_gradient(grd_tensor *output)
         return NULL;
     if (output->device != GRD_DEVICE_CPU)
         return grd_fill_(one, grd_int(1));
+    if (GRD_LIKELY(output->dtype == GRD_FLOAT32)) {
+        *(float *)one->data = 1;
+        return one;
+    }
     return grd_scalar_write(grd_int(1), (grd_dtype)output->dtype, one->data) ? one : NULL;
 }
 
@@ -106,7 +110,7 @@ static bool check_output_gradient(const grd_tensor *output, const grd_tensor *gr
 }
 
 /* Gradient and edge of one output. */
-static bool set_root(const struct request *request, int64_t i, grd_tensor *output, grd_tensor *grad)
+GRD_INLINE bool set_root(const struct request *request, int64_t i, grd_tensor *output, grd_tensor *grad)
 {
     if (!grd_needs_grad(output))
         return grd_raise(GRD_ERROR_RUNTIME, "element %lld of tensors does not require grad and does not have a grad_fn", (long long)i);
@@ -121,7 +125,7 @@ static bool set_root(const struct request *request, int64_t i, grd_tensor *outpu
     return request->grads[i] != NULL;
 }
 
-static bool set_roots(const struct request *request, grd_tensors outputs, const grd_backward_options *options)
+GRD_INLINE bool set_roots(const struct request *request, grd_tensors outputs, const grd_backward_options *options)
 {
     const grd_tensors given = options != NULL ? options->grad_outputs : (grd_tensors){0};
     if (given.data != NULL && given.n != outputs.n)
@@ -157,7 +161,7 @@ struct arrays {
     size_t size;
 };
 
-static bool allocate(struct request *request, struct arrays *arrays)
+GRD_INLINE bool allocate(struct request *request, struct arrays *arrays)
 {
     arrays->block = NULL;
     if (GRD_LIKELY(request->nroots == 1 && request->ninputs == 0)) {
@@ -182,8 +186,8 @@ static bool allocate(struct request *request, struct arrays *arrays)
 }
 
 /* `captured` NULL: into the leaves. */
-static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, bool accumulate,
-                          grd_tensor **captured)
+GRD_INLINE bool run_request(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, bool accumulate,
+                            grd_tensor **captured)
 {
     struct request request = {.nroots = outputs.n, .ninputs = inputs.n, .accumulate = accumulate};
     struct arrays arrays;
@@ -203,6 +207,21 @@ static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_bac
     if (arrays.block != NULL)
         grd_free(arrays.block, arrays.size);
     return ok;
+}
+
+static __attribute__((noinline)) bool differentiate_any(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options,
+                                                        bool accumulate, grd_tensor **captured)
+{
+    return run_request(outputs, inputs, options, accumulate, captured);
+}
+
+/* What most programs differentiate, one output for the leaves, has a body to itself, without loops over outputs. */
+static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, bool accumulate,
+                          grd_tensor **captured)
+{
+    if (GRD_UNLIKELY(outputs.n != 1 || captured != NULL))
+        return differentiate_any(outputs, inputs, options, accumulate, captured);
+    return run_request((grd_tensors){outputs.data, 1}, (grd_tensors){0}, options, false, NULL);
 }
 
 static void accumulate_into(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options)
@@ -234,7 +253,8 @@ void grd_backward_all(grd_tensors outputs, const grd_backward_options *options)
 
 void grd_backward(grd_tensor *tensor)
 {
-    grd_backward_all((grd_tensors){&tensor, 1}, NULL);
+    if (!grd_pending())
+        differentiate((grd_tensors){&tensor, 1}, (grd_tensors){0}, NULL, false, NULL);
 }
 
 static bool check_used(grd_tensor *const *grads, int64_t n)

@@ -132,7 +132,7 @@ static inline bool take_result(const struct grd_node *node, uint32_t edge, grd_t
 }
 
 /* Calls the node. Its results are then as the edges want them, and owned; on failure (false) too, where there are any. */
-static inline bool run_node(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads, grd_tensor **results, int64_t mark)
+GRD_INLINE bool run_node(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads, grd_tensor **results, int64_t mark)
 {
     struct grd_node *node = entry->node;
     const uint32_t nedges = node->nedges;
@@ -166,9 +166,8 @@ static inline bool run_last(struct grd_pass *pass, struct grd_entry *entry)
 }
 
 /* All gradients of an entry have come. A leaf does not wait, unless there are other threads, which wait for the lock. */
-GRD_INLINE bool complete(struct grd_pass *pass, int32_t index, bool threaded)
+GRD_INLINE bool complete(struct grd_pass *pass, struct grd_entry *entry, int32_t index, bool threaded)
 {
-    struct grd_entry *entry = &pass->entries[index];
     const struct grd_node *node = entry->node;
     if (!threaded && node->nedges == 0 && GRD_LIKELY(node->hooks.first == NULL && entry->capture == GRD_NO_ENTRY))
         return entry->grads.one == NULL || run_last(pass, entry);
@@ -192,7 +191,7 @@ GRD_INLINE bool deliver(struct grd_pass *pass, const struct grd_node *node, grd_
         if (GRD_LIKELY(*results != NULL))
             ok = grd_pass_give(pass, below, edge->output, *results);
         if (--below->dependencies == 0)
-            ok = ok && complete(pass, index, threaded);
+            ok = ok && complete(pass, below, index, threaded);
     }
     return ok;
 }

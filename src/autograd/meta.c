@@ -105,15 +105,18 @@ struct accumulator {
     int64_t room;
 };
 
-/* Whether the gradient has the strides the leaf's own gradient would have. */
-static bool has_layout_of(const grd_tensor *grad, const grd_tensor *leaf)
+static __attribute__((noinline)) bool has_strides_of(const grd_tensor *grad, const grd_tensor *leaf)
 {
-    if (grd_has(leaf, GRD_FLAG_CONTIGUOUS))
-        return grd_has(grad, GRD_FLAG_CONTIGUOUS);
     grd_dims sizes = grd_dims_from(leaf->sizes, leaf->ndim);
     if (!grd_shape_is_dense(sizes, leaf->strides))
         return grd_has(grad, GRD_FLAG_CONTIGUOUS);
     return memcmp(grad->strides, leaf->strides, leaf->ndim * sizeof(int64_t)) == 0;
+}
+
+/* Whether the gradient has the strides the leaf's own gradient would have. */
+static inline bool has_layout_of(const grd_tensor *grad, const grd_tensor *leaf)
+{
+    return GRD_LIKELY(grd_has(leaf, GRD_FLAG_CONTIGUOUS)) ? grd_has(grad, GRD_FLAG_CONTIGUOUS) : has_strides_of(grad, leaf);
 }
 
 /* The gradient becomes the leaf's, by a copy laid out like the leaf, or without the base it is a view of when nobody else holds that. Owned. */
@@ -146,25 +149,36 @@ static inline bool can_be_taken(const grd_tensor *grad, const grd_tensor *leaf)
     return grad->base == NULL && !grd_is_recording() && grd_is_exclusive(grad) && has_layout_of(grad, leaf);
 }
 
-static void accumulator_run(struct grd_node *node, const struct grd_run *run)
+static inline void take_or_accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **grad)
 {
-    grd_tensor *leaf = ((struct accumulator *)node)->variable, **grads = run->grads;
-    struct grd_meta *meta = (struct grd_meta *)grd_autograd_of(leaf);
-    if (GRD_UNLIKELY(meta->hooks.first != NULL)) {
-        grd_hooks_run_tensor(&meta->hooks, grads, 1);
-        if (grd_pending())
-            return;
-    }
     grd_spin_lock(&meta->accumulating);
-    if (meta->grad == NULL && can_be_taken(grads[0], leaf)) {
-        meta->grad = grads[0];
-        grads[0] = NULL;
+    if (GRD_LIKELY(meta->grad == NULL && can_be_taken(*grad, leaf))) {
+        meta->grad = *grad;
+        *grad = NULL;
     } else {
-        accumulate(meta, leaf, grads[0]);
+        accumulate(meta, leaf, *grad);
     }
     grd_spin_unlock(&meta->accumulating);
-    if (GRD_UNLIKELY(meta->hooks.first != NULL) && !grd_pending())
+}
+
+static __attribute__((noinline)) void accumulate_with_hooks(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **grad)
+{
+    grd_hooks_run_tensor(&meta->hooks, grad, 1);
+    if (grd_pending())
+        return;
+    take_or_accumulate(meta, leaf, grad);
+    if (!grd_pending())
         grd_hooks_run_accumulated(&meta->hooks, leaf);
+}
+
+static void accumulator_run(struct grd_node *node, const struct grd_run *run)
+{
+    grd_tensor *leaf = ((struct accumulator *)node)->variable;
+    struct grd_meta *meta = (struct grd_meta *)grd_autograd_of(leaf);
+    if (GRD_LIKELY(meta->hooks.first == NULL))
+        take_or_accumulate(meta, leaf, run->grads);
+    else
+        accumulate_with_hooks(meta, leaf, run->grads);
 }
 
 static const struct grd_node_class accumulator_class = {.run = accumulator_run};
@@ -270,7 +284,7 @@ static bool current_grad_fn(grd_tensor *t, struct grd_node **ret_node, uint32_t 
     return true;
 }
 
-bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
+bool grd_edge_search(grd_tensor *t, struct grd_edge *ret_edge)
 {
     *ret_edge = (struct grd_edge){NULL, 0};
     if (GRD_UNLIKELY(t->base != NULL) && !grd_view_refresh(t))

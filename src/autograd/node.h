@@ -267,22 +267,30 @@ static inline bool grd_saved_unpack(const struct grd_saved *saved, struct grd_no
         return true;
     return grd_saved_restore(saved, node, value);
 }
-/* grd_saved_begin for a node that keeps something. */
-bool grd_saved_take(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values);
+/* grd_saved_begin for a node that keeps something and goes on keeping it. */
+bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n, grd_value *ret_values);
+/* "Trying to backward through the graph a second time …". Returns false. */
+bool grd_raise_freed(void);
 
 /* Starts a run, with a copy of the values unless ret_values is NULL: false, with the error raised, when they are gone. Marks them gone
  * unless `retain`; otherwise puts references to the tensors in the pool, so that another thread may drop its own. */
 static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
 {
-    if (node->keeps)
-        return grd_saved_take(node, saved, n, retain, ret_values);
+    if (node->keeps && retain)
+        return grd_saved_share(node, saved, n, ret_values);
+    if (node->keeps) {
+        grd_spin_lock(&node->lock);
+        const bool freed = node->freed;
+        node->freed = true;
+        grd_spin_unlock(&node->lock);
+        if (GRD_UNLIKELY(freed))
+            return grd_raise_freed();
+    }
     for (int i = 0; i < n && ret_values != NULL; i++)
         ret_values[i] = saved[i].value;
     return true;
 }
 
-/* "Trying to backward through the graph a second time …". Returns false. */
-bool grd_raise_freed(void);
 /* Adds to `rebase` the tensors that lie in a storage that is about to be written, or have been written since they were saved. False, with
  * the error raised, on failure. */
 bool grd_saved_find_outdated(struct grd_node *node, struct grd_saved *saved, int n, const struct grd_storage *written,
@@ -378,8 +386,18 @@ static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32
     return true;
 }
 
-/* The edge gradients of a tensor that requires one go along; it owns its node. False on failure. */
-bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge);
+/* grd_edge_find for a leaf, a view, or a second output. */
+bool grd_edge_search(grd_tensor *t, struct grd_edge *ret_edge);
+
+/* The edge gradients of a tensor that requires one go along; it owns its node. False, and absent, on failure. */
+static inline bool grd_edge_find(grd_tensor *t, struct grd_edge *ret_edge)
+{
+    struct grd_object *object = grd_autograd_of(t);
+    if (t->base != NULL || object == NULL || !grd_node_is(object))
+        return grd_edge_search(t, ret_edge);
+    *ret_edge = (struct grd_edge){grd_object_keep(object), 0};
+    return true;
+}
 
 /* The same for any tensor: absent (true) when it requires no gradient. Absent on failure, too. */
 static inline bool grd_edge_of(grd_tensor *t, struct grd_edge *ret_edge)

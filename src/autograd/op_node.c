@@ -13,7 +13,7 @@ struct op_node {
     const struct grd_derivative *derivative;
     const grd_op *op;
     const int *first_edge;
-    bool released; /* what is saved has been dropped */
+    bool released; /* nothing that is saved is owned, any more or at all */
     struct grd_saved saved[];
 };
 
@@ -65,7 +65,8 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
     grd_value values[GRD_MAX_SAVES];
     if (!grd_saved_begin(node, self->saved, d->nsaves, run->retain, values))
         return;
-    for (int i = 0; i < d->nsaves; i++)
+    const int kept = node->keeps ? d->nsaves : 0;
+    for (int i = 0; i < kept; i++)
         if (!grd_saved_unpack(&self->saved[i], node, &values[i]))
             return;
     grd_tensor *const *grads = d->materialize ? materialized(self, run->grads) : run->grads;
@@ -83,7 +84,7 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
 static void op_node_release(struct grd_node *node)
 {
     struct op_node *self = (struct op_node *)node;
-    if (!node->keeps || self->released)
+    if (self->released)
         return;
     self->released = true;
     for (int i = 0; i < self->derivative->nsaves; i++)
@@ -99,11 +100,6 @@ static bool op_node_find_outdated(struct grd_node *node, const struct grd_storag
 static const struct grd_node_class op_class = {.run = op_node_run, .release = op_node_release, .find_outdated = op_node_find_outdated};
 
 /* ---- Saving ------------------------------------------------------------------------------------------------------------------- */
-static bool is_needed(const struct grd_op_call *call, const struct grd_save *save)
-{
-    return (save->used_by & call->needs) != 0;
-}
-
 static const grd_tensor *subject(const struct grd_op_call *call, const struct grd_save *save)
 {
     return save->result ? call->results[save->index] : call->args[save->index].v.tensor;
@@ -174,21 +170,29 @@ static inline bool is_owned_by_edge(const struct grd_node *node, const grd_tenso
     return false;
 }
 
-static inline void save_argument(struct op_node *self, struct grd_saved *saved, grd_tensor *t, grd_tensor *overwritten, grd_tensor *copy)
+static inline void set_unsaved(struct grd_saved *saved)
 {
+    saved->value.kind = GRD_KIND_NONE;
+    saved->value.v.tensor = NULL;
+}
+
+static inline void save_argument(struct op_node *self, struct grd_saved *saved, grd_tensor *t, const struct grd_op_call *call)
+{
+    if (GRD_UNLIKELY(call->self_copy != NULL) && t == call->results[0])
+        t = call->self_copy;
     saved->value.kind = GRD_KIND_TENSOR;
+    saved->value.v.tensor = t;
     saved->output = -1;
     saved->borrowed = false;
     if (GRD_UNLIKELY(t == NULL))
         return;
-    if (GRD_UNLIKELY(copy != NULL) && t == overwritten)
-        t = copy;
-    saved->value.v.tensor = t;
     saved->version = grd_version_of(t);
     saved->borrowed = is_owned_by_edge(&self->node, t);
     self->node.keeps = true;
-    if (!saved->borrowed)
+    if (!saved->borrowed) {
+        self->released = false;
         grd_object_keep(t);
+    }
 }
 
 static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *call, const struct grd_save *save, char **room)
@@ -202,11 +206,17 @@ static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *
     saved->value.v.dims = dims.data != NULL ? copy_dims(room, dims.data, dims.n) : dims;
 }
 
+static void note_owned(struct op_node *self)
+{
+    self->node.keeps = true;
+    self->released = false;
+}
+
 /* The results of a list save aliases, since they know this node; arguments are kept themselves. */
 static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors tensors, bool results, char **room)
 {
     grd_tensor **list = take_room(room, (size_t)tensors.n * sizeof *list);
-    self->node.keeps = true;
+    note_owned(self);
     saved->versions = take_room(room, (size_t)tensors.n * sizeof(uint64_t));
     saved->output = results ? 0 : -1;
     saved->value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 0}};
@@ -227,7 +237,7 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
     const grd_value *value = &call->args[save->index];
     switch (save->how) {
     case GRD_SAVE_TENSOR: /* a result: one that carries no gradient knows no node, so it may be kept itself */
-        self->node.keeps = true;
+        note_owned(self);
         return grd_saved_set_tensor(saved, call->results[save->index], call->derivative->results >> save->index & 1 ? save->index : -1);
     case GRD_SAVE_TENSORS:
         return save_list(self, saved, list_of(call, save), save->result, room);
@@ -239,7 +249,7 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
         }
         return true;
     case GRD_SAVE_GENERATOR:
-        self->node.keeps = true;
+        note_owned(self);
         saved->value = *value;
         if (value->v.generator != NULL)
             grd_object_keep(value->v.generator);
@@ -302,12 +312,11 @@ static bool set_list_edges(struct op_node *self, const struct grd_op_call *call,
 }
 
 /* Edges of arguments that are no lists. Absent after a failure. */
-GRD_INLINE bool set_edges(struct grd_edge *edge, const struct grd_op_call *call)
+GRD_INLINE bool set_edges(struct grd_edge *edge, const struct grd_derivative *d, const grd_value *args, uint64_t needs)
 {
-    const uint8_t *arg = call->derivative->args, *end = arg + call->derivative->nargs;
-    const grd_value *args = call->args;
+    const uint8_t *arg = d->args, *end = arg + d->nargs;
     bool ok = true;
-    for (uint64_t needs = call->needs; arg < end; needs >>= 1, arg++, edge++) {
+    for (; arg < end; needs >>= 1, arg++, edge++) {
         if (needs & 1 && ok)
             ok = grd_edge_find(args[*arg].v.tensor, edge);
         else
@@ -316,23 +325,23 @@ GRD_INLINE bool set_edges(struct grd_edge *edge, const struct grd_op_call *call)
     return ok;
 }
 
-GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, char *room, bool ok)
+GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, const struct grd_derivative *d, const grd_value *args,
+                         uint64_t needs, char *room, bool ok)
 {
-    const struct grd_save *save = call->derivative->saves, *end = save + call->derivative->nsaves;
-    const grd_value *args = call->args;
-    const uint64_t needs = call->needs;
+    const struct grd_save *save = d->saves, *end = save + d->nsaves;
     for (struct grd_saved *saved = self->saved; save < end; save++, saved++) {
-        saved->value = (grd_value){.kind = GRD_KIND_NONE};
-        if ((save->used_by & needs) == 0)
-            continue;
-        if (save->how == GRD_SAVE_TENSOR && !save->result)
-            save_argument(self, saved, args[save->index].v.tensor, call->results[0], call->self_copy);
-        else if (save->how == GRD_SAVE_VALUE)
+        if ((save->used_by & needs) == 0) {
+            set_unsaved(saved);
+        } else if (save->how == GRD_SAVE_TENSOR && !save->result) {
+            save_argument(self, saved, args[save->index].v.tensor, call);
+        } else if (save->how == GRD_SAVE_VALUE) {
             saved->value = args[save->index];
-        else if (save->how >= GRD_SAVE_SHAPE && save->how <= GRD_SAVE_DIMS)
+        } else if (save->how >= GRD_SAVE_SHAPE && save->how <= GRD_SAVE_DIMS) {
             save_dims(saved, call, save, &room);
-        else
+        } else {
+            set_unsaved(saved);
             ok = ok && save_other(self, saved, call, save, &room);
+        }
     }
     return ok;
 }
@@ -340,28 +349,30 @@ GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, c
 /* The last three say what the call and its derivative are: known to the compiler for most. */
 GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresults, bool lists, bool sized)
 {
-    const struct grd_derivative *d = call->derivative;
+    const struct grd_derivative *const d = call->derivative;
+    const grd_value *const args = call->args;
+    const uint64_t needs = call->needs;
     size_t extra = lists ? list_room(d) : 0;
     for (int64_t i = 0; i < nresults; i++)
         extra += call->results[i]->ndim * sizeof(int64_t);
     for (int i = 0; sized && i < d->nsaves; i++)
-        if (is_needed(call, &d->saves[i]))
+        if ((d->saves[i].used_by & needs) != 0)
             extra += save_room(call, &d->saves[i]);
     struct op_node *self = (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
-                                                          lists ? count_edges(d, call->args) : d->nargs, (uint32_t)nresults, extra);
+                                                          lists ? count_edges(d, args) : d->nargs, (uint32_t)nresults, extra);
     if (GRD_UNLIKELY(self == NULL))
         return NULL;
     char *room = grd_node_room(&self->node);
     self->derivative = d;
     self->op = call->op;
     self->first_edge = plain_edges;
-    self->released = false;
-    bool ok = lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, call);
+    self->released = true;
+    bool ok = lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, d, args, needs);
     for (int64_t i = 0; i < nresults; i++) {
         const grd_tensor *t = call->results[i];
         grd_node_describe_output(&self->node, (uint32_t)i, t, copy_dims(&room, t->sizes, t->ndim).data);
     }
-    if (GRD_LIKELY(save_all(self, call, room, ok)))
+    if (GRD_LIKELY(save_all(self, call, d, args, needs, room, ok)))
         return &self->node;
     grd_node_drop(&self->node);
     return NULL;

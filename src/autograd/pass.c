@@ -6,27 +6,7 @@
 #include <string.h>
 
 /* ---- The table of nodes ------------------------------------------------------------------------------------------------------ */
-void grd_pass_init(struct grd_pass *pass, bool retain, bool create)
-{
-    pass->entries = pass->inline_entries;
-    pass->table = pass->inline_table;
-    pass->n = 0;
-    pass->capacity = GRD_INLINE_ENTRIES;
-    pass->mask = GRD_INLINE_TABLE - 1;
-    memset(pass->inline_table, 0xff, sizeof pass->inline_table);
-    pass->captures = NULL;
-    pass->captured = NULL;
-    pass->retain = retain || create;
-    pass->create = create;
-    pass->stop = false;
-    pass->other_devices = false;
-    pass->workers = NULL;
-    pass->nworkers = 0;
-    pass->outstanding = 0;
-    pass->error = (struct grd_error_state){0};
-}
-
-void grd_pass_done(struct grd_pass *pass, bool ok)
+void grd_pass_clear(struct grd_pass *pass, bool ok)
 {
     for (int64_t i = 0; !ok && i < pass->n; i++)
         grd_entry_drop_slots(&pass->entries[i]);
@@ -36,7 +16,7 @@ void grd_pass_done(struct grd_pass *pass, bool ok)
     }
 }
 
-static __attribute__((noinline)) bool grow_entries(struct grd_pass *pass)
+bool grd_pass_grow(struct grd_pass *pass)
 {
     int64_t capacity = 2 * pass->capacity;
     if (capacity > INT32_MAX / 2)
@@ -63,45 +43,38 @@ static __attribute__((noinline)) bool grow_entries(struct grd_pass *pass)
     return true;
 }
 
-static inline int32_t enter(struct grd_pass *pass, struct grd_node *node)
-{
-    uint64_t place = grd_pass_place(pass, node);
-    if (pass->table[place] != GRD_NO_ENTRY)
-        return pass->table[place];
-    if (GRD_UNLIKELY(pass->n == pass->capacity)) {
-        if (!grow_entries(pass))
-            return GRD_NO_ENTRY;
-        place = grd_pass_place(pass, node);
-    }
-    int32_t index = (int32_t)pass->n++;
-    struct grd_entry *entry = &pass->entries[index];
-    entry->node = node;
-    entry->grads.one = NULL;
-    entry->dependencies = 0;
-    entry->capture = GRD_NO_ENTRY;
-    entry->from = index;
-    entry->edge = 0;
-    entry->needs = 0;
-    entry->needed = pass->captures == NULL;
-    pass->table[place] = index;
-    pass->other_devices |= node->device >= GRD_DEVICE_FIRST_EXTRA;
-    return index;
-}
-
-int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node)
-{
-    return enter(pass, node);
-}
-
 /* ---- The search ---------------------------------------------------------------------------------------------------------------- */
-/* The search is done with what lies below the edge that an entry looked at last. */
-static inline void note_need(struct grd_entry *above, const struct grd_entry *below)
+/* The search is done with what lies below an edge of an entry. */
+static inline void note_need(struct grd_entry *above, uint32_t edge, const struct grd_entry *below)
 {
     if (!grd_entry_wanted(below))
         return;
-    const uint32_t edge = above->edge - 1;
     above->needs |= (uint64_t)1 << (edge < 63 ? edge : 63);
     above->needed = true;
+}
+
+/* Looks at the edges of an entry, as far as the first that leads to a node whose own are to be looked at before: its entry. An entry that
+ * has no edge left gives itself, GRD_NO_ENTRY is a failure. */
+static inline int32_t search_edges(struct grd_pass *pass, int32_t current)
+{
+    const struct grd_node *node = pass->entries[current].node;
+    for (uint32_t edge = pass->entries[current].edge; edge < node->nedges; edge++) {
+        struct grd_node *child = node->edges[edge].node;
+        if (child == NULL)
+            continue;
+        const int32_t index = grd_pass_enter(pass, child);
+        if (GRD_UNLIKELY(index == GRD_NO_ENTRY))
+            return GRD_NO_ENTRY;
+        struct grd_entry *below = &pass->entries[index];
+        below->dependencies++;
+        if (child->nedges > 0 && below->from == index) {
+            below->from = current;
+            pass->entries[current].edge = edge;
+            return index;
+        }
+        note_need(&pass->entries[current], edge, below);
+    }
+    return current;
 }
 
 bool grd_pass_discover(struct grd_pass *pass, int32_t root)
@@ -109,28 +82,17 @@ bool grd_pass_discover(struct grd_pass *pass, int32_t root)
     int32_t current = root;
     pass->entries[root].from = GRD_NO_ENTRY;
     for (;;) {
-        struct grd_entry *entry = &pass->entries[current];
-        const struct grd_node *node = entry->node;
-        if (entry->edge == node->nedges) {
-            if (entry->from == GRD_NO_ENTRY)
-                return true;
-            current = entry->from;
-            note_need(&pass->entries[current], entry);
-            continue;
-        }
-        struct grd_node *child = node->edges[entry->edge++].node;
-        if (child == NULL)
-            continue;
-        int32_t index = enter(pass, child);
-        if (index == GRD_NO_ENTRY)
+        const int32_t next = search_edges(pass, current);
+        if (GRD_UNLIKELY(next == GRD_NO_ENTRY))
             return false;
-        struct grd_entry *below = &pass->entries[index];
-        below->dependencies++;
-        if (below->from == index && child->nedges > 0) {
-            below->from = current;
-            current = index;
+        if (next == current) {
+            const struct grd_entry *below = &pass->entries[current];
+            if (below->from == GRD_NO_ENTRY)
+                return true;
+            struct grd_entry *above = &pass->entries[current = below->from];
+            note_need(above, above->edge++, below);
         } else {
-            note_need(&pass->entries[current], below);
+            current = next;
         }
     }
 }

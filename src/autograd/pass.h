@@ -11,6 +11,7 @@
 #define GRD_AUTOGRAD_PASS_H
 
 #include <pthread.h>
+#include <string.h>
 
 #include "autograd/node.h"
 
@@ -82,11 +83,38 @@ struct grd_pass {
 };
 
 /* ---- The table of nodes ------------------------------------------------------------------------------------------------------ */
-void grd_pass_init(struct grd_pass *pass, bool retain, bool create);
+static inline void grd_pass_init(struct grd_pass *pass, bool retain, bool create)
+{
+    pass->entries = pass->inline_entries;
+    pass->table = pass->inline_table;
+    pass->n = 0;
+    pass->capacity = GRD_INLINE_ENTRIES;
+    pass->mask = GRD_INLINE_TABLE - 1;
+    memset(pass->inline_table, 0xff, sizeof pass->inline_table);
+    pass->captures = NULL;
+    pass->captured = NULL;
+    pass->retain = retain || create;
+    pass->create = create;
+    pass->stop = false;
+    pass->other_devices = false;
+    pass->workers = NULL;
+    pass->nworkers = 0;
+    pass->outstanding = 0;
+    pass->error = (struct grd_error_state){0};
+}
+
+/* grd_pass_done where there is something to do. */
+void grd_pass_clear(struct grd_pass *pass, bool ok);
+
 /* Drops what a failed pass left in the slots. */
-void grd_pass_done(struct grd_pass *pass, bool ok);
-/* The entry of a node, made when it is new. GRD_NO_ENTRY, with MemoryError, on failure. */
-int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node);
+static inline void grd_pass_done(struct grd_pass *pass, bool ok)
+{
+    if (GRD_UNLIKELY(!ok || pass->entries != pass->inline_entries))
+        grd_pass_clear(pass, ok);
+}
+
+/* Makes room for more entries. False, with MemoryError, on failure. */
+bool grd_pass_grow(struct grd_pass *pass);
 
 /* The place of a node in the table, or the free one where it belongs. Multiplies by 2^64 / golden ratio: nodes lie at multiples of 64. */
 static inline uint64_t grd_pass_place(const struct grd_pass *pass, const struct grd_node *node)
@@ -100,6 +128,32 @@ static inline uint64_t grd_pass_place(const struct grd_pass *pass, const struct 
 static inline int32_t grd_pass_find(const struct grd_pass *pass, const struct grd_node *node)
 {
     return pass->table[grd_pass_place(pass, node)];
+}
+
+/* The entry of a node, made when it is new. GRD_NO_ENTRY, with MemoryError, on failure. */
+static inline int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *node)
+{
+    uint64_t place = grd_pass_place(pass, node);
+    if (pass->table[place] != GRD_NO_ENTRY)
+        return pass->table[place];
+    if (GRD_UNLIKELY(pass->n == pass->capacity)) {
+        if (!grd_pass_grow(pass))
+            return GRD_NO_ENTRY;
+        place = grd_pass_place(pass, node);
+    }
+    int32_t index = (int32_t)pass->n++;
+    struct grd_entry *entry = &pass->entries[index];
+    entry->node = node;
+    entry->grads.one = NULL;
+    entry->dependencies = 0;
+    entry->capture = GRD_NO_ENTRY;
+    entry->from = index;
+    entry->edge = 0;
+    entry->needs = 0;
+    entry->needed = pass->captures == NULL;
+    pass->table[place] = index;
+    pass->other_devices |= node->device >= GRD_DEVICE_FIRST_EXTRA;
+    return index;
 }
 
 /* Whether gradients that come to the entry are of use to anybody. */

@@ -21,10 +21,11 @@ static bool any_needs_grad(const grd_value *value)
 static inline uint64_t find_needs(const struct grd_derivative *d, const grd_value *args)
 {
     uint64_t needs = 0;
-    for (int i = 0; i < d->nargs; i++) {
-        const grd_value *value = &args[d->args[i]];
-        bool needed = d->lists ? any_needs_grad(value) : value->v.tensor != NULL && grd_needs_grad(value->v.tensor);
-        needs |= (uint64_t)needed << i;
+    for (int i = 0; d->lists && i < d->nargs; i++)
+        needs |= (uint64_t)any_needs_grad(&args[d->args[i]]) << i;
+    for (int i = 0; !d->lists && i < d->nargs; i++) {
+        const grd_tensor *t = args[d->args[i]].v.tensor;
+        needs |= (uint64_t)(t != NULL && grd_needs_grad(t)) << i;
     }
     return needs;
 }
@@ -53,8 +54,12 @@ static inline void run_below(const grd_op *op, grd_keyset keys, grd_tensor *out,
 /* An operator may hand an argument back as its result: that keeps its own history. */
 static inline bool is_argument(const struct grd_op_call *call, const grd_tensor *t)
 {
-    for (int i = 0; i < call->op->nargs; i++)
-        if (call->args[i].v.tensor == t && call->args[i].kind == GRD_KIND_TENSOR)
+    const struct grd_derivative *d = call->derivative;
+    for (int i = 0; i < d->nargs; i++)
+        if (call->args[d->args[i]].v.tensor == t)
+            return true;
+    for (unsigned others = d->others; others != 0; others &= others - 1)
+        if (call->args[__builtin_ctz(others)].v.tensor == t)
             return true;
     return false;
 }
@@ -67,7 +72,7 @@ static uint16_t view_flags(const grd_op *op, const grd_tensor *self)
 
 /* Makes result i of a call an output of the node, when it carries a gradient. The node is made for the first such result, which takes the
  * reference it comes with. */
-static inline void record_result(const struct grd_op_call *call, struct grd_node **node, int64_t i)
+GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **node, int64_t i)
 {
     grd_tensor *result = call->results[i];
     if (!grd_dtype_carries(result->dtype) || is_argument(call, result))

@@ -116,17 +116,13 @@ bool grd_raise_freed(void)
         "calling backward.");
 }
 
-bool grd_saved_take(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
+bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n, grd_value *ret_values)
 {
-    bool ok = true;
     grd_spin_lock(&node->lock);
     const bool freed = node->freed;
     for (int i = 0; i < n && !freed && ret_values != NULL; i++)
         ret_values[i] = saved[i].value;
-    if (!retain)
-        node->freed = true;
-    else if (!freed)
-        ok = pool_tensors(saved, n);
+    const bool ok = freed || pool_tensors(saved, n);
     grd_spin_unlock(&node->lock);
     return freed ? grd_raise_freed() : ok;
 }

@@ -154,7 +154,7 @@ void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, c
     const struct grd_boxed_slot *slot = boxed_slot(op, grd_top_key(keys));
     grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
     if (GRD_LIKELY(boxed != NULL && ret_results != NULL && op->nresults == 1 && !op->returns_list && !op->defined)) {
-        ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = &grd_failed_block.tensor};
+        grd_set_tensor(&ret_results[0], &grd_failed_block.tensor);
         boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
     } else {
         call_any(op, keys, out, args, ret_results);

@@ -90,6 +90,13 @@ static inline grd_keyset grd_device_keys(grd_device device)
 /* Rarely called: apart from what calls it. */
 #define GRD_COLD static __attribute__((noinline, cold))
 
+/* A tensor as a value. */
+static inline void grd_set_tensor(grd_value *value, grd_tensor *t)
+{
+    value->kind = GRD_KIND_TENSOR;
+    value->v.tensor = t;
+}
+
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
 /* Results as those of a failed operator. */
 void grd_fail_results(const struct grd_op *op, grd_value *ret_results);

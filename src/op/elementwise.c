@@ -211,7 +211,8 @@ static bool is_expanded(const grd_tensor *t, const grd_tensor *like)
 static inline bool is_repeated(const grd_tensor *t, const grd_tensor *like)
 {
     const uint64_t looked_at = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, GRD_FLAG_NUMBER, UINT16_MAX);
-    if (((t->traits ^ like->traits) & looked_at) != 0 || (size_t)like->numel - 1 >= GRD_SMALL_BYTES / like->itemsize)
+    if (((t->traits ^ like->traits) & looked_at) != 0 || (size_t)like->numel - 1 >= GRD_SMALL_BYTES ||
+        (size_t)like->numel * like->itemsize > GRD_SMALL_BYTES)
         return false;
     for (int i = 0; i < like->ndim; i++)
         if (t->sizes[i] != like->sizes[i] || (t->strides[i] != 0 && t->sizes[i] != 1))
@@ -422,8 +423,7 @@ grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elemen
 }
 
 /* One operand, `data[operand]`, is one element in the place of all of the other's, which is straight. NULL where it is not that simple. */
-static inline grd_tensor *run_repeated(const struct grd_elementwise *op, const grd_tensor *like, char **data, int operand,
-                                       const void *params)
+GRD_INLINE grd_tensor *run_repeated(const struct grd_elementwise *op, const grd_tensor *like, char **data, int operand, const void *params)
 {
     _Alignas(16) char block[GRD_SMALL_BYTES];
     grd_loop_kernel *kernel = direct_kernel(op, grd_kernels->binary[like->dtype], like);
@@ -447,7 +447,9 @@ static __attribute__((noinline)) grd_tensor *binary_wide(grd_tensor *out, grd_te
 
 grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params)
 {
-    grd_loop_kernel *kernel = is_straight(x) ? direct_kernel(op, grd_kernels->binary[x->dtype], x) : NULL;
+    if (GRD_UNLIKELY(!is_straight(x)))
+        return binary_wide(out, x, y, op, params);
+    grd_loop_kernel *kernel = direct_kernel(op, grd_kernels->binary[x->dtype], x);
     grd_tensor *result = NULL;
     char *data[3];
     data[1] = x->data;

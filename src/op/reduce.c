@@ -419,27 +419,6 @@ void grd_reduction_run(const struct grd_reduction *r)
 }
 
 /* ---- Around it: shapes, dtypes, results ------------------------------------------------------------------------------------------ */
-bool grd_reduce_check(const char *name, const grd_tensor *self, grd_dtype dtype)
-{
-    if (!grd_reduce_has_arithmetic((grd_dtype)self->dtype))
-        return grd_raise_no_kernel(name, (grd_dtype)self->dtype);
-    return grd_reduce_has_arithmetic(dtype) || grd_raise_no_kernel(name, dtype);
-}
-
-grd_dtype grd_reduce_read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to)
-{
-    bool choosing = kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN || kind == GRD_REDUCE_FIND;
-    bool summing = kind == GRD_REDUCE_SUM || kind == GRD_REDUCE_PROD;
-    grd_dtype wanted = summing && !(grd_reduce_is_integral(from) && grd_reduce_is_integral(to)) ? to : from;
-    if (grd_category_of(wanted) == GRD_CATEGORY_COMPLEX)
-        return GRD_COMPLEX128;
-    if (grd_category_of(wanted) == GRD_CATEGORY_FLOAT)
-        return from == GRD_FLOAT32 || from == GRD_FLOAT16 || from == GRD_BFLOAT16 ? GRD_FLOAT32 : GRD_FLOAT64;
-    if (from == GRD_UINT64 && choosing)
-        return GRD_UINT64;
-    return from == GRD_BOOL || from == GRD_UINT8 ? GRD_UINT8 : GRD_INT64;
-}
-
 static int64_t reduced_sizes(const grd_tensor *self, uint64_t mask, bool keepdim, int64_t *ret_sizes)
 {
     int64_t n = 0;
@@ -493,7 +472,7 @@ static inline bool starts_from_zero(enum grd_reduce_kind kind)
 
 static void reduce_block(struct grd_reduction *r, const grd_tensor *self, grd_tensor *result)
 {
-    const int64_t outputs = result->numel, n = (uint32_t)self->numel / (uint32_t)outputs;
+    const int64_t outputs = result->numel, n = outputs == 1 ? self->numel : (uint32_t)self->numel / (uint32_t)outputs;
     _Alignas(WIDEST) char gathered[BLOCK * WIDEST] = {0};
     r->gathers = grd_reduce_gathers(r->kind, r->read);
     if (!starts_from_zero(r->kind))

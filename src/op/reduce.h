@@ -74,12 +74,8 @@ grd_tensor *grd_reduce(grd_tensor *out, grd_tensor *self, uint64_t mask, bool ke
 /* ---- Around it -------------------------------------------------------------------------------------------------------------- */
 /* The result tensor of a reduction; grd_failed, with the error raised, when there can be none. */
 grd_tensor *grd_reduce_prepare(grd_tensor *out, const grd_tensor *self, uint64_t mask, bool keepdim, grd_dtype dtype);
-/* The dtype with a kernel that elements of `from` are read as, to give a result of dtype `to`. */
-grd_dtype grd_reduce_read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to);
 /* Elements for each result. */
 double grd_reduce_count(grd_dims sizes, uint64_t mask);
-/* NotImplementedError unless there is arithmetic for both. */
-bool grd_reduce_check(const char *name, const grd_tensor *self, grd_dtype dtype);
 /* For gradients, in reduction.c. A reduced tensor with its reduced dims back as size 1. */
 grd_tensor *grd_reduce_restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bool keepdim);
 /* a / b with 0 where b is 0. */
@@ -91,9 +87,31 @@ static inline bool grd_reduce_has_arithmetic(grd_dtype dtype)
     return dtype <= GRD_COMPLEX128;
 }
 
+/* NotImplementedError unless there is arithmetic for both. */
+static inline bool grd_reduce_check(const char *name, const grd_tensor *self, grd_dtype dtype)
+{
+    return (grd_reduce_has_arithmetic((grd_dtype)self->dtype) || grd_raise_no_kernel(name, (grd_dtype)self->dtype)) &&
+           (grd_reduce_has_arithmetic(dtype) || grd_raise_no_kernel(name, dtype));
+}
+
 static inline bool grd_reduce_is_integral(grd_dtype dtype)
 {
     return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
+}
+
+/* The dtype with a kernel that elements of `from` are read as, to give a result of dtype `to`. */
+static inline grd_dtype grd_reduce_read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to)
+{
+    bool choosing = kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN || kind == GRD_REDUCE_FIND;
+    bool summing = kind == GRD_REDUCE_SUM || kind == GRD_REDUCE_PROD;
+    grd_dtype wanted = summing && !(grd_reduce_is_integral(from) && grd_reduce_is_integral(to)) ? to : from;
+    if (grd_category_of(wanted) == GRD_CATEGORY_COMPLEX)
+        return GRD_COMPLEX128;
+    if (grd_category_of(wanted) == GRD_CATEGORY_FLOAT)
+        return from == GRD_FLOAT32 || from == GRD_FLOAT16 || from == GRD_BFLOAT16 ? GRD_FLOAT32 : GRD_FLOAT64;
+    if (from == GRD_UINT64 && choosing)
+        return GRD_UINT64;
+    return from == GRD_BOOL || from == GRD_UINT8 ? GRD_UINT8 : GRD_INT64;
 }
 
 #endif

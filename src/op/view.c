@@ -360,7 +360,7 @@ grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 
 /* ---- Repeated elements --------------------------------------------------------------------------------------------------- */
 
-static bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct geometry *g)
+static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct geometry *g)
 {
     char list[LIST_CHARS], own[LIST_CHARS];
     int64_t dim = i - (size.n - self->ndim), wanted = size.data[i];
@@ -403,12 +403,15 @@ grd_tensor *op_expand(grd_tensor *self, grd_dims size)
         return grd_failed;
     }
     struct geometry g;
-    int64_t numel;
+    int64_t numel = 1;
+    bool large = false;
     geometry_start(self, size.n, &g);
-    for (int64_t i = size.n - 1; i >= 0; i--)
+    for (int64_t i = size.n - 1; i >= 0; i--) {
         if (!expanded_size(self, size, i, &g))
             return grd_failed;
-    return grd_shape_numel(grd_dims_from(g.sizes, g.n), &numel) ? part_with(self, &g) : grd_failed;
+        large |= __builtin_mul_overflow(numel, g.sizes[i] > 1 ? g.sizes[i] : 1, &numel);
+    }
+    return !large || grd_shape_numel(grd_dims_from(g.sizes, g.n), &numel) ? part_with(self, &g) : grd_failed;
 }
 
 grd_tensor *op_expand_as(grd_tensor *self, grd_tensor *other)

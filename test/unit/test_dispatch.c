@@ -124,6 +124,27 @@ static void test_generic_calls(void **state)
     assert_null(grd_op_find("no_such_operator"));
 }
 
+static void test_results_are_written_to_tensors_that_are_there(void **state)
+{
+    (void)state;
+    const grd_op *max = grd_op_find("max_dim");
+    grd_tensor *x = grd_view(grd_arange(grd_int(6)), grd_dims(2, 3)), *values = grd_zeros(grd_dims(5)), *indices = grd_zeros(grd_dims(2));
+    grd_max_dim_result result = grd_max_dim(x, 1);
+    grd_tensor *results[] = {result.values, result.indices}, *outs[] = {values, indices}, *missing[] = {values, NULL};
+    assert_false(grd_write_results(NULL, grd_tensors_from(outs, 2), grd_tensors_from(results, 2)));
+    expect_error(GRD_ERROR_TYPE, "an operator is required, not NULL");
+    assert_false(grd_write_results(max, grd_tensors_from(outs, 1), grd_tensors_from(results, 2)));
+    expect_error(GRD_ERROR_TYPE, "max_dim: 1 tensors were given for 2 results");
+    assert_false(grd_write_results(max, grd_tensors_from(NULL, 2), grd_tensors_from(results, 2)));
+    expect_error(GRD_ERROR_TYPE, "max_dim: outs and results must be lists of tensors, without NULL");
+    assert_false(grd_write_results(max, grd_tensors_from(missing, 2), grd_tensors_from(results, 2)));
+    expect_error(GRD_ERROR_TYPE, "max_dim: outs and results must be lists of tensors, without NULL");
+    assert_int_equal(grd_numel(values), 5);
+    assert_true(grd_write_results(max, grd_tensors_from(outs, 2), grd_tensors_from(results, 2)));
+    assert_true(grd_equal(indices, grd_full(grd_dims(2), grd_float(2))));
+    assert_int_equal(grd_numel(values), 2);
+}
+
 static void test_errors_stick_and_the_first_wins(void **state)
 {
     (void)state;
@@ -306,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_a_kernel_for_one_operator),
         cmocka_unit_test(test_a_missing_kernel_names_operator_key_and_keys),
         cmocka_unit_test(test_generic_calls),
+        cmocka_unit_test(test_results_are_written_to_tensors_that_are_there),
         cmocka_unit_test(test_errors_stick_and_the_first_wins),
         cmocka_unit_test(test_what_an_operator_tells),
         cmocka_unit_test(test_no_operator_is_an_error),

@@ -51,15 +51,18 @@ VM_INLINE float vm_copysign_float(float x, float sign)
     return vm_float_from_bits((vm_bits_float(x) & 0x7fffffff) | (vm_bits_float(sign) & 0x80000000));
 }
 
-/* NaN stays NaN. */
-VM_INLINE float vm_at_least(float low, float x)
+/* As integers, floats are in order above 0, and below it in the reverse order when unsigned: a minimum of integers is one instruction where
+ * one that heeds NaN is not. A NaN may become the limit. */
+VM_INLINE float vm_at_least(float negative, float x)
 {
-    return low > x ? low : x;
+    const uint32_t a = vm_bits_float(negative), b = vm_bits_float(x);
+    return vm_float_from_bits(a < b ? a : b);
 }
 
-VM_INLINE float vm_at_most(float high, float x)
+VM_INLINE float vm_at_most(float positive, float x)
 {
-    return high < x ? high : x;
+    const int32_t a = (int32_t)vm_bits_float(positive), b = (int32_t)vm_bits_float(x);
+    return vm_float_from_bits((uint32_t)(a < b ? a : b));
 }
 
 /* y, and x where it is NaN: the bits of what comes out of arithmetic with two NaNs depend on the order of the operands. */
@@ -90,10 +93,11 @@ struct vm_power {
 /* Of x + low; |x| < 200. w = r + r^2 q(r), |r| <= ln2 / 2. */
 VM_INLINE struct vm_power vm_power_float(float x, float low)
 {
-    static const float c[] = {0x1p-1f, 0x1.55548cp-3f, 0x1.5554d8p-5f, 0x1.123d6cp-7f, 0x1.6d5f78p-10f};
     const float t = vm_fma_float(x, 0x1.715476p0f, VM_ROUNDER_FLOAT), n = t - VM_ROUNDER_FLOAT;
-    const float r = vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x) + vm_fma_float(n, -VM_LN2_LOW_FLOAT, low);
-    return (struct vm_power){t, vm_fma_float(r * r, vm_poly_float(c, 5, r), r)};
+    const float r = vm_fma_float(n, -VM_LN2_HIGH_FLOAT, x) + vm_fma_float(n, -VM_LN2_LOW_FLOAT, low), square = r * r;
+    const float first = vm_fma_float(r, 0x1.55548cp-3f, 0x1p-1f), rest = vm_fma_float(r, 0x1.123d6cp-7f, 0x1.5554d8p-5f);
+    const float q = vm_fma_float(square, vm_fma_float(square, 0x1.6d5f78p-10f, rest), first);
+    return (struct vm_power){t, vm_fma_float(square, q, r)};
 }
 
 /* 2^(n + more) for n = t - VM_ROUNDER_FLOAT, n + more in [-126, 127]. */
@@ -117,7 +121,7 @@ VM_INLINE float vm_exp_float(float x)
 {
     const struct vm_power e = vm_power_float(vm_at_least(-104, vm_at_most(89, x)), -0.0f);
     const struct vm_factors scale = vm_factors_float(e.t);
-    return vm_or_nan(x, (1 + e.w) * scale.a * scale.b);
+    return vm_or_nan(x, vm_fma_float(e.w, scale.a, scale.a) * scale.b);
 }
 
 VM_INLINE float vm_exp2_float(float x)
@@ -303,7 +307,7 @@ VM_INLINE float vm_gelu_tanh_float(float x)
     const float a = vm_at_least(-11, vm_at_most(11, x));
     const float z = a * a, z_low = vm_fma_float(a, a, -z);
     const float w = third * z, w_low = vm_fma_float(third, z, -w) + vm_fma_float(third, z_low, third_low * z);
-    const float v = first + w, more = vm_at_least(first, w), less = vm_at_most(first, w);
+    const float v = first + w, more = w > first ? w : first, less = w > first ? first : w;
     const float v_low = (less - (v - more)) + (w_low + first_low);
     const float u = a * v, u_low = vm_fma_float(a, v, -u) + a * v_low;
     const float y = vm_logistic_float(a, vm_power_float(vm_at_least(-40, -u), -u_low));

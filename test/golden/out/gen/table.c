@@ -18,54 +18,54 @@ static void thunk_m2_tib(grd_kernel *kernel, grd_tensor *out, const grd_value *a
     (void)out;
     grd_tensor *results[2];
     ((typed *)kernel)(args[0].v.tensor, args[1].v.integer, args[2].v.boolean, results);
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = results[0]};
-    ret_results[1] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = results[1]};
+    grd_set_tensor(&ret_results[0], results[0]);
+    grd_set_tensor(&ret_results[1], results[1]);
 }
 
 static void thunk_o_t(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     typedef grd_tensor *typed(grd_tensor *, grd_tensor *);
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = ((typed *)kernel)(out, args[0].v.tensor)};
+    grd_set_tensor(&ret_results[0], ((typed *)kernel)(out, args[0].v.tensor));
 }
 
 static void thunk_o_tt(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     typedef grd_tensor *typed(grd_tensor *, grd_tensor *, grd_tensor *);
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = ((typed *)kernel)(out, args[0].v.tensor, args[1].v.tensor)};
+    grd_set_tensor(&ret_results[0], ((typed *)kernel)(out, args[0].v.tensor, args[1].v.tensor));
 }
 
 static void thunk_o_tts(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     typedef grd_tensor *typed(grd_tensor *, grd_tensor *, grd_tensor *, grd_scalar);
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = ((typed *)kernel)(out, args[0].v.tensor, args[1].v.tensor, args[2].v.scalar)};
+    grd_set_tensor(&ret_results[0], ((typed *)kernel)(out, args[0].v.tensor, args[1].v.tensor, args[2].v.scalar));
 }
 
 static void thunk_t_dyvb(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     typedef grd_tensor *typed(grd_dims, grd_dtype, grd_device, bool);
     (void)out;
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = ((typed *)kernel)(args[0].v.dims, args[1].v.dtype, args[2].v.device, args[3].v.boolean)};
+    grd_set_tensor(&ret_results[0], ((typed *)kernel)(args[0].v.dims, args[1].v.dtype, args[2].v.device, args[3].v.boolean));
 }
 
 static void thunk_t_li(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     typedef grd_tensor *typed(grd_tensors, int64_t);
     (void)out;
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = ((typed *)kernel)(args[0].v.tensors, args[1].v.integer)};
+    grd_set_tensor(&ret_results[0], ((typed *)kernel)(args[0].v.tensors, args[1].v.integer));
 }
 
 static void thunk_t_t(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     typedef grd_tensor *typed(grd_tensor *);
     (void)out;
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = ((typed *)kernel)(args[0].v.tensor)};
+    grd_set_tensor(&ret_results[0], ((typed *)kernel)(args[0].v.tensor));
 }
 
 static void thunk_t_ttibd(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     typedef grd_tensor *typed(grd_tensor *, grd_tensor *, int64_t, bool, grd_dims);
     (void)out;
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = ((typed *)kernel)(args[0].v.tensor, args[1].v.tensor, args[2].v.integer, args[3].v.boolean, args[4].v.dims)};
+    grd_set_tensor(&ret_results[0], ((typed *)kernel)(args[0].v.tensor, args[1].v.tensor, args[2].v.integer, args[3].v.boolean, args[4].v.dims));
 }
 
 struct grd_op grd_op_table[] = {

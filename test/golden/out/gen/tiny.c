@@ -23,7 +23,9 @@ typedef grd_tensor *tanh_kernel(grd_tensor *out, grd_tensor *self);
 
 static __attribute__((noinline)) void tanh_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+    grd_value args[1];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
     grd_call_boxed(&grd_op_table[GRD_OP_TANH], keys, out, args, results);
 }
 
@@ -96,7 +98,13 @@ typedef grd_tensor *add_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *ot
 
 static __attribute__((noinline)) void add_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}, {.kind = GRD_KIND_SCALAR, .v.scalar = *alpha}};
+    grd_value args[3];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
+    args[1].kind = GRD_KIND_TENSOR;
+    args[1].v.tensor = other;
+    args[2].kind = GRD_KIND_SCALAR;
+    args[2].v.scalar = *alpha;
     grd_call_boxed(&grd_op_table[GRD_OP_ADD], keys, out, args, results);
 }
 
@@ -192,7 +200,11 @@ typedef grd_tensor *sub_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *ot
 
 static __attribute__((noinline)) void sub_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
+    grd_value args[2];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
+    args[1].kind = GRD_KIND_TENSOR;
+    args[1].v.tensor = other;
     grd_call_boxed(&grd_op_table[GRD_OP_SUB], keys, out, args, results);
 }
 
@@ -266,7 +278,11 @@ typedef grd_tensor *mul_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *ot
 
 static __attribute__((noinline)) void mul_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
+    grd_value args[2];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
+    args[1].kind = GRD_KIND_TENSOR;
+    args[1].v.tensor = other;
     grd_call_boxed(&grd_op_table[GRD_OP_MUL], keys, out, args, results);
 }
 
@@ -343,7 +359,9 @@ typedef grd_tensor *neg_kernel(grd_tensor *out, grd_tensor *self);
 
 static __attribute__((noinline)) void neg_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+    grd_value args[1];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
     grd_call_boxed(&grd_op_table[GRD_OP_NEG], keys, out, args, results);
 }
 
@@ -415,7 +433,9 @@ typedef grd_tensor *sin_kernel(grd_tensor *out, grd_tensor *self);
 
 static __attribute__((noinline)) void sin_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+    grd_value args[1];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
     grd_call_boxed(&grd_op_table[GRD_OP_SIN], keys, out, args, results);
 }
 
@@ -475,7 +495,11 @@ typedef grd_tensor *lt_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *oth
 
 static __attribute__((noinline)) void lt_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_TENSOR, .v.tensor = other}};
+    grd_value args[2];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
+    args[1].kind = GRD_KIND_TENSOR;
+    args[1].v.tensor = other;
     grd_call_boxed(&grd_op_table[GRD_OP_LT], keys, out, args, results);
 }
 
@@ -534,7 +558,9 @@ typedef grd_tensor *twice_kernel(grd_tensor *self);
 
 static __attribute__((noinline)) void twice_boxed(grd_keyset keys, grd_tensor *self, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}};
+    grd_value args[1];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
     grd_call_boxed(&grd_op_table[GRD_OP_TWICE], keys, NULL, args, results);
 }
 
@@ -574,7 +600,11 @@ typedef grd_tensors unbind_kernel(grd_tensor *self, int64_t dim);
 
 static __attribute__((noinline)) void unbind_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}};
+    grd_value args[2];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
+    args[1].kind = GRD_KIND_INT;
+    args[1].v.integer = dim;
     grd_call_boxed(&grd_op_table[GRD_OP_UNBIND], keys, NULL, args, results);
 }
 
@@ -630,7 +660,11 @@ typedef grd_tensor *stack_kernel(grd_tensors tensors, int64_t dim);
 
 static __attribute__((noinline)) void stack_boxed(grd_keyset keys, grd_tensors tensors, int64_t dim, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSORS, .v.tensors = tensors}, {.kind = GRD_KIND_INT, .v.integer = dim}};
+    grd_value args[2];
+    args[0].kind = GRD_KIND_TENSORS;
+    args[0].v.tensors = tensors;
+    args[1].kind = GRD_KIND_INT;
+    args[1].v.integer = dim;
     grd_call_boxed(&grd_op_table[GRD_OP_STACK], keys, NULL, args, results);
 }
 
@@ -686,7 +720,13 @@ typedef void max_dim_kernel(grd_tensor *self, int64_t dim, bool keepdim, grd_ten
 
 static __attribute__((noinline)) void max_dim_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, bool keepdim, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = self}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}};
+    grd_value args[3];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = self;
+    args[1].kind = GRD_KIND_INT;
+    args[1].v.integer = dim;
+    args[2].kind = GRD_KIND_BOOL;
+    args[2].v.boolean = keepdim;
     grd_call_boxed(&grd_op_table[GRD_OP_MAX_DIM], keys, NULL, args, results);
 }
 
@@ -745,7 +785,17 @@ typedef grd_tensor *_place_kernel(grd_tensor *grad, grd_tensor *indices, int64_t
 
 static __attribute__((noinline)) void _place_boxed(grd_keyset keys, grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_TENSOR, .v.tensor = grad}, {.kind = GRD_KIND_TENSOR, .v.tensor = indices}, {.kind = GRD_KIND_INT, .v.integer = dim}, {.kind = GRD_KIND_BOOL, .v.boolean = keepdim}, {.kind = GRD_KIND_DIMS, .v.dims = sizes}};
+    grd_value args[5];
+    args[0].kind = GRD_KIND_TENSOR;
+    args[0].v.tensor = grad;
+    args[1].kind = GRD_KIND_TENSOR;
+    args[1].v.tensor = indices;
+    args[2].kind = GRD_KIND_INT;
+    args[2].v.integer = dim;
+    args[3].kind = GRD_KIND_BOOL;
+    args[3].v.boolean = keepdim;
+    args[4].kind = GRD_KIND_DIMS;
+    args[4].v.dims = sizes;
     grd_call_boxed(&grd_op_table[GRD_OP__PLACE], keys, NULL, args, results);
 }
 
@@ -785,7 +835,15 @@ typedef grd_tensor *zeros_kernel(grd_dims size, grd_dtype dtype, grd_device devi
 
 static __attribute__((noinline)) void zeros_boxed(grd_keyset keys, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad, grd_value *results)
 {
-    const grd_value args[] = {{.kind = GRD_KIND_DIMS, .v.dims = size}, {.kind = GRD_KIND_DTYPE, .v.dtype = dtype}, {.kind = GRD_KIND_DEVICE, .v.device = device}, {.kind = GRD_KIND_BOOL, .v.boolean = requires_grad}};
+    grd_value args[4];
+    args[0].kind = GRD_KIND_DIMS;
+    args[0].v.dims = size;
+    args[1].kind = GRD_KIND_DTYPE;
+    args[1].v.dtype = dtype;
+    args[2].kind = GRD_KIND_DEVICE;
+    args[2].v.device = device;
+    args[3].kind = GRD_KIND_BOOL;
+    args[3].v.boolean = requires_grad;
     grd_call_boxed(&grd_op_table[GRD_OP_ZEROS], keys, NULL, args, results);
 }
 
