@@ -36,7 +36,7 @@ bool grd_pool_return_slow(int64_t mark, void *object)
         return true;
     }
     void **pool = grd_thread.pool;
-    if (mark > 0 && pool[mark - 1] == object) { /* a loop that writes one tensor does not fill the pool with it */
+    if (mark > 0 && pool[mark - 1] == object) { /* what is returned again and again does not fill the pool */
         grd_pool_release(mark);
         return true;
     }
