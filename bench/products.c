@@ -1,5 +1,7 @@
 /* Matrix products beside OpenBLAS's own: grd_mm_out and cblas called directly, in one process and in turn, so that what else the machine
- * does meets both. A line "name<TAB>nanoseconds<TAB>nanoseconds of OpenBLAS" for each name that contains PART: the least of many rounds.
+ * does meets both. Both write into the same result that exists already, so neither allocates one; ours is the whole operator (checks,
+ * dispatch, choice of the kernel, version of the result), theirs the bare call, given pointers and leading dimensions. A line
+ * "name<TAB>nanoseconds<TAB>nanoseconds of OpenBLAS" for each name that contains PART: the least of many rounds.
  *
  *     OPENBLAS_THREAD_TIMEOUT=4 bench_products [PART]
  *

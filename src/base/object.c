@@ -36,6 +36,10 @@ bool grd_pool_return_slow(int64_t mark, void *object)
         return true;
     }
     void **pool = grd_thread.pool;
+    if (mark > 0 && pool[mark - 1] == object) { /* what is returned again and again does not fill the pool */
+        grd_pool_release(mark);
+        return true;
+    }
     for (int64_t i = grd_thread.pool_top - 1; i >= mark && i >= 0; i--) {
         if (pool[i] == object) {
             pool[i] = pool[mark];

@@ -91,7 +91,7 @@ static inline int64_t grd_pool_mark(void)
 /* Drops everything above the mark. */
 void grd_pool_release(int64_t mark);
 
-/* Drops everything above the mark but moves one reference of `object` out of it; takes a new one when it is not there.
+/* Drops everything above the mark but moves one reference of `object` out of it; takes a new one when it is not there, nor right below.
  * False, with the error raised, when the pool could not grow. */
 bool grd_pool_return_slow(int64_t mark, void *object);
 

@@ -169,7 +169,7 @@ void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const gr
         grd_dispatch_boxed(op, keys, out, args, ret_results);
 }
 
-bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
+bool grd_check_writable_slow(const struct grd_op *op, const grd_tensor *out)
 {
     if (grd_pending())
         return false;

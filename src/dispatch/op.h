@@ -112,8 +112,13 @@ static inline bool grd_is_dtype(grd_dtype dtype)
     return (unsigned)dtype < GRD_DTYPE_COUNT;
 }
 
-/* False, with RuntimeError, for NULL and for the failed tensor. */
-bool grd_check_writable(const struct grd_op *op, const grd_tensor *out);
+bool grd_check_writable_slow(const struct grd_op *op, const grd_tensor *out);
+
+/* False after an error and, with RuntimeError, for NULL and for the failed tensor. */
+static inline bool grd_check_writable(const struct grd_op *op, const grd_tensor *out)
+{
+    return GRD_LIKELY(grd_thread.error == 0 && out != NULL && !grd_is_failed(out)) || grd_check_writable_slow(op, out);
+}
 
 static inline void grd_written(grd_tensor *out)
 {

@@ -30,7 +30,7 @@ static inline __attribute__((always_inline)) grd_tensor *small_result(grd_tensor
     const uint64_t traits = kind_of(a) | grd_traits(0, 0, (grd_device){0, 0}, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL, 0);
     if (out != NULL) {
         const bool fits = kind_of(out) == kind_of(a) && grd_has(out, GRD_FLAG_CONTIGUOUS) && out->sizes[0] == m && out->sizes[1] == n;
-        return fits && out != a && out != b && !grd_shares_memory(out) ? out : NULL;
+        return fits && out->storage != a->storage && out->storage != b->storage ? out : NULL;
     }
     grd_tensor *result = grd_make_small(traits, (size_t)(m * n), a->itemsize);
     if (result == NULL)

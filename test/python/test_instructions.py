@@ -17,7 +17,7 @@ LIMITS = {
     "transpose": 393,
     "zeros": 613,
     "sum": 720,
-    "mm": 540,
+    "mm": 495,
     "linear_1x8x8": 1221,
     "linear_16x64x32": 14700,
     "item": 240,

@@ -430,11 +430,18 @@ static void direct(const struct grd_gemm *g)
                          g->a_col * PARTS,
                          g->b_row * PARTS,
                          g->b_col * PARTS};
-    /* One row, or few of them, against many columns. */
-    bool along_k = o.a_col == PARTS && o.b_row == PARTS;
-    if (o.n < o.m && (o.n == 1 || (o.n <= DOT_ROWS && along_k)))
+    lane panel[PANEL_BYTES / sizeof(lane)] __attribute__((aligned(64)));
+    /* One row, or few of them, against many columns: dot products where those are contiguous along k, and the rows too or copied. */
+    const bool copied = PARTS == 1 && o.k >= LANES && o.k <= PANEL_BYTES / (DOT_ROWS * (int64_t)sizeof(lane));
+    if (o.n < o.m && (o.n == 1 || (o.n <= DOT_ROWS && o.a_col == PARTS && (o.b_row == PARTS || copied))))
         transpose(&o, &to);
-    if (o.m <= DOT_ROWS && o.a_col == PARTS && o.b_row == PARTS) {
+    if (o.m <= DOT_ROWS && o.b_row == PARTS && (o.a_col == PARTS || copied)) {
+        if (o.a_col != PARTS) {
+            pack_lanes(o.m, o.k, o.k, o.a, o.a_row, o.a_col, panel);
+            o.a = panel;
+            o.a_row = o.k;
+            o.a_col = 1;
+        }
         dots(&o, &to);
         return;
     }
@@ -447,7 +454,6 @@ static void direct(const struct grd_gemm *g)
         return;
     }
 #endif
-    lane panel[PANEL_BYTES / sizeof(lane)] __attribute__((aligned(64)));
     const struct left left = {o.a_row, 1, o.a_col};
     for (int64_t j = 0, columns; j < o.n; j += columns) {
         struct target into = to;

@@ -1,7 +1,7 @@
 /* Small products of one real dtype at one instruction-set level: what is done once for a product counts as much as its multiplications.
  *
  *   for each panel of a few vectors of columns of b
- *     for each strip of rows of a, all of about the same height
+ *     for each strip of rows of a
  *       tile(): strip x panel in registers, then written to c
  *
  * b is read as it lies where its rows are contiguous, otherwise each panel is copied first. Few rows against columns contiguous along k
@@ -12,55 +12,78 @@
 #include "kernel/cpu/gemm_dots.h"
 #include "kernel/gemm.h"
 
-/* Panels are at most MOST_VECTORS wide, of a single row ROW_VECTORS; a tile of 1, 2, … vectors has as many rows as there are registers for,
- * of vectors and of addresses. */
+/* Panels are at most MOST_VECTORS wide, of a single row ROW_VECTORS; a tile of 1, 2, … vectors has as many rows as there are registers
+ * for. */
 #if defined(__AVX512F__)
-enum { MOST_VECTORS = 4, ROWS_1 = 8, ROWS_2 = 8, ROWS_3 = 8, ROWS_4 = 6 };
+enum { MOST_VECTORS = 4, ROWS_1 = 16, ROWS_2 = 12, ROWS_3 = 8, ROWS_4 = 6 };
 #else
 enum { MOST_VECTORS = 3, ROWS_1 = 8, ROWS_2 = 6, ROWS_3 = 4 };
 #endif
-enum { ROW_VECTORS = 8, MOST_ROWS = 8 };
+enum { ROW_VECTORS = 8, MOST_ROWS = 16 };
 
-/* A panel of b: contiguous columns, the first one being column `at` of c. */
-struct panel {
-    const lane *b;
-    int64_t row, at, columns;
-};
+/* An address the compiler knows nothing of: it would replace few addresses by many. */
+INLINE const char *opaque(const char *address)
+{
+    __asm__("" : "+r"(address));
+    return address;
+}
 
-/* Rows of c from row i: the sums over p of a[i][p] * b[p], plus `added`. `rows` and `vectors` are constants where this is inlined. */
-INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct panel s, int64_t i)
+/* Adds to the sums the products of a strip of a with vectors of b, over k: one step at a time, since two or four take the decoders longer
+ * than they save, and whole vectors without a mask, which would take the place of a multiplication. `rows`, `vectors` and `whole` are constants where this is inlined; not
+ * `whole`: of the last vector there are the lanes `last`. */
+INLINE void add_products(int rows, int vectors, bool whole, const struct grd_small_gemm *g, lane_mask last,
+                         vector sum[MOST_ROWS][ROW_VECTORS])
+{
+    const int64_t a_row = g->a_row * (int64_t)sizeof(lane), a_col = g->a_col * (int64_t)sizeof(lane);
+    const char *a[MOST_ROWS / 4]; /* each fourth row */
+#pragma GCC unroll 4
+    for (int q = 0; q < (rows + 3) / 4; q++)
+        a[q] = g->a + 4 * q * a_row;
+    const lane *b = (const lane *)g->b;
+    for (int64_t p = g->k; p > 0; p--, b += g->b_row) {
+        vector x[ROW_VECTORS];
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            x[v] = whole || v < vectors - 1 ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last);
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; r++) {
+            const lane y = *(const lane *)(a[r / 4] + r % 4 * a_row);
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] += y * x[v];
+        }
+#pragma GCC unroll 4
+        for (int q = 0; q < (rows + 3) / 4; q++)
+            a[q] = opaque(a[q] + a_col);
+    }
+}
+
+/* g, of `rows` rows and up to `vectors` vectors of columns: constants where this is inlined. */
+INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g)
 {
     vector sum[MOST_ROWS][ROW_VECTORS];
-    const lane_mask last = first_lanes(s.columns - (vectors - 1) * LANES); /* of the last vector of columns */
-#pragma GCC unroll 8
+    const int64_t columns = g->n - (vectors - 1) * LANES; /* of the last vector */
+    const lane_mask last = first_lanes(columns);
+#pragma GCC unroll 16
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
             sum[r][v] = (vector){0};
-    const int64_t a_row = g->a_row, a_col = g->a_col;
-    const lane *a = (const lane *)g->a + i * a_row, *b = s.b;
-    for (int64_t p = g->k; p > 0; p--, a += a_col, b += s.row) {
-        vector x[ROW_VECTORS];
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++)
-            x[v] = v < vectors - 1 || !MASKED ? load_vector(b + v * LANES) : load_lanes(b + v * LANES, last);
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-#pragma GCC unroll 8
-            for (int v = 0; v < vectors; v++)
-                sum[r][v] += a[r * a_row] * x[v];
-    }
+    if (columns == LANES || !MASKED)
+        add_products(rows, vectors, true, g, last, sum);
+    else
+        add_products(rows, vectors, false, g, last, sum);
     if (g->added != NULL) {
-        const lane *added = (const lane *)g->added + i * g->added_row + s.at;
-#pragma GCC unroll 8
+        const lane *added = (const lane *)g->added;
+#pragma GCC unroll 16
         for (int r = 0; r < rows; r++, added += g->added_row)
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 sum[r][v] += v < vectors - 1 ? load_vector(added + v * LANES) : load_lanes(added + v * LANES, last);
     }
     const int64_t c_row = g->c_row;
-    lane *c = (lane *)g->c + i * c_row + s.at;
-#pragma GCC unroll 8
+    lane *c = (lane *)g->c;
+#pragma GCC unroll 16
     for (int r = 0; r < rows; r++, c += c_row)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
@@ -70,33 +93,57 @@ INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g, struct p
                 store_lanes(c + v * LANES, last, sum[r][v]);
 }
 
-/* A strip of 1 … `most` rows, a constant, against one panel. */
-INLINE void strip(int most, int vectors, const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
+/* g, of 1 … `most` rows, a constant. */
+INLINE void rows_of(int most, int vectors, const struct grd_small_gemm *g)
 {
-    switch (rows) {
+    switch (g->m) {
     case 1:
-        tile(1, vectors, g, s, i);
+        tile(1, vectors, g);
         break;
     case 2:
-        tile(2, vectors, g, s, i);
+        tile(2, vectors, g);
         break;
     case 3:
-        tile(3, vectors, g, s, i);
+        tile(3, vectors, g);
         break;
     case 4:
-        tile(4, vectors, g, s, i);
+        tile(4, vectors, g);
         break;
     case 5:
-        tile(most >= 5 ? 5 : 0, vectors, g, s, i);
+        tile(most >= 5 ? 5 : 0, vectors, g);
         break;
     case 6:
-        tile(most >= 6 ? 6 : 0, vectors, g, s, i);
+        tile(most >= 6 ? 6 : 0, vectors, g);
         break;
     case 7:
-        tile(most >= 7 ? 7 : 0, vectors, g, s, i);
+        tile(most >= 7 ? 7 : 0, vectors, g);
         break;
     case 8:
-        tile(most >= 8 ? 8 : 0, vectors, g, s, i);
+        tile(most >= 8 ? 8 : 0, vectors, g);
+        break;
+    case 9:
+        tile(most >= 9 ? 9 : 0, vectors, g);
+        break;
+    case 10:
+        tile(most >= 10 ? 10 : 0, vectors, g);
+        break;
+    case 11:
+        tile(most >= 11 ? 11 : 0, vectors, g);
+        break;
+    case 12:
+        tile(most >= 12 ? 12 : 0, vectors, g);
+        break;
+    case 13:
+        tile(most >= 13 ? 13 : 0, vectors, g);
+        break;
+    case 14:
+        tile(most >= 14 ? 14 : 0, vectors, g);
+        break;
+    case 15:
+        tile(most >= 15 ? 15 : 0, vectors, g);
+        break;
+    case 16:
+        tile(most >= 16 ? 16 : 0, vectors, g);
         break;
     default:
         break;
@@ -104,40 +151,39 @@ INLINE void strip(int most, int vectors, const struct grd_small_gemm *g, struct 
 }
 
 /* Functions of their own: what one needs from memory and registers does not burden the others. */
-static __attribute__((noinline)) void strip_1(const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
+static __attribute__((noinline)) void strip_1(const struct grd_small_gemm *g)
 {
-    strip(ROWS_1, 1, g, s, i, rows);
+    rows_of(ROWS_1, 1, g);
 }
 
-static __attribute__((noinline)) void strip_2(const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
+static __attribute__((noinline)) void strip_2(const struct grd_small_gemm *g)
 {
-    strip(ROWS_2, 2, g, s, i, rows);
+    rows_of(ROWS_2, 2, g);
 }
 
-static __attribute__((noinline)) void strip_3(const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
+static __attribute__((noinline)) void strip_3(const struct grd_small_gemm *g)
 {
-    strip(ROWS_3, 3, g, s, i, rows);
+    rows_of(ROWS_3, 3, g);
 }
 
 #if defined(__AVX512F__)
-static __attribute__((noinline)) void strip_4(const struct grd_small_gemm *g, struct panel s, int64_t i, int64_t rows)
+static __attribute__((noinline)) void strip_4(const struct grd_small_gemm *g)
 {
-    strip(ROWS_4, 4, g, s, i, rows);
+    rows_of(ROWS_4, 4, g);
 }
 #endif
 
-/* All rows of a against one panel, in strips of about the same number of rows, at most `most`. */
-INLINE void strips(unsigned most, void (*strip_of)(const struct grd_small_gemm *, struct panel, int64_t, int64_t),
-                   const struct grd_small_gemm *g, struct panel s)
+/* All rows of a against one panel, in strips of at most `most` rows, the last two about as high. */
+INLINE void strips(int64_t most, void (*strip_of)(const struct grd_small_gemm *), struct grd_small_gemm *g, int64_t m)
 {
-    const unsigned m = (unsigned)g->m;
-    if (m <= most) {
-        strip_of(g, s, 0, m);
-        return;
+    for (int64_t left = m; left > 0; left -= g->m) {
+        g->m = left >= 2 * most ? most : left > most ? (left + 1) / 2 : left;
+        strip_of(g);
+        g->a += g->m * g->a_row * (int64_t)sizeof(lane);
+        g->c += g->m * g->c_row * (int64_t)sizeof(lane);
+        if (g->added != NULL)
+            g->added += g->m * g->added_row * (int64_t)sizeof(lane);
     }
-    const unsigned count = (m + most - 1) / most, rows = (m + count - 1) / count;
-    for (unsigned i = 0; i < m; i += rows)
-        strip_of(g, s, i, m - i < rows ? m - i : rows);
 }
 
 /* How wide the next panel is: never one vector, which would wait for its loads, where there are more. */
@@ -151,61 +197,81 @@ INLINE int64_t next_vectors(int64_t left)
 /* `copied`: panels are copied first. */
 INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
 {
-    const lane *b = (const lane *)g->b;
     for (int64_t j = 0, columns; j < g->n; j += columns) {
+        struct grd_small_gemm part = *g;
         const int64_t left = g->n - j, vectors = next_vectors(vectors_of(left)), width = vectors * LANES;
         columns = left < width ? left : width;
-        struct panel s = {.b = b + j, .row = g->b_row, .at = j, .columns = columns};
+        part.n = columns;
+        part.b += j * g->b_col * (int64_t)sizeof(lane);
+        part.c += j * (int64_t)sizeof(lane);
+        if (g->added != NULL)
+            part.added += j * (int64_t)sizeof(lane);
         if (copied) {
-            s.b = panel;
-            s.row = width;
-            pack_lanes(g->k, columns, width, b + j * g->b_col, g->b_row, g->b_col, panel);
+            pack_lanes(g->k, columns, width, (const lane *)part.b, g->b_row, g->b_col, panel);
+            part.b = (const char *)panel;
+            part.b_row = width;
         }
         if (vectors == 1)
-            strips(ROWS_1, strip_1, g, s);
+            strips(ROWS_1, strip_1, &part, g->m);
         else if (vectors == 2)
-            strips(ROWS_2, strip_2, g, s);
+            strips(ROWS_2, strip_2, &part, g->m);
         else if (vectors == 3)
-            strips(ROWS_3, strip_3, g, s);
+            strips(ROWS_3, strip_3, &part, g->m);
 #if defined(__AVX512F__)
         else
-            strips(ROWS_4, strip_4, g, s);
+            strips(ROWS_4, strip_4, &part, g->m);
 #endif
     }
+}
+
+/* Rows of b are contiguous. A product of one tile is passed on as it is. */
+static void panels_in_place(const struct grd_small_gemm *g)
+{
+    const int64_t vectors = vectors_of(g->n);
+    if (vectors == 1 && g->m <= ROWS_1)
+        strip_1(g);
+    else if (vectors == 2 && g->m <= ROWS_2)
+        strip_2(g);
+    else
+        panels(false, g, NULL);
 }
 
 /* A single row of a: wide panels, so that sums do not wait for each other. */
 static __attribute__((noinline)) void row_panels(const struct grd_small_gemm *g)
 {
-    for (int64_t j = 0; j < g->n; j += ROW_VECTORS * LANES) {
-        const int64_t left = g->n - j, most = ROW_VECTORS * LANES;
-        const struct panel s = {(const lane *)g->b + j, g->b_row, j, left < most ? left : most};
-        switch (vectors_of(s.columns)) {
+    struct grd_small_gemm part = *g;
+    for (int64_t left = g->n; left > 0; left -= ROW_VECTORS * LANES) {
+        part.n = left < ROW_VECTORS * LANES ? left : ROW_VECTORS * LANES;
+        switch (vectors_of(part.n)) {
         case 1:
-            tile(1, 1, g, s, 0);
+            tile(1, 1, &part);
             break;
         case 2:
-            tile(1, 2, g, s, 0);
+            tile(1, 2, &part);
             break;
         case 3:
-            tile(1, 3, g, s, 0);
+            tile(1, 3, &part);
             break;
         case 4:
-            tile(1, 4, g, s, 0);
+            tile(1, 4, &part);
             break;
         case 5:
-            tile(1, 5, g, s, 0);
+            tile(1, 5, &part);
             break;
         case 6:
-            tile(1, 6, g, s, 0);
+            tile(1, 6, &part);
             break;
         case 7:
-            tile(1, 7, g, s, 0);
+            tile(1, 7, &part);
             break;
         default:
-            tile(1, 8, g, s, 0);
+            tile(1, 8, &part);
             break;
         }
+        part.b += ROW_VECTORS * VECTOR_BYTES;
+        part.c += ROW_VECTORS * VECTOR_BYTES;
+        if (part.added != NULL)
+            part.added += ROW_VECTORS * VECTOR_BYTES;
     }
 }
 
@@ -257,7 +323,7 @@ static void multiply(const struct grd_small_gemm *g)
     if (in_place && g->m == 1)
         row_panels(g);
     else if (in_place)
-        panels(false, g, NULL);
+        panels_in_place(g);
     else if (g->m <= DOT_ROWS && g->a_col == 1 && g->b_row == 1)
         row_dots(g);
     else
