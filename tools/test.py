@@ -64,8 +64,9 @@ def c_tests(directory, label):
     return passed, failed
 
 
-# A sanitizer's runtime must be there before the interpreter, which is built without. What CPython keeps until its end is no leak of ours.
-RUNTIMES = {"dev": "libasan.so", "tsan": "libtsan.so"}
+# A sanitizer's runtime must be there before the interpreter, which is built without, and for it the C++ library that the oracle throws exceptions
+# with. What CPython keeps until its end is no leak of ours.
+RUNTIMES = {"dev": ("libasan.so", "libstdc++.so.6"), "tsan": ("libtsan.so", "libstdc++.so.6")}
 SANITIZED = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": "halt_on_error=1:exitcode=66",
              "PYTHONMALLOC": "malloc"}
 
@@ -75,8 +76,8 @@ def package_environment(preset):
     if preset not in RUNTIMES:
         return environment
     compiler = os.environ.get("CC", "cc")
-    path = subprocess.run([compiler, f"-print-file-name={RUNTIMES[preset]}"], capture_output=True, text=True, check=True).stdout.strip()
-    return {**environment, **SANITIZED, "LD_PRELOAD": path}
+    paths = [subprocess.run([compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip() for name in RUNTIMES[preset]]
+    return {**environment, **SANITIZED, "LD_PRELOAD": " ".join(paths)}
 
 
 def package_tests(preset, label, select):

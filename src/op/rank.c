@@ -72,12 +72,56 @@ static struct grd_ranked *median(struct grd_ranked *a, struct grd_ranked *b, str
     return before(a, c) ? a : before(b, c) ? c : b;
 }
 
+/* Where the first items of two blocks that belong on the other side are, counted from the outer end. */
+enum { BLOCK = 64 };
+struct misplaced {
+    uint8_t at[BLOCK];
+    int first, n; /* those not yet moved */
+};
+
+/* Exchanges what can be exchanged between two blocks, in pairs: the first misplaced item from the left with the first from the right. */
+static void exchange(struct grd_ranked *left, struct misplaced *l, struct grd_ranked *right, struct misplaced *r)
+{
+    const int n = l->n < r->n ? l->n : r->n;
+    for (int i = 0; i < n; i++)
+        swap(left + l->at[l->first + i], right - r->at[r->first + i]);
+    l->first += n, r->first += n;
+    l->n -= n, r->n -= n;
+}
+
+/* Hoare's partition as far as two whole blocks lie between *i and *j, with the comparisons of a block before its exchanges, so that none is a
+ * branch to be guessed. The items exchanged are the same. */
+static void partition_blocks(struct grd_ranked *items, uint64_t pivot, int64_t *i, int64_t *j)
+{
+    struct misplaced l = {.n = 0}, r = {.n = 0};
+    while (*j - *i >= 2 * BLOCK) {
+        struct grd_ranked *left = items + *i, *right = items + *j - 1;
+        if (l.n == 0) {
+            l.first = 0;
+            for (int k = 0; k < BLOCK; l.n += left[k].key <= pivot, k++)
+                l.at[l.n] = (uint8_t)k;
+        }
+        if (r.n == 0) {
+            r.first = 0;
+            for (int k = 0; k < BLOCK; r.n += right[-k].key >= pivot, k++)
+                r.at[r.n] = (uint8_t)k;
+        }
+        exchange(left, &l, right, &r);
+        *i += l.n == 0 ? BLOCK : 0;
+        *j -= r.n == 0 ? BLOCK : 0;
+    }
+    *i += l.n > 0 ? l.at[l.first] : 0;
+    *j -= r.n > 0 ? r.at[r.first] : 0;
+}
+
 /* The first item of the second part: none of the first part comes after the pivot, none of the second before it. */
 static int64_t partition(struct grd_ranked *items, int64_t begin, int64_t end)
 {
     const struct grd_ranked *pivot = &items[begin];
+    int64_t i = begin + 1, j = end;
     swap(&items[begin], median(&items[begin + 1], &items[begin + (end - begin) / 2], &items[end - 1]));
-    for (int64_t i = begin + 1, j = end;; i++) {
+    partition_blocks(items, pivot->key, &i, &j);
+    for (;; i++) {
         while (before(&items[i], pivot))
             i++;
         do
