@@ -6,15 +6,13 @@ import warnings
 import gradus
 
 from .. import functional as F
-from .. import init
-from ..parameter import Parameter
-from .module import Module
+from .normalization import Scaled
 
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
-class _ChannelNorm(Module):
-    """weight and bias per channel, and the running statistics."""
+class _ChannelNorm(Scaled):
+    """Running statistics, beside weight and bias per channel."""
 
     _version = 2
     _dims: tuple[int, ...]  # the numbers of dimensions an input may have
@@ -26,8 +24,7 @@ class _ChannelNorm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, Parameter(gradus.empty(num_features, device=device, dtype=dtype)) if wanted else None)
+        self._add_parameters(num_features, affine, bias, device, dtype)
         tracked = track_running_stats
         self.register_buffer("running_mean", gradus.zeros(num_features, device=device, dtype=dtype) if tracked else None)
         self.register_buffer("running_var", gradus.ones(num_features, device=device, dtype=dtype) if tracked else None)
@@ -44,10 +41,7 @@ class _ChannelNorm(Module):
     def reset_parameters(self):
         """Resets the running statistics, and sets the weight to ones and the bias to zeros."""
         self.reset_running_stats()
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def _check_input_dim(self, input):
         if input.dim() not in self._dims:

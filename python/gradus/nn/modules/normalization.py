@@ -15,7 +15,22 @@ def _sizes(normalized_shape):
     return (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
 
 
-class LayerNorm(Module):
+class Scaled(Module):
+    """What is normalized is multiplied by a weight and moved by a bias, where there are any."""
+
+    def _add_parameters(self, sizes, weight, bias, device, dtype):
+        for name, wanted in (("weight", weight), ("bias", weight and bias)):
+            self.register_parameter(name, Parameter(gradus.empty(sizes, device=device, dtype=dtype)) if wanted else None)
+
+    def reset_parameters(self):
+        """Sets the weight to ones and the bias to zeros."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(Scaled):
     """(input - mean) / sqrt(var + eps) * weight + bias, with mean and variance over the last dimensions, whose sizes are normalized_shape.
 
     weight begins as ones and bias as zeros; without elementwise_affine there are none, and without bias there is no bias.
@@ -30,17 +45,8 @@ class LayerNorm(Module):
         self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            values = Parameter(gradus.empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, values)
+        self._add_parameters(self.normalized_shape, elementwise_affine, bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self):
-        """Sets the weight to ones and the bias to zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -80,7 +86,7 @@ class RMSNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Module):
+class GroupNorm(Scaled):
     """The channels, dimension 1, in num_groups groups of neighbours: each sample's group normalized with all that is in it, then * weight + bias.
 
     ValueError: num_channels is no multiple of num_groups.
@@ -97,16 +103,8 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, Parameter(gradus.empty(num_channels, device=device, dtype=dtype)) if wanted else None)
+        self._add_parameters(num_channels, affine, bias, device, dtype)
         self.reset_parameters()
-
-    def reset_parameters(self):
-        """Sets the weight to ones and the bias to zeros."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
