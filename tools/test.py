@@ -82,7 +82,8 @@ def package_environment(preset):
 
 def package_tests(preset, label, select):
     build(preset, "gradus_python")
-    chosen = (["-m", label] if label else []) + (["-k", select] if select else [])
+    marks = " and ".join(([label] if label else []) + (["not forks"] if preset in RUNTIMES else []))
+    chosen = ["-m", marks] * bool(marks) + ["-k", select] * bool(select)
     return python_tests("test/python/package", package_environment(preset), chosen)
 
 

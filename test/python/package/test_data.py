@@ -17,7 +17,7 @@ import gradus  # noqa: E402
 import gradus.utils.data  # noqa: E402
 import torch.utils.data  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
+pytestmark = [pytest.mark.forks, pytest.mark.filterwarnings("ignore:This DataLoader will create")]
 LIBRARIES = {"gradus": gradus, "torch": torch}
 Point = namedtuple("Point", "x y")
 
