@@ -216,7 +216,7 @@ def logit(input, eps=None, *, out=None):
     dtype = input.dtype if input.is_floating_point() else _C.get_default_dtype()
     x = input.to(_C.promote_types(dtype, _C.float32))
     if eps is not None and eps >= 0:
-        x = x.clamp(eps, 1 - eps)
+        x = x.clamp(max=1 - eps).clamp(min=eps)
     return _into(out, (x / (1 - x)).log().to(dtype))
 
 
@@ -347,24 +347,29 @@ def resize_as_(self, other):
     return self.resize_(other.shape)
 
 
+def _unwritten(self):
+    """What a function reads in place of self while a gradient is recorded: what it is made of saves that, and self is written."""
+    return self.clone() if _C.is_grad_enabled() and self.requires_grad else self
+
+
 def addr_(self, vec1, vec2, *, beta=1, alpha=1):
     """addr, in place."""
-    return self.copy_(addr(self, vec1, vec2, beta=beta, alpha=alpha))
+    return self.copy_(addr(_unwritten(self), vec1, vec2, beta=beta, alpha=alpha))
 
 
 def addbmm_(self, batch1, batch2, *, beta=1, alpha=1):
     """addbmm, in place."""
-    return self.copy_(addbmm(self, batch1, batch2, beta=beta, alpha=alpha))
+    return self.copy_(addbmm(_unwritten(self), batch1, batch2, beta=beta, alpha=alpha))
 
 
 def digamma_(self):
     """digamma, in place."""
-    return self.copy_(digamma(self))
+    return self.copy_(digamma(_unwritten(self)))
 
 
 def logit_(self, eps=None):
     """logit, in place."""
-    return self.copy_(logit(self, eps))
+    return self.copy_(logit(_unwritten(self), eps))
 
 
 for _method in (addbmm, addbmm_, addr, addr_, argwhere, diagflat, digamma, digamma_, dist, dsplit, hsplit, logit, logit_, msort, nonzero, resize_as_, unique,
