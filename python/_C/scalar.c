@@ -34,17 +34,8 @@ static int from_int(PyObject *object, grd_scalar *ret_scalar)
 {
     int overflow;
     const long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (PY_LIKELY(overflow == 0)) {
-        *ret_scalar = grd_int(value);
-        return 1;
-    }
-    const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
-    if (overflow < 0 || PyErr_Occurred()) {
-        PyErr_SetString(PyExc_OverflowError, "int too big to convert");
-        return -1;
-    }
-    *ret_scalar = grd_uint(large);
-    return 1;
+    *ret_scalar = PY_LIKELY(overflow == 0) ? grd_int(value) : grd_uint(PyLong_AsUnsignedLongLong(object));
+    return PY_UNLIKELY(overflow != 0) && PyErr_Occurred() ? -1 : 1;
 }
 
 static int from_complex(PyObject *object, grd_scalar *ret_scalar)
