@@ -313,15 +313,14 @@ static bool set_list_edges(struct op_node *self, const struct grd_op_call *call,
 }
 
 /* Edges of arguments that are no lists. Absent after a failure. */
-GRD_INLINE bool set_edges(struct grd_edge *edge, const struct grd_derivative *d, const grd_value *args, uint64_t needs)
+GRD_INLINE bool set_edges(struct grd_edge *edges, const struct grd_derivative *d, const grd_value *args, uint64_t needs)
 {
-    const uint8_t *arg = d->args, *end = arg + d->nargs;
     bool ok = true;
-    for (; arg < end; needs >>= 1, arg++, edge++) {
+    for (int i = 0; i < d->nargs; needs >>= 1, i++) {
         if (needs & 1 && ok)
-            ok = grd_edge_find(args[*arg].v.tensor, edge);
+            ok = grd_edge_find(args[d->args[i]].v.tensor, &edges[i]);
         else
-            *edge = (struct grd_edge){NULL, 0};
+            edges[i] = (struct grd_edge){NULL, 0};
     }
     return ok;
 }
@@ -329,8 +328,9 @@ GRD_INLINE bool set_edges(struct grd_edge *edge, const struct grd_derivative *d,
 GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, const struct grd_derivative *d, const grd_value *args,
                          uint64_t needs, char *room, bool ok)
 {
-    const struct grd_save *save = d->saves, *end = save + d->nsaves;
-    for (struct grd_saved *saved = self->saved; save < end; save++, saved++) {
+    for (int i = 0; i < d->nsaves; i++) {
+        const struct grd_save *save = &d->saves[i];
+        struct grd_saved *saved = &self->saved[i];
         if ((save->used_by & needs) == 0) {
             set_unsaved(saved);
         } else if (save->how == GRD_SAVE_TENSOR && !save->result) {

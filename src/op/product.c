@@ -81,7 +81,7 @@ bool grd_product_exists(grd_dtype dtype)
 /* How many pieces [begin, end) of a loop are worth a task. */
 static int64_t grain_of(double piece_work, double task_work)
 {
-    return piece_work >= task_work ? 1 : (int64_t)(task_work / piece_work) + 1;
+    return piece_work >= task_work ? 1 : (int64_t)(task_work / (piece_work > 1 ? piece_work : 1)) + 1; /* there may be no work at all */
 }
 
 /* ---- Operands as they lie, and BLAS ---------------------------------------------------------------------------------------------- */
