@@ -63,8 +63,10 @@ grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
 grd_tensor *op__constant_pad_backward(grd_tensor *grad, grd_dims pad)
 {
     int64_t undone[2 * GRD_MAX_DIMS];
+    if (!check_pad(grad, pad))
+        return grd_failed;
     for (int64_t i = 0; i < pad.n; i++)
-        undone[i] = -pad.data[i];
+        undone[i] = pad.data[i] == INT64_MIN ? INT64_MAX : -pad.data[i]; /* refused either way */
     return grd_constant_pad_nd(grad, grd_dims_from(undone, pad.n));
 }
 
