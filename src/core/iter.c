@@ -341,22 +341,24 @@ static bool resolve_shape(struct geometry *g, const struct grd_iter_spec *spec)
     return grd_shape_numel(grd_dims_from(g->sizes, g->ndim), &g->numel);
 }
 
+/* In bytes. A stride that is too large for that is of a dimension with at most one element, for which none is needed. */
 static void set_strides(struct geometry *g, int operand, const grd_tensor *t)
 {
     for (int64_t i = 0; i < g->ndim; i++)
-        g->strides[operand][i] = broadcast_stride(t, g->ndim, i) * (int64_t)t->itemsize;
+        if (__builtin_mul_overflow(broadcast_stride(t, g->ndim, i), (int64_t)t->itemsize, &g->strides[operand][i]))
+            g->strides[operand][i] = 0;
 }
 
-static int64_t magnitude(int64_t stride)
+static uint64_t magnitude(int64_t stride)
 {
-    return stride < 0 ? -stride : stride;
+    return stride < 0 ? -(uint64_t)stride : (uint64_t)stride;
 }
 
 /* Negative: dim a lies inside dim b; positive: outside; 0: no operand can tell. The first operand that can decides. */
 static int compare_dims(const struct geometry *g, int first, int end, int a, int b)
 {
     for (int i = first; i < end; i++) {
-        int64_t stride_a = magnitude(g->strides[i][a]), stride_b = magnitude(g->strides[i][b]);
+        uint64_t stride_a = magnitude(g->strides[i][a]), stride_b = magnitude(g->strides[i][b]);
         if (stride_a == 0 || stride_b == 0)
             continue;
         if (stride_a != stride_b)
