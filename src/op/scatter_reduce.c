@@ -199,7 +199,7 @@ static grd_tensor *mean_of(grd_tensor *base, grd_tensor *self, int64_t dim, grd_
     grd_tensor *count = include_self ? grd_ones_like(self) : grd_zeros_like(self);
     count = grd_scatter_add(count, dim, index, grd_ones_like(src));
     if (!include_self)
-        count = grd_clamp_min(count, grd_int(1));
+        count = grd_masked_fill(count, grd_logical_not(count), grd_int(1));
     return grd_category_of(self->dtype) <= GRD_CATEGORY_INTEGER ? grd_div(sum, count, .rounding_mode = "floor") : grd_div(sum, count);
 }
 

@@ -238,7 +238,7 @@ static void arrange_kth(const struct lines *l, struct grd_ranked *items, struct 
 
 void op_kthvalue(grd_tensor *self, int64_t k, int64_t dim, bool keepdim, grd_tensor **ret)
 {
-    struct lines l = {.self = self, .kept = 1, .first = k - 1, .arrange = arrange_kth};
+    struct lines l = {.self = self, .kept = 1, .arrange = arrange_kth};
     ret[0] = ret[1] = grd_failed;
     if (!grd_wrap_dim(self, dim, &l.dim) || !check_not_empty(self, l.dim, "kthvalue") ||
         !grd_check_ordered("kthvalue", (grd_dtype)self->dtype))
@@ -247,6 +247,7 @@ void op_kthvalue(grd_tensor *self, int64_t k, int64_t dim, bool keepdim, grd_ten
         grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)l.dim);
         return;
     }
+    l.first = k - 1;
     run_lines(&l, ret);
     drop_dim(l.dim, keepdim, ret);
 }
