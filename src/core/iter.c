@@ -465,10 +465,12 @@ static grd_tensor *new_result(const struct grd_iter *it, const struct grd_iter_s
     if (alike && grd_shape_is_dense(sizes, model->strides))
         return grd_new_strided(sizes, grd_dims_from(model->strides, g->ndim), it->wanted[0], device);
     order_dims(g, 1, it->noperands);
-    int64_t strides[GRD_MAX_DIMS], stride = 1;
+    int64_t strides[GRD_MAX_DIMS];
+    uint64_t stride = 1; /* sizes beside a 0 may multiply beyond int64_t */
     for (int64_t k = 0; k < g->ndim; k++) {
-        strides[g->order[k]] = stride;
-        stride *= g->sizes[g->order[k]] > 1 ? g->sizes[g->order[k]] : 1;
+        const int64_t size = g->sizes[g->order[k]];
+        strides[g->order[k]] = (int64_t)stride;
+        stride *= size > 1 ? (uint64_t)size : 1;
     }
     return grd_new_strided(sizes, grd_dims_from(strides, g->ndim), it->wanted[0], device);
 }

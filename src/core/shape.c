@@ -68,13 +68,19 @@ bool grd_shape_numel(grd_dims sizes, int64_t *ret_numel)
     return true;
 }
 
+/* Sizes beside a 0 may multiply beyond int64_t: the product wraps, and strides nobody follows come of it. */
+static inline int64_t times(int64_t stride, int64_t size)
+{
+    return (int64_t)((uint64_t)stride * (uint64_t)size);
+}
+
 void grd_shape_contiguous_strides(grd_dims sizes, int64_t *ret_strides)
 {
     int64_t stride = 1;
     for (int64_t i = sizes.n - 1; i >= 0; i--) {
         ret_strides[i] = stride;
         if (i > 0)
-            stride *= at_least_one(sizes.data[i]);
+            stride = times(stride, at_least_one(sizes.data[i]));
     }
 }
 
@@ -88,7 +94,7 @@ bool grd_shape_is_contiguous(grd_dims sizes, const int64_t *strides)
             return true;
         if (size != 1 && follows) {
             follows = strides[i] == expected;
-            expected *= size;
+            expected = times(expected, size);
         }
     }
     return follows;
@@ -106,7 +112,7 @@ bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides)
             continue;
         if (strides[dim] != expected)
             return false;
-        expected *= sizes.data[dim];
+        expected = times(expected, sizes.data[dim]);
     }
     return true;
 }
@@ -213,7 +219,7 @@ void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *re
     int64_t stride = 1;
     for (int64_t i = 0; i < sizes.n; i++) {
         ret_strides[order[i]] = stride;
-        stride *= at_least_one(sizes.data[order[i]]);
+        stride = times(stride, at_least_one(sizes.data[order[i]]));
     }
 }
 
