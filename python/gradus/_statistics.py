@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from gradus import _C
 from gradus._C import Tensor
+from gradus.functional import _into
 
 __all__ = ["corrcoef", "cov", "cumulative_trapezoid", "mode", "nanquantile", "quantile", "trapezoid", "trapz"]
 
@@ -62,7 +63,7 @@ def _quantile(input, q, dim, keepdim, interpolation, out, ignores_nan):
         result = result.reshape(q.shape + (1,) * input.dim())
     elif keepdim:
         result = result.unsqueeze(q.dim() + dim % input.dim())
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return _into(out, result)
 
 
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
@@ -106,7 +107,7 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     last = since.argmax(dim, keepdim=True)  # of the first run of the greatest length
     keeps = keepdim and input.dim()
     found = [t if keeps else t.squeeze(dim) for t in (values.gather(dim, last), order.gather(dim, last))]
-    return _Mode(*found) if out is None else _Mode(*(t.resize_(f.shape).copy_(f) for t, f in zip(out, found)))
+    return _Mode(*found) if out is None else _Mode(*map(_into, out, found))
 
 
 # ---- Covariance ------------------------------------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ def tensordot(a, b, dims=2, out=None):
         if count > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={count}")
         of_a, of_b = list(range(-count, 0)), list(range(count))
-    return _into(out, _C.tensordot(a, b, of_a, of_b))
+    return _C.tensordot(a, b, of_a, of_b, out=out)
 
 
 def _check_factors(dtype, **factors):
@@ -170,7 +170,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
     # The sum of products is one product: the first matrices side by side, the second ones below each other.
     wide = batch1.transpose(0, 1).reshape(batch1.size(1), batch1.size(0) * batch1.size(2))
     tall = batch2.reshape(batch2.size(0) * batch2.size(1), batch2.size(2))
-    return _into(out, _C.addmm(input, wide, tall, beta=beta, alpha=alpha))
+    return _C.addmm(input, wide, tall, beta=beta, alpha=alpha, out=out)
 
 
 def einsum(equation, *operands):
@@ -266,7 +266,7 @@ def nonzero(input, *, out=None, as_tuple=False):
     """The indices of elements that are not zero: a row for each, or with as_tuple a vector for each dimension."""
     if as_tuple:
         return _C.where(input)
-    return _into(out, _C.nonzero(input))
+    return _C.nonzero(input, out=out)
 
 
 def argwhere(input):

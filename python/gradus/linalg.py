@@ -1,11 +1,8 @@
 """Linear algebra under PyTorch's names, as far as it is made of products and sums: there are no decompositions."""
 from gradus import _C
+from gradus.functional import _into
 
 __all__ = ["matrix_power", "multi_dot", "vecdot", "vector_norm"]
-
-
-def _into(out, result):
-    return result if out is None else out.resize_(result.shape).copy_(result)
 
 
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
