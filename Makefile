@@ -1,10 +1,13 @@
-# The front door. Needs a C compiler, make and Python 3.11 or newer; everything else goes into build/venv.
+# The front door. Needs a C compiler, make and Python 3.11 or newer with venv; everything else goes into build/venv: each target gets what it needs
+# itself, by the list tools/requirements-NAME.txt of its $(VENV)/NAME.
 
 PYTHON ?= python3
 PREFIX ?= /usr/local
 RUNS ?= 1000000
+LEVELS ?= portable v2 v3 v4
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 VENV := build/venv
+TESTING := build/venv/build build/venv/test
 BIN := $(abspath $(VENV))/bin
 export PATH := $(BIN):$(PATH)
 export PYTHONDONTWRITEBYTECODE := 1
@@ -13,27 +16,33 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-dev test-tsan test-levels test-builtin test-package-asan test-package-debug test-package-tsan wheel dev release tsan lint format fuzz bench coverage show golden install clean
+.PHONY: help demo test test-skipped test-dev test-tsan test-levels test-builtin test-package-asan test-package-debug test-package-tsan mutate wheel dev release tsan lint format fuzz bench coverage docs show golden install clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(VENV)/ready: tools/requirements.txt
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Building needs Python 3.11 or newer: make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r tools/requirements.txt
+
+$(VENV)/%: tools/requirements-%.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 # One rule for every preset: configure when there is nothing yet, then build.
-build/%/build.ninja: $(VENV)/ready CMakePresets.json
+build/%/build.ninja: $(VENV)/build CMakePresets.json
 	$(BIN)/cmake --preset $* > build/configure-$*.log || { cat build/configure-$*.log; exit 1; }
 
 demo: build/release/build.ninja ## build, then train a classifier on handwritten digits, in C and in Python
 	$(BIN)/cmake --build --preset release --target digits -j $(JOBS)
 	build/release/examples/c/digits examples/data/digits.csv
-	@if [ -d build/release/python ]; then \
+	@if grep -q '^build gradus_python: ' build/release/build.ninja; then \
 	  $(BIN)/cmake --build --preset release --target gradus_python -j $(JOBS) && \
 	  PYTHONPATH=build/release/python $(BIN)/python examples/python/digits.py; \
-	else echo "Python's headers are missing (python3-dev): the same in Python is left out"; fi
+	else \
+	  echo "The same in Python is left out, because Python's headers are missing: as root, apt-get install python3-dev"; \
+	  rm build/release/build.ninja; \
+	fi # without it the next make looks for the headers again
 
 release: build/release/build.ninja ## build the optimised library and examples
 	$(BIN)/cmake --build --preset release -j $(JOBS)
@@ -44,37 +53,43 @@ dev: build/dev/build.ninja ## build with AddressSanitizer, UBSan and warnings as
 tsan: build/tsan/build.ninja ## build with ThreadSanitizer
 	$(BIN)/cmake --build --preset tsan -j $(JOBS)
 
-test: $(VENV)/ready ## build and run every test; ends with how many passed and failed
-	@$(BIN)/python tools/test.py --preset release --all
+test: $(TESTING) ## build and run every test; ends with how many passed, failed and were skipped
+	@$(BIN)/python tools/test.py --all
 
-test-dev: $(VENV)/ready ## the C tests under AddressSanitizer and UBSan
+test-skipped: $(TESTING) ## the tests that `make test` has skipped, once what they wanted is installed
+	@$(BIN)/python tools/test.py --skipped
+
+test-dev: $(TESTING) ## the C tests under AddressSanitizer and UBSan
 	@$(BIN)/python tools/test.py --preset dev
 
-test-tsan: $(VENV)/ready ## the threaded C tests under ThreadSanitizer
+test-tsan: $(TESTING) ## the threaded C tests under ThreadSanitizer
 	@$(BIN)/python tools/test.py --preset tsan --label threads
 
-test-levels: $(VENV)/ready ## the C tests once per instruction-set level this machine has
-	@for level in portable v2 v3 v4; do GRADUS_ISA=$$level $(BIN)/python tools/test.py --preset release --label kernels || exit 1; done
+test-levels: $(TESTING) ## the C tests once per instruction-set level this machine has
+	@for level in $(LEVELS); do GRADUS_ISA=$$level $(BIN)/python tools/test.py --preset release --label kernels || exit 1; done
 
-test-builtin: $(VENV)/ready ## the C tests of a build without OpenBLAS
+test-builtin: $(TESTING) ## the C tests of a build without OpenBLAS
 	@$(BIN)/python tools/test.py --preset builtin --label products
 
-test-package-asan: $(VENV)/ready ## the tests of the Python package under AddressSanitizer and UBSan
+test-package-asan: $(TESTING) ## the tests of the Python package under AddressSanitizer and UBSan
 	@$(BIN)/python tools/test.py --preset dev --package --select "$(SELECT)"
 
-test-package-debug: $(VENV)/ready ## the same with the interpreter's debugging allocator (SELECT="index or fuzz": some of them)
+test-package-debug: $(TESTING) ## the same with the interpreter's debugging allocator (SELECT="index or fuzz": some of them)
 	@PYTHONMALLOC=debug $(BIN)/python tools/test.py --preset release --package --select "$(SELECT)"
 
-test-package-tsan: $(VENV)/ready ## those with threads under ThreadSanitizer
+test-package-tsan: $(TESTING) ## those with threads under ThreadSanitizer
 	@$(BIN)/python tools/test.py --preset tsan --package --label threads
 
-wheel: $(VENV)/ready ## a wheel in build/wheel
-	$(BIN)/pip wheel . --no-deps --no-build-isolation --disable-pip-version-check -w build/wheel
+mutate: $(TESTING) ## makes the wrong edits of test/mutants in a copy of the tree; fails when a test does not notice one (ONLY=autograd: some)
+	@JOBS=$(JOBS) $(BIN)/python tools/mutate.py --only "$(ONLY)"
 
-lint: release ## floors, notes, exported symbols, formatting, generated code
+wheel: $(TESTING) ## a wheel in build/wheel
+	$(BIN)/python -m pip wheel . --no-deps --no-build-isolation --disable-pip-version-check -w build/wheel
+
+lint: release $(VENV)/lint ## floors, notes, exported symbols, formatting, generated code
 	$(BIN)/python tools/lint.py
 
-format: $(VENV)/ready ## clang-format over the tree
+format: $(VENV)/lint ## clang-format over the tree
 	$(BIN)/clang-format -i $$(git ls-files '*.c' '*.h' ':!test/golden')
 
 fuzz: build/fuzz/build.ninja ## every fuzz target under libFuzzer, RUNS executions of each (Clang)
@@ -87,10 +102,13 @@ bench: build/release/build.ninja ## times beside PyTorch's (pip install torch fi
 	$(BIN)/cmake --build --preset release -j $(JOBS)
 	$(PYTHON) bench/bench.py
 
-coverage: build/coverage/build.ninja ## line and branch coverage of the C tests; fails below 95 % of lines or 90 % of branches
-	find build/coverage -name '*.gcda' -delete
+coverage: $(TESTING) $(VENV)/lint ## line and branch coverage of the C tests; fails below 95 % of lines or 90 % of branches
+	[ ! -d build/coverage ] || find build/coverage -name '*.gcda' -delete
 	$(BIN)/python tools/test.py --preset coverage
 	$(BIN)/gcovr --root . --filter 'src/(base|core|dispatch|autograd)/' --txt-summary --fail-under-line 95 --fail-under-branch 90 build/coverage
+
+docs: release $(VENV)/docs ## the documents as a site that works without a network: build/docs/html/index.html
+	$(BIN)/python docs/build.py
 
 show: ## everything generated for one operator: make show OP=tanh
 	@$(PYTHON) -m codegen --show $(OP)
@@ -98,7 +116,8 @@ show: ## everything generated for one operator: make show OP=tanh
 golden: ## accept what codegen writes now as its snapshots
 	$(PYTHON) -m codegen.snapshots --write
 
-install: release ## install library, headers, pkg-config file and CMake package to PREFIX
+install: build/release/build.ninja ## install library, headers, pkg-config file and CMake package to PREFIX
+	$(BIN)/cmake --build --preset release --target library -j $(JOBS)
 	$(BIN)/cmake --install build/release --prefix $(PREFIX)
 
 clean: ## remove everything built

@@ -1,9 +1,12 @@
 """Times Gradus beside PyTorch and prints both with their ratio (above 1: Gradus is faster).
 
 The two programs, micro.c and torch_micro.py, run in turn, so that what else the machine does meets both; the least times of the rounds are
-shown. Nothing is asserted: times are for people to look at, beside the goals of some.
+shown. Nothing is asserted: times are for people to look at, beside the goals of some. With --record the times go to docs/benchmarks.json, too,
+from which the page of benchmarks is made.
 """
 import argparse
+import datetime
+import json
 import math
 import os
 import shutil
@@ -74,6 +77,7 @@ def table(ours, theirs):
     for title, group in groups.items():
         if group:
             print(f"geometric mean, {title + ':':20}{geometric_mean(group):>19.2f}")
+    return {name: (time, theirs.get(name)) for name, time in ours.items()}
 
 
 def products(program, part):
@@ -83,6 +87,7 @@ def products(program, part):
         print(f"\n{'product/threads':22}{'Gradus':>12}{'OpenBLAS':>12}{'ratio':>9}")
     for name, ours, theirs in lines:
         print(f"{name:22}{readable(float(ours)):>12}{readable(float(theirs)):>12}{float(theirs) / float(ours):>9.2f}")
+    return {name: (float(ours), float(theirs)) for name, ours, theirs in lines}
 
 
 START = """
@@ -120,12 +125,39 @@ def python_table(python, part, rounds):
     small = [ratio for name, ratio in ratios.items() if "/" not in name and name not in ("training_step", "import", "resident bytes")]
     if small:
         print(f"\ngeometric mean, small calls:{geometric_mean(small):>27.2f}")
+    return {name: (value, times["torch"][name]) for name, value in times["gradus"].items() if name != "resident bytes"}
+
+
+# ---- The record from which the page of benchmarks is made --------------------------------------------------------------------------------
+
+
+def processor():
+    with open("/proc/cpuinfo") as file:
+        model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "an unnamed processor")
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def headline(from_c, from_python):
+    """A training step from Python, in Gradus and in PyTorch, in units of the step of by_hand.c."""
+    step = from_c["training_step_by_hand"][0]
+    ours, theirs = (time / step for time in from_python["training_step"])
+    return (f"A training step of a 64-32-32-10 network from Python takes {ours:.1f} times as long as the step that is written in C by hand, without a tensor library; "
+            f"in PyTorch it takes {theirs:.0f} times as long.")
+
+
+def record(file, versions, load, from_c, from_python, from_blas):
+    tables = [("From C, beside PyTorch from Python (name/threads where large)", "PyTorch", from_c), ("The same Python code", "PyTorch", from_python),
+              ("Matrix products (name/threads)", "OpenBLAS", from_blas)]
+    text = json.dumps({"headline": headline(from_c, from_python), "machine": processor(), "load": load, "date": datetime.date.today().isoformat(), "versions": versions,
+                       "tables": [{"title": title, "beside": beside, "rows": {name: pair for name, pair in rows.items() if pair[1]}} for title, beside, rows in tables]}, indent=1)
+    file.write_text(text + "\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="PART", default="", help="names that contain this")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--record", action="store_true", help="write docs/benchmarks.json")
     parser.add_argument("--program", type=Path, help="a bench_micro built elsewhere")
     arguments = parser.parse_args()
     program = arguments.program or BUILD / "bench" / "bench_micro"
@@ -148,12 +180,12 @@ def main():
             runs.append(times)
             about += [line] if number == 0 else []
     print("\n".join(about))
-    table(*[least(runs) for runs in results], *([] if python else [{}]))
-    if python and (BUILD / "python").exists():
-        python_table(python, arguments.only, arguments.rounds)
+    from_c = table(*[least(runs) for runs in results], *([] if python else [{}]))
+    from_python = python_table(python, arguments.only, arguments.rounds) if python and (BUILD / "python").exists() else {}
     beside_blas = program.with_name("bench_products")
-    if beside_blas.exists():
-        products(beside_blas, arguments.only)
+    from_blas = products(beside_blas, arguments.only) if beside_blas.exists() else {}
+    if arguments.record:
+        record(ROOT / "docs" / "benchmarks.json", "; ".join(about), load, from_c, from_python, from_blas)
 
 
 if __name__ == "__main__":

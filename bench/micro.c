@@ -13,6 +13,8 @@
 
 #include <gradus/gradus.h>
 
+#include "by_hand.h"
+
 enum { BATCHES = 40, LARGE = 4 << 20, SIDE = 2048, PRODUCTS = 6 };
 static const double BATCH_SECONDS = 0.004;
 
@@ -28,7 +30,7 @@ static grd_tensor *a, *b, *matrix, *one, *x, *y, *input[2], *weight[2], *bias[2]
 
 static grd_tensor *uniform(grd_dims sizes)
 {
-    return grd_keep(grd_uniform_(grd_empty(sizes), .from = grd_float(-1), .to = grd_float(1)));
+    return grd_keep(grd_uniform_(grd_empty(sizes), .from = -1, .to = 1));
 }
 
 static void prepare_small(void)
@@ -122,7 +124,7 @@ static void backward(int argument)
     grd_set_grad(y, NULL);
 }
 
-/* ---- A training step: 64-32-32-10, batch 16, AdamW by in-place operators ---------------------------------------------------------- */
+/* ---- A training step: 64-32-32-10, batch 16, AdamW by in-place operators, and by an optimizer ---------------------------------------------------------- */
 
 enum { LAYERS = 3, BATCH = 16 };
 static const int widths[LAYERS + 1] = {64, 32, 32, 10};
@@ -131,6 +133,7 @@ static struct network {
     grd_tensor *parameter[2 * LAYERS], *mean[2 * LAYERS], *square[2 * LAYERS];
     grd_tensor *images, *labels;
     int steps;
+    grd_optimizer *optimizer;
 } net;
 
 static void prepare_network(void)
@@ -150,6 +153,7 @@ static void prepare_network(void)
         net.mean[i] = grd_keep(grd_zeros_like(net.parameter[i]));
         net.square[i] = grd_keep(grd_zeros_like(net.parameter[i]));
     }
+    net.optimizer = grd_adamw_new(grd_tensors_from(net.parameter, 2 * LAYERS), 1e-3);
 }
 
 static void adamw(void)
@@ -162,19 +166,18 @@ static void adamw(void)
         grd_tensor *p = net.parameter[i], *m = net.mean[i], *v = net.square[i], *g = grd_grad_of(p);
         grd_mul_scalar_(p, grd_float(1 - lr * decay));
         grd_mul_scalar_(m, grd_float(beta1));
-        grd_add_(m, g, .alpha = grd_float(1 - beta1));
+        grd_add_(m, g, .alpha = 1 - beta1);
         grd_mul_scalar_(v, grd_float(beta2));
-        grd_addcmul_(v, g, g, .value = grd_float(1 - beta2));
+        grd_addcmul_(v, g, g, .value = 1 - beta2);
         grd_tensor *size = grd_add_scalar(grd_sqrt(grd_div_scalar(v, grd_float(correction2))), grd_float(eps));
-        grd_addcdiv_(p, m, size, .value = grd_float(-lr / correction1));
+        grd_addcdiv_(p, m, size, .value = -lr / correction1);
         grd_set_grad(p, NULL);
     }
     grd_set_grad_enabled(recording);
 }
 
-static void training_step(int argument)
+static void make_gradients(void)
 {
-    (void)argument;
     grd_tensor *h = net.images;
     for (int i = 0; i < LAYERS; i++) {
         h = grd_linear(h, net.parameter[2 * i], .bias = net.parameter[2 * i + 1]);
@@ -182,7 +185,27 @@ static void training_step(int argument)
             h = grd_relu(h);
     }
     grd_backward(grd_cross_entropy(h, net.labels));
+}
+
+static void training_step(int argument)
+{
+    (void)argument;
+    make_gradients();
     adamw();
+}
+
+static void training_step_by_hand(int argument)
+{
+    (void)argument;
+    by_hand_step();
+}
+
+static void training_step_optimizer(int argument)
+{
+    (void)argument;
+    make_gradients();
+    grd_optimizer_step(net.optimizer);
+    grd_optimizer_zero_grad(net.optimizer);
 }
 
 static const struct bench small[] = {
@@ -200,6 +223,8 @@ static const struct bench small[] = {
     {"item", item, 0},
     {"backward", backward, 0},
     {"training_step", training_step, 0},
+    {"training_step_by_hand", training_step_by_hand, 0},
+    {"training_step_optimizer", training_step_optimizer, 0},
 };
 
 /* ---- Large arrays: 4M elements ------------------------------------------------------------------------------------------------------ */
@@ -373,6 +398,7 @@ int main(int argc, char **argv)
             }
         return finish();
     }
+    by_hand_prepare(); /* after what valgrind counts: it is compiled for this machine, whose instructions valgrind may not know */
     const char *const part = argc > 1 ? argv[1] : "";
     fprintf(stderr, "gradus %s, kernels: %s, products: %s\n", grd_version(), grd_isa(), grd_blas());
     grd_set_num_threads(1);

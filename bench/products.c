@@ -92,7 +92,7 @@ static double nanoseconds(void (*call)(const struct operands *), const struct op
 
 static grd_tensor *uniform(grd_dims sizes, grd_dtype dtype)
 {
-    return grd_uniform_(grd_empty(sizes, .dtype = dtype), .from = grd_float(-1), .to = grd_float(1));
+    return grd_uniform_(grd_empty(sizes, .dtype = dtype), .from = -1, .to = 1);
 }
 
 static void compare(const char *name, const struct shape *s, grd_dtype dtype, int threads)

@@ -24,7 +24,8 @@ def show(name, operators):
     rows = ""
     if operator.kernel:
         rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{emit.rows_file(operator.kernel, {name: operator})}"
-    parts = [f"/* ---- include/gradus/ops.h */\n{emit.declare(operator)}", emit.operator_text(operator, operators), rows,
+    header = "gen/hidden_ops.h" if operator.hidden else "include/gradus/ops.h"
+    parts = [f"/* ---- {header} */\n{emit.declare(operator)}", emit.operator_text(operator, operators), rows,
              f"/* ---- test */\n{samples.operator_cases(operator)}"]
     return "\n".join(p for p in parts if p)
 

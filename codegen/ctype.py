@@ -27,15 +27,33 @@ def of(argument):
     return SCALARS[argument.kind]
 
 
-def of_option(argument):
-    """C type of the field of the options struct: numbers whose default is not zero-like are scalars, so that zero means absent."""
-    if argument.kind in NUMBERS and not argument.list and not (argument.kind == "bool" and argument.default is False):
-        return "grd_scalar "
-    return of(argument)[0]
+def option_mark(argument):
+    """What stands in an options struct for an option that is not given; None where zero bits do. See Note [Plain options]."""
+    if is_scalar(argument):
+        return "GRD_NO_NUMBER"
+    if argument.list:
+        return "GRD_NO_LIST" if argument.kind == "int" else None
+    if argument.kind == "device":
+        return "GRD_NO_DEVICE"
+    return literal(argument.default) if has_number_default(argument) else None
+
+
+def option_default(argument):
+    """The default that a C++ member has; {} is absent."""
+    if argument.list:
+        return "{}"
+    if argument.default is None:
+        return "NULL" if of(argument)[0].endswith("*") else "GRD_DTYPE_NONE" if argument.kind == "dtype" else "{}"
+    return literal(argument.default)
 
 
 def parameter(argument):
     return of(argument)[0] + argument.name
+
+
+def public(type_name):
+    """The type as public prototypes have it: a list is a view, in C++ too."""
+    return {"grd_dims ": "grd_dims_view ", "grd_tensors ": "grd_tensors_view "}.get(type_name, type_name)
 
 
 def number(value):
@@ -77,23 +95,21 @@ def is_scalar(argument):
     return of(argument)[0] == "grd_scalar "
 
 
-def has_scalar_default(argument):
-    return is_scalar(argument) and argument.default is not None
+def has_number_default(argument):
+    """True for a number whose default is not zero bits."""
+    return argument.kind in NUMBERS and not argument.list and (argument.default is not None if is_scalar(argument) else bool(argument.default))
 
 
 def from_option(argument, defaults):
     """The C expression that reads an option; for a scalar, that points to it. `defaults` names the struct that has the values of those."""
-    field, ctype = f"options->{argument.name}", of(argument)[0]
-    if of_option(argument) != "grd_scalar ":
-        if argument.list and argument.kind == "int" and argument.default is not None:
-            return f"{field}.data ? {field} : {default(argument)}"
-        if argument.kind == "str" and argument.default is not None:
-            return f"{field} ? {field} : {default(argument)}"
-        return field
-    if ctype == "grd_scalar ":
-        return f"{field}.kind ? &{field} : &{defaults}.{argument.name}" if has_scalar_default(argument) else f"&{field}"
-    read = {"int": "grd_scalar_int64({0})", "float": "grd_scalar_double({0})", "bool": "grd_scalar_int64({0}) != 0"}[argument.kind]
-    return f"{field}.kind ? {read.format(field)} : {default(argument)}"
+    field = f"options->{argument.name}"
+    if is_scalar(argument):
+        return f"grd_given_number(&{field}, &{defaults}.{argument.name}, &{argument.name})"
+    if argument.list and argument.kind == "int":
+        return f"grd_given_list(&{field}, {default(argument)})"
+    if argument.kind == "str" and argument.default is not None:
+        return f"{field} ? {field} : {default(argument)}"
+    return field
 
 
 def value(argument, expression):

@@ -14,7 +14,7 @@ def camel(name):
 
 
 def index(operator):
-    return f"GRD_OP_{operator.name.upper()}"
+    return f"GRD_OP_{operator.c_name.upper()}"
 
 
 def required(operator):
@@ -35,15 +35,15 @@ def form_names(operator):
 
 def result_type(operator):
     if len(operator.results) > 1:
-        return f"grd_{operator.name}_result "
-    return ctype.implementation_result(operator)
+        return f"grd_{operator.c_name}_result "
+    return ctype.public(ctype.implementation_result(operator))
 
 
 def public_parameters(operator, takes_out, scalar=False):
     words = ["grd_tensor *out"] if takes_out else []
     for argument in required(operator):
         replaced = scalar and argument is second_tensor(operator)
-        words.append(f"grd_scalar {argument.name}" if replaced else ctype.parameter(argument))
+        words.append(f"grd_scalar {argument.name}" if replaced else ctype.public(ctype.of(argument)[0]) + argument.name)
     return words
 
 
@@ -53,6 +53,7 @@ def second_tensor(operator):
 
 def doc_comment(operator):
     lines = [f"/* {operator.schema}", f" * {operator.doc}"]
+    lines += [f" * {name}: {words}." for name, words in operator.words.items()]
     for name, formula in (operator.grads or {}).items():
         lines.append(f" * d/d{name}: {formula}")
     if operator.formula:
@@ -64,10 +65,19 @@ def public_functions(operator):
     """[(name, parameters)] of an operator: its forms, each with a variant that takes a number where the schema says so."""
     functions = []
     for suffix, takes_out in form_names(operator):
-        functions.append((operator.name + suffix, public_parameters(operator, takes_out)))
+        functions.append((operator.c_name + suffix, public_parameters(operator, takes_out)))
         if operator.scalar and not takes_out:
-            functions.append((f"{operator.name}_scalar{suffix}", public_parameters(operator, takes_out, scalar=True)))
+            functions.append((f"{operator.c_name}_scalar{suffix}", public_parameters(operator, takes_out, scalar=True)))
     return functions
+
+
+def option_marks(operator):
+    """The members of an options struct that stand for options not given. The last member is named in any case: so an option without a name is a
+    member too many."""
+    marks = {a.name: ctype.option_mark(a) for a in options(operator)}
+    last = options(operator)[-1]
+    marks[last.name] = marks[last.name] or ("false" if last.kind == "bool" else "0" if last.kind in ("int", "float") else ctype.option_default(last))
+    return ", ".join(f".{name} = {mark}" for name, mark in marks.items() if mark)
 
 
 def declare(operator):
@@ -75,39 +85,70 @@ def declare(operator):
     text = doc_comment(operator)
     if len(operator.results) > 1:
         fields = "".join(f"    grd_tensor *{name};\n" for name in operator.results)
-        text += f"typedef struct grd_{operator.name}_result {{\n{fields}}} grd_{operator.name}_result;\n"
-    result, functions = result_type(operator), public_functions(operator)
+        text += f"typedef struct grd_{operator.c_name}_result {{\n{fields}}} grd_{operator.c_name}_result;\n"
+    result, functions, api = result_type(operator), public_functions(operator), "" if operator.hidden else "GRD_API "
     if not options(operator):
-        return text + "".join(f"GRD_API {result}grd_{name}({', '.join(words) or 'void'});\n" for name, words in functions)
-    struct = f"grd_{operator.name}_options"
-    fields = "".join(f"    {ctype.of_option(a)}{a.name};{default_note(a)}\n" for a in options(operator))
+        return text + "".join(f"{api}{result}grd_{name}({', '.join(words) or 'void'});\n" for name, words in functions)
+    struct, marks = f"grd_{operator.c_name}_options", f"GRD_{operator.c_name.upper()}_DEFAULTS"
+    fields = "".join(f"    {ctype.of(a)[0]}{a.name} GRD_DEFAULT({ctype.option_default(a)});{default_note(a)}\n" for a in options(operator))
     text += f"typedef struct {struct} {{\n{fields}}} {struct};\n"
     plain = cpp = macros = ""
     for name, words in functions:
         names = [w.split()[-1].lstrip("*") for w in words]
         given = "".join(f"{w}, " for w in words)
-        plain += f"GRD_API {result}grd_with_{name}({given}const {struct} *options);\n"
+        plain += f"{api}{result}grd_with_{name}({given}const {struct} *options);\n"
         cpp += (f'extern "C++" inline {result}grd_{name}({given}const {struct} &options = {struct}())\n'
                 f"{{\n    return grd_with_{name}({''.join(f'{n}, ' for n in names)}&options);\n}}\n")
-        macros += (f"#define grd_{name}({''.join(f'{n}, ' for n in names)}...) "
-                   f"grd_with_{name}({''.join(f'({n}), ' for n in names)}&({struct}){{__VA_ARGS__}})\n")
-    return f"{text}{plain}#ifdef __cplusplus\n{cpp}#else\n{macros}#endif\n"
+        macros += (f"#define grd_{name}(...) grd_named_{name}(__VA_ARGS__, )\n"
+                   f"#define grd_named_{name}({''.join(f'{n}, ' for n in names)}...) "
+                   f"GRD_NAMED(grd_with_{name}({''.join(f'({n}), ' for n in names)}GRD_GIVEN(#__VA_ARGS__, &({struct}){{{marks}, __VA_ARGS__}})))\n")
+    return f"{text}{plain}#ifdef __cplusplus\n{cpp}#else\n#define {marks} {option_marks(operator)}\n{macros}#endif\n"
 
 
 def default_note(argument):
-    return "" if argument.default in (None, False) else f" /* default {ctype.literal(argument.default)} */"
+    """The default that the member's own does not say."""
+    return f" /* default {ctype.literal(argument.default)} */" if argument.list and argument.default is not None else ""
+
+
+INTRODUCTION = """/* Every operator, generated from its entry in schema/.
+ *
+ * How to read it. Above each function stands the operator's signature as PyTorch writes it, what it computes, and for each argument that has a derivative its
+ * formula: d/dself: grad * other. "Formula" is what the operator is, in terms of others. grd_add returns a new tensor (or a view, where it says so), grd_add_ writes
+ * its first argument and returns it, grd_add_out writes `out`, whose size it sets. grd_add_scalar is grd_add with a number for a tensor.
+ *
+ * Options. Arguments without a default come first. The others are given by name, in any order, or left out: grd_sum(x, .dim = 1, .keepdim = true). A
+ * plain number is that number. A Scalar of the signature may be an integer or floating: a plain whole number below 2^53 counts as an integer, and grd_int, grd_float
+ * and grd_complex_number say it. A list is grd_dims(0, 1), or a plain number for a list of one. NULL, or 0 for a pointer, is absent. In C++ options
+ * are a struct: grd_sum(x, {.dim = 1}). grd_with_sum is the function below the macro. A grd_sum_options that a C program keeps begins as {GRD_SUM_DEFAULTS}; an
+ * options argument that is NULL stands for the defaults.
+ *
+ * Results and scopes. A returned tensor belongs to the innermost open scope of the thread and goes when it closes, unless grd_keep is called
+ * (gradus/runtime.h). A returned list and its `data` belong to that scope as its tensors do: nothing is freed, and a list is not used after the scope.
+ *
+ * Errors. A call that fails changes nothing, returns grd_failed, and leaves an error pending: then all operators return grd_failed at once. So one looks once,
+ * at the end (gradus/error.h). TypeError, an argument of the wrong kind, NULL for a tensor; IndexError, a dimension or an index out of range; RuntimeError, shapes, dtypes,
+ * devices that do not fit; others are named at the operator.
+ *
+ * Threads. Operators may be called by any threads at the same time: gradus/runtime.h says which calls may meet on one tensor. */
+"""
 
 
 def public_header(operators):
-    body = "\n".join(declare(o) for o in operators.values())
-    return (BANNER.format("schema") + "#ifndef GRADUS_OPS_H\n#define GRADUS_OPS_H\n\n"
-            '#include "gradus/tensor.h"\n#include "gradus/types.h"\n\nGRD_BEGIN_DECLS\n\n' + body + "\nGRD_END_DECLS\n#endif\n")
+    body = "\n".join(declare(o) for o in operators.values() if not o.hidden)
+    return (BANNER.format("schema") + INTRODUCTION + "#ifndef GRADUS_OPS_H\n#define GRADUS_OPS_H\n\n"
+            '#include "gradus/options.h"\n#include "gradus/tensor.h"\n#include "gradus/types.h"\n\nGRD_BEGIN_DECLS\n\n' + body + "\nGRD_END_DECLS\n#endif\n")
+
+
+def hidden_header(operators):
+    """Hidden operators, which the library alone calls by these functions: others find them by name."""
+    body = "\n".join(declare(o) for o in operators.values() if o.hidden)
+    return BANNER.format("schema") + '#ifndef GRD_GEN_HIDDEN_OPS_H\n#define GRD_GEN_HIDDEN_OPS_H\n\n#include "gradus/ops.h"\n\n' + body + "\n#endif\n"
 
 
 # ---- Implementations that the schema declares -------------------------------------------------------------------------
 
 def implementation_prototype(operator):
-    return f"{ctype.implementation_result(operator)}op_{operator.name}({ctype.implementation_parameters(operator)})"
+    return f"{ctype.implementation_result(operator)}op_{operator.c_name}({ctype.implementation_parameters(operator)})"
 
 
 def elementwise_implementation(operator):
@@ -116,7 +157,7 @@ def elementwise_implementation(operator):
     parameters = f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
     return (f"{implementation_prototype(operator)}\n{{\n"
             f"    static const struct grd_elementwise op = {{.inputs = {KERNELS[operator.kernel]}, "
-            f".kernel = GRD_{operator.kernel.upper()}_{operator.name.upper()}, .rule = GRD_TYPE_{operator.rule.upper()}, "
+            f".kernel = GRD_{operator.kernel.upper()}_{operator.c_name.upper()}, .rule = GRD_TYPE_{operator.rule.upper()}, "
             f'{".mask = true, " if operator.mask else ""}{".divides = true, " if operator.divides else ""}'
             f'{".truth = true, " if gives_bool(operator) else ""}'
             f'{".integers = true, " if operator.divides or operator.rule == "float" else ""}.name = "{operator.name}"}};\n'
@@ -165,7 +206,8 @@ def key_expression(operator):
 
 
 def argument_tests(operator):
-    """What an argument's C type can hold but its kind cannot: NULL for a tensor or a word, a length without a list, a number that is no dtype."""
+    """What an argument's C type can hold but its kind cannot: NULL for a tensor or a word, a length without a list, a number that is no dtype
+    or was given for a device."""
     tests = []
     for a in operator.args:
         if a.list:
@@ -174,6 +216,8 @@ def argument_tests(operator):
             tests.append(f"{a.name} == NULL")
         elif a.kind == "dtype":
             tests.append(f"!grd_is_dtype({a.name})" + ("" if a.may_be_absent else f" || {a.name} == GRD_DTYPE_NONE"))
+        elif a.kind == "device":
+            tests.append(f"grd_is_plain_device({a.name})")
     return " || ".join(tests)
 
 
@@ -181,7 +225,7 @@ def failed_value(operator):
     if operator.returns_list:
         return "(grd_tensors){0}"
     if len(operator.results) > 1:
-        return f"(grd_{operator.name}_result){{{', '.join(['grd_failed'] * len(operator.results))}}}"
+        return f"(grd_{operator.c_name}_result){{{', '.join(['grd_failed'] * len(operator.results))}}}"
     return "grd_failed"
 
 
@@ -204,31 +248,31 @@ def boxed_function(operator):
     out = "out" if operator.has_out else "NULL"
     values = "".join(ctype.set_value(f"args[{i}]", a, read(a)) for i, a in enumerate(operator.args))
     parameters = ", ".join(["grd_keyset keys", *call_parameters(operator), "grd_value *results"])
-    return (f"static __attribute__((noinline)) void {operator.name}_boxed({parameters})\n{{\n"
+    return (f"static __attribute__((noinline)) void {operator.c_name}_boxed({parameters})\n{{\n"
             f"    grd_value args[{len(operator.args) or 1}];\n{values}"
             f"    grd_call_boxed(&grd_op_table[{index(operator)}], keys, {out}, args, results);\n}}\n")
 
 
 def call_function(operator):
     """NAME_call(out, …): checks, dispatches, leaves; every public form goes through it."""
-    kernel, count, arguments = f"{operator.name}_kernel", len(operator.results), call_arguments(operator)
+    kernel, count, arguments = f"{operator.c_name}_kernel", len(operator.results), call_arguments(operator)
     values = (["out"] if operator.has_out else []) + [read(a) for a in operator.args]
     if count > 1:
         direct = f"        (({kernel} *)kernel)({', '.join([*values, 'returned'])});\n"
         local, unbox = f"grd_tensor *returned[{count}]", "".join(f"        returned[{i}] = boxed[{i}].v.tensor;\n" for i in range(count))
         leave = (f"    grd_leave_many(op, mark, returned, {count});\n"
-                 f"    return (grd_{operator.name}_result){{{', '.join(f'returned[{i}]' for i in range(count))}}};\n")
+                 f"    return (grd_{operator.c_name}_result){{{', '.join(f'returned[{i}]' for i in range(count))}}};\n")
     else:
         direct = f"        returned = (({kernel} *)kernel)({', '.join(values)});\n"
         local, unbox = f"{ctype.implementation_result(operator)}returned", f"        returned = boxed[0].v.{'tensors' if operator.returns_list else 'tensor'};\n"
         leave = "    return grd_leave_list(op, mark, returned);\n" if operator.returns_list else f"    return grd_leave({index(operator)}, mark, returned);\n"
     bump = "        grd_written(out);\n" if operator.has_out and not operator.is_composite else ""
     tests = argument_tests(operator)
-    refusal = (f"    if (GRD_UNLIKELY({tests})) {{\n        {operator.name}_boxed({', '.join(['0', *arguments, 'NULL'])});\n"
+    refusal = (f"    if (GRD_UNLIKELY({tests})) {{\n        {operator.c_name}_boxed({', '.join(['0', *arguments, 'NULL'])});\n"
                f"        return {failed_value(operator)};\n    }}\n") if tests else ""
     return (f"typedef {ctype.implementation_result(operator)}{kernel}({ctype.implementation_parameters(operator)});\n\n"
             f"{boxed_function(operator)}\n"
-            f"GRD_INLINE {result_type(operator)}{operator.name}_call({', '.join(call_parameters(operator)) or 'void'})\n{{\n"
+            f"GRD_INLINE {result_type(operator)}{operator.c_name}_call({', '.join(call_parameters(operator)) or 'void'})\n{{\n"
             f"    const struct grd_op *op = &grd_op_table[{index(operator)}];\n"
             f"    if (grd_pending())\n        return {failed_value(operator)};\n"
             f"{refusal}"
@@ -238,7 +282,7 @@ def call_function(operator):
             f"    grd_kernel *kernel = grd_typed_kernel(op, keys);\n"
             f"    if (GRD_LIKELY(kernel != NULL)) {{\n{direct}{bump}    }} else {{\n"
             f"        grd_value boxed[{count}];\n"
-            f"        {operator.name}_boxed({', '.join(['keys', *arguments, 'boxed'])});\n{unbox}    }}\n"
+            f"        {operator.c_name}_boxed({', '.join(['keys', *arguments, 'boxed'])});\n{unbox}    }}\n"
             f"{leave}}}\n")
 
 
@@ -248,37 +292,38 @@ def writes(operator):
 
 def write_function(operator):
     """NAME_write(out, …): the call of the forms that write a tensor, once for all of them."""
-    return (f"static __attribute__((noinline)) {result_type(operator)}{operator.name}_write({', '.join(call_parameters(operator))})\n{{\n"
-            f"    return grd_check_writable(&grd_op_table[{index(operator)}], out) ? {operator.name}_call({', '.join(call_arguments(operator))}) : grd_failed;\n}}\n")
+    return (f"static __attribute__((noinline)) {result_type(operator)}{operator.c_name}_write({', '.join(call_parameters(operator))})\n{{\n"
+            f"    return grd_check_writable(&grd_op_table[{index(operator)}], out) ? {operator.c_name}_call({', '.join(call_arguments(operator))}) : grd_failed;\n}}\n")
 
 
 def entry_function(operator, suffix, takes_out, scalar=False):
     words = public_parameters(operator, takes_out, scalar)
-    name = f"{operator.name}{'_scalar' if scalar else ''}{suffix}"
+    name = f"{operator.c_name}{'_scalar' if scalar else ''}{suffix}"
     first = operator.args[0].name if suffix == "_" else "out" if takes_out else "NULL"
     number = second_tensor(operator).name if scalar else None
-    given = [f"grd_number_argument(&grd_op_table[{index(operator)}], {a.name})" if a.name == number else ctype.from_option(a, f"{operator.name}_defaults") if a.has_default
+    given = [f"grd_number_argument(&grd_op_table[{index(operator)}], {a.name})" if a.name == number else ctype.from_option(a, f"{operator.c_name}_defaults") if a.has_default
              else f"&{a.name}" if ctype.is_scalar(a) else a.name for a in operator.args]
     if scalar and not suffix: # over the entry that takes a tensor
-        with_options, call = f"{'with_' if options(operator) else ''}{operator.name}", [g.lstrip("&") for g, a in zip(given, operator.args) if not a.has_default]
+        with_options, call = f"{'with_' if options(operator) else ''}{operator.c_name}", [g.lstrip("&") for g, a in zip(given, operator.args) if not a.has_default]
         call = f"grd_{with_options}({', '.join(call + (['options'] if options(operator) else []))})"
     else:
-        called = f"{operator.name}_{'call' if first == 'NULL' else 'write'}"
+        called = f"{operator.c_name}_{'call' if first == 'NULL' else 'write'}"
         call = f"{called}({', '.join(([first] if operator.has_out else []) + given)})"
     # A number that becomes a tensor is a temporary of this call.
     body = f"    const int64_t mark = grd_pool_mark();\n    return grd_leave_number(mark, {call});\n" if scalar else f"    return {call};\n"
     if options(operator):
-        words.append(f"const grd_{operator.name}_options *options")
+        words.append(f"const grd_{operator.c_name}_options *options")
         name = f"with_{name}"
         if "options->" in call:
-            body = f"    if (options == NULL)\n        options = &{operator.name}_defaults;\n{body}"
+            rooms = "".join(f"    grd_scalar {a.name};\n" for a in options(operator) if ctype.is_scalar(a))
+            body = f"{rooms}    if (options == NULL)\n        options = &{operator.c_name}_defaults;\n{body}"
     return f"{result_type(operator)}grd_{name}({', '.join(words) or 'void'})\n{{\n{body}}}\n"
 
 
 def defaults(operator):
     """The options of a caller that gives none."""
-    values = ", ".join(f".{a.name} = {static_default(a)}" for a in options(operator) if ctype.has_scalar_default(a))
-    return f"static const grd_{operator.name}_options {operator.name}_defaults = {{{values or '0'}}};\n"
+    values = ", ".join(f".{a.name} = {static_default(a)}" for a in options(operator) if ctype.has_number_default(a))
+    return f"static const grd_{operator.c_name}_options {operator.c_name}_defaults = {{{values or '0'}}};\n"
 
 
 def entries(operator):
@@ -304,7 +349,7 @@ def gradient_names(operator):
 
 def gradient_declarations(operator, used):
     if operator.returns_list:
-        return ["    grd_tensors grads = {b->grads, b->ngrads};\n"] if "grads" in used else []
+        return ["    grd_tensors grads = {b->ngrads, b->grads};\n"] if "grads" in used else []
     lines = []
     for position, name in enumerate(operator.results):
         for variable in ([f"grad_{name}"] if len(operator.results) > 1 else []) + (["grad"] if position == 0 else []):
@@ -337,17 +382,19 @@ def backward(operator, operators):
         c, member = saved_type(operator, save)
         declarations += f"    {c}{save.variable} = b->saved[{i}].v.{member};\n"
     rows = ", ".join(save_row(operator, save, positions) for save, positions in users.items())
-    saves_table = f"static const struct grd_save {operator.name}_saves[] = {{{rows}}};\n" if users else ""
+    saves_table = f"static const struct grd_save {operator.c_name}_saves[] = {{{rows}}};\n" if users else ""
     positions = ", ".join(str([a.name for a in operator.args].index(name)) for name in operator.grads)
     unused = "" if statements else "    (void)b;\n"
     others = sum(1 << i for i, a in enumerate(operator.args) if a.is_tensor and a.name not in operator.grads)
+    given = "".join(f' .given_name = "{name}", .given = {[a.name for a in operator.args].index(argument)},'
+                    for argument, name in operator.nodes.items() if argument)
     flags = {"sized": any(save_how(operator, save) in SIZED for save in users), "lists": any(operator.arg(name).list for name in operator.grads),
              "materialize": operator.returns_list or len(operator.results) > 1}
-    return (f"static void {operator.name}_backward(const struct grd_backward *b)\n{{\n{declarations}{statements}{unused}}}\n\n{saves_table}"
-            f"static const uint8_t {operator.name}_differentiable[] = {{{positions}}};\n"
-            f"const struct grd_derivative grd_derivative_{operator.name} = {{\n"
-            f'    .node_name = "{camel(operator.name)}Backward0", .backward = {operator.name}_backward, '
-            f".saves = {operator.name + '_saves' if users else 'NULL'}, .args = {operator.name}_differentiable,\n"
+    return (f"static void {operator.c_name}_backward(const struct grd_backward *b)\n{{\n{declarations}{statements}{unused}}}\n\n{saves_table}"
+            f"static const uint8_t {operator.c_name}_differentiable[] = {{{positions}}};\n"
+            f"const struct grd_derivative grd_derivative_{operator.c_name} = {{\n"
+            f'    .node_name = "{operator.nodes.get("", camel(operator.name) + "Backward0")}",{given} .backward = {operator.c_name}_backward, '
+            f".saves = {operator.c_name + '_saves' if users else 'NULL'}, .args = {operator.c_name}_differentiable,\n"
             f"    .others = {others}, .nsaves = {len(users)}, .nargs = {len(operator.grads)}, .results = {carrying_results(operator, used)}"
             f"{''.join(f', .{name} = true' for name, on in flags.items() if on)}}};\n")
 
@@ -410,14 +457,14 @@ def operator_text(operator, operators):
 
 
 def family_file(family, members, operators):
-    head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "gen/op_index.h"\n'
-            '#include "gen/op_impl.h"\n#include "gradus/ops.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n\n')
+    head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "dispatch/option.h"\n#include "gen/op_index.h"\n'
+            '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n\n')
     return head + "\n".join(operator_text(o, operators) for o in members)
 
 
 def index_header(operators):
     rows = "".join(f"    {index(o)},\n" for o in operators.values())
-    externs = "".join(f"extern const struct grd_derivative grd_derivative_{o.name};\n" for o in operators.values() if o.grads)
+    externs = "".join(f"extern const struct grd_derivative grd_derivative_{o.c_name};\n" for o in operators.values() if o.grads)
     return (BANNER.format("schema") + "#ifndef GRD_GEN_OP_INDEX_H\n#define GRD_GEN_OP_INDEX_H\n\n"
             f'#include "autograd/derivative.h"\n\nenum grd_op_index {{\n{rows}    GRD_OP_COUNT\n}};\n\n{externs}\n#endif\n')
 
@@ -461,7 +508,7 @@ def static_default(argument):
     value = argument.default
     if argument.list:
         values = value if isinstance(value, list) else [value]
-        return f"{{(const int64_t[]){{{', '.join(map(str, values)) or '0'}}}, {len(values)}}}"
+        return f"{{{len(values)}, (const int64_t[]){{{', '.join(map(str, values)) or '0'}}}}}"
     if ctype.of(argument)[0] == "grd_scalar ":
         kind = "BOOL" if isinstance(value, bool) else "INT" if isinstance(value, int) else "FLOAT"
         member = f".v.c = {{{ctype.literal(value)}, 0}}" if kind == "FLOAT" else f".v.i = {int(value)}"
@@ -474,12 +521,12 @@ def table_row(operator):
     arguments = f"(const struct grd_arg[]){{{', '.join(argument_row(a) for a in operator.args)}}}" if operator.args else "NULL"
     flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view), ("everywhere", operator.everywhere or operator.view),
                     ("returns_list", operator.returns_list), ("composite", operator.is_composite)) if on)
-    derivative = f"&grd_derivative_{operator.name}" if operator.grads else "NULL"
+    derivative = f"&grd_derivative_{operator.c_name}" if operator.grads else "NULL"
     schema = operator.schema.replace('"', '\\"')
     return (f'    [{index(operator)}] = {{.name = "{operator.name}", .schema = "{schema}",\n'
             f"        .args = {arguments},\n"
             f"        .nargs = {len(operator.args)}, .nresults = {len(operator.results)}, .forms = {forms}{flags},\n"
-            f"        .thunk = thunk_{ctype.letters(operator)}, .derivative = {derivative}, .kernel = (grd_kernel *)op_{operator.name}}},\n")
+            f"        .thunk = thunk_{ctype.letters(operator)}, .derivative = {derivative}, .kernel = (grd_kernel *)op_{operator.c_name}}},\n")
 
 
 def table_file(operators):
@@ -496,7 +543,7 @@ def table_file(operators):
 
 def kernels_header(kind, operators):
     """The indices of one kernel table. A header per kind, so that a new kernel builds only its kind again."""
-    rows = "".join(f"    GRD_{kind.upper()}_{o.name.upper()},\n" for o in operators.values() if o.kernel == kind)
+    rows = "".join(f"    GRD_{kind.upper()}_{o.c_name.upper()},\n" for o in operators.values() if o.kernel == kind)
     guard = f"GRD_GEN_{kind.upper()}_KERNELS_H"
     return (BANNER.format("schema") + f"#ifndef {guard}\n#define {guard}\n\n"
             f"enum grd_{kind}_kernel {{\n{rows}    GRD_{kind.upper()}_COUNT\n}};\n\n#endif\n")
@@ -508,7 +555,7 @@ def gives_bool(operator):
 
 def block(operator):
     """The loop of a kernel: over contiguous elements, so that it vectorises."""
-    body = f"{operator.kernel}_{operator.name}"
+    body = f"{operator.kernel}_{operator.c_name}"
     inputs = [("uint8_t" if operator.mask and i == 0 else "C", f"{a.name}_data") for i, a in enumerate(a for a in operator.args if a.is_tensor)]
     numbers = [f"number_{i}" for i in range(sum(a.kind in ctype.NUMBERS for a in operator.args))]
     lines = [f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)] or ["(void)params;"]
@@ -521,7 +568,7 @@ def block(operator):
         lines += ["IN_PLACE", "for (int64_t i = 0; i < n; i++)",
                   f"    result_data[i] = {body}({', '.join([f'{name}[i]' for _, name in inputs] + numbers)});"]
     text = "".join(f"    {line}\n" for line in lines)
-    return f"static void {operator.name}_block(int64_t n, char *const *data, const void *params)\n{{\n{text}}}\n"
+    return f"static void {operator.c_name}_block(int64_t n, char *const *data, const void *params)\n{{\n{text}}}\n"
 
 
 def sizes(operator, element):
@@ -533,12 +580,12 @@ def sizes(operator, element):
 
 def loop(operator, call):
     """What stands in the kernel table: the way from operands with any strides to loops over contiguous ones."""
-    return (f"static void {operator.name}_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)\n"
+    return (f"static void {operator.c_name}_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)\n"
             f"{{\n    {call};\n}}\n")
 
 
 def entry(operator):
-    return f"    [GRD_{operator.kernel.upper()}_{operator.name.upper()}] = {operator.name}_loop,\n"
+    return f"    [GRD_{operator.kernel.upper()}_{operator.c_name.upper()}] = {operator.c_name}_loop,\n"
 
 
 def rows_file(kind, operators):
@@ -546,7 +593,7 @@ def rows_file(kind, operators):
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
     for operator in (o for o in operators.values() if o.kernel == kind):
         condition = " || ".join(f"GRD_IS_{c.upper()}" for c in sorted(operator.dtypes))
-        call = f"grd_map(n, data, strides, params, {operator.name}_block, {sizes(operator, 'sizeof(C)')})"
+        call = f"grd_map(n, data, strides, params, {operator.c_name}_block, {sizes(operator, 'sizeof(C)')})"
         text += f"#if {condition}\n{block(operator)}\n{loop(operator, call)}#endif\n\n"
         rows += f"#if {condition}\n{entry(operator)}#endif\n"
     return f"{text}grd_loop_kernel *const GRD_TYPED(grd_{kind}_row)[GRD_{kind.upper()}_COUNT] = {{\n{rows}}};\n"
@@ -558,7 +605,7 @@ def half_file(operators):
     for kind in KERNELS:
         rows = ""
         for operator in (o for o in operators.values() if o.kernel == kind and "float" in o.dtypes):
-            kernel = f"FLOAT32_ROW(grd_{kind}_row)[GRD_{kind.upper()}_{operator.name.upper()}]"
+            kernel = f"FLOAT32_ROW(grd_{kind}_row)[GRD_{kind.upper()}_{operator.c_name.upper()}]"
             text += "\n" + loop(operator, f"through_float32(n, data, strides, params, {kernel}, {sizes(operator, 'sizeof(T)')})")
             rows += entry(operator)
         text += f"\ngrd_loop_kernel *const GRD_TYPED(grd_{kind}_row)[GRD_{kind.upper()}_COUNT] = {{\n{rows}}};\n"
@@ -570,7 +617,7 @@ def files(operators):
     families = {}
     for operator in operators.values():
         families.setdefault(operator.file, []).append(operator)
-    result = {"include/gradus/ops.h": public_header(operators), "gen/op_index.h": index_header(operators),
+    result = {"include/gradus/ops.h": public_header(operators), "gen/hidden_ops.h": hidden_header(operators), "gen/op_index.h": index_header(operators),
               "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators), "gen/half_rows.h": half_file(operators)}
     for kind in KERNELS:
         result[f"gen/{kind}_kernels.h"] = kernels_header(kind, operators)

@@ -207,13 +207,13 @@ class Lowering:
                 value = (self.expression if shortcut else self.operand)(given[argument.name])
                 operands.append(value)
                 if argument.has_default:
-                    options.append(f".{argument.name} = {self.option(value, argument)}")
+                    options.append(f".{argument.name} = {self.convert(value, argument_type(argument))}")
                 else:
                     words.append(self.convert(value, argument_type(argument)))
             elif not argument.has_default:
                 raise self.fail(f"'{callee.name}' needs '{argument.name}'")
         form = "" if "functional" in callee.forms else "_"
-        c = f"{shortcut or f'grd_{callee.name}{form}'}({', '.join(words + options)})"
+        c = f"{shortcut or f'grd_{callee.c_name}{form}'}({', '.join(words + options)})"
         if shortcut:
             return Value(c, "Tensor", makes=max(o.makes for o in operands))
         return Value(c, "Tensor[]") if callee.returns_list else self.made(c, operands)
@@ -284,7 +284,3 @@ class Lowering:
             return "GRD_DTYPE_NONE"
         raise self.fail(f"'{value.c}' is a {value.type} where {wanted} is needed")
 
-    def option(self, value, argument):
-        if ctype.of_option(argument) == "grd_scalar ":
-            return self.scalar(value)
-        return self.convert(value, argument_type(argument))

@@ -2,8 +2,11 @@
 
 An operator is seen under its own name, as a function, and as a method when its first argument is a Tensor called self. Its entry may say otherwise:
 `python.name` (names, separated by spaces; several operators of one name are overloads, tried in order of the schema), `python.in` (function,
-method, nn), `python.numbers` (tensor arguments a number may stand for), `python.tuple` (results without names). Its `example`, a
-doctest that needs no name but torch, stands in the docstring of the function that it calls, and the tests run it.
+method, nn), `python.numbers` (tensor arguments a number may stand for), `python.none` (arguments that may be None and then have their default),
+`python.extra` (parameters that are no arguments, EXTRAS), `python.tuple` (results without names). `python.also` has further ways to call it: the
+words of each are arguments in the order of that way, all by position, or `shown:argument` where it has another name. They are tried when no
+other fits; those that change the order are deprecated, as in PyTorch. Its `example`, a doctest that needs no name but torch, stands in the
+docstring of the function that it calls, and the tests run it.
 """
 import textwrap
 from dataclasses import dataclass, field
@@ -14,6 +17,9 @@ from codegen.schema import HOMES
 KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL", "dtype": "DTYPE", "device": "DEVICE",
          "str": "STRING", "Generator": "GENERATOR"}
 LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
+# Parameters that are checked and have no effect: kind, default, whether it is given by keyword only.
+EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", True), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", True),
+          "cudnn_enable": ("GRD_KIND_BOOL", "True", False), "cudnn_enabled": ("GRD_KIND_BOOL", "True", False)}
 METHOD_LISTS = {"function": "py_functions", "method": "py_methods", "nn": "py_nn_functions"}
 
 
@@ -39,6 +45,7 @@ class Signature:
     parameters: list
     positional: int
     loose: bool
+    order: tuple = None  # which argument of the operator each parameter is; None: the parameters begin with the arguments
 
 
 @dataclass
@@ -46,6 +53,7 @@ class Function:
     name: str
     home: str
     signatures: list = field(default_factory=list)
+    others: list = field(default_factory=list)  # signatures that are tried when none of these fits
 
     @property
     def symbol(self):
@@ -75,7 +83,9 @@ def default_text(argument):
 def parameter(operator, index, home):
     argument = operator.args[index]
     name = "input" if argument.name == "self" and home != "method" else argument.name
-    flags = ["PY_OPTIONAL"] * argument.has_default + ["PY_NONE"] * argument.may_be_absent + ["PY_KEYWORD"] * argument.keyword
+    none = argument.may_be_absent or argument.name in (*operator.python.get("none", "").split(), "memory_format")
+    none = none or argument.list and not argument.is_tensor and argument.has_default and argument.default == []
+    flags = ["PY_OPTIONAL"] * argument.has_default + ["PY_NONE"] * none + ["PY_KEYWORD"] * argument.keyword
     numbers = operator.python.get("numbers", "").split()
     tensors = [a for a in operator.args if a.is_tensor]
     if argument.is_tensor and (argument.name in numbers or operator.scalar and argument is tensors[1]):
@@ -86,30 +96,52 @@ def parameter(operator, index, home):
     return Parameter(name, kind, flags, default_text(argument) if argument.has_default else None)
 
 
-def extra_parameters(operator, home):
+def extra_parameters(operator, home, form):
     """Those that are no arguments of the operator: where results go, and what a new tensor is asked for beyond what there is."""
     def keyword(name, kind, default):
         return Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE", "PY_KEYWORD"], default)
 
     extra = []
+    for name in operator.python.get("extra", "").split():
+        kind, default, by_keyword = EXTRAS[name]
+        extra.append(Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE"] + ["PY_KEYWORD"] * by_keyword, default))
+    if form != "functional":
+        return extra
     if "out" in operator.forms or home == "function" and not operator.view and not operator.returns_list:
         extra.append(keyword("out", "PY_KIND_OUT" if len(operator.results) == 1 else "PY_KIND_OUTS", "None"))
     if operator.arg("requires_grad"):
         extra.append(keyword("layout", "PY_KIND_LAYOUT", "None"))
         extra.append(keyword("pin_memory", "PY_KIND_PIN_MEMORY", "False"))
-        if operator.name.startswith("empty") or operator.name.endswith("_like"):
+        if operator.name.startswith("empty") or names(operator)[0].endswith("_like"):
             extra.append(keyword("memory_format", "PY_KIND_MEMORY_FORMAT", "None"))
     return extra
 
 
 def signature(operator, form, home):
     parameters = [parameter(operator, i, home) for i in range(len(operator.args))]
-    if form == "functional":
-        parameters += extra_parameters(operator, home)
+    parameters += extra_parameters(operator, home, form)
     positional = sum(not p.keyword for p in parameters)
     first = 1 if home == "method" else 0
     loose = positional == first + 1 and parameters[first].kind == "GRD_KIND_DIMS"
     return Signature(operator, form, parameters, positional, loose)
+
+
+def other_signature(operator, form, home, way):
+    """A way of `python.also`, read as the module says. A method's own tensor comes first."""
+    words = [word.rpartition(":")[::2] for word in way.split()]
+    indices = [next(i for i, a in enumerate(operator.args) if a.name == name) for _, name in words]
+    order = [words[i] + (index,) for i, index in enumerate(indices)]
+    if home == "method":
+        order.sort(key=lambda word: word[2] != 0)
+    required = max(i for i, word in enumerate(order) if not operator.args[word[2]].has_default)
+    parameters = []
+    for i, (shown, _, index) in enumerate(order):
+        p = parameter(operator, index, home)
+        optional = i > required
+        flags = [flag for flag in p.flags if flag != "PY_KEYWORD" and (optional or flag != "PY_OPTIONAL")]
+        parameters.append(Parameter(shown or p.name, p.kind, flags, p.default if optional else None))
+    places = tuple(word[2] for word in order)
+    return Signature(operator, form, parameters, len(parameters), False, places)
 
 
 def functions(operators):
@@ -124,6 +156,7 @@ def functions(operators):
                     full = name + "_" * (form == "inplace")
                     function = found.setdefault((home, full), Function(full, home))
                     function.signatures.append(signature(operator, form, home))
+                    function.others += [other_signature(operator, form, home, way) for way in operator.python.get("also", [])]
     return found
 
 
@@ -173,7 +206,7 @@ def has_names(operator):
 
 def result(operator, function):
     fields = ", ".join(quoted(name) for name in operator.results)
-    return f'static struct py_result result_{operator.name} = {{"torch.return_types.{function}", {{{fields}}}, NULL}};\n'
+    return f'static struct py_result result_{operator.c_name} = {{"torch.return_types.{function}", {{{fields}}}, NULL}};\n'
 
 
 def required_tensors(operator):
@@ -190,31 +223,48 @@ def short_cut(function, count):
 
 def short_cut_name(operator, count):
     if len(operator.args) == count:
-        return f"grd_{operator.name}"
-    return f"{('unary', 'binary')[count - 1]}_{operator.name}"
+        return f"grd_{operator.c_name}"
+    return f"{('unary', 'binary')[count - 1]}_{operator.c_name}"
 
 
 def short_cut_text(operator, count):
     letters = "xy"[:count]
     given = ", ".join(f"grd_tensor *{c}" for c in letters)
-    return f"static grd_tensor *{short_cut_name(operator, count)}({given})\n{{\n    return grd_{operator.name}({', '.join(letters)});\n}}\n"
+    return f"static grd_tensor *{short_cut_name(operator, count)}({given})\n{{\n    return grd_{operator.c_name}({', '.join(letters)});\n}}\n"
 
 
-def signature_row(function, index):
-    one = function.signatures[index]
+def order_name(function, index, one):
+    return "NULL" if one.order is None else f"{function.symbol}_{index}_order"
+
+
+def order_text(function, index, one):
+    """Which value of the operator each parameter is, where that is not the parameter's own place."""
+    return "" if one.order is None else f"static const uint8_t {order_name(function, index, one)}[] = {{{', '.join(map(str, one.order))}}};\n"
+
+
+def device_place(function, one):
+    """The parameter that has the default device when it is not given: of functions that make tensors, and not like another one; 0: none."""
+    names = [p.name for p in one.parameters]
+    makes = function.home == "function" and not function.name.endswith("_like") and "requires_grad" in names and "device" in names
+    return names.index("device") if makes else 0
+
+
+def signature_row(function, index, one):
     outcome = f"&result_{one.operator.name}" if has_names(one.operator) else "NULL"
     return (f"    {{{function.symbol}_{index}, {len(one.parameters)}, {len(one.operator.args)}, {one.positional}, "
-            f'{str(one.loose).lower()}, "{one.operator.name}", {FORMS[one.form]}, {outcome}}},\n')
+            f'{str(one.loose).lower()}, "{one.operator.name}", {FORMS[one.form]}, {outcome}, {device_place(function, one)}, {order_name(function, index, one)}}},\n')
 
 
 def function_text(function):
     symbol, count = function.symbol, len(function.signatures)
-    text = "".join(f"static const struct py_param {symbol}_{i}[] = {{\n{parameter_rows(s.parameters)}}};\n" for i, s in enumerate(function.signatures))
-    text += f"static const struct py_signature {symbol}_signatures[] = {{\n{''.join(signature_row(function, i) for i in range(count))}}};\n"
-    text += f"static const grd_op *{symbol}_ops[{count}];\n"
+    ways = list(enumerate([*function.signatures, *function.others]))
+    text = "".join(f"static const struct py_param {symbol}_{i}[] = {{\n{parameter_rows(s.parameters)}}};\n" for i, s in ways)
+    text += "".join(order_text(function, i, s) for i, s in ways)
+    text += f"static const struct py_signature {symbol}_signatures[] = {{\n{''.join(signature_row(function, i, s) for i, s in ways)}}};\n"
+    text += f"static const grd_op *{symbol}_ops[{len(ways)}];\n"
     cuts = [short_cut(function, n) for n in (1, 2)]
     pointers = ", ".join("NULL" if cut is None else short_cut_name(cut, n + 1) for n, cut in enumerate(cuts))
-    text += (f'static const struct py_function {symbol} = {{"{function.name}", {symbol}_signatures, {count}, {pointers}, '
+    text += (f'static const struct py_function {symbol} = {{"{function.name}", {symbol}_signatures, {count}, {len(function.others)}, {pointers}, '
              f"PY_{function.home.upper()}, {symbol}_ops}};\n")
     given = "self" if function.home == "method" else "NULL"
     unused = "" if function.home == "method" else "    (void)self;\n"

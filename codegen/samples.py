@@ -113,7 +113,7 @@ def reference(operator):
     count = KERNELS[operator.kernel] if operator.kernel else sum(a.is_tensor for a in operator.args)
     names = ["x", "y", "z"][:count]
     reads = "".join(f"    const double {n} = in[{i}];\n    (void){n};\n" for i, n in enumerate(names))
-    return f"static double {operator.name}_reference(const double *in)\n{{\n{reads}    return {operator.test['ref']};\n}}\n"
+    return f"static double {operator.c_name}_reference(const double *in)\n{{\n{reads}    return {operator.test['ref']};\n}}\n"
 
 
 def differentiable(operator):
@@ -129,7 +129,7 @@ def operator_cases(operator):
         facts = [f'.op = "{operator.name}"', f'.text = "{quoted}"', f".n = {len(operator.args)}",
                  f".differentiable = {str(differentiable(operator) and text[0] != '~').lower()}", f".tolerance = {operator.test.get('tol', 4)}"]
         if "ref" in operator.test:
-            facts.append(f".reference = {operator.name}_reference")
+            facts.append(f".reference = {operator.c_name}_reference")
         if "skip" in operator.test:
             facts.append(f'.skip = "{operator.test["skip"]}"')
         if operator.test.get("complex"):
@@ -139,7 +139,7 @@ def operator_cases(operator):
         if args:
             facts.append(f".args = (const struct test_arg[]){{{args}}}")
         rows += "    {" + ", ".join(facts) + "},\n"
-    return reference(operator) + (f"static const struct test_case {operator.name}_cases[] = {{\n{rows}}};\n" if rows else "")
+    return reference(operator) + (f"static const struct test_case {operator.c_name}_cases[] = {{\n{rows}}};\n" if rows else "")
 
 
 def files(operators):
@@ -148,6 +148,6 @@ def files(operators):
     for operator in operators.values():
         text += operator_cases(operator)
         if sample_texts(operator):
-            table += f"    {{{operator.name}_cases, sizeof {operator.name}_cases / sizeof *{operator.name}_cases}},\n"
+            table += f"    {{{operator.c_name}_cases, sizeof {operator.c_name}_cases / sizeof *{operator.c_name}_cases}},\n"
     text += f"\nconst struct test_cases test_table[] = {{\n{table}    {{0, 0}}}};\n"
     return {"gen/test_cases.c": text}

@@ -17,9 +17,15 @@ KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "mask", "divides", "block", "python", "test"}
-PYTHON_KEYS = {"name", "in", "numbers", "tuple"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "node", "python", "test"}
+PYTHON_KEYS = {"name", "in", "numbers", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
+# The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
+WORDS = {
+    "reduction": '"none", "mean" or "sum"',
+    "memory_format": '"preserve", "contiguous" or "channels_last"',
+    "rounding_mode": '"trunc" or "floor"; absent: not rounded',
+}
 TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
 
 
@@ -70,9 +76,11 @@ class Operator:
     view: bool = False
     everywhere: bool = False  # follows no address of a device, so it serves them all; views are
     scalar: bool = False
+    words: dict = field(default_factory=dict)  # string argument -> the words it accepts, as a text
     python: dict = field(default_factory=dict)  # how Python sees it (PYTHON_KEYS)
     test: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)  # key -> line
+    nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given
 
     @property
     def has_out(self):
@@ -89,6 +97,11 @@ class Operator:
     @property
     def hidden(self):
         return self.name.startswith("_")
+
+    @property
+    def c_name(self):
+        """The name in C identifiers, which may not have two underscores in a row: C++ reserves those."""
+        return "hidden" + self.name if self.hidden else self.name
 
     def arg(self, name):
         return next((a for a in self.args if a.name == name), None)
@@ -253,7 +266,31 @@ def read_operator(name, entry, file, lines):
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("block", False), dtypes, formula, composite,
-                    grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), python, test, lines)
+                    grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
+                    lines, read_nodes(entry, args, grads, fail))
+
+
+def read_words(entry, args, name, fail):
+    """{string argument: the words it accepts}: those of the entry, or those that the argument's name has everywhere."""
+    given, strings = entry.get("words", {}), [a.name for a in args if a.kind == "str"]
+    for argument in given:
+        if argument not in strings:
+            fail(f"words.{argument}: no string argument of that name", f"words.{argument}")
+    words = {argument: given.get(argument, WORDS.get(argument)) for argument in strings}
+    for argument in strings:
+        if words[argument] is None and not name.startswith("_"):
+            fail(f"say which words '{argument}' accepts: words.{argument} = \"…\"")
+    return {argument: text for argument, text in words.items() if text}
+
+
+def read_nodes(entry, args, grads, fail):
+    nodes = entry.get("node", {})
+    nodes = {"": nodes} if isinstance(nodes, str) else nodes
+    if nodes and not grads:
+        fail("an operator without a derivative of its own leaves no node", "node")
+    if set(nodes) - {"", *(a.name for a in args)} or len(set(nodes) - {""}) > 1:
+        fail("node is a name, or node.<argument> the name where that argument is given, for one argument", "node")
+    return nodes
 
 
 def read_grads(entry, args, kernel, formula, composite, fail):

@@ -15,8 +15,10 @@ FLOORS = {
     "core": ["base/", "core/", "gradus/"],
     "dispatch": ["base/", "core/", "dispatch/", "gradus/"],
     "op": ["base/", "core/", "dispatch/", "op/", "kernel/", "gen/", "gradus/"],
-    "autograd": ["base/", "core/", "dispatch/", "autograd/", "gradus/"],
-    "api": ["base/", "core/", "dispatch/", "op/", "autograd/", "kernel/", "gen/", "gradus/"],
+    "autograd": ["base/", "core/", "dispatch/", "autograd/", "gen/hidden_ops.h", "gradus/"],
+    "optim": ["base/", "core/", "optim/", "gen/hidden_ops.h", "gradus/"],
+    "io": ["base/", "core/", "io/", "gradus/"],
+    "api": ["base/", "core/", "dispatch/", "op/", "autograd/", "io/", "kernel/", "gen/", "gradus/"],
 }
 NO_OPERATORS = ("base", "kernel", "core", "dispatch")
 NO_CALLS = re.compile(r"(?<![\w.>])(abort|exit|_exit|longjmp|setjmp|assert)\s*\(")

@@ -1,8 +1,10 @@
-"""Builds a preset, runs its tests, and ends with the count of passed and failed.
+"""Builds a preset, runs its tests, and ends with how many passed, failed and were skipped, and before that why they were.
 
   test.py --preset release --all      everything `make test` runs: C tests, the tests in Python, a stranger's program against an install
+  test.py --preset release --skipped  the tests that the last run of everything skipped, after what they wanted has been installed
   test.py --preset dev                the C tests of a preset  [--label LABEL]
   test.py --preset dev --package      the tests of the Python package on a preset's build, its sanitizer loaded first  [--label threads] [--select NAMES]
+  test.py --sum                       the counts of the last run of everything and of all runs since
 """
 import argparse
 import os
@@ -11,57 +13,111 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ROOT / "tools" / "install-packages.sh"
+COUNTS = ROOT / "build" / "test-counts"
+SKIPPED = ROOT / "build" / "skipped-tests"
+NO_CMOCKA = "cmocka, which the C tests need, is not installed: as root, apt-get install libcmocka-dev"
+JOBS = str(os.cpu_count() or 2)
+
+
+class Outcome:
+    """How many tests passed and failed, and for what reasons others were skipped."""
+
+    def __init__(self, passed=0, failed=0, reasons=()):
+        self.passed, self.failed, self.reasons = passed, failed, Counter(reasons)
+
+    def __add__(self, other):
+        return Outcome(self.passed + other.passed, self.failed + other.failed, self.reasons + other.reasons)
+
+    def line(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.reasons.total()} skipped"
+
+    def report(self):
+        if self.reasons:
+            print("\nSkipped:")
+        for reason, count in self.reasons.most_common():
+            print(f"{count:7}  {reason}")
+        print(f"\n{self.line()}", flush=True)
 
 
 def run(command, **options):
     return subprocess.run([str(c) for c in command], cwd=ROOT, **options)
 
 
-def need_cmocka():
-    """cmocka is the one thing the tests need that the Python registry does not have."""
+def has_cmocka():
     probe = subprocess.run([os.environ.get("CC", "cc"), "-xc", "-fsyntax-only", "-"], capture_output=True, text=True,
                            input="#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n")
-    if probe.returncode == 0:
-        return
+    return probe.returncode == 0
+
+
+def get_cmocka():
+    """True if the C tests can be built. cmocka is the one thing they need that the Python registry does not have: root of a Debian gets it installed."""
+    if has_cmocka():
+        return True
     if os.geteuid() == 0 and shutil.which("apt-get"):
-        print("cmocka is missing: running", PACKAGES.relative_to(ROOT), flush=True)
-        run(["bash", PACKAGES], check=True)
-    else:
-        sys.exit(f"The C tests need cmocka. As root, run {PACKAGES.relative_to(ROOT)}")
+        print("cmocka is missing: apt-get install libcmocka-dev", flush=True)
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        install = ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "libcmocka-dev"]
+        for command in (install, ["apt-get", "update", "-qq"], install):
+            if run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0 and has_cmocka():
+                return True
+    return False
 
 
 def build(preset, *targets):
-    jobs = ["-j", str(os.cpu_count() or 2)]
-    directory = ROOT / "build" / preset
-    if not (directory / "build.ninja").exists():
-        run(["cmake", "--preset", preset], check=True, stdout=subprocess.DEVNULL)
-    run(["cmake", "--build", "--preset", preset, *jobs, "--target", *(targets or ("all", "tests"))], check=True)
-    return directory
+    """Configures the preset, which is quick where nothing has changed, and builds the targets."""
+    log = ROOT / "build" / f"configure-{preset}.log"
+    log.parent.mkdir(exist_ok=True)
+    with log.open("w") as output:
+        configured = run(["cmake", "--preset", preset], stdout=output, stderr=subprocess.STDOUT)
+    if configured.returncode:
+        sys.exit(log.read_text())
+    run(["cmake", "--build", "--preset", preset, "-j", JOBS, "--target", *(targets or ("all", "tests"))], check=True)
+    return ROOT / "build" / preset
 
 
-def c_tests(directory, label):
-    """Runs ctest; counts the tests inside each cmocka program."""
+# ---- C ------------------------------------------------------------------------------------------------------------------
+
+
+def unbuilt_tests():
+    """How many tests there are in the programs that need cmocka; those whose tests are made of the schema count as one."""
+    programs = [path.read_text() for path in (ROOT / "test").glob("*/*.c") if path.parent.name != "fuzz"]
+    return sum(max(1, len(re.findall(r"\b(?:cmocka_unit_test\w*|IN_SCOPE)\(", text))) for text in programs if "\nint main(" in text)
+
+
+def c_tests(preset, label):
+    """Runs ctest in random order; counts the tests inside each cmocka program."""
+    missing = Outcome() if get_cmocka() else Outcome(reasons={NO_CMOCKA: unbuilt_tests()})
+    directory = build(preset)
     selected = ["-L", label] if label else []
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
                    "TSAN_OPTIONS": "halt_on_error=1"}
     report = directory / "tests.xml"
     report.unlink(missing_ok=True)
     whole = ["--test-output-size-passed", str(1 << 20), "--test-output-size-failed", str(1 << 20)]
-    run(["ctest", "--test-dir", directory, "--output-on-failure", "-j", str(os.cpu_count() or 2), "--output-junit", report, *whole, *selected],
+    run(["ctest", "--test-dir", directory, "--output-on-failure", "--schedule-random", "-j", JOBS, "--output-junit", report, *whole, *selected],
         env=environment)
-    passed = failed = 0
-    for case in ElementTree.parse(report).getroot().iter("testcase"):
-        output = case.findtext("system-out") or ""
-        inside = sum(int(n) for n in re.findall(r"\[  PASSED  \] (\d+) test", output))
-        broken = sum(int(n) for n in re.findall(r"\[  FAILED  \] (\d+) test", output))
-        ran = case.get("status") == "run"
-        passed += inside if inside or broken else int(ran)
-        failed += max(broken, 0 if ran else 1)
-    return passed, failed
+    if not report.exists():
+        return missing + Outcome(failed=1)
+    return sum((program_outcome(case) for case in ElementTree.parse(report).getroot().iter("testcase")), missing)
+
+
+def program_outcome(case):
+    """What one program says: cmocka counts, tests print "skipped: REASON" before they skip, and programs without cmocka are one test."""
+    output = case.findtext("system-out") or ""
+    passed, failed, skipped = (sum(int(n) for n in re.findall(rf"\[  {word}\s*\] (\d+) test", output)) for word in ("PASSED", "FAILED", "SKIPPED"))
+    reasons = Counter(re.findall(r"^skipped: (.*)$", output, flags=re.M))
+    reasons["no reason is given"] = skipped - reasons.total()
+    ran = case.get("status") == "run"
+    if not (passed or failed or skipped):
+        passed = int(ran)
+    return Outcome(passed, max(failed, 0 if ran else 1), +reasons)
+
+
+# ---- Python -------------------------------------------------------------------------------------------------------------
 
 
 # A sanitizer's runtime must be there before the interpreter, which is built without, and for it the C++ library that the oracle throws exceptions
@@ -72,7 +128,7 @@ SANITIZED = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSA
 
 
 def package_environment(preset):
-    environment = {**os.environ, "GRADUS_BUILD": f"build/{preset}"}
+    environment = {"GRADUS_BUILD": f"build/{preset}"}
     if preset not in RUNTIMES:
         return environment
     compiler = os.environ.get("CC", "cc")
@@ -87,33 +143,73 @@ def package_tests(preset, label, select):
     return python_tests("test/python/package", package_environment(preset), chosen)
 
 
-def python_tests(folder, environment=None, selected=()):
-    result = run([sys.executable, "-m", "pytest", "-q", folder, "-p", "no:cacheprovider", *selected], capture_output=True, text=True,
-                 env=environment or os.environ)
+def python_tests(folder, environment, selected=()):
+    """Runs pytest, whose last lines are shown, and counts what its report file says."""
+    report = ROOT / "build" / "pytest.xml"
+    report.unlink(missing_ok=True)
+    result = run([sys.executable, "-m", "pytest", "-q", folder, "-p", "no:cacheprovider", f"--junitxml={report}", *selected], capture_output=True, text=True,
+                 env={**os.environ, **environment})
     print(result.stdout[-4000:], result.stderr[-2000:], sep="", flush=True)
-    counts = dict((word, int(n)) for n, word in re.findall(r"(\d+) (passed|failed|error)", result.stdout))
-    failed = counts.get("failed", 0) + counts.get("error", 0)
-    return counts.get("passed", 0), failed or int(result.returncode not in (0,))
+    if not report.exists():
+        return Outcome(failed=1)
+    suite = ElementTree.parse(report).getroot().find("testsuite")
+    counts = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
+    failed = counts["failures"] + counts["errors"] or int(result.returncode != 0)
+    reasons = [skip.get("message").removeprefix("Skipped: ") for skip in suite.iter("skipped")]
+    return Outcome(counts["tests"] - counts["failures"] - counts["errors"] - counts["skipped"], failed, reasons)
+
+
+# ---- Together -----------------------------------------------------------------------------------------------------------
+
+
+def everything():
+    COUNTS.unlink(missing_ok=True)
+    in_c = c_tests("release", None)
+    outcome = in_c + python_tests("test/python", {"GRADUS_TESTS_SKIPPED": str(SKIPPED)})
+    if NO_CMOCKA in in_c.reasons:
+        SKIPPED.write_text(f"{NO_CMOCKA}\n{SKIPPED.read_text()}")
+    return outcome
+
+
+def skipped_tests():
+    if not SKIPPED.exists():
+        sys.exit("Nothing has been skipped: run make test first")
+    in_c = c_tests("release", None) if NO_CMOCKA in SKIPPED.read_text() else Outcome()
+    return in_c + python_tests("test/python", {"GRADUS_TESTS": str(SKIPPED)})
+
+
+def counted():
+    """The sum of what the runs noted in COUNTS."""
+    rows = [[int(n) for n in re.findall(r"\d+", line)] for line in COUNTS.read_text().splitlines()]
+    passed, failed, skipped = (sum(column) for column in zip(*rows))
+    return f"{passed} passed, {failed} failed, {skipped} skipped"
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--preset", required=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="release")
     parser.add_argument("--label")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--skipped", action="store_true")
     parser.add_argument("--package", action="store_true")
+    parser.add_argument("--sum", action="store_true")
     parser.add_argument("--select", help="of the package's tests those whose names pytest's -k finds")
     arguments = parser.parse_args()
-    if arguments.package:
-        passed, failed = package_tests(arguments.preset, arguments.label, arguments.select)
-    else:
-        need_cmocka()
-        passed, failed = c_tests(build(arguments.preset), arguments.label)
+    if arguments.sum:
+        print(counted())
+        return
     if arguments.all:
-        more_passed, more_failed = python_tests("test/python")
-        passed, failed = passed + more_passed, failed + more_failed
-    print(f"\n{passed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+        outcome = everything()
+    elif arguments.skipped:
+        outcome = skipped_tests()
+    elif arguments.package:
+        outcome = package_tests(arguments.preset, arguments.label, arguments.select)
+    else:
+        outcome = c_tests(arguments.preset, arguments.label)
+    with COUNTS.open("a") as counts:
+        print(outcome.line(), file=counts)
+    outcome.report()
+    sys.exit(1 if outcome.failed else 0)
 
 
 if __name__ == "__main__":

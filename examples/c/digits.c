@@ -3,7 +3,7 @@
  *     digits [examples/data/digits.csv]
  *
  * Shows how to use the library from C: tensors from memory, scopes that own temporaries, operators with named options,
- * a backward pass, in-place updates without recording, and one look at the error state where it matters. */
+ * a backward pass, an optimizer, and one look at the error state where it matters. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,14 +55,13 @@ enum { W1, B1, W2, B2, PARAMETERS };
 
 struct network {
     grd_tensor *parameter[PARAMETERS];
-    grd_tensor *mean[PARAMETERS], *square[PARAMETERS]; /* AdamW's running averages of gradients and their squares */
-    int steps;
+    grd_optimizer *optimizer;
 };
 
 static grd_tensor *uniform_parameter(grd_dims sizes, int inputs)
 {
     const double bound = 1 / sqrt(inputs);
-    grd_tensor *values = grd_uniform_(grd_empty(sizes), .from = grd_float(-bound), .to = grd_float(bound));
+    grd_tensor *values = grd_uniform_(grd_empty(sizes), .from = -bound, .to = bound);
     return grd_set_requires_grad(grd_keep(values), true);
 }
 
@@ -72,20 +71,14 @@ static void network_init(struct network *net)
     net->parameter[B1] = uniform_parameter(grd_dims(HIDDEN), PIXELS);
     net->parameter[W2] = uniform_parameter(grd_dims(DIGITS, HIDDEN), HIDDEN);
     net->parameter[B2] = uniform_parameter(grd_dims(DIGITS), HIDDEN);
-    for (int i = 0; i < PARAMETERS; i++) {
-        net->mean[i] = grd_keep(grd_zeros_like(net->parameter[i]));
-        net->square[i] = grd_keep(grd_zeros_like(net->parameter[i]));
-    }
-    net->steps = 0;
+    net->optimizer = grd_adamw_new(grd_tensors_from(net->parameter, PARAMETERS), 3e-3);
 }
 
 static void network_done(struct network *net)
 {
-    for (int i = 0; i < PARAMETERS; i++) {
+    grd_optimizer_drop(net->optimizer);
+    for (int i = 0; i < PARAMETERS; i++)
         grd_drop(net->parameter[i]);
-        grd_drop(net->mean[i]);
-        grd_drop(net->square[i]);
-    }
 }
 
 /* images [N, PIXELS] to scores [N, DIGITS]. */
@@ -93,27 +86,6 @@ static grd_tensor *network_forward(const struct network *net, grd_tensor *images
 {
     grd_tensor *hidden = grd_relu(grd_linear(images, net->parameter[W1], .bias = net->parameter[B1]));
     return grd_linear(hidden, net->parameter[W2], .bias = net->parameter[B2]);
-}
-
-/* One step of AdamW (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019), in place and not recorded. */
-static void adamw_step(struct network *net)
-{
-    const double lr = 3e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0.01;
-    const bool recording = grd_set_grad_enabled(false);
-    net->steps++;
-    const double correction1 = 1 - pow(beta1, net->steps), correction2 = 1 - pow(beta2, net->steps);
-    for (int i = 0; i < PARAMETERS; i++) {
-        grd_tensor *p = net->parameter[i], *m = net->mean[i], *v = net->square[i], *g = grd_grad_of(p);
-        grd_mul_scalar_(p, grd_float(1 - lr * decay));
-        grd_mul_scalar_(m, grd_float(beta1));
-        grd_add_(m, g, .alpha = grd_float(1 - beta1));
-        grd_mul_scalar_(v, grd_float(beta2));
-        grd_addcmul_(v, g, g, .value = grd_float(1 - beta2));
-        grd_tensor *size = grd_add_scalar(grd_sqrt(grd_div_scalar(v, grd_float(correction2))), grd_float(eps));
-        grd_addcdiv_(p, m, size, .value = grd_float(-lr / correction1));
-        grd_set_grad(p, NULL);
-    }
-    grd_set_grad_enabled(recording);
 }
 
 /* One minibatch; returns its loss. */
@@ -124,7 +96,8 @@ static double train_step(struct network *net, const struct data *data, grd_tenso
     grd_tensor *labels = grd_index_select(data->labels, 0, chosen);
     grd_tensor *loss = grd_cross_entropy(network_forward(net, images), labels);
     grd_backward(loss);
-    adamw_step(net);
+    grd_optimizer_step(net->optimizer);
+    grd_optimizer_zero_grad(net->optimizer);
     const double value = grd_item_double(loss);
     grd_scope_close(scope);
     return value;
@@ -166,7 +139,7 @@ static double evaluate(const struct network *net, const struct data *data, grd_t
     const bool recording = grd_set_grad_enabled(false);
     grd_tensor *images = grd_index_select(data->images, 0, chosen);
     grd_tensor *labels = grd_index_select(data->labels, 0, chosen);
-    grd_tensor *read = grd_argmax(network_forward(net, images), .dim = grd_int(1));
+    grd_tensor *read = grd_argmax(network_forward(net, images), .dim = 1);
     grd_tensor *wrong = grd_flatten(grd_nonzero(grd_ne(read, labels)));
     for (int64_t i = 0; i < SHOWN && i < grd_numel(wrong); i++) {
         const int64_t which = grd_item_int64(grd_select(wrong, 0, i));

@@ -48,7 +48,7 @@ int main(void)
     picture("t[1]: the second row begins two cells on", grd_select(t, 0, 1));
     picture("t[:, 0]: the first column skips every other cell", grd_select(t, 1, 0));
     picture("t.t(): the strides change places", grd_t(t));
-    picture("t[:, ::-1]: a stride may be negative", grd_slice(t, .dim = grd_int(1), .step = grd_int(-1)));
+    picture("t[:, ::-1]: a stride may be negative", grd_slice(t, .dim = 1, .step = -1));
     picture("t[0].expand(3, 2): a stride of zero repeats", grd_expand(grd_select(t, 0, 0), grd_dims(3, 2)));
 
     const bool ok = grd_ok();

@@ -13,7 +13,7 @@ GRD_API bool grd_requires_grad(const grd_tensor *t);
 /* RuntimeError for integer dtypes, and when turned off for a tensor that has a history. Returns `t`. */
 GRD_API grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad);
 GRD_API bool grd_is_leaf(const grd_tensor *t);
-/* The accumulated gradient of a leaf (or of a tensor with grd_retain_grad), or NULL. Borrowed: valid until it is replaced. */
+/* The accumulated gradient of a leaf (or of a tensor with grd_retain_grad), or NULL. Pooled, so it stays valid when another thread replaces it. */
 GRD_API grd_tensor *grd_grad_of(const grd_tensor *t);
 /* Replaces the gradient; NULL clears it. Shape, dtype and device must be the tensor's. */
 GRD_API void grd_set_grad(grd_tensor *t, grd_tensor *grad);
@@ -21,12 +21,12 @@ GRD_API void grd_set_grad(grd_tensor *t, grd_tensor *grad);
 GRD_API void grd_retain_grad(grd_tensor *t);
 /* Takes the history away: a leaf that requires no gradient. RuntimeError for a view. */
 GRD_API void grd_detach_(grd_tensor *t);
-/* Whether grd_retain_grad had an effect on the tensor. */
+/* True if grd_retain_grad had an effect on the tensor. */
 GRD_API bool grd_retains_grad(const grd_tensor *t);
 
 /* ---- Modes ------------------------------------------------------------------------------------------------------------ */
 GRD_API bool grd_grad_enabled(void);
-/* Of this thread; returns the previous setting. */
+/* Turns the recording of operators on this thread on or off; returns the previous setting. */
 GRD_API bool grd_set_grad_enabled(bool enabled);
 
 /* ---- The engine -------------------------------------------------------------------------------------------------------- */
@@ -38,20 +38,32 @@ typedef struct grd_backward_options {
     bool retain_graph;        /* keep saved tensors for another pass; implied by create_graph */
     bool create_graph;        /* record the backward pass, for higher derivatives */
     bool allow_unused;        /* grd_grad only: NULL for an input that is not in the graph, instead of an error */
+    bool unhooked_inputs;     /* grd_grad only: tensor hooks on the inputs are not called, e.g. since the result goes on to them later */
     grd_tensors inputs;       /* grd_backward_all only: accumulate into these and no others; absent: into every leaf */
 } grd_backward_options;
 
 /* The general form: several outputs. `options` may be NULL. Inputs that are no leaves get a gradient as with grd_retain_grad. */
-GRD_API void grd_backward_all(grd_tensors outputs, const grd_backward_options *options);
+GRD_API void grd_backward_all(grd_tensors_view outputs, const grd_backward_options *options);
 
 /* Gradients of the outputs with respect to the inputs, without touching any .grad: inputs.n pooled tensors (or NULL, with
  * allow_unused) written to ret_grads. False on failure, with ret_grads all grd_failed. */
-GRD_API bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, grd_tensor **ret_grads);
+GRD_API bool grd_grad(grd_tensors_view outputs, grd_tensors_view inputs, const grd_backward_options *options, grd_tensor **ret_grads);
+
+/* ---- Anomaly mode ------------------------------------------------------------------------------------------------------ */
+/* Sets whether anomalies are looked for, in all threads; off at first. While they are, a node that fails in a pass is named in a warning (grd_set_warning_handler)
+ * that says where it was recorded; with `check_nan`, a gradient of an input that holds a NaN is a RuntimeError. */
+GRD_API void grd_set_anomaly_mode(bool enabled, bool check_nan);
+/* Returns true if anomalies are looked for. `ret_check_nan` may be NULL. */
+GRD_API bool grd_anomaly_mode(bool *ret_check_nan);
+/* Returns a text that says where the calling thread is, such as its call stack, or NULL; the library copies it at once. */
+typedef const char *grd_tracer(void);
+/* Sets who is asked when a node is recorded in anomaly mode; NULL: nobody. */
+GRD_API void grd_set_anomaly_tracer(grd_tracer *tracer);
 
 /* ---- The graph ----------------------------------------------------------------------------------------------------------- */
-/* The node that computed the tensor, or NULL for a leaf. Borrowed. */
+/* The node that computed the tensor, or NULL for a leaf. Pooled, as a tensor is. */
 GRD_API grd_node *grd_grad_fn(grd_tensor *t);
-/* The node that gradients of the tensor flow to: its grad_fn, or for a leaf its AccumulateGrad. Borrowed. NULL when none. */
+/* The node that gradients of the tensor flow to: its grad_fn, or for a leaf its AccumulateGrad. Pooled. NULL when none. */
 GRD_API grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output);
 /* A reference of the caller's own, which keeps all that lies below the node, too. Returns `node`. */
 GRD_API grd_node *grd_keep_node(grd_node *node);
@@ -61,6 +73,10 @@ GRD_API const char *grd_node_name(const grd_node *node);
 GRD_API int grd_node_edge_count(const grd_node *node);
 /* The node an edge leads to (NULL: that input needs no gradient) and the output of that node it stands for. */
 GRD_API grd_node *grd_node_edge(const grd_node *node, int edge, int *ret_output);
+/* Runs the node alone, without hooks, on `n` gradients of its outputs (NULL where undefined), and writes the gradients of its inputs, pooled or NULL,
+ * to ret_grads, which has room for grd_node_edge_count. The node keeps what it saved. TypeError unless n is the number of its outputs. False, with
+ * ret_grads all NULL, on failure. */
+GRD_API bool grd_node_run(grd_node *node, grd_tensor *const *grads, int n, grd_tensor **ret_grads);
 /* The leaf of an AccumulateGrad node, NULL for others. */
 GRD_API grd_tensor *grd_node_variable(const grd_node *node);
 
@@ -69,7 +85,7 @@ GRD_API grd_tensor *grd_node_variable(const grd_node *node);
 typedef grd_tensor *grd_tensor_hook(grd_tensor *grad, void *context);
 /* A node hook runs before (pre) a node on the gradients of its outputs, or after it on those of its inputs, and may replace entries. After
  * it, `grad_outputs` is what the node ran on; before it, absent. Entries are NULL where undefined. */
-typedef void grd_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context);
+typedef void grd_node_hook(grd_node *node, grd_tensors_view grad_outputs, grd_tensor **grads, int n, void *context);
 /* Each returns a handle for grd_hook_remove; release(context) is called when the hook goes (may be NULL). 0 on failure. */
 GRD_API uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, void (*release)(void *context));
 GRD_API uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *context, void (*release)(void *context));
@@ -125,7 +141,7 @@ typedef int grd_context_visitor(void *context, void (*release)(void *context), v
  * up its reference, which must be the only one (otherwise there are none). Stops at the first call that does not return 0 and returns that.
  * Nobody may work with the tensor meanwhile. */
 GRD_API int grd_visit_contexts(grd_tensor *t, grd_context_visitor *visit, void *arg);
-/* The same for a node that the caller keeps. */
+/* Calls `visit` for every such context that nothing but a node, which the caller keeps, keeps. */
 GRD_API int grd_node_visit_contexts(grd_node *node, grd_context_visitor *visit, void *arg);
 
 /* ---- Checks -------------------------------------------------------------------------------------------------------------------------- */
@@ -136,10 +152,10 @@ typedef struct grd_gradcheck_options {
     double eps, atol, rtol;
 } grd_gradcheck_options;
 /* The list a function returns must stay valid until it is called again; it may be static. */
-typedef grd_tensors grd_function(grd_tensor *const *inputs, int n, void *context);
-GRD_API bool grd_gradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options);
-/* The same for the gradients themselves: second order. */
-GRD_API bool grd_gradgradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options);
+typedef grd_tensors_view grd_function(grd_tensor *const *inputs, int n, void *context);
+GRD_API bool grd_gradcheck(grd_function *function, grd_tensors_view inputs, void *context, const grd_gradcheck_options *options);
+/* Compares the gradients of the gradients with central differences: second order. */
+GRD_API bool grd_gradgradcheck(grd_function *function, grd_tensors_view inputs, void *context, const grd_gradcheck_options *options);
 
 GRD_END_DECLS
 #endif

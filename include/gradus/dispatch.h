@@ -7,8 +7,8 @@
 GRD_BEGIN_DECLS
 
 /* Dispatch keys, lowest priority first. An operator runs for the highest key of its arguments that is not excluded. All devices of plug-ins share
- * DEVICE: which kernel runs is then found by the type of device (gradus/device.h). */
-#define GRD_KEYS(X) X(CPU) X(META) X(DEVICE) X(AUTOGRAD) X(BATCH) X(WRAPPER)
+ * DEVICE: which kernel runs is then found by the type of device (gradus/device.h). LIFETIMES is that of every call while GRADUS_DEBUG=lifetimes or races. */
+#define GRD_KEYS(X) X(CPU) X(META) X(DEVICE) X(AUTOGRAD) X(BATCH) X(WRAPPER) X(LIFETIMES)
 
 typedef enum grd_key {
 #define GRD_KEY_ENUM(name) GRD_KEY_##name,
@@ -23,7 +23,7 @@ GRD_API const char *grd_key_name(grd_key key);
 GRD_API grd_keyset grd_tensor_keys(const grd_tensor *t);
 
 /* Keys added to and removed from every dispatch of this thread; set returns the previous sets for restoring. The keys of devices say where
- * data is, so they can be neither: they are left out of the sets. */
+ * data is, and LIFETIMES is a mode of the process, so they can be neither: they are left out of the sets. */
 typedef struct grd_key_guard {
     grd_keyset include, exclude;
 } grd_key_guard;
@@ -50,12 +50,12 @@ typedef struct grd_value {
     grd_kind kind;
     union {
         grd_tensor *tensor;
-        grd_tensors tensors;
+        grd_tensors_view tensors;
         grd_scalar scalar;
         int64_t integer;
         double number;
         bool boolean;
-        grd_dims dims;
+        grd_dims_view dims;
         grd_dtype dtype;
         grd_device device;
         const char *string;
@@ -80,7 +80,7 @@ GRD_API int grd_op_arg_count(const grd_op *op);
 GRD_API int grd_op_result_count(const grd_op *op); /* a list counts as one */
 GRD_API const char *grd_op_arg_name(const grd_op *op, int arg);
 GRD_API grd_kind grd_op_arg_kind(const grd_op *op, int arg);
-/* Whether the argument may be left out: it is optional or has a default. */
+/* True if the argument may be left out: it is optional or has a default. */
 GRD_API bool grd_op_arg_optional(const grd_op *op, int arg);
 /* Bit set of grd_form: 1 << GRD_INPLACE is set where the operator has an in-place form. */
 GRD_API unsigned grd_op_forms(const grd_op *op);
@@ -92,10 +92,11 @@ typedef enum grd_form { GRD_FUNCTIONAL, GRD_INPLACE, GRD_OUT } grd_form;
  * `out` is given for GRD_OUT only. Results (tensors, or one list) are pooled and written to ret_results. */
 GRD_API bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd_tensor *out, grd_value *ret_results);
 
-/* What an out form does, for an operator that has none, or several results: outs[i] takes the sizes of results[i] and its elements, converted.
- * Nothing is written unless every one can be. TypeError: not as many tensors as results. RuntimeError: a dtype that cannot be cast, another
- * device, elements that share memory, or a gradient that would be recorded. */
-GRD_API bool grd_write_results(const grd_op *op, grd_tensors outs, grd_tensors results);
+/* Writes results into tensors of the caller, for an operator that has no out form, or several results: outs[i] takes the sizes of results[i] and its elements, converted.
+ * `inputs` are the tensors the operator has read. Nothing is written unless every result can be. TypeError: not as many tensors as results.
+ * RuntimeError: a dtype that cannot be cast, another device, elements that share memory with each other or with an input, or a gradient that
+ * would be recorded. */
+GRD_API bool grd_write_results(const grd_op *op, grd_tensors_view inputs, grd_tensors_view outs, grd_tensors_view results);
 
 /* A kernel for any operator: args are those of the schema; for an operator with an out form, `out` is the tensor to write
  * (NULL: allocate). Writes grd_op_result_count results. `keys` is the set being dispatched, for grd_redispatch; `context` is what was
@@ -103,17 +104,17 @@ GRD_API bool grd_write_results(const grd_op *op, grd_tensors outs, grd_tensors r
 typedef void grd_boxed_kernel(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results,
                               void *context);
 
-/* The same call, for the keys that remain. */
+/* Runs the operator again for the keys that remain: a kernel calls it to hand the call on. */
 GRD_API void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 /* ---- Operators defined at run time --------------------------------------------------------------------------------------- */
 
-/* What a gradient function gets. */
+/* The call whose gradients a gradient function computes. */
 typedef struct grd_gradient {
     const grd_op *op;
     const grd_value *args;    /* of the call; kind NONE for a tensor that `saves` leaves out */
     const grd_value *results; /* likewise */
-    grd_tensors grads;        /* of the results, or of the tensors of a list; zeros where undefined, NULL for a result of integers */
+    grd_tensors_view grads;   /* of the results, or of the tensors of a list; zeros where undefined, NULL for a result of integers */
     unsigned needs;           /* bit i: argument i needs a gradient */
     void *context;
 } grd_gradient;
@@ -126,7 +127,7 @@ typedef struct grd_gradient_formula {
     const char *arg, *formula;
 } grd_gradient_formula;
 
-/* What an operator is. Texts are copied. */
+/* The definition of an operator. Texts are copied. */
 typedef struct grd_definition {
     /* "mylib::cube(Tensor self, *, Scalar scale=1) -> Tensor": a namespace and a name, then a signature as in schema/ and in
      * grd_op_schema. Results are "Tensor", "Tensor[]" or "(Tensor a, Tensor b)"; those without a name are called result, or result0, result1. */

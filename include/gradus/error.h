@@ -42,6 +42,12 @@ GRD_API grd_error_code grd_error_get(void);
  * The text stays valid until the next error or grd_error_clear on this thread. */
 GRD_API const char *grd_error_message(void);
 
+/* The end of grd_error_message that follows the names of operators: "shapes [3, 5] and [4] do not broadcast". */
+GRD_API const char *grd_error_text(void);
+
+/* The value of errno behind a pending OSError, e.g. ENOENT; 0 when no error is pending or the system gave no number. */
+GRD_API int grd_error_system(void);
+
 /* "ValueError", "RuntimeError", …: the class a binding raises for the code. */
 GRD_API const char *grd_error_class(grd_error_code code);
 
@@ -49,6 +55,10 @@ GRD_API void grd_error_clear(void);
 
 /* Makes an error pending unless one already is: for custom functions, hooks and plug-ins. */
 GRD_API void grd_error_set(grd_error_code code, const char *format, ...) GRD_PRINTF(2, 3);
+
+/* Calls the handler, on the thread of the operator, for what is done as asked but may not be what was meant. A handler may make an error pending.
+ * NULL, as at the beginning: nobody is told. */
+GRD_API void grd_set_warning_handler(void (*handler)(const char *text));
 
 GRD_END_DECLS
 #endif

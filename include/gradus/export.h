@@ -1,4 +1,4 @@
-/* What every public header needs: version, linkage, visibility, attributes. */
+/* Version, linkage, visibility and attributes: included by every public header. */
 #ifndef GRADUS_EXPORT_H
 #define GRADUS_EXPORT_H
 

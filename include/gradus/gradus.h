@@ -10,7 +10,9 @@
 #include "gradus/device.h"
 #include "gradus/wrapper.h"
 #include "gradus/autograd.h"
+#include "gradus/optim.h"
 #include "gradus/plugin.h"
+#include "gradus/io.h"
 #include "gradus/binding.h"
 #include "gradus/ops.h" /* generated from schema */
 

@@ -20,9 +20,9 @@ GRD_BEGIN_DECLS
 
 /* The number of the interface between library and plug-in: what a plug-in is given and gives, struct layouts and enumerations included.
  * It is raised by every change that a plug-in would have to be compiled again for. */
-#define GRD_PLUGIN_INTERFACE 2
+#define GRD_PLUGIN_INTERFACE 3
 
-/* What a plug-in exports. The first two members are the same in every interface, so that a plug-in of another can be named. */
+/* The descriptor that a plug-in exports. The first two members are the same in every interface, so that a plug-in of another can be named. */
 typedef struct grd_plugin {
     uint32_t interface;        /* GRD_PLUGIN_INTERFACE when it was compiled */
     const char *built_against; /* GRD_VERSION when it was compiled */

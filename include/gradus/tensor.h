@@ -6,26 +6,30 @@
 
 GRD_BEGIN_DECLS
 
-/* What a failed operator returns: immortal, 0-d float32, reads as NaN. Never NULL: NULL is an absent optional argument. */
+/* Returns the tensor that a failed operator returns: immortal, 0-d float32, NaN. It is never NULL, which is an absent optional argument. */
 GRD_API grd_tensor *grd_failed_tensor(void);
 #define grd_failed (grd_failed_tensor())
 
 /* ---- Lifetime ---------------------------------------------------------------------------------------------------- */
 /* Takes a reference that outlives the scope; returns `t`. */
 GRD_API grd_tensor *grd_keep(grd_tensor *t);
-/* Gives a kept reference up. NULL is allowed. */
+/* Gives up a reference that grd_keep took: exactly one for each, and not the one that a scope owns. NULL is allowed. A tensor that was never
+ * kept must not be dropped: GRADUS_DEBUG=lifetimes reports where one is. */
 GRD_API void grd_drop(grd_tensor *t);
 
 /* ---- From and to memory -------------------------------------------------------------------------------------------- */
 /* A new contiguous cpu tensor with a copy of `data`: as many elements of `dtype` as the sizes say. */
-GRD_API grd_tensor *grd_from_data(const void *data, grd_dims sizes, grd_dtype dtype);
-/* A tensor over memory the caller owns; release(context) is called once when the last view of it goes (release may be NULL).
- * Strides are in elements; absent strides mean contiguous. RuntimeError when an offset would be negative. */
-GRD_API grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context),
-                                    void *context);
+GRD_API grd_tensor *grd_from_data(const void *data, grd_dims_view sizes, grd_dtype dtype);
+/* A tensor over memory that the caller owns. Its first element lies `offset` elements behind `data`, so that negative strides can reach back:
+ * {5, 4, 3} is grd_from_memory(data, grd_dims(3), grd_dims(-1), 2, …) over 3, 4, 5. Strides are in elements and may be absent, which means
+ * contiguous. release(context) is called once, on any thread, when the last tensor over the memory goes; release may be NULL. On failure it
+ * is not called: the memory is still the caller's. RuntimeError: an element would lie before `data`; TypeError: data is NULL and there are elements.
+ * Nothing checks how far the memory goes. */
+GRD_API grd_tensor *grd_from_memory(void *data, grd_dims_view sizes, grd_dims_view strides, int64_t offset, grd_dtype dtype,
+                                    void (*release)(void *context), void *context);
 /* A tensor of any dtype and geometry over the storage of another one, whatever that one's dtype: it has no history and is no view. Strides and offset
  * are in elements of `dtype`. RuntimeError when an element would lie outside the storage, or when its memory is not aligned to the dtype. */
-GRD_API grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype);
+GRD_API grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims_view sizes, grd_dims_view strides, int64_t offset, grd_dtype dtype);
 /* A 0-d tensor that takes part in type promotion as a plain number does. */
 GRD_API grd_tensor *grd_number(grd_scalar value);
 /* The only element of a one-element tensor. RuntimeError otherwise. NaN (kind FLOAT) on failure. */
@@ -38,8 +42,8 @@ GRD_API void grd_to_memory(grd_tensor *t, void *ret_data, grd_dtype dtype);
 /* ---- Geometry: never fails, never dispatches ------------------------------------------------------------------------- */
 GRD_API int64_t grd_ndim(const grd_tensor *t);
 GRD_API int64_t grd_numel(const grd_tensor *t);
-GRD_API grd_dims grd_sizes(const grd_tensor *t);   /* valid while the tensor lives */
-GRD_API grd_dims grd_strides(const grd_tensor *t); /* in elements */
+GRD_API grd_dims_view grd_sizes(const grd_tensor *t);   /* valid while the tensor lives */
+GRD_API grd_dims_view grd_strides(const grd_tensor *t); /* in elements */
 /* Size and stride of one dimension, which may be negative; IndexError and 0 when out of range. */
 GRD_API int64_t grd_size(const grd_tensor *t, int64_t dim);
 GRD_API int64_t grd_stride(const grd_tensor *t, int64_t dim);
@@ -54,7 +58,7 @@ GRD_API bool grd_is_channels_last(const grd_tensor *t);
 GRD_API void *grd_data(const grd_tensor *t);
 /* Bytes of the storage, and whether two tensors share one. */
 GRD_API int64_t grd_storage_bytes(const grd_tensor *t);
-/* What tells storages apart: equal for tensors that share one. */
+/* Returns an address that tells storages apart: equal for tensors that share one. It is not to be followed. */
 GRD_API const void *grd_storage_identity(const grd_tensor *t);
 GRD_API bool grd_same_storage(const grd_tensor *a, const grd_tensor *b);
 /* How often the storage was written by operators: the counter saved tensors are checked against. */
@@ -76,7 +80,7 @@ GRD_API void grd_set_data(grd_tensor *t, grd_tensor *source);
 /* ---- Comparing whole tensors ----------------------------------------------------------------------------------------- */
 /* Same sizes and equal elements (NaN equals nothing); dtypes are promoted. */
 GRD_API bool grd_equal(grd_tensor *a, grd_tensor *b);
-/* Whether |a - b| <= atol + rtol * |b| for all elements, which broadcast; infinities must be equal. equal_nan: NaN is close to NaN.
+/* True if |a - b| <= atol + rtol * |b| for all elements, which broadcast; infinities must be equal. equal_nan: NaN is close to NaN.
  * RuntimeError unless the dtypes are the same and the tolerances are not negative. */
 GRD_API bool grd_allclose(grd_tensor *a, grd_tensor *b, double rtol, double atol, bool equal_nan);
 
@@ -93,7 +97,7 @@ GRD_API grd_print_options grd_print_options_get(void);
 GRD_API void grd_print_options_set(grd_print_options options);
 /* The tensor as PyTorch prints it, "tensor([1., 2.])"; malloc'ed, the caller frees it. NULL on failure. */
 GRD_API char *grd_to_string(grd_tensor *t);
-/* The same with another word than "tensor": "MyTensor([1., 2.])". */
+/* Returns the same text with `name` in the place of "tensor": "MyTensor([1., 2.])". */
 GRD_API char *grd_to_string_as(grd_tensor *t, const char *name);
 /* Prints it and a newline to standard output. */
 GRD_API void grd_print(grd_tensor *t);

@@ -5,9 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#ifdef __cplusplus
-#include <initializer_list>
-#endif
 
 #include "gradus/export.h"
 
@@ -61,9 +58,10 @@ GRD_API bool grd_dtype_is_complex(grd_dtype dtype);
 GRD_API bool grd_dtype_is_integer(grd_dtype dtype); /* bool is not an integer */
 /* The dtype both promote to, as torch.promote_types. */
 GRD_API grd_dtype grd_promote(grd_dtype a, grd_dtype b);
-/* Whether a result of `from` may be written to a tensor of `to`, as torch.can_cast: bool, integers, real and complex numbers in this order. */
+/* True if a result of `from` may be written to a tensor of `to`, as torch.can_cast: bool, integers, real and complex numbers in this order. */
 GRD_API bool grd_can_cast(grd_dtype from, grd_dtype to);
-/* The default floating dtype of this process: float32 until set; RuntimeError-free for floating dtypes only. */
+/* The floating dtype of new tensors of the process for which none is given: float32 until it is set. TypeError unless `dtype` is float16, bfloat16, float32 or
+ * float64; nothing changes then. */
 GRD_API grd_dtype grd_default_dtype(void);
 GRD_API void grd_set_default_dtype(grd_dtype dtype);
 
@@ -89,41 +87,54 @@ enum { GRD_DEVICE_NONE, GRD_DEVICE_CPU, GRD_DEVICE_META, GRD_DEVICE_FIRST_EXTRA,
 /* "cpu", "meta", or the name a plug-in registered. */
 GRD_API const char *grd_device_name(grd_device device);
 
-/* A number with its kind. A zeroed scalar is an absent optional argument. */
+/* A number with its kind, as parameters of type Scalar take it: grd_int(2), grd_float(0.5). In C++ plain numbers convert to it.
+ * A zeroed scalar is an absent optional argument. */
 typedef enum grd_scalar_kind {
     GRD_SCALAR_NONE,
     GRD_SCALAR_BOOL,
     GRD_SCALAR_INT,
     GRD_SCALAR_FLOAT,
     GRD_SCALAR_COMPLEX,
-    GRD_SCALAR_UINT /* an integer above INT64_MAX */
+    GRD_SCALAR_UINT, /* an integer above INT64_MAX */
+    GRD_SCALAR_PLAIN /* only in options: Note [Plain options] */
 } grd_scalar_kind;
 
 typedef struct grd_scalar {
-    grd_scalar_kind kind;
     union {
-        int64_t i; /* BOOL and INT; the bits of UINT */
         struct {
-            double re, im; /* FLOAT (im is 0) and COMPLEX */
+            double re, im; /* FLOAT (im is 0), COMPLEX and PLAIN */
         } c;
+        int64_t i; /* BOOL and INT; the bits of UINT */
     } v;
+    grd_scalar_kind kind;
+#ifdef __cplusplus
+    grd_scalar() = default;
+    inline grd_scalar(bool value);
+    inline grd_scalar(int value);
+    inline grd_scalar(unsigned value);
+    inline grd_scalar(long value);
+    inline grd_scalar(unsigned long value);
+    inline grd_scalar(long long value);
+    inline grd_scalar(unsigned long long value);
+    inline grd_scalar(double value);
+#endif
 } grd_scalar;
 
 static inline grd_scalar grd_bool(bool value)
 {
     grd_scalar s;
-    s.kind = GRD_SCALAR_BOOL;
     s.v.c.im = 0;
     s.v.i = value;
+    s.kind = GRD_SCALAR_BOOL;
     return s;
 }
 
 static inline grd_scalar grd_int(int64_t value)
 {
     grd_scalar s;
-    s.kind = GRD_SCALAR_INT;
     s.v.c.im = 0;
     s.v.i = value;
+    s.kind = GRD_SCALAR_INT;
     return s;
 }
 
@@ -135,21 +146,21 @@ static inline grd_scalar grd_uint(uint64_t value)
     return s;
 }
 
-static inline grd_scalar grd_float(double value)
-{
-    grd_scalar s;
-    s.kind = GRD_SCALAR_FLOAT;
-    s.v.c.re = value;
-    s.v.c.im = 0;
-    return s;
-}
-
 static inline grd_scalar grd_complex_number(double re, double im)
 {
     grd_scalar s;
-    s.kind = GRD_SCALAR_COMPLEX;
     s.v.c.re = re;
     s.v.c.im = im;
+    s.kind = GRD_SCALAR_COMPLEX;
+    return s;
+}
+
+static inline grd_scalar grd_float(double value)
+{
+    grd_scalar s;
+    s.v.c.re = value;
+    s.v.c.im = 0;
+    s.kind = GRD_SCALAR_FLOAT;
     return s;
 }
 
@@ -158,56 +169,58 @@ GRD_API double grd_scalar_double(grd_scalar s);
 /* The value as an integer, truncated toward zero; 0 when absent. From 2^63 on it wraps around. */
 GRD_API int64_t grd_scalar_int64(grd_scalar s);
 
-/* A list of sizes, strides or dimensions. data == NULL is an absent optional list; an empty list has n == 0 and a pointer. */
-typedef struct grd_dims {
+/* A list of sizes, strides or dimensions that somebody else owns. data == NULL is an absent optional list; an empty list has n == 0 and a pointer.
+ * C programs call it grd_dims. In C++ grd_dims is a list with elements of its own, which converts to a view for a call: Note [Lists in C++]. */
+typedef struct grd_dims_view {
+    int64_t n;
     const int64_t *data;
-    int64_t n;
-} grd_dims;
+#ifdef __cplusplus
+    void operator=(struct grd_dims_literal &&) = delete;
+#endif
+} grd_dims_view;
 
-/* A list of tensors. */
-typedef struct grd_tensors {
+/* A list of tensors, likewise. It borrows them. */
+typedef struct grd_tensors_view {
+    int64_t n;
     grd_tensor *const *data;
-    int64_t n;
-} grd_tensors;
+#ifdef __cplusplus
+    void operator=(struct grd_tensors_literal &&) = delete;
+#endif
+} grd_tensors_view;
 
-/* Lists over arrays of the caller. */
-static inline grd_dims grd_dims_from(const int64_t *data, int64_t n)
+#ifndef __cplusplus
+typedef grd_dims_view grd_dims;
+typedef grd_tensors_view grd_tensors;
+#endif
+
+/* Lists over arrays of the caller, which must live as long as the list is used. */
+static inline grd_dims_view grd_dims_from(const int64_t *data, int64_t n)
 {
-    grd_dims dims;
-    dims.data = data;
+    grd_dims_view dims;
     dims.n = n;
+    dims.data = data;
     return dims;
 }
 
-static inline grd_tensors grd_tensors_from(grd_tensor *const *data, int64_t n)
+static inline grd_tensors_view grd_tensors_from(grd_tensor *const *data, int64_t n)
 {
-    grd_tensors tensors;
-    tensors.data = data;
+    grd_tensors_view tensors;
     tensors.n = n;
+    tensors.data = data;
     return tensors;
 }
 
 GRD_END_DECLS
 
-/* grd_dims(2, 3) and grd_tensors(a, b): lists that live as long as the enclosing block (in C++: the full expression).
- * At least one element; GRD_NO_DIMS is the empty list. */
+/* grd_dims(2, 3) and grd_tensors(a, b) make lists of at least one element; GRD_NO_DIMS is the empty list.
+ * In C the elements live as long as the enclosing block. */
 #ifdef __cplusplus
-static inline grd_dims grd_dims_of(const std::initializer_list<int64_t> &list)
-{
-    return grd_dims_from(list.begin(), (int64_t)list.size());
-}
-static inline grd_tensors grd_tensors_of(const std::initializer_list<grd_tensor *> &list)
-{
-    return grd_tensors_from(list.begin(), (int64_t)list.size());
-}
-#define grd_dims(...) grd_dims_of(std::initializer_list<int64_t>{__VA_ARGS__})
-#define grd_tensors(...) grd_tensors_of(std::initializer_list<grd_tensor *>{__VA_ARGS__})
-#define GRD_NO_DIMS grd_dims_of(std::initializer_list<int64_t>{})
+#include "gradus/cpp.h"
 #else
-#define grd_dims(...) ((grd_dims){(const int64_t[]){__VA_ARGS__}, (int64_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))})
+#define grd_dims(...) ((grd_dims){(int64_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}})
 #define grd_tensors(...)                                                                                                                   \
-    ((grd_tensors){(grd_tensor *const[]){__VA_ARGS__}, (int64_t)(sizeof((grd_tensor *const[]){__VA_ARGS__}) / sizeof(grd_tensor *))})
-#define GRD_NO_DIMS ((grd_dims){(const int64_t[]){0}, 0})
+    ((grd_tensors){(int64_t)(sizeof((grd_tensor *const[]){__VA_ARGS__}) / sizeof(grd_tensor *)), (grd_tensor *const[]){__VA_ARGS__}})
+#define GRD_NO_DIMS ((grd_dims){0, (const int64_t[]){0}})
 #endif
 
 #endif

@@ -19,7 +19,7 @@ typedef struct grd_wrapper_type {
 } grd_wrapper_type;
 
 /* A tensor around `content`, which it owns from then on; on failure (grd_failed) the caller still does. `type` must outlive it. */
-GRD_API grd_tensor *grd_wrap(const grd_wrapper_type *type, grd_dims sizes, grd_dtype dtype, void *content);
+GRD_API grd_tensor *grd_wrap(const grd_wrapper_type *type, grd_dims_view sizes, grd_dtype dtype, void *content);
 /* The content of a wrapper of that type; NULL, with no error, for all other tensors. Valid while the tensor lives. */
 GRD_API void *grd_wrapper_content(const grd_tensor *t, const grd_wrapper_type *type);
 /* NotImplementedError "Could not run 'mm' with arguments from the 'encrypted' wrapper." */

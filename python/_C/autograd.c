@@ -144,9 +144,9 @@ static PyObject *run_backward(PyObject *outputs, PyObject *grads, PyObject *reta
         if (restricted)
             options.inputs = list_of(&leaves);
         const grd_scope scope = grd_scope_open();
-        PyThreadState *state = PyEval_SaveThread();
+        PyThreadState *state = py_begin_work();
         grd_backward_all(list_of(&roots), &options);
-        PyEval_RestoreThread(state);
+        py_end_work(state);
         result = py_leave(scope);
     }
     tensors_done(&roots);
@@ -160,9 +160,9 @@ static PyObject *run_backward_alone(PyObject *self)
 {
     grd_tensor *loss = grd_keep(py_tensor_of(self));
     const grd_scope scope = grd_scope_open();
-    PyThreadState *state = PyEval_SaveThread();
+    PyThreadState *state = py_begin_work();
     grd_backward(loss);
-    PyEval_RestoreThread(state);
+    py_end_work(state);
     PyObject *result = py_leave(scope);
     grd_drop(loss);
     return result;
@@ -215,10 +215,10 @@ static PyObject *run_grad(const struct tensors *outputs, const struct tensors *i
     if (inputs->n > 4 && (grads = PyMem_New(grd_tensor *, (size_t)inputs->n)) == NULL)
         return PyErr_NoMemory();
     const grd_scope scope = grd_scope_open();
-    PyThreadState *state = PyEval_SaveThread();
+    PyThreadState *state = py_begin_work();
     if (grd_grad(list_of(outputs), list_of(inputs), options, grads) && zeros)
         materialize(inputs, grads, options->create_graph);
-    PyEval_RestoreThread(state);
+    py_end_work(state);
     PyObject *result = py_take_tuple(scope, grd_tensors_from(grads, inputs->n));
     if (grads != inline_grads)
         PyMem_Free(grads);
@@ -290,6 +290,29 @@ static PyObject *autograd_grad(PyObject *module, PyObject *const *args, Py_ssize
     return result;
 }
 
+/* grad(outputs, inputs, grad_outputs, allow_unused=True), but without the hooks on the inputs. */
+static PyObject *grad_unhooked(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    struct tensors outputs, inputs = {.n = 0}, grads = {.n = 0};
+    grd_backward_options options = {.allow_unused = true, .unhooked_inputs = true};
+    PyObject *result = NULL;
+    if (nargs != 3)
+        return PyErr_Format(PyExc_TypeError, "_grad_unhooked() takes 3 arguments (%zd given)", nargs);
+    inputs.data = inputs.inline_data;
+    grads.data = grads.inline_data;
+    if (read_tensors(args[0], false, "outputs must be a Tensor or a sequence of Tensors", &outputs) &&
+        read_tensors(args[1], false, "inputs must be a Tensor or a sequence of Tensors", &inputs) &&
+        read_tensors(args[2], true, "gradients can be either Tensors or None", &grads)) {
+        options.grad_outputs = list_of(&grads);
+        result = run_grad(&outputs, &inputs, &options, false);
+    }
+    tensors_done(&outputs);
+    tensors_done(&inputs);
+    tensors_done(&grads);
+    return result;
+}
+
 /* ---- For the garbage collector -------------------------------------------------------------------------------------------------------- */
 struct visitor {
     visitproc visit;
@@ -343,6 +366,8 @@ PyMethodDef py_tensor_autograd_methods[] = {
 };
 
 static PyMethodDef functions[] = {
+    {"_grad_unhooked", (PyCFunction)(void (*)(void))grad_unhooked, METH_FASTCALL,
+     PyDoc_STR("grad() that allows unused inputs and does not call the hooks on them.")},
     {"_autograd_backward", (PyCFunction)(void (*)(void))autograd_backward, METH_FASTCALL | METH_KEYWORDS,
      PyDoc_STR("_autograd_backward($module, /, tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, "
                "inputs=None)\n--\n\n"

@@ -1,6 +1,7 @@
 /* What a generated function does: a short cut for plain tensors, otherwise arguments are parsed, the operator is called with generic values, and
  * its results become objects. */
 #include "extension.h"
+#include "methods.h"
 
 #include <structmember.h>
 #include <structseq.h>
@@ -12,9 +13,9 @@ grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x)
     if (PY_LIKELY(grd_numel(x) < PY_MUCH))
         return call(x);
     grd_keep(x); /* other threads may let go of the object meanwhile */
-    PyThreadState *state = PyEval_SaveThread();
+    PyThreadState *state = py_begin_work();
     grd_tensor *result = call(x);
-    PyEval_RestoreThread(state);
+    py_end_work(state);
     grd_drop(x);
     return result;
 }
@@ -25,9 +26,9 @@ grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_
         return call(x, y);
     grd_keep(x);
     grd_keep(y);
-    PyThreadState *state = PyEval_SaveThread();
+    PyThreadState *state = py_begin_work();
     grd_tensor *result = call(x, y);
-    PyEval_RestoreThread(state);
+    py_end_work(state);
     grd_drop(x);
     grd_drop(y);
     return result;
@@ -44,7 +45,7 @@ static int64_t work_of(const struct py_arguments *arguments)
         for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n; k++)
             read += value->v.tensors.data[k] == NULL ? 0 : grd_numel(value->v.tensors.data[k]);
         for (int64_t k = 0; value->kind == GRD_KIND_DIMS && k < value->v.dims.n && made < PY_MUCH && made > 0; k++)
-            made = value->v.dims.data[k] < PY_MUCH ? made * value->v.dims.data[k] : PY_MUCH;
+            made = (uint64_t)value->v.dims.data[k] < PY_MUCH ? made * value->v.dims.data[k] : PY_MUCH; /* negative numbers are no sizes */
     }
     return read > 0 ? read : made;
 }
@@ -78,20 +79,78 @@ static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_
     if (PY_LIKELY(work_of(arguments) < PY_MUCH))
         return grd_call(op, form, arguments->values, signature->nvalues, out, ret_results);
     hold(arguments, true);
-    PyThreadState *state = PyEval_SaveThread();
+    PyThreadState *state = py_begin_work();
     bool ok = grd_call(op, form, arguments->values, signature->nvalues, out, ret_results);
-    PyEval_RestoreThread(state);
+    py_end_work(state);
     hold(arguments, false);
     return ok;
 }
 
-/* A new tensor that goes to another is of the dtype of that one, unless another is asked for. */
-static void take_dtype(struct py_arguments *arguments)
+/* resize_, while nobody works with the tensor. */
+static void call_resize(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
+{
+    py_begin_change();
+    grd_call(op, GRD_INPLACE, arguments->values, arguments->signature->nvalues, NULL, ret_results);
+    py_end_change();
+}
+
+static bool is_resize(const grd_op *op)
+{
+    static const grd_op *resize;
+    if (PY_UNLIKELY(resize == NULL))
+        resize = grd_op_find("resize");
+    return op == resize;
+}
+
+/* The tensors among the arguments, and those in lists; returns how many. The array has room for all of them. */
+static int64_t input_tensors(const struct py_arguments *arguments, grd_tensor **ret_inputs)
+{
+    int64_t n = 0;
+    for (int i = 0; i < arguments->signature->nvalues; i++) {
+        const grd_value *value = &arguments->values[i];
+        const grd_tensors list =
+            value->kind == GRD_KIND_TENSORS ? value->v.tensors : grd_tensors_from(&value->v.tensor, value->kind == GRD_KIND_TENSOR);
+        for (int64_t k = 0; k < list.n; k++, n++)
+            if (ret_inputs != NULL)
+                ret_inputs[n] = list.data[k];
+    }
+    return n;
+}
+
+/* A new tensor that goes to another is of the dtype of that one. False, with an error pending, where another is asked for; operators of
+ * tensors compute in a dtype and give another. */
+static bool take_dtype(struct py_arguments *arguments)
 {
     const struct py_signature *signature = arguments->signature;
-    for (int i = 0; i < signature->nvalues; i++)
-        if (signature->params[i].kind == GRD_KIND_DTYPE && arguments->values[i].kind == GRD_KIND_NONE)
-            arguments->values[i] = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = grd_tensor_dtype(arguments->outs[0])};
+    const grd_dtype given = grd_tensor_dtype(arguments->outs[0]);
+    for (int i = 0; i < signature->nvalues; i++) {
+        grd_value *value = &arguments->values[i];
+        if (signature->params[i].kind != GRD_KIND_DTYPE)
+            continue;
+        if (value->kind == GRD_KIND_NONE)
+            *value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = given};
+        else if (value->v.dtype != given && input_tensors(arguments, NULL) == 0) {
+            grd_error_set(GRD_ERROR_RUNTIME, "dtype %s does not match dtype of out parameter (%s)", py_dtype_tensor_name(value->v.dtype),
+                          py_dtype_tensor_name(given));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Writes the results of an operator without an out form into the tensors that were given. */
+static bool write_results(const grd_op *op, const struct py_arguments *arguments, grd_tensors results)
+{
+    const int64_t n = input_tensors(arguments, NULL);
+    grd_tensor **inputs = PyMem_Malloc((size_t)(n > 0 ? n : 1) * sizeof *inputs);
+    if (inputs == NULL) {
+        grd_error_set(GRD_ERROR_MEMORY, "a list of %lld tensors", (long long)n);
+        return false;
+    }
+    input_tensors(arguments, inputs);
+    const bool ok = grd_write_results(op, grd_tensors_from(inputs, n), grd_tensors_from(arguments->outs, arguments->nouts), results);
+    PyMem_Free(inputs);
+    return ok;
 }
 
 /* With out=, the results are the tensors that were given. */
@@ -99,13 +158,13 @@ static void call_into(const grd_op *op, struct py_arguments *arguments, grd_valu
 {
     const int n = grd_op_result_count(op);
     grd_tensor *results[GRD_MAX_RESULTS];
-    if (!has_form(op, GRD_OUT))
-        take_dtype(arguments);
+    if (!has_form(op, GRD_OUT) && !take_dtype(arguments))
+        return;
     if (!call_op(op, arguments, ret_results))
         return;
     for (int i = 0; i < n; i++)
         results[i] = ret_results[i].v.tensor;
-    if (!has_form(op, GRD_OUT) && !grd_write_results(op, grd_tensors_from(arguments->outs, arguments->nouts), grd_tensors_from(results, n)))
+    if (!has_form(op, GRD_OUT) && !write_results(op, arguments, grd_tensors_from(results, n)))
         return;
     for (int i = 0; i < n; i++)
         ret_results[i].v.tensor = arguments->outs[i];
@@ -168,9 +227,13 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     const grd_op **op = &function->ops[signature - function->signatures];
     if (*op == NULL)
         *op = grd_op_find(signature->op);
+    if (signature->device != 0)
+        py_fill_device(arguments);
     grd_value results[GRD_MAX_RESULTS];
     if (arguments->nouts > 0)
         call_into(*op, arguments, results);
+    else if (PY_UNLIKELY(is_resize(*op)))
+        call_resize(*op, arguments, results);
     else
         call_op(*op, arguments, results);
     const int n = grd_op_result_count(*op);

@@ -1,4 +1,4 @@
-/* Making tensors of what Python has: torch.tensor, as_tensor, asarray, and Tensor(…) as a class. */
+/* Making tensors of what Python has: torch.tensor, as_tensor, asarray. Tensor(…) as a class is in legacy.c. */
 #include "interop.h"
 #include "methods.h"
 #include "number.h"
@@ -40,6 +40,12 @@ static bool read_wish(const char *function, PyObject *dtype, PyObject *device, P
     return true;
 }
 
+static void use_default_device(struct wish *wish)
+{
+    if (wish->device.type == GRD_DEVICE_NONE)
+        wish->device = py_default_device();
+}
+
 /* A new tensor on its device, a leaf. */
 static PyObject *finish(grd_scope scope, grd_tensor *t, const struct wish *wish)
 {
@@ -77,6 +83,8 @@ static PyObject *tensor_of(const char *name, const grd_tensor *like, PyObject *c
         wish.dtype = grd_tensor_dtype(like);
     if (like != NULL && wish.device.type == GRD_DEVICE_NONE)
         wish.device = grd_tensor_device(like);
+    if (like == NULL)
+        use_default_device(&wish);
     const grd_scope scope = grd_scope_open();
     if (!py_is_tensor(given[0]))
         return finish(scope, py_from_data(given[0], wish.dtype), &wish);
@@ -123,6 +131,12 @@ static grd_tensor *fitted_array(PyObject *object, const struct wish *wish)
     return result != NULL && result == t && !writable && !py_warn_not_writable("NumPy array") ? NULL : result;
 }
 
+grd_tensor *py_over_data(PyObject *object, grd_dtype dtype)
+{
+    const struct wish wish = {.dtype = dtype, .copy = -1};
+    return py_is_array(object) ? fitted_array(object, &wish) : py_from_sequence(object, dtype);
+}
+
 static grd_tensor *fitted_sequence(PyObject *object, const struct wish *wish)
 {
     if (wish->copy != 0)
@@ -134,7 +148,9 @@ static grd_tensor *fitted_sequence(PyObject *object, const struct wish *wish)
 static grd_tensor *fitted_buffer(PyObject *object, const struct wish *wish)
 {
     const grd_dtype dtype = wish->dtype == GRD_DTYPE_NONE ? grd_default_dtype() : wish->dtype;
-    grd_tensor *t = py_over_buffer(object, dtype, -1, 0);
+    const grd_tensor *storage = py_storage_bytes(object);
+    const bool empty_storage = storage != NULL && grd_numel(storage) == 0; /* an empty buffer of any other object is refused */
+    grd_tensor *t = empty_storage ? grd_empty(grd_dims(0), .dtype = dtype) : py_over_buffer(object, dtype, -1, 0);
     return t != NULL ? fitted(t, wish) : NULL;
 }
 
@@ -147,6 +163,7 @@ static PyObject *as_tensor(PyObject *module, PyObject *const *args, Py_ssize_t n
     (void)module;
     if (!py_arrange(&function, args, nargs, names, given) || !read_wish("as_tensor", given[1], given[2], NULL, &wish))
         return NULL;
+    use_default_device(&wish);
     const grd_scope scope = grd_scope_open();
     grd_tensor *t = py_is_tensor(given[0])  ? fitted(py_tensor_of(given[0]), &wish)
                     : py_is_array(given[0]) ? fitted_array(given[0], &wish)
@@ -175,6 +192,7 @@ static PyObject *asarray(PyObject *module, PyObject *const *args, Py_ssize_t nar
     if (!py_arrange(&function, args, nargs, names, given) || !read_wish("asarray", given[1], given[2], given[4], &wish) ||
         !copy_argument(given[3], &wish))
         return NULL;
+    use_default_device(&wish);
     PyObject *object = given[0];
     const grd_scope scope = grd_scope_open();
     if (py_is_tensor(object)) {
@@ -186,115 +204,10 @@ static PyObject *asarray(PyObject *module, PyObject *const *args, Py_ssize_t nar
     }
     grd_tensor *t = py_is_array(object)            ? fitted_array(object, &wish)
                     : py_has_dlpack(object)        ? py_over_dlpack(object, wish.copy)
+                    : py_is_dlpack(object)         ? py_take_dlpack(object, wish.copy)
                     : PyObject_CheckBuffer(object) ? fitted_buffer(object, &wish)
                                                    : fitted_sequence(object, &wish);
     return finish(scope, t, &wish);
-}
-
-/* ---- Tensor(…) -------------------------------------------------------------------------------------------------------------------------------------- */
-
-/* Tensor(2, 3): sizes, of memory that is not set. */
-static grd_tensor *of_sizes(PyObject *args, grd_dtype dtype, grd_device device)
-{
-    int64_t sizes[GRD_MAX_DIMS], n;
-    if (!py_dims_argument("new", "size", args, sizes, &n))
-        return NULL;
-    return grd_empty(grd_dims_from(sizes, n), .dtype = dtype, .device = device);
-}
-
-static grd_tensor *of_storage(grd_tensor *bytes, grd_dtype dtype)
-{
-    return grd_from_storage(bytes, grd_dims(grd_numel(bytes) / grd_dtype_size(dtype)), grd_dims(1), 0, dtype);
-}
-
-/* One argument that is no size: another tensor, a storage, or data. */
-static grd_tensor *of_object(PyObject *object, grd_dtype dtype)
-{
-    grd_tensor *bytes = py_storage_bytes(object);
-    if (bytes != NULL)
-        return of_storage(bytes, dtype);
-    if (py_is_tensor(object))
-        return grd_detach(py_tensor_of(object));
-    if (PySequence_Check(object) || py_is_array(object))
-        return py_from_data(object, dtype);
-    PyErr_Format(PyExc_TypeError, "new(): data must be a sequence (got %s)", Py_TYPE(object)->tp_name);
-    return NULL;
-}
-
-/* torch.Size is a tuple of sizes; another tuple is data. */
-static bool is_size(PyObject *object)
-{
-    return PyTuple_Check(object) && !PyTuple_CheckExact(object);
-}
-
-static bool read_keywords(PyObject *keywords, PyObject **ret_size, grd_device *ret_device)
-{
-    PyObject *name, *value;
-    Py_ssize_t at = 0;
-    while (keywords != NULL && PyDict_Next(keywords, &at, &name, &value)) {
-        if (PyUnicode_CompareWithASCIIString(name, "device") == 0) {
-            if (!py_device_argument("new", value, ret_device))
-                return false;
-        } else if (PyUnicode_CompareWithASCIIString(name, "size") == 0)
-            *ret_size = value;
-        else {
-            PyErr_Format(PyExc_TypeError, "new() got an unexpected keyword argument '%U'", name);
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Tensor(…) of a dtype; NONE: the default. */
-static grd_tensor *legacy(PyObject *args, PyObject *keywords, grd_dtype dtype)
-{
-    PyObject *size = NULL;
-    grd_device device = {0};
-    if (dtype == GRD_DTYPE_NONE)
-        dtype = grd_default_dtype();
-    if (!read_keywords(keywords, &size, &device))
-        return NULL;
-    PyObject *first = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : NULL;
-    if (first == NULL)
-        return size != NULL ? of_sizes(size, dtype, device) : grd_empty(grd_dims(0), .dtype = dtype, .device = device);
-    if (PyTuple_GET_SIZE(args) == 1 && is_size(first))
-        return of_sizes(first, dtype, device);
-    if (PyTuple_GET_SIZE(args) == 1 && (py_is_tensor(first) || !PyIndex_Check(first) || py_is_array(first)))
-        return of_object(first, dtype);
-    return of_sizes(args, dtype, device);
-}
-
-PyObject *py_tensor_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
-{
-    const grd_scope scope = grd_scope_open();
-    grd_tensor *t = legacy(args, keywords, GRD_DTYPE_NONE);
-    if (t == NULL || !grd_ok())
-        return py_abandon(scope);
-    if (type == py_tensor_type)
-        return py_take(scope, t);
-    PyObject *result = py_wrap_as(type, t);
-    grd_scope_close(scope);
-    return result;
-}
-
-/* _legacy_tensor(dtype, args, kwargs): what LongTensor(…) and its like are. */
-static PyObject *legacy_tensor(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
-{
-    grd_dtype dtype;
-    (void)module;
-    if (nargs != 3 || !py_as_dtype(args[0], &dtype) || !PyTuple_Check(args[1]) || !PyDict_Check(args[2])) {
-        PyErr_SetString(PyExc_TypeError, "_legacy_tensor(): a dtype, a tuple and a dict are expected");
-        return NULL;
-    }
-    const grd_scope scope = grd_scope_open();
-    grd_tensor *t = legacy(args[1], args[2], dtype);
-    if (t == NULL || !grd_ok())
-        return py_abandon(scope);
-    if (grd_tensor_dtype(t) == dtype)
-        return py_take(scope, t);
-    py_abandon(scope);
-    PyErr_Format(PyExc_TypeError, "expected a torch.%sTensor", py_dtype_tensor_name(dtype));
-    return NULL;
 }
 
 PyMethodDef py_construct_functions[] = {
@@ -308,6 +221,5 @@ PyMethodDef py_construct_functions[] = {
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)\n--\n\n"
      "obj as a tensor: a tensor, an array, something with DLPack or with a buffer, which share their memory where that is possible, or a "
      "sequence."},
-    {"_legacy_tensor", (PyCFunction)(void (*)(void))legacy_tensor, METH_FASTCALL, NULL},
     {0},
 };

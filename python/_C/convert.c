@@ -34,13 +34,13 @@ static PyObject *convert(PyObject *self, const struct conversion *conversion)
     PyThreadState *state = NULL;
     if (grd_numel(t) >= PY_MUCH) {
         grd_keep(t); /* other threads may let go of the object meanwhile */
-        state = PyEval_SaveThread();
+        state = py_begin_work();
     }
     grd_tensor *converted = grd_to(t, .dtype = conversion->dtype, .device = conversion->device, .copy = conversion->copy);
     if (strcmp(format, "preserve") != 0)
         converted = grd_contiguous(converted, .memory_format = format);
     if (state != NULL) {
-        PyEval_RestoreThread(state);
+        py_end_work(state);
         grd_drop(t);
     }
     return py_take(scope, converted);

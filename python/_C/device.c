@@ -294,25 +294,10 @@ static PyObject *device_reduce(PyObject *self, PyObject *Py_UNUSED(none))
                              : Py_BuildValue("O(si)", Py_TYPE(self), device->name, (int)device->index);
 }
 
-/* Factories make cpu tensors unless told otherwise, so this block changes nothing. */
-static PyObject *device_enter(PyObject *self, PyObject *Py_UNUSED(none))
-{
-    if (strcmp(device_of(self)->name, "cpu") != 0)
-        return PyErr_Format(PyExc_NotImplementedError, "a block `with torch.device('%s')` is not supported: give factories device='%s'",
-                            device_of(self)->name, device_of(self)->name);
-    Py_INCREF(self);
-    return self;
-}
-
-static PyObject *device_exit(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(args))
-{
-    Py_RETURN_NONE;
-}
-
 static PyMethodDef device_methods[] = {
+    {"__enter__", py_enter_device, METH_NOARGS, "__enter__($self)\n--\n\nMakes it the default device of this thread."},
+    {"__exit__", py_exit_device, METH_VARARGS, "__exit__($self, *exception)\n--\n\nRestores the default device of this thread."},
     {"__reduce__", device_reduce, METH_NOARGS, "How pickle makes the device again."},
-    {"__enter__", device_enter, METH_NOARGS, "The device of tensors made in a block: cpu only, NotImplementedError for others."},
-    {"__exit__", device_exit, METH_VARARGS, "Leaves the block."},
     {NULL, NULL, 0, NULL},
 };
 

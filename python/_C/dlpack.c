@@ -287,7 +287,7 @@ static grd_tensor *take_managed(struct dlpack_managed *managed, int copy)
     return NULL;
 }
 
-static grd_tensor *take_capsule(PyObject *capsule, int copy)
+grd_tensor *py_take_dlpack(PyObject *capsule, int copy)
 {
     if (PyCapsule_IsValid(capsule, managed_name)) {
         struct dlpack_managed *managed = PyCapsule_GetPointer(capsule, managed_name);
@@ -314,6 +314,11 @@ static const struct dlpack_exchange *exchange_of(PyObject *object)
     while (exchange != NULL && exchange->version.major > DLPACK_MAJOR)
         exchange = exchange->previous;
     return exchange;
+}
+
+bool py_is_dlpack(PyObject *object)
+{
+    return PyCapsule_IsValid(object, managed_name) || PyCapsule_IsValid(object, legacy_name);
 }
 
 bool py_has_dlpack(PyObject *object)
@@ -347,7 +352,7 @@ grd_tensor *py_over_dlpack(PyObject *object, int copy)
     if (exchange != NULL)
         return exchange->managed_of_object(object, &managed) == 0 ? take_managed(managed, copy) : NULL;
     PyObject *capsule = ask_for_capsule(object, copy);
-    grd_tensor *t = capsule != NULL ? take_capsule(capsule, copy) : NULL;
+    grd_tensor *t = capsule != NULL ? py_take_dlpack(capsule, copy) : NULL;
     Py_XDECREF(capsule);
     return t;
 }
@@ -365,7 +370,7 @@ static PyObject *from_dlpack(PyObject *module, PyObject *const *args, Py_ssize_t
         return NULL;
     const int copy = given[2] == NULL || given[2] == Py_None ? -1 : flag;
     const grd_scope scope = grd_scope_open();
-    grd_tensor *t = py_has_dlpack(given[0]) ? py_over_dlpack(given[0], copy) : take_capsule(given[0], copy);
+    grd_tensor *t = py_has_dlpack(given[0]) ? py_over_dlpack(given[0], copy) : py_take_dlpack(given[0], copy);
     if (t != NULL && device.type != GRD_DEVICE_NONE)
         t = grd_to(t, .device = device);
     return t != NULL ? py_take(scope, t) : py_abandon(scope);

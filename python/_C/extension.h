@@ -30,11 +30,17 @@ static inline int PyModule_AddObjectRef(PyObject *module, const char *name, PyOb
 #define PY_LIKELY(x) __builtin_expect(!!(x), 1)
 #define PY_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+struct py_arguments;
+
 /* ---- Errors (error.c) ----------------------------------------------------------------------------------------------- */
 /* Turns the pending error of the library into a Python exception, and clears it. Always NULL. */
 PyObject *py_raise(void);
+/* True unless the stack of the thread is nearly used up; otherwise RecursionError. For calls of Python code that may come back here. */
+bool py_has_stack(void);
 /* In a callback of the library: takes the Python exception that is set along as a pending error, to be raised by py_raise. */
 void py_carry(void);
+/* The library's warnings are Python's UserWarning, on any thread. */
+void py_warn(const char *text);
 
 /* ---- Tensor objects (tensor.c) ---------------------------------------------------------------------------------------- */
 typedef struct py_tensor {
@@ -81,6 +87,10 @@ bool py_as_dtype(PyObject *object, grd_dtype *ret_dtype);
 PyObject *py_device(grd_device device);
 /* A device object, a string or an index. False with no exception when it is none of these; -1 with one when there is no such device. */
 int py_as_device(PyObject *object, grd_device *ret_device);
+/* The default device that this thread has set; NONE: none (default_device.c). */
+grd_device py_default_device(void);
+/* Gives the default device to a call of a function that makes tensors, unless it has a device. */
+void py_fill_device(struct py_arguments *arguments);
 /* torch.strided, torch.contiguous_format, … */
 PyObject *py_layout(grd_layout layout);
 bool py_as_layout(PyObject *object, grd_layout *ret_layout);
@@ -107,6 +117,7 @@ enum {
     PY_KIND_OUTS, /* of several results */
     PY_KIND_LAYOUT,
     PY_KIND_PIN_MEMORY,
+    PY_KIND_SPARSE_GRAD, /* True is refused */
     PY_KIND_MEMORY_FORMAT,
     PY_KIND_ANY_MEMORY_FORMAT /* of effect: for hand-written functions */
 };
@@ -134,6 +145,8 @@ struct py_signature {
     const char *op;           /* operator, and its form */
     grd_form form;
     struct py_result *result; /* several results: how they are named; NULL: a plain tuple */
+    uint8_t device;           /* the parameter that has the default device when it is not given; 0: none */
+    const uint8_t *order;     /* which argument of the operator each parameter is; NULL: the parameters begin with the arguments */
 };
 
 /* A named tuple of results: torch.return_types.max. */
@@ -161,8 +174,8 @@ struct py_arguments {
 
 struct py_function {
     const char *name;
-    const struct py_signature *signatures;
-    int nsignatures;
+    const struct py_signature *signatures; /* the others follow */
+    int nsignatures, nothers;              /* others are tried when no signature fits */
     /* Short cuts for calls with exactly one or two tensors and nothing else; may be NULL. */
     grd_tensor *(*unary)(grd_tensor *x);
     grd_tensor *(*binary)(grd_tensor *x, grd_tensor *y);
@@ -184,6 +197,23 @@ grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x);
 grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_tensor *x, grd_tensor *y);
 /* More elements than this are much to do. */
 enum { PY_MUCH = 32768 };
+
+/* ---- Work without the interpreter's lock (work.c) --------------------------------------------------------------------------------------- */
+/* Around long work that touches no Python object. Its tensors must be kept, since other threads may let go of their objects meanwhile. */
+PyThreadState *py_begin_work(void);
+void py_end_work(PyThreadState *thread);
+/* Around a call of Python code that the library asks for, wherever it comes from. */
+struct py_callback {
+    PyGILState_STATE state;
+    int interrupted; /* pieces of work */
+};
+struct py_callback py_begin_callback(void);
+void py_end_callback(struct py_callback callback);
+/* Around a change of a tensor's memory or sizes: waits, without the interpreter's lock, until no thread works without it. */
+void py_begin_change(void);
+void py_end_change(void);
+bool py_add_work(PyObject *module);
+
 /* ---- Classes with a __torch_function__ (override.c) ------------------------------------------------------------------------------- */
 /* Asks the overloaded arguments, subclasses first. */
 PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,

@@ -102,13 +102,13 @@ static bool run_backward_locked(py_context *self, grd_tensor *const *grad_output
 
 static void run_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
 {
-    const PyGILState_STATE state = PyGILState_Ensure();
+    const struct py_callback callback = py_begin_callback();
     PyObject *self = grd_custom_context(call);
     Py_INCREF(self);
     if (!run_backward_locked((py_context *)self, grad_outputs, ret_grads))
         py_carry();
     Py_DECREF(self);
-    PyGILState_Release(state);
+    py_end_callback(callback);
 }
 
 /* ---- Forward ---------------------------------------------------------------------------------------------------------------------- */
@@ -263,6 +263,8 @@ static PyObject *wrap_results(PyObject *items, bool single, grd_tensor *const *o
         PyObject *item = PyTuple_GET_ITEM(items, i);
         if (outputs[i] == NULL || outputs[i] == py_tensor_of(item))
             Py_INCREF(item);
+        else if (py_is_overloaded(item))
+            item = py_wrap_as(Py_TYPE(item), outputs[i]);
         else
             item = py_wrap(outputs[i]);
         if (single)
@@ -387,12 +389,15 @@ static PyObject *apply(PyObject *module, PyObject *const *args, Py_ssize_t nargs
 }
 
 /* ---- The module ---------------------------------------------------------------------------------------------------------------------------- */
-/* Tells which class all functions derive from. */
+/* Tells, once, which class all functions derive from. */
 static PyObject *set_function_class(PyObject *module, PyObject *class)
 {
     (void)module;
-    Py_INCREF(class);
-    Py_XSETREF(base_function, class);
+    if (!PyType_Check(class))
+        return PyErr_Format(PyExc_TypeError, "_set_function_class() takes a class, not %s", Py_TYPE(class)->tp_name);
+    if (base_function != NULL)
+        return PyErr_Format(PyExc_RuntimeError, "the class of functions is set already");
+    base_function = Py_NewRef(class);
     Py_RETURN_NONE;
 }
 

@@ -71,7 +71,7 @@ static PyObject *call_with(PyObject *hook, grd_tensor *t)
 
 static grd_tensor *run_tensor_hook(grd_tensor *grad, void *context)
 {
-    const PyGILState_STATE state = PyGILState_Ensure();
+    const struct py_callback callback = py_begin_callback();
     grd_tensor *replacement = grad;
     PyObject *result = call_with(context, grad);
     if (result != NULL && result != Py_None && check_tensor(result))
@@ -79,7 +79,7 @@ static grd_tensor *run_tensor_hook(grd_tensor *grad, void *context)
     Py_XDECREF(result);
     if (PyErr_Occurred())
         py_carry();
-    PyGILState_Release(state);
+    py_end_callback(callback);
     return replacement;
 }
 
@@ -91,14 +91,14 @@ PyObject *py_tensor_register_hook(PyObject *self, PyObject *const *args, Py_ssiz
 
 static void run_accumulated_hook(grd_tensor *leaf, void *context)
 {
-    const PyGILState_STATE state = PyGILState_Ensure();
+    const struct py_callback callback = py_begin_callback();
     PyObject *result = call_with(context, leaf);
     if (result != NULL && result != Py_None)
         check_tensor(result); /* a tensor is allowed, and of no effect */
     Py_XDECREF(result);
     if (PyErr_Occurred())
         py_carry();
-    PyGILState_Release(state);
+    py_end_callback(callback);
 }
 
 PyObject *py_tensor_register_accumulated(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
@@ -161,7 +161,7 @@ static bool take_gradients(PyObject *hook, PyObject *result, grd_tensor **grads,
 static void run_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, int n, void *context)
 {
     (void)node;
-    const PyGILState_STATE state = PyGILState_Ensure();
+    const struct py_callback callback = py_begin_callback();
     const bool after = grad_outputs.data != NULL;
     PyObject *own = py_tuple_of(grads, n), *outputs = after && own != NULL ? py_tuple_of(grad_outputs.data, grad_outputs.n) : NULL;
     PyObject *result = own != NULL && (!after || outputs != NULL) ? PyObject_CallFunctionObjArgs(context, own, outputs, NULL) : NULL;
@@ -171,7 +171,7 @@ static void run_node_hook(grd_node *node, grd_tensors grad_outputs, grd_tensor *
     Py_XDECREF(result);
     if (!ok)
         py_carry();
-    PyGILState_Release(state);
+    py_end_callback(callback);
 }
 
 static PyObject *register_on_node(PyObject *self, bool pre, PyObject *hook)

@@ -152,6 +152,20 @@ static bool refuse_many(int64_t ndim)
     return false;
 }
 
+/* As in PyTorch every ellipsis skips all dimensions that no item stands for: after a second one there are none left for an item. */
+static bool check_ellipses(const struct index *index, int64_t ndim)
+{
+    int rests = 0;
+    for (int i = 0; i < index->n && index->taken < ndim; i++) {
+        rests += index->items[i].kind == ITEM_REST;
+        if (rests > 1 && index->items[i].kind != ITEM_REST) {
+            PyErr_SetString(PyExc_IndexError, "an index has one ellipsis ('...') at most before an item");
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool read_index(PyObject *object, int64_t ndim, struct index *ret_index)
 {
     const bool several = PyTuple_Check(object);
@@ -167,7 +181,7 @@ static bool read_index(PyObject *object, int64_t ndim, struct index *ret_index)
         ret_index->taken += item_span(item);
     }
     if (ret_index->taken <= ndim)
-        return true;
+        return check_ellipses(ret_index, ndim);
     if (ndim > 0 || ret_index->items[0].kind != ITEM_INT)
         return refuse_many(ndim);
     PyErr_SetString(PyExc_IndexError,
@@ -193,7 +207,7 @@ static grd_tensor *cut(grd_tensor *t, int64_t dim, const struct slice *slice)
 {
     if (slice->start == 0 && slice->step == 1 && slice->stop >= grd_sizes(t).data[dim])
         return t;
-    return grd_slice(t, .dim = grd_int(dim), .start = grd_int(slice->start), .end = grd_int(slice->stop), .step = grd_int(slice->step));
+    return grd_slice(t, .dim = dim, .start = grd_int(slice->start), .end = grd_int(slice->stop), .step = slice->step);
 }
 
 /* A truth value adds a dimension and picks its one element, or none. */
@@ -318,9 +332,9 @@ static grd_tensor *run(grd_tensor *(*access)(const struct selection *s, grd_tens
         return access(s, value);
     hold(s);
     grd_keep(value);
-    PyThreadState *state = PyEval_SaveThread();
+    PyThreadState *state = py_begin_work();
     grd_tensor *result = access(s, value);
-    PyEval_RestoreThread(state);
+    py_end_work(state);
     grd_drop(value);
     let_go(s);
     return result;
@@ -384,7 +398,7 @@ static grd_tensor *put_tensor(const struct selection *s, grd_tensor *value)
 {
     if (s->n == 0)
         return grd_copy_(s->view, without_leading_ones(value, grd_ndim(s->view)));
-    value = grd_to(value, .dtype = grd_tensor_dtype(s->view), .device = grd_tensor_device(s->view));
+    value = grd_to(value, .device = grd_tensor_device(s->view));
     if (is_whole_mask(s) && grd_ndim(value) == 0)
         return grd_masked_fill_tensor_(s->view, s->tensors[0], value);
     return grd_index_put_(s->view, named_tensors(s), without_leading_ones(value, 0), .dims = grd_dims_from(s->dims, s->n));
@@ -410,12 +424,18 @@ static bool put(grd_tensor *t, struct selection *s, PyObject *value)
 {
     grd_tensor *tensor = py_is_tensor(value) ? py_tensor_of(value) : NULL;
     const int is_number = tensor == NULL ? py_as_scalar(value, &s->number) : 0;
-    if (is_number < 0)
+    const bool too_large = is_number < 0 ? PyErr_ExceptionMatches(PyExc_OverflowError)
+                                         : is_number > 0 && s->number.kind == GRD_SCALAR_UINT && grd_tensor_dtype(t) != GRD_UINT64;
+    if (too_large)
+        PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
+    if (is_number < 0 || too_large)
         return false;
     if (tensor == NULL && !is_number) {
         if (PyUnicode_Check(value) || PyBytes_Check(value) || !PySequence_Check(value))
             return refuse_value(t, value);
         tensor = py_from_data(value, GRD_DTYPE_NONE);
+        if (tensor != NULL)
+            tensor = grd_to(tensor, .dtype = grd_tensor_dtype(t));
         if (tensor == NULL)
             return false;
     }

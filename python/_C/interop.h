@@ -50,12 +50,17 @@ bool py_has_buffer_format(grd_dtype dtype);
 grd_tensor *py_from_sequence(PyObject *object, grd_dtype dtype);
 /* A new tensor of anything that torch.tensor takes, but for tensors. */
 grd_tensor *py_from_data(PyObject *object, grd_dtype dtype);
+/* As py_from_data, but over the memory of an array that has the dtype. */
+grd_tensor *py_over_data(PyObject *object, grd_dtype dtype);
 
 /* ---- DLPack (dlpack.c) --------------------------------------------------------------------------------------------------------------- */
 /* Whether the object can hand its data over by DLPack. */
 bool py_has_dlpack(PyObject *object);
 /* What it hands over; `copy`: -1 where it is needed, 0 never, 1 always. */
 grd_tensor *py_over_dlpack(PyObject *object, int copy);
+/* True if the object is a capsule that nobody has taken; and the tensor over what it holds, which the capsule gives away. */
+bool py_is_dlpack(PyObject *object);
+grd_tensor *py_take_dlpack(PyObject *capsule, int copy);
 /* The C exchange API in its capsule: Tensor.__dlpack_c_exchange_api__. */
 PyObject *py_exchange_capsule(void);
 
@@ -66,6 +71,7 @@ PyObject *py_storage_of(grd_tensor *t);
 grd_tensor *py_storage_bytes(PyObject *object);
 
 /* ---- Functions of the module; each table ends with an entry of zeros ---------------------------------------------------------------------------------------------- */
-extern PyMethodDef py_construct_functions[], py_memory_functions[], py_numpy_functions[], py_dlpack_functions[], py_storage_functions[];
+extern PyMethodDef py_construct_functions[], py_legacy_functions[], py_memory_functions[], py_numpy_functions[], py_dlpack_functions[],
+    py_storage_functions[];
 
 #endif

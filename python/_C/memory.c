@@ -26,24 +26,22 @@ static bool reach(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *r
            !__builtin_mul_overflow(*ret_count, itemsize, &bytes);
 }
 
-/* The memory is first a row of elements from the lowest on; strides of any sign then go over its storage. */
+/* The storage begins with the lowest element that the strides reach. */
 grd_tensor *py_over_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context), void *context)
 {
     int64_t lowest, count;
     const int64_t itemsize = grd_dtype_size(dtype), alignment = grd_dtype_is_complex(dtype) ? itemsize / 2 : itemsize;
-    grd_tensor *row = NULL;
+    grd_tensor *t = NULL;
     if (!reach(sizes, strides, itemsize, &lowest, &count))
         grd_error_set(GRD_ERROR_VALUE, "the memory is larger than there can be");
     else if ((uintptr_t)data % (uintptr_t)alignment != 0)
         grd_error_set(GRD_ERROR_VALUE, "the memory is not aligned to elements of %lld bytes; copy it first", (long long)itemsize);
     else
-        row = grd_from_memory((char *)data + lowest * itemsize, grd_dims(count), (grd_dims){0}, dtype, release, context);
-    if (!grd_ok()) {
-        release(context);
-        return NULL;
-    }
-    grd_tensor *t = grd_from_storage(row, sizes, strides, -lowest, dtype);
-    return grd_ok() ? t : NULL;
+        t = grd_from_memory((char *)data + lowest * itemsize, sizes, strides, -lowest, dtype, release, context);
+    if (grd_ok())
+        return t;
+    release(context);
+    return NULL;
 }
 
 /* Any thread may drop the last tensor; after the end of the interpreter nothing is left to be given back. */

@@ -54,6 +54,12 @@ bool py_add_info(PyObject *module);
 bool py_add_queries(PyObject *module);
 bool py_add_shapes(PyObject *module);
 bool py_add_plugins(PyObject *module);
+bool py_add_allocator(PyObject *module);
+bool py_add_files(PyObject *module);
+bool py_add_default_device(PyObject *module);
+/* Methods of torch.device that make it a context (default_device.c). */
+PyObject *py_enter_device(PyObject *self, PyObject *none);
+PyObject *py_exit_device(PyObject *self, PyObject *args);
 /* The module, borrowed; it lives as long as the process. */
 extern PyObject *py_module;
 /* "Float" of torch.FloatTensor. */
@@ -83,6 +89,8 @@ py_entry py_method_bool, py_method_byte, py_method_char, py_method_short, py_met
 /* create.c */
 py_entry py_method_new_tensor, py_method_new_empty, py_method_new_empty_strided, py_method_new_zeros, py_method_new_ones,
     py_method_new_full;
+/* legacy.c */
+PyObject *py_method_new(PyObject *self, PyObject *args, PyObject *keywords);
 /* query.c */
 py_entry py_method_equal, py_method_allclose, py_method_is_same_size;
 

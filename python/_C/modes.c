@@ -253,7 +253,57 @@ static PyObject *is_inference_mode_enabled(PyObject *module, PyObject *nothing)
     return PyBool_FromLong(inference);
 }
 
+/* ---- Anomaly mode --------------------------------------------------------------------------------------------------------- */
+static PyObject *set_anomaly_enabled(PyObject *module, PyObject *args, PyObject *names)
+{
+    static char *params[] = {"enabled", "check_nan", NULL};
+    int enabled, check_nan = 1;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "p|p:set_anomaly_enabled", params, &enabled, &check_nan))
+        return NULL;
+    grd_set_anomaly_mode(enabled, check_nan);
+    Py_RETURN_NONE;
+}
+
+static PyObject *is_anomaly_enabled(PyObject *module, PyObject *nothing)
+{
+    (void)module;
+    (void)nothing;
+    return PyBool_FromLong(grd_anomaly_mode(NULL));
+}
+
+static PyObject *is_anomaly_check_nan_enabled(PyObject *module, PyObject *nothing)
+{
+    bool check_nan;
+    (void)module;
+    (void)nothing;
+    grd_anomaly_mode(&check_nan);
+    return PyBool_FromLong(check_nan);
+}
+
+static const char *trace_python(void)
+{
+    static _Thread_local PyObject *last; /* the text's owner, until the next one */
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *module = PyImport_ImportModule("gradus.autograd.anomaly_mode");
+    PyObject *stack = module != NULL ? PyObject_CallMethod(module, "_format_stack", NULL) : NULL;
+    const char *text = stack != NULL ? PyUnicode_AsUTF8(stack) : NULL;
+    if (text == NULL)
+        py_carry();
+    Py_XDECREF(module);
+    Py_XSETREF(last, stack);
+    PyGILState_Release(state);
+    return text;
+}
+
 static PyMethodDef functions[] = {
+    {"set_anomaly_enabled", (PyCFunction)(void (*)(void))set_anomaly_enabled, METH_VARARGS | METH_KEYWORDS,
+     PyDoc_STR("set_anomaly_enabled($module, /, enabled, check_nan=True)\n--\n\nSets whether anomalies of backward passes are looked for, "
+               "and NaN among them.")},
+    {"is_anomaly_enabled", is_anomaly_enabled, METH_NOARGS,
+     PyDoc_STR("is_anomaly_enabled($module, /)\n--\n\nWhether anomalies of backward passes are looked for.")},
+    {"is_anomaly_check_nan_enabled", is_anomaly_check_nan_enabled, METH_NOARGS,
+     PyDoc_STR("is_anomaly_check_nan_enabled($module, /)\n--\n\nWhether NaN in gradients counts as an anomaly.")},
     {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
      PyDoc_STR("is_grad_enabled($module, /)\n--\n\nWhether operations are recorded for gradients.")},
     {"is_inference_mode_enabled", is_inference_mode_enabled, METH_NOARGS,
@@ -263,6 +313,7 @@ static PyMethodDef functions[] = {
 
 bool py_add_modes(PyObject *module)
 {
+    grd_set_anomaly_tracer(trace_python);
     PyObject *base = PyType_FromSpec(&base_spec), *bases = base != NULL ? PyTuple_Pack(1, base) : NULL;
     Py_XDECREF(base);
     const bool ok = bases != NULL && add_mode(module, bases, "gradus.autograd.grad_mode.no_grad", no_grad_slots) &&

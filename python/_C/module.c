@@ -29,13 +29,13 @@ PyMODINIT_FUNC PyInit__C(void);
 
 PyMODINIT_FUNC PyInit__C(void)
 {
-    bool (*const parts[])(PyObject *) = {py_add_overrides, py_add_types,     py_add_tensor,
-                                         py_add_generator, py_add_autograd,  py_add_interop,
-                                         py_add_runtime,   py_add_nn_module, add_nn};
+    bool (*const parts[])(PyObject *) = {py_add_overrides, py_add_types,   py_add_tensor,    py_add_generator, py_add_autograd,
+                                         py_add_interop,   py_add_runtime, py_add_nn_module, add_nn,           py_add_work};
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && module != NULL; i++)
         if (!parts[i](module))
             Py_CLEAR(module);
+    grd_set_warning_handler(py_warn);
     if (module == NULL && !PyErr_Occurred())
         PyErr_SetString(PyExc_ImportError, "gradus._C could not be set up");
     return module;

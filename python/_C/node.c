@@ -113,8 +113,11 @@ PyObject *py_node_object(grd_node *node)
 
 PyObject *py_node_of(grd_tensor *t)
 {
+    const grd_scope scope = grd_scope_open();
     grd_node *node = grd_grad_fn(t);
-    return PY_LIKELY(grd_ok()) ? py_node_object(node) : py_raise();
+    PyObject *object = PY_LIKELY(grd_ok()) ? py_node_object(node) : py_raise();
+    grd_scope_close(scope);
+    return object;
 }
 
 /* ---- The type ---------------------------------------------------------------------------------------------------------------------- */
@@ -168,6 +171,46 @@ static PyObject *node_name(PyObject *self, PyObject *nothing)
     const char *name = py_class_name(self);
     const bool is_operator = strcmp(name, "AccumulateGrad") != 0 && strcmp(name, "CopySlices") != 0;
     return PyUnicode_FromFormat("%s%s", is_operator ? "" : "torch::autograd::", name);
+}
+
+/* Tensors and None for the outputs of a node. False with TypeError. */
+static bool read_gradients(PyObject *args, grd_tensor **ret_grads)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *item = PyTuple_GET_ITEM(args, i);
+        if (item != Py_None && !py_is_tensor(item)) {
+            PyErr_Format(PyExc_TypeError, "argument %zd is not a Variable", i);
+            return false;
+        }
+        ret_grads[i] = item != Py_None ? py_tensor_of(item) : NULL;
+    }
+    return true;
+}
+
+static PyObject *run_on(grd_node *node, grd_tensor *const *grads, int n, grd_tensor **results, int nresults)
+{
+    const grd_scope scope = grd_scope_open();
+    const bool ok = grd_node_run(node, grads, n, results);
+    if (ok && nresults == 1)
+        return py_take(scope, results[0]);
+    return py_take_tuple(scope, grd_tensors_from(results, ok ? nresults : 0));
+}
+
+/* grad_fn(*grad_outputs): what the node makes of them. */
+static PyObject *node_call(PyObject *self, PyObject *args, PyObject *names)
+{
+    grd_node *node = ((py_node *)self)->node;
+    if (node == NULL || grd_node_custom_call(node, py_release_context) != NULL)
+        return PyErr_Format(PyExc_TypeError, "'%s' object is not callable", py_class_name(self));
+    if (names != NULL && PyDict_GET_SIZE(names) > 0)
+        return PyErr_Format(PyExc_TypeError, "%s() takes no keyword arguments", py_class_name(self));
+    const int n = (int)PyTuple_GET_SIZE(args), nresults = grd_node_edge_count(node);
+    grd_tensor **grads = PyMem_New(grd_tensor *, (size_t)n + (size_t)nresults + 1);
+    if (grads == NULL)
+        return PyErr_NoMemory();
+    PyObject *result = read_gradients(args, grads) ? run_on(node, grads, n, grads + n, nresults) : NULL;
+    PyMem_Free(grads);
+    return result;
 }
 
 static PyObject *get_next_functions(PyObject *self, void *nothing)
@@ -257,6 +300,7 @@ static PyType_Slot node_slots[] = {
     {Py_tp_clear, node_clear},
     {Py_tp_dealloc, node_dealloc},
     {Py_tp_repr, node_repr},
+    {Py_tp_call, node_call},
     {Py_tp_methods, node_methods},
     {Py_tp_getset, node_properties},
     {Py_tp_members, node_members},

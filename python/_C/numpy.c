@@ -45,7 +45,7 @@ static bool can_be_array(const grd_tensor *t)
         PyErr_Format(PyExc_TypeError,
                      "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
                      grd_device_name(grd_tensor_device(t)));
-    else if (grd_requires_grad(t))
+    else if (grd_requires_grad(t) && grd_grad_enabled())
         PyErr_SetString(PyExc_RuntimeError, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
     else if (!py_has_buffer_format(grd_tensor_dtype(t)))
         PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", py_dtype_tensor_name(grd_tensor_dtype(t)));
@@ -54,28 +54,33 @@ static bool can_be_array(const grd_tensor *t)
     return false;
 }
 
-/* An array over the memory of the tensor, which it keeps alive through a memoryview. */
-static PyObject *array_of(PyObject *self)
+/* An array over the memory of a tensor without history, which it keeps alive through a memoryview. */
+static PyObject *array_over(PyObject *object)
 {
-    if (!can_be_array(py_tensor_of(self)))
-        return NULL;
     static PyObject *asarray; /* kept once it has been found */
     if (asarray == NULL && (asarray = numpy_attribute("asarray")) == NULL)
         return NULL;
-    PyObject *view = PyMemoryView_FromObject(self);
+    PyObject *view = PyMemoryView_FromObject(object);
     PyObject *array = view != NULL ? PyObject_CallFunctionObjArgs(asarray, view, NULL) : NULL;
     Py_XDECREF(view);
     return array;
 }
 
-/* Whatever it takes: without history, on the cpu. */
+/* The array of a tensor without its history, on the cpu. */
 static PyObject *forced_array_of(PyObject *self)
 {
     const grd_scope scope = grd_scope_open();
     PyObject *plain = py_take(scope, grd_to(grd_detach(py_tensor_of(self)), .device = GRD_CPU));
-    PyObject *array = plain != NULL ? array_of(plain) : NULL;
+    PyObject *array = plain != NULL && can_be_array(py_tensor_of(plain)) ? array_over(plain) : NULL;
     Py_XDECREF(plain);
     return array;
+}
+
+static PyObject *array_of(PyObject *self)
+{
+    if (!can_be_array(py_tensor_of(self)))
+        return NULL;
+    return grd_requires_grad(py_tensor_of(self)) ? forced_array_of(self) : array_over(self);
 }
 
 static PyObject *tensor_numpy(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)

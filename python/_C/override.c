@@ -83,6 +83,8 @@ static PyObject *ask_in_order(const struct py_arguments *arguments, const char *
 PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
                              Py_ssize_t nargs, PyObject *names)
 {
+    if (!py_has_stack())
+        return NULL;
     order(arguments);
     PyObject *public = public_function(function);
     PyObject *tuple = public == NULL ? NULL : positional(self, args, nargs);

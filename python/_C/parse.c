@@ -132,6 +132,10 @@ static enum match convert_tensors(PyObject *object, bool none, struct py_argumen
 
 static enum match convert_float(PyObject *object, grd_value *ret_value)
 {
+    if (PyLong_CheckExact(object)) { /* also beyond the range of integers */
+        ret_value->v.number = PyLong_AsDouble(object);
+        return as_match(ret_value->v.number == -1 && PyErr_Occurred() ? -1 : 1);
+    }
     grd_scalar scalar;
     int known = py_as_scalar(object, &scalar);
     if (known <= 0 || scalar.kind == GRD_SCALAR_COMPLEX)
@@ -157,6 +161,13 @@ static enum match check_pin_memory(PyObject *object)
         return MATCH_NO;
     PyErr_SetString(PyExc_RuntimeError, "Cannot pin memory: no accelerator is available");
     return MATCH_ERROR;
+}
+
+static enum match check_sparse_grad(PyObject *object)
+{
+    if (object == Py_True)
+        PyErr_SetString(PyExc_NotImplementedError, "sparse gradients are not available yet: pass sparse_grad=False");
+    return object == Py_False ? MATCH_YES : object == Py_True ? MATCH_ERROR : MATCH_NO;
 }
 
 static enum match check_layout(PyObject *object)
@@ -220,6 +231,8 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
         return PyTuple_Check(object) || PyList_Check(object)
                    ? convert_outs(PySequence_Fast_ITEMS(object), PySequence_Fast_GET_SIZE(object), arguments)
                    : MATCH_NO;
+    case PY_KIND_SPARSE_GRAD:
+        return check_sparse_grad(object);
     case PY_KIND_LAYOUT:
         return check_layout(object);
     case PY_KIND_PIN_MEMORY:
@@ -366,6 +379,7 @@ static const char *kind_text(const struct py_param *param)
         return "float";
     case GRD_KIND_BOOL:
     case PY_KIND_PIN_MEMORY:
+    case PY_KIND_SPARSE_GRAD:
         return "bool";
     case GRD_KIND_DIMS:
         return "tuple of ints";
@@ -480,17 +494,36 @@ static void refuse_missing(const struct py_function *function, const struct py_s
     Py_XDECREF(text);
 }
 
+/* Names the first element of a list that is of the wrong kind. False: there is none, or the argument is no list. */
+static bool refuse_element(const struct py_function *function, const struct py_param *param, PyObject *object, int at, const char *position)
+{
+    if (!PyTuple_Check(object) && !PyList_Check(object))
+        return false;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(object, i);
+        int64_t value;
+        if (param->kind == GRD_KIND_TENSORS && !py_is_tensor(item))
+            PyErr_Format(PyExc_TypeError, "expected Tensor as element %zd in argument %d, but got %s", i, at, type_text(item));
+        else if (param->kind == GRD_KIND_DIMS && py_as_int(item, &value) == 0)
+            PyErr_Format(PyExc_TypeError, "%s(): argument '%s'%s must be tuple of ints, but found element of type %s at pos %zd",
+                         function->name, param->name, position, type_text(item), i);
+        else
+            continue;
+        return true;
+    }
+    return false;
+}
+
 static void refuse_argument(const struct py_function *function, const struct py_signature *signature, const struct call *call,
                             const struct py_arguments *arguments, int at)
 {
     const struct py_param *param = &signature->params[at];
     PyObject *object = arguments->objects[at];
-    const int position = at + (call->self == NULL);
+    char position[32] = "";
     if (at < call->nargs + (call->self != NULL))
-        PyErr_Format(PyExc_TypeError, "%s(): argument '%s' (position %d) must be %s, not %s", function->name, param->name, position,
-                     kind_text(param), type_text(object));
-    else
-        PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be %s, not %s", function->name, param->name, kind_text(param),
+        PyOS_snprintf(position, sizeof position, " (position %d)", at + (call->self == NULL));
+    if (!refuse_element(function, param, object, at, position))
+        PyErr_Format(PyExc_TypeError, "%s(): argument '%s'%s must be %s, not %s", function->name, param->name, position, kind_text(param),
                      type_text(object));
 }
 
@@ -516,6 +549,61 @@ static void refuse_one(const struct py_function *function, const struct call *ca
     py_arguments_done(arguments);
 }
 
+/* ---- Other ways to call ---------------------------------------------------------------------------------------------------------------- */
+
+/* Puts values and objects, which are in the order of the parameters, into that of the operator's arguments. */
+static void reorder(const struct py_signature *signature, struct py_arguments *arguments)
+{
+    grd_value values[PY_MAX_PARAMS] = {{0}};
+    PyObject *objects[PY_MAX_PARAMS] = {NULL};
+    for (int i = 0; i < signature->nparams; i++) {
+        values[signature->order[i]] = arguments->values[i];
+        objects[signature->order[i]] = arguments->objects[i];
+    }
+    memcpy(arguments->values, values, signature->nvalues * sizeof *values);
+    memcpy(arguments->objects, objects, signature->nvalues * sizeof *objects);
+}
+
+static bool is_in_order(const struct py_signature *signature)
+{
+    for (int i = 1; i < signature->nparams; i++)
+        if (signature->order[i] < signature->order[i - 1])
+            return false;
+    return true;
+}
+
+static bool warn_deprecated(const struct py_function *function, const struct py_signature *signature, int first)
+{
+    PyObject *old = signature_text(signature, first), *now = signature_text(&function->signatures[0], first);
+    const int failed = old == NULL || now == NULL
+                           ? -1
+                           : PyErr_WarnFormat(PyExc_UserWarning, 1,
+                                              "This overload of %s is deprecated:\n\t%s%U\nConsider using one of the following signatures "
+                                              "instead:\n\t%s%U",
+                                              function->name, function->name, old, function->name, now);
+    Py_XDECREF(old);
+    Py_XDECREF(now);
+    return failed == 0;
+}
+
+static enum match match_other(const struct py_function *function, const struct call *call, struct py_arguments *arguments)
+{
+    for (int i = function->nsignatures; i < function->nsignatures + function->nothers; i++) {
+        const struct py_signature *signature = &function->signatures[i];
+        const enum match match = match_signature(signature, call, arguments);
+        if (match == MATCH_NO)
+            continue;
+        if (match == MATCH_YES && !is_in_order(signature) && !warn_deprecated(function, signature, call->self != NULL)) {
+            py_arguments_done(arguments);
+            return MATCH_ERROR;
+        }
+        if (match == MATCH_YES)
+            reorder(signature, arguments);
+        return match;
+    }
+    return MATCH_NO;
+}
+
 bool py_parse(const struct py_function *function, PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names,
               struct py_arguments *ret_arguments)
 {
@@ -525,6 +613,9 @@ bool py_parse(const struct py_function *function, PyObject *self, PyObject *cons
         if (match != MATCH_NO)
             return match == MATCH_YES;
     }
+    const enum match other = match_other(function, &call, ret_arguments);
+    if (other != MATCH_NO)
+        return other == MATCH_YES;
     if (function->nsignatures == 1)
         refuse_one(function, &call, ret_arguments);
     else

@@ -15,7 +15,7 @@ struct property {
 /* Calls __torch_function__ for Tensor.shape.__get__ or the like. */
 static PyObject *hand_over(PyObject *self, const char *name, const char *access, PyObject *value)
 {
-    PyObject *property = PyObject_GetAttrString((PyObject *)py_tensor_type, name);
+    PyObject *property = py_has_stack() ? PyObject_GetAttrString((PyObject *)py_tensor_type, name) : NULL;
     PyObject *public = property != NULL ? PyObject_GetAttrString(property, access) : NULL;
     PyObject *args = public == NULL ? NULL : value != NULL ? PyTuple_Pack(2, self, value) : PyTuple_Pack(1, self);
     PyObject *result = args != NULL ? PyObject_CallMethod(self, "__torch_function__", "O(O)O{}", public, Py_TYPE(self), args) : NULL;
@@ -158,7 +158,12 @@ static int set_requires_grad(PyObject *self, PyObject *value)
         return -1;
     }
     grd_tensor *t = py_tensor_of(self);
-    if (value == Py_True && !grd_is_leaf(t)) {
+    const bool is_leaf = grd_is_leaf(t);
+    if (!grd_ok()) {
+        py_raise();
+        return -1;
+    }
+    if (value == Py_True && !is_leaf) {
         PyErr_SetString(PyExc_RuntimeError, "you can only change requires_grad flags of leaf variables.");
         return -1;
     }
@@ -177,6 +182,7 @@ static PyObject *get_is_leaf(PyObject *self)
 
 static PyObject *get_grad(PyObject *self)
 {
+    const grd_scope scope = grd_scope_open();
     grd_tensor *t = py_tensor_of(self), *grad = grd_grad_of(t);
     if (PY_UNLIKELY(grad == NULL && grd_requires_grad(t) && !grd_is_leaf(t) && !grd_retains_grad(t)) &&
         PyErr_WarnEx(PyExc_UserWarning,
@@ -184,9 +190,11 @@ static PyObject *get_grad(PyObject *self)
                      "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
                      ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
                      "Tensor instead.",
-                     1) < 0)
+                     1) < 0) {
+        grd_scope_close(scope);
         return NULL;
-    return py_wrap(grad);
+    }
+    return py_take(scope, grad);
 }
 
 static int set_grad(PyObject *self, PyObject *value)
@@ -252,7 +260,9 @@ static int set_data(PyObject *self, PyObject *value)
         return -1;
     }
     grd_scope scope = grd_scope_open();
+    py_begin_change();
     grd_set_data(py_tensor_of(self), py_tensor_of(value));
+    py_end_change();
     return leave(scope);
 }
 
@@ -397,6 +407,7 @@ PyGetSetDef py_tensor_properties[] = {
     WRITE("grad", get_grad, set_grad,
           "The accumulated gradient, or None. Can be set to a tensor of the same sizes, dtype and device (RuntimeError otherwise), and "
           "deleted."),
+    WRITE("_grad", get_grad, set_grad, "grad, by the name that optimizers and wrappers of PyTorch write."),
     READ("grad_fn", get_grad_fn, "The node of the graph that computed the tensor; None for a leaf."),
     READ("retains_grad", get_retains_grad, "Whether retain_grad() made the tensor, which is no leaf, keep its gradient."),
     READ("output_nr", get_output_nr, "Which of the results of grad_fn the tensor is."),

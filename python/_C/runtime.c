@@ -69,31 +69,6 @@ static PyObject *set_default_dtype(PyObject *Py_UNUSED(module), PyObject *given)
     Py_RETURN_NONE;
 }
 
-static PyObject *set_default_tensor_type(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(given))
-{
-    return PyErr_Format(PyExc_NotImplementedError, "there are no tensor types: use set_default_dtype()");
-}
-
-static PyObject *get_default_device(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
-{
-    return py_device(GRD_CPU);
-}
-
-static PyObject *set_default_device(PyObject *Py_UNUSED(module), PyObject *given)
-{
-    grd_device device = GRD_CPU;
-    const int is_device = given == Py_None ? 1 : py_as_device(given, &device);
-    if (is_device < 0)
-        return NULL;
-    if (is_device == 0)
-        return PyErr_Format(PyExc_TypeError, "set_default_device(): argument 'device' must be torch.device, not %s",
-                            Py_TYPE(given)->tp_name);
-    if (device.type != GRD_DEVICE_CPU)
-        return PyErr_Format(PyExc_NotImplementedError, "the default device cannot be '%s': give factories device='%s'",
-                            grd_device_name(device), grd_device_name(device));
-    Py_RETURN_NONE;
-}
-
 /* ---- Print options ------------------------------------------------------------------------------------------------------------------ */
 
 enum { PRECISION, THRESHOLD, EDGE_ITEMS, LINE_WIDTH, PROFILE, SCI_MODE, NOPTIONS };
@@ -215,7 +190,13 @@ static PyObject *is_storage(PyObject *Py_UNUSED(module), PyObject *object)
     return PyBool_FromLong(py_storage_bytes(object) != NULL);
 }
 
+static PyObject *error_is_pending(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing))
+{
+    return PyBool_FromLong(!grd_ok());
+}
+
 static PyMethodDef functions[] = {
+    {"_error_is_pending", error_is_pending, METH_NOARGS, PyDoc_STR("For tests: True if a call left an error of the library behind.")},
     {"get_num_threads", get_num_threads, METH_NOARGS,
      "get_num_threads($module)\n--\n\nThreads an operator may use, the caller's included."},
     {"set_num_threads", set_num_threads, METH_O,
@@ -231,12 +212,6 @@ static PyMethodDef functions[] = {
     {"set_default_dtype", set_default_dtype, METH_O,
      "set_default_dtype($module, d)\n--\n\nSets the dtype of new tensors of floating-point numbers. TypeError unless it is float16, "
      "bfloat16, float32 or float64."},
-    {"set_default_tensor_type", set_default_tensor_type, METH_O,
-     "set_default_tensor_type($module, t, /)\n--\n\nNotImplementedError: use set_default_dtype()."},
-    {"get_default_device", get_default_device, METH_NOARGS,
-     "get_default_device($module)\n--\n\nWhere new tensors lie unless told otherwise: the cpu."},
-    {"set_default_device", set_default_device, METH_O,
-     "set_default_device($module, device)\n--\n\nChecked: the cpu is where new tensors lie. NotImplementedError for other devices."},
     {"set_printoptions", (PyCFunction)(void (*)(void))set_printoptions, METH_VARARGS | METH_KEYWORDS,
      "set_printoptions($module, precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None)\n--\n\n"
      "How tensors are printed: digits after the point, elements above which the middle is left out, elements shown at each end then, "
@@ -255,5 +230,6 @@ bool py_add_runtime(PyObject *module)
     if (config != NULL && PyModule_AddFunctions(config, config_functions) < 0)
         Py_CLEAR(config);
     return PyModule_AddStringConstant(module, "__version__", grd_version()) == 0 && PyModule_AddFunctions(module, functions) == 0 &&
-           py_add_queries(module) && py_add_shapes(module) && py_add_plugins(module) && py_add(module, "__config__", config);
+           py_add_queries(module) && py_add_shapes(module) && py_add_plugins(module) && py_add_default_device(module) &&
+           py_add_allocator(module) && py_add_files(module) && py_add(module, "__config__", config);
 }

@@ -119,11 +119,15 @@ int py_as_scalar(PyObject *object, grd_scalar *ret_scalar)
     return from_numpy(object, ret_scalar);
 }
 
-/* An object with __index__ that is no number of its own: an array, or a truth value of NumPy. */
+/* True for a truth value of NumPy, which has an __index__ and is no integer. */
 static bool is_no_int(PyTypeObject *type)
 {
-    return !PyType_HasFeature(type, Py_TPFLAGS_LONG_SUBCLASS) &&
-           (strcmp(type->tp_name, "numpy.ndarray") == 0 || numpy_kind(type) == GRD_SCALAR_BOOL);
+    return !PyType_HasFeature(type, Py_TPFLAGS_LONG_SUBCLASS) && numpy_kind(type) == GRD_SCALAR_BOOL;
+}
+
+static bool is_array(PyObject *object)
+{
+    return strcmp(Py_TYPE(object)->tp_name, "numpy.ndarray") == 0;
 }
 
 static bool is_int_tensor(PyObject *object)
@@ -138,9 +142,14 @@ int py_as_int(PyObject *object, int64_t *ret_value)
         if (PyBool_Check(object) || !PyIndex_Check(object) || is_no_int(Py_TYPE(object)) ||
             (py_is_tensor(object) && !is_int_tensor(object)))
             return 0;
-        object = PyNumber_Index(object);
-        if (object == NULL)
+        PyObject *index = PyNumber_Index(object);
+        if (index == NULL && is_array(object) && PyErr_ExceptionMatches(PyExc_TypeError)) { /* not a 0-d array of integers */
+            PyErr_Clear();
+            return 0;
+        }
+        if (index == NULL)
             return -1;
+        object = index;
     } else {
         Py_INCREF(object);
     }

@@ -245,17 +245,35 @@ static PyObject *storage_copy_(PyObject *self, PyObject *source)
     return self;
 }
 
+/* A function of gradus._utils, or NULL with an exception. */
+static PyObject *find_helper(const char *name)
+{
+    PyObject *module = PyImport_ImportModule("gradus._utils");
+    PyObject *helper = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
+    Py_XDECREF(module);
+    return helper;
+}
+
+static PyObject *storage_untyped(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    return Py_NewRef(self);
+}
+
+static PyObject *storage_from_file(PyObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
+{
+    PyObject *helper = find_helper("_storage_from_file"), *result = helper != NULL ? PyObject_Call(helper, args, kwargs) : NULL;
+    Py_XDECREF(helper);
+    return result;
+}
+
 /* Pickled as its bytes; what shares it is pickled with the same object. */
 static PyObject *storage_reduce(PyObject *self, PyObject *protocol)
 {
     (void)protocol;
-    PyObject *module = PyImport_ImportModule("gradus._utils");
-    PyObject *rebuild = module != NULL ? PyObject_GetAttrString(module, "_rebuild_storage") : NULL;
-    PyObject *bytes = rebuild != NULL ? storage_bytes(self) : NULL;
+    PyObject *rebuild = find_helper("_rebuild_storage"), *bytes = rebuild != NULL ? storage_bytes(self) : NULL;
     PyObject *result = bytes != NULL ? Py_BuildValue("(O(O))", rebuild, bytes) : NULL;
     Py_XDECREF(bytes);
     Py_XDECREF(rebuild);
-    Py_XDECREF(module);
     return result;
 }
 
@@ -323,6 +341,11 @@ static PyMethodDef storage_methods[] = {
     {"element_size", storage_element_size, METH_NOARGS, "element_size($self)\n--\n\nOne: a storage has bytes."},
     {"tolist", storage_tolist, METH_NOARGS, "tolist($self)\n--\n\nThe bytes as a list of integers."},
     {"clone", storage_clone, METH_NOARGS, "clone($self)\n--\n\nA copy."},
+    {"untyped", storage_untyped, METH_NOARGS, "untyped($self)\n--\n\nThe storage itself, whose elements are bytes already."},
+    {"from_file", (PyCFunction)(void (*)(void))storage_from_file, METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "from_file(filename, shared=False, nbytes=0)\n--\n\nThe first bytes of a file as a storage, read when they are used. With shared, "
+     "what is "
+     "written to the storage goes into the file, which is made or lengthened where that is needed; without, the file stays as it is."},
     {"copy_", storage_copy_, METH_O, "copy_($self, source)\n--\n\nWrites the bytes of another storage of the same size."},
     {"__copy__", storage_clone, METH_NOARGS, NULL},
     {"__deepcopy__", storage_deepcopy, METH_O, NULL},

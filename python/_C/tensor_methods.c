@@ -215,7 +215,9 @@ static PyObject *tensor_requires_grad_(PyObject *self, PyObject *const *args, Py
 
 static PyObject *tensor_detach_(PyObject *self, PyObject *Py_UNUSED(none))
 {
+    py_begin_change();
     grd_detach_(py_tensor_of(self));
+    py_end_change();
     return grd_ok() ? itself(self, NULL) : py_raise();
 }
 
@@ -326,6 +328,9 @@ PyMethodDef py_tensor_methods[] = {
     PY_ENTRY("cuda", py_method_cuda,
              "cuda($self, device=None, non_blocking=False, *, memory_format=None)\n--\n\n"
              "The tensor on a device of type 'cuda'. AssertionError when no plug-in has brought one."),
+    {"new", (PyCFunction)(void (*)(void))py_method_new, METH_VARARGS | METH_KEYWORDS,
+     "new($self, *args, device=None)\n--\n\nAs Tensor(...), with the dtype and the device of this tensor: of sizes, of data, or of another "
+     "tensor."},
     PY_ENTRY("new_tensor", py_method_new_tensor,
              "new_tensor($self, data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
              "As torch.tensor(), with the dtype and the device of this tensor unless others are given."),

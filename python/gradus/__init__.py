@@ -9,36 +9,82 @@
 Tensors and operators come from the C extension `gradus._C`; parts that a program may not need are imported when they are first named.
 """
 import importlib
+import sys
 from math import e, inf, nan, pi  # noqa: F401
+from typing import TYPE_CHECKING
 
 from gradus import _C
+
+if TYPE_CHECKING:  # mypy keeps the first of several definitions of a name, Python the last
+    from gradus._statistics import *  # noqa: F403
+    from gradus.functional import *  # noqa: F403
 from gradus._C import *  # noqa: F403
-from gradus import _tensor_copy  # noqa: F401
+from gradus import _absent, _tensor_copy
 from gradus._statistics import *  # noqa: F403
 from gradus.functional import *  # noqa: F403
 
-del nn  # noqa: F821  the package of that name is imported when it is asked for
-
-__version__ = _C.__version__
+globals().pop("nn")  # the package of that name is imported when it is asked for
+if TYPE_CHECKING:
+    from gradus import accelerator as accelerator
+    from gradus import amp as amp
+    from gradus import autograd as autograd
+    from gradus import backends as backends
+    from gradus import compiler as compiler
+    from gradus import cuda as cuda
+    from gradus import distributed as distributed
+    from gradus import jit as jit
+    from gradus import linalg as linalg
+    from gradus import mps as mps
+    from gradus import multiprocessing as multiprocessing
+    from gradus import nn as nn
+    from gradus import ops as ops
+    from gradus import optim as optim
+    from gradus import random as random
+    from gradus import return_types as return_types
+    from gradus import serialization as serialization
+    from gradus import special as special
+    from gradus import storage as storage
+    from gradus import torch_version as torch_version
+    from gradus import types as types
+    from gradus import utils as utils
+    from gradus import version as version
+    from gradus import xpu as xpu
+    from gradus._nn_functions import *  # noqa: F403
+    from gradus._tensor_types import *  # noqa: F403
+    from gradus.amp import GradScaler as GradScaler
+    from gradus.amp import autocast as autocast
+    from gradus.amp import is_autocast_enabled as is_autocast_enabled
+    from gradus.compiler import compile as compile
+    from gradus.serialization import load as load
+    from gradus.serialization import save as save
+    from gradus.torch_version import __version__ as __version__
 __config__ = _C.__config__
 newaxis = None
+sys.meta_path.append(_absent.Finder)
 
-_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cuda", "distributed", "jit", "linalg", "mps", "multiprocessing", "nn", "ops",
-                         "optim", "random", "serialization", "utils", "version", "xpu"})
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "jit", "linalg", "mps", "multiprocessing", "nn", "ops",
+                         "optim", "random", "return_types", "safetensors", "serialization", "special", "storage", "torch_version", "types", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
-         "is_autocast_enabled": "amp"}
+         "is_autocast_enabled": "amp", "__version__": "torch_version"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
-                            "FloatTensor", "DoubleTensor"), "_tensor_types"))
+                            "FloatTensor", "DoubleTensor", "set_default_tensor_type"), "_tensor_types"))
+
+_LAZY.update(dict.fromkeys((
+    "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "channel_shuffle", "cosine_embedding_loss", "dropout",
+    "dropout_", "embedding", "feature_alpha_dropout", "feature_alpha_dropout_", "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",
+    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "rrelu", "rrelu_", "triplet_margin_loss"), "_nn_functions"))
 
 
-def __getattr__(name):
-    if name in _SUBMODULES:
-        return importlib.import_module(f"gradus.{name}")
-    if name in _LAZY:
-        value = getattr(importlib.import_module(f"gradus.{_LAZY[name]}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'gradus' has no attribute '{name}'")
+if not TYPE_CHECKING:  # which knows the names above, and must find the others absent
+
+    def __getattr__(name):
+        if name in _SUBMODULES:
+            return importlib.import_module(f"gradus.{name}")
+        if name in _LAZY:
+            value = getattr(importlib.import_module(f"gradus.{_LAZY[name]}"), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module 'gradus' has no attribute '{name}'")
 
 
 def __dir__():

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from gradus import _C
 from gradus._C import Tensor
-from gradus.functional import _into
+from gradus.functional import _into, _into_all
 
 __all__ = ["corrcoef", "cov", "cumulative_trapezoid", "mode", "nanquantile", "quantile", "trapezoid", "trapz"]
 
@@ -107,7 +107,7 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     last = since.argmax(dim, keepdim=True)  # of the first run of the greatest length
     keeps = keepdim and input.dim()
     found = [t if keeps else t.squeeze(dim) for t in (values.gather(dim, last), order.gather(dim, last))]
-    return _Mode(*found) if out is None else _Mode(*map(_into, out, found))
+    return _Mode(*found) if out is None else _Mode(*_into_all(out, found))
 
 
 # ---- Covariance ------------------------------------------------------------------------------------------------------------------------------
@@ -222,6 +222,8 @@ def trapz(y, x=None, *, dx=None, dim=-1):
 
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     """The integrals from the first sample to each later one."""
+    if y.size(dim) == 0:
+        return _C.zeros_like(y)
     return _trapezoids("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
 
 

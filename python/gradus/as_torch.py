@@ -17,6 +17,8 @@ import runpy
 import sys
 import types
 
+from gradus._absent import refuse
+
 __all__ = ["install", "main"]
 
 _USAGE = "usage: python -m gradus.as_torch (script.py | -m module | -c code) [argument ...]"
@@ -48,8 +50,19 @@ class _TorchFinder(importlib.abc.MetaPathFinder):
         except ModuleNotFoundError as exception:
             if exception.name is None or not (own_name + ".").startswith(exception.name + "."):
                 raise  # It is there, and needs something that is not.
-            raise ModuleNotFoundError(f"No module named '{name}': Gradus has no '{own_name}'", name=name) from None
+            return refuse(name)
+        _name_loaded(own_name)
         return importlib.machinery.ModuleSpec(name, _SameModule(module), is_package=hasattr(module, "__path__"))
+
+
+def _name_loaded(package):
+    """Gives the loaded modules below a package their names of torch.
+
+    Importing one of them by that name later would replace what the package has under its last name: autograd.gradcheck is a function.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith(package + ".") and module is not None:
+            sys.modules.setdefault("torch" + name[len("gradus"):], module)
 
 
 def install():

@@ -4,15 +4,46 @@ computed is computed by operators.
 import itertools
 
 from gradus import _C
-from gradus._C import Tensor
+from gradus._C import Tensor, broadcast_tensors, cdist, meshgrid, norm, split
 
-__all__ = ["addbmm", "addr", "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations", "cdist", "diagflat",
-           "digamma", "dist", "dsplit", "einsum", "hsplit", "logit", "msort", "nonzero", "polygamma", "resize_as_", "tensordot", "tril_indices", "triu_indices",
-           "unique", "unique_consecutive", "unravel_index", "vsplit"]
+__all__ = ["addbmm", "addr", "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "cdist",
+           "combinations", "detach_", "diagflat", "digamma", "dist", "dsplit", "einsum", "get_device", "hsplit", "is_conj", "is_inference", "is_neg",
+           "logit", "logit_", "matrix_power", "meshgrid", "msort", "nonzero", "norm", "polygamma", "resize_as_", "resolve_conj", "resolve_neg", "split", "tensordot",
+           "tril_indices", "triu_indices", "unique", "unique_consecutive", "unravel_index", "vsplit"]
 
 
-def _into(out, result):
-    return result if out is None else out.resize_(result.shape).copy_(result)
+detach_, get_device, is_conj, is_inference, is_neg, resolve_conj, resolve_neg = (
+    Tensor.detach_, Tensor.get_device, Tensor.is_conj, Tensor.is_inference, Tensor.is_neg, Tensor.resolve_conj, Tensor.resolve_neg)
+
+
+def _kind(tensor):
+    return tensor.type().split(".")[-1].removesuffix("Tensor")
+
+
+def _check_out(out, result, casts):
+    """RuntimeError unless out= can take the result: of the same dtype, or with `casts` of one it can be cast to."""
+    if casts and not _C.can_cast(result.dtype, out.dtype):
+        raise RuntimeError(f"result type {_kind(result)} can't be cast to the desired output type {_kind(out)}")
+    if not casts and out.dtype != result.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {_kind(result)}, but got {_kind(out)} instead")
+    if out.device != result.device:
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {result.device} and {out.device}!")
+    if _C.is_grad_enabled() and (out.requires_grad or result.requires_grad):
+        raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+    if any(stride == 0 and size > 1 for stride, size in zip(out.stride(), out.shape)):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                           "Please clone() the tensor before performing the operation.")
+
+
+def _into_all(outs, results, casts=False):
+    """The outs, which have taken the results: all of them are checked before the first is written."""
+    for out, result in zip(outs, results):
+        _check_out(out, result, casts)
+    return [out.resize_(result.shape).copy_(result) for out, result in zip(outs, results)]
+
+
+def _into(out, result, casts=False):
+    return result if out is None else _into_all([out], [result], casts)[0]
 
 
 # ---- Shapes ------------------------------------------------------------------------------------------------------------------------------
@@ -65,7 +96,12 @@ def diagflat(input, offset=0):
     return _C.diag(input.reshape(-1), offset)
 
 
-def _split(name, input, least, dim, given):
+def _split(name, input, least, dim, indices_or_sections, sections, indices):
+    """PyTorch takes the parts by any of three names."""
+    named = [given for given in (indices_or_sections, sections, indices) if given is not None]
+    if len(named) != 1:
+        raise TypeError(f"{name}() takes one of the arguments indices_or_sections, sections and indices, {len(named)} were given")
+    given = named[0]
     if input.dim() < least:
         raise RuntimeError(f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {input.dim()} dimensions!")
     if isinstance(given, int) and (given == 0 or input.size(dim) % given):
@@ -74,19 +110,19 @@ def _split(name, input, least, dim, given):
     return _C.tensor_split(input, given, dim)
 
 
-def hsplit(input, indices_or_sections):
+def hsplit(input, indices_or_sections=None, *, sections=None, indices=None):
     """Equal parts along dimension 1, of a vector along 0, or what lies between indices."""
-    return _split("hsplit", input, 1, 0 if input.dim() == 1 else 1, indices_or_sections)
+    return _split("hsplit", input, 1, 0 if input.dim() == 1 else 1, indices_or_sections, sections, indices)
 
 
-def vsplit(input, indices_or_sections):
+def vsplit(input, indices_or_sections=None, *, sections=None, indices=None):
     """Equal parts along dimension 0, or what lies between indices."""
-    return _split("vsplit", input, 2, 0, indices_or_sections)
+    return _split("vsplit", input, 2, 0, indices_or_sections, sections, indices)
 
 
-def dsplit(input, indices_or_sections):
+def dsplit(input, indices_or_sections=None, *, sections=None, indices=None):
     """Equal parts along dimension 2, or what lies between indices."""
-    return _split("dsplit", input, 3, 2, indices_or_sections)
+    return _split("dsplit", input, 3, 2, indices_or_sections, sections, indices)
 
 
 # ---- Products ------------------------------------------------------------------------------------------------------------------------------
@@ -157,7 +193,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     if dtype == _C.bool:
         beta, alpha = bool(beta), bool(alpha)
     input, product = input.expand(product.shape), product if alpha == 1 else product * alpha
-    return _into(out, product.to(dtype) if beta == 0 else (input if beta == 1 else input * beta) + product)
+    return _into(out, product.to(dtype) if beta == 0 else (input if beta == 1 else input * beta) + product, casts=True)
 
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
@@ -185,18 +221,6 @@ def einsum(equation, *operands):
     return _C.einsum(equation, list(operands))
 
 
-def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
-    """The p-norm of the difference of every row of x1, (…, P, M), with every row of x2, (…, R, M): (…, P, R)."""
-    for name, x in (("X1", x1), ("X2", x2)):
-        if x.dim() < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
-    if x1.size(-1) != x2.size(-1):
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.size(-1)} X2: {x2.size(-1)}")
-    if p < 0:
-        raise RuntimeError("cdist only supports non-negative p values")
-    return (x1.unsqueeze(-2) - x2.unsqueeze(-3)).norm(p, dim=-1)
-
-
 def dist(input, other, p=2):
     """The p-norm of input - other."""
     return (input - other).norm(p)
@@ -217,7 +241,7 @@ def logit(input, eps=None, *, out=None):
     x = input.to(_C.promote_types(dtype, _C.float32))
     if eps is not None and eps >= 0:
         x = x.clamp(max=1 - eps).clamp(min=eps)
-    return _into(out, (x / (1 - x)).log().to(dtype))
+    return _into(out, (x / (1 - x)).log().to(dtype), casts=True)
 
 
 def digamma(input, *, out=None):
@@ -227,7 +251,7 @@ def digamma(input, *, out=None):
     >>> torch.digamma(torch.tensor([0.5, 1.0]))
     tensor([-1.9635, -0.5772])
     """
-    return _into(out, input.polygamma(0))
+    return _into(out, input.polygamma(0), casts=True)
 
 
 def polygamma(n, input, *, out=None):
@@ -239,7 +263,7 @@ def polygamma(n, input, *, out=None):
     """
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return _into(out, input.polygamma(n))
+    return _into(out, input.polygamma(n), casts=True)
 
 
 # ---- Triangles ----------------------------------------------------------------------------------------------------------------------------------
@@ -247,15 +271,16 @@ def polygamma(n, input, *, out=None):
 def _triangle(rows, columns, offset, cut, dtype, device):
     if rows < 0 or columns < 0:
         raise RuntimeError(f"{'row' if rows < 0 else 'col'} must be non-negative, got{rows if rows < 0 else columns}")
-    return cut(_C.ones(rows, columns, dtype=_C.bool), offset).nonzero().t().contiguous().to(dtype=dtype, device=device)
+    indices = cut(_C.ones(rows, columns, dtype=_C.bool, device="cpu"), offset).nonzero().t().contiguous()
+    return indices.to(dtype=dtype, device=_C.get_default_device() if device is None else device)
 
 
-def tril_indices(row, col, offset=0, *, dtype=_C.int64, device="cpu", layout=None):
+def tril_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None, pin_memory=False):
     """The rows and columns of the elements of the lower triangle of a matrix, up to diagonal `offset`, in row-major order: (2, n)."""
     return _triangle(row, col, offset, _C.tril, dtype, device)
 
 
-def triu_indices(row, col, offset=0, *, dtype=_C.int64, device="cpu", layout=None):
+def triu_indices(row, col, offset=0, *, dtype=_C.int64, device=None, layout=None, pin_memory=False):
     """The rows and columns of the elements of the upper triangle of a matrix, from diagonal `offset` on, in row-major order: (2, n)."""
     return _triangle(row, col, offset, _C.triu, dtype, device)
 
@@ -342,9 +367,9 @@ def unravel_index(indices, shape):
 
 # ---- Methods -----------------------------------------------------------------------------------------------------------------------------------
 
-def resize_as_(self, other):
+def resize_as_(input, the_template, *, memory_format=None):
     """resize_ to the sizes of another tensor."""
-    return self.resize_(other.shape)
+    return input.resize_(the_template.shape, memory_format=memory_format)
 
 
 def _unwritten(self):
@@ -367,12 +392,43 @@ def digamma_(self):
     return self.copy_(digamma(_unwritten(self)))
 
 
-def logit_(self, eps=None):
+def logit_(input, eps=None):
     """logit, in place."""
-    return self.copy_(logit(_unwritten(self), eps))
+    return input.copy_(logit(_unwritten(input), eps))
 
 
-for _method in (addbmm, addbmm_, addr, addr_, argwhere, diagflat, digamma, digamma_, dist, dsplit, hsplit, logit, logit_, msort, nonzero, resize_as_, unique,
-                unique_consecutive, vsplit):
+def cumprod_(self, dim, *, dtype=None):
+    """cumprod, in place."""
+    return self.copy_(_unwritten(self).cumprod(dim, dtype=dtype))
+
+
+def cumsum_(self, dim, *, dtype=None):
+    """cumsum, in place."""
+    return self.copy_(_unwritten(self).cumsum(dim, dtype=dtype))
+
+
+def float_power_(self, exponent):
+    """float_power, in place. RuntimeError unless self is float64 or complex128."""
+    wide = _C.complex128 if self.is_complex() or isinstance(exponent, complex) or (isinstance(exponent, Tensor) and exponent.is_complex()) else _C.float64
+    if self.dtype is not wide:
+        raise RuntimeError(f"the base given to float_power_ has dtype {self.type().split('.')[1].removesuffix('Tensor')} but the operation's result requires "
+                           f"dtype {'ComplexDouble' if wide is _C.complex128 else 'Double'}")
+    return self.copy_(_C.float_power(_unwritten(self), exponent))
+
+
+def where(self, condition, other):
+    """The elements of self where the condition holds, and those of other elsewhere."""
+    return _C.where(condition, self, other)
+
+
+def matrix_power(input, n, *, out=None):
+    """linalg.matrix_power."""
+    from gradus import linalg  # a module that few programs need
+
+    return linalg.matrix_power(input, n, out=out)
+
+
+for _method in (addbmm, addbmm_, addr, addr_, argwhere, cumprod_, cumsum_, diagflat, digamma, digamma_, dist, dsplit, float_power_, hsplit, logit, logit_, matrix_power, msort,
+                nonzero, resize_as_, unique, unique_consecutive, vsplit, where):
     setattr(Tensor, _method.__name__, _method)
 Tensor.__rdiv__ = Tensor.__rtruediv__

@@ -1,8 +1,24 @@
 """Linear algebra under PyTorch's names, as far as it is made of products and sums: there are no decompositions."""
 from gradus import _C
+from gradus._C import matmul
 from gradus.functional import _into
 
-__all__ = ["matrix_power", "multi_dot", "vecdot", "vector_norm"]
+__all__ = ["cross", "diagonal", "matmul", "matrix_power", "multi_dot", "vecdot", "vector_norm"]
+
+
+def cross(input, other, *, dim=-1, out=None):
+    """The cross products of vectors of three elements along a dimension.
+
+    >>> import gradus as torch
+    >>> torch.linalg.cross(torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]))
+    tensor([0, 0, 1])
+    """
+    return _into(out, _C.cross(input, other, dim=dim))
+
+
+def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
+    """The diagonals of matrices: a view."""
+    return _C.diagonal(A, offset=offset, dim1=dim1, dim2=dim2)
 
 
 def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):

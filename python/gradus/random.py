@@ -1,9 +1,9 @@
 """The state of the default random number generator, which gives PyTorch's numbers for the same seed."""
 import contextlib
 
-from gradus._C import get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+from gradus._C import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
-__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """Saving and loading in PyTorch's zip format, in both directions.
 
 A file holds ``data.pkl``, a pickle of the object in which every storage is a reference, and each storage as a record of its own. Reading
-follows a closed list of what such a pickle may name and do (``_serialization/unpickler.py``): no file runs code.
+follows a closed list of what such a pickle may name and do (``_serialization/unpickler.py``), so that no file runs code; a caller who trusts a
+file can say ``weights_only=False``, which runs what the file says.
 """
 from gradus._serialization.globals import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 from gradus._serialization.reader import load

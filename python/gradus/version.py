@@ -1,8 +1,16 @@
-"""Which version this is. Gradus has a number of its own, and is built for no accelerator."""
+"""Versions: ``__version__`` is that of the PyTorch whose behaviour Gradus has, with Gradus's own behind it; ``gradus`` is Gradus's own.
+
+Gradus is built for no accelerator.
+"""
 from gradus import _C
 
-__version__ = _C.__version__
+__all__ = ["__version__", "cuda", "debug", "git_version", "gradus", "hip", "rocm", "xpu"]
+
+gradus = _C.__version__
+__version__ = f"2.13.0+gradus.{gradus}"
 debug = False
 cuda = None
+git_version = "Unknown"  # a build does not record its commit; PyTorch's word for that
 hip = None
+rocm = None
 xpu = None

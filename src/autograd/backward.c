@@ -2,6 +2,7 @@
  * How a pass is run is in engine.c.
  * Invariant: a request owns the nodes its edges lead to; that keeps the whole graph for the duration of the pass. */
 #include "autograd/pass.h"
+#include "base/stack.h"
 #include "base/text.h"
 #include "gradus/ops.h"
 
@@ -19,6 +20,7 @@ struct request {
     struct grd_capture *captures; /* one per input */
     bool retain, create;
     bool accumulate; /* into the inputs that are leaves; the gradients of others are kept where they are captured */
+    bool unhooked_inputs;
 };
 
 static bool enter_captures(struct grd_pass *pass, const struct request *request, grd_tensor **captured)
@@ -31,7 +33,7 @@ static bool enter_captures(struct grd_pass *pass, const struct request *request,
             return false;
         captures[i] = (struct grd_capture){request->inputs[i].output, pass->entries[index].capture, i};
         pass->entries[index].capture = (int32_t)i;
-        pass->entries[index].needed |= request->accumulate && grd_node_variable(request->inputs[i].node) != NULL;
+        pass->entries[index].needed |= request->accumulate;
     }
     return true;
 }
@@ -51,7 +53,8 @@ GRD_INLINE bool seed(struct grd_pass *pass, const struct request *request, int64
 {
     for (int64_t i = 0; i < request->nroots; i++) {
         struct grd_entry *entry = &pass->entries[request->entries[i]];
-        if (grd_entry_wanted(entry) && !grd_pass_give(pass, entry, request->roots[i].output, grd_pool_take(request->grads[i], mark)))
+        if ((request->nroots == 1 || grd_entry_wanted(entry)) &&
+            !grd_pass_give(pass, entry, request->roots[i].output, grd_pool_take(request->grads[i], mark)))
             return false;
     }
     return true;
@@ -63,6 +66,7 @@ GRD_INLINE bool execute(const struct request *request, grd_tensor **captured, in
 {
     struct grd_pass pass;
     grd_pass_init(&pass, request->retain, request->create);
+    pass.unhooked_inputs = request->unhooked_inputs;
     bool ok = (captured == NULL || enter_captures(&pass, request, captured)) && discover_all(&pass, request) && seed(&pass, request, mark);
     grd_pool_release_above(mark);
     ok = ok && grd_pass_run(&pass, request->entries, request->nroots);
@@ -133,6 +137,9 @@ GRD_INLINE bool set_roots(const struct request *request, grd_tensors outputs, co
     for (int64_t i = 0; i < outputs.n; i++) {
         if (outputs.data == NULL || outputs.data[i] == NULL)
             return grd_raise(GRD_ERROR_TYPE, "output %lld must be a tensor, not NULL", (long long)i);
+        if (!grd_given(outputs.data[i], "grd_backward", "outputs") ||
+            (given.data != NULL && !grd_given_or_null(given.data[i], "grd_backward", "grad_outputs")))
+            return false;
         if (!set_root(request, i, outputs.data[i], given.data != NULL ? given.data[i] : NULL))
             return false;
     }
@@ -144,6 +151,8 @@ static bool set_inputs(const struct request *request, grd_tensors inputs)
     for (int64_t i = 0; i < inputs.n; i++) {
         if (inputs.data == NULL || inputs.data[i] == NULL)
             return grd_raise(GRD_ERROR_TYPE, "input %lld must be a tensor, not NULL", (long long)i);
+        if (!grd_given(inputs.data[i], "grd_grad", "inputs"))
+            return false;
         if (!grd_needs_grad(inputs.data[i]))
             return grd_raise(GRD_ERROR_RUNTIME, "One of the differentiated Tensors does not require grad");
         if (!grd_edge_of(inputs.data[i], &request->inputs[i]))
@@ -194,6 +203,7 @@ GRD_INLINE bool run_request(grd_tensors outputs, grd_tensors inputs, const grd_b
     if (options != NULL) {
         request.retain = options->retain_graph;
         request.create = options->create_graph;
+        request.unhooked_inputs = options->unhooked_inputs;
     }
     if (!allocate(&request, &arrays))
         return false;
@@ -219,9 +229,11 @@ static __attribute__((noinline)) bool differentiate_any(grd_tensors outputs, grd
 static bool differentiate(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options, bool accumulate,
                           grd_tensor **captured)
 {
+    if (!grd_stack_has_room("backward"))
+        return false;
     if (GRD_UNLIKELY(outputs.n != 1 || captured != NULL))
         return differentiate_any(outputs, inputs, options, accumulate, captured);
-    return run_request((grd_tensors){outputs.data, 1}, (grd_tensors){0}, options, false, NULL);
+    return run_request((grd_tensors){1, outputs.data}, (grd_tensors){0}, options, false, NULL);
 }
 
 static void accumulate_into(grd_tensors outputs, grd_tensors inputs, const grd_backward_options *options)
@@ -254,7 +266,7 @@ void grd_backward_all(grd_tensors outputs, const grd_backward_options *options)
 void grd_backward(grd_tensor *tensor)
 {
     if (!grd_pending())
-        differentiate((grd_tensors){&tensor, 1}, (grd_tensors){0}, NULL, false, NULL);
+        differentiate((grd_tensors){1, &tensor}, (grd_tensors){0}, NULL, false, NULL);
 }
 
 static bool check_used(grd_tensor *const *grads, int64_t n)
@@ -285,4 +297,74 @@ bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backward_option
     for (int64_t i = 0; !ok && i < inputs.n; i++)
         ret_grads[i] = grd_failed;
     return ok;
+}
+
+/* ---- A node alone ---------------------------------------------------------------------------------------------------------------- */
+/* The gradients, each in the form of its output, and owned. False, with the error raised, on failure. */
+static bool take_gradients(const struct grd_node *node, grd_tensor *const *grads, grd_tensor **ret_owned)
+{
+    for (uint32_t i = 0; i < node->noutputs; i++) {
+        grd_tensor *grad = grads[i];
+        if (grad != NULL && (grad = grd_fit_gradient(&node->outputs[i], grad, node->name, i)) == NULL)
+            return false;
+        ret_owned[i] = grad != NULL ? grd_object_keep(grad) : NULL;
+    }
+    return true;
+}
+
+/* The needs of a run for the gradients of all edges. */
+static uint64_t edges_of(const struct grd_node *node)
+{
+    uint64_t needs = 0;
+    for (uint32_t i = 0; i < node->nedges; i++)
+        needs |= (uint64_t)(node->edges[i].node != NULL) << (i < 63 ? i : 63);
+    return needs;
+}
+
+static bool run_alone(struct grd_node *node, grd_tensor *const *grads, grd_tensor **ret_grads)
+{
+    const size_t size = node->noutputs * sizeof(grd_tensor *);
+    grd_tensor **owned = grd_alloc_zeroed(size);
+    bool any = false;
+    if (owned == NULL)
+        return false;
+    if (take_gradients(node, grads, owned)) {
+        for (uint32_t i = 0; i < node->noutputs; i++)
+            any |= owned[i] != NULL;
+        if (any)
+            node->class->run(node, &(struct grd_run){owned, ret_grads, edges_of(node), true});
+    }
+    for (uint32_t i = 0; i < node->noutputs; i++)
+        grd_object_drop(owned[i]);
+    grd_free(owned, size);
+    return !grd_pending();
+}
+
+bool grd_node_run(grd_node *node, grd_tensor *const *grads, int n, grd_tensor **ret_grads)
+{
+    static const char name[] = "grd_node_run";
+    if (grd_pending() || !grd_given_pointer(node, name, "node") || (n > 0 && !grd_given_pointer(grads, name, "grads")) ||
+        (node->nedges > 0 && !grd_given_pointer(ret_grads, name, "ret_grads")))
+        return false;
+    if (n < 0 || (uint32_t)n != node->noutputs)
+        return grd_raise(GRD_ERROR_TYPE, "expected %u arguments, got %d instead", node->noutputs, n);
+    for (uint32_t i = 0; i < node->nedges; i++)
+        ret_grads[i] = NULL;
+    for (int i = 0; i < n; i++)
+        if (!grd_given_or_null(grads[i], name, "grads"))
+            return false;
+    const bool ok = run_alone(node, grads, ret_grads);
+    for (uint32_t i = 0; i < node->nedges; i++) {
+        const struct grd_edge *edge = &node->edges[i];
+        if (!ok || edge->node == NULL)
+            ret_grads[i] = NULL;
+        else if (ret_grads[i] != NULL)
+            ret_grads[i] = grd_fit_gradient(&edge->node->outputs[edge->output], ret_grads[i], node->name, i);
+    }
+    if (!grd_pending())
+        return true;
+    grd_error_add_context(node->name);
+    for (uint32_t i = 0; i < node->nedges; i++)
+        ret_grads[i] = NULL;
+    return false;
 }

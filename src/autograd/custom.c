@@ -4,6 +4,7 @@
  * edges and outputs afterwards. What forward saves is held as it is until the outputs are known.
  * Invariant: a saved output is an alias without history, as for every node. */
 #include "autograd/node.h"
+#include "base/stack.h"
 #include "gradus/ops.h"
 
 #include <stdio.h>
@@ -42,7 +43,10 @@ static bool fill_undefined(const struct grd_node *node, grd_tensor **grads)
 static void custom_run(struct grd_node *node, const struct grd_run *run)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
-    if (!grd_saved_begin(node, call->saved, call->nsaved, run->retain, NULL) || (call->materialize && !fill_undefined(node, run->grads)))
+    grd_spin_lock(&node->lock);
+    node->freed |= !run->retain; /* a later run fails only if it asks for what was saved */
+    grd_spin_unlock(&node->lock);
+    if (call->materialize && !fill_undefined(node, run->grads))
         return;
     if (call->function.backward != NULL)
         call->function.backward(call, run->grads, run->ret_grads);
@@ -54,9 +58,10 @@ static void custom_release(struct grd_node *node)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
     grd_spin_lock(&node->lock);
+    const bool is_first = !call->released;
     call->released = true;
     grd_spin_unlock(&node->lock);
-    for (int i = 0; i < call->nsaved; i++)
+    for (int i = 0; i < call->nsaved && is_first; i++)
         grd_saved_drop(&call->saved[i]);
 }
 
@@ -136,7 +141,7 @@ static bool make_room(void **list, int n, int *capacity, size_t size)
 
 void grd_custom_save(grd_custom_call *call, grd_tensor *t)
 {
-    if (grd_pending() || !grd_given_pointer(call, "grd_custom_save", "call"))
+    if (grd_pending() || !grd_given_pointer(call, "grd_custom_save", "call") || !grd_given_or_null(t, "grd_custom_save", "t"))
         return;
     if (!call->forward) {
         grd_raise(GRD_ERROR_RUNTIME, "tensors can only be saved during forward");
@@ -267,6 +272,8 @@ static struct grd_custom_call *new_call(const grd_custom_function *function, grd
 static bool find_edges(struct grd_custom_call *call, bool recording)
 {
     for (int i = 0; i < call->function.inputs; i++) {
+        if (!grd_given_or_null(call->inputs[i], "grd_custom_begin", "inputs"))
+            return false;
         call->needs[i] = recording && call->inputs[i] != NULL && grd_needs_grad(call->inputs[i]);
         if (call->needs[i] && !grd_edge_of(call->inputs[i], &call->node.edges[i]))
             return false;
@@ -279,7 +286,7 @@ grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tenso
     static const char name[] = "grd_custom_begin";
     if (!grd_given_pointer(function, name, "function"))
         return NULL;
-    if (grd_pending() || (function->inputs > 0 && !grd_given_pointer(inputs, name, "inputs")) ||
+    if (grd_pending() || !grd_stack_has_room("a custom function") || (function->inputs > 0 && !grd_given_pointer(inputs, name, "inputs")) ||
         (function->inputs < 0 && !grd_raise(GRD_ERROR_VALUE, "%s: a function cannot have %d inputs", name, function->inputs))) {
         grd_release_context(function->release, function->context);
         return NULL;
@@ -295,12 +302,11 @@ grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tenso
 /* Writing over an input is subject to the rules of in-place operators. */
 static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
-    uint32_t output;
     for (int i = 0; i < call->ndirty; i++) {
         grd_tensor *t = call->dirty[i];
         if (!is_among(t, call->inputs, call->function.inputs) || !is_among(t, outputs, n))
             return grd_raise(GRD_ERROR_RUNTIME, "a tensor marked dirty must be an input that is also returned");
-        if (grd_needs_grad(t) && grd_recorded_grad_fn(t, &output) == NULL)
+        if (grd_needs_grad(t) && !grd_has_history(t))
             return grd_raise(GRD_ERROR_RUNTIME, "%s leaf Variable that requires grad has been used in an in-place operation.",
                              t->base != NULL ? "a view of a" : "a");
         if (t->base != NULL && (n > 1 || t != call->inputs[0]))
@@ -396,8 +402,6 @@ static bool check_marks(const struct grd_custom_call *call, grd_tensor *const *o
 static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
 {
     bool needs = false;
-    for (int i = 0; i < call->ndirty; i++)
-        grd_bump_version(call->dirty[i]);
     for (int i = 0; i < call->function.inputs; i++)
         needs |= call->needs[i];
     if (needs && (!check_dirty(call, outputs, n) || !make_outputs(&call->node, n)))
@@ -405,6 +409,9 @@ static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
     for (int i = 0; i < n; i++)
         if (!set_output(call, &outputs[i], i, needs))
             return false;
+    /* After the history of their bases: a view that was asked for its own meanwhile has the old one, and is out of date by this. */
+    for (int i = 0; i < call->ndirty; i++)
+        grd_bump_version(call->dirty[i]);
     return !needs || settle_saved(call, outputs, n);
 }
 
@@ -417,6 +424,8 @@ bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
     const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) &&
                     check_marks(call, outputs, n) && record(call, outputs, n);
     call->forward = false;
+    for (int i = 0; ok && i < n && !grd_pending(); i++)
+        grd_anomaly_trace(outputs[i], call->node.sequence);
     if (!ok)
         grd_error_add_context(call->function.name != NULL ? call->function.name : "custom function");
     grd_object_drop(&call->node);
@@ -432,6 +441,8 @@ static void run_forward(struct grd_custom_call *call, grd_tensor **outputs)
     for (int i = 0; !grd_pending() && i < call->function.outputs; i++)
         if (outputs[i] == NULL)
             grd_raise(GRD_ERROR_RUNTIME, "output %d was not set", i);
+        else
+            grd_given(outputs[i], call->function.name, "outputs");
 }
 
 /* Which inputs may be NULL is for the function to say. */

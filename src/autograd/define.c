@@ -77,7 +77,7 @@ static void run_function(const struct grd_backward *b)
     unsigned needs = 0;
     for (int i = 0; i < self->derivative.nargs; i++)
         needs |= (unsigned)(b->needs >> i & 1) << self->args[i];
-    self->gradient(&(grd_gradient){op, args, results, {b->grads, b->ngrads}, needs, self->context}, grads);
+    self->gradient(&(grd_gradient){op, args, results, {b->ngrads, b->grads}, needs, self->context}, grads);
     for (int i = 0; i < self->derivative.nargs && !grd_pending(); i++)
         if (check_gradient(op, self->args[i], &grads[self->args[i]]))
             set_gradient(b, i, &grads[self->args[i]]);

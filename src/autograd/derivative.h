@@ -73,7 +73,8 @@ struct grd_backward {
 typedef void grd_backward_function(const struct grd_backward *b);
 
 struct grd_derivative {
-    const char *node_name; /* "TanhBackward" */
+    const char *node_name;  /* "TanhBackward0" */
+    const char *given_name; /* the name where argument `given` is given, and no plain number; NULL: always the other */
     grd_backward_function *backward;
     const void *context; /* whatever `backward` wants to know */
     const struct grd_save *saves;
@@ -81,9 +82,10 @@ struct grd_derivative {
     uint16_t others;       /* bit set: the other arguments that are tensors, which may not require a gradient */
     uint8_t nsaves, nargs; /* at most GRD_MAX_SAVES, GRD_MAX_ARGS */
     uint8_t results;       /* bit set: results that carry gradients */
-    bool sized;            /* something is saved that takes room */
-    bool lists;            /* a differentiable argument is a list */
-    bool materialize;      /* undefined gradients are passed as zeros (operators with several results) */
+    uint8_t given;
+    bool sized;       /* something is saved that takes room */
+    bool lists;       /* a differentiable argument is a list */
+    bool materialize; /* undefined gradients are passed as zeros (operators with several results) */
 };
 
 /* For a list argument: hands out one gradient per tensor. */

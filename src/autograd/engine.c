@@ -52,20 +52,24 @@ static inline bool heap_push(struct grd_heap *heap, struct grd_ready item)
     return true;
 }
 
+/* Those of equal sequence, which only the AccumulateGrads of leaves have, come in the order in which PyTorch's queue (libstdc++'s heap) gives them:
+ * the place at the top moves down to the end, always to a right child if that is not smaller, and the last item up from there. */
 static inline int32_t heap_pop(struct grd_heap *heap)
 {
-    int32_t top = heap->items[0].entry;
-    struct grd_ready last = heap->items[--heap->n];
+    struct grd_ready *const items = heap->items;
+    const int32_t top = items[0].entry;
+    const struct grd_ready last = items[--heap->n];
     int64_t i = 0, child;
-    while ((child = 2 * i + 1) < heap->n) {
-        if (child + 1 < heap->n && heap->items[child + 1].sequence > heap->items[child].sequence)
-            child++;
-        if (heap->items[child].sequence <= last.sequence)
-            break;
-        heap->items[i] = heap->items[child];
+    while ((child = 2 * i + 2) <= heap->n) {
+        child -= child == heap->n || items[child].sequence < items[child - 1].sequence;
+        items[i] = items[child];
         i = child;
     }
-    heap->items[i] = last;
+    while (i > 0 && items[(i - 1) / 2].sequence < last.sequence) {
+        items[i] = items[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    items[i] = last;
     return top;
 }
 
@@ -85,6 +89,14 @@ GRD_INLINE bool make_ready(struct grd_pass *pass, int32_t index, bool threaded)
     return heap_push(threaded ? heap_for(pass, node->device) : &pass->heap, (struct grd_ready){node->sequence, index});
 }
 
+/* ---- Failures ------------------------------------------------------------------------------------------------------------------------------- */
+/* Tells whose run has left an error pending. */
+static __attribute__((noinline)) void name_failure(struct grd_node *node)
+{
+    grd_error_add_context(node->name);
+    grd_anomaly_report(node);
+}
+
 /* ---- Running one node --------------------------------------------------------------------------------------------------------------------- */
 static void capture_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor *const *grads)
 {
@@ -95,19 +107,22 @@ static void capture_gradients(struct grd_pass *pass, const struct grd_entry *ent
     }
 }
 
-/* What looks at gradients before a node does. A leaf's own hooks are called by its AccumulateGrad, where that runs. */
+/* What looks at gradients before a node does. Those of a node that runs are captured before hooks replace them, as PyTorch does. */
 static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads)
 {
     struct grd_node *node = entry->node;
-    if (node->owner == &node->object || !entry->needed)
-        grd_hooks_run_tensor(grd_node_tensor_hooks(node), grads, node->noutputs);
+    if (entry->needed)
+        capture_gradients(pass, entry, grads);
+    if (entry->capture == GRD_NO_ENTRY || !pass->unhooked_inputs)
+        grd_hooks_run_tensor(&node->hooks, grads, node->noutputs);
     if (grd_pending())
         return false;
-    capture_gradients(pass, entry, grads);
     if (entry->needed)
         grd_hooks_run_node(node, (grd_tensors){0}, grads, node->noutputs);
+    else
+        capture_gradients(pass, entry, grads);
     if (grd_pending())
-        grd_error_add_context(node->name);
+        name_failure(node);
     return !grd_pending();
 }
 
@@ -132,7 +147,8 @@ static inline bool take_result(const struct grd_node *node, uint32_t edge, grd_t
 }
 
 /* Calls the node. Its results are then as the edges want them, and owned; on failure (false) too, where there are any. */
-GRD_INLINE bool run_node(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads, grd_tensor **results, int64_t mark)
+GRD_INLINE bool run_node(struct grd_pass *pass, const struct grd_entry *entry, grd_tensor **grads, grd_tensor **results, int64_t mark,
+                         bool careful)
 {
     struct grd_node *node = entry->node;
     const uint32_t nedges = node->nedges;
@@ -149,8 +165,10 @@ GRD_INLINE bool run_node(struct grd_pass *pass, const struct grd_entry *entry, g
     }
     if (GRD_UNLIKELY(noted.data != NULL))
         grd_hooks_run_node(node, noted, results, nedges);
+    if (careful && !grd_pending())
+        grd_anomaly_check(node, results);
     if (GRD_UNLIKELY(grd_pending()))
-        grd_error_add_context(node->name);
+        name_failure(node);
     return !grd_pending();
 }
 
@@ -161,7 +179,7 @@ static inline bool run_last(struct grd_pass *pass, struct grd_entry *entry)
     node->class->run(node, &(struct grd_run){grd_entry_slots(entry), NULL, 0, pass->retain});
     grd_entry_drop_slots(entry);
     if (GRD_UNLIKELY(grd_pending()))
-        grd_error_add_context(node->name);
+        name_failure(node);
     return !grd_pending();
 }
 
@@ -232,7 +250,7 @@ GRD_INLINE bool run_entry(struct grd_pass *pass, int32_t index, bool threaded)
         defined = any_defined(grads, node->noutputs);
     }
     if (ok && defined && entry->needed)
-        ok = run_node(pass, entry, grads, results, mark);
+        ok = run_node(pass, entry, grads, results, mark, threaded);
     /* Released before delivery: what came out of the node is then held by nobody who does not need it. */
     grd_entry_drop_slots(entry);
     grd_pool_release_above(mark);
@@ -297,7 +315,7 @@ static void *worker_main(void *context)
 }
 
 /* One worker for each device type in the graph that is not the calling thread's. Where a thread cannot be had, the caller does its work. */
-static bool start_workers(struct grd_pass *pass, const bool *present)
+static void start_workers(struct grd_pass *pass, const bool *present)
 {
     pthread_mutex_lock(&pass->lock);
     for (int device = GRD_DEVICE_FIRST_EXTRA; device < GRD_DEVICE_COUNT; device++) {
@@ -310,7 +328,6 @@ static bool start_workers(struct grd_pass *pass, const bool *present)
         pass->nworkers += pthread_create(&worker->thread, NULL, worker_main, worker) == 0;
     }
     pthread_mutex_unlock(&pass->lock);
-    return pass->nworkers > 0;
 }
 
 /* How many device types other than the cpu's are in the graph, and which. */
@@ -326,16 +343,18 @@ static int find_devices(const struct grd_pass *pass, bool *ret_present)
     return n;
 }
 
-/* Entries that wait for nothing. */
+/* Entries of outputs that wait for nothing else. One that is given several times is ready with the last, as if a node above all outputs handed
+ * out their gradients. The hooks on a single output are called even where nothing below it is wanted. */
 GRD_INLINE bool make_first_ready(struct grd_pass *pass, const int32_t *roots, int64_t nroots, bool threaded)
 {
+    if (GRD_LIKELY(nroots == 1))
+        return make_ready(pass, roots[0], threaded);
+    for (int64_t i = 0; i < nroots; i++)
+        pass->entries[roots[i]].dependencies++;
     for (int64_t i = 0; i < nroots; i++) {
         struct grd_entry *entry = &pass->entries[roots[i]];
-        if (entry->dependencies == 0 && grd_entry_wanted(entry)) {
-            entry->dependencies = -1; /* an output given twice is ready once */
-            if (!make_ready(pass, roots[i], threaded))
-                return false;
-        }
+        if (--entry->dependencies == 0 && grd_entry_wanted(entry) && !make_ready(pass, roots[i], threaded))
+            return false;
     }
     return true;
 }
@@ -343,7 +362,7 @@ GRD_INLINE bool make_first_ready(struct grd_pass *pass, const int32_t *roots, in
 static __attribute__((noinline)) bool run_threaded(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
 {
     bool present[GRD_DEVICE_COUNT];
-    const size_t size = (size_t)find_devices(pass, present) * sizeof *pass->workers;
+    const size_t size = (size_t)(find_devices(pass, present) + 1) * sizeof *pass->workers; /* never 0 */
     pass->workers = grd_alloc(size);
     if (pass->workers == NULL)
         return false;
@@ -353,17 +372,15 @@ static __attribute__((noinline)) bool run_threaded(struct grd_pass *pass, const 
     pthread_mutex_init(&pass->lock, NULL);
     pthread_cond_init(&pass->changed, NULL);
     pass->outstanding = 1; /* keeps the workers until everything is set up */
-    bool threaded = start_workers(pass, present);
+    start_workers(pass, present);
     pthread_mutex_lock(&pass->lock);
     bool ok = make_first_ready(pass, roots, nroots, true);
     pass->outstanding--;
     pass->stop = !ok;
     pthread_cond_broadcast(&pass->changed);
     pthread_mutex_unlock(&pass->lock);
-    if (ok && threaded)
+    if (ok)
         run_share(pass, &pass->heap);
-    else if (ok)
-        ok = run_alone(pass);
     for (int i = 0; i < pass->nworkers; i++) {
         pthread_join(pass->workers[i].thread, NULL);
         heap_done(&pass->workers[i].heap);
@@ -384,7 +401,7 @@ bool grd_pass_run(struct grd_pass *pass, const int32_t *roots, int64_t nroots)
     grd_thread.grad_off = pass->create ? 0 : GRD_AUTOGRAD_BIT;
     heap_init(&pass->heap);
     bool ok;
-    if (GRD_UNLIKELY(pass->other_devices))
+    if (GRD_UNLIKELY(pass->careful))
         ok = run_threaded(pass, roots, nroots);
     else
         ok = make_first_ready(pass, roots, nroots, false) && run_alone(pass);

@@ -4,7 +4,7 @@
 #define GRD_AUTOGRAD_FORMULA_H
 
 #include "autograd/derivative.h"
-#include "gradus/ops.h"
+#include "gen/hidden_ops.h"
 
 /* A value that the rest of a formula needs: what is above the mark goes but for that. */
 static inline grd_tensor *grd_formula_alone(int64_t mark, grd_tensor *t)
@@ -21,7 +21,7 @@ static inline grd_tensor *grd_formula_conj(grd_tensor *t)
 /* t times the conjugate of a factor that is mostly left at its default. */
 static inline grd_tensor *grd_formula_times_conj(grd_tensor *t, grd_scalar factor)
 {
-    return factor.kind == GRD_SCALAR_INT && factor.v.i == 1 ? t : grd__times_conj(t, factor);
+    return factor.kind == GRD_SCALAR_INT && factor.v.i == 1 ? t : grd_hidden_times_conj(t, factor);
 }
 
 #endif

@@ -137,7 +137,7 @@ static grd_value to_tensor(grd_value value)
 
 static grd_value dims_of(int64_t n)
 {
-    return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {grd_pool_alloc((size_t)(n > 0 ? n : 1) * sizeof(int64_t)), n}};
+    return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {n, grd_pool_alloc((size_t)(n > 0 ? n : 1) * sizeof(int64_t))}};
 }
 
 static grd_value evaluate_list(const struct evaluation *e, const struct grd_formula_node *node)
@@ -153,7 +153,7 @@ static grd_value evaluate_list(const struct evaluation *e, const struct grd_form
         return list;
     }
     grd_tensor **data = grd_pool_alloc((size_t)n * sizeof *data);
-    const grd_value list = {.kind = GRD_KIND_TENSORS, .v.tensors = {data, data != NULL ? n : 0}};
+    const grd_value list = {.kind = GRD_KIND_TENSORS, .v.tensors = {data != NULL ? n : 0, data}};
     for (int item = node->child; data != NULL && item >= 0; item = node_at(e, item)->next)
         *data++ = to_tensor(evaluate(e, item)).v.tensor;
     return list;
@@ -229,7 +229,7 @@ static grd_value evaluate(const struct evaluation *e, int index)
     case GRD_FORMULA_GRADIENT:
         return (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = e->b->grads[node->which]};
     case GRD_FORMULA_GRADIENTS:
-        return (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {e->b->grads, e->b->ngrads}};
+        return (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {e->b->ngrads, e->b->grads}};
     case GRD_FORMULA_SAVED:
         return e->b->saved[node->which];
     case GRD_FORMULA_FACT:

@@ -30,7 +30,7 @@ static char *element(const grd_tensor *t, int64_t index)
 {
     char *at = t->data;
     for (int dim = t->ndim - 1; dim >= 0; dim--) {
-        at += index % t->sizes[dim] * t->strides[dim] * t->itemsize;
+        at += index % t->sizes[dim] * grd_byte_stride(t, dim);
         index /= t->sizes[dim];
     }
     return at;
@@ -159,8 +159,8 @@ static bool analytic_row(const struct check *check, grd_tensor *output, int64_t 
             if (grd_needs_grad(check->inputs.data[i]))
                 wanted[n++] = check->inputs.data[i];
         grd_tensor **grads = wanted + check->inputs.n;
-        const grd_backward_options options = {.grad_outputs = {&seed, 1}, .retain_graph = true, .allow_unused = true};
-        ok = grd_grad((grd_tensors){&output, 1}, (grd_tensors){wanted, n}, &options, grads) && compare_row(check, grads, number, part, row);
+        const grd_backward_options options = {.grad_outputs = {1, &seed}, .retain_graph = true, .allow_unused = true};
+        ok = grd_grad((grd_tensors){1, &output}, (grd_tensors){n, wanted}, &options, grads) && compare_row(check, grads, number, part, row);
     }
     grd_pool_release(mark);
     return ok;
@@ -232,7 +232,7 @@ static bool run_check(struct check *check)
     /* The function may use the same memory for its list the next time. */
     if (returned.n > 0)
         memcpy(list, returned.data, (size_t)returned.n * sizeof *list);
-    const grd_tensors outputs = {list, returned.n};
+    const grd_tensors outputs = {returned.n, list};
     bool differentiable = any_requires(outputs);
     for (int64_t i = 0; i < outputs.n; i++)
         if (is_output(outputs.data[i], differentiable))
@@ -254,9 +254,12 @@ static bool check_call(grd_function *function, grd_tensors inputs, const char *n
         return grd_raise_null_pointer(name, "function");
     if (inputs.n > 0 && !grd_given_pointer(inputs.data, name, "inputs"))
         return false;
-    for (int64_t i = 0; i < inputs.n; i++)
+    for (int64_t i = 0; i < inputs.n; i++) {
         if (inputs.data[i] == NULL)
             return grd_raise(GRD_ERROR_TYPE, "%s: entry %lld of argument 'inputs' must be a tensor, not NULL", name, (long long)i);
+        if (!grd_given(inputs.data[i], name, "inputs"))
+            return false;
+    }
     return true;
 }
 
@@ -302,13 +305,13 @@ static grd_tensors gradients(grd_tensor *const *inputs, int n, void *context)
     for (int i = 0; i < second->ninputs; i++)
         if (grd_needs_grad(inputs[i]))
             wanted[nwanted++] = inputs[i];
-    const grd_backward_options options = {.grad_outputs = {inputs + second->ninputs, nused}, .create_graph = true, .allow_unused = true};
-    if (!grd_grad((grd_tensors){used, nused}, (grd_tensors){wanted, nwanted}, &options, grads))
+    const grd_backward_options options = {.grad_outputs = {nused, inputs + second->ninputs}, .create_graph = true, .allow_unused = true};
+    if (!grd_grad((grd_tensors){nused, used}, (grd_tensors){nwanted, wanted}, &options, grads))
         return none;
     for (int64_t i = 0; i < nwanted; i++)
         if (grads[i] != NULL)
             grads[ngrads++] = grads[i];
-    return (grd_tensors){grads, ngrads};
+    return (grd_tensors){ngrads, grads};
 }
 
 /* Values in (-1, 1), the same in every run. */
@@ -347,7 +350,7 @@ static bool run_second(const struct second *second, grd_tensors inputs, const gr
     }
     if (n == inputs.n)
         return true;
-    return grd_gradcheck(gradients, (grd_tensors){all, n}, (void *)(uintptr_t)second, options);
+    return grd_gradcheck(gradients, (grd_tensors){n, all}, (void *)(uintptr_t)second, options);
 }
 
 bool grd_gradgradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options)

@@ -1,8 +1,8 @@
 /* Hooks: functions of the user that see gradients on their way.
  *
- * A hook belongs to a list: of a node, or of a leaf's meta. Lists and the table of handles change under one lock; a hook is called with
- * the lock released and a reference held, so it may remove itself or any other.
- * Order: that of registration; hooks that keep a gradient (grd_retain_grad) see what the others made of it. */
+ * A hook belongs to the list of a node; that of a leaf is its AccumulateGrad. Lists and the table of handles change under one lock. Hooks are called with the lock released, as a list that was made before the first of them: a hook may
+ * remove itself or any other, and register new ones, which takes effect the next time.
+ * Order: that of registration, tensor by tensor; hooks that keep a gradient (grd_retain_grad) see what the others made of it. */
 #include "autograd/node.h"
 #include "base/fork.h"
 #include "gradus/ops.h"
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum hook_kind { HOOK_TENSOR, HOOK_RETAIN, HOOK_PRE, HOOK_POST, HOOK_ACCUMULATED };
+enum hook_kind { HOOK_TENSOR, HOOK_RETAIN, HOOK_PRE, HOOK_POST, HOOK_ACCUMULATED, HOOK_TRACE };
 
 struct grd_hook {
     struct grd_object object;
@@ -114,7 +114,7 @@ static void hook_destroy(struct grd_object *object)
     grd_free(hook, sizeof *hook);
 }
 
-static const struct grd_object_type hook_type = {"hook", hook_destroy};
+static const struct grd_object_type hook_type = {.name = "hook", .destroy = hook_destroy};
 
 static uint64_t add(struct grd_hooks *list, const struct grd_hook *description)
 {
@@ -126,7 +126,7 @@ static uint64_t add(struct grd_hooks *list, const struct grd_hook *description)
     atomic_init(&hook->object.refs, 1);
     pthread_mutex_lock(&table.lock);
     hook->order = ++table.order;
-    bool ok = hook->kind == HOOK_RETAIN || enter(hook);
+    bool ok = hook->kind == HOOK_RETAIN || hook->kind == HOOK_TRACE || enter(hook);
     uint64_t handle = ok && hook->handle ? hook->handle : ok;
     if (ok)
         append(list, hook);
@@ -153,7 +153,7 @@ uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, vo
     if (!grd_edge_of(t, &edge))
         return 0;
     uint64_t handle =
-        add(grd_node_tensor_hooks(edge.node),
+        add(&edge.node->hooks,
             &(struct grd_hook){.kind = HOOK_TENSOR, .output = edge.output, .call.tensor = hook, .context = context, .release = release});
     grd_node_drop(edge.node);
     return handle;
@@ -180,11 +180,13 @@ uint64_t grd_hook_accumulated(grd_tensor *leaf, void (*hook)(grd_tensor *leaf, v
         grd_raise(GRD_ERROR_RUNTIME, "post accumulate grad hooks cannot be registered on non-leaf tensors");
         return 0;
     }
-    struct grd_meta *meta = grd_meta_ensure(leaf);
-    if (meta == NULL)
+    struct grd_edge edge;
+    if (!grd_edge_of(leaf, &edge))
         return 0;
-    return add(&meta->hooks,
-               &(struct grd_hook){.kind = HOOK_ACCUMULATED, .call.accumulated = hook, .context = context, .release = release});
+    const uint64_t handle = add(
+        &edge.node->hooks, &(struct grd_hook){.kind = HOOK_ACCUMULATED, .call.accumulated = hook, .context = context, .release = release});
+    grd_node_drop(edge.node);
+    return handle;
 }
 
 void grd_hook_remove(uint64_t handle)
@@ -218,17 +220,52 @@ void grd_hooks_clear(struct grd_hooks *hooks)
 }
 
 /* ---- Calling --------------------------------------------------------------------------------------------------------------------- */
-/* The first hook of a kind after number `after`, with a reference. */
-static struct grd_hook *next_hook(struct grd_hooks *hooks, enum hook_kind kind, uint64_t after)
+/* The hooks of a kind that there are. */
+struct present {
+    struct grd_hook **hooks; /* pooled, as are references of them */
+    int64_t n;
+};
+
+/* Under the lock. */
+static int64_t count_hooks(const struct grd_hooks *hooks, enum hook_kind kind)
 {
+    int64_t n = 0;
+    for (const struct grd_hook *hook = hooks->first; hook != NULL; hook = hook->next)
+        n += hook->kind == kind;
+    return n;
+}
+
+/* Empty, with the error raised, on failure. */
+static struct present find_hooks(struct grd_hooks *hooks, enum hook_kind kind)
+{
+    struct present present = {NULL, 0};
+    if (hooks->first == NULL)
+        return present;
     pthread_mutex_lock(&table.lock);
-    struct grd_hook *hook = hooks->first;
-    while (hook != NULL && (hook->order <= after || hook->kind != kind))
-        hook = hook->next;
-    if (hook != NULL)
-        grd_object_keep(hook);
+    const int64_t n = count_hooks(hooks, kind);
+    bool ok = n > 0 && (present.hooks = grd_pool_alloc((size_t)n * sizeof(struct grd_hook *))) != NULL;
+    for (struct grd_hook *hook = hooks->first; ok && hook != NULL; hook = hook->next)
+        if (hook->kind == kind && (ok = grd_pool_push(grd_object_keep(hook))))
+            present.hooks[present.n++] = hook;
     pthread_mutex_unlock(&table.lock);
-    return hook;
+    if (!ok)
+        present.n = 0;
+    return present;
+}
+
+/* Brings the hooks of each output together, in the order in which outputs got their first. */
+static void group_by_output(struct present present)
+{
+    for (int64_t i = 1; i < present.n; i++) {
+        struct grd_hook *hook = present.hooks[i];
+        int64_t to = i;
+        while (to > 0 && present.hooks[to - 1]->output != hook->output)
+            to--;
+        for (int64_t k = i; to > 0 && k > to; k--)
+            present.hooks[k] = present.hooks[k - 1];
+        if (to > 0)
+            present.hooks[to] = hook;
+    }
 }
 
 static void replace(grd_tensor **slot, grd_tensor *by)
@@ -270,47 +307,51 @@ static void keep_gradient(const struct grd_hook *hook, grd_tensor **grads)
     grd_tensor *grad = grads[hook->output];
     if (grad == NULL)
         return;
-    grd_tensor *kept = retained->grad == NULL ? grd_clone(grad, .memory_format = "contiguous") : grd_add(retained->grad, grad);
-    if (!grd_pending())
-        replace(&retained->grad, kept);
+    for (bool done = false; !done;) {
+        grd_tensor *old = grd_slot_get(&retained->slot);
+        grd_tensor *sum = old == NULL ? grd_clone(grad, .memory_format = "contiguous") : grd_add(old, grad);
+        done = grd_pending() || grd_slot_exchange(&retained->slot, old, grd_object_keep(sum));
+        if (!done)
+            grd_object_drop(sum); /* another thread has replaced the gradient meanwhile */
+        grd_object_drop(old);
+    }
 }
 
 void grd_hooks_run_tensor(struct grd_hooks *hooks, grd_tensor **grads, uint32_t n)
 {
-    struct grd_hook *hook;
-    for (int retain = 0; retain < 2; retain++)
-        for (uint64_t order = 0; !grd_pending() && (hook = next_hook(hooks, retain ? HOOK_RETAIN : HOOK_TENSOR, order)) != NULL;) {
-            order = hook->order;
-            if (hook->output < n && retain)
-                keep_gradient(hook, grads);
-            else if (hook->output < n)
-                call_tensor_hook(hook, grads);
-            grd_object_drop(hook);
-        }
+    const struct present present = find_hooks(hooks, HOOK_TENSOR);
+    group_by_output(present);
+    for (int64_t i = 0; i < present.n && !grd_pending(); i++)
+        if (present.hooks[i]->output < n)
+            call_tensor_hook(present.hooks[i], grads);
+    const struct present keepers = find_hooks(hooks, HOOK_RETAIN);
+    for (int64_t i = 0; i < keepers.n && !grd_pending(); i++)
+        if (keepers.hooks[i]->output < n)
+            keep_gradient(keepers.hooks[i], grads);
 }
 
 grd_tensors grd_hooks_note(struct grd_node *node, grd_tensor *const *grads)
 {
     const uint32_t n = node->noutputs;
-    struct grd_hook *hook = next_hook(&node->hooks, HOOK_POST, 0);
-    if (hook == NULL)
+    pthread_mutex_lock(&table.lock);
+    const int64_t hooks = count_hooks(&node->hooks, HOOK_POST);
+    pthread_mutex_unlock(&table.lock);
+    if (hooks == 0)
         return (grd_tensors){0};
-    grd_object_drop(hook);
     grd_tensor **noted = grd_pool_alloc(n * sizeof *noted);
     for (uint32_t i = 0; noted != NULL && i < n; i++) {
         noted[i] = grads[i];
         if (grads[i] != NULL && !grd_pool_push(grd_object_keep(grads[i])))
             noted[i] = NULL;
     }
-    return (grd_tensors){noted, n};
+    return (grd_tensors){n, noted};
 }
 
 void grd_hooks_run_node(struct grd_node *node, grd_tensors grad_outputs, grd_tensor **grads, uint32_t n)
 {
-    const enum hook_kind kind = grad_outputs.data == NULL ? HOOK_PRE : HOOK_POST;
-    struct grd_hook *hook;
-    for (uint64_t order = 0; !grd_pending() && (hook = next_hook(&node->hooks, kind, order)) != NULL;) {
-        order = hook->order;
+    const struct present present = find_hooks(&node->hooks, grad_outputs.data == NULL ? HOOK_PRE : HOOK_POST);
+    for (int64_t k = 0; k < present.n && !grd_pending(); k++) {
+        const struct grd_hook *hook = present.hooks[k];
         grd_tensor **seen = grd_pool_alloc((n + 1) * sizeof *seen);
         if (seen != NULL) {
             memcpy(seen, grads, n * sizeof *seen);
@@ -318,18 +359,14 @@ void grd_hooks_run_node(struct grd_node *node, grd_tensors grad_outputs, grd_ten
             for (uint32_t i = 0; !grd_pending() && i < n; i++)
                 replace(&grads[i], seen[i]);
         }
-        grd_object_drop(hook);
     }
 }
 
 void grd_hooks_run_accumulated(struct grd_hooks *hooks, grd_tensor *leaf)
 {
-    struct grd_hook *hook;
-    for (uint64_t order = 0; !grd_pending() && (hook = next_hook(hooks, HOOK_ACCUMULATED, order)) != NULL;) {
-        order = hook->order;
-        hook->call.accumulated(leaf, hook->context);
-        grd_object_drop(hook);
-    }
+    const struct present present = find_hooks(hooks, HOOK_ACCUMULATED);
+    for (int64_t i = 0; i < present.n && !grd_pending(); i++)
+        present.hooks[i]->call.accumulated(leaf, present.hooks[i]->context);
 }
 
 int grd_hooks_visit(struct grd_hooks *hooks, grd_context_visitor *visit, void *arg)
@@ -339,10 +376,29 @@ int grd_hooks_visit(struct grd_hooks *hooks, grd_context_visitor *visit, void *a
         return 0;
     pthread_mutex_lock(&table.lock);
     for (struct grd_hook *hook = hooks->first; result == 0 && hook != NULL; hook = hook->next)
-        if (hook->kind != HOOK_RETAIN)
+        if (hook->kind != HOOK_RETAIN && hook->kind != HOOK_TRACE)
             result = visit(hook->context, hook->release, arg);
     pthread_mutex_unlock(&table.lock);
     return result;
+}
+
+/* ---- Traces (anomaly.c) -------------------------------------------------------------------------------------------------------------- */
+bool grd_hooks_add_trace(struct grd_hooks *hooks, void *trace, void (*release)(void *trace))
+{
+    return add(hooks, &(struct grd_hook){.kind = HOOK_TRACE, .context = trace, .release = release}) != 0;
+}
+
+void *grd_hooks_trace(struct grd_hooks *hooks)
+{
+    void *trace = NULL;
+    if (hooks->first == NULL)
+        return NULL;
+    pthread_mutex_lock(&table.lock);
+    for (struct grd_hook *hook = hooks->first; hook != NULL && trace == NULL; hook = hook->next)
+        if (hook->kind == HOOK_TRACE)
+            trace = hook->context;
+    pthread_mutex_unlock(&table.lock);
+    return trace;
 }
 
 /* ---- Kept gradients ---------------------------------------------------------------------------------------------------------------- */

@@ -6,34 +6,85 @@
 #include "autograd/autograd.h"
 #include "autograd/node.h"
 #include "base/text.h"
+#include "core/races.h"
 #include "gradus/ops.h"
 
 #include <string.h>
 
 static void free_accumulator(struct grd_node *node);
 
+/* ---- Gradients ---------------------------------------------------------------------------------------------------------------- */
+grd_tensor *grd_slot_get(struct grd_grad_slot *slot)
+{
+    grd_spin_lock(&slot->lock);
+    grd_tensor *grad = slot->grad;
+    if (grad != NULL)
+        grd_object_keep(grad);
+    grd_spin_unlock(&slot->lock);
+    return grad;
+}
+
+static void set_slot(struct grd_grad_slot *slot, grd_tensor *grad)
+{
+    grd_spin_lock(&slot->lock);
+    grd_tensor *old = slot->grad;
+    slot->grad = grad;
+    grd_spin_unlock(&slot->lock);
+    grd_object_drop(old);
+}
+
+bool grd_slot_exchange(struct grd_grad_slot *slot, const grd_tensor *expected, grd_tensor *grad)
+{
+    grd_spin_lock(&slot->lock);
+    grd_tensor *old = slot->grad;
+    const bool same = old == expected;
+    if (same)
+        slot->grad = grad;
+    grd_spin_unlock(&slot->lock);
+    if (same)
+        grd_object_drop(old);
+    return same;
+}
+
+/* Of a tensor that keeps its gradient although it is no leaf, or NULL. */
+static struct grd_retained *retained_of(const struct grd_meta *meta)
+{
+    return __atomic_load_n(&meta->retained, __ATOMIC_ACQUIRE);
+}
+
+static struct grd_grad_slot *slot_of(struct grd_meta *meta)
+{
+    struct grd_retained *retained = retained_of(meta);
+    return retained != NULL ? &retained->slot : &meta->slot;
+}
+
 /* ---- The meta object ------------------------------------------------------------------------------------------------------ */
-static void meta_destroy(struct grd_object *object)
+static void meta_finish(struct grd_object *object)
 {
     struct grd_meta *meta = (struct grd_meta *)object;
-    grd_hooks_clear(&meta->hooks);
     free_accumulator(meta->accumulator);
     grd_object_drop(meta->grad_fn);
-    grd_object_drop(meta->grad);
+    grd_object_drop(meta->retired);
+    grd_object_drop(meta->slot.grad);
     grd_object_drop(meta->retained);
     grd_free(meta, sizeof *meta);
 }
 
-static const struct grd_object_type meta_type = {"meta", meta_destroy};
+static void meta_destroy(struct grd_object *object)
+{
+    grd_object_end(object, meta_finish);
+}
+
+static const struct grd_object_type meta_type = {"meta", meta_destroy, meta_finish};
 
 static void retained_destroy(struct grd_object *object)
 {
     struct grd_retained *retained = (struct grd_retained *)object;
-    grd_object_drop(retained->grad);
+    grd_object_drop(retained->slot.grad);
     grd_free(retained, sizeof *retained);
 }
 
-static const struct grd_object_type retained_type = {"retained", retained_destroy};
+static const struct grd_object_type retained_type = {.name = "retained", .destroy = retained_destroy};
 
 struct grd_meta *grd_meta_ensure(grd_tensor *t)
 {
@@ -45,10 +96,11 @@ struct grd_meta *grd_meta_ensure(grd_tensor *t)
         return NULL;
     meta->object.type = &meta_type;
     atomic_init(&meta->object.refs, 1);
+    grd_spin_init(&meta->slot.lock);
     grd_spin_init(&meta->lock);
     grd_spin_init(&meta->accumulating);
     if (object != NULL) { /* the tensor's reference of the node moves to the meta */
-        meta->grad_fn = (struct grd_node *)object;
+        meta->grad_fn = meta->direct = (struct grd_node *)object;
         meta->view_version = meta->grad_fn->view_version;
     }
     if (!__atomic_compare_exchange_n(&t->autograd, &object, &meta->object, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
@@ -59,42 +111,65 @@ struct grd_meta *grd_meta_ensure(grd_tensor *t)
     return meta;
 }
 
-/* Gives up a replaced history. The history of a view may be refreshed by one of several threads that only read it: another may be about
- * to look at the old one, so that stays until the scope closes. */
-static void retire(const grd_tensor *t, void *old)
+/* Note [Replaced histories]
+ * Recording reads t->autograd without a lock, and then takes a reference of the node it found. A node that another thread may be about to
+ * look at in that way must not go. So while there are several threads, a tensor that gets another history gets a meta, where a lock guards the
+ * grad_fn, and the meta keeps the node that t->autograd led to before. There is at most one such node for a tensor. */
+
+/* Puts a node in the place of what t->autograd leads to, where nobody else can be looking at that. */
+static bool replace_directly(grd_tensor *t, struct grd_node *node)
 {
-    if (t->base != NULL)
-        grd_pool_push(old);
+    struct grd_object *old = grd_autograd_of(t);
+    if (old != NULL && (!grd_node_is(old) || !grd_thread_is_alone()))
+        return false;
+    node->view_version = grd_version_of(t);
+    if (!__atomic_compare_exchange_n(&t->autograd, &old, &node->object, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+        return false;
+    if (old != NULL && !grd_thread_is_alone())
+        grd_pool_push(old); /* a second thread began meanwhile */
     else
         grd_object_drop(old);
+    return true;
+}
+
+/* Under the lock. Returns the old grad_fn, which goes if *ret_drops. */
+static struct grd_node *exchange_grad_fn(struct grd_meta *meta, struct grd_node *node, uint32_t output, uint32_t version, bool *ret_drops)
+{
+    struct grd_node *old = meta->grad_fn;
+    __atomic_store_n(&meta->grad_fn, node, __ATOMIC_RELAXED);
+    meta->output = output;
+    meta->view_version = version;
+    *ret_drops = old != NULL;
+    if (old != NULL && old == meta->direct) {
+        meta->direct = NULL;
+        *ret_drops = grd_thread_is_alone();
+        meta->retired = *ret_drops ? NULL : old;
+    }
+    return old;
 }
 
 bool grd_replace_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
-    grd_mark_requires_grad(t, true);
-    struct grd_object *object = t->autograd;
-    if (output == 0)
-        node->view_version = grd_version_of(t);
-    if (output == 0 && object != NULL && grd_node_is(object)) {
-        __atomic_store_n(&t->autograd, &node->object, __ATOMIC_RELEASE);
-        retire(t, object);
+    if (output == 0 && replace_directly(t, node)) {
+        grd_mark_requires_grad(t, true);
         return !grd_pending();
     }
     struct grd_meta *meta = grd_meta_ensure(t);
-    if (meta == NULL || (meta->retained != NULL && !grd_hooks_retain(node, output, meta->retained))) {
+    struct grd_retained *retained = meta != NULL ? retained_of(meta) : NULL;
+    if (meta == NULL || (retained != NULL && !grd_hooks_retain(node, output, retained))) {
         grd_node_drop(node);
         return false;
     }
-    struct grd_node *old = meta->grad_fn;
-    meta->grad_fn = node;
-    meta->output = output;
-    meta->view_version = grd_version_of(t);
-    if (old != NULL) {
-        if (meta->retained != NULL)
-            grd_hooks_unretain(old, meta->retained);
-        retire(t, old);
-    }
-    return !grd_pending();
+    bool drops;
+    grd_spin_lock(&meta->lock);
+    struct grd_node *old = exchange_grad_fn(meta, node, output, grd_version_of(t), &drops);
+    grd_spin_unlock(&meta->lock);
+    grd_mark_requires_grad(t, true);
+    if (old != NULL && retained != NULL)
+        grd_hooks_unretain(old, retained);
+    if (drops)
+        grd_node_drop(old);
+    return true;
 }
 
 /* ---- AccumulateGrad ----------------------------------------------------------------------------------------------------------- */
@@ -128,19 +203,30 @@ static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *given)
     return grd_object_keep(grd_pending() ? copy : grd_copy_(copy, given));
 }
 
+/* One attempt. False where another thread has replaced the gradient meanwhile. */
+static bool try_to_accumulate(struct grd_grad_slot *slot, grd_tensor *old, grd_tensor *leaf, grd_tensor *grad)
+{
+    if (old != NULL && !grd_is_recording()) {
+        grd_add_(old, grad);
+        return true;
+    }
+    grd_tensor *sum = old == NULL ? first_gradient(leaf, grad) : grd_object_keep(grd_add(old, grad));
+    if (!grd_pending() && grd_slot_exchange(slot, old, sum))
+        return true;
+    grd_object_drop(sum);
+    return grd_pending();
+}
+
 static __attribute__((noinline)) void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor *grad)
 {
-    if (meta->grad != NULL && !grd_is_recording()) {
-        grd_add_(meta->grad, grad);
-        return;
+    bool done = false;
+    grd_spin_lock(&meta->accumulating);
+    while (!done) {
+        grd_tensor *old = grd_slot_get(&meta->slot);
+        done = try_to_accumulate(&meta->slot, old, leaf, grad);
+        grd_object_drop(old);
     }
-    grd_tensor *sum = meta->grad == NULL ? first_gradient(leaf, grad) : grd_object_keep(grd_add(meta->grad, grad));
-    if (grd_pending()) {
-        grd_object_drop(sum);
-        return;
-    }
-    grd_object_drop(meta->grad);
-    meta->grad = sum;
+    grd_spin_unlock(&meta->accumulating);
 }
 
 /* Whether the very tensor may become the leaf's first gradient: nobody else holds it. */
@@ -151,34 +237,23 @@ static inline bool can_be_taken(const grd_tensor *grad, const grd_tensor *leaf)
 
 static inline void take_or_accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **grad)
 {
-    grd_spin_lock(&meta->accumulating);
-    if (GRD_LIKELY(meta->grad == NULL && can_be_taken(*grad, leaf))) {
-        meta->grad = *grad;
+    grd_spin_lock(&meta->slot.lock);
+    const bool taken = meta->slot.grad == NULL && can_be_taken(*grad, leaf);
+    if (GRD_LIKELY(taken))
+        meta->slot.grad = *grad;
+    grd_spin_unlock(&meta->slot.lock);
+    if (GRD_LIKELY(taken))
         *grad = NULL;
-    } else {
+    else
         accumulate(meta, leaf, *grad);
-    }
-    grd_spin_unlock(&meta->accumulating);
-}
-
-static __attribute__((noinline)) void accumulate_with_hooks(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **grad)
-{
-    grd_hooks_run_tensor(&meta->hooks, grad, 1);
-    if (grd_pending())
-        return;
-    take_or_accumulate(meta, leaf, grad);
-    if (!grd_pending())
-        grd_hooks_run_accumulated(&meta->hooks, leaf);
 }
 
 static void accumulator_run(struct grd_node *node, const struct grd_run *run)
 {
     grd_tensor *leaf = ((struct accumulator *)node)->variable;
-    struct grd_meta *meta = (struct grd_meta *)grd_autograd_of(leaf);
-    if (GRD_LIKELY(meta->hooks.first == NULL))
-        take_or_accumulate(meta, leaf, run->grads);
-    else
-        accumulate_with_hooks(meta, leaf, run->grads);
+    take_or_accumulate((struct grd_meta *)grd_autograd_of(leaf), leaf, run->grads);
+    if (GRD_UNLIKELY(node->hooks.first != NULL) && !grd_pending())
+        grd_hooks_run_accumulated(&node->hooks, leaf);
 }
 
 static const struct grd_node_class accumulator_class = {.run = accumulator_run};
@@ -263,46 +338,50 @@ grd_tensor *grd_node_variable(const grd_node *node)
 }
 
 /* ---- Edges -------------------------------------------------------------------------------------------------------------------------- */
-struct grd_node *grd_recorded_grad_fn(const grd_tensor *t, uint32_t *ret_output)
+struct grd_node *grd_history_of(const grd_tensor *t, uint32_t *ret_output)
 {
     struct grd_object *object = grd_autograd_of(t);
     *ret_output = 0;
     if (object == NULL)
         return NULL;
     if (grd_node_is(object))
-        return (struct grd_node *)object;
-    *ret_output = ((struct grd_meta *)object)->output;
-    return ((struct grd_meta *)object)->grad_fn;
+        return grd_object_keep(object);
+    struct grd_meta *meta = (struct grd_meta *)object;
+    if (__atomic_load_n(&meta->grad_fn, __ATOMIC_RELAXED) == NULL)
+        return NULL;
+    grd_spin_lock(&meta->lock);
+    struct grd_node *node = meta->grad_fn;
+    *ret_output = meta->output;
+    if (node != NULL)
+        grd_object_keep(node);
+    grd_spin_unlock(&meta->lock);
+    return node;
 }
 
-/* The same, brought up to date with what was written through the base or other views of it. */
+/* The same, brought up to date with what was written through the base or other views of it. False, with the error raised, on failure. */
 static bool current_grad_fn(grd_tensor *t, struct grd_node **ret_node, uint32_t *ret_output)
 {
+    *ret_node = NULL;
     if (GRD_UNLIKELY(t->base != NULL) && !grd_view_refresh(t))
         return false;
-    *ret_node = grd_recorded_grad_fn(t, ret_output);
+    *ret_node = grd_history_of(t, ret_output);
     return true;
 }
 
 bool grd_edge_search(grd_tensor *t, struct grd_edge *ret_edge)
 {
+    struct grd_node *node;
     *ret_edge = (struct grd_edge){NULL, 0};
-    if (GRD_UNLIKELY(t->base != NULL) && !grd_view_refresh(t))
-        return false;
-    struct grd_object *object = grd_autograd_of(t);
-    struct grd_node *node = (struct grd_node *)object;
-    if (object == NULL || !grd_node_is(object)) {
-        const struct grd_meta *meta = (const struct grd_meta *)object;
-        node = meta != NULL ? meta->grad_fn : NULL;
-        if (node != NULL)
-            ret_edge->output = meta->output;
-        else if (meta != NULL)
-            node = __atomic_load_n(&meta->accumulator, __ATOMIC_ACQUIRE);
-        if (node == NULL || (node->owner == &t->object && !is_described((struct accumulator *)node)))
-            node = renew_accumulator(t);
-        if (node == NULL)
+    if (GRD_UNLIKELY(t->base != NULL || grd_has_history(t))) {
+        if (!current_grad_fn(t, &ret_edge->node, &ret_edge->output))
             return false;
+        if (ret_edge->node != NULL)
+            return true;
     }
+    const struct grd_meta *meta = grd_meta_get(t);
+    node = meta != NULL ? __atomic_load_n(&meta->accumulator, __ATOMIC_ACQUIRE) : NULL;
+    if ((node == NULL || !is_described((struct accumulator *)node)) && (node = renew_accumulator(t)) == NULL)
+        return false;
     ret_edge->node = grd_node_keep(node);
     return true;
 }
@@ -311,7 +390,9 @@ grd_node *grd_grad_fn(grd_tensor *t)
 {
     struct grd_node *node = NULL;
     uint32_t output;
-    return !grd_pending() && grd_given(t, "grd_grad_fn", "t") && current_grad_fn(t, &node, &output) ? node : NULL;
+    if (grd_pending() || !grd_given(t, "grd_grad_fn", "t") || !current_grad_fn(t, &node, &output) || node == NULL)
+        return NULL;
+    return grd_pool_push(node) ? node : NULL;
 }
 
 grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output)
@@ -332,12 +413,11 @@ bool grd_requires_grad(const grd_tensor *t)
 
 bool grd_is_leaf(const grd_tensor *t)
 {
-    uint32_t output;
     if (!grd_given(t, "grd_is_leaf", "t"))
         return false;
     if (t->base != NULL && grd_needs_grad(t) && !grd_view_refresh((grd_tensor *)(uintptr_t)t))
         return false;
-    return grd_recorded_grad_fn(t, &output) == NULL;
+    return !grd_has_history(t);
 }
 
 grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
@@ -365,10 +445,9 @@ grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
 
 grd_tensor *grd_grad_of(const grd_tensor *t)
 {
-    const struct grd_meta *meta = grd_given(t, "grd_grad_of", "t") ? grd_meta_get(t) : NULL;
-    if (meta == NULL)
-        return NULL;
-    return meta->retained != NULL ? meta->retained->grad : meta->grad;
+    struct grd_meta *meta = grd_given(t, "grd_grad_of", "t") ? grd_meta_get(t) : NULL;
+    grd_tensor *grad = meta != NULL ? grd_slot_get(slot_of(meta)) : NULL;
+    return grad == NULL || grd_pool_push(grad) ? grad : grd_failed;
 }
 
 static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
@@ -399,15 +478,41 @@ static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
 
 void grd_set_grad(grd_tensor *t, grd_tensor *grad)
 {
-    if (grd_pending() || !grd_given(t, "grd_set_grad", "t") || (grad != NULL && !check_gradient(t, grad)))
+    if (grd_pending() || !grd_given(t, "grd_set_grad", "t") || !grd_given_or_null(grad, "grd_set_grad", "grad") ||
+        (grad != NULL && !check_gradient(t, grad)))
         return;
     struct grd_meta *meta = grad == NULL ? grd_meta_get(t) : grd_meta_ensure(t);
     if (meta == NULL)
         return;
-    grd_tensor **slot = meta->retained != NULL ? &meta->retained->grad : &meta->grad;
-    grd_tensor *old = *slot;
-    *slot = grad != NULL ? grd_object_keep(grad) : NULL;
-    grd_object_drop(old);
+    set_slot(slot_of(meta), grad != NULL ? grd_object_keep(grad) : NULL);
+}
+
+/* What keeps the gradient of a tensor: made, and known to the tensor's node. NULL, with the error raised, on failure. */
+static struct grd_retained *new_retained(struct grd_node *node, uint32_t output)
+{
+    struct grd_retained *retained = grd_alloc_zeroed(sizeof *retained);
+    if (retained == NULL)
+        return NULL;
+    retained->object.type = &retained_type;
+    atomic_init(&retained->object.refs, 1);
+    grd_spin_init(&retained->slot.lock);
+    if (grd_hooks_retain(node, output, retained))
+        return retained;
+    grd_object_drop(retained);
+    return NULL;
+}
+
+/* Keeps what comes to output `output` of the node for the tensor. */
+static void retain(grd_tensor *t, struct grd_node *node, uint32_t output)
+{
+    struct grd_meta *meta = grd_meta_ensure(t);
+    if (meta == NULL || retained_of(meta) != NULL)
+        return;
+    struct grd_retained *retained = new_retained(node, output), *none = NULL;
+    if (retained == NULL || __atomic_compare_exchange_n(&meta->retained, &none, retained, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return;
+    grd_hooks_unretain(node, retained); /* another thread was first */
+    grd_object_drop(retained);
 }
 
 void grd_retain_grad(grd_tensor *t)
@@ -420,32 +525,19 @@ void grd_retain_grad(grd_tensor *t)
     }
     uint32_t output;
     struct grd_node *node;
-    if (!current_grad_fn(t, &node, &output) || node == NULL)
-        return;
-    struct grd_meta *meta = grd_meta_ensure(t);
-    if (meta == NULL || meta->retained != NULL)
-        return;
-    struct grd_retained *retained = grd_alloc_zeroed(sizeof *retained);
-    if (retained == NULL)
-        return;
-    retained->object.type = &retained_type;
-    atomic_init(&retained->object.refs, 1);
-    if (grd_hooks_retain(node, output, retained))
-        meta->retained = retained;
-    else
-        grd_object_drop(retained);
+    if (current_grad_fn(t, &node, &output) && node != NULL)
+        retain(t, node, output);
+    grd_node_drop(node);
 }
 
 bool grd_retains_grad(const grd_tensor *t)
 {
     const struct grd_meta *meta = grd_given(t, "grd_retains_grad", "t") ? grd_meta_get(t) : NULL;
-    return meta != NULL && meta->retained != NULL;
+    return meta != NULL && retained_of(meta) != NULL;
 }
 
-void grd_detach_(grd_tensor *t)
+static void detach(grd_tensor *t)
 {
-    if (grd_pending() || !grd_given(t, "grd_detach_", "t") || grd_is_failed(t))
-        return;
     if (t->base != NULL) {
         grd_raise(GRD_ERROR_RUNTIME, "Can't detach views in-place. Use detach() instead.");
         return;
@@ -457,15 +549,28 @@ void grd_detach_(grd_tensor *t)
     } else {
         if (meta->retained != NULL) {
             grd_hooks_unretain(node, meta->retained);
-            meta->grad = meta->retained->grad != NULL ? grd_object_keep(meta->retained->grad) : NULL;
+            set_slot(&meta->slot, grd_slot_get(&meta->retained->slot));
             grd_object_drop(meta->retained);
             meta->retained = NULL;
         }
-        meta->grad_fn = NULL;
+        meta->grad_fn = meta->direct = NULL;
         meta->output = 0;
     }
     grd_mark_requires_grad(t, false);
     grd_node_drop(node);
+}
+
+void grd_detach_(grd_tensor *t)
+{
+    if (grd_pending() || !grd_given(t, "grd_detach_", "t") || grd_is_failed(t))
+        return;
+    struct grd_race race = {.name = "grd_detach_", .args = &(grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = t}, .nargs = 1, .alone = true};
+    const bool watched = grd_debugging(GRD_DEBUG_RACES);
+    if (watched && !grd_race_begin(&race))
+        return;
+    detach(t);
+    if (watched)
+        grd_race_end(&race);
 }
 
 /* ---- Modes -------------------------------------------------------------------------------------------------------------------------------- */
@@ -484,7 +589,12 @@ bool grd_set_grad_enabled(bool enabled)
 /* ---- At load --------------------------------------------------------------------------------------------------------------------------------- */
 static const char *print_grad_fn(const grd_tensor *t)
 {
+    const bool asks = !grd_pending();
     const struct grd_node *node = grd_grad_fn((grd_tensor *)(uintptr_t)t);
+    if (asks && grd_pending()) { /* of a view whose base was overwritten; whoever prints did not ask for it */
+        grd_error_clear();
+        return "Invalid";
+    }
     return node != NULL ? node->name : NULL;
 }
 

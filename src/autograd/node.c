@@ -1,16 +1,11 @@
-/* Nodes: one block each, freed without recursion; the public questions about the graph.
- * Invariant: the dead list of a thread is empty whenever no destructor runs on it. */
+/* Nodes: one block each, freed without recursion; the public questions about the graph. */
 #include "autograd/node.h"
 
 _Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
 
-static _Thread_local struct {
-    struct grd_node *dead; /* waiting to be freed */
-    bool freeing;
-} thread_graph __attribute__((tls_model("initial-exec")));
-
-static void free_node(struct grd_node *node)
+static void node_finish(struct grd_object *object)
 {
+    struct grd_node *node = (struct grd_node *)object;
     if (node->keeps && node->class->release != NULL)
         node->class->release(node);
     if (node->class->finish != NULL)
@@ -25,28 +20,15 @@ static void free_node(struct grd_node *node)
         grd_free(node, node->size);
 }
 
-/* Dropping edges and saved tensors may end other nodes: those wait in a list, so a chain of any length takes constant stack. */
 static void node_destroy(struct grd_object *object)
 {
     struct grd_node *node = (struct grd_node *)object;
     if (GRD_UNLIKELY(grd_is_custom_node(node)) && grd_custom_is_taken_over(node))
         return;
-    if (thread_graph.freeing) {
-        node->next = thread_graph.dead;
-        thread_graph.dead = node;
-        return;
-    }
-    thread_graph.freeing = true;
-    free_node(node);
-    while (thread_graph.dead != NULL) {
-        node = thread_graph.dead;
-        thread_graph.dead = node->next;
-        free_node(node);
-    }
-    thread_graph.freeing = false;
+    grd_object_end(object, node_finish);
 }
 
-const struct grd_object_type grd_node_type = {"node", node_destroy};
+const struct grd_object_type grd_node_type = {"node", node_destroy, node_finish};
 
 struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs)
 {
@@ -55,11 +37,6 @@ struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs)
 }
 
 /* ---- Public questions -------------------------------------------------------------------------------------------------------------- */
-bool grd_raise_null_tensor(const char *function, const char *argument)
-{
-    return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must be a tensor, not NULL", function, argument);
-}
-
 bool grd_raise_null_pointer(const char *function, const char *argument)
 {
     return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, argument);

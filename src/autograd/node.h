@@ -8,7 +8,7 @@
  *   no cycle: a node that saves its own output saves an alias without history, and see Note [Saved and overwritten].
  * - An AccumulateGrad is a part of its leaf: whoever owns the one owns the other, by a reference of the leaf.
  * - Edges never change after a node is published; what it saved is dropped once, under its lock.
- * - Freeing a node never recurses into another: see node_destroy. */
+ * - Freeing a node never recurses into another: Note [Chains of owners]. */
 #ifndef GRD_AUTOGRAD_NODE_H
 #define GRD_AUTOGRAD_NODE_H
 
@@ -128,7 +128,7 @@ struct grd_node {
     uint32_t size; /* of the block */
     uint32_t nedges, noutputs;
     uint32_t view_version;    /* when the result is a view: the version of its storage this node belongs to */
-    struct grd_node *next;    /* in the list of nodes to be freed */
+    struct grd_node *next;    /* in the list of nodes that a visit goes to (visit.c) */
     struct grd_node *wrapper; /* the CopySlices that owns this node, or NULL */
     struct grd_hooks hooks;
     struct grd_spin lock; /* of what is saved */
@@ -216,14 +216,8 @@ static inline bool grd_run_needs(const struct grd_run *run, uint32_t edge)
 }
 
 /* ---- Arguments of public functions --------------------------------------------------------------------------------------------- */
-/* "grd_is_leaf: argument 't' must be a tensor, not NULL". Returns false. */
-bool grd_raise_null_tensor(const char *function, const char *argument);
+/* "grd_hook_node: argument 'node' must not be NULL". Returns false. */
 bool grd_raise_null_pointer(const char *function, const char *argument);
-
-static inline bool grd_given(const grd_tensor *t, const char *function, const char *argument)
-{
-    return GRD_LIKELY(t != NULL) || grd_raise_null_tensor(function, argument);
-}
 
 static inline bool grd_given_pointer(const void *pointer, const char *function, const char *argument)
 {
@@ -316,24 +310,38 @@ struct grd_node *grd_op_node_new(const struct grd_op_call *call);
 void grd_op_node_written(struct grd_node *node, const grd_tensor *t);
 
 /* ---- What a tensor knows (meta.c) ------------------------------------------------------------------------------------------------------- */
+/* The place of a .grad, which any thread may read and replace at any time. The lock is held while pointers are exchanged, and never while
+ * anything is computed or freed. */
+struct grd_grad_slot {
+    grd_tensor *grad; /* owned */
+    struct grd_spin lock;
+};
+
+/* A reference of the gradient, owned by the caller, or NULL. */
+grd_tensor *grd_slot_get(struct grd_grad_slot *slot);
+/* Replaces `expected` by `grad`, whose reference it takes, NULL included. False, with nothing done, where another gradient is there by now. */
+bool grd_slot_exchange(struct grd_grad_slot *slot, const grd_tensor *expected, grd_tensor *grad);
+
 /* A gradient kept for a tensor that is no leaf: shared by the tensor and by the hook that fills it. */
 struct grd_retained {
     struct grd_object object;
-    grd_tensor *grad;
+    struct grd_grad_slot slot;
 };
 
 /* t->autograd is NULL, or a grd_meta, or for a tensor that is output 0 of a node and nothing else, that node itself. */
 struct grd_meta {
     struct grd_object object;
+    /* The history. Changed under `lock`, so that a reader takes a reference of the node together with its output. */
     struct grd_node *grad_fn; /* owned */
     uint32_t output;
     uint32_t view_version;
-    grd_tensor *grad;              /* owned */
-    struct grd_retained *retained; /* owned */
+    struct grd_node *direct;  /* where t->autograd led before there was a meta, while that is the grad_fn; not owned */
+    struct grd_node *retired; /* that node when it is no longer the grad_fn; owned: Note [Replaced histories] */
+    struct grd_grad_slot slot;
+    struct grd_retained *retained; /* owned; set once, and cleared by grd_detach_ */
     struct grd_node *accumulator;  /* made once, under `lock` */
-    struct grd_hooks hooks;        /* of a leaf */
     struct grd_spin lock;
-    struct grd_spin accumulating;
+    struct grd_spin accumulating; /* held for an addition to the gradient, so that none is lost */
 };
 
 static inline struct grd_object *grd_autograd_of(const grd_tensor *t)
@@ -348,16 +356,16 @@ static inline struct grd_meta *grd_meta_get(const grd_tensor *t)
     return object != NULL && !grd_node_is(object) ? (struct grd_meta *)object : NULL;
 }
 struct grd_meta *grd_meta_ensure(grd_tensor *t);
-/* The hooks on the tensors a node computes: those of an AccumulateGrad are its leaf's. */
-static inline struct grd_hooks *grd_node_tensor_hooks(struct grd_node *node)
-{
-    if (GRD_LIKELY(node->owner == &node->object))
-        return &node->hooks;
-    return &grd_meta_get((const grd_tensor *)node->owner)->hooks;
-}
+/* grad_fn and output as recorded, whatever happened to the base since; owned by the caller, or NULL. */
+struct grd_node *grd_history_of(const grd_tensor *t, uint32_t *ret_output);
 
-/* grad_fn and output as recorded, whatever happened to the base since. */
-struct grd_node *grd_recorded_grad_fn(const grd_tensor *t, uint32_t *ret_output);
+/* True if the tensor has a grad_fn, as recorded. */
+static inline bool grd_has_history(const grd_tensor *t)
+{
+    const struct grd_object *object = grd_autograd_of(t);
+    return object != NULL &&
+           (grd_node_is(object) || __atomic_load_n(&((const struct grd_meta *)object)->grad_fn, __ATOMIC_RELAXED) != NULL);
+}
 
 static inline bool grd_dtype_carries(uint8_t dtype)
 {
@@ -368,20 +376,19 @@ static inline bool grd_dtype_carries(uint8_t dtype)
 /* A view requires a gradient when what it is a view of does. */
 static inline bool grd_needs_grad(const grd_tensor *t)
 {
-    return grd_has(t, GRD_FLAG_REQUIRES_GRAD) ||
-           (t->base != NULL && grd_has(t->base, GRD_FLAG_REQUIRES_GRAD) && grd_dtype_carries(t->dtype));
+    return grd_marked_requires_grad(t) || (t->base != NULL && grd_marked_requires_grad(t->base) && grd_dtype_carries(t->dtype));
 }
 
-/* Makes the tensor output `output` of the node, whose reference it takes. False, with the error raised, on failure. */
+/* Makes the tensor, which other threads may use, output `output` of the node, whose reference it takes. False, with the error raised, on failure. */
 bool grd_replace_history(grd_tensor *t, struct grd_node *node, uint32_t output);
 
+/* The same for a new tensor, which no other thread knows yet. */
 static inline bool grd_give_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
     if (GRD_UNLIKELY(output != 0 || t->autograd != NULL))
         return grd_replace_history(t, node, output);
     node->view_version = grd_version_of(t);
     t->autograd = &node->object;
-    t->flags |= GRD_FLAG_REQUIRES_GRAD;
     t->keys |= GRD_AUTOGRAD_BIT;
     return true;
 }
@@ -481,6 +488,17 @@ static inline void grd_release_context(void (*release)(void *context), void *con
     grd_error_restore(error);
 }
 
+/* ---- Anomaly mode (anomaly.c) ------------------------------------------------------------------------------------------------------------------ */
+/* Where the mode is on, the history of the tensor learns where it was recorded, if its number is not below `first`; so does that of its base. `t` may be
+ * NULL. May leave an error pending. */
+void grd_anomaly_trace(const grd_tensor *t, uint64_t first);
+/* True if passes look for NaN. */
+extern GRD_HIDDEN _Atomic bool grd_anomaly_checks_nan;
+/* Where they do: "Function 'SqrtBackward0' returned nan values in its 0th output.". */
+void grd_anomaly_check(const struct grd_node *node, grd_tensor *const *results);
+/* Where the mode is on, warns that the node has failed, and says where it was recorded. An error is pending, before and after. */
+void grd_anomaly_report(struct grd_node *node);
+
 /* ---- Hooks (hooks.c) ------------------------------------------------------------------------------------------------------------------------ */
 /* Each leaves at the first error. The gradients are owned by the caller and replaced by owned ones. */
 void grd_hooks_run_tensor(struct grd_hooks *hooks, grd_tensor **grads, uint32_t n);
@@ -489,6 +507,9 @@ void grd_hooks_run_node(struct grd_node *node, grd_tensors grad_outputs, grd_ten
 /* The gradients of the outputs, for the hooks after the node; absent when it has none. Pooled. */
 grd_tensors grd_hooks_note(struct grd_node *node, grd_tensor *const *grads);
 int grd_hooks_visit(struct grd_hooks *hooks, grd_context_visitor *visit, void *arg);
+/* Keeps what release frees, until the node goes. False, with the error raised, on failure. grd_hooks_trace returns it, or NULL. */
+bool grd_hooks_add_trace(struct grd_hooks *hooks, void *trace, void (*release)(void *trace));
+void *grd_hooks_trace(struct grd_hooks *hooks);
 void grd_hooks_run_accumulated(struct grd_hooks *hooks, grd_tensor *leaf);
 /* The owner goes away, and its hooks with it. */
 void grd_hooks_clear(struct grd_hooks *hooks);

@@ -107,7 +107,7 @@ static const grd_tensor *subject(const struct grd_op_call *call, const struct gr
 
 static grd_tensors list_of(const struct grd_op_call *call, const struct grd_save *save)
 {
-    return save->result ? (grd_tensors){(grd_tensor **)(uintptr_t)call->results, call->nresults} : call->args[save->index].v.tensors;
+    return save->result ? (grd_tensors){call->nresults, (grd_tensor **)(uintptr_t)call->results} : call->args[save->index].v.tensors;
 }
 
 static size_t round_up(size_t size)
@@ -220,7 +220,7 @@ static bool save_list(struct op_node *self, struct grd_saved *saved, grd_tensors
     note_owned(self);
     saved->versions = take_room(room, (size_t)tensors.n * sizeof(uint64_t));
     saved->output = results ? 0 : -1;
-    saved->value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 0}};
+    saved->value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {0, list}};
     for (int64_t i = 0; i < tensors.n; i++) {
         struct grd_saved one;
         if (!grd_saved_set_tensor(&one, tensors.data[i], results ? (int32_t)i : -1))
@@ -268,7 +268,7 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
         int64_t *sizes = take_room(room, (size_t)value->v.tensors.n * sizeof *sizes);
         for (int64_t i = 0; i < value->v.tensors.n; i++)
             sizes[i] = size_along(value->v.tensors.data[i], call->args[save->extra].v.integer);
-        saved->value = (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {sizes, value->v.tensors.n}};
+        saved->value = (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {value->v.tensors.n, sizes}};
         return true;
     }
     }
@@ -347,6 +347,26 @@ GRD_INLINE bool save_all(struct op_node *self, const struct grd_op_call *call, c
     return ok;
 }
 
+/* True if an optional argument is given, or a tensor is not a plain number. */
+static bool is_given(const grd_value *value)
+{
+    switch (value->kind) {
+    case GRD_KIND_TENSOR:
+        return value->v.tensor != NULL && !grd_has(value->v.tensor, GRD_FLAG_NUMBER);
+    case GRD_KIND_DIMS:
+        return value->v.dims.data != NULL;
+    case GRD_KIND_SCALAR:
+        return value->v.scalar.kind != GRD_SCALAR_NONE;
+    default:
+        return value->kind != GRD_KIND_NONE;
+    }
+}
+
+static inline const char *name_of(const struct grd_derivative *d, const grd_value *args)
+{
+    return GRD_UNLIKELY(d->given_name != NULL) && is_given(&args[d->given]) ? d->given_name : d->node_name;
+}
+
 /* The last three say what the call and its derivative are: known to the compiler for most. */
 GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresults, bool lists, bool sized)
 {
@@ -359,7 +379,7 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     for (int i = 0; sized && i < d->nsaves; i++)
         if ((d->saves[i].used_by & needs) != 0)
             extra += save_room(call, &d->saves[i]);
-    struct op_node *self = (struct op_node *)grd_node_new(&op_class, d->node_name, sizeof *self + d->nsaves * sizeof *self->saved,
+    struct op_node *self = (struct op_node *)grd_node_new(&op_class, name_of(d, args), sizeof *self + d->nsaves * sizeof *self->saved,
                                                           lists ? count_edges(d, args) : d->nargs, (uint32_t)nresults, extra);
     if (GRD_UNLIKELY(self == NULL))
         return NULL;

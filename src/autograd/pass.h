@@ -68,7 +68,8 @@ struct grd_pass {
     struct grd_capture *captures;
     grd_tensor **captured; /* one per input, owned */
     bool retain, create, stop;
-    bool other_devices; /* there are nodes that may need a worker */
+    bool unhooked_inputs; /* tensor hooks are not called where gradients are captured */
+    bool careful;         /* there are nodes that may need a worker, or results are looked at: the slow loop */
     /* With workers. */
     struct grd_worker *workers;
     int nworkers;
@@ -96,7 +97,7 @@ static inline void grd_pass_init(struct grd_pass *pass, bool retain, bool create
     pass->retain = retain || create;
     pass->create = create;
     pass->stop = false;
-    pass->other_devices = false;
+    pass->careful = atomic_load_explicit(&grd_anomaly_checks_nan, memory_order_relaxed);
     pass->workers = NULL;
     pass->nworkers = 0;
     pass->outstanding = 0;
@@ -152,7 +153,7 @@ static inline int32_t grd_pass_enter(struct grd_pass *pass, struct grd_node *nod
     entry->needs = 0;
     entry->needed = pass->captures == NULL;
     pass->table[place] = index;
-    pass->other_devices |= node->device >= GRD_DEVICE_FIRST_EXTRA;
+    pass->careful |= node->device >= GRD_DEVICE_FIRST_EXTRA;
     return index;
 }
 

@@ -37,20 +37,17 @@ void grd_saved_drop_other(struct grd_saved *saved)
     }
 }
 
-static bool check_version(const struct grd_saved *saved, const struct grd_node *node, grd_tensor *t, uint32_t expected)
+static bool check_version(const struct grd_saved *saved, struct grd_node *node, grd_tensor *t, uint32_t expected)
 {
     uint32_t version = grd_version_of(t);
     if (GRD_LIKELY(version == expected))
         return true;
     char sizes[256], origin[160] = "";
-    uint32_t output = 0;
-    const struct grd_node *from = node;
-    if (saved->output >= 0)
-        output = (uint32_t)saved->output;
-    else
-        from = grd_recorded_grad_fn(t, &output);
+    uint32_t output = (uint32_t)saved->output;
+    struct grd_node *from = saved->output >= 0 ? grd_node_keep(node) : grd_history_of(t, &output);
     if (from != NULL)
         snprintf(origin, sizeof origin, ", which is output %u of %s,", output, from->name);
+    grd_node_drop(from);
     return grd_raise(
         GRD_ERROR_RUNTIME,
         "one of the variables needed for gradient computation has been modified by an inplace operation: [%sTensor %s]%s is at "

@@ -20,15 +20,10 @@
 #include <string.h>
 
 /* ---- What is refused ------------------------------------------------------------------------------------------------------ */
-/* Raises the error for a view whose history may not be rewritten. `indirect`: the write went through the base or another view. */
-static bool refuse_special_view(const grd_tensor *view, bool indirect)
+/* Raises the error for a view, output `output` of a node (or NULL), that was made with grad mode off, or one of several. */
+static bool raise_special_view(const struct grd_node *node, uint32_t output, bool no_grad, bool indirect)
 {
-    bool multi = grd_has(view, GRD_FLAG_MULTI_VIEW), no_grad = grd_has(view, GRD_FLAG_NO_GRAD_VIEW);
-    if (!multi && !no_grad)
-        return true;
     const char *what = indirect ? "its base or another view of its base has been" : "is being";
-    uint32_t output;
-    const struct grd_node *node = grd_recorded_grad_fn(view, &output);
     if (no_grad && node == NULL)
         return grd_raise(
             GRD_ERROR_RUNTIME,
@@ -59,6 +54,19 @@ static bool refuse_special_view(const grd_tensor *view, bool indirect)
         output, node != NULL ? node->name : "an operator", what);
 }
 
+/* Refuses a view whose history may not be rewritten. `indirect`: the write went through the base or another view. */
+static bool refuse_special_view(const grd_tensor *view, bool indirect)
+{
+    const bool multi = grd_has(view, GRD_FLAG_MULTI_VIEW), no_grad = grd_has(view, GRD_FLAG_NO_GRAD_VIEW);
+    if (!multi && !no_grad)
+        return true;
+    uint32_t output;
+    struct grd_node *node = grd_history_of(view, &output);
+    raise_special_view(node, output, no_grad, indirect);
+    grd_node_drop(node);
+    return false;
+}
+
 static bool refuse_other_dtype(const grd_tensor *view)
 {
     if (view->dtype == view->base->dtype)
@@ -69,18 +77,17 @@ static bool refuse_other_dtype(const grd_tensor *view)
 
 bool grd_check_inplace(grd_tensor *t)
 {
-    uint32_t output;
     if (t->base != NULL) {
         if (!refuse_other_dtype(t) || !refuse_special_view(t, false))
             return false;
-        if (grd_needs_grad(t->base) && grd_recorded_grad_fn(t->base, &output) == NULL)
+        if (grd_needs_grad(t->base) && !grd_has_history(t->base))
             return grd_raise(GRD_ERROR_RUNTIME, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
     }
     if (!grd_needs_grad(t))
         return true;
     if (t->base != NULL && !grd_view_refresh(t))
         return false;
-    if (grd_recorded_grad_fn(t, &output) == NULL)
+    if (!grd_has_history(t))
         return grd_raise(GRD_ERROR_RUNTIME, "a leaf Variable that requires grad is being used in an in-place operation.");
     return true;
 }
@@ -254,7 +261,7 @@ bool grd_rebase_prepare(struct grd_rebase *rebase, grd_tensor *t, struct grd_nod
 bool grd_rebase_commit(const struct grd_rebase *rebase, grd_tensor *t)
 {
     grd_saved_replace_outdated(rebase);
-    if (!grd_give_history(t->base != NULL ? t->base : t, rebase->history, rebase->output))
+    if (!grd_replace_history(t->base != NULL ? t->base : t, rebase->history, rebase->output))
         return false;
     if (t->base != NULL)
         grd_mark_requires_grad(t, true);
@@ -269,14 +276,18 @@ void grd_rebase_abandon(const struct grd_rebase *rebase)
 /* ---- Views whose base was written ----------------------------------------------------------------------------------------------- */
 static bool is_current(const grd_tensor *view)
 {
-    uint32_t output;
-    const struct grd_node *node = grd_recorded_grad_fn(view, &output);
-    if (node == NULL) {
+    const struct grd_object *object = grd_autograd_of(view);
+    if (!grd_has_history(view)) {
         /* Made before the base had a history, unless the view is a leaf: made without recording, or with a base that is one. */
-        return grd_has(view, GRD_FLAG_NO_GRAD_VIEW) || !grd_needs_grad(view->base) || grd_recorded_grad_fn(view->base, &output) == NULL;
+        return grd_has(view, GRD_FLAG_NO_GRAD_VIEW) || !grd_needs_grad(view->base) || !grd_has_history(view->base);
     }
-    const struct grd_meta *meta = grd_meta_get(view);
-    return (meta != NULL ? meta->view_version : node->view_version) == grd_version_of(view);
+    if (grd_node_is(object))
+        return ((const struct grd_node *)object)->view_version == grd_version_of(view);
+    struct grd_meta *meta = (struct grd_meta *)(uintptr_t)object;
+    grd_spin_lock(&meta->lock);
+    const uint32_t version = meta->view_version;
+    grd_spin_unlock(&meta->lock);
+    return version == grd_version_of(view);
 }
 
 static bool restride_base(grd_tensor *view)

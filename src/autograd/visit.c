@@ -1,7 +1,7 @@
 /* What the garbage collector of a language binding needs to know: which contexts of its own a tensor or a node keeps, alone.
  *
  * A node with one reference is owned by what led to it, so the part of the graph that is visited is a tree. Its nodes wait in a list through
- * `next`, which is otherwise used when they are freed: a chain of any length takes constant stack. */
+ * `next`: a chain of any length takes constant stack. */
 #include "autograd/node.h"
 
 static void wait(struct grd_node *node, struct grd_node **waiting)
@@ -14,11 +14,8 @@ static void wait(struct grd_node *node, struct grd_node **waiting)
 
 static int visit_node(struct grd_node *node, grd_context_visitor *visit, void *arg)
 {
-    const bool is_leafs = node->owner != &node->object;
-    int result = grd_custom_visit(node, visit, arg);
-    if (result == 0)
-        result = grd_hooks_visit(&node->hooks, visit, arg);
-    return result == 0 && is_leafs ? grd_hooks_visit(grd_node_tensor_hooks(node), visit, arg) : result;
+    const int result = grd_custom_visit(node, visit, arg);
+    return result == 0 ? grd_hooks_visit(&node->hooks, visit, arg) : result;
 }
 
 static int visit_below(struct grd_node *waiting, grd_context_visitor *visit, void *arg)
@@ -44,14 +41,12 @@ int grd_visit_contexts(grd_tensor *t, grd_context_visitor *visit, void *arg)
     struct grd_meta *meta = grd_meta_get(t);
     struct grd_node *waiting = NULL;
     int result = 0;
-    uint32_t output;
-    if (meta != NULL)
-        result = grd_hooks_visit(&meta->hooks, visit, arg);
-    if (result == 0 && meta != NULL && meta->accumulator != NULL)
+    struct grd_node *grad_fn = meta != NULL ? meta->grad_fn : (struct grd_node *)t->autograd;
+    if (meta != NULL && meta->accumulator != NULL)
         result = grd_hooks_visit(&meta->accumulator->hooks, visit, arg);
     if (result != 0)
         return result;
-    wait(grd_recorded_grad_fn(t, &output), &waiting);
+    wait(grad_fn, &waiting);
     return visit_below(waiting, visit, arg);
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +37,16 @@ static GRD_PRINTF(1, 0) char *format_text(const char *format, va_list arguments)
     return text;
 }
 
-static void set_message(char *message)
+/* Takes the message over. */
+static void set_detail(struct grd_error_detail detail)
 {
     struct grd_thread_cold *cold = grd_thread_get_cold();
     if (cold == NULL) {
-        free(message);
+        free(detail.message);
         return;
     }
-    free(cold->message);
-    cold->message = message;
+    free(cold->error.message);
+    cold->error = detail;
 }
 
 static GRD_PRINTF(2, 0) void raise_error(grd_error_code code, const char *format, va_list arguments)
@@ -53,7 +55,7 @@ static GRD_PRINTF(2, 0) void raise_error(grd_error_code code, const char *format
         return;
     bool known = code > GRD_ERROR_NONE && (int)code < GRD_LENGTH(class_names);
     grd_thread.error = known ? code : GRD_ERROR_RUNTIME;
-    set_message(format_text(format, arguments));
+    set_detail((struct grd_error_detail){.message = format_text(format, arguments)});
 }
 
 bool grd_raise(grd_error_code code, const char *format, ...)
@@ -62,6 +64,21 @@ bool grd_raise(grd_error_code code, const char *format, ...)
     va_start(arguments, format);
     raise_error(code, format, arguments);
     va_end(arguments);
+    return false;
+}
+
+bool grd_raise_system(int number, const char *format, ...)
+{
+    if (grd_pending())
+        return false;
+    va_list arguments;
+    va_start(arguments, format);
+    char *message = format_text(format, arguments);
+    va_end(arguments);
+    grd_raise(GRD_ERROR_IO, "%s: %s", message != NULL ? message : "", strerror(number));
+    free(message);
+    if (grd_thread.cold != NULL)
+        grd_thread.cold->error.system = number;
     return false;
 }
 
@@ -85,15 +102,15 @@ void grd_error_add_context(const char *name)
     memcpy(text, name, name_length);
     memcpy(text + name_length, ": ", 2);
     memcpy(text + name_length + 2, old, old_length + 1);
-    set_message(text);
+    set_detail((struct grd_error_detail){text, name_length + 2 + (size_t)(grd_error_text() - old), grd_error_system()});
 }
 
 struct grd_error_state grd_error_take(void)
 {
     struct grd_error_state state = {.code = grd_error_get()};
     if (grd_thread.cold != NULL) {
-        state.message = grd_thread.cold->message;
-        grd_thread.cold->message = NULL;
+        state.detail = grd_thread.cold->error;
+        grd_thread.cold->error = (struct grd_error_detail){0};
     }
     grd_thread.error = 0;
     return state;
@@ -102,11 +119,11 @@ struct grd_error_state grd_error_take(void)
 void grd_error_restore(struct grd_error_state state)
 {
     if (state.code == GRD_ERROR_NONE) {
-        free(state.message);
+        free(state.detail.message);
         return;
     }
     grd_thread.error = state.code;
-    set_message(state.message);
+    set_detail(state.detail);
 }
 
 bool grd_ok(void)
@@ -123,9 +140,21 @@ const char *grd_error_message(void)
 {
     if (!grd_pending())
         return "";
-    if (grd_thread.cold != NULL && grd_thread.cold->message != NULL)
-        return grd_thread.cold->message;
+    if (grd_thread.cold != NULL && grd_thread.cold->error.message != NULL)
+        return grd_thread.cold->error.message;
     return meanings[grd_thread.error];
+}
+
+const char *grd_error_text(void)
+{
+    const char *message = grd_error_message();
+    const bool own = grd_pending() && grd_thread.cold != NULL && grd_thread.cold->error.message == message;
+    return own ? message + grd_thread.cold->error.context_length : message;
+}
+
+int grd_error_system(void)
+{
+    return grd_pending() && grd_thread.cold != NULL ? grd_thread.cold->error.system : 0;
 }
 
 const char *grd_error_class(grd_error_code code)
@@ -137,7 +166,22 @@ void grd_error_clear(void)
 {
     grd_thread.error = 0;
     if (grd_thread.cold != NULL) {
-        free(grd_thread.cold->message);
-        grd_thread.cold->message = NULL;
+        free(grd_thread.cold->error.message);
+        grd_thread.cold->error = (struct grd_error_detail){0};
     }
+}
+
+static void (*_Atomic warning_handler)(const char *text);
+
+void grd_set_warning_handler(void (*handler)(const char *text))
+{
+    atomic_store_explicit(&warning_handler, handler, memory_order_release);
+}
+
+bool grd_warn(const char *text)
+{
+    void (*handler)(const char *) = atomic_load_explicit(&warning_handler, memory_order_acquire);
+    if (handler != NULL)
+        handler(text);
+    return !grd_pending();
 }

@@ -2,11 +2,18 @@
 #ifndef GRD_BASE_ERROR_H
 #define GRD_BASE_ERROR_H
 
+#include "base/cold.h"
 #include "base/thread.h"
 #include "gradus/error.h"
 
 /* Makes an error pending unless one is. Always returns false, so that a check reads `return grd_raise(…)`. */
 bool grd_raise(grd_error_code code, const char *format, ...) GRD_PRINTF(2, 3);
+
+/* Makes OSError pending unless an error is: the message, ": " and what `number`, a value of errno, means. Always returns false. */
+bool grd_raise_system(int number, const char *format, ...) GRD_PRINTF(2, 3);
+
+/* Tells the warning handler, if there is one. False when that made an error pending. */
+bool grd_warn(const char *text);
 
 /* "mul: " before the pending message: the way out of operator `name`. */
 void grd_error_add_context(const char *name);
@@ -20,7 +27,7 @@ static inline bool grd_pending(void)
  * What was taken came first: it replaces an error raised since. Taking none and restoring it leaves a later error pending. */
 struct grd_error_state {
     grd_error_code code;
-    char *message; /* malloc'ed, may be NULL when memory is out */
+    struct grd_error_detail detail;
 };
 struct grd_error_state grd_error_take(void);
 void grd_error_restore(struct grd_error_state state);

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/blocks.h"
@@ -228,6 +229,50 @@ void *grd_realloc(void *block, size_t old_size, size_t new_size)
     return moved;
 }
 
+/* ---- What is kept ------------------------------------------------------------------------------------------------------ */
+
+static _Atomic int64_t cache_limit = -1; /* negative: the default */
+static int64_t default_cache_limit = -1;
+
+/* Bytes of a text such as "512M": digits, and K, M, G or T for powers of 1024; -1 for any other text. */
+static int64_t parse_bytes(const char *text)
+{
+    static const char units[] = "KMGT";
+    if (*text < '0' || *text > '9')
+        return -1;
+    char *end;
+    const unsigned long long number = strtoull(text, &end, 10);
+    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
+    const unsigned shift = unit != NULL ? 10 * (unsigned)(unit - units + 1) : 0;
+    const bool is_whole = end[unit != NULL] == '\0';
+    return is_whole && number <= (unsigned long long)INT64_MAX >> shift ? (int64_t)(number << shift) : -1;
+}
+
+static void read_default_cache_limit(void)
+{
+    const char *text = getenv("GRADUS_CACHE_LIMIT");
+    default_cache_limit = text != NULL ? parse_bytes(text) : -1;
+}
+
+/* The cache limit in force; negative: none. */
+static int64_t current_cache_limit(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_default_cache_limit);
+    const int64_t set = load(&cache_limit);
+    return set >= 0 ? set : default_cache_limit;
+}
+
+/* Under a limit of what is in use at most half of it is kept. */
+static void limit_cache(void)
+{
+    const int64_t set = current_cache_limit(), in_use = load(&limit_bytes);
+    int64_t bytes = set >= 0 ? set : INT64_MAX;
+    if (in_use > 0 && in_use / 2 < bytes)
+        bytes = in_use / 2;
+    grd_extents_set_limit(bytes);
+}
+
 /* ---- Threads and forks ------------------------------------------------------------------------------------------------- */
 
 static void lock_all(void)
@@ -261,15 +306,16 @@ static void after_fork(void)
     unlock_all();
 }
 
-static void handle_forks(void)
+static void start(void)
 {
     pthread_atfork(lock_all, unlock_all, after_fork);
+    limit_cache();
 }
 
 void grd_memory_thread_start(struct grd_thread_cold *cold)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, handle_forks);
+    pthread_once(&once, start);
     grd_blocks_start(cold);
     pthread_mutex_lock(&threads_lock);
     cold->previous = NULL;
@@ -299,12 +345,13 @@ void grd_memory_thread_exit(void)
 grd_memory_stats grd_memory_get_stats(void)
 {
     raise_peak(load(&shared_bytes) + grd_thread.memory_high);
-    grd_memory_stats stats = {.limit = load(&limit_bytes)};
+    grd_memory_stats stats = {.limit = load(&limit_bytes), .cache_limit = current_cache_limit()};
     sum_counters(&stats.allocated, &stats.blocks);
     raise_peak(stats.allocated);
     stats.peak = load(&peak_bytes);
-    int64_t cached = GRD_BLOCKS_SANITIZED ? 0 : grd_blocks_held() - stats.allocated;
-    stats.cached = cached > 0 ? cached : 0;
+    const int64_t held = grd_extents_held(), most_held = grd_extents_most_held();
+    stats.cached = held > stats.allocated ? held - stats.allocated : 0;
+    stats.peak_held = most_held > stats.peak ? most_held : stats.peak;
     return stats;
 }
 
@@ -314,13 +361,20 @@ void grd_memory_reset_peak(void)
     int64_t bytes, blocks;
     sum_counters(&bytes, &blocks);
     store(&peak_bytes, bytes);
+    grd_extents_reset_most_held();
 }
 
 void grd_memory_set_limit(int64_t bytes)
 {
     store(&limit_bytes, bytes > 0 ? bytes : 0);
     update_watched();
-    grd_blocks_set_cap(load(&limit_bytes) / 2);
+    limit_cache();
+}
+
+void grd_memory_set_cache_limit(int64_t bytes)
+{
+    store(&cache_limit, bytes >= 0 ? bytes : -1);
+    limit_cache();
 }
 
 void grd_memory_trim(void)

@@ -3,9 +3,19 @@
 #include "base/object.h"
 
 #include "base/cold.h"
+#include "base/debug.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "gradus/runtime.h"
+
+void grd_object_end_waiting(void)
+{
+    while (grd_thread.waiting != NULL) {
+        struct grd_object *object = grd_thread.waiting;
+        grd_thread.waiting = (struct grd_object *)(intptr_t)atomic_load_explicit(&object->refs, memory_order_relaxed);
+        object->type->finish(object);
+    }
+}
 
 bool grd_pool_grow(void)
 {
@@ -23,10 +33,20 @@ bool grd_pool_grow(void)
     return true;
 }
 
+static __attribute__((noinline)) void drop_shared(void *object)
+{
+    grd_object_drop_as(object, 1);
+}
+
 void grd_pool_release(int64_t mark)
 {
-    while (grd_thread.pool_top > mark)
-        grd_object_drop_as(grd_thread.pool[--grd_thread.pool_top], 1);
+    while (grd_thread.pool_top > mark) {
+        struct grd_object *object = grd_thread.pool[--grd_thread.pool_top];
+        if (GRD_LIKELY(grd_object_unique(object)))
+            object->type->destroy(object);
+        else
+            drop_shared(object);
+    }
 }
 
 bool grd_pool_return_slow(int64_t mark, void *object)
@@ -84,7 +104,7 @@ static void destroy_pool_block(struct grd_object *object)
     grd_free(block, block->size);
 }
 
-static const struct grd_object_type pool_block_type = {"pool block", destroy_pool_block};
+static const struct grd_object_type pool_block_type = {.name = "pool block", .destroy = destroy_pool_block};
 
 void *grd_pool_alloc(size_t size)
 {
@@ -98,12 +118,43 @@ void *grd_pool_alloc(size_t size)
     return grd_pool_push(block) ? block->data : NULL;
 }
 
+void *grd_pool_array(int64_t n, size_t size)
+{
+    size_t bytes;
+    return grd_pool_alloc(n < 1 ? size : __builtin_mul_overflow((size_t)n, size, &bytes) ? SIZE_MAX : bytes);
+}
+
+static __attribute__((noinline, cold)) grd_scope open_slow(const void *opener)
+{
+    grd_thread_get_cold(); /* from here on the thread's calls have the key that the modes need */
+    return (grd_scope){grd_debugging(GRD_DEBUG_LIFETIMES) ? grd_trace_open(opener) : grd_pool_mark()};
+}
+
 grd_scope grd_scope_open(void)
 {
+    if (GRD_UNLIKELY(grd_debug_modes != 0))
+        return open_slow(__builtin_return_address(0));
     return (grd_scope){grd_pool_mark()};
+}
+
+bool grd_scope_check(grd_scope scope, const char *function)
+{
+    return GRD_LIKELY((uint64_t)scope.mark <= (uint64_t)grd_thread.pool_top) ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s: the scope is not open: it, or one around it, was closed before", function);
+}
+
+static __attribute__((noinline, cold)) void close_slow(grd_scope scope)
+{
+    if (grd_debugging(GRD_DEBUG_LIFETIMES))
+        grd_trace_close(scope.mark, "grd_scope_close");
+    else
+        grd_scope_check(scope, "grd_scope_close");
 }
 
 void grd_scope_close(grd_scope scope)
 {
-    grd_pool_release(scope.mark > 0 ? scope.mark : 0);
+    if (GRD_UNLIKELY(scope.mark < grd_debug_least_mark || scope.mark > grd_thread.pool_top))
+        close_slow(scope);
+    else
+        grd_pool_release(scope.mark);
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/thread.h"
+#include "gradus/runtime.h"
 
 /* An object whose count is negative is never destroyed. */
 #define GRD_IMMORTAL INT64_MIN
@@ -19,6 +20,7 @@ struct grd_object;
 struct grd_object_type {
     const char *name;
     void (*destroy)(struct grd_object *object); /* called when the last owner is gone */
+    void (*finish)(struct grd_object *object);  /* frees an object that grd_object_end has put off; NULL for types that never are */
 };
 
 struct grd_object {
@@ -69,6 +71,31 @@ static inline bool grd_object_unique(const void *object)
     return grd_object_owned_as(object, 1);
 }
 
+/* Note [Chains of owners]
+ * Objects own objects that own objects, through gradients, graphs and hooks, as long as memory lasts. If each object freed what it owns by a
+ * nested call, a long chain would overflow the stack. So every chain contains objects (nodes, metas, storages that are lent) whose destroy is
+ * grd_object_end: while one of them is being freed by a thread, others wait in a list of that thread. Everything between two of them has a
+ * bounded depth. */
+
+/* Frees what waits in the thread's list, until it is empty. */
+void grd_object_end_waiting(void);
+
+/* Frees an object by `finish`, the one of its type, or puts that off while this thread is freeing another: Note [Chains of owners]. */
+GRD_INLINE void grd_object_end(struct grd_object *object, void (*finish)(struct grd_object *object))
+{
+    if (grd_thread.is_ending) {
+        /* Nobody counts a dead object's owners, so its count has room for the link. */
+        atomic_store_explicit(&object->refs, (int64_t)(intptr_t)grd_thread.waiting, memory_order_relaxed);
+        grd_thread.waiting = object;
+        return;
+    }
+    grd_thread.is_ending = true;
+    finish(object);
+    if (GRD_UNLIKELY(grd_thread.waiting != NULL))
+        grd_object_end_waiting();
+    grd_thread.is_ending = false;
+}
+
 /* Grows the pool; on failure raises MemoryError and returns false. Cold. */
 bool grd_pool_grow(void);
 
@@ -102,10 +129,15 @@ static inline bool grd_pool_return(int64_t mark, void *object)
     return grd_pool_return_slow(mark, object);
 }
 
+/* True if the scope can be open on this thread: its mark is one of the pool. Otherwise RuntimeError. */
+bool grd_scope_check(grd_scope scope, const char *function);
+
 /* The same for several objects. On failure those that found no room in the pool are dropped. */
 bool grd_pool_return_many(int64_t mark, void *const *objects, int64_t n);
 
 /* `size` bytes that live until the innermost scope closes: for result lists. Aligned to 16. NULL, with MemoryError, on failure. */
 void *grd_pool_alloc(size_t size);
+/* The same for n elements of `size` bytes, at least one: an n whose bytes do not fit in size_t is a MemoryError too. */
+void *grd_pool_array(int64_t n, size_t size);
 
 #endif

@@ -60,7 +60,7 @@ static void destroy_generator(struct grd_object *object)
     grd_free(object, sizeof(struct grd_generator));
 }
 
-static const struct grd_object_type generator_type = {"generator", destroy_generator};
+static const struct grd_object_type generator_type = {.name = "generator", .destroy = destroy_generator};
 
 static struct grd_generator default_generator = {
     .object = {.type = &generator_type, .refs = GRD_IMMORTAL},
@@ -68,7 +68,7 @@ static struct grd_generator default_generator = {
 };
 
 /* 53 bits: exact in a double, as PyTorch's. */
-static uint64_t unpredictable(void)
+uint64_t grd_random_unpredictable(void)
 {
     uint64_t seed;
 #ifdef __linux__
@@ -89,7 +89,7 @@ static void unlock_in_child(void)
 
 static void start_default(void)
 {
-    reseed(&default_generator, unpredictable());
+    reseed(&default_generator, grd_random_unpredictable());
     pthread_atfork(NULL, NULL, unlock_in_child);
 }
 
@@ -145,7 +145,7 @@ void grd_generator_seed(grd_generator *generator, uint64_t seed)
 
 uint64_t grd_generator_seed_randomly(grd_generator *generator)
 {
-    const uint64_t seed = unpredictable();
+    const uint64_t seed = grd_random_unpredictable();
     grd_generator_seed(generator, seed);
     return seed;
 }

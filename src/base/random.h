@@ -29,4 +29,7 @@ void grd_generator_unlock(struct grd_generator *generator);
 uint32_t grd_random32(struct grd_generator *generator);
 uint64_t grd_random64(struct grd_generator *generator);
 
+/* A number of 53 bits that nobody can foresee, from the system. */
+uint64_t grd_random_unpredictable(void);
+
 #endif

@@ -11,6 +11,9 @@
 
 _Thread_local struct grd_thread_state grd_thread __attribute__((tls_model("initial-exec")));
 
+_Atomic int32_t grd_thread_count;
+uint32_t grd_thread_first_keys;
+
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool key_made;
@@ -26,6 +29,7 @@ static void thread_exit(void *cold)
     grd_memory_thread_exit();
     grd_thread.cold = NULL;
     free(cold);
+    atomic_fetch_sub(&grd_thread_count, 1);
 }
 
 static void make_key(void)
@@ -41,8 +45,10 @@ struct grd_thread_cold *grd_thread_get_cold(void)
     struct grd_thread_cold *cold = calloc(1, sizeof *cold);
     if (cold == NULL)
         return NULL;
+    atomic_fetch_add(&grd_thread_count, 1);
     cold->owner = &grd_thread;
     grd_thread.cold = cold;
+    grd_thread.include |= grd_thread_first_keys;
     pthread_once(&key_once, make_key);
     if (key_made)
         pthread_setspecific(key, cold);

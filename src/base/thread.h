@@ -32,6 +32,8 @@ struct grd_block_list {
     int64_t room; /* blocks that may still be added before some are handed to the shared list */
 };
 
+struct grd_object;
+
 struct grd_thread_state {
     /* Scope pool: a stack of references; [top] is the next free slot. Grown by grd_pool_grow. */
     void **pool;
@@ -41,6 +43,8 @@ struct grd_thread_state {
     uint32_t grad_off;            /* the autograd key while grad mode is off, else 0 */
     struct grd_thread_cold *cold; /* error text, larger free lists, …; made on first use, freed at thread exit */
     bool in_parallel;             /* running a piece of a split task */
+    bool is_ending;               /* an object that may own a chain of others is being freed */
+    struct grd_object *waiting;   /* objects to be freed after that one, linked; NULL unless is_ending */
     /* The allocator: what this thread allocated minus what it freed since it last told the shared counters.
      * Written by this thread only, read by others. */
     _Atomic int64_t memory_counted; /* blocks in the upper half, bytes in the lower, both signed */
@@ -49,5 +53,18 @@ struct grd_thread_state {
 };
 
 extern _Thread_local struct grd_thread_state grd_thread __attribute__((tls_model("initial-exec")));
+
+/* The dispatch keys that a thread includes from its start on. Set once, while the library is loaded. */
+extern GRD_HIDDEN uint32_t grd_thread_first_keys;
+
+/* Threads that have a cold state, and so may hold references. */
+extern _Atomic int32_t grd_thread_count;
+
+/* True if no other thread works with the library's objects. To be asked after what other threads could see has been taken away from them: a
+ * thread that begins later does not find it. */
+static inline bool grd_thread_is_alone(void)
+{
+    return atomic_load(&grd_thread_count) <= 1;
+}
 
 #endif

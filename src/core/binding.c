@@ -1,6 +1,7 @@
 /* The object of a language binding that stands for a tensor. A tensor that owns its object has a type of its own, so that the others pay nothing
  * when they go. */
 #include "gradus/binding.h"
+#include "core/lifetimes.h"
 #include "core/small.h"
 
 static void bound_destroy(struct grd_object *object)
@@ -13,16 +14,20 @@ static void bound_destroy(struct grd_object *object)
     grd_tensor_type.destroy(object);
 }
 
-static const struct grd_object_type bound_type = {"tensor", bound_destroy};
+static const struct grd_object_type bound_type = {.name = "tensor", .destroy = bound_destroy};
 
 grd_binding *grd_binding_of(const grd_tensor *t)
 {
-    return t->binding;
+    return GRD_LIKELY(t != NULL) ? t->binding : NULL;
 }
 
 void grd_binding_set(grd_tensor *t, grd_binding *binding, bool owned)
 {
-    if (grd_is_failed(t))
+    if (t == NULL) {
+        grd_raise(GRD_ERROR_TYPE, "grd_binding_set: argument 't' must be a tensor, not NULL");
+        return;
+    }
+    if (grd_object_immortal(t)) /* the failed tensor, and what is left of a dead one */
         return;
     t->binding = binding;
     t->object.type = binding != NULL && owned ? &bound_type : &grd_tensor_type;
@@ -30,27 +35,39 @@ void grd_binding_set(grd_tensor *t, grd_binding *binding, bool owned)
 
 bool grd_binding_is_owned(const grd_tensor *t)
 {
-    return t->object.type == &bound_type;
+    return t != NULL && t->object.type == &bound_type;
 }
 
 bool grd_is_sole_owner(const grd_tensor *t)
 {
-    return grd_object_unique(t);
+    return t != NULL && grd_object_unique(t);
+}
+
+static __attribute__((noinline)) grd_tensor *take_slow(grd_scope scope, grd_tensor *t)
+{
+    const bool debugging = grd_debugging(GRD_DEBUG_LIFETIMES);
+    if (t != NULL && (!debugging || grd_lifetimes_kept(t, "grd_scope_take")))
+        grd_object_keep(t);
+    if (debugging)
+        grd_trace_close(scope.mark, "grd_scope_take");
+    else if (grd_scope_check(scope, "grd_scope_take"))
+        grd_pool_release(scope.mark);
+    return t;
 }
 
 grd_tensor *grd_scope_take(grd_scope scope, grd_tensor *t)
 {
     int64_t *top = &grd_thread.pool_top;
-    if (GRD_LIKELY(*top == scope.mark + 1 && grd_thread.pool[scope.mark] == t)) {
+    if (GRD_LIKELY(*top == scope.mark + 1 && *top > 0 && grd_thread.pool[scope.mark] == t)) {
         *top = scope.mark;
         return t;
     }
-    grd_object_keep(t);
-    grd_pool_release(scope.mark > 0 ? scope.mark : 0);
-    return t;
+    return take_slow(scope, t);
 }
 
 grd_tensor *grd_scope_give(grd_tensor *t)
 {
+    if (grd_debugging(GRD_DEBUG_LIFETIMES) && t != NULL && !grd_lifetimes_dropped(t, "grd_scope_give"))
+        return grd_failed;
     return t == NULL || grd_pool_push(t) ? t : grd_failed;
 }

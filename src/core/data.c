@@ -2,16 +2,18 @@
  *
  * Note [Lent data]
  * The storage of an alias borrows the data of another storage and keeps that one. A tensor that takes the memory of another gets such a
- * storage. Where it lies in a block, it goes on to own the storage there, since that holds the tensor itself: GRD_FLAG_MOVED says so. Views do
- * not own their storage but their base, so what a tensor leaves behind while it has views is kept by what it moves to. */
+ * storage. Where it lies in a block, it goes on to own the storage there, since that holds the tensor itself: GRD_FLAG_MOVED says so.
+ * A view owns its base and not its storage. So the storage that a tensor had when it moved for the first time is kept by those it moves to, while
+ * there are views; views that are made afterwards own their storage (GRD_FLAG_REPLACED), and storages that nobody uses any more go. */
 #include <string.h>
 
 #include "base/memory.h"
+#include "core/races.h"
 #include "core/small.h"
 
 struct loan {
     struct grd_storage *lender;  /* owned; borrows from nobody this way */
-    struct grd_storage *retired; /* owned; NULL: none */
+    struct grd_storage *retired; /* the borrower's tensor had it first, and has views that use it; owned; NULL: none */
 };
 
 static void end_loan(void *context)
@@ -46,9 +48,7 @@ static struct grd_storage *lend(struct grd_storage *lender)
 
 grd_tensor *grd_alias(grd_tensor *t)
 {
-    if (t == NULL)
-        grd_raise(GRD_ERROR_TYPE, "grd_alias: argument 't' must be a tensor, not NULL");
-    if (grd_pending())
+    if (!grd_given(t, "grd_alias", "t") || grd_pending())
         return grd_failed;
     grd_tensor *alias = grd_new_detached(t);
     if (grd_is_failed(alias) || grd_wrapper_type_of(t) != NULL)
@@ -71,7 +71,7 @@ static bool check_data(const grd_tensor *t, const grd_tensor *source)
     if (t->device != source->device || grd_wrapper_type_of(t) != NULL || grd_wrapper_type_of(source) != NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
                                             "tensor type.");
-    if (grd_has(t, GRD_FLAG_REQUIRES_GRAD) && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+    if (grd_marked_requires_grad(t) && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "data set to a tensor that requires gradients must be floating point or complex dtype");
     return true;
 }
@@ -101,7 +101,8 @@ static void swap_dims(grd_tensor *a, grd_tensor *b)
 static void own_storage(grd_tensor *t)
 {
     if (t->base != NULL) {
-        grd_object_keep(t->storage);
+        if (!grd_has(t, GRD_FLAG_REPLACED))
+            grd_object_keep(t->storage);
         grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
         t->base = NULL;
     } else if (t->storage == &((struct grd_block *)t)->storage) {
@@ -112,12 +113,23 @@ static void own_storage(grd_tensor *t)
     }
 }
 
-void grd_set_data(grd_tensor *t, grd_tensor *source)
+/* Keeps for the views of `t` what its storage is, or has kept for them so far. The storage it moves to is `next`. */
+static void retire_storage(grd_tensor *t, struct grd_storage *next)
+{
+    struct loan *loan = next->context;
+    if (!grd_has(t, GRD_FLAG_REPLACED)) {
+        loan->retired = grd_has_views(t) ? grd_object_keep(t->storage) : NULL;
+    } else if (t->storage->release == end_loan) {
+        struct loan *last = t->storage->context;
+        loan->retired = grd_has_views(t) && last->retired != NULL ? grd_object_keep(last->retired) : NULL;
+    }
+    t->flags |= GRD_FLAG_REPLACED;
+}
+
+static void set_data(grd_tensor *t, grd_tensor *source)
 {
     enum { GEOMETRY = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST | GRD_FLAG_CANONICAL };
-    if (t == NULL || source == NULL)
-        grd_raise(GRD_ERROR_TYPE, "grd_set_data: argument '%s' must be a tensor, not NULL", t == NULL ? "t" : "source");
-    if (grd_pending() || t == source || !check_data(t, source))
+    if (t == source || !check_data(t, source))
         return;
     grd_tensor *alias = grd_alias(source);
     if (grd_pending())
@@ -126,8 +138,7 @@ void grd_set_data(grd_tensor *t, grd_tensor *source)
     if (grd_was_saved(t))
         grd_mark_saved(alias);
     own_storage(t);
-    if (grd_has_views(t))
-        ((struct loan *)alias->storage->context)->retired = grd_object_keep(t->storage);
+    retire_storage(t, alias->storage);
     /* From here the alias stands for what `t` was, and goes with the scope. */
     struct grd_storage *storage = t->storage;
     t->storage = alias->storage;
@@ -139,4 +150,18 @@ void grd_set_data(grd_tensor *t, grd_tensor *source)
     t->offset = alias->offset;
     t->device_index = alias->device_index;
     t->flags = (uint16_t)((t->flags & ~GEOMETRY) | (alias->flags & GEOMETRY));
+}
+
+void grd_set_data(grd_tensor *t, grd_tensor *source)
+{
+    static const char name[] = "grd_set_data";
+    if (!grd_given(t, name, "t") || !grd_given(source, name, "source") || grd_pending())
+        return;
+    struct grd_race race = {.name = name, .args = &(grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = t}, .nargs = 1, .alone = true};
+    const bool watched = grd_debugging(GRD_DEBUG_RACES);
+    if (watched && !grd_race_begin(&race))
+        return;
+    set_data(t, source);
+    if (watched)
+        grd_race_end(&race);
 }

@@ -54,9 +54,15 @@ grd_dtype grd_result_type(grd_tensor *const *inputs, int n)
 {
     enum { SIZED, ZERO_DIM, NUMBER, RANKS };
     grd_dtype of[RANKS] = {GRD_DTYPE_NONE, GRD_DTYPE_NONE, GRD_DTYPE_NONE};
+    if (n < 0 || (n > 0 && inputs == NULL)) {
+        grd_raise(GRD_ERROR_TYPE, "grd_result_type: argument 'inputs' must be an array of %d tensors", n);
+        return GRD_DTYPE_NONE;
+    }
     for (int i = 0; i < n; i++) {
         if (inputs[i] == NULL)
             continue;
+        if (!grd_given(inputs[i], "grd_result_type", "inputs"))
+            return GRD_DTYPE_NONE;
         grd_dtype dtype = inputs[i]->dtype;
         bool number = grd_has(inputs[i], GRD_FLAG_NUMBER);
         int rank = number ? NUMBER : inputs[i]->ndim == 0 ? ZERO_DIM : SIZED;
@@ -289,9 +295,9 @@ static bool overlaps(const grd_tensor *a, const grd_tensor *b)
     int n = 0, budget = OVERLAP_BUDGET;
     int64_t distance = address(b) - address(a); /* sum(a) = distance + sum(b), within the bytes of an element */
     for (int i = 0; i < a->ndim; i++)
-        n = add_term(terms, n, a->strides[i] * (int64_t)a->itemsize, a->sizes[i], false);
+        n = add_term(terms, n, grd_byte_stride(a, i), a->sizes[i], false);
     for (int i = 0; i < b->ndim; i++)
-        n = add_term(terms, n, b->strides[i] * (int64_t)b->itemsize, b->sizes[i], true);
+        n = add_term(terms, n, grd_byte_stride(b, i), b->sizes[i], true);
     return sum_reaches(terms, n, distance - ((int64_t)a->itemsize - 1), distance + ((int64_t)b->itemsize - 1), &budget);
 }
 
@@ -300,6 +306,13 @@ static bool partial_overlap(void)
     return grd_raise(GRD_ERROR_RUNTIME,
                      "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
                      "memory location. Please clone() the tensor before performing the operation.");
+}
+
+bool grd_check_no_overlap(const grd_tensor *written, const grd_tensor *read)
+{
+    if (GRD_LIKELY(!may_share(written, read)) || written->numel == 0 || read->numel == 0 || !overlaps(written, read))
+        return true;
+    return partial_overlap();
 }
 
 bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read)
@@ -430,7 +443,7 @@ static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spe
 {
     const grd_tensor *out = spec->out;
     bool fits = same_shape(out, g);
-    if (!grd_check_no_internal_overlap(out))
+    if (!spec->repeats && !grd_check_no_internal_overlap(out))
         return false;
     for (int i = 0; i < spec->ninputs; i++) {
         if (!fits && spec->inputs[i] == out)
@@ -448,16 +461,20 @@ static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spe
 /* Strides of a new result follow the inputs: those of an input that all others equal, otherwise dense in the order of dimensions. */
 static grd_tensor *new_result(const struct grd_iter *it, const struct grd_iter_spec *spec, struct geometry *g, grd_device device)
 {
-    const grd_tensor *model = NULL;
+    const grd_tensor *model = NULL; /* an input of the result's shape */
     bool alike = true, contiguous = true;
     for (int i = 0; i < spec->ninputs; i++) {
         const grd_tensor *t = spec->inputs[i];
         if (t->ndim == 0)
             continue;
+        if (!same_shape(t, g)) {
+            alike = contiguous = false;
+            break;
+        }
         if (model == NULL)
             model = t;
-        contiguous &= same_shape(t, g) && grd_has(t, GRD_FLAG_CONTIGUOUS);
-        alike &= same_shape(t, g) && memcmp(t->strides, model->strides, (size_t)g->ndim * sizeof *t->strides) == 0;
+        contiguous &= grd_has(t, GRD_FLAG_CONTIGUOUS) != 0;
+        alike &= memcmp(t->strides, model->strides, (size_t)g->ndim * sizeof *t->strides) == 0;
     }
     grd_dims sizes = grd_dims_from(g->sizes, g->ndim);
     if (contiguous || g->ndim < 2)

@@ -34,6 +34,7 @@ struct grd_iter_spec {
     enum grd_type_rule rule;
     grd_dtype dtype;      /* result dtype for KEEP */
     uint8_t promote_from; /* first input that takes part in promotion (1 for where: the condition does not) */
+    bool repeats;         /* elements of `out` may share memory: the caller has checked, and runs the kernel on one thread then */
     const char *name;     /* of the operator, for errors */
     /* Called once the dtypes are known and before anything is allocated, resized or written: raises and returns false to refuse. NULL: none. */
     bool (*accept)(const struct grd_iter_spec *spec, grd_dtype compute, const void *context);
@@ -72,5 +73,7 @@ void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void
 bool grd_check_no_internal_overlap(const grd_tensor *written);
 /* RuntimeError when `read`, broadcast to the written tensor, overlaps it otherwise than element by element. */
 bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *read);
+/* RuntimeError when they share any memory: for operators that read an element after they may have written it. */
+bool grd_check_no_overlap(const grd_tensor *written, const grd_tensor *read);
 
 #endif

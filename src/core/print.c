@@ -134,7 +134,7 @@ static void scan_shown(const struct printer *p, struct scan *scan, int dim, cons
         if (cut && i == p->options.edge)
             i = t->sizes[dim] - p->options.edge;
         if (i < t->sizes[dim])
-            scan_shown(p, scan, dim + 1, at + i * t->strides[dim] * t->itemsize);
+            scan_shown(p, scan, dim + 1, at + i * grd_byte_stride(t, dim));
     }
 }
 
@@ -191,7 +191,7 @@ static void add_vector(struct printer *p, int indent, const char *at)
         if (cut && i == edge)
             grd_text_add(&p->text, edge > 0 ? " ..." : "...");
         else
-            add_element(p, at + (cut && i > edge ? size - entries + i : i) * t->strides[dim] * t->itemsize);
+            add_element(p, at + (cut && i > edge ? size - entries + i : i) * grd_byte_stride(t, dim));
     }
     grd_text_add(&p->text, "]");
 }
@@ -221,7 +221,7 @@ static void add_slices(struct printer *p, int dim, int indent, const char *at)
         if (cut && i == edge)
             grd_text_add(&p->text, "...");
         else
-            add_slices(p, dim + 1, indent + 1, at + (cut && i > edge ? size - entries + i : i) * t->strides[dim] * t->itemsize);
+            add_slices(p, dim + 1, indent + 1, at + (cut && i > edge ? size - entries + i : i) * grd_byte_stride(t, dim));
     }
     grd_text_add(&p->text, "]");
 }
@@ -295,7 +295,7 @@ static void add_suffixes(struct printer *p, int indent)
     if (grad_fn != NULL) {
         snprintf(suffix, sizeof suffix, "grad_fn=<%s>", grad_fn);
         add_suffix(&s, suffix);
-    } else if (grd_has(t, GRD_FLAG_REQUIRES_GRAD)) {
+    } else if (grd_marked_requires_grad(t)) {
         add_suffix(&s, "requires_grad=True");
     }
 }
@@ -325,10 +325,10 @@ char *grd_to_string_as(grd_tensor *t, const char *name)
     const int indent = name != NULL ? (int)strlen(name) + 1 : 0;
     struct printer p = {.t = t, .options = grd_print_options_get()};
     char *result = NULL;
-    if (t == NULL || name == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_to_string: argument '%s", t == NULL ? "t' must be a tensor, not NULL" : "name' must not be NULL");
+    if (name == NULL)
+        grd_raise(GRD_ERROR_TYPE, "grd_to_string: argument 'name' must not be NULL");
+    if (!grd_given(t, "grd_to_string", "t") || name == NULL)
         return NULL;
-    }
     const int64_t mark = grd_pool_mark();
     if (!grd_is_meta(t))
         p.near = grd_on_cpu(t);

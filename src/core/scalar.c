@@ -46,6 +46,13 @@ int64_t grd_scalar_int64(grd_scalar s)
     }
 }
 
+grd_scalar grd_number_of_plain(double value)
+{
+    const double limit = 0x1p53;
+    const bool whole = value > -limit && value < limit && value == (double)(int64_t)value && !(value == 0 && signbit(value));
+    return whole ? grd_int((int64_t)value) : grd_float(value);
+}
+
 grd_dtype grd_scalar_dtype(grd_scalar s)
 {
     switch (s.kind) {

@@ -68,19 +68,13 @@ bool grd_shape_numel(grd_dims sizes, int64_t *ret_numel)
     return true;
 }
 
-/* Sizes beside a 0 may multiply beyond int64_t: the product wraps, and strides nobody follows come of it. */
-static inline int64_t times(int64_t stride, int64_t size)
-{
-    return (int64_t)((uint64_t)stride * (uint64_t)size);
-}
-
 void grd_shape_contiguous_strides(grd_dims sizes, int64_t *ret_strides)
 {
     int64_t stride = 1;
     for (int64_t i = sizes.n - 1; i >= 0; i--) {
         ret_strides[i] = stride;
         if (i > 0)
-            stride = times(stride, at_least_one(sizes.data[i]));
+            stride = grd_wrapping_product(stride, at_least_one(sizes.data[i]));
     }
 }
 
@@ -94,7 +88,7 @@ bool grd_shape_is_contiguous(grd_dims sizes, const int64_t *strides)
             return true;
         if (size != 1 && follows) {
             follows = strides[i] == expected;
-            expected = times(expected, size);
+            expected = grd_wrapping_product(expected, size);
         }
     }
     return follows;
@@ -112,7 +106,7 @@ bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides)
             continue;
         if (strides[dim] != expected)
             return false;
-        expected = times(expected, sizes.data[dim]);
+        expected = grd_wrapping_product(expected, sizes.data[dim]);
     }
     return true;
 }
@@ -219,7 +213,7 @@ void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *re
     int64_t stride = 1;
     for (int64_t i = 0; i < sizes.n; i++) {
         ret_strides[order[i]] = stride;
-        stride = times(stride, at_least_one(sizes.data[order[i]]));
+        stride = grd_wrapping_product(stride, at_least_one(sizes.data[order[i]]));
     }
 }
 
@@ -263,12 +257,6 @@ bool grd_shape_broadcast(grd_dims a, grd_dims b, int64_t *ret_sizes, int64_t *re
     return true;
 }
 
-/* Strides of one-element dimensions are arbitrary, so this product may overflow: it then equals no stride that is used. */
-static int64_t wrapping_product(int64_t a, int64_t b)
-{
-    return (int64_t)((uint64_t)a * (uint64_t)b);
-}
-
 /* Works inwards out: old dimensions that lie without gaps between them form a chunk, and the new dimensions must divide
  * each chunk exactly. */
 bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new_sizes, int64_t *ret_strides)
@@ -284,12 +272,12 @@ bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new
     int64_t chunk_stride = sizes.n > 0 ? strides[sizes.n - 1] : 1, chunk = 1;
     for (int64_t i = sizes.n - 1; i >= 0; i--) {
         chunk *= sizes.data[i];
-        bool ends = i == 0 || (sizes.data[i - 1] != 1 && strides[i - 1] != wrapping_product(chunk, chunk_stride));
+        bool ends = i == 0 || (sizes.data[i - 1] != 1 && strides[i - 1] != grd_wrapping_product(chunk, chunk_stride));
         if (!ends)
             continue;
         int64_t placed = 1;
         while (next >= 0 && (placed < chunk || new_sizes.data[next] == 1)) {
-            ret_strides[next] = wrapping_product(placed, chunk_stride);
+            ret_strides[next] = grd_wrapping_product(placed, chunk_stride);
             placed *= new_sizes.data[next--];
         }
         if (placed != chunk)

@@ -33,14 +33,23 @@ void grd_storage_empty(struct grd_storage *storage)
     storage->release = NULL;
 }
 
-static void storage_destroy(struct grd_object *object)
+static void storage_finish(struct grd_object *object)
 {
     struct grd_storage *storage = (struct grd_storage *)object;
     release_data(storage);
     grd_free(block_of(storage), storage->block_bytes);
 }
 
-const struct grd_object_type grd_storage_type = {"storage", storage_destroy};
+/* Whoever lent the data may own anything. */
+static void storage_destroy(struct grd_object *object)
+{
+    if (((struct grd_storage *)object)->release != NULL)
+        grd_object_end(object, storage_finish);
+    else
+        storage_finish(object);
+}
+
+const struct grd_object_type grd_storage_type = {"storage", storage_destroy, storage_finish};
 
 bool grd_shares_memory(const grd_tensor *t)
 {
@@ -70,15 +79,16 @@ bool grd_storage_grow(grd_tensor *t, int64_t bytes)
 
 int64_t grd_storage_bytes(const grd_tensor *t)
 {
-    return t != NULL ? t->storage->bytes : 0;
+    return t != NULL && grd_given(t, "grd_storage_bytes", "t") ? t->storage->bytes : 0;
 }
 
 const void *grd_storage_identity(const grd_tensor *t)
 {
-    return t != NULL ? t->storage : NULL;
+    return t != NULL && grd_given(t, "grd_storage_identity", "t") ? t->storage : NULL;
 }
 
 bool grd_same_storage(const grd_tensor *a, const grd_tensor *b)
 {
-    return a != NULL && b != NULL && a->storage == b->storage;
+    static const char name[] = "grd_same_storage";
+    return a != NULL && b != NULL && grd_given(a, name, "a") && grd_given(b, name, "b") && a->storage == b->storage;
 }

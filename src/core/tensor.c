@@ -6,23 +6,34 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "core/lifetimes.h"
 #include "core/small.h"
 
 enum { LIST_CHARS = 512 };
 _Static_assert(sizeof(struct grd_block) + GRD_SMALL_BYTES <= GRD_SMALL_MAX, "small tensors are small blocks");
 
+/* A view of a tensor that may get another storage. */
+static inline bool owns_storage_as_view(const grd_tensor *t)
+{
+    return GRD_UNLIKELY(grd_has(t, GRD_FLAG_REPLACED));
+}
+
 static __attribute__((noinline)) void destroy_any(grd_tensor *t)
 {
+    grd_tensor *base = t->base;
     struct grd_storage *storage = t->storage;
     /* The tensor a storage was made for lies in its block and goes with it. */
     struct grd_storage *own = &((struct grd_block *)t)->storage;
     const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved;
     if (t->sizes != t->inline_dims)
         grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
-    if (t->base != NULL)
-        grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
-    else
+    const bool owns_storage = base == NULL || owns_storage_as_view(t);
+    if (grd_debugging(GRD_DEBUG_LIFETIMES))
+        grd_lifetimes_died(t);
+    if (owns_storage)
         grd_object_drop(storage);
+    if (base != NULL)
+        grd_object_drop_as(base, GRD_VIEW_WEIGHT);
     if (moved)
         grd_object_drop(own);
     if (apart)
@@ -31,6 +42,8 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
 
 static __attribute__((noinline)) void destroy_view(grd_tensor *t)
 {
+    if (owns_storage_as_view(t))
+        grd_object_drop(t->storage);
     grd_object_drop_as(t->base, GRD_VIEW_WEIGHT);
     grd_small_free(t, sizeof *t);
 }
@@ -63,7 +76,7 @@ static void tensor_destroy(struct grd_object *object)
     }
 }
 
-const struct grd_object_type grd_tensor_type = {"tensor", tensor_destroy};
+const struct grd_object_type grd_tensor_type = {.name = "tensor", .destroy = tensor_destroy};
 
 /* ---- The failed tensor ------------------------------------------------------------------------------------------------ */
 
@@ -72,12 +85,12 @@ static void failed_destroy(struct grd_object *object)
     atomic_store_explicit(&object->refs, GRD_IMMORTAL, memory_order_relaxed);
 }
 
-static const struct grd_object_type failed_type = {"failed tensor", failed_destroy};
+static const struct grd_object_type failed_type = {.name = "failed tensor", .destroy = failed_destroy};
 
 /* Note [Failed tensor]
- * What a failed operator returns. It has a storage and an element, so that code that looks at it
+ * What a failed operator returns. It has a storage and an element, NaN, so that code that looks at it
  * before looking at the error reads valid memory; immortal counts keep it alive. */
-static float failed_element;
+static float failed_element = NAN;
 struct grd_block grd_failed_block = {
     .tensor = {.object = {&failed_type, GRD_IMMORTAL},
                .keys = 1u << GRD_KEY_CPU,
@@ -100,13 +113,16 @@ grd_tensor *grd_failed_tensor(void)
     return &grd_failed_block.tensor;
 }
 
-/* For the public functions, where NULL would be a crash: raises and gives the failed tensor. */
+bool grd_refuse_tensor(const grd_tensor *t, const char *function, const char *argument)
+{
+    return t != NULL ? grd_lifetimes_refuse(t, function, argument)
+                     : grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must be a tensor, not NULL", function, argument);
+}
+
+/* What can be read in any case: the failed tensor, with the error raised, in place of what is none. */
 static const grd_tensor *required(const grd_tensor *t, const char *function)
 {
-    if (GRD_LIKELY(t != NULL))
-        return t;
-    grd_raise(GRD_ERROR_TYPE, "%s: argument 't' must be a tensor, not NULL", function);
-    return grd_failed;
+    return grd_given(t, function, "t") ? t : grd_failed;
 }
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------------------ */
@@ -177,6 +193,8 @@ static inline unsigned set_strided(grd_tensor *t, grd_dims sizes, const int64_t 
 
 static inline grd_tensor *pooled(grd_tensor *t)
 {
+    if (grd_debugging(GRD_DEBUG_LIFETIMES))
+        grd_lifetimes_born(t);
     return GRD_LIKELY(grd_pool_push(t)) ? t : grd_failed;
 }
 
@@ -339,7 +357,7 @@ static inline __attribute__((always_inline)) void share(grd_tensor *view, const 
     flags |= set_strided(view, sizes, strides);
     const uint64_t kept = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, 0, 0);
     const uint64_t traits = (t->traits & kept) | grd_traits(0, 0, (grd_device){0, 0}, flags, sizes.n);
-    grd_init_header(view, traits, t->itemsize, t->keys & ~(1u << GRD_KEY_AUTOGRAD));
+    grd_init_header(view, traits, t->itemsize, grd_keys_read(t) & ~(1u << GRD_KEY_AUTOGRAD));
 }
 
 /* A tensor with room for ndim dimensions and nothing else; NULL with the error raised. */
@@ -402,15 +420,18 @@ static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_
     grd_tensor *view = grd_is_failed(base) ? NULL : new_header(sizes.n);
     if (view == NULL)
         return grd_failed;
-    share(view, base, sizes, strides.data, offset, part_flags());
+    share(view, base, sizes, strides.data, offset, part_flags() | (base->flags & GRD_FLAG_REPLACED));
     view->base = grd_object_keep_as(base_of(base), GRD_VIEW_WEIGHT);
+    if (owns_storage_as_view(view))
+        grd_object_keep(view->storage);
     return pooled(view);
 }
 
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     /* Up to three dimensions CHANNELS_LAST is not a question. */
-    if (GRD_UNLIKELY((uint64_t)sizes.n > 3 || grd_is_failed(base) || grd_thread.pool_top == grd_thread.pool_capacity))
+    if (GRD_UNLIKELY((uint64_t)sizes.n > 3 || grd_is_failed(base) || grd_has(base, GRD_FLAG_REPLACED) ||
+                     grd_thread.pool_top == grd_thread.pool_capacity))
         return new_any_part(base, sizes, strides, offset);
     grd_tensor *view = grd_small_take(sizeof *view);
     if (GRD_UNLIKELY(view == NULL))
@@ -471,16 +492,12 @@ bool grd_resize(grd_tensor *t, grd_dims sizes)
 
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)
 {
-    if (requires_grad) {
-        /* What says so already is only read: by its base, a view may be asked by several threads at once. */
-        if (grd_has(t, GRD_FLAG_REQUIRES_GRAD) || (t->base != NULL && grd_has(t->base, GRD_FLAG_REQUIRES_GRAD)))
-            return;
-        t->flags |= GRD_FLAG_REQUIRES_GRAD;
-        t->keys |= 1u << GRD_KEY_AUTOGRAD;
-    } else {
-        t->flags &= (uint16_t)~GRD_FLAG_REQUIRES_GRAD;
-        t->keys &= ~(1u << GRD_KEY_AUTOGRAD);
-    }
+    const grd_keyset bit = 1u << GRD_KEY_AUTOGRAD;
+    /* A view whose base says so already is only read. */
+    if (requires_grad && !grd_marked_requires_grad(t) && (t->base == NULL || !grd_marked_requires_grad(t->base)))
+        __atomic_fetch_or(&t->keys, bit, __ATOMIC_RELAXED);
+    else if (!requires_grad)
+        __atomic_fetch_and(&t->keys, ~bit, __ATOMIC_RELAXED);
 }
 
 grd_tensor *grd_mark_number(grd_tensor *t)
@@ -495,10 +512,8 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
     int64_t numel;
     if (grd_pending() || !check_dtype(dtype))
         return grd_failed;
-    if (owner == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_from_storage: argument 'owner' must be a tensor, not NULL");
+    if (!grd_given(owner, "grd_from_storage", "owner"))
         return grd_failed;
-    }
     if (grd_wrapper_type_of(owner) != NULL) {
         grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
         return grd_failed;
@@ -526,15 +541,15 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
 
 grd_tensor *grd_keep(grd_tensor *t)
 {
-    if (t != NULL && !grd_is_failed(t))
+    if (t != NULL && (!grd_debugging(GRD_DEBUG_LIFETIMES) || grd_lifetimes_kept(t, "grd_keep")))
         grd_object_keep(t);
     return t;
 }
 
 void grd_drop(grd_tensor *t)
 {
-    if (t != NULL && !grd_is_failed(t))
-        grd_object_drop(t);
+    if (t != NULL && (!grd_debugging(GRD_DEBUG_LIFETIMES) || grd_lifetimes_dropped(t, "grd_drop")))
+        grd_object_drop_as(t, 1);
 }
 
 /* ---- From and to memory -------------------------------------------------------------------------------------------------------- */
@@ -564,7 +579,21 @@ static void keep_borrowed(void *context)
     (void)context;
 }
 
-grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, grd_dtype dtype, void (*release)(void *context), void *context)
+/* Checks that an element at `offset` plus what strides reach lies behind the start of the memory; adds what lies before the lowest to the bytes. */
+static bool reaches_from(int64_t offset, int64_t lowest, int64_t itemsize, int64_t *bytes)
+{
+    int64_t first, before;
+    if (__builtin_add_overflow(offset, lowest, &first))
+        return grd_raise(GRD_ERROR_RUNTIME, "grd_from_memory: offset %lld is out of range", (long long)offset);
+    if (first < 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "grd_from_memory: offset and strides reach %llu elements before the data",
+                         0 - (unsigned long long)first);
+    return (!__builtin_mul_overflow(first, itemsize, &before) && !__builtin_add_overflow(before, *bytes, bytes)) ||
+           grd_raise(GRD_ERROR_RUNTIME, "grd_from_memory: offset %lld is out of range", (long long)offset);
+}
+
+grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype, void (*release)(void *context),
+                            void *context)
 {
     int64_t contiguous[GRD_MAX_DIMS], numel, lowest, bytes;
     if (grd_pending() || !check_dtype(dtype) || !grd_shape_numel(sizes, &numel))
@@ -573,25 +602,27 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, grd_dt
         grd_shape_contiguous_strides(sizes, contiguous);
         strides = grd_dims_from(contiguous, sizes.n);
     }
-    if (!measure(sizes, strides, grd_dtype_table[dtype].size, &lowest, &bytes))
+    const int64_t itemsize = grd_dtype_table[dtype].size;
+    if (!measure(sizes, strides, itemsize, &lowest, &bytes))
         return grd_failed;
-    if (lowest < 0 || (data == NULL && numel > 0)) {
-        if (data == NULL)
-            grd_raise(GRD_ERROR_TYPE, "grd_from_memory: argument 'data' must not be NULL");
-        else
-            grd_raise(GRD_ERROR_RUNTIME, "grd_from_memory: negative strides reach %lld elements before the data", (long long)-lowest);
+    if (data == NULL && (numel > 0 || offset != 0)) {
+        grd_raise(GRD_ERROR_TYPE, "grd_from_memory: argument 'data' must not be NULL");
         return grd_failed;
     }
+    if (!reaches_from(offset, lowest, itemsize, &bytes))
+        return grd_failed;
     grd_tensor *t = make(sizes, strides.data, numel, 0, dtype, GRD_CPU);
     if (t == NULL || pooled(t) != t)
         return grd_failed;
     /* Only now, so that a failure above leaves the memory with the caller. */
     static char no_data;
     struct grd_storage *storage = t->storage;
-    storage->data = t->data = data != NULL ? data : &no_data; /* not in the block: there is something to release */
+    storage->data = data != NULL ? data : &no_data; /* not in the block: there is something to release */
     storage->bytes = bytes;
     storage->release = release != NULL ? release : keep_borrowed;
     storage->context = context;
+    t->offset = offset;
+    t->data = (char *)storage->data + offset * itemsize;
     return t;
 }
 
@@ -635,7 +666,8 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
     const grd_tensor *near = grd_on_cpu(t);
     if (!grd_is_failed(near))
         grd_element_convert(near->data, (grd_dtype)t->dtype, ret_element, dtype == GRD_DTYPE_NONE ? (grd_dtype)t->dtype : dtype);
-    grd_pool_release(mark);
+    if (near != t)
+        grd_pool_release(mark);
     return !grd_pending();
 }
 
@@ -662,16 +694,16 @@ int64_t grd_item_int64(grd_tensor *t)
 /* Row-major order; `index` counts up like the digits of a number. */
 static void convert_all(const grd_tensor *t, char *to, grd_dtype dtype)
 {
-    int64_t index[GRD_MAX_DIMS] = {0}, itemsize = t->itemsize, step = grd_dtype_table[dtype].size;
+    int64_t index[GRD_MAX_DIMS] = {0}, step = grd_dtype_table[dtype].size;
     const char *from = t->data;
     for (int64_t done = 0; done < t->numel; done++, to += step) {
         grd_element_convert(from, (grd_dtype)t->dtype, to, dtype);
         for (int dim = t->ndim - 1; dim >= 0; dim--) {
             if (++index[dim] < t->sizes[dim]) {
-                from += t->strides[dim] * itemsize;
+                from += grd_byte_stride(t, dim);
                 break;
             }
-            from -= (t->sizes[dim] - 1) * t->strides[dim] * itemsize;
+            from -= (t->sizes[dim] - 1) * grd_byte_stride(t, dim);
             index[dim] = 0;
         }
     }

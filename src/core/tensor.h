@@ -3,7 +3,8 @@
  * Invariants
  * - A tensor always has a storage (grd_failed_tensor included); many tensors may share one.
  * - `data` is storage->data + offset * itemsize, or NULL on the meta device.
- * - `keys` is what the dispatcher reads: the device's key, plus AUTOGRAD while requires_grad.
+ * - `keys` is what the dispatcher reads: the device's key, plus AUTOGRAD while the tensor requires a gradient. That bit is the only thing in a
+ *   header that changes while other threads may use the tensor, so keys are read with grd_keys_read.
  * - A storage lies in one block of memory with the tensor it was made for, and small data lies there too. The block lives until
  *   the storage's count is zero: that tensor owns it, and so do tensors detached from it. A view owns its base, and the storage through it. */
 #ifndef GRD_CORE_TENSOR_H
@@ -25,11 +26,11 @@ enum grd_tensor_flags {
     GRD_FLAG_CONTIGUOUS = 1,    /* row-major, no gaps */
     GRD_FLAG_CHANNELS_LAST = 2, /* 4-d NHWC or 5-d NDHWC strides */
     GRD_FLAG_NUMBER = 4,        /* a plain number in type promotion */
-    GRD_FLAG_REQUIRES_GRAD = 8,
     GRD_FLAG_NO_GRAD_VIEW = 16, /* a view made while grad mode was off */
     GRD_FLAG_MULTI_VIEW = 32,   /* one of several views returned by one operator (split, unbind, chunk) */
     GRD_FLAG_CANONICAL = 128,   /* contiguous, few dimensions, each with the stride of a new tensor: those of one element have such, too */
     GRD_FLAG_MOVED = 256,       /* in a block whose storage it does not use any more (data.c) */
+    GRD_FLAG_REPLACED = 512,    /* its storage was replaced, or is that of such a tensor: views own their storage, too (data.c) */
     GRD_FLAG_DETACHED = 64      /* shares data, not history: in-place writes are not a view's writes */
 };
 
@@ -106,6 +107,8 @@ static inline bool grd_scalar_is_integral(grd_scalar s)
     return s.kind == GRD_SCALAR_INT || s.kind == GRD_SCALAR_BOOL || s.kind == GRD_SCALAR_UINT;
 }
 
+/* A plain number with its kind: INT when it is whole and below 2^53 in size, otherwise FLOAT. See Note [Plain options]. */
+grd_scalar grd_number_of_plain(double value);
 /* The dtype a bare number has: bool, int64, the default float, or the complex of that. */
 grd_dtype grd_scalar_dtype(grd_scalar s);
 /* Writes the scalar as one element of dtype, as fill_ does. RuntimeError "value cannot be converted to type uint8_t without
@@ -170,6 +173,27 @@ static inline bool grd_is_failed(const grd_tensor *t)
     return GRD_UNLIKELY(t == &grd_failed_block.tensor);
 }
 
+/* What is left of a tensor while GRADUS_DEBUG=lifetimes (lifetimes.h). */
+static inline bool grd_is_dead(const grd_tensor *t)
+{
+    return GRD_UNLIKELY(__atomic_load_n(&t->keys, __ATOMIC_RELAXED) >> GRD_KEY_LIFETIMES != 0); /* another thread may set another key */
+}
+
+/* "grd_is_leaf: argument 't' must be a tensor, not NULL", or how it died. Always false. */
+bool grd_refuse_tensor(const grd_tensor *t, const char *function, const char *argument);
+
+/* For the public functions: false, with the error raised, for NULL and for a dead tensor. */
+static inline bool grd_given(const grd_tensor *t, const char *function, const char *argument)
+{
+    return GRD_LIKELY(t != NULL && !grd_is_dead(t)) || grd_refuse_tensor(t, function, argument);
+}
+
+/* The same for an argument that may be NULL. */
+static inline bool grd_given_or_null(const grd_tensor *t, const char *function, const char *argument)
+{
+    return t == NULL || grd_given(t, function, argument);
+}
+
 static inline bool grd_is_meta(const grd_tensor *t)
 {
     return GRD_UNLIKELY(t->device == GRD_DEVICE_META);
@@ -190,6 +214,19 @@ static inline grd_device grd_device_of(const grd_tensor *t)
     return (grd_device){t->device, t->device_index};
 }
 
+/* a * b modulo 2^64: for strides and sizes that may not fit, because they belong to a dimension with at most one element or to an empty
+ * tensor, where no step is ever taken. */
+static inline int64_t grd_wrapping_product(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+/* The stride of a dimension in bytes. */
+static inline int64_t grd_byte_stride(const grd_tensor *t, int64_t dim)
+{
+    return grd_wrapping_product(t->strides[dim], t->itemsize);
+}
+
 static inline bool grd_has(const grd_tensor *t, enum grd_tensor_flags flag)
 {
     return (t->flags & flag) != 0;
@@ -205,7 +242,18 @@ static inline uint32_t grd_version_of(const grd_tensor *t)
     return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
 }
 
-/* Sets requires_grad and the AUTOGRAD key; the caller has checked the dtype. */
+static inline grd_keyset grd_keys_read(const grd_tensor *t)
+{
+    return __atomic_load_n(&t->keys, __ATOMIC_RELAXED);
+}
+
+/* Of the tensor itself, not of a base it is a view of. */
+static inline bool grd_marked_requires_grad(const grd_tensor *t)
+{
+    return grd_keys_read(t) >> GRD_KEY_AUTOGRAD & 1;
+}
+
+/* Sets the AUTOGRAD key or takes it away; the caller has checked the dtype. */
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad);
 /* Marks a 0-d tensor as a plain number for type promotion. */
 grd_tensor *grd_mark_number(grd_tensor *t);

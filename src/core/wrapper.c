@@ -47,5 +47,6 @@ const grd_wrapper_type *grd_wrapper_type_of(const grd_tensor *t)
 
 void *grd_wrapper_content(const grd_tensor *t, const grd_wrapper_type *type)
 {
-    return t != NULL && type != NULL && grd_wrapper_type_of(t) == type ? ((const struct content *)t->storage->context)->own : NULL;
+    const bool given = t != NULL && type != NULL && grd_given(t, "grd_wrapper_content", "t");
+    return given && grd_wrapper_type_of(t) == type ? ((const struct content *)t->storage->context)->own : NULL;
 }

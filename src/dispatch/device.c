@@ -128,7 +128,10 @@ bool grd_dispatch_wrapper(const struct grd_op *op, grd_keyset keys, grd_tensor *
 
 void grd_wrapper_refuse(const grd_wrapper_type *type, const grd_op *op)
 {
-    grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Could not run '%s' with arguments from the '%s' wrapper.", op->name, type->name);
+    if (op == NULL || type == NULL)
+        grd_raise(GRD_ERROR_TYPE, "grd_wrapper_refuse: argument '%s' must not be NULL", type == NULL ? "type" : "op");
+    else
+        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Could not run '%s' with arguments from the '%s' wrapper.", op->name, type->name);
 }
 
 /* ---- Registration -------------------------------------------------------------------------------------------------------- */

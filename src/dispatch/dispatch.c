@@ -11,6 +11,7 @@
 
 #include "dispatch/define.h"
 #include "dispatch/device.h"
+#include "dispatch/option.h"
 
 #include "base/fork.h"
 #include "base/text.h"
@@ -31,15 +32,15 @@ const char *grd_key_name(grd_key key)
 
 grd_keyset grd_tensor_keys(const grd_tensor *t)
 {
-    return t != NULL ? t->keys : 0;
+    return t != NULL && grd_given(t, "grd_tensor_keys", "t") ? grd_keys_read(t) : 0;
 }
 
 grd_key_guard grd_key_guard_set(grd_keyset include, grd_keyset exclude)
 {
-    const grd_keyset devices = 1u << GRD_KEY_CPU | 1u << GRD_KEY_META | 1u << GRD_KEY_DEVICE;
+    const grd_keyset fixed = 1u << GRD_KEY_CPU | 1u << GRD_KEY_META | 1u << GRD_KEY_DEVICE | 1u << GRD_KEY_LIFETIMES;
     grd_key_guard previous = {grd_thread.include, grd_thread.exclude};
-    grd_thread.include |= include & ~devices;
-    grd_thread.exclude |= exclude & ~devices;
+    grd_thread.include |= include & ~fixed;
+    grd_thread.exclude |= exclude & ~fixed;
     return previous;
 }
 
@@ -55,10 +56,10 @@ grd_keyset grd_keys_of_device(grd_device device)
     return entry ? (grd_keyset)1 << entry->key : 0;
 }
 
-/* A composite only calls operators, so it serves every key; other kernels of the tree serve cpu and meta. */
+/* A composite only calls operators, so it serves every key; other kernels of the tree serve cpu and meta. LIFETIMES looks at every operator's arguments. */
 static grd_kernel *tree_kernel(const struct grd_op *op, grd_key key)
 {
-    return op->composite || key == GRD_KEY_CPU || key == GRD_KEY_META ? op->kernel : NULL;
+    return (op->composite && key != GRD_KEY_LIFETIMES) || key == GRD_KEY_CPU || key == GRD_KEY_META ? op->kernel : NULL;
 }
 
 /* ---- Calling ------------------------------------------------------------------------------------------------------- */
@@ -66,7 +67,7 @@ static grd_kernel *tree_kernel(const struct grd_op *op, grd_key key)
 static __attribute__((noinline)) void raise_no_kernel(const struct grd_op *op, grd_key key)
 {
     struct grd_text keys = {0};
-    for (int k = 0; k < GRD_KEY_COUNT; k++)
+    for (int k = 0; k < GRD_KEY_LIFETIMES; k++)
         if (op->typed[k] || op->boxed[k].kernel || fallbacks[k].kernel)
             grd_text_add(&keys, "%s%s", keys.size ? ", " : "", grd_key_name((grd_key)k));
     grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "no kernel for dispatch key %s; there are kernels for %s", grd_key_name(key),
@@ -112,6 +113,8 @@ static bool check_argument(const struct grd_op *op, int i, const grd_value *valu
             return refuse_argument(op, i, "must be a dtype, not none");
         return grd_is_dtype(value->v.dtype) || grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' (position %d) is no dtype: %d", op->name,
                                                          op->args[i].name, i + 1, (int)value->v.dtype);
+    case GRD_KIND_DEVICE:
+        return !grd_is_plain_device(value->v.device) || refuse_argument(op, i, "must be a device, such as GRD_CPU, not a number");
     default:
         return true;
     }
@@ -161,8 +164,16 @@ void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, c
     }
 }
 
+bool grd_check_boxed(const struct grd_op *op, const grd_value *args, const grd_value *ret_results, const char *function)
+{
+    const char *missing = op == NULL ? "op" : args == NULL && op->nargs > 0 ? "args" : ret_results == NULL ? "ret_results" : NULL;
+    return missing == NULL || grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, missing);
+}
+
 void grd_redispatch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
+    if (!grd_check_boxed(op, args, ret_results, "grd_redispatch"))
+        return;
     if (grd_pending())
         grd_fail_results(op, ret_results);
     else
@@ -401,13 +412,15 @@ static grd_keyset value_keys(const grd_value *value)
     }
 }
 
-static bool check_form(const grd_op *op, grd_form form, int n)
+static bool check_form(const grd_op *op, grd_form form, const grd_value *args, int n)
 {
     static const char *const form_names[] = {"functional", "in-place", "out"};
     if ((unsigned)form > GRD_OUT)
         return grd_raise(GRD_ERROR_VALUE, "%s: no form %d", op->name, (int)form);
     if (n > op->nargs)
         return grd_raise(GRD_ERROR_TYPE, "%s: takes %d arguments, %d were given", op->name, op->nargs, n);
+    if (n > 0 && args == NULL)
+        return grd_raise(GRD_ERROR_TYPE, "%s: argument 'args' of grd_call must not be NULL", op->name);
     return (op->forms >> form & 1) || grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "%s: has no %s form", op->name, form_names[form]);
 }
 
@@ -434,7 +447,7 @@ bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd
     if (!is_op(op))
         return false;
     grd_fail_results(op, ret_results);
-    if (grd_pending() || !check_form(op, form, n))
+    if (grd_pending() || !check_form(op, form, args, n))
         return false;
     const int64_t mark = grd_pool_mark();
     grd_value values[GRD_MAX_ARGS];
@@ -491,7 +504,7 @@ static void fill_slot(struct grd_boxed_slot *slot, grd_boxed_kernel *kernel, voi
 static void reset_slot(struct grd_op *op, grd_key key)
 {
     const struct grd_defined_op *defined = grd_defined(op);
-    const bool served = defined != NULL && (key < GRD_KEY_AUTOGRAD || op->derivative == NULL);
+    const bool served = defined != NULL && key != GRD_KEY_LIFETIMES && (key < GRD_KEY_AUTOGRAD || op->derivative == NULL);
     atomic_store_explicit(&op->typed[key], tree_kernel(op, key), memory_order_release);
     fill_slot(&op->boxed[key], served ? defined->composite : NULL, served ? defined->context : NULL);
 }
@@ -554,6 +567,13 @@ void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel, void *context)
     pthread_mutex_unlock(&registration);
 }
 
+void grd_replace_fallback(grd_key key, grd_boxed_kernel *kernel)
+{
+    pthread_mutex_lock(&registration);
+    fill_slot(&fallbacks[key], kernel, NULL);
+    pthread_mutex_unlock(&registration);
+}
+
 void grd_unregister_kernel(const char *op_name, grd_key key)
 {
     struct grd_op *op = find_for_registration(op_name);
@@ -576,4 +596,5 @@ void grd_dispatch_init(void)
         grd_reset_slots(&grd_op_table[i]);
     grd_hold_around_fork(&held);
     grd_define_init();
+    grd_lifetimes_dispatch_init();
 }

@@ -152,7 +152,7 @@ static grd_tensor *bring_back(const struct call *call, grd_tensor *result)
     grd_tensor *t = grd_new_strided(grd_sizes(result), grd_dims_from(strides, result->ndim), (grd_dtype)result->dtype, call->to);
     if (grd_pending() || grd_is_meta(t) || !grd_transfer(t, result))
         return t;
-    if (grd_has(result, GRD_FLAG_REQUIRES_GRAD))
+    if (grd_marked_requires_grad(result))
         grd_mark_requires_grad(t, true);
     return t;
 }
@@ -162,7 +162,7 @@ static grd_tensors bring_back_list(const struct call *call, grd_tensors results)
     grd_tensor **list = grd_pool_alloc((size_t)(results.n + 1) * sizeof *list);
     for (int64_t i = 0; list != NULL && i < results.n && !grd_pending(); i++)
         list[i] = bring_back(call, results.data[i]);
-    return grd_pending() ? (grd_tensors){0} : (grd_tensors){list, results.n};
+    return grd_pending() ? (grd_tensors){0} : (grd_tensors){results.n, list};
 }
 
 static void write_back(grd_tensor *out, grd_tensor *twin)
@@ -174,6 +174,8 @@ static void write_back(grd_tensor *out, grd_tensor *twin)
 void grd_cpu_fallback(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
+    if (!grd_check_boxed(op, args, ret_results, "grd_cpu_fallback"))
+        return;
     struct call call = {.op = op, .out = out, .args = args};
     grd_value near[GRD_MAX_ARGS];
     grd_device from;

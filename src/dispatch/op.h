@@ -58,6 +58,9 @@ void grd_dispatch_init(void);
 /* The parts of it that are about plug-ins (plugin.c) and operators defined at run time (define.c). */
 void grd_plugin_init(void);
 void grd_define_init(void);
+void grd_lifetimes_dispatch_init(void);
+/* Puts another kernel in the place of a key's fallback, which has no context. Others may compute meanwhile. */
+void grd_replace_fallback(grd_key key, grd_boxed_kernel *kernel);
 
 static inline grd_keyset grd_active_keys(grd_keyset keys)
 {
@@ -98,6 +101,9 @@ static inline void grd_set_tensor(grd_value *value, grd_tensor *t)
 }
 
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
+/* True if a boxed call from outside the library has an operator and room for arguments and results; otherwise TypeError, which names the function. */
+bool grd_check_boxed(const struct grd_op *op, const grd_value *args, const grd_value *ret_results, const char *function);
+
 /* Results as those of a failed operator. */
 void grd_fail_results(const struct grd_op *op, grd_value *ret_results);
 
@@ -158,7 +164,7 @@ static inline bool grd_is_tensor_list(grd_tensors list)
 /* A view's base counts too: it may have come to require gradients after the view was made. */
 static inline grd_keyset grd_keys_of(const grd_tensor *t)
 {
-    return t->base ? t->keys | t->base->keys : t->keys;
+    return t->base ? grd_keys_read(t) | grd_keys_read(t->base) : grd_keys_read(t);
 }
 
 static inline grd_keyset grd_list_keys(grd_tensors list)

@@ -179,7 +179,7 @@ bool grd_load_library(const char *path)
     /* dlopen looks for a name without a slash elsewhere; here a path is a path. */
     char resolved[PATH_MAX];
     if (realpath(path, resolved) == NULL)
-        return grd_raise(GRD_ERROR_IO, "cannot load plug-in '%s': %s", path, strerror(errno));
+        return grd_raise_system(errno, "cannot load plug-in '%s'", path);
     take_loading();
     const bool loaded = load_locked(resolved);
     give_loading();

@@ -119,7 +119,7 @@ static bool read_list_default(struct grd_reader *reader, struct grd_schema *sche
         if (!grd_read_expect(reader, "]"))
             return false;
     }
-    *ret_value = (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {schema->integers + first, schema->nintegers - first}};
+    *ret_value = (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {schema->nintegers - first, schema->integers + first}};
     return true;
 }
 

@@ -29,10 +29,10 @@ grd_tensor *op_gelu(grd_tensor *out, grd_tensor *self, const char *approximate)
     int kind = gelu_kind(approximate);
     if (kind < 0)
         return grd_failed;
-    return kind == 0 ? op__gelu_erf(out, self) : op__gelu_tanh(out, self);
+    return kind == 0 ? op_hidden_gelu_erf(out, self) : op_hidden_gelu_tanh(out, self);
 }
 
-grd_tensor *op__gelu_backward(grd_tensor *grad_output, grd_tensor *x, const char *approximate)
+grd_tensor *op_hidden_gelu_backward(grd_tensor *grad_output, grd_tensor *x, const char *approximate)
 {
     grd_tensor *square = grd_square(x), *slope;
     if (gelu_kind(approximate) == 0) {
@@ -103,7 +103,7 @@ grd_tensor *op_selu(grd_tensor *out, grd_tensor *self)
     return out != NULL && out == self ? grd_with_elu_(self, &options) : grd_with_elu(self, &options);
 }
 
-grd_tensor *op__mish_backward(grd_tensor *grad, grd_tensor *x)
+grd_tensor *op_hidden_mish_backward(grd_tensor *grad, grd_tensor *x)
 {
     grd_tensor *t = grd_tanh(grd_softplus(x)), *one = grd_number(grd_int(1));
     return grd_mul(grad, grd_add(t, grd_mul(grd_mul(x, grd_sigmoid(x)), grd_sub(one, grd_square(t)))));

@@ -181,7 +181,7 @@ static bool locate(const grd_tensor *self, struct places *p)
             return grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, self->sizes[dim]);
         if (indexed == 1 && indices.unique == p->count && grd_indices_in_range(&indices, 0, self->sizes[dim])) {
             p->list = indices;
-            p->step = self->strides[dim] * self->itemsize;
+            p->step = grd_byte_stride(self, dim);
             return true;
         }
         if (offsets == NULL)
@@ -242,9 +242,9 @@ static void run(const grd_tensor *self, int named, const struct places *p, const
     struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = named == GRD_RESULT, .dim = p->at, .n = p->nleft + 1};
     named_sizes(self, p, true, x.sizes);
     for (int64_t i = 0; i < p->nleft; i++)
-        x.strides[named][i + (i >= p->at)] = self->strides[p->left[i]] * self->itemsize;
+        x.strides[named][i + (i >= p->at)] = grd_byte_stride(self, p->left[i]);
     for (int64_t i = 0; i < x.n; i++)
-        x.strides[other][i] = plain_strides[i] * plain->itemsize;
+        x.strides[other][i] = grd_wrapping_product(plain_strides[i], plain->itemsize);
     x.strides[GRD_INDEX][p->at] = p->count == 1 ? 0 : (int64_t)sizeof(int64_t);
     x.data[named] = self->data;
     x.data[other] = plain->data;
@@ -303,20 +303,15 @@ grd_tensor *op_index_put(grd_tensor *out, grd_tensor *self, grd_tensors indices,
         grd_raise_no_kernel("index_put", dtype);
         return grd_failed;
     }
-    if (!grd_check_same_device(grd_tensors(self, values)) || (out != NULL && !grd_check_no_internal_overlap(out)))
+    if (!grd_check_same_device(grd_tensors(self, values)) || !grd_check_apart(out, indices) || !grd_check_apart(out, grd_tensors(values)))
         return grd_failed;
-    grd_tensor **apart = grd_pool_alloc((size_t)(indices.n + 1) * sizeof *apart);
-    for (int64_t i = 0; apart != NULL && i < indices.n; i++)
-        apart[i] = grd_indexed_apart(out, indices.data[i]);
     /* Places are those of what is written: sums of half types are formed in a float32 copy. */
-    grd_tensor *target = grd_pending()         ? grd_failed
-                         : sums_dtype != dtype ? grd_indexed_sums(out, self, sums_dtype)
-                                               : grd_indexed_target(out, self);
-    if (grd_pending() || !find_places(target, grd_tensors_from(apart, indices.n), dims, &p))
+    grd_tensor *target = sums_dtype != dtype ? grd_clone_contiguous(self, sums_dtype) : grd_indexed_target(out, self);
+    if (grd_pending() || !find_places(target, indices, dims, &p))
         return grd_failed;
-    values = sums_dtype != dtype ? grd_contiguous_as(values, sums_dtype) : grd_indexed_apart(out, values);
+    values = sums_dtype != dtype ? grd_contiguous_as(values, sums_dtype) : values;
     values = grd_pending() ? grd_failed : flattened(target, values, &p, strides);
-    if (grd_pending())
+    if (grd_pending() || !grd_check_repeated_out(out, "index_put_", "tensor[indices] = tensor"))
         return grd_failed;
     if (!grd_is_meta(target))
         run(target, GRD_RESULT, &p, values, strides,
@@ -326,14 +321,14 @@ grd_tensor *op_index_put(grd_tensor *out, grd_tensor *self, grd_tensors indices,
 
 /* ---- Gradients: composites, differentiable in their turn -------------------------------------------------------------------------------- */
 
-grd_tensor *op__index_backward(grd_tensor *grad, grd_dims sizes, grd_tensors indices, grd_dims dims)
+grd_tensor *op_hidden_index_backward(grd_tensor *grad, grd_dims sizes, grd_tensors indices, grd_dims dims)
 {
     grd_tensor *zeros = grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
     return grd_index_put(zeros, indices, grad, .accumulate = true, .dims = dims);
 }
 
 /* What was overwritten has no part in the result. */
-grd_tensor *op__index_put_self_backward(grd_tensor *grad, grd_tensors indices, bool accumulate, grd_dims dims)
+grd_tensor *op_hidden_index_put_self_backward(grd_tensor *grad, grd_tensors indices, bool accumulate, grd_dims dims)
 {
     grd_tensor *zero = grd_zeros(GRD_NO_DIMS, .dtype = grad->dtype, .device = grd_device_of(grad));
     return accumulate ? grad : grd_index_put(grad, indices, zero, .dims = dims);

@@ -1,12 +1,12 @@
 /* Elementwise operators with more to say than their kernel: checks of numbers, the choice of a kernel, derivatives with cases.
  *
- * op_add … op_clamp write tensors through the hidden operators' implementations (op__add, …), below the dispatcher. The composites further
+ * op_add … op_clamp write tensors through the hidden operators' implementations (op_hidden_add, …), below the dispatcher. The composites further
  * down call operators (grd_…) and are differentiated through them.
  * Schema: schema/elementwise.toml. */
 #include <string.h>
 
 #include "gen/op_impl.h"
-#include "gradus/ops.h"
+#include "gen/hidden_ops.h"
 #include "op/common.h"
 
 static bool is_integral(grd_dtype dtype)
@@ -55,12 +55,12 @@ static __attribute__((noinline)) grd_tensor *add_scaled(grd_tensor *out, grd_ten
     grd_dtype result = grd_result_type((grd_tensor *const[]){self, other}, 2);
     if (grd_pending() || !check_alpha(result, alpha))
         return grd_failed;
-    return op__add_scaled(out, self, other, result == GRD_BOOL ? grd_bool(grd_scalar_int64(alpha) != 0) : alpha);
+    return op_hidden_add_scaled(out, self, other, result == GRD_BOOL ? grd_bool(grd_scalar_int64(alpha) != 0) : alpha);
 }
 
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
 {
-    return GRD_LIKELY(is_int(alpha, 1)) ? op__add(out, self, other) : add_scaled(out, self, other, alpha);
+    return GRD_LIKELY(is_int(alpha, 1)) ? op_hidden_add(out, self, other) : add_scaled(out, self, other, alpha);
 }
 
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
@@ -75,14 +75,14 @@ grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_sca
         return grd_failed;
     }
     if (GRD_LIKELY(is_int(alpha, 1)))
-        return op__sub(out, self, other);
+        return op_hidden_sub(out, self, other);
     grd_dtype result = grd_result_type((grd_tensor *const[]){self, other}, 2);
     if (grd_pending() || !check_alpha(result, alpha))
         return grd_failed;
-    return op__add_scaled(out, self, other, negated(alpha));
+    return op_hidden_add_scaled(out, self, other, negated(alpha));
 }
 
-grd_tensor *op__times_conj(grd_tensor *self, grd_scalar factor)
+grd_tensor *op_hidden_times_conj(grd_tensor *self, grd_scalar factor)
 {
     if (is_int(factor, 1))
         return self;
@@ -93,7 +93,7 @@ grd_tensor *op__times_conj(grd_tensor *self, grd_scalar factor)
 
 grd_tensor *op_conj(grd_tensor *self)
 {
-    return grd_category_of(self->dtype) == GRD_CATEGORY_COMPLEX ? grd__conj(self) : self;
+    return grd_category_of(self->dtype) == GRD_CATEGORY_COMPLEX ? grd_hidden_conj(self) : self;
 }
 
 /* ---- abs ------------------------------------------------------------------------------------------------------------------------------ */
@@ -101,17 +101,17 @@ grd_tensor *op_conj(grd_tensor *self)
 grd_tensor *op_abs(grd_tensor *out, grd_tensor *self)
 {
     if (!grd_dtype_is_complex((grd_dtype)self->dtype))
-        return op__abs(out, self);
+        return op_hidden_abs(out, self);
     if (out == self) {
         grd_raise(GRD_ERROR_RUNTIME, "In-place abs is not supported for complex tensors.");
         return grd_failed;
     }
-    return grd_out_finish(out, grd__modulus(self));
+    return grd_out_finish(out, grd_hidden_modulus(self));
 }
 
-grd_tensor *op__abs_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
+grd_tensor *op_hidden_abs_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
 {
-    return grd_dtype_is_complex((grd_dtype)self->dtype) ? grd__modulus_backward(grad, self, result) : grd_mul(grad, grd_sign(self));
+    return grd_dtype_is_complex((grd_dtype)self->dtype) ? grd_hidden_modulus_backward(grad, self, result) : grd_mul(grad, grd_sign(self));
 }
 
 /* ---- div ------------------------------------------------------------------------------------------------------------------------------ */
@@ -119,26 +119,26 @@ grd_tensor *op__abs_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *res
 grd_tensor *op_div(grd_tensor *out, grd_tensor *self, grd_tensor *other, const char *rounding_mode)
 {
     if (rounding_mode == NULL)
-        return op__div_true(out, self, other);
+        return op_hidden_div_true(out, self, other);
     if (strcmp(rounding_mode, "floor") == 0)
-        return op__div_floor(out, self, other);
+        return op_hidden_div_floor(out, self, other);
     if (strcmp(rounding_mode, "trunc") == 0)
-        return op__div_trunc(out, self, other);
+        return op_hidden_div_trunc(out, self, other);
     grd_raise(GRD_ERROR_RUNTIME, "expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", rounding_mode);
     return grd_failed;
 }
 
 grd_tensor *op_floor_divide(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    return op__div_floor(out, self, other);
+    return op_hidden_div_floor(out, self, other);
 }
 
-grd_tensor *op__div_self_backward(grd_tensor *grad_output, grd_tensor *other, const char *rounding_mode)
+grd_tensor *op_hidden_div_self_backward(grd_tensor *grad_output, grd_tensor *other, const char *rounding_mode)
 {
     return rounding_mode != NULL ? grd_zeros_like(grad_output) : grd_div(grad_output, grd_conj(other));
 }
 
-grd_tensor *op__div_other_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *other, const char *rounding_mode)
+grd_tensor *op_hidden_div_other_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *other, const char *rounding_mode)
 {
     if (rounding_mode != NULL)
         return grd_zeros_like(grad_output);
@@ -151,7 +151,49 @@ grd_tensor *op_square(grd_tensor *out, grd_tensor *self)
 {
     if (GRD_UNLIKELY(self->dtype == GRD_BOOL))
         self = grd_contiguous_as(self, GRD_INT64);
-    return grd_pending() ? grd_failed : op__square(out, self);
+    return grd_pending() ? grd_failed : op_hidden_square(out, self);
+}
+
+/* ---- addcmul, addcdiv, where ------------------------------------------------------------------------------------------------------- */
+
+/* False, with an error pending, where the dtype cannot hold the number. */
+static bool check_fits(grd_scalar number, grd_dtype dtype)
+{
+    char element[16];
+    return grd_scalar_write(number, dtype, element);
+}
+
+grd_tensor *op_addcmul(grd_tensor *out, grd_tensor *self, grd_tensor *tensor1, grd_tensor *tensor2, grd_scalar value)
+{
+    grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, tensor1, tensor2}, 3);
+    if (dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16)
+        dtype = GRD_FLOAT32; /* which they are computed in */
+    return grd_pending() || !check_fits(value, dtype) ? grd_failed : op_hidden_addcmul(out, self, tensor1, tensor2, value);
+}
+
+grd_tensor *op_addcdiv(grd_tensor *out, grd_tensor *self, grd_tensor *tensor1, grd_tensor *tensor2, grd_scalar value)
+{
+    if (is_integral(tensor1->dtype) && is_integral(tensor2->dtype)) {
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
+                  "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+                  "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
+                  "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
+        return grd_failed;
+    }
+    return op_hidden_addcdiv(out, self, tensor1, tensor2, value);
+}
+
+/* A number is written into the result as it is, so that it must fit; in arithmetic it would wrap around as the result does. */
+grd_tensor *op_where(grd_tensor *out, grd_tensor *condition, grd_tensor *self, grd_tensor *other)
+{
+    if (GRD_UNLIKELY(is_number(self) || is_number(other))) {
+        grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, other}, 2);
+        if (grd_pending() || (is_number(self) && !check_fits(grd_scalar_read(self->data, self->dtype), dtype)) ||
+            (is_number(other) && !check_fits(grd_scalar_read(other->data, other->dtype), dtype)))
+            return grd_failed;
+    }
+    return op_hidden_where(out, condition, self, other);
 }
 
 /* ---- pow ------------------------------------------------------------------------------------------------------------------------------- */
@@ -159,7 +201,7 @@ grd_tensor *op_square(grd_tensor *out, grd_tensor *self)
 grd_tensor *op_pow(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)
 {
     if (!is_number(exponent))
-        return op__pow(out, self, exponent);
+        return op_hidden_pow(out, self, exponent);
     grd_scalar power = grd_scalar_read(exponent->data, exponent->dtype);
     if (power.kind == GRD_SCALAR_INT && power.v.i < 0 && is_integral(self->dtype)) {
         grd_raise(GRD_ERROR_RUNTIME, "Integers to negative integer powers are not allowed.");
@@ -170,7 +212,7 @@ grd_tensor *op_pow(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)
     if (dtype == GRD_DTYPE_NONE || (is_integral(dtype) && !grd_scalar_write(power, dtype, element)))
         return grd_failed;
     if (dtype != (grd_dtype)self->dtype || power.kind == GRD_SCALAR_COMPLEX)
-        return op__pow(out, self, exponent);
+        return op_hidden_pow(out, self, exponent);
     double value = grd_scalar_double(power);
     if (value == 2)
         return op_square(out, self);
@@ -178,7 +220,7 @@ grd_tensor *op_pow(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)
         return op_sqrt(out, self);
     if (value == -0.5)
         return op_rsqrt(out, self);
-    return op__pow(out, self, exponent);
+    return op_hidden_pow(out, self, exponent);
 }
 
 static grd_tensor *zero(void)
@@ -198,7 +240,7 @@ static grd_tensor *pow_self_backward_number(grd_tensor *grad_output, grd_tensor 
     return grd_mul(grad_output, grd_conj(grd_mul(base, exponent)));
 }
 
-grd_tensor *op__pow_self_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *exponent)
+grd_tensor *op_hidden_pow_self_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *exponent)
 {
     if (is_number(exponent) && grd_category_of(exponent->dtype) != GRD_CATEGORY_COMPLEX)
         return pow_self_backward_number(grad_output, self, exponent, grd_scalar_read(exponent->data, exponent->dtype));
@@ -207,7 +249,7 @@ grd_tensor *op__pow_self_backward(grd_tensor *grad_output, grd_tensor *self, grd
 }
 
 /* Where self is 0 the logarithm is taken of 1, so that no infinity meets a zero in a second derivative. */
-grd_tensor *op__pow_exponent_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *exponent, grd_tensor *result)
+grd_tensor *op_hidden_pow_exponent_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *exponent, grd_tensor *result)
 {
     grd_tensor *base_is_zero = grd_eq_scalar(self, grd_int(0)), *none = base_is_zero;
     if (grd_category_of(exponent->dtype) != GRD_CATEGORY_COMPLEX)
@@ -232,7 +274,7 @@ static grd_tensor *clamp(grd_tensor *out, grd_tensor *self, grd_tensor *min, grd
 {
     if (min == NULL)
         return op_minimum(out, self, max);
-    return max == NULL ? op_maximum(out, self, min) : op__clamp_both(out, self, min, max);
+    return max == NULL ? op_maximum(out, self, min) : op_hidden_clamp_both(out, self, min, max);
 }
 
 /* A bound beyond an integer dtype would wrap around into it. */
@@ -273,14 +315,14 @@ static grd_tensor *both(grd_tensor *a, grd_tensor *b)
     return a == NULL ? b : b == NULL ? a : grd_logical_and(a, b);
 }
 
-grd_tensor *op__clamp_backward(grd_tensor *grad_output, grd_tensor *self, grd_scalar min, grd_scalar max)
+grd_tensor *op_hidden_clamp_backward(grd_tensor *grad_output, grd_tensor *self, grd_scalar min, grd_scalar max)
 {
     grd_tensor *above = min.kind == GRD_SCALAR_NONE ? NULL : grd_ge_scalar(self, min);
     grd_tensor *below = max.kind == GRD_SCALAR_NONE ? NULL : grd_le_scalar(self, max);
     return grd_where(both(above, below), grad_output, zero());
 }
 
-grd_tensor *op__clamp_tensor_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *min, grd_tensor *max, int64_t which)
+grd_tensor *op_hidden_clamp_tensor_backward(grd_tensor *grad_output, grd_tensor *self, grd_tensor *min, grd_tensor *max, int64_t which)
 {
     grd_tensor *chosen;
     if (which == 0)

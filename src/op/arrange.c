@@ -4,9 +4,11 @@
 
 #include "base/text.h"
 #include "gen/op_impl.h"
+#include "gen/hidden_ops.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
 #include "op/composite.h"
+#include "op/indexed.h"
 
 enum { LIST_CHARS = 512 }; /* of formatted sizes in an error */
 
@@ -27,6 +29,26 @@ grd_tensor *op_atleast_3d(grd_tensor *self)
     return self->ndim < 3 ? grd_unsqueeze(grd_atleast_2d(self), -1) : self;
 }
 
+/* ---- Flips ------------------------------------------------------------------------------------------------------------------------- */
+
+static grd_tensor *flipped(grd_tensor *self, int64_t dim)
+{
+    if (self->ndim > dim)
+        return grd_flip(self, grd_dims(dim));
+    grd_raise(GRD_ERROR_RUNTIME, "Input must be >= %lld-d.", (long long)(dim + 1));
+    return grd_failed;
+}
+
+grd_tensor *op_flipud(grd_tensor *self)
+{
+    return flipped(self, 0);
+}
+
+grd_tensor *op_fliplr(grd_tensor *self)
+{
+    return flipped(self, 1);
+}
+
 /* ---- Joining ---------------------------------------------------------------------------------------------------------------------- */
 
 typedef grd_tensor *each_function(grd_tensor *t);
@@ -38,10 +60,10 @@ static grd_tensor *joined(grd_tensors tensors, each_function *each, int64_t dim,
         grd_raise(GRD_ERROR_RUNTIME, "%s expects a non-empty TensorList", name);
         return grd_failed;
     }
-    grd_tensor **list = grd_pool_alloc((size_t)tensors.n * sizeof *list);
+    grd_tensor **list = grd_pool_array(tensors.n, sizeof *list);
     for (int64_t i = 0; list != NULL && i < tensors.n; i++)
         list[i] = each(tensors.data[i]);
-    return grd_pending() ? grd_failed : grd_cat(grd_tensors_from(list, tensors.n), .dim = grd_int(dim));
+    return grd_pending() ? grd_failed : grd_cat(grd_tensors_from(list, tensors.n), .dim = dim);
 }
 
 grd_tensor *op_hstack(grd_tensors tensors)
@@ -75,7 +97,8 @@ grd_tensor *op_column_stack(grd_tensors tensors)
 grd_tensor *op_diag_embed(grd_tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 {
     int64_t sizes[GRD_MAX_DIMS];
-    const int64_t n = self->ndim + 1, size = (self->ndim > 0 ? self->sizes[self->ndim - 1] : 1) + (offset < 0 ? -offset : offset);
+    const int64_t n = self->ndim + 1;
+    int64_t size;
     if (self->ndim == 0 || n > GRD_MAX_DIMS) {
         grd_raise(GRD_ERROR_RUNTIME, "diag_embed takes a tensor of 1 to %d dimensions, not %d", GRD_MAX_DIMS - 1, self->ndim);
         return grd_failed;
@@ -86,17 +109,22 @@ grd_tensor *op_diag_embed(grd_tensor *self, int64_t offset, int64_t dim1, int64_
         grd_raise(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1, (long long)dim2);
         return grd_failed;
     }
+    if (offset == INT64_MIN || __builtin_add_overflow(self->sizes[self->ndim - 1], offset < 0 ? -offset : offset, &size)) {
+        grd_raise(GRD_ERROR_RUNTIME, "offset %lld is out of range for a diagonal of %lld elements", (long long)offset,
+                  (long long)self->sizes[self->ndim - 1]);
+        return grd_failed;
+    }
     for (int64_t i = 0, own = 0; i < n; i++)
         sizes[i] = i == dim1 || i == dim2 ? size : self->sizes[own++];
-    return grd__diagonal_backward(self, grd_dims_from(sizes, n), offset, dim1, dim2);
+    return grd_hidden_diagonal_backward(self, grd_dims_from(sizes, n), offset, dim1, dim2);
 }
 
 grd_tensor *op_diag(grd_tensor *self, int64_t diagonal)
 {
     if (self->ndim == 1)
-        return grd_diag_embed(self, .offset = grd_int(diagonal));
+        return grd_diag_embed(self, .offset = diagonal);
     if (self->ndim == 2)
-        return grd_clone(grd_diagonal(self, .offset = grd_int(diagonal)), .memory_format = "contiguous");
+        return grd_clone(grd_diagonal(self, .offset = diagonal), .memory_format = "contiguous");
     grd_raise(GRD_ERROR_RUNTIME, "diag(): Supports 1D or 2D tensors. Got %dD", self->ndim);
     return grd_failed;
 }
@@ -163,7 +191,7 @@ grd_tensor *op_diff(grd_tensor *self, int64_t n, int64_t dim, grd_tensor *prepen
     if (append != NULL)
         parts[count++] = append;
     if (count > 1)
-        t = grd_cat(grd_tensors_from(parts, count), .dim = grd_int(dim));
+        t = grd_cat(grd_tensors_from(parts, count), .dim = dim);
     if (n == 0 && !grd_pending())
         return grd_clone(t);
     for (int64_t i = 0; i < n && !grd_pending() && (i == 0 || t->sizes[dim] > 0); i++) {
@@ -176,7 +204,7 @@ grd_tensor *op_diff(grd_tensor *self, int64_t n, int64_t dim, grd_tensor *prepen
 
 /* ---- Repetition ---------------------------------------------------------------------------------------------------------------------- */
 
-grd_tensor *op__repeat_indices(grd_tensor *repeats, grd_scalar output_size)
+grd_tensor *op_hidden_repeat_indices(grd_tensor *repeats, grd_scalar output_size)
 {
     if (!grd_check_has_data(repeats))
         return grd_failed;
@@ -217,7 +245,7 @@ grd_tensor *op__repeat_indices(grd_tensor *repeats, grd_scalar output_size)
 
 grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar dim, grd_scalar output_size)
 {
-    int64_t along, sizes[GRD_MAX_DIMS + 1];
+    int64_t along, total, sizes[GRD_MAX_DIMS + 1];
     if (repeats < 0) {
         grd_raise(GRD_ERROR_RUNTIME, "repeats can not be negative");
         return grd_failed;
@@ -225,7 +253,11 @@ grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar d
     grd_tensor *t = dim.kind == GRD_SCALAR_NONE ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
     if (grd_pending() || !grd_wrap_dim(t, dim.kind == GRD_SCALAR_NONE ? 0 : grd_scalar_int64(dim), &along))
         return grd_failed;
-    if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != t->sizes[along] * repeats) {
+    if (__builtin_mul_overflow(t->sizes[along], repeats, &total)) {
+        grd_raise(GRD_ERROR_RUNTIME, "the repeats add up to more than a tensor can hold");
+        return grd_failed;
+    }
+    if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != total) {
         grd_raise(GRD_ERROR_RUNTIME, "allocated size does not match required size");
         return grd_failed;
     }
@@ -233,7 +265,7 @@ grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar d
     memmove(sizes + along + 2, sizes + along + 1, (size_t)(t->ndim - along - 1) * sizeof *sizes);
     sizes[along + 1] = repeats;
     grd_tensor *wide = grd_expand(grd_unsqueeze(t, along + 1), grd_dims_from(sizes, t->ndim + 1));
-    return grd_clone(grd_flatten(wide, .start_dim = grd_int(along), .end_dim = grd_int(along + 1)), .memory_format = "contiguous");
+    return grd_clone(grd_flatten(wide, .start_dim = along, .end_dim = along + 1), .memory_format = "contiguous");
 }
 
 grd_tensor *op_repeat_interleave_each(grd_tensor *self, grd_tensor *repeats, grd_scalar dim, grd_scalar output_size)
@@ -248,12 +280,12 @@ grd_tensor *op_repeat_interleave_each(grd_tensor *self, grd_tensor *repeats, grd
         grd_raise(GRD_ERROR_RUNTIME,
                   "repeats must have the same size as input along dim, but got repeats.size(0) = %lld and input.size(%lld) = %lld",
                   (long long)repeats->numel, (long long)along, (long long)t->sizes[along]);
-    return grd_pending() ? grd_failed : grd_index_select(t, along, grd__repeat_indices(repeats, output_size));
+    return grd_pending() ? grd_failed : grd_index_select(t, along, grd_hidden_repeat_indices(repeats, output_size));
 }
 
 grd_tensor *op_repeat_interleave_indices(grd_tensor *repeats, grd_scalar output_size)
 {
-    return grd__repeat_indices(repeats, output_size);
+    return grd_hidden_repeat_indices(repeats, output_size);
 }
 
 /* ---- Grids ----------------------------------------------------------------------------------------------------------------------------- */
@@ -265,7 +297,7 @@ grd_tensors op_meshgrid(grd_tensors tensors, const char *indexing)
     int64_t sizes[GRD_MAX_DIMS];
     const bool swapped = strcmp(indexing, "xy") == 0;
     if (!swapped && strcmp(indexing, "ij") != 0)
-        grd_raise(GRD_ERROR_RUNTIME, "indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
+        grd_raise(GRD_ERROR_RUNTIME, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
     else if (n == 0)
         grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects a non-empty TensorList");
     else if (n > GRD_MAX_DIMS)
@@ -277,7 +309,7 @@ grd_tensors op_meshgrid(grd_tensors tensors, const char *indexing)
         else if (tensors.data[i]->dtype != tensors.data[0]->dtype)
             grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects all tensors to have the same dtype");
     }
-    grd_tensor **list = grd_pending() ? NULL : grd_pool_alloc((size_t)n * sizeof *list);
+    grd_tensor **list = grd_pending() ? NULL : grd_pool_array(n, sizeof *list);
     for (int64_t i = 0; list != NULL && i < n; i++) {
         int64_t one[GRD_MAX_DIMS];
         for (int64_t k = 0; k < n; k++)
@@ -308,7 +340,7 @@ grd_tensors op_tensor_split(grd_tensor *self, int64_t sections, int64_t dim)
         return none;
     }
     const int64_t size = self->sizes[dim];
-    grd_tensor **list = grd_pool_alloc((size_t)sections * sizeof *list);
+    grd_tensor **list = grd_pool_array(sections, sizeof *list);
     for (int64_t i = 0, start = 0; list != NULL && i < sections && !grd_pending(); i++) {
         const int64_t length = size / sections + (i < size % sections);
         list[i] = grd_narrow(self, dim, start, length);
@@ -322,11 +354,11 @@ grd_tensors op_tensor_split_indices(grd_tensor *self, grd_dims indices, int64_t 
     const grd_tensors none = {0};
     if (!check_cut(self, dim, &dim))
         return none;
-    grd_tensor **list = grd_pool_alloc((size_t)(indices.n + 1) * sizeof *list);
+    grd_tensor **list = grd_pool_array(indices.n + 1, sizeof *list);
     for (int64_t i = 0; list != NULL && i <= indices.n; i++) {
         const grd_scalar start = i > 0 ? grd_int(indices.data[i - 1]) : grd_int(0);
         const grd_scalar end = i < indices.n ? grd_int(indices.data[i]) : grd_int(self->sizes[dim]);
-        list[i] = grd_slice(self, .dim = grd_int(dim), .start = start, .end = end);
+        list[i] = grd_slice(self, .dim = dim, .start = start, .end = end);
     }
     return grd_pending() ? none : grd_tensors_from(list, indices.n + 1);
 }
@@ -350,22 +382,24 @@ grd_tensors op_tensor_split_tensor(grd_tensor *self, grd_tensor *tensor_indices_
     if (!grd_check_has_data(given))
         return none;
     if (given->ndim == 0)
-        return grd_tensor_split(self, grd_item_int64(given), .dim = grd_int(dim));
-    int64_t *indices = grd_pool_alloc((size_t)given->numel * sizeof *indices);
+        return grd_tensor_split(self, grd_item_int64(given), .dim = dim);
+    int64_t *indices = grd_pool_array(given->numel, sizeof *indices);
     for (int64_t i = 0; indices != NULL && i < given->numel; i++)
         indices[i] = grd_item_int64(grd_select(given, 0, i));
-    return grd_pending() ? none : grd_tensor_split_indices(self, grd_dims_from(indices, given->numel), .dim = grd_int(dim));
+    return grd_pending() ? none : grd_tensor_split_indices(self, grd_dims_from(indices, given->numel), .dim = dim);
 }
 
 /* ---- Places ------------------------------------------------------------------------------------------------------------------------------ */
 
 grd_tensors op_where_condition(grd_tensor *condition)
 {
-    return grd_unbind(grd_nonzero(grd_atleast_1d(condition)), .dim = grd_int(1));
+    return grd_unbind(grd_nonzero(grd_atleast_1d(condition)), .dim = 1);
 }
 
-grd_tensor *op_take(grd_tensor *self, grd_tensor *index)
+grd_tensor *op_take(grd_tensor *out, grd_tensor *self, grd_tensor *index)
 {
+    if (!grd_check_indexed_out(out, grd_tensors(self, index)))
+        return grd_failed;
     if (index->dtype != GRD_INT64) {
         grd_raise(GRD_ERROR_RUNTIME, "take(): Expected a long tensor for index, but got %s", grd_dtype_type_name((grd_dtype)index->dtype));
         return grd_failed;
@@ -374,7 +408,7 @@ grd_tensor *op_take(grd_tensor *self, grd_tensor *index)
         grd_raise(GRD_ERROR_INDEX, "take(): tried to take from an empty tensor");
         return grd_failed;
     }
-    return grd_index(grd_reshape(self, grd_dims(-1)), grd_tensors(index));
+    return grd_composite_finish(out, NULL, grd_index(grd_reshape(self, grd_dims(-1)), grd_tensors(index)));
 }
 
 /* Sizes broadcast but along `dim`, where each keeps its own. */
@@ -440,7 +474,7 @@ grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mas
         grd_raise(GRD_ERROR_RUNTIME, "Number of elements of source < number of ones in mask");
     if (grd_pending())
         return grd_failed;
-    grd_tensor *placed = grd__masked_select_backward(grd_narrow(grd_reshape(source, grd_dims(-1)), 0, 0, count), common, mask);
+    grd_tensor *placed = grd_hidden_masked_select_backward(grd_narrow(grd_reshape(source, grd_dims(-1)), 0, 0, count), common, mask);
     return grd_composite_finish(out, self, grd_where(mask, placed, self));
 }
 
@@ -456,7 +490,7 @@ static int64_t dimension_of_three(const grd_tensor *t)
     return -1;
 }
 
-grd_tensor *op_cross(grd_tensor *self, grd_tensor *other, grd_scalar dim)
+grd_tensor *op_cross(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar dim)
 {
     if (self->ndim != other->ndim) {
         grd_raise(GRD_ERROR_RUNTIME, "linalg.cross: inputs must have the same number of dimensions.");
@@ -470,9 +504,12 @@ grd_tensor *op_cross(grd_tensor *self, grd_tensor *other, grd_scalar dim)
                   (long long)(self->ndim > 0 ? self->sizes[along] : 1), (long long)(other->ndim > 0 ? other->sizes[along] : 1));
         return grd_failed;
     }
+    if (!grd_check_indexed_out(out, grd_tensors(self, other)))
+        return grd_failed;
     const grd_dims dims = grd_dims(along);
     grd_tensor *forward = grd_mul(grd_roll(self, grd_dims(-1), .dims = dims), grd_roll(other, grd_dims(-2), .dims = dims));
-    return grd_sub(forward, grd_mul(grd_roll(self, grd_dims(-2), .dims = dims), grd_roll(other, grd_dims(-1), .dims = dims)));
+    grd_tensor *backward = grd_mul(grd_roll(self, grd_dims(-2), .dims = dims), grd_roll(other, grd_dims(-1), .dims = dims));
+    return grd_composite_finish(out, NULL, grd_sub(forward, backward));
 }
 
 grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
@@ -488,7 +525,7 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
         left[2 * i] = a >= 0 ? self->sizes[a] : 1;
         right[2 * i + 1] = b >= 0 ? other->sizes[b] : 1;
         left[2 * i + 1] = right[2 * i] = 1;
-        sizes[i] = left[2 * i] * right[2 * i + 1];
+        sizes[i] = grd_wrapping_product(left[2 * i], right[2 * i + 1]);
     }
     grd_tensor *product = grd_mul(grd_reshape(self, grd_dims_from(left, 2 * n)), grd_reshape(other, grd_dims_from(right, 2 * n)));
     return grd_reshape(product, grd_dims_from(sizes, n));

@@ -115,7 +115,7 @@ grd_tensor *op_group_norm(grd_tensor *input, int64_t num_groups, grd_tensor *wei
     int64_t size = channels / num_groups;
     for (int i = 2; i < input->ndim; i++)
         size *= input->sizes[i];
-    grd_tensor *rows = grd_layer_norm(grd_reshape(input, grd_dims(samples, num_groups, size)), grd_dims(size), .eps = grd_float(eps));
+    grd_tensor *rows = grd_layer_norm(grd_reshape(input, grd_dims(samples, num_groups, size)), grd_dims(size), .eps = eps);
     grd_tensor *result = grd_reshape(rows, grd_sizes(input));
     if (weight != NULL)
         result = grd_mul(result, per_channel(weight, input));

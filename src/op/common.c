@@ -110,8 +110,8 @@ static bool copy_broadcast(grd_tensor *to, const grd_tensor *from)
     int64_t strides_to[GRD_MAX_DIMS], strides_from[GRD_MAX_DIMS];
     for (int64_t i = 0; i < to->ndim; i++) {
         int64_t own = i - (to->ndim - from->ndim);
-        strides_to[i] = to->strides[i] * (int64_t)to->itemsize;
-        strides_from[i] = own < 0 || from->sizes[own] == 1 ? 0 : from->strides[own] * (int64_t)from->itemsize;
+        strides_to[i] = grd_byte_stride(to, i);
+        strides_from[i] = own < 0 || from->sizes[own] == 1 ? 0 : grd_byte_stride(from, own);
     }
     struct grd_iter it;
     grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, from->data}, (const int64_t *const[]){strides_to, strides_from});

@@ -1,6 +1,8 @@
 /* See composite.h. */
 #include "op/composite.h"
 
+#include <string.h>
+
 #include "base/object.h"
 #include "dispatch/op.h"
 #include "gradus/gradus.h"
@@ -16,9 +18,27 @@ static bool check_out(const grd_tensor *out, const grd_tensor *value)
                      "requires grad.");
 }
 
+/* A value that lies in out's own memory is copied first: it may be read after it was overwritten. */
+static grd_tensor *apart(const grd_tensor *out, grd_tensor *value)
+{
+    return out->storage == value->storage ? grd_clone(value) : value;
+}
+
+/* True for operators whose vector of results fills an out= of as many elements, whatever its sizes, as PyTorch's ranges do. */
+static bool fills_in_order(const grd_op *op)
+{
+    static const char *const names[] = {"arange", "arange_end", "linspace", "logspace"};
+    for (int i = 0; i < GRD_LENGTH(names); i++)
+        if (strcmp(op->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static grd_tensor *fill_out(grd_tensor *out, grd_tensor *value)
 {
-    return grd_same_sizes(out, grd_sizes(value)) || grd_resize(out, grd_sizes(value)) ? grd_copy_(out, value) : grd_failed;
+    value = apart(out, value);
+    const bool fits = !grd_pending() && (grd_same_sizes(out, grd_sizes(value)) || grd_resize(out, grd_sizes(value)));
+    return fits ? grd_copy_(out, value) : grd_failed;
 }
 
 grd_tensor *grd_composite_input(grd_tensor *out, grd_tensor *self)
@@ -31,33 +51,66 @@ grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_te
     if (grd_pending() || out == NULL || out == value)
         return grd_pending() ? grd_failed : value;
     if (out != self)
-        return check_out(out, value) ? fill_out(out, value) : grd_failed;
+        return (self == NULL || grd_check_no_partial_overlap(out, self)) && check_out(out, value) ? fill_out(out, value) : grd_failed;
     const bool fits = grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value)) && grd_check_inplace_shape(out, grd_sizes(value));
-    return fits ? grd_copy_(out, value) : grd_failed;
+    return fits ? grd_copy_(out, apart(out, value)) : grd_failed;
 }
 
-static bool check_outs(const grd_op *op, grd_tensors outs, grd_tensors results)
+/* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */
+static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
+{
+    for (int64_t i = 0; i < inputs.n; i++) {
+        const grd_tensor *input = inputs.data[i];
+        const bool same = input == out && grd_same_sizes(out, grd_sizes(result));
+        if (input != NULL && !same && !(input == out ? grd_check_no_overlap(out, input) : grd_check_no_partial_overlap(out, input)))
+            return false;
+    }
+    return true;
+}
+
+/* Indices beside values stay integers of 64 bits: others may not hold them. */
+static bool check_indices(grd_tensors outs, grd_tensors results)
+{
+    for (int64_t i = 1; i < outs.n; i++)
+        if (results.data[i]->dtype == GRD_INT64 && outs.data[i]->dtype != GRD_INT64)
+            return grd_raise(GRD_ERROR_RUNTIME, "Expected out tensor to have dtype Long, but got %s instead",
+                             grd_dtype_type_name(outs.data[i]->dtype));
+    return true;
+}
+
+static bool check_outs(const grd_op *op, grd_tensors inputs, grd_tensors outs, grd_tensors results)
 {
     if (!grd_is_tensor_list(outs) || !grd_is_tensor_list(results))
         return grd_raise(GRD_ERROR_TYPE, "outs and results must be lists of tensors, without NULL");
     if (outs.n != results.n)
         return grd_raise(GRD_ERROR_TYPE, "%lld tensors were given for %lld results", (long long)outs.n, (long long)results.n);
-    for (int64_t i = 0; i < outs.n; i++)
-        if (!grd_check_writable(op, outs.data[i]) || !grd_check_writable(op, results.data[i]) || !check_out(outs.data[i], results.data[i]))
+    for (int64_t i = 0; i < inputs.n; i++)
+        if (!grd_given_or_null(inputs.data[i], op->name, "inputs"))
             return false;
-    return true;
+    for (int64_t i = 0; i < outs.n; i++)
+        if (!grd_given(outs.data[i], op->name, "outs") || !grd_given(results.data[i], op->name, "results"))
+            return false;
+    for (int64_t i = 0; i < outs.n; i++)
+        if (!grd_check_writable(op, outs.data[i]) || !grd_check_writable(op, results.data[i]) ||
+            !check_out(outs.data[i], results.data[i]) || !check_inputs(inputs, outs.data[i], results.data[i]))
+            return false;
+    return check_indices(outs, results);
 }
 
-bool grd_write_results(const grd_op *op, grd_tensors outs, grd_tensors results)
+bool grd_write_results(const grd_op *op, grd_tensors inputs, grd_tensors outs, grd_tensors results)
 {
     if (grd_pending())
         return false;
     if (op == NULL)
         return grd_raise(GRD_ERROR_TYPE, "an operator is required, not NULL");
     const int64_t mark = grd_pool_mark();
-    bool ok = check_outs(op, outs, results);
-    for (int64_t i = 0; i < outs.n && ok; i++)
-        ok = outs.data[i] == results.data[i] || !grd_is_failed(fill_out(outs.data[i], results.data[i]));
+    bool ok = check_outs(op, inputs, outs, results);
+    for (int64_t i = 0; i < outs.n && ok; i++) {
+        grd_tensor *out = outs.data[i], *value = results.data[i];
+        if (out->numel == value->numel && fills_in_order(op))
+            value = grd_reshape(value, grd_sizes(out));
+        ok = out == value || !grd_is_failed(fill_out(out, value));
+    }
     grd_pool_release(mark);
     if (!ok)
         grd_error_add_context(op->name);

@@ -11,9 +11,11 @@
 #include "base/text.h"
 #include "core/iter.h"
 #include "gen/op_impl.h"
+#include "gen/hidden_ops.h"
 #include "gradus/gradus.h"
 #include "kernel/index.h"
 #include "op/common.h"
+#include "op/composite.h"
 
 enum {
     LIST_CHARS = 512,             /* of a formatted list in an error */
@@ -136,19 +138,19 @@ static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
         .from = from->data,
         .rows = to->sizes[row],
         .columns = to->sizes[column],
-        .to_stride = to->strides[row] * itemsize,
-        .from_stride = from->strides[column] * itemsize,
+        .to_stride = grd_byte_stride(to, row),
+        .from_stride = grd_byte_stride(from, column),
         .itemsize = itemsize,
         .streamed = to->numel * itemsize >= STREAM_MIN && (uintptr_t)to->data % CACHE_LINE == 0,
     };
     for (int64_t i = 0; i < to->ndim; i++) {
-        if (i != column && to->strides[i] * itemsize % CACHE_LINE != 0)
+        if (i != column && grd_byte_stride(to, i) % CACHE_LINE != 0)
             t.streamed = false;
         if (i == row || i == column)
             continue;
         t.sizes[t.n] = to->sizes[i];
-        t.to_strides[t.n] = to->strides[i] * itemsize;
-        t.from_strides[t.n++] = from->strides[i] * itemsize;
+        t.to_strides[t.n] = grd_byte_stride(to, i);
+        t.from_strides[t.n++] = grd_byte_stride(from, i);
         matrices *= to->sizes[i];
     }
     t.high = at_most(t.rows, PAGE / itemsize);
@@ -167,7 +169,7 @@ static void copy_elementwise(grd_tensor *to, const char *from, grd_dtype from_dt
 {
     int64_t to_strides[GRD_MAX_DIMS];
     for (int64_t i = 0; i < to->ndim; i++)
-        to_strides[i] = to->strides[i] * to->itemsize;
+        to_strides[i] = grd_byte_stride(to, i);
     struct grd_iter it;
     grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, (char *)(uintptr_t)from},
                  (const int64_t *const[]){to_strides, from_strides_bytes});
@@ -198,7 +200,7 @@ void grd_copy_strided(grd_tensor *to, const grd_tensor *from)
     }
     int64_t strides[GRD_MAX_DIMS];
     for (int64_t i = 0; i < from->ndim; i++)
-        strides[i] = from->strides[i] * from->itemsize;
+        strides[i] = grd_byte_stride(from, i);
     copy_elementwise(to, from->data, from->dtype, strides);
 }
 
@@ -326,6 +328,10 @@ grd_tensor *op_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non
     (void)non_blocking;
     if (!check_readable(src, out) || !grd_check_convertible(src->dtype, out->dtype) || !grd_check_no_internal_overlap(out))
         return grd_failed;
+    /* Of memory with gaps PyTorch does not ask how it overlaps. */
+    if (grd_shape_is_dense(grd_sizes(out), out->strides) && grd_shape_is_dense(grd_sizes(src), src->strides) &&
+        !grd_check_no_partial_overlap(out, src))
+        return grd_failed;
     grd_tensor *from = broadcast_source(out, src);
     if (!grd_pending() && !grd_is_meta(out) && (grd_is_extra(grd_device_of(out)) || grd_is_extra(grd_device_of(src))))
         return copy_between(out, from);
@@ -346,6 +352,22 @@ grd_tensor *op_fill(grd_tensor *out, grd_tensor *self, grd_scalar value)
     if (!grd_is_failed(result))
         grd_fill_elements(result, element);
     return result;
+}
+
+grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
+{
+    if (value->ndim > 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
+        return grd_failed;
+    }
+    const bool loses_imaginary =
+        grd_dtype_is_complex(value->dtype) && !grd_dtype_is_complex(self->dtype); /* a number may not, a tensor may */
+    if (value->device == GRD_DEVICE_CPU && !loses_imaginary &&
+        !(grd_grad_enabled() && (grd_requires_grad(value) || grd_requires_grad(self)))) {
+        const grd_scalar number = grd_scalar_read(value->data, value->dtype);
+        return out != NULL ? grd_fill_(self, number) : grd_fill(self, number);
+    }
+    return grd_composite_finish(out, self, grd_expand(grd_to(value, .dtype = self->dtype, .device = grd_device_of(self)), grd_sizes(self)));
 }
 
 grd_tensor *op_zero(grd_tensor *out, grd_tensor *self)
@@ -428,11 +450,11 @@ grd_tensor *op_to(grd_tensor *self, grd_dtype dtype, grd_device device, bool cop
     if (device.type != GRD_DEVICE_NONE && !grd_device_resolve(device, &target))
         return grd_failed;
     if (!same_dtype || target.type != self->device || target.index != self->device_index)
-        return grd__to_copy(self, .dtype = dtype, .device = device);
+        return grd_hidden_to_copy(self, .dtype = dtype, .device = device);
     return copy ? grd_clone(self) : self;
 }
 
-grd_tensor *op__to_copy(grd_tensor *self, grd_dtype dtype, grd_device device)
+grd_tensor *op_hidden_to_copy(grd_tensor *self, grd_dtype dtype, grd_device device)
 {
     grd_device target = device;
     if (dtype == GRD_DTYPE_NONE)

@@ -317,6 +317,10 @@ static grd_tensor *spaced(const char *name, grd_scalar start, grd_scalar end, in
                   grd_dtype_name(dtype));
         return grd_failed;
     }
+    char element[16];
+    if (grd_dtype_is_integer(dtype) &&
+        ((steps > 0 && !grd_scalar_write(start, dtype, element)) || (steps > 1 && !grd_scalar_write(end, dtype, element))))
+        return grd_failed;
     struct range r = {.n = steps, .complex = grd_dtype_is_complex(dtype), .logarithmic = logarithmic, .base = base};
     r.single = !logarithmic && dtype != GRD_FLOAT64 && dtype != GRD_COMPLEX128 && !grd_dtype_is_integer(dtype);
     scalar_parts(start, r.start);

@@ -69,7 +69,7 @@ static bool read_term(const char *text, size_t length, struct term *term)
 static bool read_equation(const char *text, int64_t operands, struct equation *e)
 {
     const char *arrow = strstr(text, "->"), *end = arrow != NULL ? arrow : text + strlen(text), *start = text;
-    e->inputs = grd_pool_alloc((size_t)operands * sizeof *e->inputs);
+    e->inputs = grd_pool_array(operands, sizeof *e->inputs);
     if (e->inputs == NULL)
         return false;
     memset(e->inputs, 0, (size_t)operands * sizeof *e->inputs);
@@ -187,7 +187,7 @@ static grd_tensor *aligned(const struct equation *e, grd_tensor *t, int *labels)
                           (long long)t->sizes[k], (long long)t->sizes[i]);
                 return grd_failed;
             }
-            t = grd_movedim(grd_diagonal(t, .dim1 = grd_int(i), .dim2 = grd_int(k)), grd_dims(-1), grd_dims(i));
+            t = grd_movedim(grd_diagonal(t, .dim1 = i, .dim2 = k), grd_dims(-1), grd_dims(i));
             memmove(labels + k, labels + k + 1, (size_t)(n - k - 1) * sizeof *labels);
             n--;
             k--;
@@ -300,7 +300,7 @@ grd_tensor *op_einsum(const char *equation, grd_tensors operands)
     }
     memset(e.last, -1, sizeof e.last);
     memset(e.place, -1, sizeof e.place);
-    int(*labels)[GRD_MAX_DIMS] = grd_pool_alloc((size_t)operands.n * sizeof *labels);
+    int(*labels)[GRD_MAX_DIMS] = grd_pool_array(operands.n, sizeof *labels);
     if (labels == NULL || !read_equation(equation, operands.n, &e))
         return grd_failed;
     for (int64_t i = 0; i < operands.n; i++)

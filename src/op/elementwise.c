@@ -42,7 +42,6 @@ static const struct refusal {
     {"floor", GRD_CATEGORY_COMPLEX, GRD_ERROR_NOT_IMPLEMENTED, "floor is not supported for complex inputs"},
     {"ceil", GRD_CATEGORY_COMPLEX, GRD_ERROR_NOT_IMPLEMENTED, "ceil is not supported for complex inputs"},
     {"trunc", GRD_CATEGORY_COMPLEX, GRD_ERROR_NOT_IMPLEMENTED, "trunc is not supported for complex inputs"},
-    {"addcdiv", GRD_CATEGORY_INTEGER, GRD_ERROR_RUNTIME, "Integer division with addcdiv is not supported."},
 };
 
 static bool refuse(const struct grd_elementwise *op, grd_dtype dtype)
@@ -65,7 +64,7 @@ static bool has_zero(const grd_tensor *t, grd_dtype compute)
     }
     int64_t strides[GRD_MAX_DIMS];
     for (int i = 0; i < t->ndim; i++)
-        strides[i] = t->strides[i] * (int64_t)t->itemsize;
+        strides[i] = grd_byte_stride(t, i);
     struct grd_iter it;
     grd_iter_raw(&it, grd_sizes(t), 1, (char *const[]){t->data}, (const int64_t *const[]){strides});
     atomic_bool found = false, *flag = &found;
@@ -349,8 +348,8 @@ static const struct by_number {
     bool either; /* the number may come first */
     struct grd_elementwise op;
 } by_number[] = {
-    {"mul", true, {.inputs = 1, .kernel = GRD_UNARY__SCALE, .rule = GRD_TYPE_PROMOTE, .name = "mul"}},
-    {"_div_true", false, {.inputs = 1, .kernel = GRD_UNARY__DIVIDE, .rule = GRD_TYPE_PROMOTE, .name = "div"}},
+    {"mul", true, {.inputs = 1, .kernel = GRD_UNARY_HIDDEN_SCALE, .rule = GRD_TYPE_PROMOTE, .name = "mul"}},
+    {"_div_true", false, {.inputs = 1, .kernel = GRD_UNARY_HIDDEN_DIVIDE, .rule = GRD_TYPE_PROMOTE, .name = "div"}},
 };
 
 static bool is_half(const grd_tensor *t)

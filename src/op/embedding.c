@@ -90,7 +90,8 @@ static void divide_rows(grd_tensor *t, const struct grd_indices *rows)
         grd_div_(t, divisor);
 }
 
-grd_tensor *op__embedding_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq)
+grd_tensor *op_hidden_embedding_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx,
+                                         bool scale_grad_by_freq)
 {
     char list[LIST_CHARS];
     if (!check_embedding(sizes, indices) || !grd_check_same_device(grd_tensors(grad, indices)))
@@ -120,7 +121,7 @@ grd_tensor *op__embedding_backward(grd_tensor *grad, grd_dims sizes, grd_tensor 
     return dtype == grad->dtype ? sums : grd_clone_contiguous(sums, grad->dtype);
 }
 
-grd_tensor *op__embedding_double_backward(grd_tensor *grad, grd_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq)
+grd_tensor *op_hidden_embedding_double_backward(grd_tensor *grad, grd_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq)
 {
     grd_tensor *result = grd_embedding(grad, indices);
     if (padding_idx >= 0) {
@@ -163,6 +164,10 @@ grd_tensor *op_one_hot(grd_tensor *self, int64_t num_classes)
     }
     if (self->numel == 0 && num_classes <= 0) {
         grd_raise(GRD_ERROR_RUNTIME, "Can not infer total number of classes from empty tensor.");
+        return grd_failed;
+    }
+    if (num_classes < -1) {
+        grd_raise(GRD_ERROR_RUNTIME, "Class values must be smaller than num_classes.");
         return grd_failed;
     }
     if (num_classes < 0 && !grd_check_has_data(self))

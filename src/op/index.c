@@ -12,11 +12,11 @@
 
 enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
-grd_tensor *op_index_select(grd_tensor *self, int64_t dim, grd_tensor *index)
+grd_tensor *op_index_select(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index)
 {
     int64_t sizes[GRD_MAX_DIMS];
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_vector(index) || !grd_check_index_dtype(index) ||
-        !grd_check_same_device(grd_tensors(self, index)))
+        !grd_check_same_device(grd_tensors(self, index)) || !grd_check_indexed_out(out, grd_tensors(self, index)))
         return grd_failed;
     if (self->ndim == 0 && index->numel != 1) {
         grd_raise(GRD_ERROR_RUNTIME, "Index to scalar can have only 1 value, got %lld value(s)", (long long)index->numel);
@@ -30,7 +30,7 @@ grd_tensor *op_index_select(grd_tensor *self, int64_t dim, grd_tensor *index)
     if (!meta && (!grd_read_indices(index, &indices) || (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
                                                          !grd_raise(GRD_ERROR_INDEX, "index out of range in self"))))
         return grd_failed;
-    grd_tensor *result = grd_new(grd_dims_from(sizes, self->ndim), self->dtype, grd_device_of(self));
+    grd_tensor *result = grd_out_prepare(out, grd_dims_from(sizes, self->ndim), self->dtype, grd_device_of(self));
     if (!grd_is_failed(result) && !meta) {
         struct grd_indexed x = {.kernel = grd_kernel_of_size(grd_kernels->index->gather, self)};
         grd_indexed_slices(&x, self, GRD_SOURCE, &indices, dim, index->numel);
@@ -39,20 +39,21 @@ grd_tensor *op_index_select(grd_tensor *self, int64_t dim, grd_tensor *index)
             x.strides[GRD_INDEX][dim] = 0;
         grd_indexed_run(&x);
     }
-    return result;
+    return grd_out_finish(out, result);
 }
 
-grd_tensor *op__index_select_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, grd_tensor *index)
+grd_tensor *op_hidden_index_select_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, grd_tensor *index)
 {
     grd_tensor *zeros = grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
     return grd_index_add(zeros, dim, index, grad);
 }
 
-grd_tensor *op_gather(grd_tensor *self, int64_t dim, grd_tensor *index)
+grd_tensor *op_gather(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index)
 {
     char list[LIST_CHARS], other[LIST_CHARS];
     if (!grd_wrap_dim(self, dim, &dim) || (index->numel > 0 && !grd_check_index_dtype(index)) ||
-        !grd_check_index_ndim(index, self, "input") || !grd_check_same_device(grd_tensors(self, index)))
+        !grd_check_index_ndim(index, self, "input") || !grd_check_same_device(grd_tensors(self, index)) ||
+        !grd_check_indexed_out(out, grd_tensors(self, index)))
         return grd_failed;
     for (int64_t i = 0; index->numel > 0 && i < index->ndim && i < self->ndim; i++) {
         if (i == dim || index->sizes[i] <= self->sizes[i])
@@ -69,17 +70,17 @@ grd_tensor *op_gather(grd_tensor *self, int64_t dim, grd_tensor *index)
         (!grd_read_indices(index, &indices) || (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
                                                 !grd_raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, grd_size_along(self, dim)))))
         return grd_failed;
-    grd_tensor *result = grd_new(grd_sizes(index), self->dtype, grd_device_of(self));
+    grd_tensor *result = grd_out_prepare(out, grd_sizes(index), self->dtype, grd_device_of(self));
     if (!grd_is_failed(result) && !skip) {
         struct grd_indexed x = {.kernel = grd_kernel_of_size(grd_kernels->index->gather, self)};
         grd_indexed_elements(&x, self, GRD_SOURCE, index, &indices, dim);
         grd_indexed_operand(&x, GRD_RESULT, result);
         grd_indexed_run(&x);
     }
-    return result;
+    return grd_out_finish(out, result);
 }
 
-grd_tensor *op__gather_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, grd_tensor *index)
+grd_tensor *op_hidden_gather_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, grd_tensor *index)
 {
     grd_tensor *zeros = grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
     return grd_scatter_add(zeros, dim, index, grad);

@@ -4,6 +4,7 @@
  * the number of threads. */
 #include "op/indexed.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -66,7 +67,7 @@ bool grd_read_indices(grd_tensor *index, struct grd_indices *ret)
     ret->unique = plain->numel;
     grd_shape_contiguous_strides(shape, ret->strides);
     for (int64_t i = 0; i < index->ndim; i++)
-        ret->strides[i] *= sizes[i] == 1 ? 0 : (int64_t)sizeof(int64_t);
+        ret->strides[i] = sizes[i] == 1 ? 0 : grd_wrapping_product(ret->strides[i], sizeof(int64_t));
     return true;
 }
 
@@ -165,6 +166,15 @@ static void run_units(int64_t begin, int64_t end, void *context)
         run_unit(context, unit);
 }
 
+/* True when places outside of the index's dimension share memory: one thread then writes them all, in order. */
+static bool is_repeated(const struct grd_indexed *x)
+{
+    for (int64_t i = 0; i < x->n; i++)
+        if (x->in_order && i != x->dim && x->sizes[i] > 1 && x->strides[GRD_RESULT][i] == 0)
+            return true;
+    return false;
+}
+
 void grd_indexed_run(struct grd_indexed *x)
 {
     for (int64_t i = 0; i < x->n; i++)
@@ -186,6 +196,10 @@ void grd_indexed_run(struct grd_indexed *x)
         if (i != x->inner && !(loops && i == x->dim))
             units *= x->sizes[i];
     int64_t work = (length < x->piece ? length : x->piece) * (loops ? x->sizes[x->dim] : 1);
+    if (is_repeated(x)) {
+        run_units(0, units * x->pieces, x);
+        return;
+    }
     grd_parallel_for(0, units * x->pieces, work < ELEMENTS_GRAIN ? ELEMENTS_GRAIN / work : 1, run_units, x);
 }
 
@@ -193,7 +207,7 @@ void grd_indexed_operand(struct grd_indexed *x, int operand, const grd_tensor *t
 {
     x->data[operand] = t->data;
     for (int64_t i = 0; i < t->ndim; i++)
-        x->strides[operand][i] = t->strides[i] * t->itemsize;
+        x->strides[operand][i] = grd_byte_stride(t, i);
 }
 
 void grd_indexed_elements(struct grd_indexed *x, const grd_tensor *places, int operand, const grd_tensor *index,
@@ -205,7 +219,7 @@ void grd_indexed_elements(struct grd_indexed *x, const grd_tensor *places, int o
     memcpy(x->strides[GRD_INDEX], indices->strides, index->ndim * sizeof *x->sizes);
     x->data[GRD_INDEX] = (char *)(uintptr_t)indices->data;
     grd_indexed_operand(x, operand, places);
-    x->step = places->ndim > 0 ? places->strides[dim] * places->itemsize : 0;
+    x->step = places->ndim > 0 ? grd_byte_stride(places, dim) : 0;
     x->strides[operand][dim] = 0;
 }
 
@@ -220,7 +234,7 @@ void grd_indexed_slices(struct grd_indexed *x, const grd_tensor *places, int ope
     x->strides[GRD_INDEX][dim] = count == 1 ? 0 : (int64_t)sizeof(int64_t);
     x->data[GRD_INDEX] = (char *)(uintptr_t)indices->data;
     grd_indexed_operand(x, operand, places);
-    x->step = places->ndim > 0 ? places->strides[dim] * places->itemsize : 0;
+    x->step = places->ndim > 0 ? grd_byte_stride(places, dim) : 0;
     x->strides[operand][dim] = 0;
 }
 
@@ -248,14 +262,39 @@ grd_tensor *grd_indexed_target(grd_tensor *out, grd_tensor *self)
     return result;
 }
 
-grd_tensor *grd_indexed_apart(const grd_tensor *out, grd_tensor *t)
+static bool is_expanded(const grd_tensor *t)
 {
-    return out != NULL && out->storage == t->storage ? grd_clone_contiguous(t, GRD_DTYPE_NONE) : t;
+    for (int i = 0; i < t->ndim; i++)
+        if (t->strides[i] == 0 && t->sizes[i] > 1)
+            return true;
+    return false;
 }
 
-grd_tensor *grd_indexed_sums(const grd_tensor *out, const grd_tensor *self, grd_dtype dtype)
+bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char *example)
 {
-    return out == NULL || grd_check_no_internal_overlap(out) ? grd_clone_contiguous(self, dtype) : grd_failed;
+    if (out == NULL || !is_expanded(out))
+        return out == NULL || grd_check_no_internal_overlap(out);
+    char text[256];
+    snprintf(text, sizeof text,
+             "Use of %s on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+             "This also applies to advanced indexing e.g. %s",
+             name, example);
+    return grd_warn(text);
+}
+
+bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read)
+{
+    return out == NULL || (grd_check_no_internal_overlap(out) && grd_check_apart(out, read));
+}
+
+bool grd_check_apart(const grd_tensor *out, grd_tensors read)
+{
+    if (out == NULL)
+        return true;
+    for (int64_t i = 0; i < read.n; i++)
+        if (read.data[i] != NULL && !grd_check_no_overlap(out, read.data[i]))
+            return false;
+    return true;
 }
 
 grd_tensor *grd_indexed_rounded(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums)

@@ -83,11 +83,13 @@ grd_tensor *grd_scatter_elements(grd_tensor *out, grd_tensor *self, int64_t dim,
 
 /* What an in-place or functional operator writes: out, or a copy of self. */
 grd_tensor *grd_indexed_target(grd_tensor *out, grd_tensor *self);
-/* `t`, or its copy when it lies in memory that is about to be written. */
-grd_tensor *grd_indexed_apart(const grd_tensor *out, grd_tensor *t);
-/* A copy of self to add to, of the dtype of sums. */
-grd_tensor *grd_indexed_sums(const grd_tensor *out, const grd_tensor *self, grd_dtype dtype);
-/* Those sums as the operator returns them. */
+/* RuntimeError when `out`, unless it is NULL, has elements that share memory with each other or with one of `read` (NULL entries are skipped). */
+bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read);
+/* The second half alone. */
+bool grd_check_apart(const grd_tensor *out, grd_tensors read);
+/* The first half, for operators that PyTorch still lets write expanded tensors: those are a warning that names the operator and the indexing. */
+bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char *example);
+/* Sums formed in a copy of self, as the operator returns them. */
 grd_tensor *grd_indexed_rounded(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums);
 
 #endif

@@ -90,7 +90,7 @@ static void copy_rows(int64_t begin, int64_t end, void *context)
 /* Writes `t` to its place in the contiguous result, `start` elements in along dim. */
 static void place(grd_tensor *result, const grd_tensor *t, int64_t dim, int64_t start)
 {
-    int64_t inner = result->strides[dim] * result->itemsize; /* bytes of one index of dim */
+    int64_t inner = grd_byte_stride(result, dim); /* bytes of one index of dim */
     char *to = result->data + start * inner;
     if (t->dtype == result->dtype && grd_is_contiguous(t)) {
         int64_t outer = 1;
@@ -131,17 +131,17 @@ grd_tensor *op_cat(grd_tensors tensors, int64_t dim)
     return result;
 }
 
-grd_tensors op__cat_backward(grd_tensor *grad, grd_dims sizes, int64_t dim)
+grd_tensors op_hidden_cat_backward(grd_tensor *grad, grd_dims sizes, int64_t dim)
 {
-    static const grd_tensors none = {NULL, 0};
+    static const grd_tensors none = {0, NULL};
     if (!grd_wrap_dim(grad, dim, &dim))
         return none;
-    grd_tensor **list = grd_pool_alloc((size_t)(sizes.n > 0 ? sizes.n : 1) * sizeof *list);
+    grd_tensor **list = grd_pool_array(sizes.n, sizeof *list);
     if (list == NULL)
         return none;
     for (int64_t i = 0, start = 0; i < sizes.n && !grd_pending(); start += sizes.data[i], i++)
         list[i] = grd_clone(grd_narrow(grad, dim, start, sizes.data[i]), .memory_format = "contiguous");
-    return grd_pending() ? none : (grd_tensors){list, sizes.n};
+    return grd_pending() ? none : (grd_tensors){sizes.n, list};
 }
 
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
@@ -163,13 +163,13 @@ grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
     }
     if (!grd_shape_wrap_dim(dim, (int64_t)first->ndim + 1, &dim))
         return grd_failed;
-    grd_tensor **raised = grd_pool_alloc((size_t)tensors.n * sizeof *raised);
+    grd_tensor **raised = grd_pool_array(tensors.n, sizeof *raised);
     if (raised == NULL)
         return grd_failed;
     for (int64_t i = 0; i < tensors.n; i++)
         raised[i] = grd_unsqueeze(tensors.data[i], dim);
-    const grd_tensors list_raised = {raised, tensors.n};
-    return grd_cat(list_raised, .dim = grd_int(dim));
+    const grd_tensors list_raised = {tensors.n, raised};
+    return grd_cat(list_raised, .dim = dim);
 }
 
 /* ---- Moved and repeated elements --------------------------------------------------------------------------------------------------- */
@@ -191,7 +191,7 @@ grd_tensor *op_flip(grd_tensor *self, grd_dims dims)
         bool flipped = mask >> i & 1;
         strides[i] = flipped ? -self->strides[i] : self->strides[i];
         if (flipped)
-            reversed.data += (self->sizes[i] - 1) * self->strides[i] * self->itemsize;
+            reversed.data += (self->sizes[i] - 1) * grd_byte_stride(self, i);
     }
     grd_copy_strided(result, &reversed);
     return result;
@@ -266,9 +266,9 @@ grd_tensor *op_roll(grd_tensor *self, grd_dims shifts, grd_dims dims)
     return grd_pending() ? grd_failed : result;
 }
 
-grd_tensor *op__roll_backward(grd_tensor *grad, grd_dims shifts, grd_dims dims)
+grd_tensor *op_hidden_roll_backward(grd_tensor *grad, grd_dims shifts, grd_dims dims)
 {
-    int64_t *back = grd_pool_alloc((size_t)(shifts.n > 0 ? shifts.n : 1) * sizeof *back);
+    int64_t *back = grd_pool_array(shifts.n, sizeof *back);
     if (back == NULL)
         return grd_failed;
     for (int64_t i = 0; i < shifts.n; i++) {

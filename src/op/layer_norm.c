@@ -9,7 +9,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "gen/op_impl.h"
-#include "gradus/ops.h"
+#include "gen/hidden_ops.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
@@ -120,7 +120,8 @@ static grd_tensor *rounded(grd_tensor *t, grd_dtype dtype)
 
 /* ---- Operators --------------------------------------------------------------------------------------------------------------- */
 
-void op__layer_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps, bool centered, grd_tensor **ret)
+void op_hidden_layer_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps, bool centered,
+                          grd_tensor **ret)
 {
     const grd_dtype dtype = computed_in((grd_dtype)input->dtype);
     const grd_device device = grd_device_of(input);
@@ -171,8 +172,8 @@ static bool read_backward(struct rows *r, grd_tensor *grad_output, grd_tensor *i
     return !grd_pending();
 }
 
-grd_tensor *op__layer_norm_input_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
-                                          grd_tensor *weight, grd_dims shape, double eps, bool centered)
+grd_tensor *op_hidden_layer_norm_input_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
+                                                grd_tensor *weight, grd_dims shape, double eps, bool centered)
 {
     const grd_dtype dtype = computed_in((grd_dtype)input->dtype);
     struct rows r = rows_of(input, shape, eps, centered);
@@ -210,8 +211,8 @@ static void sum_parts(int64_t begin, int64_t end, void *context)
     }
 }
 
-grd_tensor *op__layer_norm_weight_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd, grd_dims shape,
-                                           double eps, bool centered)
+grd_tensor *op_hidden_layer_norm_weight_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
+                                                 grd_dims shape, double eps, bool centered)
 {
     const grd_dtype dtype = computed_in((grd_dtype)input->dtype);
     struct parts parts = {.rows = rows_of(input, shape, eps, centered)};
@@ -234,7 +235,7 @@ grd_tensor *op__layer_norm_weight_backward(grd_tensor *grad_output, grd_tensor *
 
 grd_tensor *op_layer_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps)
 {
-    return grd__layer_norm(input, shape, weight, bias, eps, true).output;
+    return grd_hidden_layer_norm(input, shape, weight, bias, eps, true).output;
 }
 
 static double distance_from_one(grd_dtype dtype)
@@ -256,7 +257,7 @@ grd_tensor *op_rms_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, g
     int64_t dims[GRD_MAX_DIMS];
     const double distance = eps.kind != GRD_SCALAR_NONE ? grd_scalar_double(eps) : distance_from_one((grd_dtype)input->dtype);
     if (!grd_dtype_is_complex((grd_dtype)input->dtype))
-        return grd__layer_norm(input, shape, weight, NULL, distance, false).output;
+        return grd_hidden_layer_norm(input, shape, weight, NULL, distance, false).output;
     if (!check_shape(input, shape) || !check_parameter(input, weight, shape, "weight"))
         return grd_failed;
     grd_tensor *squares = grd_mean(grd_square(input), .dim = last_dims(shape.n, dims), .keepdim = true);
@@ -264,35 +265,36 @@ grd_tensor *op_rms_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, g
     return weight != NULL ? grd_mul(result, weight) : result;
 }
 
-grd_tensor *op__normalized(grd_tensor *input, grd_dims shape, double eps, bool centered)
+grd_tensor *op_hidden_normalized(grd_tensor *input, grd_dims shape, double eps, bool centered)
 {
-    return grd__layer_norm(input, shape, NULL, NULL, eps, centered).output;
+    return grd_hidden_layer_norm(input, shape, NULL, NULL, eps, centered).output;
 }
 
-grd_tensor *op__layer_norm_grad_backward(grd_tensor *grad, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd, grd_tensor *weight,
-                                         grd_dims shape, double eps, bool centered)
+grd_tensor *op_hidden_layer_norm_grad_backward(grd_tensor *grad, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd, grd_tensor *weight,
+                                               grd_dims shape, double eps, bool centered)
 {
-    grd_tensor *result = grd__layer_norm_input_backward(grad, input, mean, rstd, NULL, shape, eps, centered);
+    grd_tensor *result = grd_hidden_layer_norm_input_backward(grad, input, mean, rstd, NULL, shape, eps, centered);
     return weight != NULL ? grd_mul(result, weight) : result;
 }
 
 /* Here h and rstd are functions of the input, so that the next derivative is right, too. */
-grd_tensor *op__layer_norm_curvature(grd_tensor *grad, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
-                                     grd_tensor *weight, grd_dims shape, double eps, bool centered)
+grd_tensor *op_hidden_layer_norm_curvature(grd_tensor *grad, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
+                                           grd_tensor *weight, grd_dims shape, double eps, bool centered)
 {
     int64_t storage[GRD_MAX_DIMS];
     if (!check_shape(input, shape))
         return grd_failed;
     const grd_dims dims = last_dims(shape.n, storage);
     const grd_scalar none = grd_int(0);
-    grd_tensor *u = weight != NULL ? grd_mul(grad_output, weight) : grad_output, *h = grd__normalized(input, shape, eps, centered);
+    grd_tensor *u = weight != NULL ? grd_mul(grad_output, weight) : grad_output, *h = grd_hidden_normalized(input, shape, eps, centered);
     grd_tensor *spread = centered ? grd_var(input, .dim = dims, .correction = none, .keepdim = true)
                                   : grd_mean(grd_square(input), .dim = dims, .keepdim = true);
     grd_tensor *r = grd_rsqrt(grd_add_scalar(spread, grd_float(eps)));
-    grd_tensor *ju = grd__layer_norm_input_backward(u, input, mean, rstd, NULL, shape, eps, centered);
+    grd_tensor *ju = grd_hidden_layer_norm_input_backward(u, input, mean, rstd, NULL, shape, eps, centered);
     grd_tensor *grad_ju = grd_mean(grd_mul(grad, ju), .dim = dims, .keepdim = true);
     grd_tensor *uh = grd_mean(grd_mul(u, h), .dim = dims, .keepdim = true), *gh = grd_mean(grd_mul(grad, h), .dim = dims, .keepdim = true);
     grd_tensor *turned = grd_add(grd_mul(grad, uh), grd_mul(u, gh));
-    grd_tensor *both = grd_add(grd_mul(h, grad_ju), grd__layer_norm_input_backward(turned, input, mean, rstd, NULL, shape, eps, centered));
+    grd_tensor *both =
+        grd_add(grd_mul(h, grad_ju), grd_hidden_layer_norm_input_backward(turned, input, mean, rstd, NULL, shape, eps, centered));
     return grd_neg(grd_mul(r, both));
 }

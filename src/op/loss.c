@@ -6,7 +6,7 @@
 #include "base/half.h"
 #include "base/text.h"
 #include "gen/op_impl.h"
-#include "gradus/ops.h"
+#include "gen/hidden_ops.h"
 #include "op/common.h"
 #include "op/loss.h"
 
@@ -20,7 +20,7 @@ enum grd_loss_reduction grd_loss_reduction_of(const char *name)
         return GRD_LOSS_SUM;
     if (strcmp(name, "none") == 0)
         return GRD_LOSS_NONE;
-    grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for reduction", name);
+    grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for reduction: none, mean or sum", name);
     return GRD_LOSS_INVALID;
 }
 
@@ -123,7 +123,7 @@ grd_tensor *op_log_sigmoid(grd_tensor *self)
     return grd_sub(grd_clamp_max(self, grd_int(0)), small);
 }
 
-grd_tensor *op__binary_cross_entropy(grd_tensor *self, grd_tensor *target)
+grd_tensor *op_hidden_binary_cross_entropy(grd_tensor *self, grd_tensor *target)
 {
     if (!grd_is_meta(self) && self->numel > 0) {
         double low = grd_item_double(grd_amin(self)), high = grd_item_double(grd_amax(self));
@@ -153,7 +153,7 @@ grd_tensor *op_binary_cross_entropy(grd_tensor *self, grd_tensor *target, grd_te
         grd_raise_no_kernel("binary_cross_entropy", (grd_dtype)self->dtype);
     if (grd_pending())
         return grd_failed;
-    return weighted(grd__binary_cross_entropy(self, target), weight, how);
+    return weighted(grd_hidden_binary_cross_entropy(self, target), weight, how);
 }
 
 grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *target, grd_tensor *weight, grd_tensor *pos_weight,
@@ -292,8 +292,8 @@ static grd_dims loss_sizes(grd_dims size, const grd_tensor *target, enum grd_los
 }
 
 /* Sums in double: mean = -sum(w x) / sum(w). */
-void op__nll_loss_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
-                          grd_tensor **ret)
+void op_hidden_nll_loss_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
+                                grd_tensor **ret)
 {
     struct nll x;
     grd_dims size = grd_dims_from(self->sizes, self->ndim);
@@ -330,8 +330,8 @@ void op__nll_loss_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weig
     *(double *)total_weight->data = total;
 }
 
-grd_tensor *op__nll_loss_backward(grd_tensor *grad_output, grd_dims size, grd_tensor *target, grd_tensor *weight, const char *reduction,
-                                  int64_t ignore_index, grd_tensor *total_weight)
+grd_tensor *op_hidden_nll_loss_backward(grd_tensor *grad_output, grd_dims size, grd_tensor *target, grd_tensor *weight,
+                                        const char *reduction, int64_t ignore_index, grd_tensor *total_weight)
 {
     struct nll x;
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
@@ -359,7 +359,7 @@ grd_tensor *op__nll_loss_backward(grd_tensor *grad_output, grd_dims size, grd_te
 
 grd_tensor *op_nll_loss(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index)
 {
-    return grd__nll_loss_forward(self, target, weight, reduction, ignore_index).output;
+    return grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index).output;
 }
 
 /* ---- Cross entropy ------------------------------------------------------------------------------------------------------------------ */
@@ -393,7 +393,7 @@ static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *ta
 static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
                                           int64_t dim, int64_t ignore_index, const char *reduction, double smoothing)
 {
-    grd_tensor *nll = grd_nll_loss(log_p, target, .weight = weight, .reduction = reduction, .ignore_index = grd_int(ignore_index));
+    grd_tensor *nll = grd_nll_loss(log_p, target, .weight = weight, .reduction = reduction, .ignore_index = ignore_index);
     grd_tensor *spread = weight == NULL ? log_p : grd_mul(log_p, spread_weight(weight, log_p->ndim, dim));
     grd_tensor *uniform = grd_neg(grd_sum(spread, .dim = grd_dims(dim)));
     grd_tensor *ignored = grd_eq_scalar(target, grd_int(ignore_index));
@@ -455,5 +455,5 @@ grd_tensor *op_cross_entropy(grd_tensor *self, grd_tensor *target, grd_tensor *w
         return cross_entropy_probabilities(log_p, target, weight, how, dim, label_smoothing);
     if (label_smoothing > 0)
         return cross_entropy_smoothed(log_p, target, weight, how, dim, ignore_index, reduction, label_smoothing);
-    return grd_nll_loss(log_p, target, .weight = weight, .reduction = reduction, .ignore_index = grd_int(ignore_index));
+    return grd_nll_loss(log_p, target, .weight = weight, .reduction = reduction, .ignore_index = ignore_index);
 }

@@ -104,7 +104,7 @@ grd_tensor *op_triplet_margin_loss(grd_tensor *anchor, grd_tensor *positive, grd
                   anchor->ndim, positive->ndim, negative->ndim);
     if (grd_pending())
         return grd_failed;
-    const grd_pairwise_distance_options options = {.p = grd_float(p), .eps = grd_float(eps)};
+    const grd_pairwise_distance_options options = {.p = p, .eps = eps};
     grd_tensor *near = grd_with_pairwise_distance(anchor, positive, &options),
                *far = grd_with_pairwise_distance(anchor, negative, &options);
     if (swap)

@@ -25,14 +25,20 @@ static bool check_mask(const grd_tensor *mask)
 grd_tensor *op_masked_fill(grd_tensor *out, grd_tensor *self, grd_tensor *mask, grd_scalar value)
 {
     _Alignas(16) char element[16];
-    if (!check_mask(mask) || !grd_check_same_device(grd_tensors(self, mask)) || !grd_scalar_write(value, self->dtype, element))
+    if (!check_mask(mask) || !grd_check_same_device(grd_tensors(self, mask)) || !grd_scalar_write(value, self->dtype, element) ||
+        !grd_check_repeated_out(out, "masked_fill_", "tensor[mask] = scalar"))
         return grd_failed;
     struct grd_iter it;
-    grd_tensor *result = grd_iter_elementwise(
-        &it, &(struct grd_iter_spec){
-                 .out = out, .inputs = {self, mask}, .ninputs = 2, .rule = GRD_TYPE_KEEP, .dtype = self->dtype, .name = "masked_fill"});
+    grd_tensor *result = grd_iter_elementwise(&it, &(struct grd_iter_spec){.out = out,
+                                                                           .inputs = {self, mask},
+                                                                           .ninputs = 2,
+                                                                           .rule = GRD_TYPE_KEEP,
+                                                                           .dtype = self->dtype,
+                                                                           .name = "masked_fill",
+                                                                           .repeats = true});
     if (!grd_pending())
-        grd_iter_run(&it, grd_kernel_of_size(grd_kernels->index->masked_fill, self), element);
+        (out != NULL && !grd_has(out, GRD_FLAG_CONTIGUOUS) ? grd_iter_run_serial : grd_iter_run)(
+            &it, grd_kernel_of_size(grd_kernels->index->masked_fill, self), element);
     return result;
 }
 
@@ -80,7 +86,7 @@ static bool count_mask(const grd_tensor *t, struct counted_mask *ret)
 {
     *ret = (struct counted_mask){.data = (const uint8_t *)t->data, .n = t->numel};
     int64_t blocks = mask_blocks(ret);
-    ret->before = grd_pool_alloc((size_t)(blocks + 1) * sizeof *ret->before);
+    ret->before = grd_pool_array(blocks + 1, sizeof *ret->before);
     if (ret->before == NULL)
         return false;
     grd_parallel_for(0, blocks, 1, count_blocks, ret);
@@ -139,7 +145,7 @@ grd_tensor *op_masked_select(grd_tensor *self, grd_tensor *mask)
     return result;
 }
 
-grd_tensor *op__masked_select_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *mask)
+grd_tensor *op_hidden_masked_select_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *mask)
 {
     int64_t storage[GRD_MAX_DIMS];
     grd_dims common;

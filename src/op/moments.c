@@ -1,7 +1,7 @@
 /* var, std, and both with the mean: two passes over one plan, the second around the result of the first. */
 #include "base/memory.h"
 #include "gen/op_impl.h"
-#include "gradus/ops.h"
+#include "gen/hidden_ops.h"
 #include "op/reduce.h"
 
 /* The means, in strip order, from the differences to each one's first element: exact where all elements are equal. False when memory ran
@@ -145,7 +145,7 @@ void op_std_mean_unbiased(grd_tensor *self, bool unbiased, grd_tensor **ret)
 }
 
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */
-grd_tensor *op__var_backward(grd_tensor *grad, grd_tensor *self, grd_dims dim, grd_scalar correction, bool keepdim)
+grd_tensor *op_hidden_var_backward(grd_tensor *grad, grd_tensor *self, grd_dims dim, grd_scalar correction, bool keepdim)
 {
     uint64_t mask;
     grd_dims sizes = grd_sizes(self);
@@ -157,8 +157,9 @@ grd_tensor *op__var_backward(grd_tensor *grad, grd_tensor *self, grd_dims dim, g
 }
 
 /* Where the deviation is zero, so is the gradient. */
-grd_tensor *op__std_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, grd_scalar correction, bool keepdim)
+grd_tensor *op_hidden_std_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, grd_scalar correction,
+                                   bool keepdim)
 {
     grd_tensor *grad_var = grd_quotient_or_zero(grad, grd_mul_scalar(result, grd_int(2)));
-    return grd__var_backward(grad_var, self, dim, correction, keepdim);
+    return grd_hidden_var_backward(grad_var, self, dim, correction, keepdim);
 }

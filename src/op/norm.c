@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "gen/op_impl.h"
-#include "gradus/ops.h"
+#include "gen/hidden_ops.h"
 #include "op/reduce.h"
 
 /* ---- Norms -------------------------------------------------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ grd_tensor *op_norm_name(grd_tensor *self, const char *p, grd_dims dim, bool kee
 }
 
 /* |self|, for complex numbers too: the norm over no dims. */
-grd_tensor *op__modulus(grd_tensor *self)
+grd_tensor *op_hidden_modulus(grd_tensor *self)
 {
     grd_dtype dtype = (grd_dtype)self->dtype;
     if (grd_reduce_is_integral(dtype) || !grd_reduce_has_arithmetic(dtype)) {
@@ -167,13 +167,13 @@ grd_tensor *op_logsumexp(grd_tensor *out, grd_tensor *self, grd_dims dim, bool k
 }
 
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */
-grd_tensor *op__modulus_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
+grd_tensor *op_hidden_modulus_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
 {
     return grd_mul(grd_quotient_or_zero(self, result), grad);
 }
 
 /* d|x|_p / dx = x |x|^(p-2) / |x|_p^(p-1), and 0 where that is 0 / 0, as at the origin. */
-grd_tensor *op__norm_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_scalar order, grd_dims dim, bool keepdim)
+grd_tensor *op_hidden_norm_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_scalar order, grd_dims dim, bool keepdim)
 {
     uint64_t mask;
     double p = norm_order(order);
@@ -185,7 +185,7 @@ grd_tensor *op__norm_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *re
     grd_tensor *g = grd_reduce_restored(grad, sizes, mask, keepdim), *norm = grd_reduce_restored(result, sizes, mask, keepdim);
     if (p == 2)
         return grd_mul(grd_quotient_or_zero(self, norm), g);
-    grd_tensor *size = grd__modulus(self), *direction = grd_quotient_or_zero(self, size);
+    grd_tensor *size = grd_hidden_modulus(self), *direction = grd_quotient_or_zero(self, size);
     if (p == 1)
         return grd_mul(direction, g);
     if (isinf(p)) {
@@ -198,7 +198,7 @@ grd_tensor *op__norm_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *re
     return grd_mul(grd_mul(direction, powers), scale);
 }
 
-grd_tensor *op__logsumexp_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, bool keepdim)
+grd_tensor *op_hidden_logsumexp_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, bool keepdim)
 {
     uint64_t mask;
     grd_dims sizes = grd_sizes(self);

@@ -139,7 +139,7 @@ static bool prepare(struct step *s)
     s->n = s->lists[PARAM].n;
     if (!check_lists(s))
         return false;
-    s->groups = grd_pool_alloc((size_t)(s->n + 1) * sizeof *s->groups);
+    s->groups = grd_pool_array(s->n + 1, sizeof *s->groups);
     if (s->groups == NULL)
         return false;
     memset(s->groups, 0, (size_t)s->n * sizeof *s->groups);
@@ -190,8 +190,8 @@ static void run(struct step *s, int64_t i, const struct grd_sgd_numbers *sgd, co
     put_back(group, s->nroles);
 }
 
-grd_tensors op__sgd_step(grd_tensors params, grd_tensors grads, grd_tensors momentum_buffers, double lr, double momentum, double dampening,
-                         double weight_decay, bool nesterov, bool maximize, bool first)
+grd_tensors op_hidden_sgd_step(grd_tensors params, grd_tensors grads, grd_tensors momentum_buffers, double lr, double momentum,
+                               double dampening, double weight_decay, bool nesterov, bool maximize, bool first)
 {
     struct step s = {{params, grads, momentum_buffers}, {"params", "grads", "momentum_buffers"}, 3, STATE, NULL, 0};
     const struct grd_sgd_numbers numbers = {lr, momentum, dampening, weight_decay, nesterov, maximize, first};
@@ -227,9 +227,9 @@ static double advance(grd_tensor *step, grd_tensor *near)
     return count;
 }
 
-grd_tensors op__adam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors max_exp_avg_sqs,
-                          grd_tensors steps, double lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad,
-                          bool maximize, bool decoupled)
+grd_tensors op_hidden_adam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs,
+                                grd_tensors max_exp_avg_sqs, grd_tensors steps, double lr, double beta1, double beta2, double weight_decay,
+                                double eps, bool amsgrad, bool maximize, bool decoupled)
 {
     const grd_tensors none = {0};
     struct step s = {{params, grads, exp_avgs, exp_avg_sqs, amsgrad ? max_exp_avg_sqs : none},
@@ -246,7 +246,7 @@ grd_tensors op__adam_step(grd_tensors params, grd_tensors grads, grd_tensors exp
                                        .maximize = maximize};
     if (!check_steps(steps, params.n) || !prepare(&s))
         return none;
-    grd_tensor **counters = grd_pool_alloc((size_t)(s.n + 1) * sizeof *counters);
+    grd_tensor **counters = grd_pool_array(s.n + 1, sizeof *counters);
     for (int64_t i = 0; i < s.n && !grd_pending(); i++)
         counters[i] = s.groups[i].near[PARAM] == NULL ? NULL : grd_on_cpu(steps.data[i]);
     if (grd_pending())

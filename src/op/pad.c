@@ -60,7 +60,7 @@ grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
     return grd_pending() ? grd_failed : result;
 }
 
-grd_tensor *op__constant_pad_backward(grd_tensor *grad, grd_dims pad)
+grd_tensor *op_hidden_constant_pad_backward(grd_tensor *grad, grd_dims pad)
 {
     int64_t undone[2 * GRD_MAX_DIMS];
     if (!check_pad(grad, pad))
@@ -119,7 +119,7 @@ static grd_tensor *bordered(grd_tensor *t, int64_t dim, int64_t before, int64_t 
     parts[n++] = t;
     if (after > 0)
         parts[n++] = border(t, dim, after, true);
-    return n == 1 || grd_pending() ? t : grd_cat(grd_tensors_from(parts, n), .dim = grd_int(dim));
+    return n == 1 || grd_pending() ? t : grd_cat(grd_tensors_from(parts, n), .dim = dim);
 }
 
 static border_function *border_of(const char *mode)

@@ -217,7 +217,7 @@ static void for_elements(grd_tensor *self, grd_loop *loop, const void *params)
     int64_t sizes[GRD_MAX_DIMS + 1], strides[GRD_MAX_DIMS + 1], ndim = self->ndim;
     for (int64_t d = 0; d < ndim; d++) {
         sizes[d] = self->sizes[d];
-        strides[d] = self->strides[d] * (int64_t)self->itemsize;
+        strides[d] = grd_byte_stride(self, d);
     }
     if (real != (grd_dtype)self->dtype) {
         sizes[ndim] = 2;
@@ -403,8 +403,8 @@ static grd_tensor *fill_bernoulli(grd_tensor *self, grd_tensor *p, grd_generator
         return grd_failed;
     int64_t strides[2][GRD_MAX_DIMS];
     for (int64_t d = 0; d < self->ndim; d++) {
-        strides[0][d] = self->strides[d] * (int64_t)self->itemsize;
-        strides[1][d] = spread->strides[d] * (int64_t)spread->itemsize;
+        strides[0][d] = grd_byte_stride(self, d);
+        strides[1][d] = grd_byte_stride(spread, d);
     }
     struct draw draw = {.fill = {.source = (grd_dtype)p->dtype, .dtype = (grd_dtype)self->dtype, .words = p->dtype == GRD_FLOAT64 ? 2 : 1},
                         .task = bernoulli_tensor_task};

@@ -40,7 +40,7 @@ static int64_t greater(int64_t a, int64_t b)
 
 static int64_t distance(int64_t stride)
 {
-    return stride < 0 ? -stride : stride;
+    return stride < 0 ? grd_wrapping_product(-1, stride) : stride;
 }
 
 /* ---- The grid -------------------------------------------------------------------------------------------------------------- */
@@ -57,8 +57,8 @@ static void join_reduced(struct grd_reduction *r)
 {
     int last = 0;
     for (int i = 1; i < r->nreduced; i++) {
-        if (r->reduced[i].stride == r->reduced[last].stride * r->reduced[last].size)
-            r->reduced[last].size *= r->reduced[i].size;
+        if (r->reduced[i].stride == grd_wrapping_product(r->reduced[last].stride, r->reduced[last].size))
+            r->reduced[last].size = grd_wrapping_product(r->reduced[last].size, r->reduced[i].size);
         else
             r->reduced[++last] = r->reduced[i];
     }
@@ -69,11 +69,11 @@ static void join_reduced(struct grd_reduction *r)
 static void add_kept(struct grd_reduction *r, int64_t size, int64_t stride)
 {
     struct grd_reduction_dim *before = r->nkept > 0 ? &r->kept[r->nkept - 1] : NULL;
-    if (before != NULL && stride == before->stride * before->size)
-        before->size *= size;
+    if (before != NULL && stride == grd_wrapping_product(before->stride, before->size))
+        before->size = grd_wrapping_product(before->size, size);
     else
         r->kept[r->nkept++] = (struct grd_reduction_dim){size, stride, r->outputs};
-    r->outputs *= size;
+    r->outputs = grd_wrapping_product(r->outputs, size);
 }
 
 /* Takes the best kept dimension for strips out of the list, and decides which of the two kernels fits. */
@@ -137,15 +137,15 @@ void grd_reduction_plan(struct grd_reduction *r, grd_dtype read, const grd_tenso
     r->result = NULL;
     for (int d = self->ndim - 1; d >= 0; d--) {
         /* Those of an empty tensor may be any: Note [Unused strides]. */
-        int64_t size = self->sizes[d], stride = self->numel > 0 ? self->strides[d] * r->in_size : 0;
+        int64_t size = self->sizes[d], stride = self->numel > 0 ? grd_byte_stride(self, d) : 0;
         if (mask >> d & 1) {
-            r->n *= size;
+            r->n = grd_wrapping_product(r->n, size);
             if (size > 1)
                 add_reduced(r, size, stride);
         } else if (size > 1) {
             add_kept(r, size, stride);
         } else {
-            r->outputs *= size;
+            r->outputs = grd_wrapping_product(r->outputs, size);
         }
     }
     if (r->nreduced == 0)

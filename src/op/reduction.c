@@ -187,12 +187,12 @@ static grd_tensor *extreme(grd_tensor *out, grd_tensor *self, grd_dims dim, bool
 
 grd_tensor *op_max(grd_tensor *out, grd_tensor *self)
 {
-    return extreme(out, self, (grd_dims){NULL, 0}, false, "max", GRD_REDUCE_MAX);
+    return extreme(out, self, (grd_dims){0, NULL}, false, "max", GRD_REDUCE_MAX);
 }
 
 grd_tensor *op_min(grd_tensor *out, grd_tensor *self)
 {
-    return extreme(out, self, (grd_dims){NULL, 0}, false, "min", GRD_REDUCE_MIN);
+    return extreme(out, self, (grd_dims){0, NULL}, false, "min", GRD_REDUCE_MIN);
 }
 
 grd_tensor *op_amax(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim)
@@ -328,7 +328,7 @@ static grd_tensor *spread(grd_tensor *grad, grd_dims sizes, uint64_t mask, bool 
     return grd_expand(leading ? grad : grd_reduce_restored(grad, sizes, mask, keepdim), sizes);
 }
 
-grd_tensor *op__sum_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
+grd_tensor *op_hidden_sum_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
 {
     uint64_t mask;
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
@@ -336,7 +336,7 @@ grd_tensor *op__sum_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, boo
     return spread(grad, sizes, mask, keepdim);
 }
 
-grd_tensor *op__mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
+grd_tensor *op_hidden_mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
 {
     uint64_t mask;
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
@@ -365,18 +365,21 @@ grd_tensor *op_nanmean(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype d
 }
 
 /* Ties share the gradient evenly. */
-grd_tensor *op__extreme_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, bool keepdim)
+grd_tensor *op_hidden_extreme_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, bool keepdim, bool nan)
 {
     uint64_t mask;
     grd_dims sizes = grd_sizes(self);
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
         return grd_failed;
-    grd_tensor *ties = grd_to(grd_eq(self, grd_reduce_restored(result, sizes, mask, keepdim)), .dtype = grd_tensor_dtype(grad));
+    grd_tensor *extreme = grd_reduce_restored(result, sizes, mask, keepdim), *equal = grd_eq(self, extreme);
+    if (nan)
+        equal = grd_logical_or(equal, grd_logical_and(grd_isnan(self), grd_isnan(extreme)));
+    grd_tensor *ties = grd_to(equal, .dtype = grd_tensor_dtype(grad));
     return grd_mul(grd_div(grd_reduce_restored(grad, sizes, mask, keepdim), grd_sum(ties, .dim = dim, .keepdim = true)), ties);
 }
 
 /* The gradient goes to the place each value came from. */
-grd_tensor *op__choose_backward(grd_tensor *grad, grd_tensor *places, grd_dims sizes, int64_t dim, bool keepdim)
+grd_tensor *op_hidden_choose_backward(grd_tensor *grad, grd_tensor *places, grd_dims sizes, int64_t dim, bool keepdim)
 {
     int64_t d;
     if (!grd_shape_wrap_dim(dim, sizes.n, &d))

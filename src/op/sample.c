@@ -102,7 +102,7 @@ grd_tensor *op_normal_tensors(grd_tensor *mean, grd_tensor *std, grd_generator *
 
 grd_tensor *op_normal_means(grd_tensor *mean, double std, grd_generator *generator)
 {
-    return grd_add_(grd_normal_(grd_new_like(mean, GRD_DTYPE_NONE), .std = grd_float(std), .generator = generator), mean);
+    return grd_add_(grd_normal_(grd_new_like(mean, GRD_DTYPE_NONE), .std = std, .generator = generator), mean);
 }
 
 grd_tensor *op_normal_deviations(double mean, grd_tensor *std, grd_generator *generator)
@@ -117,7 +117,7 @@ grd_tensor *op_normal_sized(double mean, double std, grd_dims size, grd_generato
                             bool requires_grad)
 {
     grd_tensor *t = grd_empty(size, .dtype = dtype, .device = device);
-    return finish_factory(grd_normal_(t, .mean = grd_float(mean), .std = grd_float(std), .generator = generator), requires_grad);
+    return finish_factory(grd_normal_(t, .mean = mean, .std = std, .generator = generator), requires_grad);
 }
 
 /* ---- Permutations ------------------------------------------------------------------------------------------------------------------- */

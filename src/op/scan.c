@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "gen/op_impl.h"
-#include "gradus/ops.h"
+#include "gen/hidden_ops.h"
 #include "kernel/reduce.h"
 #include "kernel/table.h"
 #include "op/common.h"
@@ -133,7 +133,7 @@ grd_tensor *op_cumprod(grd_tensor *out, grd_tensor *self, int64_t dim, grd_dtype
 }
 
 /* y[k] = factor[k] * y[k - 1] + self[k], from y[-1] = 0. */
-grd_tensor *op__linear_scan(grd_tensor *self, grd_tensor *factor, int64_t dim)
+grd_tensor *op_hidden_linear_scan(grd_tensor *self, grd_tensor *factor, int64_t dim)
 {
     int64_t d;
     grd_dtype dtype = (grd_dtype)self->dtype;
@@ -164,35 +164,35 @@ static grd_tensor *moved(grd_tensor *t, int64_t dim, bool back, bool ones)
     int64_t n = grd_size(t, dim);
     grd_tensor *end = grd_narrow(t, dim, 0, 1), *rest = grd_narrow(t, dim, back, n - 1);
     grd_tensor *fresh = ones ? grd_ones_like(end) : grd_zeros_like(end);
-    return grd_cat(back ? grd_tensors(rest, fresh) : grd_tensors(fresh, rest), .dim = grd_int(dim));
+    return grd_cat(back ? grd_tensors(rest, fresh) : grd_tensors(fresh, rest), .dim = dim);
 }
 
 /* The adjoint of a recurrence runs backward: g[k] = grad[k] + conj(factor[k + 1]) * g[k + 1]. */
-grd_tensor *op__linear_scan_adjoint(grd_tensor *grad, grd_tensor *factor, int64_t dim)
+grd_tensor *op_hidden_linear_scan_adjoint(grd_tensor *grad, grd_tensor *factor, int64_t dim)
 {
     if (grd_ndim(grad) == 0 || grd_numel(grad) == 0)
         return grad;
     grd_dims dims = grd_dims_from(&dim, 1);
     grd_tensor *factors = grd_flip(moved(grd_conj(factor), dim, true, false), dims);
-    return grd_flip(grd__linear_scan(grd_flip(grad, dims), factors, dim), dims);
+    return grd_flip(grd_hidden_linear_scan(grd_flip(grad, dims), factors, dim), dims);
 }
 
-grd_tensor *op__linear_scan_factor_backward(grd_tensor *grad, grd_tensor *factor, grd_tensor *result, int64_t dim)
+grd_tensor *op_hidden_linear_scan_factor_backward(grd_tensor *grad, grd_tensor *factor, grd_tensor *result, int64_t dim)
 {
     if (grd_ndim(grad) == 0)
         return grd_zeros_like(grad);
     if (grd_numel(grad) == 0)
         return grad;
-    return grd_mul(grd__linear_scan_adjoint(grad, factor, dim), grd_conj(moved(result, dim, false, false)));
+    return grd_mul(grd_hidden_linear_scan_adjoint(grad, factor, dim), grd_conj(moved(result, dim, false, false)));
 }
 
 /* d/dx[k] = (product before k) * s[k], s[k] = grad[k] + x[k + 1] * s[k + 1]: no division, so zeros need no care. */
-grd_tensor *op__cumprod_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, int64_t dim)
+grd_tensor *op_hidden_cumprod_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, int64_t dim)
 {
     if (grd_ndim(grad) == 0 || grd_numel(grad) == 0)
         return grad;
     self = grd_to(self, .dtype = grd_tensor_dtype(grad));
-    return grd_mul(grd__linear_scan_adjoint(grad, self, dim), grd_conj(moved(result, dim, false, true)));
+    return grd_mul(grd_hidden_linear_scan_adjoint(grad, self, dim), grd_conj(moved(result, dim, false, true)));
 }
 
 /* The products of all others along a dim are exclusive running products from both ends. */
@@ -205,7 +205,7 @@ static grd_tensor *product_of_others(grd_tensor *t, int64_t dim)
 }
 
 /* Right with any number of zeros. */
-grd_tensor *op__prod_backward(grd_tensor *grad, grd_tensor *self, grd_scalar dim, bool keepdim)
+grd_tensor *op_hidden_prod_backward(grd_tensor *grad, grd_tensor *self, grd_scalar dim, bool keepdim)
 {
     self = grd_to(self, .dtype = grd_tensor_dtype(grad));
     if (grd_ndim(self) == 0 || grd_numel(self) == 0)

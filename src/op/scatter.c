@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "gen/op_impl.h"
+#include "gen/hidden_ops.h"
 #include "gradus/gradus.h"
 #include "kernel/table.h"
 #include "op/common.h"
@@ -43,16 +44,14 @@ bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tenso
 static grd_tensor *write_slices(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source,
                                 grd_loop_kernel *kernel, grd_error_code range_error)
 {
-    if (!grd_check_same_device(grd_tensors(self, index, source)) || (out != NULL && !grd_check_no_internal_overlap(out)))
+    if (!grd_check_same_device(grd_tensors(self, index, source)) || !grd_check_indexed_out(out, grd_tensors(index, source)))
         return grd_failed;
     struct grd_indices indices;
     bool meta = grd_is_meta(self);
-    if (!meta && (!grd_read_indices(grd_indexed_apart(out, index), &indices) ||
-                  (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
-                   !grd_raise_out_of_bounds(range_error, &indices, dim, grd_size_along(self, dim)))))
+    if (!meta && (!grd_read_indices(index, &indices) || (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
+                                                         !grd_raise_out_of_bounds(range_error, &indices, dim, grd_size_along(self, dim)))))
         return grd_failed;
-    source = grd_indexed_apart(out, source);
-    grd_tensor *result = grd_pending() ? grd_failed : grd_indexed_target(out, self);
+    grd_tensor *result = grd_indexed_target(out, self);
     if (!grd_is_failed(result) && !meta) {
         struct grd_indexed x = {.kernel = kernel, .in_order = true};
         grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
@@ -96,7 +95,9 @@ grd_tensor *op_index_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_ten
         source = scaled(source, alpha);
         return grd_pending() ? grd_failed : write_slices(out, self, dim, index, source, kernel, GRD_ERROR_RUNTIME);
     }
-    grd_tensor *sums = grd_indexed_sums(out, self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(source, dtype);
+    if (!grd_check_indexed_out(out, grd_tensors(index, source)))
+        return grd_failed;
+    grd_tensor *sums = grd_clone_contiguous(self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(source, dtype);
     if (!grd_pending())
         terms = scaled(terms, alpha);
     if (!grd_pending())
@@ -104,7 +105,7 @@ grd_tensor *op_index_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_ten
     return grd_indexed_rounded(out, self, sums);
 }
 
-grd_tensor *op__index_add_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes, grd_scalar alpha)
+grd_tensor *op_hidden_index_add_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes, grd_scalar alpha)
 {
     grd_tensor *part = grd_index_select(grad, dim, index);
     if (!grd_pending() && part->ndim != sizes.n)
@@ -134,8 +135,8 @@ grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
 {
     _Alignas(16) char element[16];
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_vector(index) || !grd_check_index_dtype(index) ||
-        !grd_check_same_device(grd_tensors(self, index)) || (out != NULL && !grd_check_no_internal_overlap(out)) ||
-        !grd_scalar_write(value, self->dtype, element))
+        !grd_check_same_device(grd_tensors(self, index)) || !grd_check_apart(out, grd_tensors(index)) ||
+        !grd_check_repeated_out(out, "index_fill_", "tensor[mask] = scalar") || !grd_scalar_write(value, self->dtype, element))
         return grd_failed;
     struct grd_indices indices;
     bool meta = grd_is_meta(self);
@@ -168,7 +169,7 @@ grd_tensor *op_index_fill_tensor(grd_tensor *out, grd_tensor *self, int64_t dim,
     return op_index_fill(out, self, dim, index, number);
 }
 
-grd_tensor *op__filled(grd_tensor *self, int64_t dim, grd_tensor *index)
+grd_tensor *op_hidden_filled(grd_tensor *self, int64_t dim, grd_tensor *index)
 {
     return grd_index_fill(grd_zeros_like(self, .dtype = GRD_BOOL), dim, index, grd_int(1));
 }
@@ -208,17 +209,15 @@ grd_tensor *grd_scatter_elements(grd_tensor *out, grd_tensor *self, int64_t dim,
                                  grd_loop_kernel *kernel)
 {
     grd_tensor *present = src != NULL ? src : self;
-    if (!grd_check_same_device(grd_tensors(self, index, present)) || (out != NULL && !grd_check_no_internal_overlap(out)))
+    if (!grd_check_same_device(grd_tensors(self, index, present)) || !grd_check_indexed_out(out, grd_tensors(index, src)))
         return grd_failed;
     struct grd_indices indices;
     bool skip = grd_is_meta(self) || index->numel == 0;
-    if (!skip && (!grd_read_indices(grd_indexed_apart(out, index), &indices) ||
-                  (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
-                   !grd_raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, grd_size_along(self, dim)))))
+    if (!skip &&
+        (!grd_read_indices(index, &indices) || (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
+                                                !grd_raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, grd_size_along(self, dim)))))
         return grd_failed;
-    if (src != NULL && !skip)
-        src = grd_indexed_apart(out, src);
-    grd_tensor *result = grd_pending() ? grd_failed : grd_indexed_target(out, self);
+    grd_tensor *result = grd_indexed_target(out, self);
     if (!grd_is_failed(result) && !skip) {
         struct grd_indexed x = {.kernel = kernel, .in_order = true, .data[GRD_SOURCE] = value};
         if (src != NULL)
@@ -256,14 +255,16 @@ grd_tensor *op_scatter_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_t
     }
     if (dtype == self->dtype)
         return grd_scatter_elements(out, self, dim, index, src, NULL, kernel);
-    grd_tensor *sums = grd_indexed_sums(out, self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(src, dtype);
+    if (!grd_check_indexed_out(out, grd_tensors(index, src)))
+        return grd_failed;
+    grd_tensor *sums = grd_clone_contiguous(self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(src, dtype);
     if (!grd_pending())
         grd_scatter_elements(sums, sums, dim, index, terms, NULL, kernel);
     return grd_indexed_rounded(out, self, sums);
 }
 
 /* Elements of src beyond the index had no part in the result. */
-grd_tensor *op__scatter_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes)
+grd_tensor *op_hidden_scatter_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes)
 {
     int64_t grown[GRD_MAX_DIMS];
     if (index->numel == 0)
@@ -276,7 +277,7 @@ grd_tensor *op__scatter_source_backward(grd_tensor *grad, int64_t dim, grd_tenso
         if (grown[i] == sizes.data[i])
             continue;
         grown[i] = sizes.data[i];
-        part = grd__slice_backward(part, grd_dims_from(grown, sizes.n), i, grd_int(0), grd_int(index->sizes[i]), 1);
+        part = grd_hidden_slice_backward(part, grd_dims_from(grown, sizes.n), i, grd_int(0), grd_int(index->sizes[i]), 1);
     }
     return part;
 }

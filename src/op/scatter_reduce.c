@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gen/op_impl.h"
+#include "gen/hidden_ops.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
 #include "op/composite.h"
@@ -103,7 +104,7 @@ static grd_loop_kernel *fold_kernel(enum fold fold, grd_dtype dtype, grd_dtype *
     }
 }
 
-grd_tensor *op__scatter_fold(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
+grd_tensor *op_hidden_scatter_fold(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
 {
     grd_dtype dtype;
     const enum fold fold = fold_of(reduce);
@@ -137,7 +138,7 @@ static grd_tensor *product_backward(grd_tensor *grad, grd_tensor *self, int64_t 
     grd_tensor *is_zero = grd_eq_scalar(src, none);
     grd_tensor *zeros = grd_scatter_add(grd_zeros_like(self, .dtype = GRD_INT64), dim, index, grd_to(is_zero, .dtype = GRD_INT64));
     grd_tensor *single = grd_logical_and(is_zero, grd_eq_scalar(grd_gather(zeros, dim, index), one));
-    grd_tensor *others = grd__scatter_fold(self, dim, index, grd_masked_fill(src, single, one), "prod");
+    grd_tensor *others = grd_hidden_scatter_fold(self, dim, index, grd_masked_fill(src, single, one), "prod");
     grd_tensor *divided = grd_div(grd_gather(grd_mul(grad, grd_conj(result)), dim, index), grd_conj(grd_masked_fill(src, is_zero, one)));
     return grd_where(single, grd_gather(grd_mul(grad, grd_conj(others)), dim, index), grd_masked_fill(divided, is_zero, none));
 }
@@ -151,8 +152,8 @@ static grd_tensor *used(grd_tensor *src, const grd_tensor *index)
     return src;
 }
 
-grd_tensor *op__scatter_fold_backward(grd_tensor *grad_output, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src,
-                                      grd_tensor *result, const char *reduce, bool of_src)
+grd_tensor *op_hidden_scatter_fold_backward(grd_tensor *grad_output, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src,
+                                            grd_tensor *result, const char *reduce, bool of_src)
 {
     if (index->numel == 0)
         return of_src ? grd_zeros_like(src) : grad_output;
@@ -164,13 +165,13 @@ grd_tensor *op__scatter_fold_backward(grd_tensor *grad_output, grd_tensor *self,
     else if (of_src)
         grad = product_backward(grad_output, self, dim, index, values, result);
     else
-        grad = grd_mul(grad_output, grd_conj(grd__scatter_fold(grd_ones_like(self), dim, index, values, "prod")));
+        grad = grd_mul(grad_output, grd_conj(grd_hidden_scatter_fold(grd_ones_like(self), dim, index, values, "prod")));
     for (int64_t i = 0; of_src && i < src->ndim && !grd_pending(); i++)
         if (grad->sizes[i] != src->sizes[i]) {
             int64_t sizes[GRD_MAX_DIMS];
             memcpy(sizes, grad->sizes, grad->ndim * sizeof *sizes);
             sizes[i] = src->sizes[i];
-            grad = grd__slice_backward(grad, grd_dims_from(sizes, grad->ndim), i, grd_int(0), grd_int(index->sizes[i]), 1);
+            grad = grd_hidden_slice_backward(grad, grd_dims_from(sizes, grad->ndim), i, grd_int(0), grd_int(index->sizes[i]), 1);
         }
     return grad;
 }
@@ -214,12 +215,14 @@ static grd_tensor *reduced(grd_tensor *self, int64_t dim, grd_tensor *index, grd
     grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, sum || mean ? grd_int(0) : identity_of(fold, self->dtype));
     if (sum)
         return grd_scatter_add(base, dim, index, src);
-    return mean ? mean_of(base, self, dim, index, src, include_self) : grd__scatter_fold(base, dim, index, src, reduce);
+    return mean ? mean_of(base, self, dim, index, src, include_self) : grd_hidden_scatter_fold(base, dim, index, src, reduce);
 }
 
 grd_tensor *op_scatter_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce,
                               bool include_self)
 {
+    if (!grd_check_indexed_out(out, grd_tensors(index, src)))
+        return grd_failed;
     return grd_composite_finish(out, self, reduced(self, dim, index, src, reduce, include_self));
 }
 
@@ -231,7 +234,8 @@ grd_tensor *op_index_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_
         grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either prod, mean, amax or amin, got sum.");
         return grd_failed;
     }
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source))
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source) ||
+        !grd_check_indexed_out(out, grd_tensors(index, source)))
         return grd_failed;
     for (int64_t i = 0; i < source->ndim; i++)
         sizes[i] = i == dim ? index->numel : 1;
@@ -245,13 +249,15 @@ static grd_tensor *arithmetic(grd_tensor *self, int64_t dim, grd_tensor *index, 
     if (strcmp(reduce, "add") == 0)
         return grd_scatter_add(self, dim, index, src);
     if (strcmp(reduce, "multiply") == 0)
-        return grd__scatter_fold(self, dim, index, src, "prod");
+        return grd_hidden_scatter_fold(self, dim, index, src, "prod");
     grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either add or multiply.");
     return grd_failed;
 }
 
 grd_tensor *op_scatter_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
 {
+    if (!grd_check_indexed_out(out, grd_tensors(index, src)))
+        return grd_failed;
     return grd_composite_finish(out, self, arithmetic(self, dim, index, src, reduce));
 }
 

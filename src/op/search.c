@@ -15,7 +15,7 @@ enum { GRAIN = 4096, LIST_CHARS = 512 };
 static uint64_t *keys_of(grd_tensor *t, grd_dtype dtype)
 {
     t = grd_contiguous_as(t, dtype);
-    uint64_t *keys = grd_pending() ? NULL : grd_pool_alloc((size_t)(t->numel + 1) * sizeof *keys);
+    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(t->numel, sizeof *keys);
     if (keys != NULL)
         grd_order_keys(dtype, t->numel, t->data, t->itemsize, keys);
     return keys;

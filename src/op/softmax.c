@@ -114,12 +114,12 @@ grd_tensor *op_log_softmax(grd_tensor *out, grd_tensor *self, int64_t dim, grd_d
     return softmax(out, self, NULL, dim, result_dtype(self, dtype), "log_softmax", GRD_LOG_SOFTMAX);
 }
 
-grd_tensor *op__softmax_backward(grd_tensor *grad, grd_tensor *output, int64_t dim)
+grd_tensor *op_hidden_softmax_backward(grd_tensor *grad, grd_tensor *output, int64_t dim)
 {
     return softmax(NULL, output, grad, dim, (grd_dtype)output->dtype, "_softmax_backward", GRD_SOFTMAX_BACKWARD);
 }
 
-grd_tensor *op__log_softmax_backward(grd_tensor *grad, grd_tensor *output, int64_t dim)
+grd_tensor *op_hidden_log_softmax_backward(grd_tensor *grad, grd_tensor *output, int64_t dim)
 {
     return softmax(NULL, output, grad, dim, (grd_dtype)output->dtype, "_log_softmax_backward", GRD_LOG_SOFTMAX_BACKWARD);
 }

@@ -76,7 +76,7 @@ struct lines {
 
 static void read_line(const struct lines *l, const char *data, struct grd_ranked *items, uint64_t *keys)
 {
-    const int64_t stride = l->self->ndim > 0 ? l->self->strides[l->dim] * l->self->itemsize : 0;
+    const int64_t stride = l->self->ndim > 0 ? grd_byte_stride(l->self, l->dim) : 0;
     const uint64_t flip = l->flipped ? UINT64_MAX : 0;
     grd_order_keys((grd_dtype)l->self->dtype, l->n, data, stride, keys);
     for (int64_t i = 0; i < l->n; i++)
@@ -97,7 +97,7 @@ static const char *find_line(const struct lines *l, int64_t line, int64_t *ret_a
         }
         const int64_t index = line / inner % self->sizes[i];
         inner *= self->sizes[i];
-        data += index * self->strides[i] * self->itemsize;
+        data += index * grd_byte_stride(self, i);
         at += index * scale;
         scale *= self->sizes[i];
     }
@@ -109,7 +109,7 @@ static const char *find_line(const struct lines *l, int64_t line, int64_t *ret_a
 static void do_lines(int64_t begin, int64_t end, void *context)
 {
     const struct lines *l = context;
-    const int64_t size = l->self->itemsize, stride = l->self->ndim > 0 ? l->self->strides[l->dim] * size : 0;
+    const int64_t size = l->self->itemsize, stride = l->self->ndim > 0 ? grd_byte_stride(l->self, l->dim) : 0;
     for (int64_t part = begin; part < end; part++) {
         struct grd_ranked *items = l->scratch + part * l->scratch_part, *other = items + l->n;
         const int64_t last = (part + 1) * l->part < l->count ? (part + 1) * l->part : l->count;
@@ -195,7 +195,7 @@ void op_sort(grd_tensor *self, int64_t dim, bool descending, bool stable, grd_te
 
 grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stable)
 {
-    return grd_sort(self, .dim = grd_int(dim), .descending = descending, .stable = stable).indices;
+    return grd_sort(self, .dim = dim, .descending = descending, .stable = stable).indices;
 }
 
 /* The order among equal elements is PyTorch's (rank.h). */
@@ -308,13 +308,13 @@ static void run_extremes(grd_tensor *self, int64_t dim, bool smallest, const cha
     l.kept = l.n;
     l.values = grd_new(grd_sizes(self), (grd_dtype)self->dtype, grd_device_of(self));
     l.indices = grd_new(grd_sizes(self), GRD_INT64, grd_device_of(self));
-    uint64_t *keys = grd_pending() ? NULL : grd_pool_alloc((size_t)(l.n + 1) * sizeof *keys);
+    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(l.n, sizeof *keys);
     if (keys == NULL)
         return;
     ret[0] = l.values;
     ret[1] = l.indices;
     const bool has_nan = grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_FLOAT;
-    const int64_t size = self->itemsize, stride = self->ndim > 0 ? self->strides[dim] * size : 0;
+    const int64_t size = self->itemsize, stride = self->ndim > 0 ? grd_byte_stride(self, dim) : 0;
     for (int64_t line = 0; !grd_is_meta(self) && self->numel > 0 && line < self->numel / l.n; line++) {
         int64_t at, step, best = 0;
         const char *data = find_line(&l, line, &at, &step);
@@ -357,7 +357,7 @@ static int64_t find_runs(const uint64_t *keys, const int64_t *places, int64_t n,
     return runs;
 }
 
-void op__unique2(grd_tensor *self, bool sorted, bool return_inverse, bool return_counts, grd_tensor **ret)
+void op_hidden_unique2(grd_tensor *self, bool sorted, bool return_inverse, bool return_counts, grd_tensor **ret)
 {
     (void)sorted; /* they always are */
     ret[0] = ret[1] = ret[2] = grd_failed;
@@ -366,8 +366,8 @@ void op__unique2(grd_tensor *self, bool sorted, bool return_inverse, bool return
     const int64_t n = self->numel;
     grd_tensor *order[2] = {grd_failed, grd_failed};
     op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, order);
-    uint64_t *keys = grd_pending() ? NULL : grd_pool_alloc((size_t)(n + 1) * sizeof *keys);
-    int64_t *starts = keys == NULL ? NULL : grd_pool_alloc((size_t)(n + 1) * sizeof *starts);
+    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(n, sizeof *keys);
+    int64_t *starts = keys == NULL ? NULL : grd_pool_array(n + 1, sizeof *starts);
     grd_tensor *inverse =
         starts == NULL ? grd_failed : grd_new(return_inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64, grd_device_of(self));
     if (grd_pending())

@@ -301,7 +301,7 @@ grd_tensor *op_permute(grd_tensor *self, grd_dims dims)
     return part_with(self, &g);
 }
 
-grd_tensor *op__permute_backward(grd_tensor *grad, grd_dims dims)
+grd_tensor *op_hidden_permute_backward(grd_tensor *grad, grd_dims dims)
 {
     int64_t order[GRD_MAX_DIMS], inverse[GRD_MAX_DIMS];
     if (!check_permutation(grad->ndim, dims, order))
@@ -542,7 +542,7 @@ grd_tensor *op_narrow(grd_tensor *self, int64_t dim, int64_t start, int64_t leng
                   (long long)size);
         return grd_failed;
     }
-    return grd_slice(self, .dim = grd_int(dim), .start = grd_int(start), .end = grd_int(start + length));
+    return grd_slice(self, .dim = dim, .start = grd_int(start), .end = grd_int(start + length));
 }
 
 grd_tensor *op_diagonal(grd_tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
@@ -603,17 +603,7 @@ grd_tensor *op_unfold(grd_tensor *self, int64_t dimension, int64_t size, int64_t
 
 /* ---- Several views ---------------------------------------------------------------------------------------------------------- */
 
-static const grd_tensors no_tensors = {NULL, 0};
-
-/* A result list of n tensors; NULL, with MemoryError pending, on failure. */
-static grd_tensor **new_list(int64_t n)
-{
-    if (n > (int64_t)(SIZE_MAX / sizeof(grd_tensor *) / 2)) {
-        grd_raise(GRD_ERROR_MEMORY, "a list of %lld tensors", (long long)n);
-        return NULL;
-    }
-    return grd_pool_alloc((size_t)(n > 0 ? n : 1) * sizeof(grd_tensor *));
-}
+static const grd_tensors no_tensors = {0, NULL};
 
 grd_tensors op_unbind(grd_tensor *self, int64_t dim)
 {
@@ -624,26 +614,24 @@ grd_tensors op_unbind(grd_tensor *self, int64_t dim)
     if (!grd_wrap_dim(self, dim, &dim))
         return no_tensors;
     int64_t n = self->sizes[dim];
-    grd_tensor **list = new_list(n);
+    grd_tensor **list = grd_pool_array(n, sizeof *list);
     if (list == NULL)
         return no_tensors;
     for (int64_t i = 0; i < n && !grd_pending(); i++)
         list[i] = op_select(self, dim, i);
-    return grd_pending() ? no_tensors : (grd_tensors){list, n};
+    return grd_pending() ? no_tensors : (grd_tensors){n, list};
 }
 
 /* Views of `size` elements each, the last with what is left. */
 static grd_tensors split_evenly(grd_tensor *self, int64_t size, int64_t n, int64_t dim)
 {
     int64_t total = self->sizes[dim];
-    int64_t *sizes = n <= INT64_MAX / 16 ? grd_pool_alloc((size_t)n * sizeof *sizes) : NULL;
-    if (sizes == NULL) {
-        grd_raise(GRD_ERROR_MEMORY, "a list of %lld tensors", (long long)n);
+    int64_t *sizes = grd_pool_array(n, sizeof *sizes);
+    if (sizes == NULL)
         return no_tensors;
-    }
     for (int64_t i = 0; i < n; i++)
         sizes[i] = total - i * size < size ? total - i * size : size;
-    return grd_split_with_sizes(self, grd_dims_from(sizes, n), .dim = grd_int(dim));
+    return grd_split_with_sizes(self, grd_dims_from(sizes, n), .dim = dim);
 }
 
 grd_tensors op_split(grd_tensor *self, int64_t split_size, int64_t dim)
@@ -710,10 +698,10 @@ grd_tensors op_split_with_sizes(grd_tensor *self, grd_dims split_sizes, int64_t 
             (long long)self->sizes[dim], (long long)dim, grd_format_int64s(list_text, sizeof list_text, split_sizes.data, split_sizes.n));
         return no_tensors;
     }
-    grd_tensor **list = new_list(split_sizes.n);
+    grd_tensor **list = grd_pool_array(split_sizes.n, sizeof *list);
     if (list == NULL)
         return no_tensors;
     for (int64_t i = 0, start = 0; i < split_sizes.n && !grd_pending(); start += split_sizes.data[i], i++)
         list[i] = op_slice(self, dim, grd_int(start), grd_int(start + split_sizes.data[i]), 1);
-    return grd_pending() ? no_tensors : (grd_tensors){list, split_sizes.n};
+    return grd_pending() ? no_tensors : (grd_tensors){split_sizes.n, list};
 }

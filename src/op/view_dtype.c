@@ -42,7 +42,7 @@ static bool check_whole(const grd_tensor *self, int64_t ratio, const char *from,
 /* A length of the old elements in new ones. */
 static int64_t measure(int64_t length, int64_t old_size, int64_t new_size)
 {
-    return length * old_size / new_size;
+    return old_size < new_size ? length / (new_size / old_size) : grd_wrapping_product(length, old_size / new_size);
 }
 
 grd_tensor *op_view_dtype(grd_tensor *self, grd_dtype dtype)
@@ -51,6 +51,12 @@ grd_tensor *op_view_dtype(grd_tensor *self, grd_dtype dtype)
     const char *from_name = grd_dtype_type_name((grd_dtype)self->dtype), *to_name = grd_dtype_type_name(dtype);
     if (from != to && (!check_last(self, from_name, to_name) || (to > from && !check_whole(self, to / from, from_name, to_name))))
         return grd_failed;
+    int64_t size;
+    if (from > to && __builtin_mul_overflow(self->sizes[self->ndim - 1], from / to, &size)) {
+        grd_raise(GRD_ERROR_RUNTIME, "self.size(-1) is too large to view %s as %s, but got %lld", from_name, to_name,
+                  (long long)self->sizes[self->ndim - 1]);
+        return grd_failed;
+    }
     grd_tensor *view = grd_new_view(self, grd_dims_from(self->sizes, self->ndim), grd_dims_from(self->strides, self->ndim), self->offset);
     if (grd_pending())
         return grd_failed;

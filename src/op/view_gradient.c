@@ -4,6 +4,7 @@
  * lie in (_restride).
  * Invariant: elements that share memory are added up, in row-major order. */
 #include "gen/op_impl.h"
+#include "gen/hidden_ops.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
 #include "op/copy.h"
@@ -22,26 +23,26 @@ static grd_tensor *written(grd_tensor *zeros, grd_tensor *view, const grd_tensor
     return grd_pending() ? grd_failed : zeros;
 }
 
-grd_tensor *op__select_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, int64_t index)
+grd_tensor *op_hidden_select_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, int64_t index)
 {
     grd_tensor *zeros = zeros_of(sizes, grad);
     return written(zeros, grd_pending() ? zeros : op_select(zeros, dim, index), grad);
 }
 
-grd_tensor *op__slice_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, grd_scalar start, grd_scalar end, int64_t step)
+grd_tensor *op_hidden_slice_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, grd_scalar start, grd_scalar end, int64_t step)
 {
     grd_tensor *zeros = zeros_of(sizes, grad);
     return written(zeros, grd_pending() ? zeros : op_slice(zeros, dim, start, end, step), grad);
 }
 
-grd_tensor *op__diagonal_backward(grd_tensor *grad, grd_dims sizes, int64_t offset, int64_t dim1, int64_t dim2)
+grd_tensor *op_hidden_diagonal_backward(grd_tensor *grad, grd_dims sizes, int64_t offset, int64_t dim1, int64_t dim2)
 {
     grd_tensor *zeros = zeros_of(sizes, grad);
     return written(zeros, grd_pending() ? zeros : op_diagonal(zeros, offset, dim1, dim2), grad);
 }
 
 /* One window position at a time: within it no two elements share memory. */
-grd_tensor *op__unfold_backward(grd_tensor *grad, grd_dims sizes, int64_t dimension, int64_t size, int64_t step)
+grd_tensor *op_hidden_unfold_backward(grd_tensor *grad, grd_dims sizes, int64_t dimension, int64_t size, int64_t step)
 {
     grd_tensor *zeros = zeros_of(sizes, grad);
     grd_tensor *windows = grd_pending() ? zeros : op_unfold(zeros, dimension, size, step);
@@ -103,7 +104,7 @@ static void add_overlapping(grd_tensor *memory, grd_tensor *self, grd_dims strid
     grd_index_add_(memory, 0, grd_new_view(used, flat, grd_dims(1), 0), grd_new_view(values, flat, grd_dims(1), values->offset));
 }
 
-grd_tensor *op__restride(grd_tensor *self, grd_dims from_strides, int64_t from_offset, grd_dims size, grd_dims stride, int64_t offset)
+grd_tensor *op_hidden_restride(grd_tensor *self, grd_dims from_strides, int64_t from_offset, grd_dims size, grd_dims stride, int64_t offset)
 {
     int64_t base = 0, span = 0, numel;
     if (!check_strided(grd_sizes(self), from_strides) || !check_strided(size, stride) || !grd_shape_numel(size, &numel) ||
@@ -131,14 +132,14 @@ grd_tensor *op__restride(grd_tensor *self, grd_dims from_strides, int64_t from_o
 }
 
 /* Where elements of the input share memory, a change of that memory is a change of all of them: each gets the mean. */
-grd_tensor *op__as_strided_backward(grd_tensor *grad, grd_dims sizes, grd_dims strides, int64_t offset, grd_dims view_sizes,
-                                    grd_dims view_strides, grd_scalar view_offset)
+grd_tensor *op_hidden_as_strided_backward(grd_tensor *grad, grd_dims sizes, grd_dims strides, int64_t offset, grd_dims view_sizes,
+                                          grd_dims view_strides, grd_scalar view_offset)
 {
     (void)view_sizes;
     int64_t from = view_offset.kind == GRD_SCALAR_NONE ? offset : grd_scalar_int64(view_offset);
-    grd_tensor *result = grd__restride(grad, view_strides, from, sizes, strides, offset);
+    grd_tensor *result = grd_hidden_restride(grad, view_strides, from, sizes, strides, offset);
     if (!check_strided(sizes, strides) || !grd_shape_may_overlap(sizes, strides.data))
         return result;
     grd_tensor *ones = grd_ones(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
-    return grd_div(result, grd__restride(ones, strides, offset, sizes, strides, offset));
+    return grd_div(result, grd_hidden_restride(ones, strides, offset, sizes, strides, offset));
 }

@@ -532,11 +532,15 @@ static void test_contexts_that_a_tensor_keeps_alone(void **state)
     grd_scope_close(scope);
     assert_int_equal(contexts_of(x), 0); /* the graph has it, too */
     assert_int_equal(contexts_of(y), 1);
+    scope = grd_scope_open();
     grd_hook_node(grd_grad_fn(y), true, NULL, NULL, NULL);
     grd_error_clear();
+    grd_scope_close(scope);
     grd_hook_tensor(y, same_gradient, NULL, count_release);
     assert_int_equal(contexts_of(y), 2);
+    scope = grd_scope_open();
     grd_node *node = grd_keep_node(grd_grad_fn(y));
+    grd_scope_close(scope);
     assert_int_equal(contexts_of(y), 0);
     grd_drop(y);
     int n = 0;

@@ -131,7 +131,7 @@ static void write_list(const grd_op *op, grd_keyset keys, grd_tensor *out, const
     static grd_tensor *list[1];
     grd_tensor *first = args[0].v.tensors.data[0];
     list[0] = context != NULL ? grd_t(grd_clone(first)) : first;
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 1}};
+    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {1, list}};
 }
 
 static void test_lists_that_a_kernel_writes_are_looked_at(void **state)
@@ -140,7 +140,7 @@ static void test_lists_that_a_kernel_writes_are_looked_at(void **state)
     static const char *const errors[] = {"t22::f0: result 0 of the kernel shares memory with argument 'tensors'; return a copy",
                                          "t22::f1: tensor 0 of the kernel's list is a view; return a copy"};
     grd_tensor *x = double_leaf(), *y = double_leaf(), *tensors[] = {y, x};
-    const grd_value arg = {.kind = GRD_KIND_TENSORS, .v.tensors = {tensors, 2}};
+    const grd_value arg = {.kind = GRD_KIND_TENSORS, .v.tensors = {2, tensors}};
     for (int i = 0; i < 2; i++) {
         char schema[64];
         snprintf(schema, sizeof schema, "t22::f%d(Tensor[] tensors) -> Tensor[]", i);
@@ -280,7 +280,7 @@ static void weighted_gradient(const grd_gradient *g, grd_value *ret_grads)
     ret_grads[0] = tensor_value(grd_mul(grad, grd_sum(grd_stack(list), .dim = grd_dims(0))));
     for (int64_t i = 0; i < list.n; i++)
         grads[i] = grd_mul(grad, g->args[0].v.tensor);
-    ret_grads[1] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {grads, list.n}};
+    ret_grads[1] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list.n, grads}};
 }
 
 static grd_tensor *call_weighted(const grd_op *op, grd_tensor *weight, grd_tensors list)
@@ -338,7 +338,7 @@ static void exponentials(const grd_op *op, grd_keyset keys, grd_tensor *out, con
     grd_tensor **list = context;
     list[0] = grd_exp(args[0].v.tensor);
     list[1] = grd_mul_scalar(list[0], grd_int(2));
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 2}};
+    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {2, list}};
 }
 
 /* A list that is saved by the node it comes from is differentiated again. */

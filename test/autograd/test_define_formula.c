@@ -187,7 +187,7 @@ static void test_several_results(void **state)
 static void join(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)op, (void)keys, (void)out, (void)context;
-    give(ret_results, grd_cat(args[0].v.tensors, .dim = grd_int(args[1].v.integer)));
+    give(ret_results, grd_cat(args[0].v.tensors, .dim = args[1].v.integer));
 }
 
 /* Two copies. */
@@ -197,7 +197,7 @@ static void copies(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd
     grd_tensor **list = context;
     list[0] = grd_clone(args[0].v.tensor);
     list[1] = grd_clone(args[0].v.tensor);
-    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {list, 2}};
+    ret_results[0] = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {2, list}};
 }
 
 static void test_lists(void **state)
@@ -206,7 +206,7 @@ static void test_lists(void **state)
     const grd_op *op =
         define("t9::join(Tensor[] tensors, int dim=0) -> Tensor", "tensors", "_cat_backward(grad, sizes_along(tensors, dim), dim)", join);
     grd_tensor *x = leaf3(), *y = leaf3(), *both[] = {x, y};
-    grd_value args[] = {{.kind = GRD_KIND_TENSORS, .v.tensors = {both, 2}}}, result;
+    grd_value args[] = {{.kind = GRD_KIND_TENSORS, .v.tensors = {2, both}}}, result;
     grd_call(op, GRD_FUNCTIONAL, args, 1, NULL, &result);
     grd_backward(grd_sum(grd_mul(result.v.tensor, VECTOR(1, 2, 3, 4, 5, 6))));
     EXPECT_VALUES(grd_grad_of(x), 1, 2, 3);

@@ -125,7 +125,7 @@ static void test_wide_graph(void **state)
     grd_tensor *x = leaf3(), *parts[WIDTH];
     for (int i = 0; i < WIDTH; i++)
         parts[i] = grd_mul_scalar(x, grd_int(i));
-    const grd_tensors list = {parts, WIDTH};
+    const grd_tensors list = {WIDTH, parts};
     grd_backward(grd_sum(grd_cat(list)));
     double sum = WIDTH * (WIDTH - 1) / 2.0;
     EXPECT_VALUES(grd_grad_of(x), sum, sum, sum);
@@ -469,10 +469,59 @@ static void test_backward_into_inputs(void **state)
     grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = grd_tensors(x)});
     EXPECT_VALUES(grd_grad_of(x), 2, 16, 54);
     EXPECT_VALUES(grd_grad_of(w), 2, 16, 54);
-    grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = {(grd_tensor *const *)&loss, 0}});
+    grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = {0, (grd_tensor *const *)&loss}});
     expect_whole_error("`inputs` argument to `backward()` cannot be empty.");
     grd_backward_all(grd_tensors(loss), &(grd_backward_options){.inputs = grd_tensors(VECTOR(1, 2))});
     expect_whole_error("One of the differentiated Tensors does not require grad");
+}
+
+/* ---- Anomaly mode --------------------------------------------------------------------------------------------------------------------- */
+static char warned[256];
+static int traces;
+
+static void remember_warning(const char *text)
+{
+    snprintf(warned, sizeof warned, "%s", text);
+}
+
+static const char *trace_here(void)
+{
+    static char text[32];
+    snprintf(text, sizeof text, "place %d", ++traces);
+    return text;
+}
+
+static void test_anomaly_mode(void **state)
+{
+    (void)state;
+    bool check_nan = false;
+    grd_tensor *x = leaf3();
+    assert_false(grd_anomaly_mode(&check_nan));
+    assert_true(check_nan);
+    grd_set_warning_handler(remember_warning);
+    grd_set_anomaly_tracer(trace_here);
+    grd_set_anomaly_mode(true, true);
+    grd_tensor *y = grd_mul(grd_sqrt(grd_neg(x)), grd_zeros(grd_dims(3))), *traced = grd_sum(y);
+    assert_int_equal(traces, 4);
+    grd_backward(traced);
+    expect_error("Function 'SqrtBackward0' returned nan values in its 0th output.");
+    assert_string_equal(warned, "Error detected in SqrtBackward0. Traceback of forward call that caused the error:\nplace 2");
+    assert_null(grd_grad_of(x));
+    grd_set_anomaly_mode(true, false);
+    grd_backward(grd_sum(grd_mul(grd_sqrt(grd_neg(x)), grd_zeros(grd_dims(3)))));
+    assert_true(grd_ok());
+    grd_set_anomaly_mode(false, true);
+    traces = 0;
+    y = grd_sum(grd_mul(grd_sqrt(grd_neg(x)), grd_zeros(grd_dims(3))));
+    assert_int_equal(traces, 0);
+    grd_set_anomaly_mode(true, true);
+    grd_backward(y);
+    expect_error("Function 'SqrtBackward0' returned nan values in its 0th output.");
+    assert_string_equal(warned, "Error detected in SqrtBackward0. No forward pass information available. Enable detect anomaly during "
+                                "forward pass for more information.");
+    grd_set_anomaly_mode(false, true);
+    grd_set_anomaly_tracer(NULL);
+    grd_set_warning_handler(NULL);
 }
 
 int main(void)
@@ -509,6 +558,7 @@ int main(void)
         TEST(test_threads_share_a_graph),
         TEST(test_threads_free_a_shared_graph),
         TEST(test_backward_into_inputs),
+        TEST(test_anomaly_mode),
     };
     return cmocka_run_group_tests(tests, warm_up, NULL);
 }

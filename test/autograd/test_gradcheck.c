@@ -6,7 +6,7 @@ static grd_tensor *outputs_slot[2];
 static grd_tensors one(grd_tensor *t)
 {
     outputs_slot[0] = t;
-    return (grd_tensors){outputs_slot, 1};
+    return (grd_tensors){1, outputs_slot};
 }
 
 static grd_tensors product(grd_tensor *const *inputs, int n, void *context)
@@ -22,7 +22,7 @@ static grd_tensors two_outputs(grd_tensor *const *inputs, int n, void *context)
     (void)context;
     outputs_slot[0] = grd_sin(inputs[0]);
     outputs_slot[1] = grd_sum(grd_mul(inputs[0], inputs[0]));
-    return (grd_tensors){outputs_slot, 2};
+    return (grd_tensors){2, outputs_slot};
 }
 
 static grd_tensors written_in_place(grd_tensor *const *inputs, int n, void *context)
@@ -171,7 +171,7 @@ static grd_tensors with_constant(grd_tensor *const *inputs, int n, void *context
     (void)context;
     outputs[0] = grd_sign(grd_detach(inputs[1]));
     outputs[1] = grd_mul(inputs[0], inputs[1]);
-    return (grd_tensors){outputs, 2};
+    return (grd_tensors){2, outputs};
 }
 
 static void test_constants_are_passed_over(void **state)

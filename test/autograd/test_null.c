@@ -53,7 +53,7 @@ static void test_engine(void **state)
     refused("output 0 must be a tensor, not NULL");
     grd_backward_all(grd_tensors(y, NULL), NULL);
     refused("output 1 must be a tensor, not NULL");
-    grd_backward_all((grd_tensors){NULL, 1}, NULL);
+    grd_backward_all((grd_tensors){1, NULL}, NULL);
     refused("output 0 must be a tensor, not NULL");
     assert_null(grd_grad_of(x));
     assert_false(grd_grad(grd_tensors(NULL), grd_tensors(x), NULL, grads));
@@ -62,7 +62,7 @@ static void test_engine(void **state)
     assert_false(grd_grad(grd_tensors(y), grd_tensors(x, NULL), NULL, grads));
     refused("input 1 must be a tensor, not NULL");
     assert_ptr_equal(grads[1], grd_failed);
-    assert_false(grd_grad(grd_tensors(y), (grd_tensors){NULL, 1}, NULL, grads));
+    assert_false(grd_grad(grd_tensors(y), (grd_tensors){1, NULL}, NULL, grads));
     refused("input 0 must be a tensor, not NULL");
     assert_false(grd_grad(grd_tensors(y), grd_tensors(x), NULL, NULL));
     no_pointer("grd_grad", "ret_grads");
@@ -267,7 +267,7 @@ static void test_checks(void **state)
     grd_tensor *x = leaf3();
     assert_false(grd_gradcheck(NULL, grd_tensors(x), NULL, NULL));
     no_pointer("grd_gradcheck", "function");
-    assert_false(grd_gradcheck(nothing, (grd_tensors){NULL, 1}, NULL, NULL));
+    assert_false(grd_gradcheck(nothing, (grd_tensors){1, NULL}, NULL, NULL));
     no_pointer("grd_gradcheck", "inputs");
     assert_false(grd_gradcheck(nothing, grd_tensors(x, NULL), NULL, NULL));
     refused("grd_gradcheck: entry 1 of argument 'inputs' must be a tensor, not NULL");

@@ -233,7 +233,7 @@ static void test_list_arguments(void **state)
 {
     (void)state;
     grd_tensor *x = leaf3(), *y = leaf3(), *z = VECTOR(7, 8), *list[] = {x, z, y};
-    const grd_tensors all = {list, 3};
+    const grd_tensors all = {3, list};
     grd_tensor *c = grd_cat(all);
     assert_int_equal(grd_node_edge_count(grd_grad_fn(c)), 3);
     grd_backward(grd_sum(grd_mul(c, grd_arange(grd_int(8), .dtype = GRD_FLOAT32))));

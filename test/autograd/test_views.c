@@ -90,7 +90,7 @@ static void test_double_backward_through_slices(void **state)
 static void test_negative_strides(void **state)
 {
     (void)state;
-    grd_tensor *x = leaf3(), *y = grd_clone(x), *back = grd_slice(y, .step = grd_int(-1));
+    grd_tensor *x = leaf3(), *y = grd_clone(x), *back = grd_slice(y, .step = -1);
     expect_ok();
     grd_mul_(back, VECTOR(1, 10, 100));
     EXPECT_VALUES(y, 100, 20, 3);

@@ -48,7 +48,7 @@ static void borrow_memory(void)
     const int64_t sizes[] = {1, 1, 1, 1, 1, 6};
     released = 0;
     const grd_scope scope = grd_scope_open();
-    grd_tensor *t = grd_from_memory(values, grd_dims_from(sizes, 6), (grd_dims){NULL, 0}, GRD_FLOAT32, count_release, NULL);
+    grd_tensor *t = grd_from_memory(values, grd_dims_from(sizes, 6), (grd_dims){0, NULL}, 0, GRD_FLOAT32, count_release, NULL);
     const bool made = !grd_is_failed(t);
     result = total(t);
     grd_scope_close(scope);
@@ -299,7 +299,7 @@ static grd_tensors product(grd_tensor *const *inputs, int n, void *context)
     (void)n;
     (void)context;
     output = grd_mul(inputs[0], grd_sin(inputs[0]));
-    return (grd_tensors){&output, 1};
+    return (grd_tensors){1, &output};
 }
 
 static void check_gradients(void)
@@ -332,6 +332,30 @@ static void call_a_registered_kernel(void)
     grd_unregister_fallback(GRD_KEY_WRAPPER);
 }
 
+/* ---- Files ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* The old file stays whole whatever fails, so it can be read in any case. */
+static void save_and_load(void)
+{
+    static const char path[] = "/var/tmp/gradus-fault-calls.safetensors";
+    grd_tensor *x = leaf(1), *y = grd_transpose(grd_ones(grd_dims(20, 30)), 0, 1), *flags = grd_gt(y, grd_number(grd_int(0)));
+    const grd_named_tensors model = grd_named_tensors({"x", x}, {"y", y}, {"flags", flags});
+    const bool saved = grd_save_with_metadata(path, model, grd_named_texts({"a", "b\n"}, {"c", "d"}));
+    assert_true(saved == grd_ok());
+    const grd_named_tensors loaded = grd_load(path);
+    if (grd_ok())
+        result = total(grd_named_tensor_find(loaded, "x")) + total(grd_named_tensor_find(loaded, "flags"));
+    const bool filled = grd_load_into(path, model);
+    assert_true(filled == grd_ok());
+    grd_tensor *bytes = grd_save_to_tensor(model, grd_named_texts({"a", "b"}));
+    if (grd_ok()) {
+        grd_tensor_file *file = grd_tensor_file_over(grd_data(bytes), (size_t)grd_numel(bytes));
+        result += total(grd_tensor_file_read(file, "y"));
+        grd_tensor_file_close(file);
+    }
+    unlink(path);
+}
+
 /* ---- The check ------------------------------------------------------------------------------------------------------------------------- */
 
 static const struct scenario {
@@ -357,6 +381,7 @@ static const struct scenario {
     {"call_custom_function", call_custom_function},
     {"check_gradients", check_gradients},
     {"call_a_registered_kernel", call_a_registered_kernel},
+    {"save_and_load", save_and_load},
 };
 
 /* One run with the n-th allocation failing (0: none). False when it failed. */

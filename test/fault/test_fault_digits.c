@@ -36,13 +36,13 @@ struct size {
 
 static grd_tensor *parameter(grd_dims sizes)
 {
-    return grd_set_requires_grad(grd_uniform_(grd_empty(sizes), .from = grd_float(-0.1), .to = grd_float(0.1)), true);
+    return grd_set_requires_grad(grd_uniform_(grd_empty(sizes), .from = -0.1, .to = 0.1), true);
 }
 
 static void train_step(grd_tensor *const *net, grd_tensor *images, grd_tensor *wanted)
 {
     const grd_scope scope = grd_scope_open();
-    grd_tensor *hidden = grd_dropout(grd_relu(grd_linear(images, net[0], .bias = net[1])), .p = grd_float(0.25));
+    grd_tensor *hidden = grd_dropout(grd_relu(grd_linear(images, net[0], .bias = net[1])), .p = 0.25);
     grd_backward(grd_cross_entropy(grd_linear(hidden, net[2], .bias = net[3]), wanted));
     const bool recording = grd_set_grad_enabled(false);
     for (int i = 0; i < PARAMETERS && grd_ok(); i++) {

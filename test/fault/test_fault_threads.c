@@ -53,7 +53,7 @@ static grd_tensor *any_operator(uint32_t choice, grd_tensor *x, grd_tensor *y)
     case 4:
         return grd_softmax(x, 1);
     case 5:
-        return grd_exp(grd_slice(x, .step = grd_int(-1)));
+        return grd_exp(grd_slice(x, .step = -1));
     case 6:
         return grd_cat(grd_tensors(x, y));
     case 7:

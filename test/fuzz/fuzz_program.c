@@ -187,7 +187,7 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
     }
     struct slot *target = form == GRD_INPLACE ? self : take_slot(b);
     struct plain *p = &target->p;
-    bool overlap = false; /* other operators may do without the refusal, if the result is right */
+    bool overlap = false, shared = false; /* other operators may do without the refusal, if the result is right */
     if (verdict == VALID) {
         const bool same = wanted->ndim == p->ndim && memcmp(wanted->sizes, p->sizes, (size_t)p->ndim * sizeof *p->sizes) == 0;
         const bool elementwise = grd_op_forms(op) >> GRD_INPLACE & 1;
@@ -199,8 +199,10 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
             verdict = UNSURE;
         else if (plain_overlaps_itself(p))
             verdict = REFUSED;
-        for (int i = 0; i < ninputs && same; i++)
+        for (int i = 0; i < ninputs && same; i++) {
             overlap |= plain_overlaps(p, inputs[i]);
+            shared |= plain_shares(p, inputs[i]);
+        }
         if (overlap && elementwise)
             verdict = REFUSED;
     }
@@ -208,7 +210,7 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
     const bool ok = grd_call(op, form, args, n, form == GRD_OUT ? target->t : NULL, &result);
     if (verdict == REFUSED && ok)
         complain(name, form == GRD_OUT ? "out= accepted what it must refuse" : "in place accepted what it must refuse");
-    const bool refused_for_overlap = overlap && strstr(grd_error_message(), "memory location") != NULL;
+    const bool refused_for_overlap = shared && strstr(grd_error_message(), "memory location") != NULL;
     if (verdict == VALID && !ok && !refused_for_overlap && !is_rule_of_gradients(grd_error_message()) &&
         !has_no_kernel(grd_error_message()))
         complain(name, form == GRD_OUT ? "out= refused" : "in place refused");
@@ -301,7 +303,7 @@ static grd_value of_bool(bool holds)
 
 static grd_value of_dims(const int64_t *dims, int64_t n)
 {
-    return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {dims, n}};
+    return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {n, dims}};
 }
 
 static grd_dtype common_dtype(grd_tensor *const *tensors, int n)
@@ -479,7 +481,7 @@ static void step_copy(struct bytes *b)
                       : plain_cat(parts, n, place < 0 ? -1 : place, common_dtype((grd_tensor *const[]){x->t, y->t, z->t}, n), &wanted);
         grd_tensor *const list[] = {x->t, y->t, z->t};
         if (verdict != TOO_LARGE)
-            settle(into, "cat", verdict, &wanted, grd_cat(grd_tensors_from(list, n), .dim = grd_int(dim)), 2);
+            settle(into, "cat", verdict, &wanted, grd_cat(grd_tensors_from(list, n), .dim = dim), 2);
         break;
     }
     case 2: {
@@ -499,7 +501,7 @@ static void step_copy(struct bytes *b)
         if (verdict != TOO_LARGE)
             settle(into, "clone", verdict, &wanted, grd_clone(x->t), 0);
         break;
-    default: { /* the source is read first, so the two may overlap */
+    default: { /* where the two overlap, copy_ may refuse, or reads the source first */
         struct plain source, shape;
         verdict = plain_overlaps_itself(&x->p) ? REFUSED : VALID;
         if (plain_convert(&y->p, x->p.dtype, &source) != VALID)
@@ -510,7 +512,8 @@ static void step_copy(struct bytes *b)
         const bool ok = grd_ok();
         if (verdict == REFUSED && ok)
             complain("copy_", "accepted what it must refuse");
-        if (verdict == VALID && !ok && !is_rule_of_gradients(grd_error_message()))
+        const bool refused_for_overlap = plain_shares(&x->p, &y->p) && strstr(grd_error_message(), "memory location") != NULL;
+        if (verdict == VALID && !ok && !refused_for_overlap && !is_rule_of_gradients(grd_error_message()))
             complain("copy_", "refused");
         grd_error_clear();
         if (ok && verdict == VALID) {
@@ -555,7 +558,7 @@ static void step_view(struct bytes *b)
         const int64_t start = take_between(b, -4, 4), end = take_between(b, -4, 4), step = take_between(b, -2, 2);
         what = "slice";
         verdict = place < 0 ? REFUSED : plain_slice(&x->p, place, start, end, step, &wanted);
-        t = grd_slice(x->t, .dim = grd_int(dim), .start = grd_int(start), .end = grd_int(end), .step = grd_int(step));
+        t = grd_slice(x->t, .dim = dim, .start = grd_int(start), .end = grd_int(end), .step = step);
         break;
     }
     case 3: {

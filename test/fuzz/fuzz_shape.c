@@ -202,9 +202,9 @@ static void check_odd_strides(struct bytes *b)
     const int64_t dim = take_between(b, -n, n - 1), other = take_between(b, -n, n - 1), step = take_extreme(b);
     const grd_scalar start = grd_int(take_extreme(b)), end = grd_int(take_extreme(b));
     free(grd_to_string(t));
-    free(grd_to_string(grd_slice(t, .dim = grd_int(dim), .start = start, .end = end, .step = grd_int(step))));
+    free(grd_to_string(grd_slice(t, .dim = dim, .start = start, .end = end, .step = step)));
     grd_error_clear();
-    grd_diagonal(t, .offset = grd_int(take_extreme(b)), .dim1 = grd_int(dim), .dim2 = grd_int(other));
+    grd_diagonal(t, .offset = take_extreme(b), .dim1 = dim, .dim2 = other);
     grd_error_clear();
     grd_unfold(t, dim, take_below(b, 3), step);
     grd_error_clear();
@@ -403,13 +403,13 @@ static void move_select(struct move *m)
 
 static void move_slice(struct move *m)
 {
-    const grd_scalar absent = {GRD_SCALAR_NONE, {0}};
+    const grd_scalar absent = {.kind = GRD_SCALAR_NONE};
     const int64_t start = take_chance(m->b, 8) ? take_extreme(m->b) : take_between(m->b, -6, 6);
     const int64_t step = take_chance(m->b, 8) ? take_extreme(m->b) : take_between(m->b, -3, 3);
     const int64_t end = take_chance(m->b, 8) ? take_extreme(m->b) : take_between(m->b, -6, 6);
     const bool has_start = take_chance(m->b, 2), has_end = take_chance(m->b, 2);
-    m->result = grd_slice(m->view, .dim = grd_int(m->dim), .start = has_start ? grd_int(start) : absent,
-                          .end = has_end ? grd_int(end) : absent, .step = grd_int(step));
+    m->result = grd_slice(m->view, .dim = m->dim, .start = has_start ? grd_int(start) : absent, .end = has_end ? grd_int(end) : absent,
+                          .step = step);
     m->valid = m->from.ndim > 0 && step != 0;
     if (!m->valid)
         return;
@@ -467,7 +467,7 @@ static void move_squeeze(struct move *m)
 static void move_diagonal(struct move *m)
 {
     const int64_t offset = take_chance(m->b, 8) ? take_extreme(m->b) : take_between(m->b, -4, 4);
-    m->result = grd_diagonal(m->view, .offset = grd_int(offset), .dim1 = grd_int(m->dim), .dim2 = grd_int(m->other));
+    m->result = grd_diagonal(m->view, .offset = offset, .dim1 = m->dim, .dim2 = m->other);
     m->valid = m->from.ndim > 0 && m->d != m->e;
     if (!m->valid)
         return;
@@ -548,7 +548,7 @@ static void move_view(struct move *m)
 static void move_split(struct move *m)
 {
     const int64_t part = take_between(m->b, 0, 4);
-    const grd_tensors parts = grd_split(m->view, part, .dim = grd_int(m->dim));
+    const grd_tensors parts = grd_split(m->view, part, .dim = m->dim);
     m->valid = m->from.ndim > 0 && (part > 0 || m->size == 0);
     m->ends = m->size == 0;
     if (!m->valid || !grd_ok())

@@ -185,17 +185,25 @@ int plain_broadcast_place(const struct plain *x, const struct plain *shape, int 
     return plain_join_index(x, own);
 }
 
-bool plain_overlaps(const struct plain *p, const struct plain *q)
+bool plain_shares(const struct plain *p, const struct plain *q)
 {
     if (p->memory != q->memory)
         return false;
-    bool same = true, shared = false;
-    for (int i = 0; i < p->n; i++) {
+    for (int i = 0; i < p->n; i++)
         for (int k = 0; k < q->n; k++)
-            shared |= p->at[i] == q->at[k];
-        same &= q->n > 0 && q->ndim <= p->ndim && p->at[i] == q->at[plain_broadcast_place(q, p, i)];
-    }
-    return shared && !same;
+            if (p->at[i] == q->at[k])
+                return true;
+    return false;
+}
+
+bool plain_overlaps(const struct plain *p, const struct plain *q)
+{
+    if (!plain_shares(p, q))
+        return false;
+    for (int i = 0; i < p->n; i++)
+        if (q->ndim > p->ndim || p->at[i] != q->at[plain_broadcast_place(q, p, i)])
+            return true;
+    return false;
 }
 
 bool plain_broadcast(const struct plain *const *inputs, int n, int *ret_ndim, int64_t *ret_sizes)

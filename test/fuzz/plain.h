@@ -47,8 +47,11 @@ void plain_read(struct plain *p, grd_tensor *t);
 bool plain_equals(const struct plain *p, grd_tensor *t);
 /* Whether they are these within `ulps` units of the last place of their dtype, or of the coarser one they were computed in. */
 bool plain_near(const struct plain *p, grd_tensor *t, double ulps, grd_dtype computed_in);
-/* Whether two elements of p lie in one cell, and whether p and q share a cell otherwise than element by element. */
+/* True if two elements of p lie in one cell. */
 bool plain_overlaps_itself(const struct plain *p);
+/* True if an element of p and one of q lie in one cell. */
+bool plain_shares(const struct plain *p, const struct plain *q);
+/* True if p and q share cells otherwise than element by element. */
 bool plain_overlaps(const struct plain *p, const struct plain *q);
 
 /* Operators by their place in these lists. */

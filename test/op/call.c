@@ -52,7 +52,7 @@ grd_tensor *with_layout(grd_tensor *t, enum layout layout)
     if (layout == NEGATIVE) {
         grd_tensor *reversed = grd_flip(t, grd_dims_from(order, ndim));
         for (int64_t d = 0; d < ndim; d++)
-            reversed = grd_slice(reversed, .dim = grd_int(d), .step = grd_int(-1));
+            reversed = grd_slice(reversed, .dim = d, .step = -1);
         return reversed;
     }
     int64_t strides[8], step = 2;
@@ -67,7 +67,7 @@ grd_tensor *with_layout(grd_tensor *t, enum layout layout)
 
 static grd_tensor *make_tensor(const struct test_arg *arg, const struct setting *s)
 {
-    const grd_dims sizes = {arg->shape, arg->ndim};
+    const grd_dims sizes = {arg->ndim, arg->shape};
     int64_t n = 1;
     for (int d = 0; d < arg->ndim; d++)
         n *= arg->shape[d];
@@ -114,13 +114,13 @@ static void make_argument(struct call *call, int i, const struct setting *s)
             if (arg->items[k].kind == TEST_FLOATS)
                 call->differentiable[call->ndifferentiable++] = call->lists[i][k];
         }
-        *value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {call->lists[i], arg->n}};
+        *value = (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {arg->n, call->lists[i]}};
         break;
     case TEST_NUMBER:
         *value = (grd_value){.kind = GRD_KIND_SCALAR, .v.scalar = arg->number};
         break;
     case TEST_DIMS:
-        *value = (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {arg->shape, arg->n}};
+        *value = (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {arg->n, arg->shape}};
         break;
     case TEST_STRING:
         *value = (grd_value){.kind = GRD_KIND_STRING, .v.string = arg->text};
@@ -203,7 +203,7 @@ grd_tensors as_function(grd_tensor *const *inputs, int n, void *context)
         for (int i = 0; i < results.n; i++)
             if (is_differentiable(results.tensors[i]) && grd_requires_grad(results.tensors[i]))
                 outputs[count++] = results.tensors[i];
-    return (grd_tensors){outputs, count};
+    return (grd_tensors){count, outputs};
 }
 
 /* ---- One test per operator --------------------------------------------------------------------------------------------------- */

@@ -177,7 +177,7 @@ static void check_gradients(const struct test_case *test, grd_dtype dtype)
         any = any || (is_differentiable(results.tensors[i]) && grd_requires_grad(results.tensors[i]));
     if (!any)
         return;
-    const grd_tensors inputs = {call.differentiable, call.ndifferentiable};
+    const grd_tensors inputs = {call.ndifferentiable, call.differentiable};
     if (!grd_gradcheck(as_function, inputs, &call, NULL))
         fail_msg("gradcheck: %s in %s", grd_error_message(), place(test, &s));
     if (!grd_gradgradcheck(as_function, inputs, &call, NULL))

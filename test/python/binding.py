@@ -24,15 +24,15 @@ class ScalarValue(c.Union):
 
 
 class Scalar(c.Structure):
-    _fields_ = [("kind", c.c_int), ("v", ScalarValue)]
+    _fields_ = [("v", ScalarValue), ("kind", c.c_int)]
 
 
 class Dims(c.Structure):
-    _fields_ = [("data", c.POINTER(c.c_int64)), ("n", c.c_int64)]
+    _fields_ = [("n", c.c_int64), ("data", c.POINTER(c.c_int64))]
 
 
 class Tensors(c.Structure):
-    _fields_ = [("data", c.POINTER(c.c_void_p)), ("n", c.c_int64)]
+    _fields_ = [("n", c.c_int64), ("data", c.POINTER(c.c_void_p))]
 
 
 class Device(c.Structure):
@@ -105,11 +105,11 @@ class scope:
 
 
 def dims(values):
-    return Dims((c.c_int64 * max(len(values), 1))(*values), len(values))
+    return Dims(len(values), (c.c_int64 * max(len(values), 1))(*values))
 
 
 def tensors(pointers):
-    return Tensors((c.c_void_p * max(len(pointers), 1))(*pointers), len(pointers))
+    return Tensors(len(pointers), (c.c_void_p * max(len(pointers), 1))(*pointers))
 
 
 def from_bytes(data, sizes, dtype):

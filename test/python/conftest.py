@@ -1,5 +1,10 @@
-"""What tests share: the package of the build (GRADUS_BUILD, build/release) on the path, an install, once per run, and running commands."""
+"""What tests share: the package of the build (GRADUS_BUILD, build/release) on the path, an install, once per run, and running commands.
+
+The order of files, and of the tests in each, is random. The end of the report says with which GRADUS_TEST_SEED it comes back."""
+import ast
 import os
+import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +13,30 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / os.environ.get("GRADUS_BUILD", "build/release")
+PACKAGE = ROOT / "test/python/package"
+NO_HEADERS = "the extension is not built, because Python's headers are missing: as root, apt-get install python3-dev"
+SEED = int(os.environ.get("GRADUS_TEST_SEED") or random.randrange(2**32))
 sys.path.insert(0, str(BUILD / "python"))
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BUILD / "python"), os.environ.get("PYTHONPATH")]))  # for processes that tests start
 
 
 def run(command, cwd, **environment):
     return subprocess.run(command, cwd=cwd, shell=isinstance(command, str), capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def needs(program, command):
+    """Skips the test where there is no such program; `command` installs it."""
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed: {command}")
+
+
+def needs_python_headers():
+    if not has_extension():
+        pytest.skip(NO_HEADERS)
+
+
+def has_extension():
+    return any((BUILD / "python/gradus").glob("_C.*.so"))
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +51,85 @@ def prefix(tmp_path_factory):
 def libdir(prefix):
     """Where gradus.pc is: for PKG_CONFIG_PATH."""
     return next(prefix.rglob("gradus.pc")).parent
+
+
+def flags(prefix):
+    """What a compiler is told by hand to build a program with the install."""
+    library = libdir(prefix).parent
+    return f"-I{prefix}/include -L{library} -Wl,-rpath,{library} -lgradus"
+
+
+def needs_pkg_config_and(compiler):
+    needs("pkg-config", "as root, apt-get install pkg-config")
+    needs(compiler, "as root, apt-get install g++")
+
+
+@pytest.fixture(autouse=True)
+def processes_find_the_package(request, monkeypatch):
+    if PACKAGE in request.path.parents:
+        monkeypatch.setenv("PYTHONPATH", str(BUILD / "python"))
+
+
+@pytest.fixture(autouse=True)
+def no_error_is_left(request):
+    """Whoever passes over an error of the library clears it: the next call, which has nothing to do with it, would raise it."""
+    yield
+    if PACKAGE in request.path.parents:
+        from gradus import _C
+
+        assert not _C._error_is_pending()
+
+
+# ---- Tests of the package where it is not built -------------------------------------------------------------------------
+
+
+class Unbuilt(pytest.File):
+    """A file that cannot be imported: each of its functions is a test that is skipped."""
+
+    def collect(self):
+        for node in ast.parse(self.path.read_text()).body:
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+                yield UnbuiltTest.from_parent(self, name=node.name)
+
+
+class UnbuiltTest(pytest.Item):
+    def runtest(self):
+        pytest.skip(NO_HEADERS)
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    if PACKAGE in module_path.parents and not has_extension():
+        return Unbuilt.from_parent(parent, path=module_path)
+    return None
+
+
+# ---- Order, and what was skipped ----------------------------------------------------------------------------------------
+
+
+def function_of(nodeid):
+    """The function whose test this is, whatever its parameters are: those may depend on what is installed."""
+    return nodeid.split("[")[0]
+
+
+def pytest_collection_modifyitems(config, items):
+    """A random order in which a file's tests stay together, because they share what is costly. GRADUS_TESTS names a file that lists the functions to run."""
+    wanted = os.environ.get("GRADUS_TESTS")
+    if wanted:
+        names = set(Path(wanted).read_text().splitlines())
+        kept = [item for item in items if names & {function_of(item.nodeid), item.nodeid.split("::")[0]}]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+    order = random.Random(SEED)
+    files = {path: order.random() for path in sorted({item.path for item in items})}
+    items.sort(key=lambda item: (files[item.path], order.random()))
+
+
+def pytest_report_header():
+    return f"order: GRADUS_TEST_SEED={SEED}"
+
+
+def pytest_terminal_summary(terminalreporter):
+    skipped = sorted({function_of(report.nodeid) for report in terminalreporter.stats.get("skipped", [])})
+    if "GRADUS_TESTS_SKIPPED" in os.environ:
+        Path(os.environ["GRADUS_TESTS_SKIPPED"]).write_text("\n".join(skipped))
+    terminalreporter.write_line(f"order: GRADUS_TEST_SEED={SEED}")

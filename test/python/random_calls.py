@@ -8,6 +8,8 @@ import hashlib
 
 import numpy
 
+from oracle import torch
+
 ITEM_SIZE = {"bool": 1, "uint8": 1, "int8": 1, "uint16": 2, "int16": 2, "uint32": 4, "int32": 4, "uint64": 8, "int64": 8, "float16": 2,
              "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8, "complex128": 16}
 FILLS = {"uniform_", "normal_", "exponential_", "random_", "bernoulli_"}
@@ -57,7 +59,6 @@ def layout_of(size, layout):
 
 class Torch:
     def __init__(self, threads=None):
-        import torch
         self.torch, self.own = torch, None
         if threads:
             torch.set_num_threads(threads)

@@ -38,6 +38,15 @@ def test_strides_pictures():
     assert " 1  2 [3][4]" in text and "[1] 2 [3] 4 " in text
 
 
+def test_checkpoint_goes_on_from_its_file(tmp_path):
+    path = tmp_path / "line.safetensors"
+    assert run("checkpoint", path, "120") == "y = 2.00 x + 1.00\n"
+    assert run("checkpoint", path, "150") == "goes on after step 100\ny = 2.00 x + 1.00\n"
+    path.write_bytes(path.read_bytes()[:-1])
+    result = subprocess.run([EXAMPLES / "checkpoint", path, "1"], capture_output=True, text=True)
+    assert result.returncode == 1 and "bytes follow the header" in result.stderr
+
+
 def test_readme_program(tmp_path):
     program = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     assert len(program.splitlines()) <= 24

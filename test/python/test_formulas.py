@@ -2,7 +2,7 @@
 import json
 import sys
 
-from conftest import ROOT, libdir, run
+from conftest import ROOT, flags, run
 
 sys.path.insert(0, str(ROOT))
 from codegen.schema import read_schema  # noqa: E402
@@ -35,7 +35,7 @@ def test_every_formula_of_the_schema(prefix, tmp_path):
     operators = [o for o in read_schema(ROOT / "schema").values() if o.grads]
     assert len(operators) > 100
     (tmp_path / "main.c").write_text(PROGRAM % "".join(definition(o) for o in operators))
-    built = run("cc -std=c11 -Wall -Wextra -Werror main.c -o main $(pkg-config --cflags --libs gradus)", tmp_path, PKG_CONFIG_PATH=str(libdir(prefix)))
+    built = run(f"cc -std=c11 -Wall -Wextra -Werror main.c -o main {flags(prefix)}", tmp_path)
     assert built.returncode == 0, built.stderr
     ran = run(["./main"], tmp_path)
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stdout

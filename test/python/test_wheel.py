@@ -6,13 +6,14 @@ import zipfile
 
 import pytest
 
-from conftest import ROOT, run
+from conftest import ROOT, needs_python_headers, run
 
 LIMIT = 6_000_000  # bytes, without BLAS, which is a package of its own
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
+    needs_python_headers()
     folder = tmp_path_factory.mktemp("wheel")
     result = run([sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-w", str(folder)],
                  folder, CCACHE_BASEDIR=str(ROOT), CCACHE_NOHASHDIR="1")
@@ -32,7 +33,7 @@ def python(wheel, tmp_path_factory):
 
 
 def said_by(python, code, folder, *arguments):
-    result = run([str(python), *arguments, "-c", code], folder)
+    result = run([str(python), *arguments, "-c", code], folder, PYTHONPATH="")
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -44,6 +45,13 @@ def test_the_wheel_is_small_and_holds_every_file_once(wheel):
     assert sum(".so" in name for name in names) == 2  # the library and the extension
     for name in ("gradus/py.typed", "gradus/_C/__init__.pyi", "gradus/_C/nn.pyi", "gradus/include/gradus/gradus.h"):
         assert name in names
+
+
+def test_the_package_says_what_it_is(python, tmp_path):
+    code = "import importlib.metadata, json; print(json.dumps(importlib.metadata.metadata('gradus').json))"
+    said = json.loads(said_by(python, code, tmp_path))
+    assert said["author"] == "Gradus contributors" and said["license_expression"] == "Apache-2.0" and said["summary"] and said["description"]
+    assert "Programming Language :: C" in said["classifier"] and "autograd" in str(said["keywords"]) and said["requires_python"] == ">=3.9"
 
 
 def test_it_trains_where_there_is_nothing_else(python, tmp_path):
@@ -73,10 +81,10 @@ def test_numpy_is_imported_only_when_it_is_used(python, tmp_path):
 def test_a_program_of_pytorch_runs_unmodified(python, tmp_path):
     (tmp_path / "program.py").write_text("import torch\nimport torch.nn.functional as F\nimport sys\n"
                                          "print(F.relu(torch.tensor([-1.0, 2.0])).tolist(), sys.argv[1:])\n")
-    result = run([str(python), "-m", "gradus.as_torch", "program.py", "a", "--b"], tmp_path)
+    result = run([str(python), "-m", "gradus.as_torch", "program.py", "a", "--b"], tmp_path, PYTHONPATH="")
     assert (result.returncode, result.stdout) == (0, "[0.0, 2.0] ['a', '--b']\n"), result.stderr
 
 
 def test_an_unknown_name_says_what_is_missing(python, tmp_path):
-    result = run([str(python), "-c", "import gradus; gradus.foo"], tmp_path)
+    result = run([str(python), "-c", "import gradus; gradus.foo"], tmp_path, PYTHONPATH="")
     assert "AttributeError: module 'gradus' has no attribute 'foo'" in result.stderr

@@ -47,6 +47,25 @@ static void context_is_added_in_front(void **state)
     grd_error_add_context("mul");
     grd_error_add_context("layer_norm");
     assert_string_equal(grd_error_message(), "layer_norm: mul: shapes do not broadcast");
+    assert_string_equal(grd_error_text(), "shapes do not broadcast");
+    grd_error_clear();
+    assert_string_equal(grd_error_text(), "");
+    grd_raise(GRD_ERROR_RUNTIME, "mul: no context");
+    assert_string_equal(grd_error_text(), "mul: no context");
+}
+
+static void the_length_of_the_context_travels_with_the_message(void **state)
+{
+    (void)state;
+    grd_raise(GRD_ERROR_RUNTIME, "first");
+    grd_error_add_context("mul");
+    struct grd_error_state taken = grd_error_take();
+    assert_string_equal(grd_error_text(), "");
+    grd_raise(GRD_ERROR_RUNTIME, "second");
+    grd_error_restore(taken);
+    grd_error_add_context("layer_norm");
+    assert_string_equal(grd_error_message(), "layer_norm: mul: first");
+    assert_string_equal(grd_error_text(), "first");
 }
 
 static void long_messages_are_whole(void **state)
@@ -109,7 +128,7 @@ static void an_error_without_text_has_a_meaning(void **state)
 static void *raise_and_take(void *ret_state)
 {
     struct grd_error_state none = grd_error_take(); /* before there is a place for a text */
-    if (none.code != GRD_ERROR_NONE || none.message != NULL)
+    if (none.code != GRD_ERROR_NONE || none.detail.message != NULL)
         return NULL;
     grd_raise(GRD_ERROR_IO, "on a thread");
     *(struct grd_error_state *)ret_state = grd_error_take();
@@ -193,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(first_error_wins, no_error, clear),
         cmocka_unit_test_setup_teardown(context_is_added_in_front, no_error, clear),
+        cmocka_unit_test_setup_teardown(the_length_of_the_context_travels_with_the_message, no_error, clear),
         cmocka_unit_test_setup_teardown(long_messages_are_whole, no_error, clear),
         cmocka_unit_test_setup_teardown(classes, no_error, clear),
         cmocka_unit_test_setup_teardown(unknown_codes_are_runtime_errors, no_error, clear),

@@ -14,7 +14,7 @@ static void destroy_thing(struct grd_object *object)
     grd_free(object, sizeof *object);
 }
 
-static const struct grd_object_type thing_type = {"thing", destroy_thing};
+static const struct grd_object_type thing_type = {.name = "thing", .destroy = destroy_thing};
 
 static struct grd_object *new_thing(void)
 {
@@ -72,13 +72,17 @@ static void scopes_drop_what_they_own(void **state)
     assert_int_equal(atomic_load(&alive), 1001);
     grd_scope_close(inner);
     assert_int_equal(atomic_load(&alive), 1);
-    /* Closing the outer one closes what is open inside; closing that later does nothing. */
+    /* Closing the outer one closes what is open inside; closing that later is an error. */
     grd_scope forgotten = grd_scope_open();
     grd_pool_push(new_thing());
     grd_scope_close(outer);
     assert_int_equal(atomic_load(&alive), 0);
-    grd_scope_close(forgotten);
-    grd_scope_close((grd_scope){-5});
+    const grd_scope bad[] = {forgotten, {-5}, {INT64_MAX}, {INT64_MIN}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        grd_scope_close(bad[i]);
+        assert_string_equal(grd_error_message(), "grd_scope_close: the scope is not open: it, or one around it, was closed before");
+        grd_error_clear();
+    }
 }
 
 static void results_move_out(void **state)

@@ -82,8 +82,11 @@ static void add_inner(int64_t begin, int64_t end, void *sum)
 
 static void run_inner(int64_t begin, int64_t end, void *sum)
 {
-    for (int64_t i = begin; i < end; i++)
+    for (int64_t i = begin; i < end; i++) {
         grd_parallel_for(0, 100, 10, add_inner, sum);
+        if (!grd_in_parallel()) /* the outer loop goes on */
+            atomic_fetch_add((_Atomic int64_t *)sum, -1000000);
+    }
 }
 
 static void nested_loops_run_inline(void **state)

@@ -179,7 +179,7 @@ static void products_are_checked(void **state)
     (void)state;
     int64_t huge = (int64_t)1 << 62, ones[GRD_MAX_DIMS + 1];
     expect_numel(GRD_NO_DIMS, 1, "");
-    expect_numel((grd_dims){NULL, 0}, 1, "");
+    expect_numel((grd_dims){0, NULL}, 1, "");
     expect_numel(grd_dims(INT64_MAX), INT64_MAX, "");
     expect_numel(grd_dims(huge, 4), 0, "Storage size calculation overflowed with sizes=[4611686018427387904, 4]");
     expect_numel(grd_dims(huge, 4, 0), 0, "");
@@ -237,7 +237,7 @@ static void dims_wrap(void **state)
     grd_error_clear();
     assert_false(grd_shape_wrap_dim(INT64_MIN, 2, &dim));
     grd_error_clear();
-    assert_true(grd_shape_dim_mask((grd_dims){NULL, 0}, 3, &mask) && mask == 7);
+    assert_true(grd_shape_dim_mask((grd_dims){0, NULL}, 3, &mask) && mask == 7);
     assert_true(grd_shape_dim_mask(GRD_NO_DIMS, 64, &mask) && mask == UINT64_MAX);
     assert_true(grd_shape_dim_mask(GRD_NO_DIMS, 0, &mask) && mask == 0);
     assert_true(grd_shape_dim_mask(grd_dims(-1, 0), 3, &mask) && mask == 5);

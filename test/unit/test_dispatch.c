@@ -128,20 +128,24 @@ static void test_results_are_written_to_tensors_that_are_there(void **state)
 {
     (void)state;
     const grd_op *max = grd_op_find("max_dim");
-    grd_tensor *x = grd_view(grd_arange(grd_int(6)), grd_dims(2, 3)), *values = grd_zeros(grd_dims(5)), *indices = grd_zeros(grd_dims(2));
+    grd_tensor *x = grd_view(grd_arange(grd_int(6)), grd_dims(2, 3)), *values = grd_zeros(grd_dims(5)),
+               *indices = grd_zeros(grd_dims(2), .dtype = GRD_INT64);
+    grd_tensor *floats[] = {values, grd_zeros(grd_dims(2))};
     grd_max_dim_result result = grd_max_dim(x, 1);
     grd_tensor *results[] = {result.values, result.indices}, *outs[] = {values, indices}, *missing[] = {values, NULL};
-    assert_false(grd_write_results(NULL, grd_tensors_from(outs, 2), grd_tensors_from(results, 2)));
+    assert_false(grd_write_results(NULL, (grd_tensors){0}, grd_tensors_from(outs, 2), grd_tensors_from(results, 2)));
     expect_error(GRD_ERROR_TYPE, "an operator is required, not NULL");
-    assert_false(grd_write_results(max, grd_tensors_from(outs, 1), grd_tensors_from(results, 2)));
+    assert_false(grd_write_results(max, (grd_tensors){0}, grd_tensors_from(outs, 1), grd_tensors_from(results, 2)));
     expect_error(GRD_ERROR_TYPE, "max_dim: 1 tensors were given for 2 results");
-    assert_false(grd_write_results(max, grd_tensors_from(NULL, 2), grd_tensors_from(results, 2)));
+    assert_false(grd_write_results(max, (grd_tensors){0}, grd_tensors_from(NULL, 2), grd_tensors_from(results, 2)));
     expect_error(GRD_ERROR_TYPE, "max_dim: outs and results must be lists of tensors, without NULL");
-    assert_false(grd_write_results(max, grd_tensors_from(missing, 2), grd_tensors_from(results, 2)));
+    assert_false(grd_write_results(max, (grd_tensors){0}, grd_tensors_from(missing, 2), grd_tensors_from(results, 2)));
     expect_error(GRD_ERROR_TYPE, "max_dim: outs and results must be lists of tensors, without NULL");
+    assert_false(grd_write_results(max, (grd_tensors){0}, grd_tensors_from(floats, 2), grd_tensors_from(results, 2)));
+    expect_error(GRD_ERROR_RUNTIME, "max_dim: Expected out tensor to have dtype Long, but got Float instead");
     assert_int_equal(grd_numel(values), 5);
-    assert_true(grd_write_results(max, grd_tensors_from(outs, 2), grd_tensors_from(results, 2)));
-    assert_true(grd_equal(indices, grd_full(grd_dims(2), grd_float(2))));
+    assert_true(grd_write_results(max, (grd_tensors){0}, grd_tensors_from(outs, 2), grd_tensors_from(results, 2)));
+    assert_true(grd_equal(indices, grd_full(grd_dims(2), grd_int(2))));
     assert_int_equal(grd_numel(values), 2);
 }
 
@@ -275,9 +279,9 @@ static void test_lists_are_looked_at(void **state)
     (void)state;
     grd_tensor *with_hole[] = {two(), NULL};
     const grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = two()};
-    const grd_value no_data = {.kind = GRD_KIND_DIMS, .v.dims = {NULL, 2}}, negative = {.kind = GRD_KIND_DIMS, .v.dims = {NULL, -1}};
-    const grd_value hole = {.kind = GRD_KIND_TENSORS, .v.tensors = {with_hole, 2}},
-                    nothing = {.kind = GRD_KIND_TENSORS, .v.tensors = {NULL, 2}};
+    const grd_value no_data = {.kind = GRD_KIND_DIMS, .v.dims = {2, NULL}}, negative = {.kind = GRD_KIND_DIMS, .v.dims = {-1, NULL}};
+    const grd_value hole = {.kind = GRD_KIND_TENSORS, .v.tensors = {2, with_hole}},
+                    nothing = {.kind = GRD_KIND_TENSORS, .v.tensors = {2, NULL}};
     const char *integers = "sum: argument 'dim' (position 2) must be a list of integers: it has a length but no data, or a negative length";
     const char *tensors = "cat: argument 'tensors' (position 1) must be a list of tensors without NULL";
     refused("sum", GRD_FUNCTIONAL, (const grd_value[]){x, no_data}, 2, GRD_ERROR_TYPE, integers);

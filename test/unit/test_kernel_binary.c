@@ -42,7 +42,7 @@ static void test_every_path(void **state)
             for (int kernel = 0; kernel < GRD_TERNARY_COUNT; kernel++)
                 if (table->ternary[dtype][kernel] != NULL &&
                     !same_on_every_path(table->ternary[dtype][kernel], 3,
-                                        (grd_dtype[]){dtype, kernel == GRD_TERNARY_WHERE ? GRD_BOOL : dtype, dtype, dtype}, params))
+                                        (grd_dtype[]){dtype, kernel == GRD_TERNARY_HIDDEN_WHERE ? GRD_BOOL : dtype, dtype, dtype}, params))
                     fail_msg("%s: ternary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
         }
 }
@@ -56,15 +56,15 @@ static int64_t floor_quotient(int64_t x, int64_t y)
 static int64_t exact_int8(int kernel, int64_t x, int64_t y)
 {
     switch (kernel) {
-    case GRD_BINARY__ADD:
+    case GRD_BINARY_HIDDEN_ADD:
         return x + y;
-    case GRD_BINARY__SUB:
+    case GRD_BINARY_HIDDEN_SUB:
         return x - y;
     case GRD_BINARY_MUL:
         return x * y;
-    case GRD_BINARY__DIV_TRUNC:
+    case GRD_BINARY_HIDDEN_DIV_TRUNC:
         return y == 0 ? 0 : x / y;
-    case GRD_BINARY__DIV_FLOOR:
+    case GRD_BINARY_HIDDEN_DIV_FLOOR:
         return y == 0 ? 0 : floor_quotient(x, y);
     case GRD_BINARY_REMAINDER:
         return y == 0 ? 0 : x - y * floor_quotient(x, y);
@@ -84,7 +84,7 @@ static int64_t exact_int8(int kernel, int64_t x, int64_t y)
         return y < 0 || y >= 8 ? 0 : (int64_t)((uint64_t)x << y);
     case GRD_BINARY_BITWISE_RIGHT_SHIFT:
         return y < 0 || y >= 8 ? (x < 0 ? -1 : 0) : x >> y;
-    case GRD_BINARY__POW: {
+    case GRD_BINARY_HIDDEN_POW: {
         if (y < 0)
             return x == 1 ? 1 : x == -1 ? (y % 2 == 0 ? 1 : -1) : 0;
         uint64_t power = 1;
@@ -100,11 +100,11 @@ static int64_t exact_int8(int kernel, int64_t x, int64_t y)
 static void test_int8(void **state)
 {
     (void)state;
-    static const int kernels[] = {GRD_BINARY__ADD,
-                                  GRD_BINARY__SUB,
+    static const int kernels[] = {GRD_BINARY_HIDDEN_ADD,
+                                  GRD_BINARY_HIDDEN_SUB,
                                   GRD_BINARY_MUL,
-                                  GRD_BINARY__DIV_TRUNC,
-                                  GRD_BINARY__DIV_FLOOR,
+                                  GRD_BINARY_HIDDEN_DIV_TRUNC,
+                                  GRD_BINARY_HIDDEN_DIV_FLOOR,
                                   GRD_BINARY_REMAINDER,
                                   GRD_BINARY_FMOD,
                                   GRD_BINARY_MAXIMUM,
@@ -114,7 +114,7 @@ static void test_int8(void **state)
                                   GRD_BINARY_BITWISE_XOR,
                                   GRD_BINARY_BITWISE_LEFT_SHIFT,
                                   GRD_BINARY_BITWISE_RIGHT_SHIFT,
-                                  GRD_BINARY__POW};
+                                  GRD_BINARY_HIDDEN_POW};
     for (int level = 0; table_of_level(level) != NULL; level++)
         for (int k = 0; k < (int)(sizeof kernels / sizeof *kernels); k++) {
             int8_t x[65536], y[65536], z[65536];
@@ -138,13 +138,13 @@ static void test_wide_integers(void **state)
         int64_t x[] = {INT64_MIN, INT64_MIN, INT64_MAX, 5}, y[] = {-1, 0, 2, 64}, z[4];
         char *data[] = {(char *)z, (char *)x, (char *)y};
         const int64_t strides[] = {8, 8, 8};
-        row[GRD_BINARY__DIV_TRUNC](4, data, strides, NULL);
+        row[GRD_BINARY_HIDDEN_DIV_TRUNC](4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){INT64_MIN, 0, INT64_MAX / 2, 0}), sizeof z);
-        row[GRD_BINARY__DIV_FLOOR](4, data, strides, NULL);
+        row[GRD_BINARY_HIDDEN_DIV_FLOOR](4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){INT64_MIN, 0, INT64_MAX / 2, 0}), sizeof z);
         row[GRD_BINARY_REMAINDER](4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){0, 0, 1, 5}), sizeof z);
-        row[GRD_BINARY__ADD](4, data, strides, NULL);
+        row[GRD_BINARY_HIDDEN_ADD](4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){INT64_MAX, INT64_MIN, INT64_MIN + 1, 69}), sizeof z);
         row[GRD_BINARY_MUL](4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){INT64_MIN, 0, -2, 320}), sizeof z);
@@ -152,12 +152,12 @@ static void test_wide_integers(void **state)
         assert_memory_equal(z, ((int64_t[]){0, INT64_MIN, -4, 0}), sizeof z);
         row[GRD_BINARY_BITWISE_RIGHT_SHIFT](4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){-1, INT64_MIN, INT64_MAX / 4, 0}), sizeof z);
-        row[GRD_BINARY__ADD_SCALED](4, data, strides, (grd_scalar[]){grd_int(-2)});
+        row[GRD_BINARY_HIDDEN_ADD_SCALED](4, data, strides, (grd_scalar[]){grd_int(-2)});
         assert_memory_equal(z, ((int64_t[]){INT64_MIN + 2, INT64_MIN, INT64_MAX - 4, -123}), sizeof z);
         /* Unsigned numbers above INT64_MAX. */
         uint64_t a[] = {UINT64_MAX, UINT64_MAX - 1}, b[] = {2, UINT64_MAX}, c[2];
         char *wide[] = {(char *)c, (char *)a, (char *)b};
-        table_of_level(level)->binary[GRD_UINT64][GRD_BINARY__DIV_FLOOR](2, wide, strides, NULL);
+        table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_HIDDEN_DIV_FLOOR](2, wide, strides, NULL);
         assert_memory_equal(c, ((uint64_t[]){UINT64_MAX / 2, 0}), sizeof c);
         table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_MAXIMUM](2, wide, strides, NULL);
         assert_memory_equal(c, ((uint64_t[]){UINT64_MAX, UINT64_MAX}), sizeof c);
@@ -182,7 +182,7 @@ static void test_nan_rules(void **state)
         assert_true(z[0] == 1 && z[1] == 1 && isnan(z[2]) && z[3] == 2 && z[4] == -2);
         float low[] = {0, NAN, 5, 0, 3}, high[] = {1, 1, 1, NAN, 2}, middle[] = {NAN, 1, 0, 1, 1};
         char *clamp[] = {(char *)z, (char *)middle, (char *)low, (char *)high};
-        table->ternary[GRD_FLOAT32][GRD_TERNARY__CLAMP_BOTH](5, clamp, (int64_t[]){4, 4, 4, 4}, NULL);
+        table->ternary[GRD_FLOAT32][GRD_TERNARY_HIDDEN_CLAMP_BOTH](5, clamp, (int64_t[]){4, 4, 4, 4}, NULL);
         assert_true(isnan(z[0]) && isnan(z[1]) && z[2] == 1 && isnan(z[3]) && z[4] == 2);
     }
 }
@@ -197,9 +197,9 @@ static void test_float_division(void **state)
         double quotient[N], remainder[N], truncated[N];
         const int64_t strides[] = {8, 8, 8};
         grd_loop_kernel *const *const row = table_of_level(level)->binary[GRD_FLOAT64];
-        row[GRD_BINARY__DIV_FLOOR](N, (char *[]){(char *)quotient, (char *)x, (char *)y}, strides, NULL);
+        row[GRD_BINARY_HIDDEN_DIV_FLOOR](N, (char *[]){(char *)quotient, (char *)x, (char *)y}, strides, NULL);
         row[GRD_BINARY_REMAINDER](N, (char *[]){(char *)remainder, (char *)x, (char *)y}, strides, NULL);
-        row[GRD_BINARY__DIV_TRUNC](N, (char *[]){(char *)truncated, (char *)x, (char *)y}, strides, NULL);
+        row[GRD_BINARY_HIDDEN_DIV_TRUNC](N, (char *[]){(char *)truncated, (char *)x, (char *)y}, strides, NULL);
         assert_true(quotient[0] == 3 && quotient[1] == -4 && quotient[2] == -4 && quotient[3] == 3);
         assert_true(quotient[4] == INFINITY && quotient[5] == -INFINITY && quotient[6] == 4 && quotient[7] == 59);
         assert_true(quotient[8] == 0 && signbit(quotient[8]) && isnan(quotient[9]) && quotient[10] == 0);
@@ -228,8 +228,8 @@ static void test_pow(void **state)
             x[i] = fabsf(x[i]);
     }
     for (int level = 0; table_of_level(level) != NULL; level++) {
-        table_of_level(level)->binary[GRD_FLOAT32][GRD_BINARY__POW](COUNT * COUNT + RANDOM, (char *[]){(char *)z, (char *)x, (char *)y},
-                                                                    (int64_t[]){4, 4, 4}, NULL);
+        table_of_level(level)->binary[GRD_FLOAT32][GRD_BINARY_HIDDEN_POW](
+            COUNT * COUNT + RANDOM, (char *[]){(char *)z, (char *)x, (char *)y}, (int64_t[]){4, 4, 4}, NULL);
         for (int i = 0; i < COUNT * COUNT + RANDOM; i++) {
             const long double exact = powl(x[i], y[i]);
             const double error = distance(z[i], exact, (float)exact, 24, -125);
@@ -249,12 +249,12 @@ static void test_complex(void **state)
         const int64_t strides[] = {16, 16, 16};
         row[GRD_BINARY_MUL](1, data, strides, NULL);
         assert_true(z[0] == 11 && z[1] == 2);
-        row[GRD_BINARY__DIV_TRUE](4, data, strides, NULL);
+        row[GRD_BINARY_HIDDEN_DIV_TRUE](4, data, strides, NULL);
         assert_true(fabs(z[0] + 0.2) < 1e-15 && fabs(z[1] - 0.4) < 1e-15 && z[2] == 1 && z[3] == 0);
         assert_true(z[4] == INFINITY && isnan(z[5]) && isnan(z[6]) && isnan(z[7]));
-        row[GRD_BINARY__POW](4, data, strides, NULL);
+        row[GRD_BINARY_HIDDEN_POW](4, data, strides, NULL);
         assert_true(z[4] == 1 && z[5] == 0 && z[6] == 1 && z[7] == 0);
-        row[GRD_BINARY__ADD_SCALED](1, data, strides, (grd_scalar[]){grd_complex_number(0, 1)});
+        row[GRD_BINARY_HIDDEN_ADD_SCALED](1, data, strides, (grd_scalar[]){grd_complex_number(0, 1)});
         assert_true(z[0] == 5 && z[1] == 5);
     }
 }
@@ -269,13 +269,13 @@ static void test_ternary(void **state)
         const int64_t strides[] = {8, 8, 8, 8};
         table->ternary[GRD_FLOAT64][GRD_TERNARY_LERP](2, data, strides, NULL);
         assert_true(z[0] == 1.5 && z[1] == 6);
-        table->ternary[GRD_FLOAT64][GRD_TERNARY_ADDCMUL](2, data, strides, (grd_scalar[]){grd_int(2)});
+        table->ternary[GRD_FLOAT64][GRD_TERNARY_HIDDEN_ADDCMUL](2, data, strides, (grd_scalar[]){grd_int(2)});
         assert_true(z[0] == 2.5 && z[1] == 14);
-        table->ternary[GRD_FLOAT64][GRD_TERNARY_ADDCDIV](2, data, strides, (grd_scalar[]){grd_float(0.5)});
+        table->ternary[GRD_FLOAT64][GRD_TERNARY_HIDDEN_ADDCDIV](2, data, strides, (grd_scalar[]){grd_float(0.5)});
         assert_true(z[0] == 7 && z[1] == 5);
         uint8_t mask[] = {0, 1};
         data[1] = (char *)mask;
-        table->ternary[GRD_FLOAT64][GRD_TERNARY_WHERE](2, data, (int64_t[]){8, 1, 8, 8}, NULL);
+        table->ternary[GRD_FLOAT64][GRD_TERNARY_HIDDEN_WHERE](2, data, (int64_t[]){8, 1, 8, 8}, NULL);
         assert_true(z[0] == 0.25 && z[1] == 6);
     }
 }
@@ -288,7 +288,7 @@ static void test_bool(void **state)
         uint8_t x[] = {0, 0, 1, 1}, y[] = {0, 1, 0, 1}, z[4];
         char *data[] = {(char *)z, (char *)x, (char *)y};
         const int64_t strides[] = {1, 1, 1};
-        row[GRD_BINARY__ADD](4, data, strides, NULL);
+        row[GRD_BINARY_HIDDEN_ADD](4, data, strides, NULL);
         assert_memory_equal(z, ((uint8_t[]){0, 1, 1, 1}), 4);
         row[GRD_BINARY_MUL](4, data, strides, NULL);
         assert_memory_equal(z, ((uint8_t[]){0, 0, 0, 1}), 4);
@@ -296,7 +296,7 @@ static void test_bool(void **state)
         assert_memory_equal(z, ((uint8_t[]){0, 1, 0, 0}), 4);
         row[GRD_BINARY_LOGICAL_XOR](4, data, strides, NULL);
         assert_memory_equal(z, ((uint8_t[]){0, 1, 1, 0}), 4);
-        assert_null(row[GRD_BINARY__SUB]);
+        assert_null(row[GRD_BINARY_HIDDEN_SUB]);
     }
 }
 

@@ -78,17 +78,17 @@ static const struct function {
     {"sigmoid", GRD_UNARY_SIGMOID, sigmoid, 2, 3, 800},
     {"silu", GRD_UNARY_SILU, silu, 2, 3.5, 800},
     {"erf", GRD_UNARY_ERF, erfl, 1, 2, 8},
-    {"gelu", GRD_UNARY__GELU_ERF, gelu, 4.5, 4, 40},
-    {"gelu_tanh", GRD_UNARY__GELU_TANH, gelu_tanh, 2, 4, 40},
+    {"gelu", GRD_UNARY_HIDDEN_GELU_ERF, gelu, 4.5, 4, 40},
+    {"gelu_tanh", GRD_UNARY_HIDDEN_GELU_TANH, gelu_tanh, 2, 4, 40},
     {"sqrt", GRD_UNARY_SQRT, sqrtl, 0.5, 0.501, INFINITY},
     {"rsqrt", GRD_UNARY_RSQRT, rsqrt, 1.5, 1.5, INFINITY},
     {"reciprocal", GRD_UNARY_RECIPROCAL, reciprocal, 0.5, 0.501, INFINITY},
-    {"square", GRD_UNARY__SQUARE, square, 0.5, 0.501, INFINITY},
+    {"square", GRD_UNARY_HIDDEN_SQUARE, square, 0.5, 0.501, INFINITY},
     {"floor", GRD_UNARY_FLOOR, floorl, 0, 0, INFINITY},
     {"ceil", GRD_UNARY_CEIL, ceill, 0, 0, INFINITY},
     {"round", GRD_UNARY_ROUND, rintl, 0, 0, INFINITY},
     {"trunc", GRD_UNARY_TRUNC, truncl, 0, 0, INFINITY},
-    {"abs", GRD_UNARY__ABS, fabsl, 0, 0, INFINITY},
+    {"abs", GRD_UNARY_HIDDEN_ABS, fabsl, 0, 0, INFINITY},
 };
 
 enum { CHUNK = 256 };
@@ -219,13 +219,13 @@ static void test_integers(void **state)
         int32_t x[] = {INT32_MIN, -5, 0, 7, INT32_MAX}, y[5];
         char *data[] = {(char *)y, (char *)x};
         const int64_t strides[] = {4, 4};
-        table->unary[GRD_INT32][GRD_UNARY__ABS](5, data, strides, NULL);
+        table->unary[GRD_INT32][GRD_UNARY_HIDDEN_ABS](5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){INT32_MIN, 5, 0, 7, INT32_MAX}), sizeof y);
         table->unary[GRD_INT32][GRD_UNARY_NEG](5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){INT32_MIN, 5, 0, -7, -INT32_MAX}), sizeof y);
         table->unary[GRD_INT32][GRD_UNARY_SIGN](5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){-1, -1, 0, 1, 1}), sizeof y);
-        table->unary[GRD_INT32][GRD_UNARY__SQUARE](5, data, strides, NULL);
+        table->unary[GRD_INT32][GRD_UNARY_HIDDEN_SQUARE](5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){0, 25, 0, 49, 1}), sizeof y);
         table->unary[GRD_INT32][GRD_UNARY_RELU](5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){0, 0, 0, 7, INT32_MAX}), sizeof y);
@@ -269,11 +269,11 @@ static void test_complex(void **state)
         const int64_t strides[] = {16, 16};
         table->unary[GRD_COMPLEX128][GRD_UNARY_SQRT](1, data, strides, NULL);
         assert_true(y[0] == 2 && y[1] == 1);
-        table->unary[GRD_COMPLEX128][GRD_UNARY__SQUARE](1, data, strides, NULL);
+        table->unary[GRD_COMPLEX128][GRD_UNARY_HIDDEN_SQUARE](1, data, strides, NULL);
         assert_true(y[0] == -7 && y[1] == 24);
         table->unary[GRD_COMPLEX128][GRD_UNARY_RECIPROCAL](1, data, strides, NULL);
         assert_true(fabs(y[0] - 0.12) < 1e-16 && fabs(y[1] + 0.16) < 1e-16);
-        table->unary[GRD_COMPLEX128][GRD_UNARY__CONJ](1, data, strides, NULL);
+        table->unary[GRD_COMPLEX128][GRD_UNARY_HIDDEN_CONJ](1, data, strides, NULL);
         assert_true(y[0] == 3 && y[1] == -4);
         table->unary[GRD_COMPLEX128][GRD_UNARY_EXP](1, data, strides, NULL);
         assert_true(fabs(y[0] - exp(3) * cos(4)) < 1e-14 && fabs(y[1] - exp(3) * sin(4)) < 1e-14);

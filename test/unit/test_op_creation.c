@@ -42,8 +42,8 @@ static void test_values(void **state)
     expect_values(grd_logspace(grd_int(0), grd_int(2), 3), (const double[]){1, 10, 100}, 3);
     grd_tensor *x = grd_ones(grd_dims(2, 3));
     expect_values(grd_tril(x), (const double[]){1, 0, 0, 1, 1, 0}, 6);
-    expect_values(grd_triu(x, .diagonal = grd_int(1)), (const double[]){0, 1, 1, 0, 0, 1}, 6);
-    expect_values(grd_triu_(grd_t(x), .diagonal = grd_int(INT64_MIN)), (const double[]){1, 1, 1, 1, 1, 1}, 6);
+    expect_values(grd_triu(x, .diagonal = 1), (const double[]){0, 1, 1, 0, 0, 1}, 6);
+    expect_values(grd_triu_(grd_t(x), .diagonal = INT64_MIN), (const double[]){1, 1, 1, 1, 1, 1}, 6);
     grd_tril_(grd_t(x));
     expect_values(x, (const double[]){1, 1, 1, 0, 1, 1}, 6);
 }

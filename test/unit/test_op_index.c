@@ -97,7 +97,7 @@ static void check_elements(grd_tensor *x, grd_tensor *index, grd_tensor *mask)
     double sums[64];
     grd_tensor *picked = grd_index_select(x, 0, index), *placed = grd_index_copy(x, 0, index, x), *sum = grd_index_add(x, 0, index, x);
     grd_tensor *some = grd_masked_select(x, mask), *filled = grd_masked_fill(x, mask, grd_int(1)), *inplace = grd_clone(x);
-    grd_tensor *pairs = grd_stack(grd_tensors(x, x), .dim = grd_int(1)), *column = grd_select(pairs, 1, 1);
+    grd_tensor *pairs = grd_stack(grd_tensors(x, x), .dim = 1), *column = grd_select(pairs, 1, 1);
     grd_masked_fill_(inplace, mask, grd_int(1));
     grd_masked_fill_(column, mask, grd_int(1));
     assert_string_equal(grd_error_message(), "");
@@ -175,7 +175,7 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_RUNTIME, "masked_fill: only boolean masks are supported, but got mask with dtype float32");
     grd_nonzero(grd_zeros(grd_dims(2), .device = GRD_META));
     expect_error(GRD_ERROR_NOT_IMPLEMENTED, "nonzero: not available on the meta device");
-    grd_one_hot(five, .num_classes = grd_int(5));
+    grd_one_hot(five, .num_classes = 5);
     expect_error(GRD_ERROR_RUNTIME, "one_hot: Class values must be smaller than num_classes.");
 }
 
@@ -188,7 +188,7 @@ static void test_embedding_gradient(void **state)
     grd_tensor *index = grd_from_data(rows, grd_dims(6), GRD_INT32);
     for (int way = 0; way < 4; way++) {
         grd_tensor *weight = grd_set_requires_grad(iota(grd_dims(4, 3)), true);
-        grd_tensor *picked = grd_embedding(weight, index, .padding_idx = grd_int(way & 1 ? 1 : -1), .scale_grad_by_freq = way >= 2);
+        grd_tensor *picked = grd_embedding(weight, index, .padding_idx = way & 1 ? 1 : -1, .scale_grad_by_freq = way >= 2);
         grd_backward(grd_sum(picked));
         assert_true(grd_ok());
         const double *grad = grd_data(grd_grad_of(weight));

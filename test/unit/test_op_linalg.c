@@ -25,9 +25,9 @@ static grd_tensor *matrix(int64_t rows, int64_t columns, grd_dtype dtype, int la
     if (layout == 1)
         return grd_t(t);
     if (layout == 2)
-        return grd_slice(grd_slice(t, .dim = grd_int(0), .step = grd_int(2)), .dim = grd_int(1), .step = grd_int(2));
+        return grd_slice(grd_slice(t, .dim = 0, .step = 2), .dim = 1, .step = 2);
     if (layout == 4)
-        return grd_slice(grd_slice(t, .dim = grd_int(0), .step = grd_int(-1)), .dim = grd_int(1), .step = grd_int(-1));
+        return grd_slice(grd_slice(t, .dim = 0, .step = -1), .dim = 1, .step = -1);
     return layout == 3 ? grd_expand(t, grd_dims(rows, columns)) : t;
 }
 
@@ -124,7 +124,7 @@ static void test_small_products(void **state)
                     grd_tensor *a = matrix(m, k, small[d], layout / 2), *b = matrix(k, n, small[d], layout % 2);
                     expect_product(grd_mm(a, b), a, b, 1, NULL, 0);
                     grd_tensor *all = matrix(m, n, small[d], 0), *row = grd_select(all, 0, 0),
-                               *column = grd_slice(all, .dim = grd_int(1), .start = grd_int(0), .end = grd_int(1));
+                               *column = grd_slice(all, .dim = 1, .start = grd_int(0), .end = grd_int(1));
                     expect_product(grd_addmm(all, a, b), a, b, 1, all, 1);
                     expect_product(grd_addmm(row, a, b), a, b, 1, grd_contiguous(grd_expand(row, grd_dims(m, n))), 1);
                     expect_product(grd_addmm(column, a, b), a, b, 1, grd_contiguous(grd_expand(column, grd_dims(m, n))), 1);

@@ -41,7 +41,7 @@ static void test_uniform(void **state)
     EXPECT(grd_rand(grd_dims(7)), rand_7, GRD_FLOAT32);
     grd_manual_seed(7);
     grd_tensor *wide = grd_empty(grd_dims(4), .dtype = GRD_FLOAT64);
-    EXPECT(grd_uniform_(wide, .from = grd_float(-3.3), .to = grd_float(7.7)), uniform_double, GRD_FLOAT64);
+    EXPECT(grd_uniform_(wide, .from = -3.3, .to = 7.7), uniform_double, GRD_FLOAT64);
 }
 
 static void test_strided_in_order_of_memory(void **state)
@@ -63,7 +63,7 @@ static void test_normal(void **state)
 static void test_exponential(void **state)
 {
     (void)state;
-    expect_close(grd_exponential_(grd_empty(grd_dims(4), .dtype = GRD_FLOAT64), .lambd = grd_float(1.5)), exponential, 4);
+    expect_close(grd_exponential_(grd_empty(grd_dims(4), .dtype = GRD_FLOAT64), .lambd = 1.5), exponential, 4);
 }
 
 static void test_integers(void **state)
@@ -83,9 +83,9 @@ static void test_bernoulli(void **state)
     (void)state;
     EXPECT(grd_bernoulli_(grd_empty(grd_dims(12), .dtype = GRD_INT64), .p = grd_float(0.3)), bernoulli, GRD_INT64);
     grd_manual_seed(7);
-    EXPECT(grd_dropout(grd_ones(grd_dims(8)), .p = grd_float(0.25)), dropout, GRD_FLOAT32);
+    EXPECT(grd_dropout(grd_ones(grd_dims(8)), .p = 0.25), dropout, GRD_FLOAT32);
     grd_tensor *x = grd_ones(grd_dims(3));
-    assert_ptr_equal(grd_data(grd_dropout(x, .p = grd_float(0))), grd_data(x));
+    assert_ptr_equal(grd_data(grd_dropout(x, .p = 0)), grd_data(x));
 }
 
 static void test_multinomial(void **state)
@@ -112,7 +112,7 @@ static void test_half_dropout_rounds_once(void **state)
 {
     (void)state;
     grd_tensor *x = grd_full(grd_dims(8), grd_float(0.5), .dtype = GRD_FLOAT16);
-    EXPECT(grd_dropout(x, .p = grd_float(0.16173971899693784)), dropout_half, GRD_FLOAT32);
+    EXPECT(grd_dropout(x, .p = 0.16173971899693784), dropout_half, GRD_FLOAT32);
 }
 
 static void test_equal_scores(void **state)
@@ -179,9 +179,9 @@ static void test_errors_draw_nothing(void **state)
 {
     (void)state;
     grd_tensor *x = grd_zeros(grd_dims(3)), *bytes = grd_zeros(grd_dims(3), .dtype = GRD_UINT8);
-    grd_normal_(x, .std = grd_float(-1));
+    grd_normal_(x, .std = -1);
     expect_error(GRD_ERROR_RUNTIME, "normal: normal expects std >= 0.0, but found std -1");
-    grd_uniform_(x, .from = grd_float(2), .to = grd_float(1));
+    grd_uniform_(x, .from = 2, .to = 1);
     expect_error(GRD_ERROR_RUNTIME, "uniform: uniform_ expects to return a [from, to) range, but found from=2 > to=1");
     grd_random_(x, .from = grd_int(3), .to = grd_int(3));
     expect_error(GRD_ERROR_RUNTIME, "random: random_ expects 'from' to be less than 'to', but got from=3 >= to=3");
@@ -189,7 +189,7 @@ static void test_errors_draw_nothing(void **state)
     expect_error(GRD_ERROR_RUNTIME, "random: to - 1 is out of bounds for uint8");
     grd_bernoulli_(x, .p = grd_float(1.5));
     expect_error(GRD_ERROR_RUNTIME, "bernoulli: bernoulli_ expects p to be in [0, 1], but got p=1.5");
-    grd_exponential_(x, .lambd = grd_float(0));
+    grd_exponential_(x, .lambd = 0);
     expect_error(GRD_ERROR_RUNTIME, "exponential: exponential_ expects lambda > 0.0, but found lambda=0");
     grd_dropout(bytes);
     expect_error(GRD_ERROR_RUNTIME, "dropout: result type Float can't be cast to the desired output type Byte");

@@ -226,10 +226,10 @@ static void test_against_loops(void **state)
                         for (int64_t k = 0; k < size[2]; k++)
                             sums[i * stride[0] + j * stride[1] + k * stride[2]] +=
                                 data[i * in[order][0] + j * in[order][1] + k * in[order][2]];
-                grd_tensor *x = grd_from_memory(data, (grd_dims){size, 3}, (grd_dims){in[order], 3}, GRD_FLOAT32, NULL, NULL);
+                grd_tensor *x = grd_from_memory(data, (grd_dims){3, size}, (grd_dims){3, in[order]}, 0, GRD_FLOAT32, NULL, NULL);
                 for (int threads = 1; threads <= 3; threads++) {
                     grd_set_num_threads(threads);
-                    grd_to_memory(grd_sum(x, .dim = (grd_dims){dims, count}), threads == 1 ? got : again, GRD_FLOAT64);
+                    grd_to_memory(grd_sum(x, .dim = (grd_dims){count, dims}), threads == 1 ? got : again, GRD_FLOAT64);
                     assert_true(grd_ok());
                     if (threads > 1)
                         assert_memory_equal(got, again, (size_t)results * sizeof *got);

@@ -26,7 +26,7 @@ static void test_views_share_storage(void **state)
         grd_unsqueeze(x, -1),
         grd_flatten(x),
         grd_select(x, 1, -1),
-        grd_slice(x, .step = grd_int(-1)),
+        grd_slice(x, .step = -1),
         grd_diagonal(x),
         grd_unfold(x, 2, 2, 1),
         grd_narrow(x, 2, 1, 2),
@@ -46,10 +46,10 @@ static void test_geometry(void **state)
     expect_geometry(grd_view(x, grd_dims(-1, 8)), grd_dims(3, 8), grd_dims(8, 1), 0);
     expect_geometry(grd_transpose(x, 0, -1), grd_dims(4, 3, 2), grd_dims(1, 4, 12), 0);
     expect_geometry(grd_select(x, 1, -1), grd_dims(2, 4), grd_dims(12, 1), 8);
-    expect_geometry(grd_slice(x, .dim = grd_int(2), .step = grd_int(-2)), grd_dims(2, 3, 2), grd_dims(12, 4, -2), 3);
-    expect_geometry(grd_slice(x, .dim = grd_int(1), .start = grd_int(9)), grd_dims(2, 0, 4), grd_dims(12, 4, 1), 12);
-    expect_geometry(grd_slice(grd_slice(iota(grd_dims(4)), .step = grd_int(-1)), .start = grd_int(4)), grd_dims(0), grd_dims(-1), 3);
-    expect_geometry(grd_diagonal(x, .offset = grd_int(1), .dim1 = grd_int(1), .dim2 = grd_int(2)), grd_dims(2, 3), grd_dims(12, 5), 1);
+    expect_geometry(grd_slice(x, .dim = 2, .step = -2), grd_dims(2, 3, 2), grd_dims(12, 4, -2), 3);
+    expect_geometry(grd_slice(x, .dim = 1, .start = grd_int(9)), grd_dims(2, 0, 4), grd_dims(12, 4, 1), 12);
+    expect_geometry(grd_slice(grd_slice(iota(grd_dims(4)), .step = -1), .start = grd_int(4)), grd_dims(0), grd_dims(-1), 3);
+    expect_geometry(grd_diagonal(x, .offset = 1, .dim1 = 1, .dim2 = 2), grd_dims(2, 3), grd_dims(12, 5), 1);
     expect_geometry(grd_unfold(x, 2, 3, 1), grd_dims(2, 3, 2, 3), grd_dims(12, 4, 1, 1), 0);
     expect_geometry(grd_expand(grd_select(x, 0, 1), grd_dims(2, -1, 4)), grd_dims(2, 3, 4), grd_dims(0, 4, 1), 12);
     expect_geometry(grd_as_strided(x, grd_dims(3), grd_dims(-2), .storage_offset = grd_int(5)), grd_dims(3), grd_dims(-2), 5);
@@ -67,7 +67,7 @@ static void test_slice_ranges(void **state)
                 if (step == 0)
                     continue;
                 grd_scope scope = grd_scope_open();
-                grd_tensor *part = grd_slice(x, .start = grd_int(start), .end = grd_int(end), .step = grd_int(step));
+                grd_tensor *part = grd_slice(x, .start = grd_int(start), .end = grd_int(end), .step = step);
                 double values[N];
                 int64_t n = 0;
                 for (int64_t i = step > 0 ? 0 : N - 1; i >= 0 && i<N; i += step> 0 ? 1 : -1) {
@@ -98,7 +98,7 @@ static void test_lists(void **state)
     assert_int_equal(parts.n, 3);
     parts = grd_split_with_sizes(x, grd_dims(0, 5));
     assert_int_equal(grd_numel(parts.data[0]), 0);
-    parts = grd_unbind(x, .dim = grd_int(-1));
+    parts = grd_unbind(x, .dim = -1);
     assert_int_equal(parts.n, 2);
     expect_geometry(parts.data[1], grd_dims(5), grd_dims(2), 1);
 }
@@ -118,7 +118,7 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_RUNTIME, "permute: duplicate dims are not allowed.");
     grd_select(v, 0, 5);
     expect_error(GRD_ERROR_INDEX, "select: index 5 out of range for tensor of size [3] at dimension 0");
-    grd_slice(v, .step = grd_int(0));
+    grd_slice(v, .step = 0);
     expect_error(GRD_ERROR_RUNTIME, "slice: slice step must not be zero");
     grd_narrow(v, 0, 2, 3);
     expect_error(GRD_ERROR_RUNTIME, "narrow: start (2) + length (3) exceeds dimension size (3).");
@@ -132,7 +132,7 @@ static void test_errors(void **state)
     expect_error(GRD_ERROR_RUNTIME,
                  "split_with_sizes: expects split_sizes to sum exactly to 3 (input tensor's size at dimension 0), but got "
                  "split_sizes=[1, 1]");
-    grd_diagonal(x, .dim1 = grd_int(1));
+    grd_diagonal(x, .dim1 = 1);
     expect_error(GRD_ERROR_RUNTIME, "diagonal: diagonal dimensions cannot be identical 1, 1");
     grd_mT(v);
     expect_error(GRD_ERROR_RUNTIME, "mT: tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.");
@@ -155,19 +155,19 @@ static grd_tensors overlapping_windows(grd_tensor *const *inputs, int n, void *c
     grd_tensor *windows = grd_as_strided(inputs[0], grd_dims(4, 3), grd_dims(1, 1), .storage_offset = grd_int(0));
     grd_tensor **list = grd_pool_alloc(sizeof *list);
     list[0] = grd_mul(windows, windows);
-    return (grd_tensors){list, 1};
+    return (grd_tensors){1, list};
 }
 
 static grd_tensors split_and_weigh(grd_tensor *const *inputs, int n, void *context)
 {
     (void)n;
     (void)context;
-    grd_tensors parts = grd_split(inputs[0], 2, .dim = grd_int(0));
+    grd_tensors parts = grd_split(inputs[0], 2, .dim = 0);
     grd_tensors rows = grd_unbind(inputs[0]);
     grd_tensor **list = grd_pool_alloc(2 * sizeof *list);
     list[0] = grd_mul(parts.data[0], parts.data[1]);
     list[1] = grd_mul(rows.data[0], rows.data[3]);
-    return (grd_tensors){list, 2};
+    return (grd_tensors){2, list};
 }
 
 static void test_gradients(void **state)

@@ -53,7 +53,7 @@ static void network_init(struct network *net, grd_device device)
     const double bounds[] = {1 / sqrt(PIXELS), 1 / sqrt(PIXELS), 1 / sqrt(HIDDEN), 1 / sqrt(HIDDEN)};
     for (int i = 0; i < PARAMETERS; i++) {
         grd_tensor *empty = grd_keep(grd_empty(sizes[i], .device = device));
-        grd_uniform_(empty, .from = grd_float(-bounds[i]), .to = grd_float(bounds[i]));
+        grd_uniform_(empty, .from = -bounds[i], .to = bounds[i]);
         net->parameter[i] = grd_set_requires_grad(empty, true);
         net->mean[i] = grd_keep(grd_zeros_like(empty));
         net->square[i] = grd_keep(grd_zeros_like(empty));
@@ -86,11 +86,11 @@ static void adamw_step(struct network *net)
         grd_tensor *p = net->parameter[i], *m = net->mean[i], *v = net->square[i], *g = grd_grad_of(p);
         grd_mul_scalar_(p, grd_float(1 - lr * decay));
         grd_mul_scalar_(m, grd_float(beta1));
-        grd_add_(m, g, .alpha = grd_float(1 - beta1));
+        grd_add_(m, g, .alpha = 1 - beta1);
         grd_mul_scalar_(v, grd_float(beta2));
-        grd_addcmul_(v, g, g, .value = grd_float(1 - beta2));
+        grd_addcmul_(v, g, g, .value = 1 - beta2);
         grd_tensor *size = grd_add_scalar(grd_sqrt(grd_div_scalar(v, grd_float(correction2))), grd_float(eps));
-        grd_addcdiv_(p, m, size, .value = grd_float(-lr / correction1));
+        grd_addcdiv_(p, m, size, .value = -lr / correction1);
         grd_set_grad(p, NULL);
     }
     grd_set_grad_enabled(recording);
@@ -111,8 +111,8 @@ static double train_step(struct network *net, grd_tensor *images, grd_tensor *la
 static double accuracy(const struct network *net, grd_tensor *images, grd_tensor *labels)
 {
     const bool recording = grd_set_grad_enabled(false);
-    grd_tensor *read = grd_argmax(network_forward(net, grd_slice(images, .start = grd_int(TRAINED))), .dim = grd_int(1));
-    grd_tensor *right = grd_eq(read, grd_slice(labels, .start = grd_int(TRAINED)));
+    grd_tensor *read = grd_argmax(network_forward(net, grd_slice(images, .start = TRAINED)), .dim = 1);
+    grd_tensor *right = grd_eq(read, grd_slice(labels, .start = TRAINED));
     grd_set_grad_enabled(recording);
     return grd_item_double(grd_sum(right)) / (IMAGES - TRAINED);
 }

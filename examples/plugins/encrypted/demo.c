@@ -34,7 +34,7 @@ int main(void)
     grd_tensor *x = encrypted_from(a), *y = encrypted_from(b);
 
     show("x + y", grd_add(x, y), grd_add(a, b));
-    show("x - 3 y", grd_sub(x, y, .alpha = grd_int(3)), grd_sub(a, b, .alpha = grd_int(3)));
+    show("x - 3 y", grd_sub(x, y, .alpha = 3), grd_sub(a, b, .alpha = 3));
     show("x + plain", grd_add(x, b), grd_add(a, b));
     show("-2 x", grd_mul_scalar(grd_neg(x), grd_int(2)), grd_mul_scalar(a, grd_int(-2)));
     show("x @ weights", grd_mm(x, weights), grd_mm(a, weights));

@@ -11,6 +11,8 @@ import struct
 import zipfile
 import zlib
 
+from gradus._C import _open_replacement
+
 __all__ = ["ArchiveReader", "ArchiveWriter", "replacing"]
 
 ALIGNMENT = 64
@@ -52,33 +54,16 @@ class ArchiveWriter:
 @contextlib.contextmanager
 def replacing(path):
     """A file to write that takes the place of ``path`` when all is written, and leaves it as it was if anything fails before."""
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as file:  # A device or a pipe: there is nothing to replace.
-            yield file
-        return
-    folder, name = os.path.split(path)
+    folder = os.path.dirname(os.path.realpath(path))
     if not os.path.isdir(folder):
         raise RuntimeError(f"Parent directory {folder} does not exist.")
-    temporary = os.path.join(folder, f".{name}.{os.urandom(6).hex()}.tmp")
+    replacement = _open_replacement(path)
     try:
-        with open(temporary, "xb") as file:
-            if os.path.exists(path):
-                os.chmod(temporary, os.stat(path).st_mode & 0o7777)
+        with open(replacement.fileno(), "wb", closefd=False) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        replacement.commit()
+    finally:
+        replacement.abandon()
 
 
 @contextlib.contextmanager
@@ -88,6 +73,25 @@ def _damage_is_an_error():
     except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, UnicodeDecodeError, OverflowError, ValueError,
             IndexError) as exception:
         raise RuntimeError(f"PytorchStreamReader failed reading zip archive: the file is damaged ({exception})") from exception
+
+
+class _Bounded:
+    """A file as zipfile reads it. Where a damaged directory leads out of it is damage, and no error of the system."""
+
+    def __init__(self, file, size):
+        self._file = file
+        self._size = size
+        self.read = file.read
+        self.tell = file.tell
+
+    def seek(self, offset, whence=io.SEEK_SET):
+        position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._file.tell(), io.SEEK_END: self._size}[whence]
+        if not 0 <= position <= self._size:
+            raise ValueError(f"offset {position} is not in its {self._size} bytes")
+        return self._file.seek(position)
+
+    def seekable(self):
+        return True
 
 
 class ArchiveReader:
@@ -102,10 +106,13 @@ class ArchiveReader:
         if not head.startswith(b"PK\x03\x04"):
             raise _what_else(head)
         with _damage_is_an_error():
-            self._zip = zipfile.ZipFile(file)
+            self._zip = zipfile.ZipFile(_Bounded(file, self._size))
             self._records = {info.filename: info for info in self._zip.infolist()}
         if len(self._records) != len(self._zip.infolist()):
             raise RuntimeError("PytorchStreamReader failed reading zip archive: a record is there twice")
+        for info in self._zip.infolist():
+            if not 0 <= info.header_offset <= self._size - _LOCAL_HEADER.size - info.compress_size:
+                raise RuntimeError(f"PytorchStreamReader failed reading zip archive: record {info.filename[:80]!r} is not in the file")
         folders = [name[:-len("/data.pkl")] for name in self._records if name.endswith("/data.pkl") and name.count("/") == 1]
         if len(folders) != 1:
             raise RuntimeError("PytorchStreamReader failed locating file data.pkl: file not found")
@@ -130,8 +137,6 @@ class ArchiveReader:
             raise RuntimeError(f"PytorchStreamReader failed locating file {name}: file not found")
         if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size or info.flag_bits & 1:
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it is compressed or encrypted, which no checkpoint is")
-        if info.file_size > self._size:
-            raise RuntimeError(f"PytorchStreamReader failed reading file {name}: its {info.file_size} bytes are not in the file")
         return info.file_size
 
     def read(self, name):

@@ -4,13 +4,14 @@ Names are PyTorch's, as in its files. What stands for a function is one of ``reb
 values only. Classes and functions of others come in through ``add_safe_globals``.
 """
 import functools
+import importlib
 import pickle
 
 import gradus
 from gradus._serialization import rebuild
 
-__all__ = ["add_safe_globals", "allowed_by_user", "clear_safe_globals", "dtype_names", "find", "get_safe_globals", "safe_globals",
-           "storage_dtypes"]
+__all__ = ["add_safe_globals", "allowed_by_user", "clear_safe_globals", "dtype_names", "find", "find_any", "find_here",
+           "get_safe_globals", "module_in_files", "safe_globals", "storage_dtypes"]
 
 _allowed = set()
 
@@ -61,6 +62,20 @@ def _names():
     return names
 
 
+# Modules whose classes PyTorch has in others.
+_MODULES = {"torch.nn.modules.attention": "torch.nn.modules.activation", "torch.nn.modules.parameter_container": "torch.nn.modules.container"}
+
+
+def module_in_files(module):
+    """What files call a module: those of Gradus have the names of PyTorch's."""
+    parts = module.split(".")
+    if parts[0] != "gradus":
+        return module
+    private = next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))  # It is the module around it that exports.
+    name = ".".join(["torch", *parts[1:private]])
+    return _MODULES.get(name, name)
+
+
 def _full_name(thing):
     return f"{thing.__module__}.{thing.__qualname__}"
 
@@ -76,19 +91,53 @@ def allowed_by_user(thing):
     return any(thing is entry for entry in _user_names(frozenset(_allowed)).values())
 
 
+def _allowed_here(module, name):
+    """Gradus's own that a file calls so, if the user has allowed it: files have PyTorch's names."""
+    found = find_here(module_in_files(module), name) if module.split(".")[0] in ("torch", "gradus") else None
+    return found if allowed_by_user(found) else None
+
+
 def find(module, name):
     """What a name in a file stands for. Raises UnpicklingError, with the name, if it is not on the list."""
     full = f"{module}.{name}".replace("__builtin__.", "builtins.", 1)
     found = _names().get(full)
+    if found is None and _allowed:
+        found = _user_names(frozenset(_allowed)).get(full) or _allowed_here(module, name)
     if found is None:
-        found = _user_names(frozenset(_allowed)).get(full)
-    if found is None:
+        full = full.removeprefix("builtins.")
         raise pickle.UnpicklingError(
-            f"Weights only load failed. Unsupported global: GLOBAL {full.removeprefix('builtins.')} was not an allowed global by default. "
-            "gradus.load follows a closed list of names, also with weights_only=False, so that no file runs code. If you trust this "
-            f"class or function, add it by `gradus.serialization.add_safe_globals([{name}])` or "
-            f"`with gradus.serialization.safe_globals([{name}]):`.")
+            f"Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
+            f"`torch.serialization.add_safe_globals([{full}])` or the `torch.serialization.safe_globals([{full}])` context manager to "
+            "allowlist this global if you trust this class/function.")
     return found
+
+
+def find_any(module, name, find_class):
+    """What a name in a file stands for, without a list. Names of PyTorch stand for Gradus's own; ``find_class`` imports all others."""
+    if module.split(".")[0] != "torch":
+        return find_class(module, name)
+    if (module, name) == ("torch._C", "_VariableFunctionsClass"):  # Whose attributes are the functions of the package.
+        return gradus
+    listed = _names().get(f"{module}.{name}")
+    if listed is rebuild.rebuild_from_type:
+        return rebuild.rebuild_from_any_type
+    if listed is not None and (isinstance(listed, rebuild.StorageKind) or name.startswith("_")):
+        return listed
+    found = find_here(module, name)
+    if found is None:
+        raise AttributeError(f"the file names {module}.{name}, which Gradus does not have")
+    return found
+
+
+def find_here(module, name):
+    """Gradus's own of a name of PyTorch: in the module that is called so, or in a package around it, which exports it. None if there is none."""
+    parts = module.split(".")
+    for length in range(len(parts), min(len(parts), 2) - 1, -1):
+        try:
+            return functools.reduce(getattr, name.split("."), importlib.import_module(".".join(["gradus", *parts[1:length]])))
+        except (ImportError, AttributeError):
+            continue
+    return None
 
 
 def add_safe_globals(safe_globals):

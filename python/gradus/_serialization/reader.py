@@ -1,33 +1,46 @@
 """``load``: an object out of a checkpoint."""
+import functools
 import io
 import os
 import pickle
 import sys
+import warnings
 
 import gradus
 from gradus._serialization.archive import ArchiveReader
 from gradus._serialization.rebuild import StorageKind, TypedStorage
-from gradus._serialization.unpickler import ClosedUnpickler
+from gradus._serialization.unpickler import ClosedUnpickler, open_unpickler
+from gradus.safetensors import load_file
 
 __all__ = ["load"]
+
+
+_UNSAFE = ("Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code execution. Do it "
+           "only if you got the file from a trusted source.")
+_TRUE = ("1", "y", "yes", "true")
 
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
     """Load an object that ``save`` of Gradus or of PyTorch has written.
 
     Args:
-        f: a path, or a file object that can seek.
+        f: a path, or a file object that can seek. A path that ends with ``.safetensors`` is loaded by
+            :func:`gradus.safetensors.load_file`.
         map_location (optional): where tensors go: a device or its name, a dictionary from names in the file to names here, or
             ``function(storage, name)``, which returns a storage or None for its usual place.
-        pickle_module: only None.
-        weights_only (bool, optional): with True, the default, and with False alike, a closed list of classes and functions holds, and
-            what :func:`gradus.serialization.add_safe_globals` has added to it. No file runs code.
+        pickle_module (optional): the module whose Unpickler reads the object; only with ``weights_only=False``, which it implies.
+        weights_only (bool, optional): with True, the default, the file can name what is on a closed list and what
+            :func:`gradus.serialization.add_safe_globals` has added to it, and runs no code. **With False it can name and call anything:
+            loading a file then is running a program. Do it for files that you trust only.**
         mmap (bool, optional): take storages out of a private mapping of the file, which has to be given by its path; pages are read
             when they are used, and sums are not checked.
-        encoding (str): accepted for PyTorch's sake.
+        pickle_load_args: arguments of the Unpickler, with ``weights_only=False``.
 
-    Raises UnpicklingError for a name that is not on the list and for a damaged pickle, RuntimeError for a damaged archive, for tensors
-    that reach out of their storage and for devices that are not there, FileNotFoundError for a path without a file.
+    Raises RuntimeError for a damaged archive, for tensors that reach out of their storage, and for devices that are not there;
+    UnpicklingError (of ``pickle``) for names that are not on the list, for a damaged pickle, and for a file that is no archive; EOFError for an
+    empty file; MemoryError for tensors that are larger than memory; OSError, of the class that belongs to its number
+    (FileNotFoundError, ...), for what the system refuses. With ``weights_only=False`` a pickle, damaged or not, raises whatever it makes Python
+    raise.
 
     >>> import gradus, io
     >>> file = io.BytesIO()
@@ -35,33 +48,101 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     >>> _ = file.seek(0)
     >>> gradus.load(file)
     {'x': tensor([0, 1, 2])}
+
+    Whole modules and classes of a program's own are loaded by a caller who trusts the file:
+
+    >>> file = io.BytesIO()
+    >>> gradus.save(gradus.nn.Linear(3, 2), file)
+    >>> _ = file.seek(0)
+    >>> gradus.load(file, weights_only=False)
+    Linear(in_features=3, out_features=2, bias=True)
     """
-    if pickle_module is not None:
-        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
-    unknown = set(pickle_load_args) - {"encoding"}
-    if unknown:
-        raise TypeError(f"load() got an unexpected keyword argument '{min(unknown)}'")
+    weights_only = _decide(weights_only, pickle_module)
+    if weights_only:
+        _check_closed_arguments(pickle_module, pickle_load_args)
+        read = _read_closed
+    else:
+        read = functools.partial(_read_open, pickle_module or pickle, {"encoding": "utf-8", **pickle_load_args})
     if isinstance(f, (str, os.PathLike)):
+        if os.fspath(f).endswith(".safetensors"):
+            return load_file(f, _one_device(map_location))
         with open(f, "rb") as file:
-            return _load(file, map_location, mapped=bool(mmap))
+            return _load(file, map_location, read, mapped=bool(mmap))
     if mmap:
-        raise ValueError("f must be a string filename in order to use mmap argument")
+        raise ValueError("f must be a file path in order to use the mmap argument")
     for method in ("read", "seek", "tell"):
         if not hasattr(f, method):
             raise AttributeError(f"'{type(f).__name__}' object has no attribute '{method}': load needs a path, or a file object that can "
                                  "seek; read other streams into an io.BytesIO first")
-    return _load(f, map_location, mapped=False)
+    return _load(f, map_location, read, mapped=False)
 
 
-def _load(file, map_location, mapped):
+def _decide(weights_only, pickle_module):
+    """What the argument says, or its default, under PyTorch's environment variables."""
+    forced, opened = (os.environ.get(f"TORCH_FORCE_{name}_LOAD", "0").lower() in _TRUE for name in ("WEIGHTS_ONLY", "NO_WEIGHTS_ONLY"))
+    if forced and opened:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, but both were set.")
+    if forced:
+        return True
+    if weights_only is None and opened:
+        warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument was not explicitly "
+                      "passed to `torch.load`, forcing weights_only=False.", stacklevel=3)
+        return False
+    return pickle_module is None if weights_only is None else bool(weights_only)
+
+
+def _check_closed_arguments(pickle_module, pickle_load_args):
+    if pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    if pickle_load_args:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=3)
+    unknown = set(pickle_load_args) - {"encoding"}
+    if unknown:
+        raise TypeError(f"load() got an unexpected keyword argument '{min(unknown)}'")
+
+
+def _one_device(map_location):
+    """The device for a safetensors file, which says nothing of places."""
+    if map_location is None:
+        return "cpu"
+    if isinstance(map_location, (str, bytes, gradus.device)):
+        return _name_of_place(map_location)
+    kind = "dict" if isinstance(map_location, dict) else "callable"
+    raise RuntimeError(f"Loading safetensors file with {kind} map_location is not supported. Use a device string or torch.device instead.")
+
+
+def _load(file, map_location, read, mapped):
+    restore = _restorer(map_location)
     archive = ArchiveReader(file, mapped)
     try:
         if archive.has("constants.pkl"):
             raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``: this file holds a "
-                               "program")
-        return ClosedUnpickler(io.BytesIO(archive.read("data.pkl")), _Storages(archive, _restorer(map_location))).load()
+                               "program, which Gradus does not run")
+        return read(io.BytesIO(archive.read("data.pkl")), _Storages(archive, restore))
+    except _OfTheCaller as carrier:
+        raise carrier.args[0] from None
     finally:
         archive.close()
+
+
+def _read_closed(content, storages):
+    try:
+        return ClosedUnpickler(content, storages).load()
+    except pickle.UnpicklingError as exception:
+        raise pickle.UnpicklingError(_explain(str(exception))) from exception.__cause__
+
+
+def _read_open(pickle_module, arguments, content, storages):
+    return open_unpickler(pickle_module, content, storages, **arguments).load()
+
+
+def _explain(message):
+    """PyTorch's words around what an unpickler has refused."""
+    if "was not an allowed global by default" not in message:
+        return f"Weights only load failed. {_UNSAFE}\n\nWeightsUnpickler error: {message}"
+    return ("Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those steps only if you trust the "
+            f"source of the checkpoint\033[0m. \n\t(1) {_UNSAFE}\n\t(2) Alternatively, to load with `weights_only=True` please check the "
+            f"recommended steps in the following error message.\n\tWeightsUnpickler error: {message}")
 
 
 class _Storages:
@@ -71,22 +152,25 @@ class _Storages:
         self._archive = archive
         self._restore = restore
         self._loaded = {}
+        self._typed = {}
         order = archive.read("byteorder") if archive.has("byteorder") else b"little"
         if order not in (b"little", b"big"):
-            raise ValueError(f"Unknown endianness type: {order!r}")
+            raise RuntimeError(f"Unknown endianness type: {order[:20]!r}")
         self._swapped = order.decode() != sys.byteorder
 
     def __call__(self, reference):
         if not (isinstance(reference, tuple) and len(reference) == 5 and reference[0] == "storage"):
-            raise pickle.UnpicklingError("Weights only load failed: Only persistent_load of storage is allowed, but got "
+            raise pickle.UnpicklingError("Only persistent_load of storage is allowed, but got "
                                          f"{type(reference[0]) if isinstance(reference, tuple) and reference else type(reference)}")
         _, kind, key, location, count = reference
         if not (isinstance(kind, StorageKind) and isinstance(key, str) and isinstance(location, str) and isinstance(count, int)):
-            raise pickle.UnpicklingError("Weights only load failed: a storage without a class, name, place or size")
+            raise pickle.UnpicklingError("a storage without a class, name, place or size")
         if key not in self._loaded:
             self._loaded[key] = self._load(kind, key, location, count)
         storage = self._loaded[key]
-        return storage if kind.dtype is None and storage is not None else TypedStorage(storage, kind.dtype)
+        if kind.dtype is None and storage is not None:
+            return storage
+        return self._typed.setdefault((key, kind.dtype), TypedStorage(storage, kind.dtype))
 
     def _load(self, kind, key, location, count):
         name = f"data/{key}"
@@ -115,24 +199,43 @@ def _swap_bytes(content, dtype):
         content[place::width] = original[width - 1 - place::width]
 
 
+def _name_of_place(place):
+    return place.decode() if isinstance(place, bytes) else str(place)
+
+
 def _restorer(map_location):
     """A function from a storage and the name of its place in the file to the storage in its place here; None is the meta device."""
     if map_location is None:
         return _restore
     if isinstance(map_location, dict):
         return lambda storage, location: _restore(storage, map_location.get(location, location))
-    if isinstance(map_location, (str, gradus.device)):
-        return lambda storage, location: _restore(storage, str(map_location))
+    if isinstance(map_location, (str, bytes, gradus.device)):
+        return lambda storage, location: _restore(storage, map_location)
+
+    if not callable(map_location):
+        raise TypeError(f"map_location must be a device, its name, a dictionary, a function or None, not {type(map_location).__name__}")
 
     def restore(storage, location):
-        result = map_location(storage, location)
-        return _restore(storage, location) if result is None else result
+        try:
+            result = map_location(storage, location)
+        except Exception as exception:
+            raise _OfTheCaller(exception) from exception
+        if result is None:
+            return _restore(storage, location)
+        if not isinstance(result, gradus.UntypedStorage):
+            raise _OfTheCaller(TypeError(f"map_location must return a storage or None, not {type(result).__name__}"))
+        return result
 
     return restore
 
 
-def _restore(storage, location):
-    kind = location.split(":")[0]
+class _OfTheCaller(Exception):
+    """Carries an exception of the caller's function through an unpickler, which takes others for damage."""
+
+
+def _restore(storage, place):
+    place = _name_of_place(place)
+    kind = place.split(":")[0]
     if kind == "cpu":
         return storage
     if kind == "meta":
@@ -140,4 +243,9 @@ def _restore(storage, location):
     if kind == "cuda":
         raise RuntimeError("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are running on a "
                            "CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your storages to the CPU.")
-    raise RuntimeError(f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {location})")
+    try:
+        device = gradus.device(place)
+        content = gradus.frombuffer(storage, dtype=gradus.uint8) if len(storage) else gradus.empty(0, dtype=gradus.uint8)
+        return content.to(device).untyped_storage()
+    except RuntimeError as exception:
+        raise RuntimeError(f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {place})") from exception

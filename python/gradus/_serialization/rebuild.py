@@ -20,11 +20,21 @@ class StorageKind:
 class TypedStorage:
     """A storage of a file, and the dtype by which the file counts its elements. One that no tensor is made of is left to the program."""
 
-    __slots__ = ("_untyped_storage", "dtype")
+    __slots__ = ("_resolved", "_untyped_storage", "dtype")
 
     def __init__(self, storage, dtype):
         self._untyped_storage = storage
         self.dtype = dtype
+        self._resolved = {}
+
+    def resolved(self, functions):
+        """The storage with its elements conjugated or negated, once for all tensors over it: they may have far more elements than it has."""
+        if functions and functions not in self._resolved:
+            elements = _from_storage(self._untyped_storage, 0, (len(self._untyped_storage) // self.dtype.itemsize,), (1,), self.dtype)
+            for function in functions:
+                elements = getattr(elements, function)()
+            self._resolved[functions] = TypedStorage(elements.untyped_storage(), self.dtype)
+        return self._resolved.get(functions, self)
 
     def untyped(self):
         """The storage as bytes; None on the meta device."""
@@ -33,7 +43,7 @@ class TypedStorage:
 
 def _expect(condition, what):
     if not condition:
-        raise pickle.UnpicklingError(f"Weights only load failed: {what}")
+        raise pickle.UnpicklingError(what)
 
 
 def make_set(items=()):
@@ -122,24 +132,24 @@ def rebuild_tensor(storage, offset, size, stride, dtype=None):
 
 
 def rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks, metadata=None):
-    tensor = _with_metadata(rebuild_tensor(storage, offset, size, stride), metadata)
+    tensor = rebuild_tensor(_resolve(storage, metadata), offset, size, stride)
     return _with_requires_grad(tensor, requires_grad, backward_hooks)
 
 
 def rebuild_tensor_v3(storage, offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
     _expect(isinstance(dtype, gradus.dtype), "a tensor without a dtype")
-    tensor = _with_metadata(rebuild_tensor(storage, offset, size, stride, dtype), metadata)
+    tensor = rebuild_tensor(_resolve(storage, metadata), offset, size, stride, dtype)
     return _with_requires_grad(tensor, requires_grad, backward_hooks)
 
 
-def _with_metadata(tensor, metadata):
+def _resolve(storage, metadata):
     """PyTorch keeps conjugation and negation beside a tensor; here they are carried out."""
     _expect(metadata is None or isinstance(metadata, dict), "metadata of a tensor")
-    if metadata and metadata.get("conj") is True:
-        tensor = tensor.conj()
-    if metadata and metadata.get("neg") is True:
-        tensor = tensor.neg()
-    return tensor
+    functions = tuple(name for name in ("conj", "neg") if metadata and metadata.get(name) is True)
+    if not functions or not isinstance(storage, TypedStorage) or storage.untyped() is None:
+        return storage
+    _expect(storage.dtype is not None, "a conjugated or negated tensor of bytes")
+    return storage.resolved(functions)
 
 
 def _with_requires_grad(tensor, requires_grad, backward_hooks):
@@ -176,6 +186,20 @@ def rebuild_from_type(function, kind, args, state):
     if type(tensor) is not kind:
         tensor = tensor.as_subclass(kind)
     return _with_attributes(tensor, state)
+
+
+def rebuild_from_any_type(function, kind, args, state):
+    """The same for a file that may name any class: the class's own ``__setstate__`` is called."""
+    tensor = function(*args)
+    if type(tensor) is not kind:
+        tensor = tensor.as_subclass(kind)
+    if getattr(kind, "__setstate__", None) is not getattr(gradus.Tensor, "__setstate__", None):
+        tensor.__setstate__(state)
+        return tensor
+    for attributes in state if isinstance(state, tuple) else (state,):
+        for name, value in (attributes or {}).items():
+            setattr(tensor, name, value)
+    return tensor
 
 
 _TENSOR_FUNCTIONS = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter, rebuild_meta_tensor)

@@ -1,15 +1,16 @@
-"""An unpickler that can do what checkpoints need, and nothing else.
+"""Two unpicklers: one that can do what checkpoints need and nothing else, and one that runs what the file says.
 
-Python's own, written in Python, with fewer instructions: names come from the closed list, only functions of it are called, and only
-containers and tensors are filled.
+The closed one is Python's own, written in Python, with fewer instructions: names come from the closed list, only functions of it are called, and
+only containers and tensors are filled.
 """
 import pickle
+import struct
 from collections import Counter, OrderedDict
 
 from gradus._serialization import rebuild
-from gradus._serialization.globals import allowed_by_user, find
+from gradus._serialization.globals import allowed_by_user, find, find_any
 
-__all__ = ["ClosedUnpickler"]
+__all__ = ["ClosedUnpickler", "open_unpickler"]
 
 _PLAIN = [
     pickle.PROTO, pickle.STOP, pickle.MARK, pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.BININT, pickle.BININT1, pickle.BININT2,
@@ -18,6 +19,7 @@ _PLAIN = [
     pickle.GLOBAL, pickle.STACK_GLOBAL, pickle.BINPERSID, pickle.BINGET, pickle.LONG_BINGET, pickle.BINPUT, pickle.LONG_BINPUT,
     pickle.MEMOIZE, pickle.FRAME,
 ]
+_COPYING = [rebuild.make_bytearray, rebuild.make_bytes, rebuild.make_counter, rebuild.make_set, rebuild.make_size]
 _FUNCTIONS = [value for name, value in vars(rebuild).items() if name.startswith(("rebuild_", "make_"))]
 
 
@@ -34,15 +36,16 @@ class ClosedUnpickler(pickle._Unpickler):
     def __init__(self, file, persistent_load):
         super().__init__(file, encoding="bytes")
         self.persistent_load = persistent_load
+        self._left = len(file.getbuffer())
 
     def load(self):
         """Raises UnpicklingError for what is not allowed or makes no sense."""
         try:
             return super().load()
         except KeyError as exception:
-            raise pickle.UnpicklingError(f"Weights only load failed: instruction or reference {exception} is not supported") from None
-        except (IndexError, TypeError, AttributeError, ValueError, EOFError, RecursionError) as exception:
-            raise pickle.UnpicklingError(f"Weights only load failed: the pickle is damaged ({exception})") from exception
+            raise pickle.UnpicklingError(f"instruction or reference {exception} is not supported") from None
+        except (IndexError, TypeError, AttributeError, ValueError, ArithmeticError, EOFError, RecursionError, struct.error) as exception:
+            raise pickle.UnpicklingError(f"the pickle is damaged ({exception})") from exception
 
     def find_class(self, module, name):
         return find(module, name)
@@ -51,14 +54,22 @@ class ClosedUnpickler(pickle._Unpickler):
         args = self.stack.pop()
         function = self.stack[-1]
         if type(args) is not tuple or not (_is_one_of(function, _FUNCTIONS) or allowed_by_user(function)):
-            raise pickle.UnpicklingError(f"Weights only load failed: Trying to call reduce for unrecognized function {function!r}")
+            raise pickle.UnpicklingError(f"Trying to call reduce for unrecognized function {function!r}")
+        if args and _is_one_of(function, _COPYING):
+            self._account(args[0])
         self.stack[-1] = function(*args)
+
+    def _account(self, content):
+        """Refuse to copy more than the pickle holds: it could give one long text to a function again and again."""
+        self._left -= len(content)
+        if self._left < 0:
+            raise pickle.UnpicklingError("the pickle copies more than it holds")
 
     def load_newobj(self):
         args = self.stack.pop()
         kind = self.stack[-1]
         if type(args) is not tuple or not (isinstance(kind, type) and allowed_by_user(kind)):
-            raise pickle.UnpicklingError("Weights only load failed: Can only create new object for classes allowlisted via "
+            raise pickle.UnpicklingError("Can only create new object for classes allowlisted via "
                                          f"`add_safe_globals` but got {kind!r}")
         self.stack[-1] = kind.__new__(kind, *args)
 
@@ -68,13 +79,13 @@ class ClosedUnpickler(pickle._Unpickler):
         if type(target) is OrderedDict:
             # A state dict keeps what its modules say of themselves in an attribute.
             if type(state) is not dict or any(type(key) is not str or hasattr(OrderedDict, key) for key in state):
-                raise pickle.UnpicklingError("Weights only load failed: attributes of an OrderedDict")
+                raise pickle.UnpicklingError("attributes of an OrderedDict")
             target.__dict__.update(state)
         elif allowed_by_user(type(target)):
             self.stack.append(state)
             pickle._Unpickler.load_build(self)
         else:
-            raise pickle.UnpicklingError("Weights only load failed: Can only build OrderedDict or types allowlisted via "
+            raise pickle.UnpicklingError("Can only build OrderedDict or types allowlisted via "
                                          f"`add_safe_globals`, but got {type(target)}")
 
     def load_append(self):
@@ -97,7 +108,7 @@ class ClosedUnpickler(pickle._Unpickler):
         """Put items into the container on top: a list, a set, or keys and values in turn into a dictionary."""
         target = self.stack[-1]
         if type(target) is not kind and not (kind is dict and type(target) in (OrderedDict, Counter)):
-            raise pickle.UnpicklingError(f"Weights only load failed: Can only put items into a {kind.__name__}, but got {type(target)}")
+            raise pickle.UnpicklingError(f"Can only put items into a {kind.__name__}, but got {type(target)}")
         if kind is list:
             target.extend(items)
             return
@@ -114,3 +125,15 @@ class ClosedUnpickler(pickle._Unpickler):
         pickle.APPENDS[0]: load_appends, pickle.ADDITEMS[0]: load_additems, pickle.SETITEM[0]: load_setitem,
         pickle.SETITEMS[0]: load_setitems,
     })
+
+
+def open_unpickler(pickle_module, file, persistent_load, **arguments):
+    """The unpickler of ``pickle_module``, which imports and calls whatever the file names."""
+    class OpenUnpickler(pickle_module.Unpickler):
+        def find_class(self, module, name):
+            return find_any(module, name, super().find_class)
+
+        def persistent_load(self, reference):
+            return persistent_load(reference)
+
+    return OpenUnpickler(file, **arguments)

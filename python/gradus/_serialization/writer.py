@@ -4,11 +4,12 @@ import io
 import os
 import pickle
 import sys
+import types
 from collections import OrderedDict
 
 import gradus
 from gradus._serialization.archive import ArchiveWriter, replacing
-from gradus._serialization.globals import dtype_names, storage_dtypes
+from gradus._serialization.globals import dtype_names, find_here, module_in_files, storage_dtypes
 
 __all__ = ["save"]
 
@@ -107,7 +108,16 @@ class _Pickler(pickle._Pickler):
     def _save_dtype(self, dtype):
         self.save(self._dtype_name(dtype))
 
-    dispatch = {**pickle._Pickler.dispatch, _Name: _save_name, gradus.dtype: _save_dtype}
+    def save_global(self, obj, name=None):
+        """A class or function by its name; those of Gradus have the names of PyTorch's, so that each reads what the other writes."""
+        name = name or getattr(obj, "__qualname__", obj.__name__)
+        module = pickle.whichmodule(obj, name)
+        if module.split(".")[0] == "gradus" and find_here(module_in_files(module), name) is obj:
+            self.save(self._name(module_in_files(module), name))
+        else:
+            super().save_global(obj, name)
+
+    dispatch = {**pickle._Pickler.dispatch, types.FunctionType: save_global, _Name: _save_name, gradus.dtype: _save_dtype}
 
     def persistent_id(self, obj):
         if isinstance(obj, gradus.UntypedStorage):

@@ -21,7 +21,11 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         v = call.vector(v, call.inputs, "v")
         seeds = tuple(gradus.zeros_like(y).requires_grad_() for y in call.outputs)
         grads = call.gradients(call.outputs, seeds, True)
-        products = gradus.autograd.grad(grads, seeds, v, create_graph=create_graph, materialize_grads=True)
+        used = [(grad, one) for grad, one in zip(grads, v) if grad.requires_grad]  # the others do not depend on the seeds
+        if used:
+            products = gradus.autograd.grad([grad for grad, _ in used], seeds, [one for _, one in used], create_graph=create_graph, materialize_grads=True)
+        else:
+            products = tuple(gradus.zeros_like(y) for y in call.outputs)
     return call.result(create_graph), _pack(_settled(products, create_graph), call.single_output)
 
 
@@ -84,7 +88,7 @@ def _jacobian_of(call, y, create_graph):
         for column, grad in zip(columns, grads):
             column.append(grad)
     return tuple(
-        gradus.stack(column).reshape(*y.shape, *x.shape) if column else x.new_zeros(*y.shape, *x.shape) for column, x in zip(columns, call.inputs)
+        gradus.stack(column).reshape((*y.shape, *x.shape)) if column else x.new_zeros((*y.shape, *x.shape)) for column, x in zip(columns, call.inputs)
     )
 
 

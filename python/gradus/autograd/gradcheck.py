@@ -186,12 +186,11 @@ def _numerical(func, inputs, at, x, eps):
     for place in _places(x):
         number = numbers[place]
         value = number.item()
-        with gradus.no_grad():
-            number.fill_(value + eps)
-            above = _real(_results(func, inputs)[at].detach()).clone()
-            number.fill_(value - eps)
-            below = _real(_results(func, inputs)[at].detach()).clone()
-            number.fill_(value)
+        number.fill_(value + eps)
+        above = _real(_results(func, inputs)[at].detach()).clone()
+        number.fill_(value - eps)
+        below = _real(_results(func, inputs)[at].detach()).clone()
+        number.fill_(value)
         rows.append(((above - below) / (2 * eps)).reshape(-1))
     return gradus.stack(rows) if rows else numbers.new_zeros(0, 0)
 
@@ -226,7 +225,7 @@ def _compare(i, j, numerical, analytical, atol, rtol):
 
 
 def _random_like(y, non_contiguous):
-    grad = gradus.randn(*y.shape, dtype=y.dtype)
+    grad = gradus.randn(tuple(y.shape), dtype=y.dtype)
     if non_contiguous and grad.ndim > 0:
         grad = gradus.stack([grad, grad], -1).select(-1, 0)
     return grad.requires_grad_()

@@ -30,7 +30,7 @@ class saved_tensors_hooks:
     """Refused: what is saved for backward is not packed by functions."""
 
     def __init__(self, pack_hook, unpack_hook):
-        raise NotImplementedError("hooks on saved tensors are not available")
+        raise NotImplementedError("hooks on saved tensors are not available yet: use utils.checkpoint to save memory")
 
 
 class GraphHandle(RemovableHandle):

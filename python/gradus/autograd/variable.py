@@ -1,4 +1,5 @@
 """The old name of a tensor that may require a gradient."""
+import warnings
 
 from gradus import _C
 
@@ -11,7 +12,18 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """Tensors do all that variables did: Variable(t) is t, with requires_grad where that is asked for."""
+    """Tensors do all that variables did: Variable(t) is a new tensor over the memory of t, without its history.
 
-    def __new__(cls, data, requires_grad=False):
-        return data.requires_grad_() if requires_grad else data
+    >>> import gradus
+    >>> Variable(gradus.ones(2), requires_grad=True)
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    def __new__(cls, data=None, requires_grad=False, volatile=False):
+        if volatile:
+            warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", stacklevel=2)
+        if data is None:
+            data = _C.Tensor()
+        if not isinstance(data, _C.Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        return data.detach().requires_grad_(bool(requires_grad))

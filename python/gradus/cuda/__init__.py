@@ -8,16 +8,19 @@ Questions are answered as PyTorch answers them without CUDA; what would need a d
 Traceback (most recent call last):
 AssertionError: Gradus not compiled with CUDA enabled
 """
-from gradus.cuda import amp
+from gradus.cuda import amp, memory, random
+from gradus.cuda._absent import refuse as _refuse
+from gradus.cuda._tensor_types import (BFloat16Tensor, BoolTensor, ByteTensor, CharTensor, DoubleTensor, FloatTensor, HalfTensor, IntTensor,
+                                       LongTensor, ShortTensor)
+from gradus.cuda.memory import empty_cache, max_memory_allocated, max_memory_reserved, mem_get_info, memory_allocated, memory_reserved
+from gradus.cuda.random import get_rng_state, get_rng_state_all, manual_seed, manual_seed_all, seed, seed_all
 
-__all__ = ["amp", "current_device", "current_stream", "device_count", "empty_cache", "get_arch_list", "get_device_capability",
-           "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init", "is_available", "is_bf16_supported",
-           "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_reserved", "mem_get_info",
-           "memory_allocated", "memory_reserved", "seed", "seed_all", "set_device", "synchronize"]
-
-
-def _refuse():
-    raise AssertionError("Gradus not compiled with CUDA enabled")
+__all__ = ["BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
+           "LongTensor", "ShortTensor", "amp", "current_device", "current_stream", "device_count", "empty_cache", "get_arch_list",
+           "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "init",
+           "is_available", "is_bf16_supported", "is_initialized", "manual_seed", "manual_seed_all", "max_memory_allocated",
+           "max_memory_reserved", "mem_get_info", "memory", "memory_allocated", "memory_reserved", "random", "seed", "seed_all",
+           "set_device", "synchronize"]
 
 
 def is_available():
@@ -43,51 +46,6 @@ def device_count():
 def get_arch_list():
     """An empty list."""
     return []
-
-
-def manual_seed(seed):
-    """Nothing: there is no generator to seed."""
-
-
-def manual_seed_all(seed):
-    """Nothing: there is no generator to seed."""
-
-
-def seed():
-    """Nothing: there is no generator to seed."""
-
-
-def seed_all():
-    """Nothing: there is no generator to seed."""
-
-
-def get_rng_state_all():
-    """An empty list."""
-    return []
-
-
-def empty_cache():
-    """Nothing: no memory is cached on a device."""
-
-
-def memory_allocated(device=None):
-    """0."""
-    return 0
-
-
-def memory_reserved(device=None):
-    """0."""
-    return 0
-
-
-def max_memory_allocated(device=None):
-    """0."""
-    return 0
-
-
-def max_memory_reserved(device=None):
-    """0."""
-    return 0
 
 
 def init():
@@ -126,15 +84,5 @@ def get_device_capability(device=None):
 
 
 def get_device_properties(device=None):
-    """Raises AssertionError."""
-    _refuse()
-
-
-def mem_get_info(device=None):
-    """Raises AssertionError."""
-    _refuse()
-
-
-def get_rng_state(device="cuda"):
     """Raises AssertionError."""
     _refuse()

@@ -1,4 +1,9 @@
 """Neural networks: modules, parameters, losses, initialization. The names and their meaning are those of torch.nn."""
-from . import functional, init, modules, parameter, utils
+from . import functional as functional
+from . import init as init
+from . import modules as modules
+from . import parameter as parameter
+from . import utils as utils
 from .modules import *
-from .parameter import Buffer, Parameter
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter

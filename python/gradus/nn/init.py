@@ -213,3 +213,28 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
         for column in range(columns):
             tensor.select(1, column).index_fill_(0, gradus.randperm(rows)[:zeros], 0)
     return tensor
+
+
+def _make_deprecate(meth):
+    """Returns the function under its old name, without the underscore; it warns."""
+    old = meth.__name__[:-1]
+
+    def deprecated_init(*args, **kwargs):
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{meth.__name__}`.", FutureWarning, stacklevel=2)
+        return meth(*args, **kwargs)
+
+    deprecated_init.__name__, deprecated_init.__doc__ = old, f"The old name of {meth.__name__}."
+    return deprecated_init
+
+
+uniform = _make_deprecate(uniform_)
+normal = _make_deprecate(normal_)
+constant = _make_deprecate(constant_)
+eye = _make_deprecate(eye_)
+dirac = _make_deprecate(dirac_)
+xavier_uniform = _make_deprecate(xavier_uniform_)
+xavier_normal = _make_deprecate(xavier_normal_)
+kaiming_uniform = _make_deprecate(kaiming_uniform_)
+kaiming_normal = _make_deprecate(kaiming_normal_)
+orthogonal = _make_deprecate(orthogonal_)
+sparse = _make_deprecate(sparse_)

@@ -9,17 +9,28 @@
 True
 """
 import importlib
+from typing import TYPE_CHECKING
 
 from gradus.optim.adam import Adam
 from gradus.optim.adamw import AdamW
 from gradus.optim.optimizer import Optimizer
 from gradus.optim.sgd import SGD
 
+if TYPE_CHECKING:
+    from gradus.optim import lr_scheduler
+    from gradus.optim.adadelta import Adadelta
+    from gradus.optim.adagrad import Adagrad
+    from gradus.optim.adamax import Adamax
+    from gradus.optim.nadam import NAdam
+    from gradus.optim.radam import RAdam
+    from gradus.optim.rmsprop import RMSprop
+    from gradus.optim.rprop import Rprop
+
 # Loaded when asked for: a program uses one or two of them.
 _LAZY = {"lr_scheduler": None, "Adadelta": "adadelta", "Adagrad": "adagrad", "Adamax": "adamax", "NAdam": "nadam", "RAdam": "radam",
          "RMSprop": "rmsprop", "Rprop": "rprop"}
 
-__all__ = ["Adam", "AdamW", "Optimizer", "SGD", *_LAZY]
+__all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SGD", "lr_scheduler"]
 
 
 def __getattr__(name):
@@ -29,3 +40,7 @@ def __getattr__(name):
     value = module if _LAZY[name] is None else getattr(module, name)
     globals()[name] = value
     return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})

@@ -1,4 +1,6 @@
 """Adadelta: the gradient times the ratio of the running sizes of steps and gradients."""
+from __future__ import annotations
+
 import gradus
 from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_lr
 
@@ -29,8 +31,8 @@ class Adadelta(PerParameter):
     True
     """
 
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False,
-                 differentiable=False):
+    def __init__(self, params, lr: float | gradus.Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0, foreach=None, *,
+                 capturable: bool = False, maximize: bool = False, differentiable: bool = False):
         check_lr(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")

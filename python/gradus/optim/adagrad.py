@@ -1,4 +1,6 @@
 """Adagrad: the gradient divided by the root of the sum of all its squares."""
+from __future__ import annotations
+
 import gradus
 from gradus.optim._options import check_step_options
 from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_lr
@@ -31,8 +33,8 @@ class Adagrad(PerParameter):
     0.5
     """
 
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *, maximize=False,
-                 differentiable=False, fused=None):
+    def __init__(self, params, lr: float | gradus.Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value: float = 0,
+                 eps: float = 1e-10, foreach=None, *, maximize: bool = False, differentiable: bool = False, fused=None):
         check_lr(lr)
         for name, value in (("lr_decay value", lr_decay), ("weight_decay value", weight_decay),
                             ("initial_accumulator_value value", initial_accumulator_value), ("epsilon value", eps)):

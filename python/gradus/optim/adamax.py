@@ -1,4 +1,6 @@
 """Adamax: Adam with the largest recent gradient in place of the root of the mean square."""
+from __future__ import annotations
+
 import gradus
 from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_betas, check_lr
 
@@ -29,8 +31,8 @@ class Adamax(PerParameter):
     0.5
     """
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False, differentiable=False,
-                 capturable=False):
+    def __init__(self, params, lr: float | gradus.Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0, foreach=None, *, maximize: bool = False, differentiable: bool = False, capturable: bool = False):
         check_lr(lr)
         check_at_least_zero("epsilon value", eps)
         check_betas(betas)

@@ -1,4 +1,6 @@
 """NAdam: Adam with Nesterov's momentum."""
+from __future__ import annotations
+
 import gradus
 from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_betas, check_lr
 
@@ -34,8 +36,9 @@ class NAdam(PerParameter):
     True
     """
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3, decoupled_weight_decay=False, *,
-                 foreach=None, maximize=False, capturable=False, differentiable=False):
+    def __init__(self, params, lr: float | gradus.Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False,
+                 capturable: bool = False, differentiable: bool = False):
         check_lr(lr)
         check_at_least_zero("epsilon value", eps)
         check_betas(betas)

@@ -1,4 +1,6 @@
 """RMSprop: the gradient divided by the root of the running mean of its square."""
+from __future__ import annotations
+
 import gradus
 from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_lr
 
@@ -31,8 +33,8 @@ class RMSprop(PerParameter):
     0.5
     """
 
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False, foreach=None,
-                 maximize=False, differentiable=False):
+    def __init__(self, params, lr: float | gradus.Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
+                 centered: bool = False, capturable: bool = False, foreach=None, maximize: bool = False, differentiable: bool = False):
         check_lr(lr)
         for name, value in (("epsilon value", eps), ("momentum value", momentum), ("weight_decay value", weight_decay),
                             ("alpha value", alpha)):

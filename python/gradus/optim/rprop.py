@@ -1,4 +1,6 @@
 """Rprop: steps of their own size for each element, by the signs of its gradients alone."""
+from __future__ import annotations
+
 import gradus
 from gradus.optim._per_parameter import PerParameter, check_lr
 
@@ -28,8 +30,8 @@ class Rprop(PerParameter):
     0.5
     """
 
-    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None, maximize=False,
-                 differentiable=False):
+    def __init__(self, params, lr: float | gradus.Tensor = 1e-2, etas: tuple[float, float] = (0.5, 1.2), step_sizes: tuple[float, float] = (1e-6, 50),
+                 *, capturable: bool = False, foreach=None, maximize: bool = False, differentiable: bool = False):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")

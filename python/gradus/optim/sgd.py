@@ -1,4 +1,6 @@
 """Stochastic gradient descent: one call of C per group and step."""
+from __future__ import annotations
+
 import gradus
 from gradus._C import _sgd_step
 from gradus.optim._options import check_group, check_step_options, complete, loss_of, number, with_gradients
@@ -34,8 +36,8 @@ class SGD(Optimizer):
     0.5
     """
 
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
-                 differentiable=False, fused=None):
+    def __init__(self, params, lr: float | gradus.Tensor = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
+                 nesterov: bool = False, *, maximize: bool = False, foreach=None, differentiable: bool = False, fused=None):
         if isinstance(lr, gradus.Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         if lr < 0.0:

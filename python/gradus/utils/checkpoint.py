@@ -1,5 +1,6 @@
 """Checkpointing: what a part of a network computed on its way forward is thrown away, and computed again on the way back."""
 import gradus
+from gradus import _C
 from gradus.random import fork_rng, get_rng_state, set_rng_state
 
 __all__ = ["checkpoint", "checkpoint_sequential"]
@@ -92,7 +93,8 @@ class _Checkpoint(gradus.autograd.Function):
             tensors = ctx.call_again(*sources[:ctx.count])
         outputs = [(tensor, grad) for tensor, grad in zip(tensors, grads) if tensor.requires_grad and grad is not None]
         wanted = [source for source in sources if isinstance(source, gradus.Tensor) and source.requires_grad]
-        found = iter(gradus.autograd.grad([tensor for tensor, _ in outputs], wanted, [grad for _, grad in outputs], allow_unused=True)
+        # Hooks on leaves are called when what is found here reaches them, once.
+        found = iter(_C._grad_unhooked([tensor for tensor, _ in outputs], wanted, [grad for _, grad in outputs])
                      if outputs and wanted else [None] * len(wanted))
         found_for = [next(found) if isinstance(source, gradus.Tensor) and source.requires_grad else None for source in sources]
         return (None, None, None, *found_for)

@@ -118,12 +118,12 @@ static inline C binary_fmin(C x, C y)
 #endif
 
 #if GRD_IS_BOOL
-static inline C binary__add(C x, C y)
+static inline C binary_hidden_add(C x, C y)
 {
     return x | y;
 }
 
-static inline C binary__add_scaled(C x, C y, C alpha)
+static inline C binary_hidden_add_scaled(C x, C y, C alpha)
 {
     return x | (alpha & y);
 }
@@ -136,17 +136,17 @@ static inline C binary_mul(C x, C y)
 
 /* ---- Integers: arithmetic wraps --------------------------------------------------------------------------------------------------- */
 #if GRD_IS_INTEGER
-static inline C binary__add(C x, C y)
+static inline C binary_hidden_add(C x, C y)
 {
     return (C)((U)x + (U)y);
 }
 
-static inline C binary__add_scaled(C x, C y, C alpha)
+static inline C binary_hidden_add_scaled(C x, C y, C alpha)
 {
     return (C)((U)x + (U)alpha * (U)y);
 }
 
-static inline C binary__sub(C x, C y)
+static inline C binary_hidden_sub(C x, C y)
 {
     return (C)((U)x - (U)y);
 }
@@ -177,7 +177,7 @@ static inline bool is_minus_one(C y)
 }
 
 /* The processor traps on the smallest number divided by -1. */
-static inline C binary__div_trunc(C x, C y)
+static inline C binary_hidden_div_trunc(C x, C y)
 {
     if (is_minus_one(y))
         return (C)(0 - (U)x);
@@ -196,14 +196,14 @@ static inline C binary_remainder(C x, C y)
     return m != 0 && is_negative(m) != is_negative(y) ? (C)(m + y) : m;
 }
 
-static inline C binary__div_floor(C x, C y)
+static inline C binary_hidden_div_floor(C x, C y)
 {
-    const C q = binary__div_trunc(x, y), m = binary_fmod(x, y);
+    const C q = binary_hidden_div_trunc(x, y), m = binary_fmod(x, y);
     return m != 0 && is_negative(m) != is_negative(y) ? (C)(q - 1) : q;
 }
 
 /* By squaring. A negative exponent: 1 / x^|y| rounded toward zero. */
-static inline C binary__pow(C x, C y)
+static inline C binary_hidden_pow(C x, C y)
 {
     if (is_negative(y))
         return x == 1 || (is_minus_one(x) && y % 2 == 0) ? 1 : is_minus_one(x) ? x : 0;
@@ -216,7 +216,7 @@ static inline C binary__pow(C x, C y)
     return (C)result;
 }
 
-static inline C binary__relu_backward(C grad, C y)
+static inline C binary_hidden_relu_backward(C grad, C y)
 {
     return y == 0 || is_negative(y) ? 0 : grad;
 }
@@ -238,17 +238,17 @@ static inline C binary_bitwise_right_shift(C x, C y)
 
 /* ---- Floating point ------------------------------------------------------------------------------------------------------------------ */
 #if GRD_IS_FLOAT
-static inline C binary__add(C x, C y)
+static inline C binary_hidden_add(C x, C y)
 {
     return x + y;
 }
 
-static inline C binary__add_scaled(C x, C y, C alpha)
+static inline C binary_hidden_add_scaled(C x, C y, C alpha)
 {
     return x + alpha * y;
 }
 
-static inline C binary__sub(C x, C y)
+static inline C binary_hidden_sub(C x, C y)
 {
     return x - y;
 }
@@ -258,12 +258,12 @@ static inline C binary_mul(C x, C y)
     return x * y;
 }
 
-static inline C binary__div_true(C x, C y)
+static inline C binary_hidden_div_true(C x, C y)
 {
     return x / y;
 }
 
-static inline C binary__div_trunc(C x, C y)
+static inline C binary_hidden_div_trunc(C x, C y)
 {
     return trunc(x / y);
 }
@@ -281,7 +281,7 @@ static inline C binary_remainder(C x, C y)
 }
 
 /* q = (x - m) / y is an integer but for rounding; floor(x / y) itself would be one too large where x / y rounds up to an integer. */
-static inline C binary__div_floor(C x, C y)
+static inline C binary_hidden_div_floor(C x, C y)
 {
     if (y == 0)
         return x / y;
@@ -295,7 +295,7 @@ static inline C binary__div_floor(C x, C y)
     return q - whole > (C)0.5 ? whole + 1 : whole;
 }
 
-static inline C binary__pow(C x, C y)
+static inline C binary_hidden_pow(C x, C y)
 {
     return vm_pow(x, y);
 }
@@ -322,7 +322,7 @@ static inline C binary_atan2(C x, C y)
     return atan2(x, y);
 }
 
-static inline C binary__relu_backward(C grad, C y)
+static inline C binary_hidden_relu_backward(C grad, C y)
 {
     return y <= 0 ? 0 : grad;
 }
@@ -352,17 +352,17 @@ static inline C binary_fmin(C x, C y)
 
 /* ---- Complex ---------------------------------------------------------------------------------------------------------------------------- */
 #if GRD_IS_COMPLEX
-static inline C binary__add(C x, C y)
+static inline C binary_hidden_add(C x, C y)
 {
     return sum(x, y);
 }
 
-static inline C binary__add_scaled(C x, C y, C alpha)
+static inline C binary_hidden_add_scaled(C x, C y, C alpha)
 {
     return sum(x, product(alpha, y));
 }
 
-static inline C binary__sub(C x, C y)
+static inline C binary_hidden_sub(C x, C y)
 {
     return difference(x, y);
 }
@@ -372,13 +372,13 @@ static inline C binary_mul(C x, C y)
     return product(x, y);
 }
 
-static inline C binary__div_true(C x, C y)
+static inline C binary_hidden_div_true(C x, C y)
 {
     return quotient(x, y);
 }
 
 /* Any number to the power 0 is 1, 0 to a positive real power 0: libm gives NaN. */
-static inline C binary__pow(C x, C y)
+static inline C binary_hidden_pow(C x, C y)
 {
     if (y.re == 0 && y.im == 0)
         return number(1, 0);

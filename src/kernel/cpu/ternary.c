@@ -8,18 +8,18 @@
 #include "kernel/cpu/complex.h"
 #endif
 
-static inline C ternary_where(bool condition, C x, C y)
+static inline C ternary_hidden_where(bool condition, C x, C y)
 {
     return condition ? x : y;
 }
 
 #if GRD_IS_INTEGER
-static inline C ternary_addcmul(C x, C y, C z, C value)
+static inline C ternary_hidden_addcmul(C x, C y, C z, C value)
 {
     return (C)((U)x + (U)value * (U)y * (U)z);
 }
 
-static inline C ternary__clamp_both(C x, C low, C high)
+static inline C ternary_hidden_clamp_both(C x, C low, C high)
 {
     const C above = x > low ? x : low;
     return above < high ? above : high;
@@ -35,18 +35,18 @@ static inline C ternary_lerp(C x, C end, C weight)
     return near_x ? x + weight * way : end - way * (1 - weight);
 }
 
-static inline C ternary_addcmul(C x, C y, C z, C value)
+static inline C ternary_hidden_addcmul(C x, C y, C z, C value)
 {
     return x + value * y * z;
 }
 
-static inline C ternary_addcdiv(C x, C y, C z, C value)
+static inline C ternary_hidden_addcdiv(C x, C y, C z, C value)
 {
     return x + value * y / z;
 }
 
 /* NaN in any input gives NaN. One choice at a time: conditions that are joined do not vectorise here. */
-static inline C ternary__clamp_both(C x, C low, C high)
+static inline C ternary_hidden_clamp_both(C x, C low, C high)
 {
     const C larger = x > low ? x : low, above = x != x ? x : larger;
     const C smaller = above < high ? above : high;
@@ -62,12 +62,12 @@ static inline C ternary_lerp(C x, C end, C weight)
     return near_x ? sum(x, product(weight, way)) : difference(end, product(way, number(1 - weight.re, -weight.im)));
 }
 
-static inline C ternary_addcmul(C x, C y, C z, C value)
+static inline C ternary_hidden_addcmul(C x, C y, C z, C value)
 {
     return sum(x, product(product(value, y), z));
 }
 
-static inline C ternary_addcdiv(C x, C y, C z, C value)
+static inline C ternary_hidden_addcdiv(C x, C y, C z, C value)
 {
     return sum(x, quotient(product(value, y), z));
 }

@@ -95,13 +95,13 @@ static inline C unary_neg(C x)
     return (C)(0 - (U)x);
 }
 
-static inline C unary__square(C x)
+static inline C unary_hidden_square(C x)
 {
     return (C)((U)x * (U)x);
 }
 
 #if GRD_IS_SIGNED
-static inline C unary__abs(C x)
+static inline C unary_hidden_abs(C x)
 {
     return x < 0 ? (C)(0 - (U)x) : x;
 }
@@ -116,7 +116,7 @@ static inline C unary_relu(C x)
     return x < 0 ? 0 : x;
 }
 #else
-static inline C unary__abs(C x)
+static inline C unary_hidden_abs(C x)
 {
     return x;
 }
@@ -165,7 +165,7 @@ static inline C unary_neg(C x)
     return -x;
 }
 
-static inline C unary__abs(C x)
+static inline C unary_hidden_abs(C x)
 {
     return fabs(x);
 }
@@ -181,17 +181,17 @@ static inline C unary_reciprocal(C x)
     return 1 / x;
 }
 
-static inline C unary__square(C x)
+static inline C unary_hidden_square(C x)
 {
     return x * x;
 }
 
-static inline C unary__scale(C x, C number)
+static inline C unary_hidden_scale(C x, C number)
 {
     return x * number;
 }
 
-static inline C unary__divide(C x, C number)
+static inline C unary_hidden_divide(C x, C number)
 {
     return x / number;
 }
@@ -428,12 +428,12 @@ static inline C unary_polygamma(C x, C n)
     return (C)grd_special_polygamma((double)n, (double)x);
 }
 
-static inline C unary__gelu_erf(C x)
+static inline C unary_hidden_gelu_erf(C x)
 {
     return vm_gelu(x);
 }
 
-static inline C unary__gelu_tanh(C x)
+static inline C unary_hidden_gelu_tanh(C x)
 {
     return vm_gelu_tanh(x);
 }
@@ -485,7 +485,7 @@ static inline C unary_neg(C x)
     return number(-x.re, -x.im);
 }
 
-static inline C unary__conj(C x)
+static inline C unary_hidden_conj(C x)
 {
     return number(x.re, -x.im);
 }
@@ -495,7 +495,7 @@ static inline C unary_reciprocal(C x)
     return quotient(number(1, 0), x);
 }
 
-static inline C unary__square(C x)
+static inline C unary_hidden_square(C x)
 {
     return product(x, x);
 }
@@ -533,10 +533,12 @@ static inline C unary_log(C x)
     return of_libm(log(to_libm(x)));
 }
 
-/* |1 + z|^2 = 1 + a (2 + a) + b^2. */
+/* |1 + z|^2 = 1 + a (2 + a) + b^2 near 0, where a and b lose nothing in it. Elsewhere the sum cancels, at z = -1, or overflows. */
 static inline C unary_log1p(C x)
 {
-    return number(log1p(x.re * (2 + x.re) + x.im * x.im) / 2, atan2(x.im, 1 + x.re));
+    if (fabs(x.re) < (R)0.5 && fabs(x.im) < (R)0.5)
+        return number(log1p(x.re * (2 + x.re) + x.im * x.im) / 2, atan2(x.im, 1 + x.re));
+    return unary_log(number(1 + x.re, x.im));
 }
 
 static inline C unary_log2(C x)

@@ -3,9 +3,8 @@ import importlib
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
-
-import gradus  # noqa: E402
+import gradus
+from oracle import needs_torch, torch
 
 
 def plain(value):
@@ -19,6 +18,7 @@ def plain(value):
 
 def same(program, *args):
     """Both results of program(module, *args), which are equal, as plain values."""
+    needs_torch()
     ours, theirs = plain(program(gradus, *args)), plain(program(torch, *args))
     assert ours == theirs, f"gradus: {ours}\ntorch:  {theirs}"
     return ours

@@ -2,9 +2,9 @@
 import math
 
 import numpy as np
-import torch
 
 import gradus
+from oracle import torch
 
 
 class Names:

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import gradus
+from oracle import needs_torch, torch
 
 PACKAGE = os.path.dirname(os.path.dirname(gradus.__file__))
 
@@ -54,7 +55,7 @@ for epoch in range(3):
     scheduler.step()
     print(f"{total:.3f}")
 """)
-    pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
+    needs_torch()
     code, out, err = run(path)
     assert code == 0, err
     theirs = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
@@ -91,7 +92,8 @@ import torchvision
 """)
     assert out.splitlines() == [
         "No module named 'torch.foo': Gradus has no 'gradus.foo' | torch.foo",
-        "No module named 'torch.utils.tensorboard': Gradus has no 'gradus.utils.tensorboard' | torch.utils.tensorboard",
+        "No module named 'torch.utils.tensorboard': Gradus has no 'gradus.utils.tensorboard': there is no writer for TensorBoard; "
+        "use the package tensorboardX | torch.utils.tensorboard",
         "No module named 'torch.nn.functional.bar': Gradus has no 'gradus.nn.functional.bar' | torch.nn.functional.bar",
         "module 'gradus' has no attribute 'foo'"]
     assert code == 1 and err.endswith("ModuleNotFoundError: No module named 'torchvision'\n")
@@ -146,7 +148,7 @@ print([x.tolist() for x, in loader])
 
 
 def test_install_refuses_when_pytorch_is_there():
-    pytest.importorskip("torch", reason="what is there already")
+    needs_torch()
     result = subprocess.run([sys.executable, "-c", "import torch, gradus.as_torch; gradus.as_torch.install()"], capture_output=True, text=True,
                             env={**os.environ, "PYTHONPATH": PACKAGE})
     assert "RuntimeError: torch has been imported already" in result.stderr
@@ -175,14 +177,12 @@ REFUSALS = [
 
 @pytest.mark.parametrize("question", ANSWERS)
 def test_answers_are_pytorchs_without_a_device(question):
-    torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
     module = question.split(".")[0]
     assert eval(question, {module: getattr(gradus, module)}) == eval(question, {module: getattr(torch, module)})
 
 
 @pytest.mark.parametrize("call", REFUSALS)
 def test_refusals_have_pytorchs_class(call):
-    torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
     name = call.split(".")[0].split("(")[0]
     with pytest.raises(Exception) as expected:
         eval(call, {name: getattr(torch, name)})
@@ -225,9 +225,14 @@ def test_compilation_is_the_function_itself():
     assert gradus.jit.trace(f, (1,)) is f and gradus.compiler.disable(f) is f and gradus.jit.ignore(f) is f
 
 
-def test_mixed_precision_warns_and_leaves_dtypes_alone():
-    with pytest.warns(UserWarning, match="Disabling autocast"):
-        context = gradus.autocast("cpu", dtype=gradus.bfloat16)
+def test_mixed_precision_is_refused_on_the_cpu_and_disabled_for_absent_devices():
+    for call in (lambda: gradus.autocast("cpu", dtype=gradus.bfloat16), lambda: gradus.amp.GradScaler("cpu")):
+        with pytest.raises(NotImplementedError, match="enabled=False"):
+            call()
+    with pytest.warns(UserWarning, match="CUDA is not available. Disabling autocast"):
+        context = gradus.autocast("cuda", dtype=gradus.bfloat16)
+    with gradus.autocast("cpu", enabled=False):
+        assert not gradus.is_autocast_enabled("cpu") and not gradus.amp.GradScaler("cpu", enabled=False).is_enabled()
     assert gradus.autocast is gradus.amp.autocast and gradus.GradScaler is gradus.amp.GradScaler
     with context:
         assert not gradus.is_autocast_enabled()

@@ -215,3 +215,69 @@ def test_an_exception_comes_out_as_it_is(place):
         return info.value is error, names[-1], torch.is_grad_enabled(), x.grad
 
     assert same(program)[:2] == (True, "failing")
+
+
+# ---- What nodes can do besides -------------------------------------------------------------------------------------------------------
+def test_a_node_can_be_called():
+    def program(torch):
+        x = leaf(torch)
+        y, parts = x * x, x.unbind()
+        node = parts[0].grad_fn
+        ones = torch.ones(3)
+        return (y.grad_fn(ones * 2), (x * 2).grad_fn(ones), y.grad_fn(None), node(torch.ones(()), None, torch.ones(())),
+                y.grad_fn.next_functions[0][0](ones), x.grad, isinstance(node, torch.autograd.graph.Node))
+
+    same(program)
+    node = (leaf(gradus) * 2).grad_fn
+    for args in ((), (3,), (gradus.ones(3), gradus.ones(3))):
+        with pytest.raises(TypeError):
+            node(*args)
+    with pytest.raises(RuntimeError, match="invalid gradient at index 0"):
+        node(gradus.ones(4))
+    with pytest.raises(TypeError, match="not callable"):
+        part(gradus, "utils.checkpoint").checkpoint(lambda t: t * 2, leaf(gradus)).grad_fn(gradus.ones(3))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_checkpoint_calls_each_hook_once():
+    def program(torch):
+        log = []
+        w, x = leaf(torch), leaf(torch)
+        w.register_hook(lambda grad: log.append(("w", plain(grad))))
+        x.register_hook(lambda grad: log.append(("x", plain(grad))))
+
+        def function(x):
+            y = x * w
+            y.register_hook(lambda grad: log.append(("y", plain(grad))))
+            return y * 2
+
+        part(torch, "utils.checkpoint").checkpoint(function, x, use_reentrant=False).sum().backward()
+        return sorted(log), w.grad, x.grad
+
+    same(program)
+
+
+def test_a_leaf_that_is_an_input_calls_its_hooks_once():
+    def program(torch):
+        log = []
+        x, w = leaf(torch), leaf(torch)
+        x.register_hook(lambda grad: (log.append(plain(grad)), grad * 2)[1])
+        (x * w).sum().backward(inputs=[x])
+        (x * w).sum().backward(inputs=[w])
+        return log, x.grad, w.grad
+
+    assert same(program)[0] == [[1.0, 1.0, 1.0]]
+
+
+def test_gradcheck_calls_the_function_with_grad_mode_on():
+    def program(torch):
+        modes = set()
+
+        def function(x):
+            modes.add(torch.is_grad_enabled())
+            return x * 2
+
+        torch.autograd.gradcheck(function, (torch.ones(2, dtype=torch.float64, requires_grad=True),))
+        return modes
+
+    assert program(gradus) == {True}

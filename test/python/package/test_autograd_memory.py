@@ -309,12 +309,16 @@ def test_the_collector_beside_running_graphs():
             while not stop.is_set():
                 gc.collect()
             return
-        for _ in range(50):
-            y = leaf()
-            for _ in range(20):
-                y = Keep.apply(y)
-                y.register_hook(lambda grad, y=y: None)
-            y.sum().backward()
-        stop.set()
+        try:
+            for _ in range(50):
+                y = leaf()
+                for _ in range(20):
+                    y = Keep.apply(y)
+                    y.register_hook(lambda grad, y=y: None)
+                y.sum().backward()
+        finally:
+            stop.set()
 
+    gc.freeze()  # the collector holds the GIL for as long as there are objects to look at
     together(work, 3)
+    gc.unfreeze()

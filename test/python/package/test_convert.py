@@ -8,10 +8,10 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 
 import gradus
 from leaks import lost
+from oracle import torch
 
 NAMES = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64",
          "complex64", "complex128"]

@@ -6,10 +6,10 @@ import threading
 
 import numpy as np
 import pytest
-import torch
 
 import gradus
 from leaks import lost
+from oracle import torch
 
 NAMES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64", "float16", "bfloat16", "float32", "float64",
          "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"]

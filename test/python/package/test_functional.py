@@ -6,6 +6,19 @@ import gradus
 
 X = "x = torch.arange(12.).reshape(3, 4); "
 CASES = """
+w = torch.arange(6.).reshape(3, 2).requires_grad_(); torch.nn.functional.embedding(torch.tensor([0, 1, 0, 2]), w, padding_idx=0).sum().backward(); w.grad
+w = torch.arange(6.).reshape(3, 2).requires_grad_(); torch.nn.functional.embedding(torch.tensor([0, 1, 0, 2]), w, padding_idx=-1).sum().backward(); w.grad
+w = torch.nn.Embedding(3, 2, padding_idx=0); w(torch.tensor([0, 1])).sum().backward(); (w.weight[0], w.weight.grad)
+s = torch.tensor([3., 1., 2., 2.]); torch.searchsorted(s, torch.tensor([2., 0., 5., 1.]), right=True, sorter=torch.argsort(s))
+s = torch.tensor([3., 1., 2., 2.]); torch.searchsorted(s, torch.tensor([2., 0., 5., 1.]), side='right', sorter=torch.argsort(s), out_int32=True)
+s = torch.tensor([3., 1., 2., 2.]); torch.searchsorted(s, torch.tensor([2., 0., 5., 1.]), sorter=torch.argsort(s))
+s = torch.tensor([[3, 1, 2], [2, 2, 1]]); torch.searchsorted(s, torch.tensor([[2, 3], [2, 1]]), right=True, sorter=torch.argsort(s))
+a = torch.tensor([[1 + 2j, 0], [3j, 1]]); torch.addmm(a, a, a, beta=2 - 1j, alpha=1j)
+a = torch.tensor([[1 + 2j, 0], [3j, 1]], dtype=torch.complex128); torch.addmm(a, a, a, beta=-1j)
+a = torch.tensor([[1 + 2j, 0], [3j, 1]]); torch.addmv(a[0], a, a[1], beta=1j, alpha=2)
+a = torch.tensor([[1 + 2j, 0], [3j, 1]]); torch.baddbmm(a[None], a[None], a[None], beta=1j)
+a = torch.tensor([[1 + 2j, 0], [3j, 1]], requires_grad=True); torch.addmm(a, a, a, beta=2 - 1j, alpha=1j).abs().sum().backward(); a.grad
+a = torch.tensor([[float('nan'), 1.], [2., float('inf')]]); torch.addmm(a, torch.ones(2, 2), torch.ones(2, 2), beta=0)
 torch.atleast_2d(torch.tensor(3.), torch.ones(2))
 torch.atleast_1d([torch.tensor(3.), torch.ones(2)])
 torch.atleast_3d(torch.ones(2, 3)).shape
@@ -29,6 +42,37 @@ torch.cdist(x, x[:2], p=1)
 torch.cdist(x, x[:, :2])
 torch.cdist(x[0], x)
 torch.cdist(x, x, p=-1)
+torch.cdist(x, x[:2], p=-float('nan'))
+torch.cdist(x.int(), x)
+torch.cdist(x.to(torch.complex64), x)
+torch.cdist(x.double(), x)
+torch.cdist(x, x, compute_mode='mm')
+torch.cdist(torch.ones(5, 1, 2, 3), torch.ones(4, 3, 3))
+torch.cdist(torch.ones(2, 0), torch.ones(3, 0))
+torch.cdist(torch.ones(0, 3), torch.ones(2, 3)).shape
+torch.cdist(torch.ones(2, 2, 3), torch.ones(3, 1, 3))
+torch.cdist(x, x.flip(0), p=0)
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=0).square().sum().backward(); b.grad.mul(10).round() + 0.
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=0).square().sum().backward(); c.grad.mul(10).round() + 0.
+torch.cdist(x, x.flip(0), p=0.5)
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=0.5).square().sum().backward(); b.grad.mul(10).round() + 0.
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=0.5).square().sum().backward(); c.grad.mul(10).round() + 0.
+torch.cdist(x, x.flip(0), p=1)
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=1).square().sum().backward(); b.grad.mul(10).round() + 0.
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=1).square().sum().backward(); c.grad.mul(10).round() + 0.
+torch.cdist(x, x.flip(0), p=1.5)
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=1.5).square().sum().backward(); b.grad.mul(10).round() + 0.
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=1.5).square().sum().backward(); c.grad.mul(10).round() + 0.
+torch.cdist(x, x.flip(0), p=2)
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=2).square().sum().backward(); b.grad.mul(10).round() + 0.
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=2).square().sum().backward(); c.grad.mul(10).round() + 0.
+torch.cdist(x, x.flip(0), p=3)
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=3).square().sum().backward(); b.grad.mul(10).round() + 0.
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=3).square().sum().backward(); c.grad.mul(10).round() + 0.
+torch.cdist(x, x.flip(0), p=float('inf'))
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=float('inf')).square().sum().backward(); b.grad.mul(10).round() + 0.
+b = x.clone().requires_grad_(); c = (x.roll(4) * torch.tensor([1., 0.5, 1., 2.])).requires_grad_(); torch.cdist(b, c, p=float('inf')).square().sum().backward(); c.grad.mul(10).round() + 0.
+b = (torch.arange(120.).reshape(40, 3) / 7).sin().requires_grad_(); torch.cdist(b, b[:30]).pow(2).sum().backward(); b.grad.round(decimals=2)
 torch.nonzero(x > 8)
 torch.nonzero(x > 8, as_tuple=True)
 (x > 8).nonzero(as_tuple=True)

@@ -4,8 +4,7 @@ import warnings
 import pytest
 
 import gradus
-
-torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
+from oracle import torch
 
 RANDOM = {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}  # test_random.py compares their numbers
 HISTORY = {"logical_and_", "logical_or_", "logical_xor_"}  # PyTorch leaves them the history of what they overwrite

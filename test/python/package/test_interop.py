@@ -305,7 +305,7 @@ def roundtrips():
         yield lambda data, protocol=protocol: pickle.loads(pickle.dumps(data, protocol))
 
 
-@pytest.mark.parametrize("roundtrip", roundtrips())
+@pytest.mark.parametrize("roundtrip", list(roundtrips()))
 def test_copies(roundtrip):
     for name in [*SHARED, "bfloat16"]:
         x = gradus.tensor(sample("int64"), dtype=getattr(gradus, name))
@@ -316,7 +316,7 @@ def test_copies(roundtrip):
             assert other.untyped_storage() is not view.untyped_storage()
 
 
-@pytest.mark.parametrize("roundtrip", roundtrips())
+@pytest.mark.parametrize("roundtrip", list(roundtrips()))
 def test_what_is_shared_stays_shared(roundtrip):
     x = gradus.zeros(4)
     a, b, c = roundtrip([x, x[1:], x])
@@ -325,7 +325,7 @@ def test_what_is_shared_stays_shared(roundtrip):
     assert a.tolist() == [0, 5, 0, 0] and x.tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("roundtrip", roundtrips())
+@pytest.mark.parametrize("roundtrip", list(roundtrips()))
 def test_leaves_and_attributes(roundtrip):
     x = gradus.ones(2, requires_grad=True)
     x.label = ["a label"]
@@ -333,7 +333,7 @@ def test_leaves_and_attributes(roundtrip):
     assert other.requires_grad and other.is_leaf and other.label == ["a label"] and other.label is not x.label
 
 
-@pytest.mark.parametrize("roundtrip", roundtrips())
+@pytest.mark.parametrize("roundtrip", list(roundtrips()))
 def test_on_the_meta_device(roundtrip):
     x = roundtrip(gradus.empty(2, 3, device="meta"))
     assert x.device.type == "meta" and x.shape == (2, 3)
@@ -343,7 +343,7 @@ class Labelled(gradus.Tensor):
     pass
 
 
-@pytest.mark.parametrize("roundtrip", roundtrips())
+@pytest.mark.parametrize("roundtrip", list(roundtrips()))
 def test_subclasses_are_kept(roundtrip):
     x = gradus.ones(2).as_subclass(Labelled)
     x.label = "one"

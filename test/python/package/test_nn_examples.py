@@ -4,6 +4,7 @@ from types import ModuleType
 
 import pytest
 from conftest import BUILD, ROOT, run as run_command
+from oracle import needs_torch
 
 EXAMPLES = ROOT / "examples/python"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
@@ -38,7 +39,7 @@ def char_gpt_losses(framework):
 
 @pytest.mark.parametrize("losses", [digits_losses, char_gpt_losses])
 def test_losses_are_those_of_pytorch(losses):
-    pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
+    needs_torch()
     assert losses("gradus") == pytest.approx(losses("torch"), rel=2e-4)
 
 

@@ -6,9 +6,8 @@ import warnings
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="the oracle: pip install torch==2.13.0")
-
-import gradus  # noqa: E402
+import gradus
+from oracle import torch
 
 STEPS = [
     ("SGD", {"lr": 0.1}),
@@ -245,7 +244,7 @@ def bad_calls(library):
     }
 
 
-@pytest.mark.parametrize("what", bad_calls(torch))
+@pytest.mark.parametrize("what", bad_calls(gradus))
 def test_errors_have_pytorchs_class_and_text(what):
     with pytest.raises((TypeError, ValueError, RuntimeError)) as expected:
         bad_calls(torch)[what]()
@@ -395,7 +394,7 @@ def bad_schedules(library):
     }
 
 
-@pytest.mark.parametrize("what", bad_schedules(torch))
+@pytest.mark.parametrize("what", bad_schedules(gradus))
 def test_errors_of_schedules_have_pytorchs_class(what):
     with pytest.raises((TypeError, ValueError, KeyError)) as expected:
         bad_schedules(torch)[what]()

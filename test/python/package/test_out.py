@@ -46,22 +46,20 @@ def test_several_results(call):
 
 def test_an_argument_may_be_written():
     y = x.clone()
-    torch.gather(y, 1, i, out=y)
-    assert torch.equal(y, torch.gather(x, 1, i))
-    torch.cat([y[:1], y[:1]], out=y)
-    assert torch.equal(y[0], y[1])
+    assert torch.deg2rad(y, out=y) is y
+    assert torch.equal(y, torch.deg2rad(x))
 
 
 def test_dtypes():
     assert torch.arange(4, out=torch.empty(0)).dtype == torch.float32
     assert torch.zeros(2, out=torch.ones(2, dtype=torch.int8)).tolist() == [0, 0]
     assert torch.matmul(x, x.t(), out=torch.empty(2, 2, dtype=torch.float64)).dtype == torch.float64
-    with pytest.raises(RuntimeError, match="cat: result type Float can't be cast to the desired output type Long"):
+    with pytest.raises(RuntimeError, match="^result type Float can't be cast to the desired output type Long"):
         torch.cat([x, x], out=torch.empty(0, dtype=torch.int64))
 
 
 @pytest.mark.parametrize("call, error, message", [
-    ("torch.cat([x, g], out=torch.empty(0))", RuntimeError, "cat: functions with out=... arguments don't support automatic differentiation"),
+    ("torch.cat([x, g], out=torch.empty(0))", RuntimeError, "functions with out=... arguments don't support automatic differentiation"),
     ("torch.cat([x], out=g)", RuntimeError, "don't support automatic differentiation"),
     ("torch.cat([x, x], out=torch.zeros(1).expand(4, 3))", RuntimeError, "refers to a single memory location"),
     ("torch.max(x, 1, out=(v,))", TypeError, "1 tensors were given for 2 results"),
@@ -79,6 +77,87 @@ def test_nothing_is_written_unless_all_can_be():
     with pytest.raises(RuntimeError, match="automatic differentiation"):
         torch.max(x, 1, out=(values, indices))
     assert values.tolist() == [9, 9]
-    with torch.no_grad():
-        torch.max(x, 1, out=(values, indices))
+    indices = torch.zeros(2, dtype=torch.int64)
+    torch.max(x, 1, out=(values, indices))
     assert (values.tolist(), indices.tolist()) == ([3, 4], [0, 1])
+
+
+FUNCTIONS = {
+    "mode": lambda outs: torch.mode(x, 1, out=outs), "vecdot": lambda outs: torch.linalg.vecdot(x, x, out=outs[0]), "msort": lambda outs: torch.msort(x, out=outs[0]),
+    "sort": lambda outs: torch.sort(x, 1, out=outs), "max": lambda outs: torch.max(x, 1, out=outs), "median": lambda outs: torch.median(x, 1, out=outs),
+    "digamma": lambda outs: torch.digamma(x, out=outs[0]), "gather": lambda outs: torch.gather(x, 1, i, out=outs[0]), "take": lambda outs: torch.take(x, i, out=outs[0]),
+}
+BAD = {
+    "a dtype": lambda: torch.full((2,), 9, dtype=torch.bool), "a device": lambda: torch.empty(2, device="meta"), "a gradient": lambda: torch.full((2,), 9.0, requires_grad=True),
+    "expanded": lambda: torch.full((1,), 9.0).expand(2),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("where", [0, 1])
+def test_nothing_is_written_into_bad_outs(name, bad, where):
+    outs = [torch.full((2,), 9.0), torch.full((2,), 9)]
+    outs[where] = BAD[bad]()
+    before = [None if out.device.type == "meta" else out.tolist() for out in outs]
+    try:
+        FUNCTIONS[name](tuple(outs))
+    except RuntimeError:
+        assert [None if out.device.type == "meta" else out.tolist() for out in outs] == before
+        assert all(out.shape == (2,) for out in outs)
+    else:
+        assert where == 1 and name in ("vecdot", "msort", "digamma", "gather", "take")  # which have one out
+
+
+def test_dtypes_that_have_to_be_the_same():
+    for function in (lambda out: torch.linalg.vecdot(x, x, out=out), lambda out: torch.mode(x, 1, out=(out, torch.zeros(2, dtype=torch.int64)))):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype Float, but got Double instead"):
+            function(torch.zeros(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("name, least", [("flipud", 1), ("fliplr", 2)])
+def test_flips_want_dimensions(name, least):
+    with pytest.raises(RuntimeError, match=f"Input must be >= {least}-d"):
+        getattr(torch, name)(torch.zeros((2,) * (least - 1)))
+
+
+def test_numbers_that_tensors_stand_for():
+    value = torch.tensor(2.0, requires_grad=True)
+    y = torch.ones(3).fill_(value)
+    y.sum().backward()
+    assert (y.tolist(), value.grad.item()) == ([2, 2, 2], 3)
+    assert torch.ones(3, dtype=torch.int64).fill_(torch.tensor(4.7)).tolist() == [4, 4, 4]
+    with pytest.raises(RuntimeError, match="fill_ only supports 0-dimension value tensor but got tensor with 1 dimensions"):
+        torch.ones(3).fill_(torch.ones(1))
+    assert torch.cumulative_trapezoid(torch.zeros(0)).tolist() == []
+    with pytest.raises(RuntimeError, match="Class values must be smaller than num_classes"):
+        torch.nn.functional.one_hot(torch.tensor([0, 1]), num_classes=-2)
+    for z in (1e20 + 1j, -1e300j, 1e308 + 1e308j, -1 + 1e-20j, -1e20 + 3j):
+        w = torch.log1p(torch.tensor(z, dtype=torch.complex128)).item()
+        assert abs(w.real) < 1000 and -3.2 < w.imag < 3.2
+
+
+@pytest.mark.parametrize("call", """
+zeros(2, dtype=torch.float32)|ones(2, dtype=torch.float32)|eye(2, dtype=torch.float32)|full((2,), 1, dtype=torch.float32)|empty(2, dtype=torch.float32)|arange(2, dtype=torch.float32)
+linspace(0, 1, 2, dtype=torch.float32)|logspace(0, 1, 2, dtype=torch.float32)|rand(2, dtype=torch.float32)|randn(2, dtype=torch.float32)|randint(0, 2, (2,), dtype=torch.float32)|randperm(2, dtype=torch.float32)
+""".replace("\n", "|").strip("|").split("|"))
+def test_another_dtype_than_that_of_out(call):
+    out = torch.full((3,), 7.0, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match=r"^dtype Float does not match dtype of out parameter \(Double\)$"):
+        eval("torch." + with_out(call), {"torch": torch, "out": out})
+    assert out.tolist() == [7, 7, 7]
+    same = torch.full((3,), 7.0)
+    assert eval("torch." + with_out(call), {"torch": torch, "out": same}) is same
+
+
+def test_another_dtype_than_that_of_a_sum():
+    assert torch.sum(x, 1, dtype=torch.float64, out=torch.empty(2, dtype=torch.float64)).dtype == torch.float64
+
+
+@pytest.mark.parametrize("function", ["max", "min", "sort", "topk", "kthvalue", "median", "mode", "cummax", "cummin"])
+@pytest.mark.parametrize("dtype, name", [(torch.int32, "Int"), (torch.float32, "Float"), (torch.float64, "Double")])
+def test_indices_are_of_64_bits(function, dtype, name):
+    values, indices = torch.full((1,), 7.0), torch.full((1,), 7, dtype=dtype)
+    with pytest.raises(RuntimeError, match=f"^Expected out tensor to have dtype Long, but got {name} instead"):
+        getattr(torch, function)(x, 1, out=(values, indices))
+    assert values.tolist() == [7] and indices.tolist() == [7]

@@ -17,7 +17,7 @@ TRIED, KEPT = 80, 3
 
 
 class MemoryStats(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_int64) for name in ("allocated", "cached", "peak", "blocks", "limit")]
+    _fields_ = [(name, ctypes.c_int64) for name in ("allocated", "cached", "peak", "blocks", "limit", "cache_limit", "peak_held")]
 
 
 library = ctypes.CDLL(torch._C.__file__)

@@ -16,7 +16,7 @@ from gradus import _C
 PACKAGE = Path(gradus.__file__).parent
 # What Python brings along, and what nobody calls by name.
 UNSAID = {*dir(object), "__dict__", "__module__", "__file__", "__loader__", "__name__", "__package__", "__spec__", "__setstate__", "__delitem__",
-          "__vectorcalloffset__"}
+          "__vectorcalloffset__", "__slotnames__", "nn"}
 GOOD = """
 import gradus as torch
 from gradus import Size, Tensor
@@ -191,7 +191,7 @@ def test_signatures(place):
 def test_mypy(tmp_path):
     """The stubs hold together; a program in PyTorch's style has no errors, types it asks for are right, and wrong calls are found."""
     if not importlib.util.find_spec("mypy"):
-        pytest.skip("mypy is not installed: pip install mypy")
+        pytest.skip("mypy is not installed: build/venv/bin/pip install -r tools/requirements-test.txt")
     for name, text in (("good", GOOD), ("bad", BAD)):
         (tmp_path / f"{name}.py").write_text(text)
     command = [sys.executable, *"-m mypy --strict --follow-imports=silent --cache-dir cache -p gradus._C -m good -m bad".split()]

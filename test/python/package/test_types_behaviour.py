@@ -56,8 +56,9 @@ def test_a_device_that_is_not_there_can_be_named_and_not_used():
 def test_a_block_of_a_device():
     with torch.device("cpu") as device:
         assert torch.zeros(1).device == device
-    with pytest.raises(NotImplementedError, match="device='meta'"):
-        torch.device("meta").__enter__()
+    with torch.device("meta"):
+        assert torch.zeros(1).is_meta
+    assert not torch.zeros(1).is_meta
 
 
 def test_device_indices_are_refused_where_they_do_not_fit():
@@ -148,7 +149,7 @@ def test_threads():
 
 
 def test_configuration():
-    assert torch.__config__.show().startswith(f"Gradus {torch.__version__} built with:")
+    assert torch.__config__.show().startswith(f"Gradus {torch.version.gradus} built with:")
     assert "BLAS" in torch.__config__.show() and "get_num_threads" in torch.__config__.parallel_info()
 
 
@@ -175,7 +176,7 @@ def test_numbers_that_do_not_fit_are_refused():
 def test_large_unsigned_elements():
     x = torch.tensor([2**64 - 1, 1], dtype=torch.uint64)
     assert x.tolist() == [2**64 - 1, 1] and x[0].item() == int(x[0]) == 2**64 - 1 and float(x[0]) == 2.0**64
-    with pytest.raises(RuntimeError, match="full: value cannot be converted to type int64_t without overflow"):
+    with pytest.raises(RuntimeError, match="^value cannot be converted to type int64_t without overflow"):
         torch.full((1,), x[0])
 
 
@@ -403,7 +404,7 @@ VALUES = [lambda: None, lambda: -1, lambda: 2**70, lambda: 1.5, lambda: float("n
           lambda: torch.ones(3, requires_grad=True), lambda: torch.zeros(2, device="meta"), lambda: torch.zeros([1] * 64), lambda: torch.tensor([1 + 2j])]
 NAMES = ["dtype", "device", "memory_format", "copy", "dim", "size", "other", "requires_grad", "indexing", "precision", "type", "index", "foo"]
 FUNCTIONS = """is_tensor is_floating_point is_nonzero numel equal allclose promote_types can_cast result_type broadcast_shapes broadcast_tensors meshgrid
-set_default_device set_rng_state manual_seed device Size finfo iinfo Generator load_library""".split()
+set_rng_state manual_seed device Size finfo iinfo Generator load_library""".split()
 
 
 @pytest.mark.parametrize("seed", range(4))

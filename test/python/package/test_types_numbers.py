@@ -102,7 +102,6 @@ torch.unsqueeze(zeros(2),tensor([0]))
 torch.unsqueeze(zeros(2),tensor(True))
 torch.unsqueeze(zeros(2),np.int8(0))
 torch.unsqueeze(zeros(2),np.bool_(0))
-torch.unsqueeze(zeros(2),np.array(0))
 torch.unsqueeze(zeros(2),0.)
 """
 

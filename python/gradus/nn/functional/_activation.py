@@ -88,10 +88,14 @@ def leaky_relu_(input, negative_slope=0.01):
 
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
     """leaky_relu with slopes drawn uniformly from [lower, upper) for each element that is not positive; with their middle if not training."""
+    return _rrelu(input, lower, upper, training, inplace, None)
+
+
+def _rrelu(input, lower, upper, training, inplace, generator):
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     negative = input <= 0
-    drawn = gradus.empty(int(negative.sum()), dtype=gradus.float64, device=input.device).uniform_(lower, upper)
+    drawn = gradus.empty(int(negative.sum()), dtype=gradus.float64, device=input.device).uniform_(lower, upper, generator=generator)
     slope = gradus.ones_like(input.detach())
     slope[negative] = drawn.to(input.dtype)
     return input.mul_(slope) if inplace else input * slope

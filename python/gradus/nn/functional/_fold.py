@@ -1,9 +1,15 @@
 """Sliding windows of images as columns, and back."""
+from collections.abc import Iterable
+
 from gradus import _C
 
 
-def _pair(value):
-    return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+def _ntuple(n):
+    """Returns a function that gives what is iterable as a tuple, and another value n times."""
+    return lambda value: tuple(value) if isinstance(value, Iterable) else (value,) * n
+
+
+_pair = _ntuple(2)
 
 
 def _windows(size, kernel_size, dilation, padding, stride):

@@ -1,6 +1,9 @@
 """Losses that are 0 where an answer is right by a margin, and their like for similarities. Reductions as in loss.py."""
 from __future__ import annotations
 
+import itertools
+import math
+
 import gradus
 from gradus import _C
 
@@ -9,6 +12,7 @@ from ._distance import pairwise_distance
 from ._reduction import checked_reduction, legacy_reduction, reduced
 
 _nn = _C.nn
+_BLOCK = 1 << 18  # margins made at a time
 
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
@@ -64,6 +68,28 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     return reduced(loss.scatter(-1, right, 0).sum(-1) / input.size(-1), reduction)
 
 
+def _positive_margins(x, target):
+    """The derivative of the sum of the positive margins by x (N, C), and the number of these margins in each row.
+
+    Margins are made for a block of rows and targets at a time."""
+    listed = (target < 0).cumsum(-1) == 0
+    classes = target.clamp_min(0)
+    is_other = gradus.zeros_like(target).scatter_add(-1, classes, listed.to(target.dtype)) == 0
+    slopes, pairs = gradus.zeros_like(x), x.new_zeros(x.size(0))
+    most = int(listed.sum(-1).max()) if listed.numel() > 0 else 0
+    rows, columns = max(1, _BLOCK // max(1, most * x.size(1))), max(1, _BLOCK // max(1, x.size(1)))
+    for row, column in itertools.product(range(0, x.size(0), rows), range(0, most, columns)):
+        here = slice(row, row + rows)
+        of_targets = classes[here, column:column + columns]
+        margins = 1 - x[here].gather(-1, of_targets).unsqueeze(-1) + x[here].unsqueeze(-2)  # (row, target, class)
+        counted = listed[here, column:column + columns].unsqueeze(-1).logical_and(is_other[here].unsqueeze(-2))
+        positive = (margins > 0).logical_and(counted).to(x.dtype)
+        each = positive.sum(-1)
+        slopes[here] += positive.sum(-2).scatter_add(-1, of_targets, -each)
+        pairs[here] += each.sum(-1)
+    return slopes, pairs
+
+
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """max(0, 1 - input[t] + input[i]), summed over the classes t that are targets and i that are not, divided by C.
 
@@ -72,12 +98,12 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     reduction = checked_reduction(size_average, reduce, reduction)
     if input.dim() == 0:
         input, target = input.reshape(1), target.reshape(1)
-    listed = (target < 0).cumsum(-1) == 0
-    classes = target.clamp_min(0)
-    is_target = gradus.zeros_like(target).scatter_add(-1, classes, listed.to(target.dtype)) > 0
-    margins = (1 - input.gather(-1, classes).unsqueeze(-1) + input.unsqueeze(-2)).clamp_min(0)  # (…, t, i)
-    counted = listed.unsqueeze(-1).logical_and(is_target.logical_not().unsqueeze(-2))
-    return reduced((margins * counted).sum((-2, -1)) / input.size(-1), reduction)
+    x = input.to(gradus.promote_types(input.dtype, gradus.float32)).reshape(math.prod(input.shape[:-1]), input.size(-1))
+    slopes, pairs = _positive_margins(x.detach(), target.reshape(x.shape))
+    x = x.masked_fill(slopes == 0, 0)
+    shift = x.detach().mean(-1, keepdim=True)  # the slopes of a row add up to 0, so that a shift changes nothing but the rounding
+    total = pairs + (slopes * (x - shift.masked_fill(shift.isfinite().logical_not(), 0))).sum(-1)
+    return reduced((total / input.size(-1)).to(input.dtype).reshape(input.shape[:-1]), reduction)
 
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):

@@ -1,8 +1,8 @@
 """Normalization of rows, channels and groups of channels: the operators, and checks of what they would divide by."""
-from gradus import _C
+from gradus._C import nn as _nn
 
-layer_norm = _C.nn.layer_norm
-rms_norm = _C.nn.rms_norm
+layer_norm = _nn.layer_norm
+rms_norm = _nn.rms_norm
 
 
 def _check_count(size, count, what):
@@ -17,14 +17,14 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     """
     if training and input.dim() > 1:
         _check_count(input.size(), input.numel() // max(input.size(1), 1), "value per channel")
-    return _C.nn.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+    return _nn.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5):
     """batch_norm of each sample by itself. ValueError: samples with one element per channel."""
     if use_input_stats:
         _check_count(input.size(), input.numel() // max(input.size(0) * input.size(1), 1), "spatial element")
-    return _C.nn.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+    return _nn.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
@@ -36,4 +36,4 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
     if num_groups > 0:
         _check_count(input.size(), input.numel() // num_groups, "value per channel")
-    return _C.nn.group_norm(input, num_groups, weight, bias, eps)
+    return _nn.group_norm(input, num_groups, weight, bias, eps)

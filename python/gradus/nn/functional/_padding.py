@@ -1,4 +1,4 @@
 """Borders: the operator."""
-from gradus import _C
+from gradus._C import nn as _nn
 
-pad = _C.nn.pad
+pad = _nn.pad

@@ -10,7 +10,7 @@ from .. import init as initialize
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish", "ELU", "CELU",
+__all__ = ["MultiheadAttention", "Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish", "ELU", "CELU",
            "SELU", "GLU", "GELU", "Hardshrink", "LeakyReLU", "LogSigmoid", "Softplus", "Softshrink", "PReLU", "Softsign", "Tanhshrink",
            "Softmin", "Softmax", "Softmax2d", "LogSoftmax"]
 
@@ -18,7 +18,7 @@ __all__ = ["Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsi
 class _InPlace(Module):
     """An activation whose one option is to write over its input."""
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False):
         super().__init__()
         self.inplace = inplace
 
@@ -29,7 +29,7 @@ class _InPlace(Module):
 class _Alpha(Module):
     """An activation with a scale alpha."""
 
-    def __init__(self, alpha=1.0, inplace=False):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False):
         super().__init__()
         self.alpha = alpha
         self.inplace = inplace
@@ -41,7 +41,7 @@ class _Alpha(Module):
 class _Lambda(Module):
     """An activation with a bound lambd."""
 
-    def __init__(self, lambd=0.5):
+    def __init__(self, lambd: float = 0.5):
         super().__init__()
         self.lambd = lambd
 
@@ -92,7 +92,7 @@ class GELU(Module):
     GELU(approximate='tanh')
     """
 
-    def __init__(self, approximate="none"):
+    def __init__(self, approximate: str = "none"):
         super().__init__()
         self.approximate = approximate
 
@@ -161,7 +161,7 @@ class CELU(_Alpha):
 class LeakyReLU(Module):
     """input where positive, negative_slope * input elsewhere."""
 
-    def __init__(self, negative_slope=0.01, inplace=False):
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
         super().__init__()
         self.negative_slope = negative_slope
         self.inplace = inplace
@@ -180,7 +180,7 @@ class PReLU(Module):
     [-0.5, 2.0]
     """
 
-    def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
+    def __init__(self, num_parameters: int = 1, init=0.25, device=None, dtype=None):
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
@@ -201,7 +201,7 @@ class PReLU(Module):
 class RReLU(Module):
     """LeakyReLU with slopes drawn uniformly from [lower, upper) while training, their middle otherwise."""
 
-    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
         super().__init__()
         self.lower = lower
         self.upper = upper
@@ -217,7 +217,7 @@ class RReLU(Module):
 class Threshold(Module):
     """input where it is above threshold, value elsewhere."""
 
-    def __init__(self, threshold, value, inplace=False):
+    def __init__(self, threshold, value, inplace: bool = False):
         super().__init__()
         self.threshold = threshold
         self.value = value
@@ -233,7 +233,7 @@ class Threshold(Module):
 class Hardtanh(Module):
     """min(max(input, min_val), max_val). AssertionError: max_val is not above min_val."""
 
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
+    def __init__(self, min_val=-1.0, max_val=1.0, inplace: bool = False, min_value=None, max_value=None):
         super().__init__()
         if min_value is not None:
             warnings.warn("keyword argument `min_value` is deprecated and renamed to `min_val`", FutureWarning, stacklevel=2)
@@ -257,7 +257,7 @@ class Hardtanh(Module):
 class ReLU6(Hardtanh):
     """min(max(input, 0), 6)."""
 
-    def __init__(self, inplace=False):
+    def __init__(self, inplace: bool = False):
         super().__init__(0.0, 6.0, inplace)
 
     def extra_repr(self):
@@ -360,3 +360,6 @@ class Softmax2d(Module):
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3)
+
+
+from .attention import MultiheadAttention  # noqa: E402  PyTorch has it here; it is a Module over layers that need this one

@@ -6,9 +6,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from .module import Module, indent
+from .module import Module, _addindent
 
-__all__ = ["Sequential", "ModuleList", "ModuleDict"]
+__all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
 
 
 def position(index, size):
@@ -80,7 +80,7 @@ class Sequential(_Numbered):
             input = module(input)
         return input
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: int | slice) -> Module:
         if isinstance(idx, slice):
             return type(self)(OrderedDict(list(self._modules.items())[idx]))
         return self._modules[self._key(idx)]
@@ -136,7 +136,7 @@ class ModuleList(_Numbered):
     )
     """
 
-    def __init__(self, modules=None):
+    def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
         if modules is not None:
             self.extend(modules)
@@ -173,7 +173,7 @@ class ModuleList(_Numbered):
             else:
                 runs.append([index, index, text])
         lines = [f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}" for first, last, text in runs]
-        return f"{self._get_name()}(" + "".join("\n  " + indent(line) for line in lines) + ("\n)" if lines else ")")
+        return f"{self._get_name()}(" + "".join("\n  " + _addindent(line, 2) for line in lines) + ("\n)" if lines else ")")
 
 
 def pairs(kind, items):
@@ -243,3 +243,6 @@ class ModuleDict(Module):
             raise TypeError(f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}")
         for name, module in modules.items() if isinstance(modules, (Mapping, ModuleDict)) else pairs("ModuleDict", modules):
             self[name] = module
+
+
+from .parameter_container import ParameterDict, ParameterList  # noqa: E402  PyTorch has them here; they use what is above

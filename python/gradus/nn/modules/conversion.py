@@ -2,11 +2,15 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import gradus
 from gradus._C import Tensor
 
 from ..parameter import Parameter
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def _requested(device=None, dtype=None, non_blocking=False, copy=False, *, memory_format=None):
@@ -38,7 +42,7 @@ def _parse_to(*args, **kwargs):
 class Conversion:
     """Conversions are in place: parameters stay the same objects, so that an optimizer made before keeps working."""
 
-    def _apply(self, fn, recurse=True):
+    def _apply(self, fn, recurse=True) -> Self:
         """Replaces every tensor, gradients too, by fn of it; returns self."""
         if recurse:
             for module in self.children():
@@ -63,7 +67,7 @@ class Conversion:
                 self._buffers[name] = fn(buffer)
         return self
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, **kwargs) -> Self:
         """Converts parameters and buffers in place: to(device, dtype, non_blocking), to(dtype) or to(tensor), whose device and dtype are meant.
 
         Only floating-point and complex tensors get the dtype. Returns self. TypeError: the dtype is not floating point or complex.
@@ -92,41 +96,41 @@ class Conversion:
 
         return self._apply(convert)
 
-    def to_empty(self, *, device, recurse=True):
+    def to_empty(self, *, device, recurse=True) -> Self:
         """Moves parameters and buffers to a device without their values, which are then anything. Returns self."""
         return self._apply(lambda tensor: gradus.empty_like(tensor, device=device), recurse=recurse)
 
-    def type(self, dst_type):
+    def type(self, dst_type) -> Self:
         """Converts all parameters and buffers to a dtype, integers too; returns self."""
         return self._apply(lambda tensor: tensor.type(dst_type))
 
     def _to_floating(self, dtype):
         return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
 
-    def float(self):
+    def float(self) -> Self:
         """Converts floating-point parameters and buffers to float32; returns self."""
         return self._to_floating(gradus.float32)
 
-    def double(self):
+    def double(self) -> Self:
         """Converts floating-point parameters and buffers to float64; returns self."""
         return self._to_floating(gradus.float64)
 
-    def half(self):
+    def half(self) -> Self:
         """Converts floating-point parameters and buffers to float16; returns self."""
         return self._to_floating(gradus.float16)
 
-    def bfloat16(self):
+    def bfloat16(self) -> Self:
         """Converts floating-point parameters and buffers to bfloat16; returns self."""
         return self._to_floating(gradus.bfloat16)
 
-    def cpu(self):
+    def cpu(self) -> Self:
         """Moves parameters and buffers to the cpu; returns self."""
         return self._apply(lambda tensor: tensor.cpu())
 
-    def cuda(self, device=None):
+    def cuda(self, device=None) -> Self:
         """Moves parameters and buffers to a CUDA device, which is an error where there is none; returns self."""
         return self._apply(lambda tensor: tensor.cuda(device))
 
-    def share_memory(self):
+    def share_memory(self) -> Self:
         """Moves parameters and buffers to memory that is shared between processes; returns self."""
         return self._apply(lambda tensor: tensor.share_memory_())

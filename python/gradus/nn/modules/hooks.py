@@ -68,19 +68,25 @@ def add_hook(hooks, hook, *, prepend=False, marks=()):
 # ---- Hooks common to all modules ------------------------------------------------------------------------------------------
 
 
-class _Common:
-    """The dictionaries of the hooks common to all modules."""
+class _CommonHooks(OrderedDict):
+    """Hooks common to all modules. A hook that is put in by hand is seen too."""
 
-    buffer_registration = OrderedDict()
-    module_registration = OrderedDict()
-    parameter_registration = OrderedDict()
-    forward_pre = OrderedDict()
-    forward = OrderedDict()
-    forward_with_kwargs = OrderedDict()
-    forward_always_called = OrderedDict()
-    backward_pre = OrderedDict()
-    backward = OrderedDict()
-    full_backward = None  # which kind of hooks `backward` holds: one kind at a time
+    def __setitem__(self, key, hook):
+        HookRegistry._hooked = True
+        super().__setitem__(key, hook)
+
+
+# The names are PyTorch's: programs save, clear and restore these dictionaries.
+_global_buffer_registration_hooks = OrderedDict()
+_global_module_registration_hooks = OrderedDict()
+_global_parameter_registration_hooks = OrderedDict()
+_global_forward_pre_hooks = _CommonHooks()
+_global_forward_hooks = _CommonHooks()
+_global_forward_hooks_with_kwargs = OrderedDict()
+_global_forward_hooks_always_called = OrderedDict()
+_global_backward_pre_hooks = _CommonHooks()
+_global_backward_hooks = _CommonHooks()
+_global_is_full_backward_hook = None  # the kind of the hooks in _global_backward_hooks: there is one kind at a time
 
 
 def registered(hooks, module, name, value):
@@ -94,23 +100,22 @@ def registered(hooks, module, name, value):
 
 def register_module_buffer_registration_hook(hook):
     """Calls hook(module, name, buffer) before any module registers a buffer; what it returns, unless None, is registered instead."""
-    return add_hook(_Common.buffer_registration, hook)
+    return add_hook(_global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook):
     """Calls hook(module, name, submodule) before any module registers a submodule; what it returns, unless None, is registered instead."""
-    return add_hook(_Common.module_registration, hook)
+    return add_hook(_global_module_registration_hooks, hook)
 
 
 def register_module_parameter_registration_hook(hook):
     """Calls hook(module, name, parameter) before any module registers a parameter; what it returns, unless None, is registered instead."""
-    return add_hook(_Common.parameter_registration, hook)
+    return add_hook(_global_parameter_registration_hooks, hook)
 
 
 def register_module_forward_pre_hook(hook):
     """Calls hook(module, args) before forward of every module. It returns None or the arguments to use instead."""
-    HookRegistry._hooked = True
-    return add_hook(_Common.forward_pre, hook)
+    return add_hook(_global_forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
@@ -118,29 +123,27 @@ def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
 
     with_kwargs: it is hook(module, args, kwargs, output). always_call: it is also called when forward has raised.
     """
-    HookRegistry._hooked = True
-    marks = [_Common.forward_with_kwargs] * with_kwargs + [_Common.forward_always_called] * always_call
-    return add_hook(_Common.forward, hook, marks=marks)
+    marks = [_global_forward_hooks_with_kwargs] * with_kwargs + [_global_forward_hooks_always_called] * always_call
+    return add_hook(_global_forward_hooks, hook, marks=marks)
 
 
 def _use_backward_hooks(full):
-    if _Common.full_backward is (not full):
+    global _global_is_full_backward_hook
+    if _global_is_full_backward_hook is (not full):
         raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. "
                            "Please use only one of them.")
-    _Common.full_backward = full
-    HookRegistry._hooked = True
+    _global_is_full_backward_hook = full
 
 
 def register_module_backward_hook(hook):
     """Calls hook(module, grad_input, grad_output) for the last node of every module. Use register_module_full_backward_hook."""
     _use_backward_hooks(full=False)
-    return add_hook(_Common.backward, hook)
+    return add_hook(_global_backward_hooks, hook)
 
 
 def register_module_full_backward_pre_hook(hook):
     """Calls hook(module, grad_output) before the gradients of any module are computed. It returns None or the gradient to use instead."""
-    HookRegistry._hooked = True
-    return add_hook(_Common.backward_pre, hook)
+    return add_hook(_global_backward_pre_hooks, hook)
 
 
 def register_module_full_backward_hook(hook):
@@ -149,7 +152,7 @@ def register_module_full_backward_hook(hook):
     It returns None or the grad_input to use instead.
     """
     _use_backward_hooks(full=True)
-    return add_hook(_Common.backward, hook)
+    return add_hook(_global_backward_hooks, hook)
 
 
 # ---- Hooks of one module ----------------------------------------------------------------------------------------------------
@@ -223,7 +226,7 @@ class HookRegistry:
 
 def call_with_hooks(module, args, kwargs):
     """What calling a module does where Note [Hooked modules] says that there may be hooks."""
-    common = _Common.forward_pre or _Common.forward or _Common.backward_pre or _Common.backward
+    common = _global_forward_pre_hooks or _global_forward_hooks or _global_backward_pre_hooks or _global_backward_hooks
     own = module._forward_pre_hooks or module._forward_hooks or module._backward_pre_hooks or module._backward_hooks
     if not common and HookRegistry._hooked:
         HookRegistry._hooked = False
@@ -252,7 +255,7 @@ class _HookedCall:
     def run(self):
         module = self.module
         self.run_forward_pre_hooks()
-        pre_hooks = [*_Common.backward_pre.values(), *module._backward_pre_hooks.values()]
+        pre_hooks = [*_global_backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
         full_hooks, node_hooks = self.backward_hooks()
         backward = None
         if full_hooks or pre_hooks:
@@ -273,7 +276,7 @@ class _HookedCall:
 
     def run_forward_pre_hooks(self):
         module = self.module
-        for key, hook in (*_Common.forward_pre.items(), *module._forward_pre_hooks.items()):
+        for key, hook in (*_global_forward_pre_hooks.items(), *module._forward_pre_hooks.items()):
             if key in module._forward_pre_hooks_with_kwargs:
                 changed = hook(module, self.args, self.kwargs)
                 if changed is None:
@@ -287,7 +290,7 @@ class _HookedCall:
                     self.args = changed if isinstance(changed, tuple) else (changed,)
 
     def run_forward_hook(self, key, hook):
-        if key in self.module._forward_hooks_with_kwargs or key in _Common.forward_with_kwargs:
+        if key in self.module._forward_hooks_with_kwargs or key in _global_forward_hooks_with_kwargs:
             changed = hook(self.module, self.args, self.kwargs, self.result)
         else:
             changed = hook(self.module, self.args, self.result)
@@ -296,14 +299,14 @@ class _HookedCall:
 
     def run_forward_hooks(self):
         always = self.module._forward_hooks_always_called
-        for key, hook in (*_Common.forward.items(), *self.module._forward_hooks.items()):
-            if key in always or key in _Common.forward_always_called:
+        for key, hook in (*_global_forward_hooks.items(), *self.module._forward_hooks.items()):
+            if key in always or key in _global_forward_hooks_always_called:
                 self.called.add(key)
             self.run_forward_hook(key, hook)
 
     def run_always_called(self):
         """After an exception: the always_call hooks that it kept from being called."""
-        for kind, hooks, always in (("global module", _Common.forward, _Common.forward_always_called),
+        for kind, hooks, always in (("global module", _global_forward_hooks, _global_forward_hooks_always_called),
                                     ("module", self.module._forward_hooks, self.module._forward_hooks_always_called)):
             for key, hook in list(hooks.items()):
                 if key not in always or key in self.called:
@@ -317,7 +320,7 @@ class _HookedCall:
     def backward_hooks(self):
         """The full hooks and those of the last node, common ones first."""
         by_kind = {True: [], False: [], None: []}
-        by_kind[_Common.full_backward] += _Common.backward.values()
+        by_kind[_global_is_full_backward_hook] += _global_backward_hooks.values()
         by_kind[self.module._is_full_backward_hook] += self.module._backward_hooks.values()
         return by_kind[True], by_kind[False]
 

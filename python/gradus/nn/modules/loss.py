@@ -16,7 +16,7 @@ __all__ = ["L1Loss", "NLLLoss", "PoissonNLLLoss", "GaussianNLLLoss", "KLDivLoss"
 
 
 class _Loss(Module):
-    def __init__(self, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__()
         self.reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
 
@@ -24,7 +24,7 @@ class _Loss(Module):
 class _WeightedLoss(_Loss):
     """A loss with weights of the classes or elements, which are a buffer."""
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -50,7 +50,7 @@ class MSELoss(_Loss):
 class SmoothL1Loss(_Loss):
     """d^2 / (2 beta) where d = |input - target| is below beta, d - beta / 2 elsewhere, reduced."""
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    def __init__(self, size_average=None, reduce=None, reduction: str = "mean", beta=1.0):
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
@@ -61,7 +61,7 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """d^2 / 2 where d = |input - target| is at most delta, delta (d - delta / 2) elsewhere, reduced."""
 
-    def __init__(self, reduction="mean", delta=1.0):
+    def __init__(self, reduction: str = "mean", delta: float = 1.0):
         if not isinstance(delta, (float, int)):
             raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
@@ -74,7 +74,7 @@ class HuberLoss(_Loss):
 class KLDivLoss(_Loss):
     """target (log(target) - input) for input of logarithms, reduced; reduction may also be "batchmean"."""
 
-    def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
+    def __init__(self, size_average=None, reduce=None, reduction: str = "mean", log_target: bool = False):
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
@@ -92,7 +92,7 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_Loss):
     """Binary cross entropy of sigmoid(input); pos_weight: factors of the part where target is 1."""
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
@@ -104,7 +104,7 @@ class BCEWithLogitsLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """-weight[t] input[t] for the class t in target, input being logarithms of probabilities, (N, C) or (N, C, d1, …)."""
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    def __init__(self, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean"):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
@@ -120,7 +120,7 @@ class CrossEntropyLoss(_WeightedLoss):
     True
     """
 
-    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
+    def __init__(self, weight=None, size_average=None, ignore_index: int = -100, reduce=None, reduction: str = "mean", label_smoothing: float = 0.0):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
@@ -133,7 +133,7 @@ class CrossEntropyLoss(_WeightedLoss):
 class PoissonNLLLoss(_Loss):
     """exp(input) - target input, or input - target log(input + eps) where log_input is false; full: with Stirling's approximation."""
 
-    def __init__(self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
+    def __init__(self, log_input: bool = True, full: bool = False, size_average=None, eps=1e-8, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         self.log_input = log_input
         self.full = full
@@ -146,7 +146,7 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """(log(var) + (input - target)^2 / var) / 2, reduced; full: with the constant."""
 
-    def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
+    def __init__(self, *, full: bool = False, eps=1e-6, reduction: str = "mean"):
         super().__init__(None, None, reduction)
         self.full = full
         self.eps = eps
@@ -156,7 +156,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class _MarginLoss(_Loss):
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, margin: float = 0.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -178,7 +178,7 @@ class CosineEmbeddingLoss(_MarginLoss):
 class HingeEmbeddingLoss(_MarginLoss):
     """input where target is 1, max(0, margin - input) where it is -1, reduced."""
 
-    def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, margin: float = 1.0, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(margin, size_average, reduce, reduction)
 
     def forward(self, input, target):
@@ -209,7 +209,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class MultiMarginLoss(_WeightedLoss):
     """max(0, margin - input[t] + input[i])^p over the classes i other than t, reduced. ValueError: p is neither 1 nor 2."""
 
-    def __init__(self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, p=1, margin: float = 1.0, weight=None, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
@@ -225,7 +225,7 @@ class MultiMarginLoss(_WeightedLoss):
 class TripletMarginLoss(_Loss):
     """max(0, margin + |anchor - positive| - |anchor - negative|) in p-norms, reduced. ValueError: margin is not positive."""
 
-    def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
+    def __init__(self, margin: float = 1.0, p=2.0, eps=1e-6, swap: bool = False, size_average=None, reduce=None, reduction: str = "mean"):
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead")
@@ -242,7 +242,7 @@ class TripletMarginLoss(_Loss):
 class TripletMarginWithDistanceLoss(_Loss):
     """TripletMarginLoss with any function of two tensors as the distance."""
 
-    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+    def __init__(self, *, distance_function=None, margin: float = 1.0, swap: bool = False, reduction: str = "mean"):
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead")

@@ -6,6 +6,8 @@ common to all modules can be imported from here too, where PyTorch has them.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import gradus
 from gradus._C import Tensor, _accelerate_module
@@ -13,8 +15,13 @@ from gradus._C import Tensor, _accelerate_module
 from ..parameter import Buffer, Parameter
 from .conversion import Conversion
 from .hooks import *
-from .hooks import HookRegistry, _Common, call_with_hooks, registered
-from .state_dict import StateDict
+from .hooks import (HookRegistry, _global_backward_hooks, _global_backward_pre_hooks, _global_buffer_registration_hooks, _global_forward_hooks,
+                    _global_forward_hooks_always_called, _global_forward_hooks_with_kwargs, _global_forward_pre_hooks,
+                    _global_module_registration_hooks, _global_parameter_registration_hooks, call_with_hooks, registered)
+from .state_dict import StateDict, _IncompatibleKeys
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Module"]
 
@@ -32,10 +39,9 @@ def _is_tensor_or_none(value):
     return value is None or isinstance(value, Tensor) or hasattr(value, "__torch_function__")
 
 
-def indent(text):
-    """The text with two spaces before every line but the first and empty ones."""
-    first, *rest = text.split("\n")
-    return "\n".join([first] + ["  " + line if line.strip() else "" for line in rest])
+def _addindent(text, spaces):
+    """Returns the text with spaces before every line but the first."""
+    return text.replace("\n", "\n" + " " * spaces)
 
 
 class Module(HookRegistry, StateDict, Conversion):
@@ -85,14 +91,18 @@ class Module(HookRegistry, StateDict, Conversion):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def forward(self, *input):
-        """What calling the module computes. Every subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+    if TYPE_CHECKING:  # a subclass may give forward any parameters
+        forward: Callable[..., Any]
+        __call__: Callable[..., Any]
+    else:
+        def forward(self, *input):
+            """What calling the module computes. Every subclass defines it."""
+            raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
-    def __call__(self, *args, **kwargs):
-        if self._hooked:  # Note [Hooked modules]
-            return call_with_hooks(self, args, kwargs)
-        return self.forward(*args, **kwargs)
+        def __call__(self, *args, **kwargs):
+            if self._hooked:  # Note [Hooked modules]
+                return call_with_hooks(self, args, kwargs)
+            return self.forward(*args, **kwargs)
 
     def compile(self, *args, **kwargs):
         """Nothing: there is no compiler, and the module runs as it is. Arguments are taken as PyTorch does and not used."""
@@ -103,7 +113,7 @@ class Module(HookRegistry, StateDict, Conversion):
 
     # ---- Attributes -------------------------------------------------------------------------------------------------------
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         own = self.__dict__
         for members in ("_parameters", "_buffers", "_modules"):
             members = own.get(members)
@@ -127,11 +137,11 @@ class Module(HookRegistry, StateDict, Conversion):
             if own.get("_modules") is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, own, parameters, self._buffers)
-            self._modules[name] = registered(_Common.module_registration, self, name, value)
+            self._modules[name] = registered(_global_module_registration_hooks, self, name, value)
         elif parameters is not None and name in self._modules:
             if value is not None:
                 raise TypeError(f"cannot assign '{_typename(value)}' as child module '{name}' ({gradus.__name__}.nn.Module or None expected)")
-            self._modules[name] = registered(_Common.module_registration, self, name, value)
+            self._modules[name] = registered(_global_module_registration_hooks, self, name, value)
         elif isinstance(value, Buffer) or (parameters is not None and name in self._buffers):
             if not _is_tensor_or_none(value):
                 raise TypeError(f"cannot assign '{_typename(value)}' as buffer '{name}' "
@@ -192,7 +202,7 @@ class Module(HookRegistry, StateDict, Conversion):
         if param.grad_fn is not None:
             raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To express "
                              f"'{name}' as a function of another Tensor, compute the value in the forward() method.")
-        self._parameters[name] = registered(_Common.parameter_registration, self, name, param)
+        self._parameters[name] = registered(_global_parameter_registration_hooks, self, name, param)
 
     def register_buffer(self, name, tensor, persistent=True):
         """Adds a buffer: a tensor that is not trained but belongs to the module. persistent: it is part of state_dict().
@@ -204,7 +214,7 @@ class Module(HookRegistry, StateDict, Conversion):
         self._check_new_name("buffer", name, self._buffers)
         if not _is_tensor_or_none(tensor):
             raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' ({gradus.__name__} Tensor or None required)")
-        self._buffers[name] = registered(_Common.buffer_registration, self, name, tensor)
+        self._buffers[name] = registered(_global_buffer_registration_hooks, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -218,7 +228,7 @@ class Module(HookRegistry, StateDict, Conversion):
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{_typename(module)} is not a Module subclass")
         self._check_new_name("module", name, self._modules)
-        self._modules[name] = registered(_Common.module_registration, self, name, module)
+        self._modules[name] = registered(_global_module_registration_hooks, self, name, module)
 
     def register_module(self, name, module):
         """The same as add_module."""
@@ -309,7 +319,7 @@ class Module(HookRegistry, StateDict, Conversion):
                 seen.add(module)
                 yield name, module
 
-    def children(self):
+    def children(self) -> Iterator[Module]:
         """The submodules of this module alone, each once."""
         for _, module in self.named_children():
             yield module
@@ -330,7 +340,7 @@ class Module(HookRegistry, StateDict, Conversion):
         """Pairs of path and parameter, of this module and, with recurse, of all below it. A shared one comes once, with its first path."""
         return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters of this module and, with recurse, of all below it, each once: what an optimizer is given."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
@@ -346,14 +356,14 @@ class Module(HookRegistry, StateDict, Conversion):
 
     # ---- Changes to all of a network --------------------------------------------------------------------------------------------
 
-    def apply(self, fn):
+    def apply(self, fn) -> Self:
         """Calls fn(module) for every module below this one and then for itself; returns self."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
-    def train(self, mode=True):
+    def train(self, mode=True) -> Self:
         """Sets the training mode of this module and all below it, which Dropout and its like look at; returns self."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -362,11 +372,11 @@ class Module(HookRegistry, StateDict, Conversion):
             module.train(mode)
         return self
 
-    def eval(self):
+    def eval(self) -> Self:
         """train(False)."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad=True) -> Self:
         """Sets requires_grad of all parameters: False freezes the module. Returns self."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
@@ -399,7 +409,7 @@ class Module(HookRegistry, StateDict, Conversion):
     def __repr__(self):
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        lines += [f"({name}): {indent(repr(module))}" for name, module in self._modules.items()]
+        lines += [f"({name}): {_addindent(repr(module), 2)}" for name, module in self._modules.items()]
         if extra and len(lines) == 1:
             return f"{self._get_name()}({lines[0]})"
         return f"{self._get_name()}(" + "".join("\n  " + line for line in lines) + ("\n)" if lines else ")")

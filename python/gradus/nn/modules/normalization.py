@@ -1,6 +1,8 @@
 """Normalization over the last dimensions (LayerNorm, RMSNorm) and over groups of channels (GroupNorm)."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import gradus
 
 from .. import functional as F
@@ -40,7 +42,8 @@ class LayerNorm(Scaled):
     True
     """
 
-    def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device=None,
+                 dtype=None):
         super().__init__()
         self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
@@ -65,7 +68,7 @@ class RMSNorm(Module):
     (5, 2, 3)
     """
 
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+    def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None, elementwise_affine: bool = True, device=None, dtype=None):
         super().__init__()
         self.normalized_shape = _sizes(normalized_shape)
         self.eps = eps
@@ -95,7 +98,7 @@ class GroupNorm(Scaled):
     [[-1.0, 1.0]]
     """
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device=None, dtype=None, *, bias: bool = True):
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")

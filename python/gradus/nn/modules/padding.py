@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from .. import functional as F
 from .module import Module
+from .utils import _ntuple
 
 __all__ = [f"{kind}Pad{n}d" for kind in ("Constant", "Zero", "Reflection", "Replication", "Circular") for n in (1, 2, 3)]
 
@@ -13,7 +14,7 @@ class _Pad(Module):
 
     def __init__(self, padding):
         super().__init__()
-        self.padding = (padding,) * (2 * self._ndim) if isinstance(padding, int) else tuple(padding)
+        self.padding = _ntuple(2 * self._ndim)(padding)
 
     def forward(self, input):
         return F.pad(input, self.padding, self._mode)
@@ -22,7 +23,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     _mode = "constant"
 
     def __init__(self, padding, value):
@@ -36,7 +37,7 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     """`value` around the last dimension: padding is (before, after), or one number for both.
 
     >>> nn.ConstantPad1d((1, 2), 9)(gradus.tensor([[1, 2]])).tolist()
@@ -46,19 +47,19 @@ class ConstantPad1d(_ConstantPad):
     _ndim = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """ConstantPad1d for the last two dimensions: (left, right, top, bottom)."""
 
     _ndim = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """ConstantPad1d for the last three dimensions: (left, right, top, bottom, front, back)."""
 
     _ndim = 3
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding):
         super().__init__(padding, 0.0)
 
@@ -84,67 +85,79 @@ class ZeroPad3d(_ZeroPad):
     _ndim = 3
 
 
-class ReflectionPad1d(_Pad):
+class _ReflectionPadNd(_Pad):
+    _mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
     """The last dimension goes on as its mirror image, without the element at the border. RuntimeError: a border as long as the dimension.
 
     >>> nn.ReflectionPad1d(2)(gradus.tensor([[1., 2., 3.]])).tolist()
     [[3.0, 2.0, 1.0, 2.0, 3.0, 2.0, 1.0]]
     """
 
-    _ndim, _mode = 1, "reflect"
+    _ndim = 1
 
 
-class ReflectionPad2d(_Pad):
+class ReflectionPad2d(_ReflectionPadNd):
     """ReflectionPad1d for the last two dimensions: (left, right, top, bottom)."""
 
-    _ndim, _mode = 2, "reflect"
+    _ndim = 2
 
 
-class ReflectionPad3d(_Pad):
+class ReflectionPad3d(_ReflectionPadNd):
     """ReflectionPad1d for the last three dimensions: (left, right, top, bottom, front, back)."""
 
-    _ndim, _mode = 3, "reflect"
+    _ndim = 3
 
 
-class ReplicationPad1d(_Pad):
+class _ReplicationPadNd(_Pad):
+    _mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPadNd):
     """The elements at both ends of the last dimension, repeated.
 
     >>> nn.ReplicationPad1d((1, 2))(gradus.tensor([[1., 2.]])).tolist()
     [[1.0, 1.0, 2.0, 2.0, 2.0]]
     """
 
-    _ndim, _mode = 1, "replicate"
+    _ndim = 1
 
 
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_ReplicationPadNd):
     """ReplicationPad1d for the last two dimensions: (left, right, top, bottom)."""
 
-    _ndim, _mode = 2, "replicate"
+    _ndim = 2
 
 
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_ReplicationPadNd):
     """ReplicationPad1d for the last three dimensions: (left, right, top, bottom, front, back)."""
 
-    _ndim, _mode = 3, "replicate"
+    _ndim = 3
 
 
-class CircularPad1d(_Pad):
+class _CircularPadNd(_Pad):
+    _mode = "circular"
+
+
+class CircularPad1d(_CircularPadNd):
     """The last dimension goes on at its other end.
 
     >>> nn.CircularPad1d(1)(gradus.tensor([[1., 2., 3.]])).tolist()
     [[3.0, 1.0, 2.0, 3.0, 1.0]]
     """
 
-    _ndim, _mode = 1, "circular"
+    _ndim = 1
 
 
-class CircularPad2d(_Pad):
+class CircularPad2d(_CircularPadNd):
     """CircularPad1d for the last two dimensions: (left, right, top, bottom)."""
 
-    _ndim, _mode = 2, "circular"
+    _ndim = 2
 
 
-class CircularPad3d(_Pad):
+class CircularPad3d(_CircularPadNd):
     """CircularPad1d for the last three dimensions: (left, right, top, bottom, front, back)."""
 
-    _ndim, _mode = 3, "circular"
+    _ndim = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
+from typing import Any
 
 import gradus
 from gradus._C import Tensor
@@ -14,7 +15,7 @@ from .hooks import BoundHook, add_hook
 _EXTRA_STATE = "_extra_state"
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What load_state_dict returns: the keys that the state lacks, and those that the module does not know."""
 
     __slots__ = ()
@@ -100,7 +101,7 @@ class StateDict:
 
     # ---- Loading ------------------------------------------------------------------------------------------------------------
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False):
         """Copies the tensors of a state_dict into the parameters and buffers of the same names.
 
         strict: names must be the same on both sides. assign: the tensors of state_dict become the module's own, with their dtype and device;
@@ -132,7 +133,7 @@ class StateDict:
                     child_prefix = f"{prefix}{name}."
                     load(child, {key: value for key, value in state_dict.items() if key.startswith(child_prefix)}, child_prefix)
             for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, IncompatibleKeys(missing_keys, unexpected_keys)) is not None:
+                if hook(module, _IncompatibleKeys(missing_keys, unexpected_keys)) is not None:
                     raise AssertionError("Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
                                          "if incompatible_keys need to be modified, it should be done inplace.")
 
@@ -143,7 +144,7 @@ class StateDict:
                     error_msgs.insert(0, f"{title} key(s) in state_dict: " + ", ".join(f'"{key}"' for key in keys) + ". ")
         if error_msgs:
             raise RuntimeError("Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(error_msgs)))
-        return IncompatibleKeys(missing_keys, unexpected_keys)
+        return _IncompatibleKeys(missing_keys, unexpected_keys)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
         """Loads this module's own state: what is found under prefix. Adds to the three lists what does not fit."""

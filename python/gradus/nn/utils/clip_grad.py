@@ -1,4 +1,7 @@
-"""Gradients are cut down, all together by their norm or each by its value. foreach is taken as PyTorch does and makes no difference."""
+"""Gradients are cut down, all together by their norm or each by its value. foreach is taken as PyTorch does and makes no difference.
+
+_get_total_norm and _clip_grads_with_norm_ are public in gradus.nn.utils, without the underscore.
+"""
 from __future__ import annotations
 
 import types
@@ -7,12 +10,14 @@ import warnings
 import gradus
 from gradus._C import Tensor
 
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
+
 
 def _as_list(tensors):
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
-def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The norm of all tensors as if they were one vector. RuntimeError: it is not finite and error_if_nonfinite.
 
     >>> nn.utils.get_total_norm([gradus.tensor([3.]), gradus.tensor([4.])]).item()
@@ -31,7 +36,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
     return total
 
 
-def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
+def _clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Scales all gradients by max_norm / total_norm where that is below 1."""
     with gradus.no_grad():
         scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
@@ -53,9 +58,15 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     if generated and not parameters:
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    total_norm = get_total_norm(grads, norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(parameters, max_norm, total_norm)
+    total_norm = _get_total_norm(grads, norm_type, error_if_nonfinite)
+    _clip_grads_with_norm_(parameters, max_norm, total_norm)
     return total_norm
+
+
+def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+    """The old name of clip_grad_norm_; it warns."""
+    warnings.warn("`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def clip_grad_value_(parameters, clip_value, foreach=None):

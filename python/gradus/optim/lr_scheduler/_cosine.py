@@ -1,4 +1,6 @@
 """Schedules along a cosine, from the initial rate down to ``eta_min``."""
+from __future__ import annotations
+
 import math
 
 from gradus.optim.lr_scheduler._base import LRScheduler
@@ -9,7 +11,7 @@ __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts"]
 class CosineAnnealingLR(LRScheduler):
     """``eta_min + (initial - eta_min) * (1 + cos(pi * epoch / T_max)) / 2``, computed from the rate of the epoch before."""
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer, T_max: int, eta_min=0.0, last_epoch=-1):
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)

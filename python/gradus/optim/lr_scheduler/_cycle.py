@@ -1,4 +1,6 @@
 """Schedules that let the rate rise and fall, and the momentum fall and rise against it."""
+from __future__ import annotations
+
 import math
 
 from gradus.optim.lr_scheduler._base import LRScheduler, check_optimizer, per_group, set_group_value, state_of_callable
@@ -49,7 +51,7 @@ class CyclicLR(_WithMomentum):
     Raises ValueError for another mode, lists of another length than the groups, and an optimizer without momentum.
     """
 
-    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0, scale_fn=None,
+    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma: float = 1.0, scale_fn=None,
                  scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
         check_optimizer(optimizer)
         self.optimizer = optimizer

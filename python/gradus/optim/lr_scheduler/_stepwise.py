@@ -2,6 +2,8 @@
 
 Most are written twice: from the rate of the epoch before, so that they can be chained and the rate be changed between, and in closed form.
 """
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections import Counter
 
@@ -65,7 +67,7 @@ class MultiplicativeLR(_ByFunctions):
 class StepLR(LRScheduler):
     """The rate times ``gamma`` every ``step_size`` epochs."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, step_size: int, gamma: float = 0.1, last_epoch=-1):
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -82,7 +84,7 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """The rate times ``gamma`` at each epoch of ``milestones``, as often as it is among them."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(self, optimizer, milestones, gamma: float = 0.1, last_epoch=-1):
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -150,7 +152,7 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """The rate times ``gamma`` every epoch."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer, gamma: float, last_epoch=-1):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 

@@ -9,7 +9,7 @@ import time
 import weakref
 
 from gradus.utils.data._utils.worker import Failure, StreamEnd, worker_loop
-from gradus.utils.data.dataloader import _Iterator
+from gradus.utils.data.dataloader import _BaseDataLoaderIter
 
 _PATIENCE = 5.0  # Seconds a worker has to end by itself.
 _NOTHING = object()  # Stands for the batch of a task that gives none, or has given it out of turn.
@@ -68,7 +68,7 @@ def _shut_down(workers, owner):
     workers.clear()
 
 
-class WorkerIterator(_Iterator):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Passes over the data with workers: one, or with ``persistent_workers`` one after another."""
 
     def _start(self):

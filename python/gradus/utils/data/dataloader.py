@@ -1,4 +1,6 @@
 """DataLoader: what is asked for, in which order, and by whom. Fetching itself is in ``_utils``, passes with workers in ``_workers``."""
+from __future__ import annotations
+
 import functools
 import itertools
 import math
@@ -11,7 +13,7 @@ import gradus
 from gradus.utils.data._utils.collate import default_collate, default_convert
 from gradus.utils.data._utils.fetch import MapFetcher, StreamFetcher
 from gradus.utils.data._utils.worker import get_worker_info
-from gradus.utils.data.dataset import IterableDataset
+from gradus.utils.data.dataset import Dataset, IterableDataset
 from gradus.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -56,9 +58,10 @@ class DataLoader(Generic[T_co]):
 
     _initialized = False
 
-    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None,
-                 pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None, *,
-                 prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True):
+    def __init__(self, dataset: Dataset[T_co], batch_size: int | None = 1, shuffle: bool | None = None, sampler=None, batch_sampler=None,
+                 num_workers: int = 0, collate_fn=None, pin_memory: bool = False, drop_last: bool = False, timeout: float = 0, worker_init_fn=None,
+                 multiprocessing_context=None, generator=None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
+                 pin_memory_device: str = "", in_order: bool = True):
         _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         is_stream = isinstance(dataset, IterableDataset)
         if is_stream:
@@ -73,7 +76,7 @@ class DataLoader(Generic[T_co]):
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
             if is_stream:
-                sampler = _Endless()
+                sampler = _InfiniteConstantSampler()
             elif shuffle:
                 sampler = RandomSampler(dataset, generator=generator)
             else:
@@ -139,16 +142,16 @@ class DataLoader(Generic[T_co]):
         if self.num_workers == 0:
             if self.timeout != 0:
                 raise AssertionError("loading without workers requires timeout == 0")
-            return _Iterator(self)
+            return _SingleProcessDataLoaderIter(self)
         if self.prefetch_factor == 0:
             raise AssertionError("prefetch_factor must be greater than 0 for loading with workers")
-        from gradus.utils.data._workers import WorkerIterator
+        from gradus.utils.data._workers import _MultiProcessingDataLoaderIter
 
         self._warn_of_many_workers()
         if not self.persistent_workers:
-            return WorkerIterator(self)
+            return _MultiProcessingDataLoaderIter(self)
         if self._iterator is None:
-            self._iterator = WorkerIterator(self)
+            self._iterator = _MultiProcessingDataLoaderIter(self)
         else:
             self._iterator.begin_again()
         return self._iterator
@@ -191,15 +194,15 @@ def _check_stream_options(shuffle, sampler, batch_sampler):
             raise ValueError(f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}")
 
 
-class _Endless:
+class _InfiniteConstantSampler:
     """The indices of a stream: as many as anybody asks for, and nobody looks at them."""
 
     def __iter__(self):
         return itertools.repeat(None)
 
 
-class _Iterator:
-    """One pass over the data, in this process."""
+class _BaseDataLoaderIter:
+    """One pass over the data. A subclass has _start, which makes it ready, and _next_batch."""
 
     def __init__(self, loader):
         self._loader = loader
@@ -212,12 +215,6 @@ class _Iterator:
         self._base_seed = gradus.empty((), dtype=gradus.int64).random_(generator=loader.generator).item()
         self._yielded = 0
         self._start()
-
-    def _start(self):
-        self._fetcher = self._make_fetcher(self._loader.dataset)
-
-    def _next_batch(self):
-        return self._fetcher.fetch(next(self._indices))
 
     def __iter__(self):
         return self
@@ -237,3 +234,21 @@ class _Iterator:
 
     def __getstate__(self):
         raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """One pass over the data, in this process."""
+
+    def _start(self):
+        self._fetcher = self._make_fetcher(self._loader.dataset)
+
+    def _next_batch(self):
+        return self._fetcher.fetch(next(self._indices))
+
+
+def __getattr__(name):
+    if name != "_MultiProcessingDataLoaderIter":
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from ._workers import _MultiProcessingDataLoaderIter  # a module of its own, loaded by the programs that use it
+
+    return _MultiProcessingDataLoaderIter

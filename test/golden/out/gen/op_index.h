@@ -16,7 +16,7 @@ enum grd_op_index {
     GRD_OP_UNBIND,
     GRD_OP_STACK,
     GRD_OP_MAX_DIM,
-    GRD_OP__PLACE,
+    GRD_OP_HIDDEN_PLACE,
     GRD_OP_ZEROS,
     GRD_OP_COUNT
 };

@@ -4,9 +4,10 @@
 
 #include "autograd/formula.h"
 #include "dispatch/op.h"
+#include "dispatch/option.h"
 #include "gen/op_index.h"
+#include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
-#include "gradus/ops.h"
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/elementwise.h"
@@ -139,9 +140,10 @@ static __attribute__((noinline)) grd_tensor *add_write(grd_tensor *out, grd_tens
 
 grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
+    grd_scalar alpha;
     if (options == NULL)
         options = &add_defaults;
-    return add_call(NULL, self, other, options->alpha.kind ? &options->alpha : &add_defaults.alpha);
+    return add_call(NULL, self, other, grd_given_number(&options->alpha, &add_defaults.alpha, &alpha));
 }
 
 grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options *options)
@@ -152,24 +154,27 @@ grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_ad
 
 grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
+    grd_scalar alpha;
     if (options == NULL)
         options = &add_defaults;
-    return add_write(self, self, other, options->alpha.kind ? &options->alpha : &add_defaults.alpha);
+    return add_write(self, self, other, grd_given_number(&options->alpha, &add_defaults.alpha, &alpha));
 }
 
 grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_add_options *options)
 {
+    grd_scalar alpha;
     if (options == NULL)
         options = &add_defaults;
     const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, add_write(self, self, grd_number_argument(&grd_op_table[GRD_OP_ADD], other), options->alpha.kind ? &options->alpha : &add_defaults.alpha));
+    return grd_leave_number(mark, add_write(self, self, grd_number_argument(&grd_op_table[GRD_OP_ADD], other), grd_given_number(&options->alpha, &add_defaults.alpha, &alpha)));
 }
 
 grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
+    grd_scalar alpha;
     if (options == NULL)
         options = &add_defaults;
-    return add_write(out, self, other, options->alpha.kind ? &options->alpha : &add_defaults.alpha);
+    return add_write(out, self, other, grd_given_number(&options->alpha, &add_defaults.alpha, &alpha));
 }
 
 static void add_backward(const struct grd_backward *b)
@@ -608,7 +613,7 @@ static __attribute__((noinline)) void unbind_boxed(grd_keyset keys, grd_tensor *
     grd_call_boxed(&grd_op_table[GRD_OP_UNBIND], keys, NULL, args, results);
 }
 
-GRD_INLINE grd_tensors unbind_call(grd_tensor *self, int64_t dim)
+GRD_INLINE grd_tensors_view unbind_call(grd_tensor *self, int64_t dim)
 {
     const struct grd_op *op = &grd_op_table[GRD_OP_UNBIND];
     if (grd_pending())
@@ -631,19 +636,19 @@ GRD_INLINE grd_tensors unbind_call(grd_tensor *self, int64_t dim)
     return grd_leave_list(op, mark, returned);
 }
 
-grd_tensors grd_with_unbind(grd_tensor *self, const grd_unbind_options *options)
+grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options)
 {
     if (options == NULL)
         options = &unbind_defaults;
-    return unbind_call(self, options->dim.kind ? grd_scalar_int64(options->dim) : 0);
+    return unbind_call(self, options->dim);
 }
 
 static void unbind_backward(const struct grd_backward *b)
 {
-    grd_tensors grads = {b->grads, b->ngrads};
+    grd_tensors grads = {b->ngrads, b->grads};
     int64_t dim = b->saved[0].v.integer;
     if (b->needs >> 0 & 1) /* self: stack(grads, dim=dim) */
-        b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = grd_int(dim));
+        b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = dim);
 }
 
 static const struct grd_save unbind_saves[] = {{.how = GRD_SAVE_VALUE, .result = false, .index = 1, .used_by = 1}};
@@ -691,11 +696,11 @@ GRD_INLINE grd_tensor *stack_call(grd_tensors tensors, int64_t dim)
     return grd_leave(GRD_OP_STACK, mark, returned);
 }
 
-grd_tensor *grd_with_stack(grd_tensors tensors, const grd_stack_options *options)
+grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *options)
 {
     if (options == NULL)
         options = &stack_defaults;
-    return stack_call(tensors, options->dim.kind ? grd_scalar_int64(options->dim) : 0);
+    return stack_call(tensors, options->dim);
 }
 
 static void stack_backward(const struct grd_backward *b)
@@ -703,7 +708,7 @@ static void stack_backward(const struct grd_backward *b)
     grd_tensor *grad = b->grads[0];
     int64_t dim = b->saved[0].v.integer;
     if (b->needs >> 0 & 1) /* tensors: unbind(grad, dim=dim) */
-        grd_backward_spread(b, 0, grd_unbind(grad, .dim = grd_int(dim)));
+        grd_backward_spread(b, 0, grd_unbind(grad, .dim = dim));
 }
 
 static const struct grd_save stack_saves[] = {{.how = GRD_SAVE_VALUE, .result = false, .index = 1, .used_by = 1}};
@@ -770,7 +775,7 @@ static void max_dim_backward(const struct grd_backward *b)
     bool keepdim = b->saved[2].v.boolean;
     grd_dims self_shape = b->saved[3].v.dims;
     if (b->needs >> 0 & 1) /* self: _place(grad, indices, dim, keepdim, shape(self)) */
-        b->ret_grads[b->first_edge[0]] = grd__place(grad, indices, dim, keepdim, self_shape);
+        b->ret_grads[b->first_edge[0]] = grd_hidden_place(grad, indices, dim, keepdim, self_shape);
 }
 
 static const struct grd_save max_dim_saves[] = {{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .result = false, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .result = false, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .result = false, .index = 0, .used_by = 1}};
@@ -781,9 +786,9 @@ const struct grd_derivative grd_derivative_max_dim = {
 
 /* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:86) */
 
-typedef grd_tensor *_place_kernel(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
+typedef grd_tensor *hidden_place_kernel(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
 
-static __attribute__((noinline)) void _place_boxed(grd_keyset keys, grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes, grd_value *results)
+static __attribute__((noinline)) void hidden_place_boxed(grd_keyset keys, grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes, grd_value *results)
 {
     grd_value args[5];
     args[0].kind = GRD_KIND_TENSOR;
@@ -796,16 +801,16 @@ static __attribute__((noinline)) void _place_boxed(grd_keyset keys, grd_tensor *
     args[3].v.boolean = keepdim;
     args[4].kind = GRD_KIND_DIMS;
     args[4].v.dims = sizes;
-    grd_call_boxed(&grd_op_table[GRD_OP__PLACE], keys, NULL, args, results);
+    grd_call_boxed(&grd_op_table[GRD_OP_HIDDEN_PLACE], keys, NULL, args, results);
 }
 
-GRD_INLINE grd_tensor *_place_call(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
+GRD_INLINE grd_tensor *hidden_place_call(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
 {
-    const struct grd_op *op = &grd_op_table[GRD_OP__PLACE];
+    const struct grd_op *op = &grd_op_table[GRD_OP_HIDDEN_PLACE];
     if (grd_pending())
         return grd_failed;
     if (GRD_UNLIKELY(grad == NULL || indices == NULL || !grd_is_int_list(sizes))) {
-        _place_boxed(0, grad, indices, dim, keepdim, sizes, NULL);
+        hidden_place_boxed(0, grad, indices, dim, keepdim, sizes, NULL);
         return grd_failed;
     }
     grd_tensor *returned;
@@ -813,18 +818,18 @@ GRD_INLINE grd_tensor *_place_call(grd_tensor *grad, grd_tensor *indices, int64_
     const int64_t mark = grd_pool_mark();
     grd_kernel *kernel = grd_typed_kernel(op, keys);
     if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((_place_kernel *)kernel)(grad, indices, dim, keepdim, sizes);
+        returned = ((hidden_place_kernel *)kernel)(grad, indices, dim, keepdim, sizes);
     } else {
         grd_value boxed[1];
-        _place_boxed(keys, grad, indices, dim, keepdim, sizes, boxed);
+        hidden_place_boxed(keys, grad, indices, dim, keepdim, sizes, boxed);
         returned = boxed[0].v.tensor;
     }
-    return grd_leave(GRD_OP__PLACE, mark, returned);
+    return grd_leave(GRD_OP_HIDDEN_PLACE, mark, returned);
 }
 
-grd_tensor *grd__place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
+grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims_view sizes)
 {
-    return _place_call(grad, indices, dim, keepdim, sizes);
+    return hidden_place_call(grad, indices, dim, keepdim, sizes);
 }
 
 /* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:91) */
@@ -852,7 +857,7 @@ GRD_INLINE grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device dev
     const struct grd_op *op = &grd_op_table[GRD_OP_ZEROS];
     if (grd_pending())
         return grd_failed;
-    if (GRD_UNLIKELY(!grd_is_int_list(size) || !grd_is_dtype(dtype))) {
+    if (GRD_UNLIKELY(!grd_is_int_list(size) || !grd_is_dtype(dtype) || grd_is_plain_device(device))) {
         zeros_boxed(0, size, dtype, device, requires_grad, NULL);
         return grd_failed;
     }
@@ -870,7 +875,7 @@ GRD_INLINE grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device dev
     return grd_leave(GRD_OP_ZEROS, mark, returned);
 }
 
-grd_tensor *grd_with_zeros(grd_dims size, const grd_zeros_options *options)
+grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
 {
     if (options == NULL)
         options = &zeros_defaults;

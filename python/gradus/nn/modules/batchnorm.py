@@ -1,23 +1,22 @@
-"""Normalization of channels, dimension 1: over the batch (BatchNorm) and within each sample (InstanceNorm)."""
+"""Normalization of channels, dimension 1, over the batch. What InstanceNorm shares with it is here too."""
 from __future__ import annotations
-
-import warnings
 
 import gradus
 
 from .. import functional as F
 from .normalization import Scaled
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
-class _ChannelNorm(Scaled):
+class _NormBase(Scaled):
     """Running statistics, beside weight and bias per channel."""
 
     _version = 2
     _dims: tuple[int, ...]  # the numbers of dimensions an input may have
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True):
+    def __init__(self, num_features: int, eps=1e-5, momentum=0.1, affine: bool = True, track_running_stats: bool = True, device=None, dtype=None, *,
+                 bias: bool = True):
         super().__init__()
         self.num_features = num_features
         self.eps = eps
@@ -58,7 +57,7 @@ class _ChannelNorm(Scaled):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
-class _BatchNorm(_ChannelNorm):
+class _BatchNorm(_NormBase):
     def _next_momentum(self):
         """How much of this batch goes into the running statistics: without a momentum they are the averages over all batches."""
         if not (self.training and self.track_running_stats):
@@ -98,47 +97,3 @@ class BatchNorm3d(_BatchNorm):
     """BatchNorm1d for (N, C, D, H, W)."""
 
     _dims = (5,)
-
-
-class _InstanceNorm(_ChannelNorm):
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None, *, bias=True):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-
-    def _normalized(self, input):
-        return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
-                               self.momentum or 0.0, self.eps)
-
-    def forward(self, input):
-        self._check_input_dim(input)
-        single = input.dim() == self._dims[0]
-        dim = 0 if single else 1
-        if input.size(dim) != self.num_features and self.affine:
-            raise ValueError(f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: {input.size(dim)}.")
-        if input.size(dim) != self.num_features:
-            warnings.warn(f"input's size at dim={dim} does not match num_features, which is not used because affine=False", stacklevel=2)
-        return self._normalized(input.unsqueeze(0)).squeeze(0) if single else self._normalized(input)
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """(input - mean) / sqrt(var + eps) * weight + bias for each channel of each sample of (N, C, L) or (C, L).
-
-    The statistics are the input's, unless track_running_stats is set, in eval mode. ValueError: another number of dimensions, or of channels
-    when affine.
-
-    >>> nn.InstanceNorm1d(1)(gradus.tensor([[[1., 3.]]])).round(decimals=3).tolist()
-    [[[-1.0, 1.0]]]
-    """
-
-    _dims = (2, 3)
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """InstanceNorm1d for (N, C, H, W) or (C, H, W)."""
-
-    _dims = (3, 4)
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """InstanceNorm1d for (N, C, D, H, W) or (C, D, H, W)."""
-
-    _dims = (4, 5)

@@ -1,10 +1,10 @@
-"""Channels laid out as pixels, and back; channels in another order."""
+"""Channels laid out as pixels, and back."""
 from __future__ import annotations
 
 from .. import functional as F
 from .module import Module
 
-__all__ = ["PixelShuffle", "PixelUnshuffle", "ChannelShuffle"]
+__all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
@@ -14,7 +14,7 @@ class PixelShuffle(Module):
     [[[0, 1], [2, 3]]]
     """
 
-    def __init__(self, upscale_factor):
+    def __init__(self, upscale_factor: int):
         super().__init__()
         self.upscale_factor = upscale_factor
 
@@ -28,7 +28,7 @@ class PixelShuffle(Module):
 class PixelUnshuffle(Module):
     """(…, C, H r, W r) as (…, C r^2, H, W), r = downscale_factor: the inverse of PixelShuffle."""
 
-    def __init__(self, downscale_factor):
+    def __init__(self, downscale_factor: int):
         super().__init__()
         self.downscale_factor = downscale_factor
 
@@ -37,21 +37,3 @@ class PixelUnshuffle(Module):
 
     def extra_repr(self):
         return f"downscale_factor={self.downscale_factor}"
-
-
-class ChannelShuffle(Module):
-    """The channels, dimension 1, of `groups` groups of neighbours, one of each in turn.
-
-    >>> nn.ChannelShuffle(2)(gradus.arange(4).reshape(1, 4, 1)).flatten().tolist()
-    [0, 2, 1, 3]
-    """
-
-    def __init__(self, groups):
-        super().__init__()
-        self.groups = groups
-
-    def forward(self, input):
-        return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self):
-        return f"groups={self.groups}"

@@ -1,0 +1,70 @@
+"""Modules of PyTorch that Gradus does not have: importing one says what is absent, and what to use instead.
+
+Asking whether there is one, by importlib.util.find_spec, is answered with None.
+"""
+import sys
+
+_EXTENSIONS = "extensions in C++ need PyTorch's own headers; write a plug-in against gradus/gradus.h, and load it with gradus.ops.load_library"
+# By the beginning of the name below torch; the longest one that fits is taken.
+_REASONS = {
+    "_dynamo": "nothing is compiled, and gradus.compile returns what it is given",
+    "_export": "programs cannot be exported; save a state_dict with gradus.save",
+    "_functorch": "function transforms (vmap, grad of functions) do not exist; use gradus.autograd.functional",
+    "_inductor": "nothing is compiled, and gradus.compile returns what it is given",
+    "_prims": "operators are not decomposed into primitives; schema/ has their formulas",
+    "_refs": "operators have no references in Python; schema/ has their formulas",
+    "_subclasses": "there are no fake tensors; use tensors of the meta device",
+    "ao": "models are not quantized or pruned",
+    "contrib": "PyTorch's contributed modules are not part of Gradus",
+    "cpp_extension": _EXTENSIONS,
+    "export": "programs cannot be exported; save a state_dict with gradus.save",
+    "func": "function transforms (vmap, grad of functions) do not exist; use gradus.autograd.functional",
+    "fx": "programs cannot be traced",
+    "hub": "models are not downloaded; load a state_dict with gradus.load",
+    "onnx": "programs cannot be exported; save a state_dict with gradus.save",
+    "package": "modules cannot be packaged; save a state_dict with gradus.save",
+    "profiler": "there is no profiler; use perf or cProfile",
+    "quantization": "models are not quantized",
+    "testing": "PyTorch's own test suite and its helpers are not part of Gradus; use gradus.allclose or numpy.testing.assert_allclose",
+    "utils.benchmark": "there are no helpers for measuring; use timeit",
+    "utils.bottleneck": "there is no profiler; use perf or cProfile",
+    "utils.cpp_extension": _EXTENSIONS,
+    "utils.mobile_optimizer": "nothing is compiled for mobile devices",
+    "utils.tensorboard": "there is no writer for TensorBoard; use the package tensorboardX",
+}
+
+
+def _reason(name):
+    while name and name not in _REASONS:
+        name = name.rpartition(".")[0]
+    return _REASONS.get(name)
+
+
+def refuse(name):
+    """Raises ModuleNotFoundError for the module `name` of torch or gradus while it is being imported; otherwise returns None."""
+    if not _is_import():
+        return None
+    top, _, below = name.partition(".")
+    text = f"No module named '{name}'"
+    if top != "gradus":
+        text += f": Gradus has no 'gradus.{below}'"
+    reason = _reason(below)
+    raise ModuleNotFoundError(f"{text}: {reason}" if reason else text, name=name)
+
+
+def _is_import():
+    """True if a finder further up the stack is asked for a module that is to be loaded, and not whether there is one."""
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name in ("find_spec", "_find_spec"):
+        if frame.f_globals.get("__name__") == "importlib.util":
+            return False
+        frame = frame.f_back
+    return True
+
+
+class Finder:
+    """A finder at the end of sys.meta_path: it is asked for what no other has found."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return refuse(name) if name.startswith("gradus.") and _reason(name[len("gradus."):]) else None

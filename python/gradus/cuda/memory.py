@@ -1,0 +1,33 @@
+"""Memory of CUDA devices, of which there are none."""
+from gradus.cuda._absent import refuse as _refuse
+
+__all__ = ["empty_cache", "max_memory_allocated", "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_reserved"]
+
+
+def empty_cache():
+    """Nothing: no memory is cached on a device."""
+
+
+def memory_allocated(device=None):
+    """0."""
+    return 0
+
+
+def memory_reserved(device=None):
+    """0."""
+    return 0
+
+
+def max_memory_allocated(device=None):
+    """0."""
+    return 0
+
+
+def max_memory_reserved(device=None):
+    """0."""
+    return 0
+
+
+def mem_get_info(device=None):
+    """Raises AssertionError."""
+    _refuse()

@@ -1,0 +1,54 @@
+/* AddressSanitizer is reached through functions that are only there in a program built for it, memcheck through the requests that valgrind finds in the
+ * instruction stream (valgrind/valgrind.h, memcheck.h: a sequence of rotations that a processor does for nothing). */
+#include "base/poison.h"
+
+#include <stdint.h>
+
+void __asan_poison_memory_region(const volatile void *address, size_t size) __attribute__((weak));
+void __asan_unpoison_memory_region(const volatile void *address, size_t size) __attribute__((weak));
+
+/* Requests of the tool "MC", in the order of memcheck.h. */
+enum memcheck_request { MAKE_NO_ACCESS, MAKE_UNDEFINED, MAKE_DEFINED, DISCARD, CHECK_IS_ADDRESSABLE, CHECK_IS_DEFINED };
+
+/* What memcheck answers, or `otherwise` where it does not run. */
+static uint64_t ask_memcheck(enum memcheck_request request, const void *bytes, size_t size, uint64_t otherwise)
+{
+    const uint64_t words[6] = {((uint64_t)'M' << 24 | (uint64_t)'C' << 16) + request, (uint64_t)(uintptr_t)bytes, size, 0, 0, 0};
+    uint64_t answer = otherwise;
+#if defined(__x86_64__)
+    __asm__ volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+                     : "=d"(answer)
+                     : "a"(words), "0"(otherwise)
+                     : "cc", "memory");
+#elif defined(__aarch64__)
+    __asm__ volatile("mov x3, %1; mov x4, %2; ror x12, x12, #3; ror x12, x12, #13; ror x12, x12, #51; ror x12, x12, #61; "
+                     "orr x10, x10, x10; mov %0, x3"
+                     : "=r"(answer)
+                     : "r"(otherwise), "r"(words)
+                     : "cc", "memory", "x3", "x4");
+#else
+    (void)words;
+#endif
+    return answer;
+}
+
+bool grd_poison_is_watched(void)
+{
+    /* Memcheck answers 0 for bytes that may be used; other tools of valgrind do not answer. */
+    char byte = 0;
+    return __asan_poison_memory_region != NULL || ask_memcheck(CHECK_IS_ADDRESSABLE, &byte, 1, 1) == 0;
+}
+
+void grd_poison(void *bytes, size_t size)
+{
+    if (__asan_poison_memory_region != NULL)
+        __asan_poison_memory_region(bytes, size);
+    ask_memcheck(MAKE_NO_ACCESS, bytes, size, 0);
+}
+
+void grd_unpoison(void *bytes, size_t size)
+{
+    if (__asan_unpoison_memory_region != NULL)
+        __asan_unpoison_memory_region(bytes, size);
+    ask_memcheck(MAKE_UNDEFINED, bytes, size, 0);
+}

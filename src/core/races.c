@@ -1,0 +1,81 @@
+/* The list of calls that run, and which of them must not meet. */
+#include "core/races.h"
+
+#include <pthread.h>
+
+#include "base/error.h"
+#include "base/fork.h"
+
+static struct {
+    pthread_mutex_t lock;
+    struct grd_race *first;
+} running = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void grd_races_init(void)
+{
+    static struct grd_held_lock held = {.lock = &running.lock};
+    grd_hold_around_fork(&held);
+}
+
+/* A value as a list of tensors, which are none where it is of another kind. */
+static grd_tensors tensors_of(const grd_value *value)
+{
+    if (value->kind == GRD_KIND_TENSORS)
+        return value->v.tensors;
+    const bool is_tensor = value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL;
+    return (grd_tensors){is_tensor, (grd_tensor **)(uintptr_t)&value->v.tensor};
+}
+
+static bool share_memory(const grd_value *value, const grd_value *other)
+{
+    const grd_tensors ours = tensors_of(value), theirs = tensors_of(other);
+    for (int64_t i = 0; i < ours.n; i++)
+        for (int64_t k = 0; k < theirs.n; k++)
+            if (ours.data[i] == theirs.data[k] || (ours.data[i]->storage != NULL && ours.data[i]->storage == theirs.data[k]->storage))
+                return true;
+    return false;
+}
+
+/* A call that needs a tensor to itself needs its first argument so. */
+static bool meet(const struct grd_race *race, const struct grd_race *other)
+{
+    const int n = race->alone ? 1 : race->nargs, m = other->alone ? 1 : other->nargs;
+    if ((!race->alone && !other->alone) || race->thread == other->thread)
+        return false;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < m; k++)
+            if (share_memory(&race->args[i], &other->args[k]))
+                return true;
+    return false;
+}
+
+bool grd_race_begin(struct grd_race *race)
+{
+    const char *met = NULL;
+    bool is_alone = false;
+    race->thread = &grd_thread;
+    pthread_mutex_lock(&running.lock);
+    for (const struct grd_race *other = running.first; other != NULL && met == NULL; other = other->next)
+        if (meet(race, other)) {
+            met = other->name;
+            is_alone = other->alone;
+        }
+    race->next = running.first;
+    if (met == NULL)
+        running.first = race;
+    pthread_mutex_unlock(&running.lock);
+    return met == NULL ||
+           grd_raise(GRD_ERROR_RUNTIME,
+                     "%s was called while another thread runs %s on the same tensor, or one that shares its memory; %s needs it for itself",
+                     race->name, met, is_alone ? met : race->name);
+}
+
+void grd_race_end(const struct grd_race *race)
+{
+    pthread_mutex_lock(&running.lock);
+    struct grd_race **link = &running.first;
+    while (*link != race)
+        link = &(*link)->next;
+    *link = race->next;
+    pthread_mutex_unlock(&running.lock);
+}

@@ -1,0 +1,126 @@
+/* Every call of an operator while GRADUS_DEBUG=lifetimes: arguments that are gone are refused, results know which operator made them. And while GRADUS_DEBUG=races:
+ * threads that must not meet are reported. */
+#include "core/lifetimes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cold.h"
+#include "core/races.h"
+#include "dispatch/define.h"
+
+static bool refuse(const struct grd_op *op, int i, const grd_tensor *dead)
+{
+    char text[GRD_LIFE_CHARS];
+    return grd_raise(GRD_ERROR_RUNTIME, "argument '%s' (position %d) is %s", op->args[i].name, i + 1, grd_lifetimes_describe(dead, text));
+}
+
+static bool check_value(const struct grd_op *op, int i, const grd_value *value)
+{
+    if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL && grd_is_dead(value->v.tensor))
+        return refuse(op, i, value->v.tensor);
+    for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n; k++)
+        if (grd_is_dead(value->v.tensors.data[k]))
+            return refuse(op, i, value->v.tensors.data[k]);
+    return true;
+}
+
+static bool check_call(const struct grd_op *op, const grd_tensor *out, const grd_value *args)
+{
+    char text[GRD_LIFE_CHARS];
+    for (int i = 0; i < op->nargs; i++)
+        if (!check_value(op, i, &args[i]))
+            return false;
+    return out == NULL || !grd_is_dead(out) || grd_raise(GRD_ERROR_RUNTIME, "argument 'out' is %s", grd_lifetimes_describe(out, text));
+}
+
+/* An operator in place, and one with nothing to do, returns a tensor that was there before. */
+static bool is_argument(const struct grd_op *op, const grd_tensor *out, const grd_value *args, const grd_tensor *t)
+{
+    for (int i = 0; i < op->nargs; i++) {
+        if (args[i].kind == GRD_KIND_TENSOR && args[i].v.tensor == t)
+            return true;
+        for (int64_t k = 0; args[i].kind == GRD_KIND_TENSORS && k < args[i].v.tensors.n; k++)
+            if (args[i].v.tensors.data[k] == t)
+                return true;
+    }
+    return t == out;
+}
+
+static void name_results(const struct grd_op *op, const grd_tensor *out, const grd_value *args, const grd_value *results)
+{
+    if (op->returns_list) {
+        for (int64_t k = 0; k < results[0].v.tensors.n; k++)
+            if (!is_argument(op, out, args, results[0].v.tensors.data[k]))
+                grd_lifetimes_made_by(results[0].v.tensors.data[k], op->name);
+        return;
+    }
+    for (int i = 0; i < op->nresults; i++)
+        if (!is_argument(op, out, args, results[i].v.tensor))
+            grd_lifetimes_made_by(results[i].v.tensor, op->name);
+}
+
+/* In place it changes where the memory of a tensor is, or its sizes. */
+static bool needs_alone(const grd_op *op, const grd_tensor *out)
+{
+    return out != NULL && strcmp(op->name, "resize") == 0;
+}
+
+static void watch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    grd_value all[GRD_MAX_ARGS + 1];
+    char name[64];
+    const bool alone = needs_alone(op, out);
+    memcpy(all, args, (size_t)op->nargs * sizeof *all);
+    all[op->nargs] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = out};
+    snprintf(name, sizeof name, "%s%s", op->name, alone ? "_" : "");
+    struct grd_race race = {.name = name, .args = all, .nargs = op->nargs + 1, .alone = alone};
+    if (!grd_race_begin(&race))
+        return;
+    grd_redispatch(op, keys, out, args, ret_results);
+    grd_race_end(&race);
+}
+
+static void call_below(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    if (grd_debugging(GRD_DEBUG_RACES))
+        watch(op, keys, out, args, ret_results);
+    else
+        grd_redispatch(op, keys, out, args, ret_results);
+}
+
+static void call_tracked(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    struct grd_trace *trace = grd_trace_get();
+    const char *before = trace->running;
+    const bool has_name = op->name[0] != '_';
+    if (!check_call(op, out, args))
+        return;
+    if (has_name)
+        trace->running = op->name;
+    call_below(op, keys, out, args, ret_results);
+    trace->running = before;
+    if (has_name && !grd_pending())
+        name_results(op, out, args, ret_results);
+}
+
+/* The fallback of the key LIFETIMES, which every call has while one of the modes is on, and every call of a dead tensor. */
+static void call(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    const grd_keyset below = keys & ~(grd_keyset)(1u << GRD_KEY_LIFETIMES);
+    (void)context;
+    if (grd_debugging(GRD_DEBUG_LIFETIMES))
+        call_tracked(op, below, out, args, ret_results);
+    else
+        call_below(op, below, out, args, ret_results);
+}
+
+void grd_lifetimes_dispatch_init(void)
+{
+    if (!grd_debugging(GRD_DEBUG_LIFETIMES) && !grd_debugging(GRD_DEBUG_RACES))
+        return;
+    grd_races_init();
+    grd_register_fallback(GRD_KEY_LIFETIMES, call, NULL);
+    grd_thread_first_keys = 1u << GRD_KEY_LIFETIMES;
+    grd_thread.include |= grd_thread_first_keys;
+}

@@ -1,0 +1,377 @@
+/* Files that take the place of others when they are complete.
+ *
+ * Invariant: the name of the old file leads to the old file or to the whole new one at every moment. A new file with a name of its own is locked
+ * (flock) by the process that writes it from before that name can be found: an unlocked one has been left by a process that was killed. */
+#define _GNU_SOURCE /* O_TMPFILE, O_PATH, clone */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "gradus/io.h"
+
+enum {
+    MAX_LINKS = 40,         /* as many symbolic links as the kernel follows */
+    NAME_PART = 200,        /* bytes of the old name in that of the new file, so that it stays below NAME_MAX */
+    MOST_WRITTEN = 1 << 30, /* bytes in one call of write, which takes at most 2^31 - 4096 */
+};
+
+struct grd_replacement {
+    size_t size; /* of this block */
+    int descriptor;
+    int folder;                   /* -1: no file is replaced, it is written directly */
+    pid_t process;                /* after a fork the new file is the parent's */
+    bool exists;                  /* there is an old file */
+    char name[NAME_MAX + 1];      /* of the old file in the folder */
+    char temporary[NAME_MAX + 1]; /* of the new file in the folder; empty while it has none */
+    char path[];                  /* as the caller gave it, for errors */
+};
+
+static bool fail(const struct grd_replacement *file)
+{
+    return grd_raise_system(errno, "cannot save '%s'", file->path);
+}
+
+static void close_descriptor(int *descriptor)
+{
+    if (*descriptor >= 0)
+        close(*descriptor);
+    *descriptor = -1;
+}
+
+/* ---- Where the file goes ----------------------------------------------------------------------------------------------------------- */
+
+/* Opens the folder part of `path`, which is relative to the folder that is open, and keeps the last part as the name. */
+static bool enter_folder(struct grd_replacement *file, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    char folder[PATH_MAX];
+    if (strlen(path) >= sizeof folder || strlen(name) >= sizeof file->name) {
+        errno = ENAMETOOLONG;
+        return fail(file);
+    }
+    if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
+        errno = path[0] == '\0' ? ENOENT : EISDIR;
+        return fail(file);
+    }
+    snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash + 1 - path) : 1, slash != NULL ? path : ".");
+    const int from = file->folder >= 0 ? file->folder : AT_FDCWD;
+    int opened = openat(from, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0 && errno == EACCES)
+        opened = openat(from, folder, O_PATH | O_DIRECTORY | O_CLOEXEC); /* it may be written, and not read */
+    if (opened < 0)
+        return fail(file);
+    close_descriptor(&file->folder);
+    file->folder = opened;
+    strcpy(file->name, name);
+    return true;
+}
+
+/* Finds the folder and the name of the file itself, behind symbolic links. */
+static bool find_place(struct grd_replacement *file, const char *path)
+{
+    char target[PATH_MAX];
+    for (int links = 0; links <= MAX_LINKS; links++) {
+        if (!enter_folder(file, path))
+            return false;
+        const ssize_t length = readlinkat(file->folder, file->name, target, sizeof target - 1);
+        if (length < 0)
+            return errno == EINVAL || errno == ENOENT || fail(file); /* a file, or nothing */
+        target[length] = '\0';
+        path = target;
+    }
+    errno = ELOOP;
+    return fail(file);
+}
+
+/* ---- What killed processes have left ------------------------------------------------------------------------------------------------ */
+
+static void name_temporary(struct grd_replacement *file)
+{
+    snprintf(file->temporary, sizeof file->temporary, ".%.*s.%016" PRIx64 ".saving", NAME_PART, file->name, grd_random_unpredictable());
+}
+
+/* True if `name` is one that name_temporary gives to new files for the same old one. */
+static bool is_temporary_name(const struct grd_replacement *file, const char *name)
+{
+    const size_t part = strnlen(file->name, NAME_PART);
+    if (name[0] != '.' || strncmp(name + 1, file->name, part) != 0 || name[1 + part] != '.')
+        return false;
+    const char *digits = name + part + 2;
+    return strspn(digits, "0123456789abcdef") == 16 && strcmp(digits + 16, ".saving") == 0;
+}
+
+static void remove_if_left(int folder, const char *name)
+{
+    const int descriptor = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0)
+        return;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(descriptor);
+}
+
+/* Best effort: what cannot be removed is no reason not to save. */
+static void remove_left_files(const struct grd_replacement *file)
+{
+    const int descriptor = openat(file->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = descriptor >= 0 ? fdopendir(descriptor) : NULL;
+    if (listing == NULL) {
+        if (descriptor >= 0)
+            close(descriptor);
+        return;
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(listing)) != NULL)
+        if (is_temporary_name(file, entry->d_name))
+            remove_if_left(file->folder, entry->d_name);
+    closedir(listing);
+}
+
+/* ---- The new file ------------------------------------------------------------------------------------------------------------------------- */
+
+/* The path by which the kernel finds an open file without a name. */
+enum { DESCRIPTOR_PATH = 40 };
+
+static const char *descriptor_path(const struct grd_replacement *file, char *ret_path)
+{
+    snprintf(ret_path, DESCRIPTOR_PATH, "/proc/self/fd/%d", file->descriptor);
+    return ret_path;
+}
+
+/* False, with no error, where the system cannot give a name to such a file later. */
+static bool create_without_name(struct grd_replacement *file)
+{
+#ifdef O_TMPFILE
+    file->descriptor = openat(file->folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    char path[DESCRIPTOR_PATH];
+    if (file->descriptor >= 0 && access(descriptor_path(file, path), F_OK) == 0 && flock(file->descriptor, LOCK_EX) == 0)
+        return true;
+    close_descriptor(&file->descriptor);
+#endif
+    return false;
+}
+
+/* Between creating and locking it, another process may take the file for one that was left, and remove it: then it is created again. */
+static bool create_with_name(struct grd_replacement *file)
+{
+    struct stat status = {0};
+    do {
+        close_descriptor(&file->descriptor);
+        name_temporary(file);
+        file->descriptor = openat(file->folder, file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->descriptor < 0) {
+            file->temporary[0] = '\0';
+            return fail(file);
+        }
+        flock(file->descriptor, LOCK_EX); /* where files cannot be locked, nobody removes this one */
+        if (fstat(file->descriptor, &status) != 0)
+            return fail(file);
+    } while (status.st_nlink == 0);
+    return true;
+}
+
+/* Refuses to replace a file that could not be written, and gives the new one its permissions and, where that is allowed, its owner. */
+static bool take_permissions(struct grd_replacement *file)
+{
+    struct stat old, new;
+    file->exists = fstatat(file->folder, file->name, &old, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!file->exists)
+        return errno == ENOENT || fail(file);
+    if (faccessat(file->folder, file->name, W_OK, AT_EACCESS) != 0 || fstat(file->descriptor, &new) != 0)
+        return fail(file);
+    if ((old.st_uid != new.st_uid || old.st_gid != new.st_gid) && fchown(file->descriptor, old.st_uid, old.st_gid) != 0)
+        errno = 0; /* another's file: it becomes the caller's own */
+    return fchmod(file->descriptor, old.st_mode & 07777) == 0 || fail(file);
+}
+
+/* True if there is something at the path that is no regular file. */
+static bool is_special(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+static bool open_directly(struct grd_replacement *file)
+{
+    file->descriptor = open(file->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    return file->descriptor >= 0 || fail(file);
+}
+
+static bool open_beside(struct grd_replacement *file)
+{
+    if (!find_place(file, file->path))
+        return false;
+    remove_left_files(file);
+    return (create_without_name(file) || create_with_name(file)) && take_permissions(file);
+}
+
+grd_replacement *grd_replacement_open(const char *path)
+{
+    if (grd_pending())
+        return NULL;
+    if (path == NULL) {
+        grd_raise(GRD_ERROR_TYPE, "grd_replacement_open: argument 'path' must not be NULL");
+        return NULL;
+    }
+    const size_t length = strlen(path), size = sizeof(struct grd_replacement) + length + 1;
+    struct grd_replacement *file = grd_alloc(size);
+    if (file == NULL)
+        return NULL;
+    *file = (struct grd_replacement){.size = size, .descriptor = -1, .folder = -1, .process = getpid()};
+    memcpy(file->path, path, length + 1);
+    if (is_special(path) ? open_directly(file) : open_beside(file))
+        return file;
+    grd_replacement_abandon(file);
+    return NULL;
+}
+
+int grd_replacement_descriptor(const grd_replacement *file)
+{
+    return file != NULL ? file->descriptor : -1;
+}
+
+bool grd_replacement_write(grd_replacement *file, const void *data, size_t size)
+{
+    if (grd_pending() || file == NULL)
+        return false;
+    const char *at = data;
+    while (size > 0) {
+        const ssize_t written = write(file->descriptor, at, size < MOST_WRITTEN ? size : MOST_WRITTEN);
+        if (written < 0 && errno != EINTR)
+            return fail(file);
+        at += written > 0 ? written : 0;
+        size -= written > 0 ? (size_t)written : 0;
+    }
+    return true;
+}
+
+/* ---- Taking the place ---------------------------------------------------------------------------------------------------------------------- */
+
+static bool synchronize(const struct grd_replacement *file, int descriptor)
+{
+    while (fsync(descriptor) != 0)
+        if (errno == EINVAL || errno == EROFS ||
+            errno == EBADF) /* nothing that could be brought to disk, or a folder that may not be read */
+            return true;
+        else if (errno != EINTR)
+            return fail(file);
+    return true;
+}
+
+/* Gives the new file a name in the folder. */
+static int link_as(const struct grd_replacement *file, const char *name)
+{
+    char path[DESCRIPTOR_PATH];
+    return linkat(AT_FDCWD, descriptor_path(file, path), file->folder, name, AT_SYMLINK_FOLLOW);
+}
+
+/* Note [A name for a moment]
+ * A link cannot replace a file. The new one gets a name of its own first, which is then renamed to that of the old one. A process that is killed between
+ * these two calls would leave that name behind, and it happens in one of some hundred kills. So a child process makes them: SIGKILL ends the process it is
+ * sent to, and not this child, which goes on. It shares the memory, has all signals blocked, and makes nothing but these system calls. When its parent is
+ * gone it takes the new name away instead: who has seen that process end may have saved a later file already. */
+struct naming {
+    const struct grd_replacement *file;
+    pid_t parent; /* of the child; 0: there is no child */
+    int error;    /* errno of the call that failed, 0 when none did */
+};
+
+static bool is_orphan(const struct naming *naming)
+{
+    return naming->parent != 0 && getppid() != naming->parent;
+}
+
+static int link_and_rename(void *context)
+{
+    struct naming *naming = context;
+    const struct grd_replacement *file = naming->file;
+    if (is_orphan(naming))
+        return 0;
+    if (link_as(file, file->temporary) != 0) {
+        naming->error = errno;
+        return 0;
+    }
+    if (!is_orphan(naming) && renameat(file->folder, file->temporary, file->folder, file->name) == 0)
+        return 0;
+    naming->error = errno;
+    unlinkat(file->folder, file->temporary, 0);
+    return 0;
+}
+
+/* Runs link_and_rename in a child process, and in this one where there is no such child. */
+static void link_and_rename_unkilled(struct naming *naming)
+{
+#ifdef __linux__
+    enum { STACK = 16384 };
+    _Alignas(16) char stack[STACK];
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    naming->parent = getpid();
+    const pid_t child = clone(link_and_rename, stack + STACK, CLONE_VM | CLONE_VFORK, naming); /* without a signal at its end */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (child > 0) {
+        while (waitpid(child, NULL, __WCLONE) < 0 && errno == EINTR)
+            continue;
+        return;
+    }
+    naming->parent = 0;
+#endif
+    link_and_rename(naming);
+}
+
+static bool take_place(struct grd_replacement *file)
+{
+    if (file->temporary[0] != '\0') {
+        if (renameat(file->folder, file->temporary, file->folder, file->name) != 0)
+            return fail(file);
+        file->temporary[0] = '\0';
+        return true;
+    }
+    if (!file->exists && link_as(file, file->name) == 0)
+        return true;
+    struct naming naming = {.file = file};
+    name_temporary(file);
+    link_and_rename_unkilled(&naming);
+    file->temporary[0] = '\0';
+    errno = naming.error;
+    return naming.error == 0 || fail(file);
+}
+
+bool grd_replacement_commit(grd_replacement *file)
+{
+    bool done = false;
+    if (!grd_pending() && file != NULL) {
+        if (file->folder < 0)
+            done = true;
+        else
+            done = synchronize(file, file->descriptor) && take_place(file) && synchronize(file, file->folder);
+    }
+    grd_replacement_abandon(file);
+    return done;
+}
+
+void grd_replacement_abandon(grd_replacement *file)
+{
+    if (file == NULL)
+        return;
+    if (file->temporary[0] != '\0' && file->process == getpid())
+        unlinkat(file->folder, file->temporary, 0);
+    close_descriptor(&file->descriptor);
+    close_descriptor(&file->folder);
+    grd_free(file, file->size);
+}

@@ -1,0 +1,235 @@
+/* Distances between all pairs of rows, and their gradient. Differences are made for a block of pairs at a time, so the memory needed beside
+ * the result is that of a block or of one operand. Schema: schema/loss.toml. */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "gen/op_impl.h"
+#include "gradus/gradus.h"
+#include "op/common.h"
+#include "op/reduce.h"
+
+enum {
+    BLOCK = 1 << 18, /* differences made at a time */
+    MM_ROWS = 25     /* PyTorch's: from more rows on distances for p = 2 come from a product */
+};
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool check_rows(const char *name, const grd_tensor *x)
+{
+    if (x->ndim < 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "cdist only supports at least 2D tensors, %s got: %dD", name, (int)x->ndim);
+    if (!grd_dtype_is_floating((grd_dtype)x->dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "cdist only supports floating-point dtypes, %s got: %s", name,
+                         grd_dtype_type_name((grd_dtype)x->dtype));
+    return true;
+}
+
+static int64_t size_from_end(const grd_tensor *x, int from_end)
+{
+    return x->sizes[x->ndim - from_end];
+}
+
+/* Sets *ret_by_product to true if distances are to come from a product of the operands. */
+static bool read_mode(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2, bool *ret_by_product)
+{
+    const bool is_large = size_from_end(x1, 2) > MM_ROWS || size_from_end(x2, 2) > MM_ROWS;
+    if (strcmp(mode, "use_mm_for_euclid_dist_if_necessary") == 0)
+        *ret_by_product = p == 2 && is_large;
+    else if (strcmp(mode, "use_mm_for_euclid_dist") == 0)
+        *ret_by_product = p == 2;
+    else if (strcmp(mode, "donot_use_mm_for_euclid_dist") == 0)
+        *ret_by_product = false;
+    else
+        return grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for compute_mode", mode);
+    return true;
+}
+
+/* ---- All pairs, block by block -------------------------------------------------------------------------------------------------------- */
+
+struct pairs {
+    int64_t sizes[GRD_MAX_DIMS], ndim; /* of the distances */
+    int64_t batch, rows, others, width;
+    grd_tensor *x1, *x2; /* [batch, rows, width] and [batch, others, width] */
+};
+
+/* x with the batch's sizes, as one dimension. */
+static grd_tensor *with_batch(grd_tensor *x, const struct pairs *pairs)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    memcpy(sizes, pairs->sizes, sizeof sizes);
+    sizes[pairs->ndim - 2] = size_from_end(x, 2);
+    sizes[pairs->ndim - 1] = size_from_end(x, 1);
+    grd_tensor *expanded = grd_expand(x, grd_dims_from(sizes, pairs->ndim));
+    return grd_reshape(expanded, grd_dims(pairs->batch, size_from_end(x, 2), size_from_end(x, 1)));
+}
+
+/* False, with an error pending, where the batches do not broadcast. */
+static bool pair_rows(grd_tensor *x1, grd_tensor *x2, struct pairs *ret_pairs)
+{
+    struct pairs pairs = {.rows = size_from_end(x1, 2), .others = size_from_end(x2, 2), .width = size_from_end(x1, 1), .batch = 1};
+    const grd_dims batch1 = grd_dims_from(x1->sizes, x1->ndim - 2), batch2 = grd_dims_from(x2->sizes, x2->ndim - 2);
+    if (!grd_shape_broadcast(batch1, batch2, pairs.sizes, &pairs.ndim))
+        return false;
+    for (int64_t i = 0; i < pairs.ndim; i++)
+        pairs.batch *= pairs.sizes[i];
+    pairs.ndim += 2;
+    pairs.x1 = with_batch(x1, &pairs);
+    pairs.x2 = with_batch(x2, &pairs);
+    pairs.sizes[pairs.ndim - 2] = pairs.rows;
+    pairs.sizes[pairs.ndim - 1] = pairs.others;
+    *ret_pairs = pairs;
+    return !grd_pending();
+}
+
+/* Part of a batch: some of its matrices, or some rows of one. */
+struct block {
+    int64_t matrix, matrices, row, rows;
+};
+
+/* The first block, for block.matrices == 0, or the next; false when there is none. */
+static bool next_block(const struct pairs *pairs, struct block *block)
+{
+    const double of_row = fmax(1, (double)pairs->others * (double)pairs->width), of_matrix = of_row * (double)pairs->rows;
+    const int64_t most_rows = (int64_t)fmax(1, BLOCK / of_row), most_matrices = (int64_t)fmax(1, BLOCK / fmax(1, of_matrix));
+    block->row += block->rows;
+    if (block->row == pairs->rows || block->matrices == 0) {
+        block->row = 0;
+        block->matrix += block->matrices;
+    }
+    const int64_t matrices_left = pairs->batch - block->matrix, rows_left = pairs->rows - block->row;
+    block->matrices = most_matrices < matrices_left ? most_matrices : matrices_left;
+    block->rows = most_rows < rows_left ? most_rows : rows_left;
+    if (of_matrix <= BLOCK)
+        block->rows = pairs->rows;
+    return matrices_left > 0 && pairs->rows > 0;
+}
+
+/* The rows of a block, of [batch, rows, n]. */
+static grd_tensor *rows_of(grd_tensor *t, const struct block *block)
+{
+    return grd_narrow(grd_narrow(t, 0, block->matrix, block->matrices), 1, block->row, block->rows);
+}
+
+/* x1[i] - x2[j] for the rows i of a block and all j: [matrices, rows, others, width]. */
+static grd_tensor *differences(const struct pairs *pairs, const struct block *block)
+{
+    grd_tensor *x2 = grd_narrow(pairs->x2, 0, block->matrix, block->matrices);
+    return grd_sub(grd_unsqueeze(rows_of(pairs->x1, block), -2), grd_unsqueeze(x2, -3));
+}
+
+/* ---- Distances ------------------------------------------------------------------------------------------------------------------------- */
+
+/* |a - b|^2 = |a|^2 - 2 ab + |b|^2, as one product of longer rows. */
+static grd_tensor *distances_by_product(grd_tensor *x1, grd_tensor *x2)
+{
+    const grd_dims last = grd_dims(-1);
+    grd_tensor *square1 = grd_sum(grd_mul(x1, x1), .dim = last, .keepdim = true),
+               *square2 = grd_sum(grd_mul(x2, x2), .dim = last, .keepdim = true);
+    grd_tensor *left = grd_cat(grd_tensors(grd_mul_scalar(x1, grd_int(-2)), square1, grd_ones_like(square1)), .dim = -1);
+    grd_tensor *right = grd_cat(grd_tensors(x2, grd_ones_like(square2), square2), .dim = -1);
+    return grd_sqrt_(grd_clamp_min_(grd_matmul(left, grd_transpose(right, -2, -1)), grd_int(0)));
+}
+
+grd_tensor *op_cdist(grd_tensor *x1, grd_tensor *x2, double p, const char *compute_mode)
+{
+    bool by_product;
+    struct pairs pairs;
+    if (!check_rows("X1", x1) || !check_rows("X2", x2))
+        return grd_failed;
+    if (size_from_end(x1, 1) != size_from_end(x2, 1))
+        grd_raise(GRD_ERROR_RUNTIME, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld", (long long)size_from_end(x1, 1),
+                  (long long)size_from_end(x2, 1));
+    else if (x1->dtype != x2->dtype)
+        grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)x1->dtype),
+                  grd_dtype_type_name((grd_dtype)x2->dtype));
+    else if (!(p >= 0))
+        grd_raise(GRD_ERROR_RUNTIME, "cdist only supports non-negative p values");
+    if (grd_pending() || !read_mode(compute_mode, p, x1, x2, &by_product) || !pair_rows(x1, x2, &pairs))
+        return grd_failed;
+    if (by_product)
+        return grd_reshape(distances_by_product(pairs.x1, pairs.x2), grd_dims_from(pairs.sizes, pairs.ndim));
+    grd_tensor *result =
+        grd_empty(grd_dims(pairs.batch, pairs.rows, pairs.others), .dtype = (grd_dtype)x1->dtype, .device = grd_tensor_device(x1));
+    struct block block = {0};
+    while (pairs.width > 0 && !grd_is_meta(result) && next_block(&pairs, &block)) {
+        const grd_scope scope = grd_scope_open();
+        grd_norm_out(rows_of(result, &block), differences(&pairs, &block), .p = grd_float(p), .dim = grd_dims(-1));
+        grd_scope_close(scope);
+        if (grd_pending())
+            return grd_failed;
+    }
+    if (pairs.width == 0)
+        grd_zero_(result);
+    return grd_reshape(result, grd_dims_from(pairs.sizes, pairs.ndim));
+}
+
+/* ---- Its gradient: composites, differentiable in their turn ---------------------------------------------------------------------------- */
+
+/* d|x|_p / dx for differences x of rows with these distances, 0 where that is 0 / 0. For p < 1 the slope is infinite at 0, and 0 is taken. */
+static grd_tensor *slopes(grd_tensor *x, grd_tensor *distance, double p)
+{
+    grd_tensor *direction = grd_sign(x), *norm = grd_unsqueeze(distance, -1);
+    if (p == 1)
+        return direction;
+    if (isinf(p))
+        return grd_mul(direction, grd_eq(grd_abs(x), norm));
+    if (p == 2)
+        return grd_quotient_or_zero(x, norm);
+    grd_tensor *is_zero = grd_eq_scalar(x, grd_int(0));
+    grd_tensor *share =
+        grd_div(grd_abs(grd_masked_fill(x, is_zero, grd_int(1))), grd_masked_fill(norm, grd_eq_scalar(norm, grd_int(0)), grd_int(1)));
+    return grd_mul(direction, grd_pow_scalar(share, grd_float(p - 1)));
+}
+
+/* With r = grad / distance: sum_j r_ij (x1_i - x2_j), as products. */
+static grd_tensor *gradient_by_product(grd_tensor *grad, grd_tensor *distance, const struct pairs *pairs)
+{
+    grd_tensor *ratio = grd_quotient_or_zero(grad, distance);
+    return grd_sub(grd_mul(pairs->x1, grd_sum(ratio, .dim = grd_dims(-1), .keepdim = true)), grd_matmul(ratio, pairs->x2));
+}
+
+/* sum_j grad_ij slope_ij for the rows i of a block: [matrices * rows, width]. */
+static grd_tensor *gradient_of_block(grd_tensor *grad, grd_tensor *distance, const struct pairs *pairs, const struct block *block, double p)
+{
+    grd_tensor *slope = slopes(differences(pairs, block), rows_of(distance, block), p);
+    grd_tensor *sum = grd_matmul(grd_unsqueeze(rows_of(grad, block), -2), slope);
+    return grd_reshape(sum, grd_dims(block->matrices * block->rows, pairs->width));
+}
+
+/* The gradient of x1, its matrices one below the other. */
+static grd_tensor *gradient_by_blocks(grd_tensor *grad, grd_tensor *distance, const struct pairs *pairs, double p)
+{
+    const size_t bytes = (size_t)(pairs->batch * pairs->rows) * sizeof(grd_tensor *);
+    grd_tensor **parts = grd_alloc(bytes), *all = grd_failed;
+    struct block block = {0};
+    int64_t n = 0;
+    while (!grd_pending() && next_block(pairs, &block)) {
+        const grd_scope scope = grd_scope_open();
+        parts[n++] = grd_scope_return(scope, gradient_of_block(grad, distance, pairs, &block, p));
+    }
+    const grd_tensors list = {n, parts};
+    if (!grd_pending())
+        all = grd_cat(list, .dim = 0);
+    grd_free(parts, bytes);
+    return all;
+}
+
+grd_tensor *op_hidden_cdist_backward(grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, const char *compute_mode,
+                                     grd_tensor *result)
+{
+    bool by_product;
+    struct pairs pairs;
+    if (!read_mode(compute_mode, p, x1, x2, &by_product) || !pair_rows(x1, x2, &pairs))
+        return grd_failed;
+    int64_t sizes[GRD_MAX_DIMS];
+    memcpy(sizes, pairs.sizes, sizeof sizes);
+    sizes[pairs.ndim - 1] = pairs.width;
+    const grd_dims to = grd_dims_from(sizes, pairs.ndim), flat = grd_dims(pairs.batch, pairs.rows, pairs.others);
+    if (p == 0 || pairs.batch * pairs.rows * pairs.others * pairs.width == 0 || grd_is_meta(grad))
+        return grd_reshape(grd_zeros_like(pairs.x1), to);
+    grad = grd_reshape(grad, flat);
+    result = grd_reshape(result, flat);
+    return grd_reshape(by_product ? gradient_by_product(grad, result, &pairs) : gradient_by_blocks(grad, result, &pairs, p), to);
+}

@@ -1,0 +1,290 @@
+/* OpenBLAS is loaded when a product first wants it, and serves if it is found and its memory can be had.
+ *
+ * Invariants
+ * - OpenBLAS is loaded at most once, and whether it serves is decided then and for good.
+ * - It never works on threads of its own, and runs on no more threads at once than it has memory for: it ends the process where it asks for
+ *   memory in vain.
+ * - Note [The environment for OpenBLAS]. */
+#define _GNU_SOURCE /* dladdr, environ */
+#include "op/openblas.h"
+
+#include "gradus/runtime.h"
+
+#if GRD_OPENBLAS
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "base/thread.h"
+
+enum {
+    MOST_CALLS = 32,        /* at once; OpenBLAS ends the process at twice the threads it was built for */
+    LOAD_BYTES = 160 << 20, /* its code, which is 25 MiB, and the memory of the first call, 64 MiB, with a margin */
+    CALL_BYTES = 48 << 20   /* the memory of another call at the same time, which is 32 MiB */
+};
+
+/* ---- What is used of it -------------------------------------------------------------------------------------------------------- */
+
+static struct grd_openblas blas;
+
+static const struct {
+    const char *name;
+    void *function; /* of `blas` */
+} symbols[] = {
+    {"cblas_sgemm64_", &blas.sgemm},
+    {"cblas_dgemm64_", &blas.dgemm},
+    {"cblas_cgemm64_", &blas.cgemm},
+    {"cblas_zgemm64_", &blas.zgemm},
+    {"openblas_set_num_threads64_", &blas.set_num_threads},
+    {"openblas_get_config64_", &blas.get_config},
+    {"openblas_get_corename64_", &blas.get_corename},
+};
+
+/* True if a library has all of them, with the prefix of the scipy-openblas64 package or without one. */
+static bool find_symbols(void *library)
+{
+    for (int i = 0; i < GRD_LENGTH(symbols); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "scipy_%s", symbols[i].name);
+        void *found = dlsym(library, name);
+        if (found == NULL)
+            found = dlsym(library, symbols[i].name);
+        if (found == NULL)
+            return false;
+        memcpy(symbols[i].function, &found, sizeof found);
+    }
+    return true;
+}
+
+/* ---- Finding it ------------------------------------------------------------------------------------------------------------------ */
+
+static const char *const package_name = "libscipy_openblas64_.so";
+
+/* Opens a file of the folder of this library, or of one beside it. */
+static void *open_beside(const char *folder)
+{
+    Dl_info info;
+    char path[4096];
+    if (dladdr(&blas, &info) == 0 || info.dli_fname == NULL)
+        return NULL;
+    const char *slash = strrchr(info.dli_fname, '/');
+    if (slash == NULL) /* a program found by its name alone: never a folder relative to the current one */
+        return NULL;
+    const int length = (int)(slash - info.dli_fname + 1);
+    const int written = snprintf(path, sizeof path, "%.*s%s%s", length, info.dli_fname, folder, package_name);
+    return written < (int)sizeof path && access(path, R_OK) == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+}
+
+/* An installed library has OpenBLAS beside it, a Python package has it in the package scipy_openblas64 beside its own, and a system may
+ * have one with 64-bit integers. */
+static void *open_library(const char *wanted)
+{
+    static const char *const system_names[] = {"libscipy_openblas64_.so", "libopenblas64_.so.0", "libopenblas64.so.0"};
+    if (wanted != NULL && *wanted != '\0')
+        return dlopen(wanted, RTLD_NOW | RTLD_LOCAL);
+    void *library = open_beside("");
+    if (library == NULL)
+        library = open_beside("../scipy_openblas64/lib/");
+    for (int i = 0; i < GRD_LENGTH(system_names) && library == NULL; i++)
+        library = dlopen(system_names[i], RTLD_NOW | RTLD_LOCAL);
+    return library;
+}
+
+/* ---- Loading it ------------------------------------------------------------------------------------------------------------------ */
+
+/* Note [The environment for OpenBLAS]
+ *
+ * OpenBLAS reads its settings from the environment while it is loaded, and there only: one thread, since work is divided here and since it
+ * ends the process where it cannot start threads; and the kernels of the level that ours run at, since its own choice is too narrow on
+ * processors it does not know. setenv and unsetenv change the environment under the eyes of other threads. Instead the whole environment
+ * is exchanged for a copy with two more entries while OpenBLAS is loaded, and then put back: who reads it sees the one or the other, whole.
+ * The copy is never freed. A program that changes its environment in another thread at that moment may lose the change, as it may
+ * wherever two threads change the environment. */
+extern char **environ;
+
+/* A copy of the environment with `count` more entries; NULL when there is no memory. */
+static char **extended_environment(const char *const *more, size_t count)
+{
+    size_t n = 0;
+    while (environ != NULL && environ[n] != NULL)
+        n++;
+    char **copy = malloc((n + count + 1) * sizeof *copy);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, more, count * sizeof *copy); /* the first entry of a name counts */
+    if (n > 0)
+        memcpy(copy + count, environ, n * sizeof *copy);
+    copy[count + n] = NULL;
+    return copy;
+}
+
+static void *open_with_settings(const char *wanted)
+{
+    static const char *const cores[GRD_ISA_COUNT] = {[GRD_ISA_V2] = "OPENBLAS_CORETYPE=Nehalem",
+                                                     [GRD_ISA_V3] = "OPENBLAS_CORETYPE=Haswell",
+                                                     [GRD_ISA_V4] = "OPENBLAS_CORETYPE=SkylakeX"};
+    const char *more[2] = {"OPENBLAS_NUM_THREADS=1", cores[grd_cpu_level()]};
+    static char **ours; /* static, so that the copy counts as in use for ever */
+    char **before = environ;
+    ours = extended_environment(more, more[1] != NULL && getenv("OPENBLAS_CORETYPE") == NULL ? 2 : 1);
+    if (ours == NULL)
+        return NULL;
+    environ = ours;
+    void *library = open_library(wanted);
+    if (environ == ours)
+        environ = before;
+    return library;
+}
+
+/* True if so much memory can be had now. */
+static bool is_memory_there(size_t bytes)
+{
+    void *probe = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return probe != MAP_FAILED && munmap(probe, bytes) == 0;
+}
+
+/* A first product makes OpenBLAS take the memory of a call. */
+static void run_first_call(void)
+{
+    enum { SIDE = 64 };
+    static const float one[2] = {1, 0}, zero[2] = {0, 0};
+    static float cells[SIDE * SIDE * 2], result[SIDE * SIDE * 2];
+    blas.cgemm(GRD_BLAS_ROW_MAJOR, GRD_BLAS_NO_TRANSPOSE, GRD_BLAS_NO_TRANSPOSE, SIDE, SIDE, SIDE, one, cells, SIDE, cells, SIDE, zero,
+               result, SIDE);
+}
+
+/* ---- Whether it serves ----------------------------------------------------------------------------------------------------------- */
+
+enum { UNTRIED, LOADING, SERVES, REFUSED };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t call_ended = PTHREAD_COND_INITIALIZER;
+static atomic_int state = UNTRIED;
+static int calls, most_calls; /* running now; and as many as it has memory for */
+static char description[160] = "built-in";
+
+static void describe(void)
+{
+    const char *core = blas.get_corename();
+    char version[32] = "";
+    sscanf(blas.get_config(), "OpenBLAS %31s", version);
+    snprintf(description, sizeof description, "openblas %s %s", version, core);
+    blas.has_wide_vectors =
+        strcasecmp(core, "SkylakeX") == 0 || strcasecmp(core, "Cooperlake") == 0 || strcasecmp(core, "SapphireRapids") == 0;
+}
+
+static bool refuse(const char *reason)
+{
+    snprintf(description, sizeof description, "built-in (OpenBLAS is not used: %s)", reason);
+    return false;
+}
+
+static bool load(void)
+{
+    const char *wanted = getenv("GRADUS_OPENBLAS");
+    if (wanted != NULL && strcmp(wanted, "none") == 0)
+        return refuse("GRADUS_OPENBLAS=none");
+    if (!is_memory_there(LOAD_BYTES))
+        return refuse("there is too little memory for it");
+    void *library = open_with_settings(wanted);
+    if (library == NULL)
+        return refuse(wanted != NULL && *wanted != '\0' ? "the file that GRADUS_OPENBLAS names cannot be loaded" : "it was not found");
+    if (!find_symbols(library))
+        return refuse("it lacks functions for 64-bit integers");
+    blas.set_num_threads(1); /* it may have been in the process before */
+    run_first_call();
+    most_calls = 1;
+    describe();
+    return true;
+}
+
+/* The child of a fork has one thread: what others were about does not end. OpenBLAS counts the memory of their calls as in use. */
+static void after_fork_in_child(void)
+{
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    call_ended = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    most_calls -= calls;
+    calls = 0;
+    if (atomic_load(&state) == LOADING) {
+        refuse("the process was forked while it was loaded");
+        atomic_store(&state, REFUSED);
+    }
+}
+
+const struct grd_openblas *grd_openblas(void)
+{
+    int now = atomic_load_explicit(&state, memory_order_acquire);
+    if (GRD_LIKELY(now >= SERVES))
+        return now == SERVES ? &blas : NULL;
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&state) == UNTRIED) {
+        pthread_atfork(NULL, NULL, after_fork_in_child);
+        atomic_store(&state, LOADING);
+        atomic_store_explicit(&state, load() ? SERVES : REFUSED, memory_order_release);
+    }
+    now = atomic_load(&state);
+    pthread_mutex_unlock(&lock);
+    return now == SERVES ? &blas : NULL;
+}
+
+const char *grd_blas(void)
+{
+    grd_openblas();
+    return description;
+}
+
+bool grd_openblas_begin(void)
+{
+    pthread_mutex_lock(&lock);
+    while (calls == most_calls) {
+        if (most_calls < MOST_CALLS && is_memory_there(CALL_BYTES)) {
+            most_calls++;
+        } else if (calls == 0) {
+            pthread_mutex_unlock(&lock);
+            return false;
+        } else {
+            pthread_cond_wait(&call_ended, &lock);
+        }
+    }
+    calls++;
+    pthread_mutex_unlock(&lock);
+    return true;
+}
+
+void grd_openblas_end(void)
+{
+    pthread_mutex_lock(&lock);
+    calls--;
+    pthread_cond_signal(&call_ended);
+    pthread_mutex_unlock(&lock);
+}
+
+#else
+
+const char *grd_blas(void)
+{
+    return "built-in";
+}
+
+const struct grd_openblas *grd_openblas(void)
+{
+    return NULL;
+}
+
+bool grd_openblas_begin(void)
+{
+    return false;
+}
+
+void grd_openblas_end(void)
+{
+}
+
+#endif

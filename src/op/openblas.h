@@ -1,0 +1,34 @@
+/* OpenBLAS as a library that may be there: found and loaded when it is first asked for. For blas.c alone. */
+#ifndef GRD_OP_OPENBLAS_H
+#define GRD_OP_OPENBLAS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { GRD_BLAS_ROW_MAJOR = 101, GRD_BLAS_NO_TRANSPOSE = 111, GRD_BLAS_TRANSPOSE = 112 };
+
+typedef void grd_sgemm(int order, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+                       const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+typedef void grd_dgemm(int order, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
+                       const double *b, int64_t ldb, double beta, double *c, int64_t ldc);
+typedef void grd_complex_gemm(int order, int trans_a, int trans_b, int64_t m, int64_t n, int64_t k, const void *alpha, const void *a,
+                              int64_t lda, const void *b, int64_t ldb, const void *beta, void *c, int64_t ldc);
+
+/* Its functions, with 64-bit integers. */
+struct grd_openblas {
+    grd_sgemm *sgemm;
+    grd_dgemm *dgemm;
+    grd_complex_gemm *cgemm, *zgemm;
+    void (*set_num_threads)(int threads);
+    char *(*get_config)(void), *(*get_corename)(void);
+    bool has_wide_vectors; /* its kernels use vectors of 512 bits */
+};
+
+/* Loads OpenBLAS unless that has been tried. NULL if it does not serve; the answer never changes. */
+const struct grd_openblas *grd_openblas(void);
+/* To be called before and after each product. Waits until OpenBLAS has memory for a product at the same time as those that run; false when
+ * it will have none. */
+bool grd_openblas_begin(void);
+void grd_openblas_end(void);
+
+#endif

@@ -1,0 +1,548 @@
+/* Optimizers: groups of parameters with their options and state, and the one call of a step operator per group.
+ *
+ * Lives here: what an optimizer keeps and who may change it. Not here: the arithmetic, which is in the operators of schema/optim.toml.
+ * Invariants
+ * - The optimizer owns a reference of every parameter and of every tensor of its state; no parameter is there twice.
+ * - Options are in range; bools are 0 or 1. */
+#include "optim/optim.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/object.h"
+#include "core/tensor.h"
+#include "gradus/autograd.h"
+#include "gen/hidden_ops.h"
+#include "gradus/optim.h"
+
+enum { MAX_OPTIONS = 7, MAX_STATES = 4 };
+
+struct parameter {
+    grd_tensor *tensor;
+    grd_tensor *state[MAX_STATES]; /* NULL: none yet */
+};
+
+struct group {
+    struct parameter *parameters;
+    int64_t n;
+    double options[MAX_OPTIONS];
+};
+
+/* One of the options of a kind of optimizer. */
+struct option {
+    const char *name;
+    const char *noun;    /* what the error for a value out of range calls it */
+    double least, below; /* least <= value < below */
+    bool is_bool;
+};
+
+struct kind {
+    const char *name;
+    const struct option *options;         /* up to one without a name */
+    const char *const *states;            /* up to NULL */
+    bool (*check)(const double *options); /* what options must fulfil together; NULL: nothing */
+    void (*step)(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n);
+};
+
+struct grd_optimizer {
+    const struct kind *kind;
+    struct group *groups;
+    int64_t ngroups;
+};
+
+/* ---- Lists of what belongs to the chosen parameters, pooled; NULL with the error raised --------------------------------- */
+
+static grd_tensors parameters_of(struct parameter *const *chosen, int64_t n)
+{
+    grd_tensor **list = grd_pool_alloc((size_t)n * sizeof *list);
+    for (int64_t i = 0; list != NULL && i < n; i++)
+        list[i] = chosen[i]->tensor;
+    return grd_tensors_from(list, list != NULL ? n : 0);
+}
+
+static grd_tensors states_of(struct parameter *const *chosen, int64_t n, int state)
+{
+    grd_tensor **list = grd_pool_alloc((size_t)n * sizeof *list);
+    for (int64_t i = 0; list != NULL && i < n; i++)
+        list[i] = chosen[i]->state[state];
+    return grd_tensors_from(list, list != NULL ? n : 0);
+}
+
+/* Takes a reference; what was there goes. */
+static void set_state(grd_tensor **state, grd_tensor *value)
+{
+    grd_tensor *old = *state;
+    *state = grd_keep(value);
+    grd_drop(old);
+}
+
+/* ---- SGD ------------------------------------------------------------------------------------------------------------------ */
+
+enum { LR, MOMENTUM, DAMPENING, SGD_DECAY, NESTEROV, SGD_MAXIMIZE };
+enum { MOMENTUM_BUFFER };
+
+static bool check_sgd(const double *o)
+{
+    return (o[NESTEROV] != 0 && (o[MOMENTUM] <= 0 || o[DAMPENING] != 0))
+               ? grd_raise(GRD_ERROR_VALUE, "Nesterov momentum requires a momentum and zero dampening")
+               : true;
+}
+
+static void call_sgd(const double *o, grd_tensors params, grd_tensors grads, grd_tensors buffers, bool first)
+{
+    grd_hidden_sgd_step(params, grads, buffers, o[LR], o[MOMENTUM], o[DAMPENING], o[SGD_DECAY], o[NESTEROV] != 0, o[SGD_MAXIMIZE] != 0,
+                        first);
+}
+
+/* Moves the parameters that have no buffer yet, with their gradients, behind the others; returns how many have one. */
+static int64_t put_first_steps_last(struct parameter **chosen, grd_tensor **grads, int64_t n)
+{
+    int64_t later = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (chosen[i]->state[MOMENTUM_BUFFER] == NULL)
+            continue;
+        struct parameter *parameter = chosen[i];
+        grd_tensor *grad = grads[i];
+        chosen[i] = chosen[later];
+        grads[i] = grads[later];
+        chosen[later] = parameter;
+        grads[later++] = grad;
+    }
+    return later;
+}
+
+/* Buffers that nobody has written yet: they become state when a step has. */
+static grd_tensors new_buffers(struct parameter *const *chosen, int64_t n)
+{
+    grd_tensor **list = grd_pool_alloc((size_t)n * sizeof *list);
+    for (int64_t i = 0; list != NULL && i < n; i++)
+        list[i] = grd_empty_like(chosen[i]->tensor);
+    return grd_tensors_from(list, list != NULL ? n : 0);
+}
+
+static void step_sgd(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n)
+{
+    const double *o = group->options;
+    if (o[MOMENTUM] == 0) {
+        call_sgd(o, parameters_of(chosen, n), grd_tensors_from(grads, n), (grd_tensors){0}, false);
+        return;
+    }
+    const int64_t later = put_first_steps_last(chosen, grads, n), first = n - later;
+    if (later > 0)
+        call_sgd(o, parameters_of(chosen, later), grd_tensors_from(grads, later), states_of(chosen, later, MOMENTUM_BUFFER), false);
+    if (first == 0)
+        return;
+    const grd_tensors buffers = new_buffers(chosen + later, first);
+    call_sgd(o, parameters_of(chosen + later, first), grd_tensors_from(grads + later, first), buffers, true);
+    for (int64_t i = 0; i < first && !grd_pending(); i++)
+        set_state(&chosen[later + i]->state[MOMENTUM_BUFFER], buffers.data[i]);
+}
+
+static const struct option sgd_options[] = {
+    [LR] = {"lr", "learning rate", 0, INFINITY},
+    [MOMENTUM] = {"momentum", "momentum value", 0, INFINITY},
+    [DAMPENING] = {"dampening", "dampening value", -INFINITY, INFINITY},
+    [SGD_DECAY] = {"weight_decay", "weight_decay value", 0, INFINITY},
+    [NESTEROV] = {.name = "nesterov", .is_bool = true},
+    [SGD_MAXIMIZE] = {.name = "maximize", .is_bool = true},
+    {0},
+};
+static const char *const sgd_states[] = {[MOMENTUM_BUFFER] = "momentum_buffer", NULL};
+static const struct kind sgd = {"SGD", sgd_options, sgd_states, check_sgd, step_sgd};
+
+/* ---- Adam and AdamW --------------------------------------------------------------------------------------------------------- */
+
+enum { BETA1 = LR + 1, BETA2, EPS, ADAM_DECAY, AMSGRAD, ADAM_MAXIMIZE };
+enum { STEP, EXP_AVG, EXP_AVG_SQ, MAX_EXP_AVG_SQ };
+
+static void start_adam(struct parameter *parameter, bool amsgrad)
+{
+    for (int state = STEP; state < (amsgrad ? MAX_STATES : MAX_EXP_AVG_SQ) && !grd_pending(); state++) {
+        if (parameter->state[state] != NULL)
+            continue;
+        grd_tensor *zeros = state == STEP ? grd_zeros(GRD_NO_DIMS, .dtype = GRD_FLOAT32) : grd_zeros_like(parameter->tensor);
+        if (!grd_pending())
+            set_state(&parameter->state[state], zeros);
+    }
+}
+
+static void call_adam(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n, bool decoupled)
+{
+    const double *o = group->options;
+    const bool amsgrad = o[AMSGRAD] != 0;
+    for (int64_t i = 0; i < n; i++)
+        start_adam(chosen[i], amsgrad);
+    if (grd_pending())
+        return;
+    grd_hidden_adam_step(parameters_of(chosen, n), grd_tensors_from(grads, n), states_of(chosen, n, EXP_AVG),
+                         states_of(chosen, n, EXP_AVG_SQ), amsgrad ? states_of(chosen, n, MAX_EXP_AVG_SQ) : (grd_tensors){0},
+                         states_of(chosen, n, STEP), o[LR], o[BETA1], o[BETA2], o[ADAM_DECAY], o[EPS], amsgrad, o[ADAM_MAXIMIZE] != 0,
+                         decoupled);
+}
+
+static void step_adam(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n)
+{
+    call_adam(group, chosen, grads, n, false);
+}
+
+static void step_adamw(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n)
+{
+    call_adam(group, chosen, grads, n, true);
+}
+
+static const struct option adam_options[] = {
+    [LR] = {"lr", "learning rate", 0, INFINITY},
+    [BETA1] = {"beta1", "beta parameter at index 0", 0, 1},
+    [BETA2] = {"beta2", "beta parameter at index 1", 0, 1},
+    [EPS] = {"eps", "epsilon value", 0, INFINITY},
+    [ADAM_DECAY] = {"weight_decay", "weight_decay value", 0, INFINITY},
+    [AMSGRAD] = {.name = "amsgrad", .is_bool = true},
+    [ADAM_MAXIMIZE] = {.name = "maximize", .is_bool = true},
+    {0},
+};
+static const char *const adam_states[] = {
+    [STEP] = "step", [EXP_AVG] = "exp_avg", [EXP_AVG_SQ] = "exp_avg_sq", [MAX_EXP_AVG_SQ] = "max_exp_avg_sq", NULL};
+static const struct kind adam = {"Adam", adam_options, adam_states, NULL, step_adam};
+static const struct kind adamw = {"AdamW", adam_options, adam_states, NULL, step_adamw};
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------------------- */
+
+bool grd_optim_check_list(grd_tensors parameters, const char *function)
+{
+    if (parameters.n < 0 || (parameters.n > 0 && parameters.data == NULL))
+        return grd_raise(GRD_ERROR_TYPE, "%s: argument 'parameters' must be a list of tensors", function);
+    for (int64_t i = 0; i < parameters.n; i++) {
+        if (parameters.data[i] == NULL)
+            return grd_raise(GRD_ERROR_TYPE, "%s: entry %lld of argument 'parameters' must be a tensor, not NULL", function, (long long)i);
+        if (!grd_given(parameters.data[i], function, "parameters"))
+            return false;
+    }
+    return true;
+}
+
+static bool is_valid(const struct option *option, double value)
+{
+    if (option->is_bool)
+        return value == 0 || value == 1 ? true
+                                        : grd_raise(GRD_ERROR_VALUE, "Invalid %s value: %g, which is neither 0 nor 1", option->name, value);
+    if (value >= option->least && value < option->below)
+        return true;
+    return grd_raise(GRD_ERROR_VALUE, "Invalid %s: %g", option->noun, value);
+}
+
+static bool are_valid(const struct kind *kind, const double *options)
+{
+    for (int i = 0; kind->options[i].name != NULL; i++)
+        if (!is_valid(&kind->options[i], options[i]))
+            return false;
+    return kind->check == NULL || kind->check(options);
+}
+
+static struct parameter *find_parameter(const grd_optimizer *optimizer, const grd_tensor *tensor)
+{
+    for (int64_t g = 0; g < optimizer->ngroups; g++)
+        for (int64_t i = 0; i < optimizer->groups[g].n; i++)
+            if (optimizer->groups[g].parameters[i].tensor == tensor)
+                return &optimizer->groups[g].parameters[i];
+    return NULL;
+}
+
+static bool check_parameters(const grd_optimizer *optimizer, grd_tensors parameters)
+{
+    if (parameters.n == 0)
+        return grd_raise(GRD_ERROR_VALUE, "optimizer got an empty parameter list");
+    for (int64_t i = 0; i < parameters.n; i++) {
+        grd_tensor *t = parameters.data[i];
+        if (!grd_is_leaf(t) && !grd_retains_grad(t))
+            return grd_raise(GRD_ERROR_VALUE, "can't optimize a non-leaf Tensor");
+        if (find_parameter(optimizer, t) != NULL)
+            return grd_raise(GRD_ERROR_VALUE, "some parameters appear in more than one parameter group");
+        for (int64_t k = 0; k < i; k++)
+            if (parameters.data[k] == t)
+                return grd_raise(GRD_ERROR_VALUE, "parameters %lld and %lld of the group are one tensor", (long long)k, (long long)i);
+    }
+    return !grd_pending();
+}
+
+/* Of the public functions: false after an error, and with TypeError for NULL. */
+static bool is_given(const void *pointer, const char *function, const char *argument)
+{
+    if (grd_pending())
+        return false;
+    return pointer != NULL || grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, argument);
+}
+
+/* ---- Making and freeing ----------------------------------------------------------------------------------------------------------- */
+
+static void free_group(struct group *group)
+{
+    for (int64_t i = 0; i < group->n; i++) {
+        grd_drop(group->parameters[i].tensor);
+        for (int state = 0; state < MAX_STATES; state++)
+            grd_drop(group->parameters[i].state[state]);
+    }
+    grd_free(group->parameters, (size_t)group->n * sizeof *group->parameters);
+}
+
+/* Adds a group of checked parameters with checked options. */
+static bool add_group(grd_optimizer *optimizer, grd_tensors parameters, const double *options)
+{
+    const size_t n = (size_t)optimizer->ngroups;
+    struct group group = {.n = parameters.n, .parameters = grd_alloc_zeroed((size_t)parameters.n * sizeof *group.parameters)};
+    if (group.parameters == NULL)
+        return false;
+    memcpy(group.options, options, sizeof group.options); /* which may be those of a group that is about to move */
+    struct group *groups = grd_realloc(optimizer->groups, n * sizeof *groups, (n + 1) * sizeof *groups);
+    if (groups == NULL) {
+        grd_free(group.parameters, (size_t)group.n * sizeof *group.parameters);
+        return false;
+    }
+    for (int64_t i = 0; i < parameters.n; i++)
+        group.parameters[i].tensor = grd_keep(parameters.data[i]);
+    groups[n] = group;
+    optimizer->groups = groups;
+    optimizer->ngroups++;
+    return true;
+}
+
+static grd_optimizer *new_optimizer(const struct kind *kind, grd_tensors parameters, const double *options, const char *function)
+{
+    const grd_optimizer empty = {.kind = kind};
+    if (grd_pending() || !grd_optim_check_list(parameters, function) || !are_valid(kind, options) || !check_parameters(&empty, parameters))
+        return NULL;
+    grd_optimizer *optimizer = grd_alloc(sizeof *optimizer);
+    if (optimizer == NULL)
+        return NULL;
+    *optimizer = empty;
+    if (add_group(optimizer, parameters, options))
+        return optimizer;
+    grd_free(optimizer, sizeof *optimizer);
+    return NULL;
+}
+
+grd_optimizer *grd_with_sgd_new(grd_tensors parameters, double lr, const grd_sgd_options *given)
+{
+    const grd_sgd_options o = given != NULL ? *given : (grd_sgd_options){0};
+    const double options[MAX_OPTIONS] = {
+        [LR] = lr,
+        [MOMENTUM] = o.momentum,
+        [DAMPENING] = o.dampening,
+        [SGD_DECAY] = o.weight_decay,
+        [NESTEROV] = o.nesterov,
+        [SGD_MAXIMIZE] = o.maximize,
+    };
+    return new_optimizer(&sgd, parameters, options, "grd_sgd_new");
+}
+
+static grd_optimizer *new_adam(const struct kind *kind, grd_tensors parameters, double lr, const grd_adam_options *o, const char *function)
+{
+    const double options[MAX_OPTIONS] = {
+        [LR] = lr,
+        [BETA1] = o->beta1,
+        [BETA2] = o->beta2,
+        [EPS] = o->eps,
+        [ADAM_DECAY] = o->weight_decay,
+        [AMSGRAD] = o->amsgrad,
+        [ADAM_MAXIMIZE] = o->maximize,
+    };
+    return new_optimizer(kind, parameters, options, function);
+}
+
+grd_optimizer *grd_with_adam_new(grd_tensors parameters, double lr, const grd_adam_options *options)
+{
+    const grd_adam_options defaults = {GRD_ADAM_DEFAULTS};
+    return new_adam(&adam, parameters, lr, options != NULL ? options : &defaults, "grd_adam_new");
+}
+
+grd_optimizer *grd_with_adamw_new(grd_tensors parameters, double lr, const grd_adamw_options *options)
+{
+    const grd_adamw_options defaults = {GRD_ADAMW_DEFAULTS}, *o = options != NULL ? options : &defaults;
+    const grd_adam_options same = {.beta1 = o->beta1,
+                                   .beta2 = o->beta2,
+                                   .eps = o->eps,
+                                   .weight_decay = o->weight_decay,
+                                   .amsgrad = o->amsgrad,
+                                   .maximize = o->maximize};
+    return new_adam(&adamw, parameters, lr, &same, "grd_adamw_new");
+}
+
+void grd_optimizer_drop(grd_optimizer *optimizer)
+{
+    if (optimizer == NULL)
+        return;
+    for (int64_t g = 0; g < optimizer->ngroups; g++)
+        free_group(&optimizer->groups[g]);
+    grd_free(optimizer->groups, (size_t)optimizer->ngroups * sizeof *optimizer->groups);
+    grd_free(optimizer, sizeof *optimizer);
+}
+
+/* ---- Stepping ------------------------------------------------------------------------------------------------------------------------ */
+
+static void step_group(const struct kind *kind, struct group *group)
+{
+    struct parameter **chosen = grd_pool_alloc((size_t)group->n * sizeof *chosen);
+    grd_tensor **grads = grd_pool_alloc((size_t)group->n * sizeof *grads);
+    int64_t n = 0;
+    if (grd_pending())
+        return;
+    for (int64_t i = 0; i < group->n; i++) {
+        grd_tensor *grad = grd_grad_of(group->parameters[i].tensor);
+        if (grad != NULL) {
+            chosen[n] = &group->parameters[i];
+            grads[n++] = grad;
+        }
+    }
+    if (n > 0 && !grd_pending())
+        kind->step(group, chosen, grads, n);
+}
+
+void grd_optimizer_step(grd_optimizer *optimizer)
+{
+    if (!is_given(optimizer, "grd_optimizer_step", "optimizer"))
+        return;
+    const bool recording = grd_set_grad_enabled(false);
+    for (int64_t g = 0; g < optimizer->ngroups && !grd_pending(); g++) {
+        const int64_t mark = grd_pool_mark();
+        step_group(optimizer->kind, &optimizer->groups[g]);
+        grd_pool_release(mark);
+    }
+    grd_set_grad_enabled(recording);
+    grd_error_add_context("grd_optimizer_step");
+}
+
+void grd_optimizer_zero_grad(grd_optimizer *optimizer)
+{
+    if (!is_given(optimizer, "grd_optimizer_zero_grad", "optimizer"))
+        return;
+    for (int64_t g = 0; g < optimizer->ngroups; g++)
+        for (int64_t i = 0; i < optimizer->groups[g].n; i++)
+            grd_set_grad(optimizer->groups[g].parameters[i].tensor, NULL);
+}
+
+/* ---- Groups and options ---------------------------------------------------------------------------------------------------------------- */
+
+int64_t grd_optimizer_add_group(grd_optimizer *optimizer, grd_tensors parameters)
+{
+    if (!is_given(optimizer, "grd_optimizer_add_group", "optimizer") || !grd_optim_check_list(parameters, "grd_optimizer_add_group") ||
+        !check_parameters(optimizer, parameters) || !add_group(optimizer, parameters, optimizer->groups[0].options))
+        return -1;
+    return optimizer->ngroups - 1;
+}
+
+int64_t grd_optimizer_group_count(const grd_optimizer *optimizer)
+{
+    return is_given(optimizer, "grd_optimizer_group_count", "optimizer") ? optimizer->ngroups : 0;
+}
+
+static struct group *find_group(const grd_optimizer *optimizer, int64_t group, const char *function)
+{
+    if (!is_given(optimizer, function, "optimizer"))
+        return NULL;
+    if (group >= 0 && group < optimizer->ngroups)
+        return &optimizer->groups[group];
+    grd_raise(GRD_ERROR_INDEX, "%s: there is no group %lld among %lld", function, (long long)group, (long long)optimizer->ngroups);
+    return NULL;
+}
+
+grd_tensor *grd_optimizer_parameter(const grd_optimizer *optimizer, int64_t group, int64_t index)
+{
+    const struct group *found = find_group(optimizer, group, "grd_optimizer_parameter");
+    return found != NULL && index >= 0 && index < found->n ? found->parameters[index].tensor : NULL;
+}
+
+/* The place of an option, or -1 with the error raised. */
+static int find_option(const struct kind *kind, const char *name, const char *function)
+{
+    for (int i = 0; name != NULL && kind->options[i].name != NULL; i++)
+        if (strcmp(kind->options[i].name, name) == 0)
+            return i;
+    grd_raise(GRD_ERROR_VALUE, "%s: %s has no option '%s'", function, kind->name, name != NULL ? name : "(NULL)");
+    return -1;
+}
+
+double grd_optimizer_get_option(const grd_optimizer *optimizer, int64_t group, const char *name)
+{
+    const char *function = "grd_optimizer_get_option";
+    const struct group *found = find_group(optimizer, group, function);
+    const int place = found != NULL ? find_option(optimizer->kind, name, function) : -1;
+    return place >= 0 ? found->options[place] : (double)NAN;
+}
+
+void grd_optimizer_set_option(grd_optimizer *optimizer, int64_t group, const char *name, double value)
+{
+    const char *function = "grd_optimizer_set_option";
+    struct group *found = find_group(optimizer, group, function);
+    const int place = found != NULL ? find_option(optimizer->kind, name, function) : -1;
+    if (place < 0)
+        return;
+    double options[MAX_OPTIONS];
+    memcpy(options, found->options, sizeof options);
+    options[place] = value;
+    if (are_valid(optimizer->kind, options))
+        found->options[place] = value;
+}
+
+/* ---- State ---------------------------------------------------------------------------------------------------------------------------------- */
+
+const char *grd_optimizer_state_name(const grd_optimizer *optimizer, int64_t index)
+{
+    if (!is_given(optimizer, "grd_optimizer_state_name", "optimizer"))
+        return NULL;
+    const char *const *names = optimizer->kind->states;
+    for (int64_t i = 0; *names != NULL && i < index; i++)
+        names++;
+    return index >= 0 ? *names : NULL;
+}
+
+/* Where a state of a parameter is; NULL with the error raised. */
+static grd_tensor **find_state(const grd_optimizer *optimizer, const grd_tensor *tensor, const char *name, const char *function)
+{
+    if (!is_given(optimizer, function, "optimizer") || !grd_given(tensor, function, "parameter"))
+        return NULL;
+    struct parameter *parameter = find_parameter(optimizer, tensor);
+    if (parameter == NULL) {
+        grd_raise(GRD_ERROR_VALUE, "%s: the tensor is not a parameter of the optimizer", function);
+        return NULL;
+    }
+    for (int i = 0; name != NULL && optimizer->kind->states[i] != NULL; i++)
+        if (strcmp(optimizer->kind->states[i], name) == 0)
+            return &parameter->state[i];
+    grd_raise(GRD_ERROR_VALUE, "%s: %s has no state '%s'", function, optimizer->kind->name, name != NULL ? name : "(NULL)");
+    return NULL;
+}
+
+grd_tensor *grd_optimizer_get_state(const grd_optimizer *optimizer, const grd_tensor *parameter, const char *name)
+{
+    grd_tensor **state = find_state(optimizer, parameter, name, "grd_optimizer_get_state");
+    return state != NULL ? *state : NULL;
+}
+
+/* The copy of a value that becomes state: "step" is one number, the others are laid out as the parameter is. */
+static grd_tensor *copy_of_state(const grd_tensor *parameter, const char *name, grd_tensor *value)
+{
+    if (strcmp(name, "step") == 0)
+        return grd_copy_(grd_empty(GRD_NO_DIMS, .dtype = GRD_FLOAT32), grd_reshape(value, GRD_NO_DIMS));
+    const grd_dims own = grd_sizes(parameter), given = grd_sizes(value);
+    if (own.n != given.n || memcmp(own.data, given.data, (size_t)own.n * sizeof *own.data) != 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "'%s' does not have the sizes of its parameter", name);
+        return grd_failed;
+    }
+    return grd_copy_(grd_empty_like((grd_tensor *)(uintptr_t)parameter), value);
+}
+
+void grd_optimizer_set_state(grd_optimizer *optimizer, const grd_tensor *parameter, const char *name, grd_tensor *value)
+{
+    grd_tensor **state = find_state(optimizer, parameter, name, "grd_optimizer_set_state");
+    if (state == NULL || !grd_given_or_null(value, "grd_optimizer_set_state", "value"))
+        return;
+    const int64_t mark = grd_pool_mark();
+    const bool recording = grd_set_grad_enabled(false);
+    grd_tensor *copy = value != NULL ? copy_of_state(parameter, name, value) : NULL;
+    grd_set_grad_enabled(recording);
+    if (!grd_pending())
+        set_state(state, copy);
+    grd_error_add_context("grd_optimizer_set_state");
+    grd_pool_release(mark);
+}

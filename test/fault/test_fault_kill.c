@@ -1,0 +1,129 @@
+/* Saving that is killed: a process saves again and again and is ended by SIGKILL at any moment. Afterwards the file is whole, either an old or the newest one,
+ * and nothing else lies in the folder. GRADUS_KILLS says how often; 40 times otherwise. */
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "../unit/support.h"
+
+enum { KILLS = 40, MOST_ELEMENTS = 100000 };
+
+static char folder[] = "/var/tmp/gradus-kill-XXXXXX", path[sizeof folder + 32];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(path);
+    return rmdir(folder);
+}
+
+/* Entries of the folder besides the file. */
+static int count_others(void)
+{
+    int n = 0;
+    DIR *listing = opendir(folder);
+    assert_non_null(listing);
+    for (const struct dirent *entry; (entry = readdir(listing)) != NULL;)
+        if (entry->d_name[0] != 'm' && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            n++;
+    closedir(listing);
+    return n;
+}
+
+/* What lies there for good: the last two system calls of a save are made by a child process, which outlives the one that was killed for a moment. */
+static int count_litter(void)
+{
+    const struct timespec moment = {0, 1000000};
+    int n = count_others();
+    for (int i = 0; i < 2000 && n > 0; i++) {
+        nanosleep(&moment, NULL);
+        n = count_others();
+    }
+    return n;
+}
+
+static int64_t elements_of(int i)
+{
+    return 1 + (int64_t)i * 7919 % MOST_ELEMENTS;
+}
+
+/* All elements of save number i are i. */
+static void save_number(int i)
+{
+    const grd_scope scope = grd_scope_open();
+    grd_tensor *x = grd_full(grd_dims(elements_of(i)), grd_int(i), .dtype = GRD_INT32);
+    grd_save(path, grd_named_tensors({"x", x}, {"i", grd_full(GRD_NO_DIMS, grd_int(i), .dtype = GRD_INT64)}));
+    grd_scope_close(scope);
+}
+
+/* The number of the save whose file this is; it must be whole. */
+static int saved_number(void)
+{
+    const grd_scope scope = grd_scope_open();
+    const grd_named_tensors model = grd_load(path);
+    grd_tensor *x = grd_named_tensor_find(model, "x");
+    const int i = (int)grd_item_int64(grd_named_tensor_find(model, "i"));
+    assert_int_equal(grd_numel(x), elements_of(i));
+    assert_true(grd_item_int64(grd_all(grd_eq(x, grd_number(grd_int(i))))));
+    assert_string_equal(grd_error_message(), "");
+    grd_scope_close(scope);
+    return i;
+}
+
+static _Noreturn void save_until_killed(int first)
+{
+    for (int i = first; grd_ok(); i++)
+        save_number(i);
+    end_child(1);
+}
+
+static void a_killed_save_leaves_a_whole_file(void **state)
+{
+    (void)state;
+    const char *wanted = getenv("GRADUS_KILLS");
+    const int kills = wanted != NULL ? atoi(wanted) : KILLS;
+    uint64_t random = 88172645463325252u;
+    int litter = 0, number = 0;
+    save_number(0);
+    for (int k = 0; k < kills; k++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        const pid_t child = fork();
+        if (child == 0)
+            save_until_killed(number + 1);
+        assert_true(child > 0);
+        const struct timespec wait = {0, (long)(random % 30000000)};
+        nanosleep(&wait, NULL);
+        int status;
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        litter += count_litter();
+        const int now = saved_number();
+        assert_true(now >= number);
+        number = now;
+    }
+    printf("%d kills, %d saves\n", kills, number);
+    assert_int_equal(litter, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {IN_SCOPE(a_killed_save_leaves_a_whole_file)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,117 @@
+"""Backward passes from several roots, into chosen inputs and through nodes with many edges: every gradient once, every hook once, nothing written that
+somebody else sees."""
+import pytest
+
+import gradus as torch
+
+
+def leaf(*values):
+    return torch.tensor(values, requires_grad=True)
+
+
+def test_hooks_of_a_leaf_run_once_for_every_way_to_ask():
+    ways = [lambda x, y: y.backward(), lambda x, y: y.backward(inputs=[x]), lambda x, y: torch.autograd.backward([y], inputs=[x]),
+            lambda x, y: torch.autograd.grad(y, x), lambda x, y: torch.autograd.backward([y, y.detach().requires_grad_()], [None, None], inputs=[x])]
+    for way in ways:
+        x, calls = leaf(1.0, 2.0), []
+        x.register_hook(lambda grad, calls=calls: calls.append(grad.tolist()))
+        way(x, (x * x).sum())
+        assert calls == [[2.0, 4.0]]
+
+
+def test_a_root_given_twice_counts_twice():
+    x, w = leaf(1.0, 2.0), leaf(3.0)
+    y = (x * w).sum()
+    torch.autograd.backward([y, y, w], retain_graph=True)
+    assert x.grad.tolist() == [6.0, 6.0] and w.grad.tolist() == [7.0]
+    x.grad = w.grad = None
+    torch.autograd.backward([w, y, y])
+    assert x.grad.tolist() == [6.0, 6.0] and w.grad.tolist() == [7.0]
+
+
+def test_a_leaf_is_a_root():
+    w = leaf(3.0)
+    torch.autograd.backward([w, w], [torch.tensor([2.0]), torch.tensor([5.0])])
+    assert w.grad.tolist() == [7.0]
+
+
+def test_a_gradient_that_somebody_holds_is_copied():
+    kept = torch.ones(4)
+
+    class Give(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, given):
+            ctx.given = given
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return ctx.given(), None
+
+    for given in (lambda: kept, lambda: kept[:], lambda: kept.view(2, 2).view(4), lambda: kept.reshape(2, 2).t().t().reshape(4), lambda: kept.detach()):
+        x = torch.ones(4, requires_grad=True)
+        for _ in range(2):
+            Give.apply(x, given).sum().backward()
+        x.grad.fill_(-1)
+        assert kept.tolist() == [1.0] * 4
+
+
+@pytest.mark.parametrize("n", [1, 2, 62, 63, 64, 65, 66, 130])
+def test_many_edges(n):
+    """Each input of a node gets its gradient, those that need none get none, and hooks see them."""
+    for wanted in ({n - 1}, {0, n - 1}, set(range(0, n, 2)), set(range(n))):
+        inputs = [torch.full((2,), float(i), requires_grad=i in wanted) for i in range(n)]
+        (torch.cat(inputs) * torch.arange(2.0 * n)).sum().backward()
+        assert [None if t.grad is None else t.grad.tolist() for t in inputs] == [[2.0 * i, 2.0 * i + 1] if i in wanted else None for i in range(n)]
+        asked = [inputs[i] for i in sorted(wanted)][-1:]
+        assert torch.autograd.grad((torch.stack(inputs) * 3).sum(), asked)[0].tolist() == [3.0, 3.0]
+
+
+def test_custom_functions_are_told_which_of_many_inputs_need_gradients():
+    class Many(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *tensors):
+            return sum(tensors)
+
+        @staticmethod
+        def backward(ctx, grad):
+            told.append(ctx.needs_input_grad)
+            return tuple(grad for _ in ctx.needs_input_grad)
+
+    for n in (1, 63, 64, 65, 100):
+        told, needs = [], tuple(i % 3 == 0 or i == n - 1 for i in range(n))
+        inputs = [torch.ones(2, requires_grad=need) for need in needs]
+        Many.apply(*inputs).sum().backward()
+        assert told == [needs] and tuple(t.grad is not None for t in inputs) == needs
+
+
+def test_the_graph_of_a_custom_function_is_freed():
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, = ctx.saved_tensors
+            return 2 * x * grad
+
+    x = leaf(3.0)
+    y = Square.apply(x)
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [12.0]
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+    assert x.grad.tolist() == [12.0]
+
+
+def test_a_tensor_with_a_live_view_is_not_resized():
+    x = torch.arange(2.0)
+    view = x[1:]
+    with pytest.raises(RuntimeError):
+        x.resize_(1000)
+    assert x.tolist() == [0.0, 1.0] and view.tolist() == [1.0]
+    x.resize_(1)
+    assert x.tolist() == [0.0] and view.tolist() == [1.0]

@@ -1,0 +1,154 @@
+"""The engine beside PyTorch: several roots, many edges, gradients that others hold, functions whose graph is gone."""
+import pytest
+from both import gradus, same
+
+
+def leaf(torch, value=1.0):
+    return torch.full((2,), value, requires_grad=True)
+
+
+@pytest.mark.parametrize("order", ["yyw", "ywy", "wyy", "yw", "ww", "xyx", "xx"])
+def test_roots_given_several_times(order):
+    def program(torch):
+        x, v = leaf(torch), leaf(torch, 3.0)
+        tensors = {"x": x, "y": x * 2, "w": x * v}
+        roots = [tensors[name] for name in order]
+        torch.autograd.backward(roots, [torch.full((2,), float(10**i)) for i in range(len(roots))])
+        return x.grad, v.grad
+
+    same(program)
+
+
+@pytest.mark.parametrize("wanted", [[0], [62], [63], [64], [69], [3, 66], [63, 69], range(70)])
+def test_each_of_many_edges(wanted):
+    """A node knows of each edge whether its gradient is wanted, of those from 63 on together."""
+
+    def program(torch):
+        leaves = [leaf(torch, float(i)) for i in range(70)]
+        inputs = [leaves[i] for i in wanted]
+        joined = torch.cat([t * (i + 1) for i, t in enumerate(leaves)])
+        return torch.autograd.grad((joined * joined).sum(), inputs)
+
+    same(program)
+
+
+@pytest.mark.parametrize("wanted", [[0], [63], [65], [1, 68]])
+def test_each_of_many_arguments_of_a_function(wanted):
+    def program(torch):
+        class Sum(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, *tensors):
+                return sum(t * (i + 1) for i, t in enumerate(tensors))
+
+            @staticmethod
+            def backward(ctx, grad):
+                return tuple(grad * (i + 1) if ctx.needs_input_grad[i] else None for i in range(70))
+
+        tensors = [torch.ones(2, requires_grad=i in wanted) for i in range(70)]
+        Sum.apply(*tensors).sum().backward()
+        base = torch.zeros(4, requires_grad=True) * 1
+        base[:2].copy_(Sum.apply(*tensors))
+        base.sum().backward()
+        return [t.grad for t in tensors if t.grad is not None]
+
+    same(program)
+
+
+def test_a_gradient_that_others_hold_is_copied():
+    held = gradus.ones(4)
+
+    class Views(gradus.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, grad):
+            both = gradus.ones(4)
+            return both[:2], both[2:]
+
+    class Held(gradus.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return held[:2]
+
+    class Overlapping(gradus.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, grad):
+            both = gradus.ones(3)
+            return both[:2], both[1:]
+
+    for function in (Views, Overlapping):
+        x, y = leaf(gradus), leaf(gradus)
+        function.apply(x, y).sum().backward()
+        x.grad.fill_(5)
+        assert y.grad.tolist() == [1, 1]
+        function.apply(x, y).sum().backward()
+        assert (x.grad.tolist(), y.grad.tolist()) == ([6, 6], [2, 2])
+    x = leaf(gradus)
+    Held.apply(x).sum().backward()
+    held.zero_()
+    assert x.grad.tolist() == [1, 1]
+    x.grad.fill_(7)
+    assert held.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_function_whose_graph_is_gone(reads):
+    """Only what asks for saved tensors needs them."""
+
+    def program(torch):
+        class Double(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2 + (ctx.saved_tensors[0] * 0 if reads else 0)
+
+        x = leaf(torch)
+        y = Double.apply(x)
+        y.sum().backward()
+        try:
+            y.sum().backward()
+        except RuntimeError as error:
+            return str(error), x.grad
+        return x.grad
+
+    same(program)
+
+
+def test_functions_keep_subclasses():
+    def program(torch):
+        class Marked(torch.Tensor):
+            pass
+
+        class Same(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad
+
+        class Double(Same):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+        tensors = [torch.ones(2), torch.ones(2, requires_grad=True)]
+        tensors = [t.as_subclass(kind) for t in tensors for kind in (Marked, torch.Tensor)] + [torch.nn.Parameter(torch.ones(2))]
+        return [type(function.apply(t)).__name__ for t in tensors for function in (Same, Double)]
+
+    same(program)

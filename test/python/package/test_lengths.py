@@ -1,0 +1,75 @@
+"""Reductions along a line of every length up to 70, with what is extreme at every place: kernels work in blocks, and the rest is easily forgotten."""
+import math
+
+import pytest
+
+import gradus as torch
+
+LENGTHS = range(1, 71)
+EXTREME = 60.0
+
+
+def line(n, at, sign=1):
+    """Small numbers, and a large one at one place."""
+    values = [math.sin(i) for i in range(n)]
+    values[at] = sign * EXTREME
+    return values
+
+
+def softmax(values):
+    exps = [math.exp(v - max(values)) for v in values]
+    return [e / sum(exps) for e in exps]
+
+
+def close(got, wanted, tolerance):
+    return all(abs(g - w) <= tolerance * (1 + abs(w)) for g, w in zip(got, wanted, strict=True))
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 2e-6), (torch.float64, 1e-14)])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_softmax(dtype, tolerance, dim):
+    for n in LENGTHS:
+        lines = [line(n, at, sign) for at in range(n) for sign in (1, -1)]
+        rows = torch.tensor(lines, dtype=dtype)
+        rows = rows.t().contiguous() if dim == 0 else rows
+        for got, log, total, values in zip(*[t.t().tolist() if dim == 0 and t.dim() == 2 else t.tolist() for t in (
+                torch.softmax(rows, dim), torch.log_softmax(rows, dim), torch.logsumexp(rows, dim))], lines, strict=True):
+            wanted = softmax(values)
+            shift = max(values) + math.log(sum(math.exp(v - max(values)) for v in values))
+            assert close(got, wanted, tolerance) and close(log, [v - shift for v in values], tolerance) and abs(total - shift) <= tolerance * EXTREME, n
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_extremes(dtype, dim):
+    for n in LENGTHS:
+        lines = [[100 if i == at else 7 for i in range(n)] for at in range(n)]
+        rows = torch.tensor(lines).to(dtype)
+        rows = rows.t().contiguous() if dim == 0 else rows
+        values, indices = rows.max(dim)
+        assert values.tolist() == [100] * n and indices.tolist() == list(range(n)) == rows.argmax(dim).tolist()
+        low = 107 - rows
+        values, indices = low.min(dim)
+        assert values.tolist() == [7] * n and indices.tolist() == list(range(n)) == low.argmin(dim).tolist()
+        assert rows.amax(dim).tolist() == [100] * n and low.amin(dim).tolist() == [7] * n
+        assert (rows == 100).sum(dim).tolist() == [1] * n and (rows == 100).any(dim).tolist() == [True] * n
+        assert (rows == 7).all(dim).tolist() == [False] * n
+        assert rows.sort(dim).values.select(dim, n - 1).tolist() == [100] * n
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_nan_is_seen_at_every_place(dtype):
+    for n in LENGTHS:
+        rows = torch.zeros(n, n, dtype=dtype) + torch.diag(torch.full((n,), math.nan, dtype=dtype))
+        for found in (rows.amax(1), rows.amin(1), rows.max(1).values, rows.min(1).values, rows.sum(1), rows.mean(1), rows.prod(1), rows.logsumexp(1),
+                      torch.softmax(rows, 1).sum(1), rows.cumsum(1)[:, -1], rows.cummax(1).values[:, -1]):
+            assert found.isnan().all()
+        assert rows.argmax(1).tolist() == list(range(n)) == rows.argmin(1).tolist()
+
+
+def test_sums():
+    for n in LENGTHS:
+        rows = torch.eye(n) * 1024 + 1
+        assert rows.sum(1).tolist() == [1024.0 + n] * n == rows.sum(0).tolist() == rows.cumsum(1)[:, -1].tolist()
+        assert rows.prod(1).tolist() == [1025.0] * n
+        assert (rows @ torch.ones(n)).tolist() == [1024.0 + n] * n

@@ -1,0 +1,30 @@
+"""Numbers that the dtype of a tensor cannot hold: refused, or wrapped around, exactly where PyTorch does, and with its words."""
+import pytest
+
+from beside_torch import check
+
+NUMBERS = ["2**63", "-2**63-1", "2**64", "300", "-129", "-1", "70000", "float('nan')", "float('inf')", "2.5", "1e20"]
+CALLS = """
+t + {}|t * {}|t.fill_({})|torch.full((2,), {}, dtype=t.dtype)|torch.full_like(t, {})|t.new_full((2,), {})|torch.where(c, t, {})|torch.where(c, {}, t)|t.masked_fill(c, {})
+t.index_fill(0, i, {})|t.scatter(0, i, {})|t.add(t, alpha={})|torch.linspace({}, {}, 2, dtype=t.dtype)|torch.linspace(0, {}, 1, dtype=t.dtype)|torch.scalar_tensor({}, dtype=t.dtype)
+torch.maximum(t, torch.tensor({}))|t.__setitem__(0, {}); t|t.__setitem__(c, {}); t|torch.addcdiv(t.float(), t, t, value={})|torch.nan_to_num(t, {})
+""".replace("\n", "|").strip("|").split("|")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
+@pytest.mark.parametrize("call", CALLS)
+def test_integers(call, dtype):
+    for number in NUMBERS:
+        check(f"t = tensor([1, 2]).to(torch.{dtype}); c = tensor([True, False]); i = tensor([0, 1]); " + call.replace("{}", f"({number})"))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "int64"])
+@pytest.mark.parametrize("number", [n for n in NUMBERS if "float" not in n])
+def test_addcmul(number, dtype):
+    check(f"t = tensor([1, 2]).to(torch.{dtype}); t.addcmul(t, t, value={number})")
+
+
+@pytest.mark.parametrize("call", ["torch.where(c, t, 1e300)", "torch.where(c, t, -float('inf'))", "torch.where(c, 1e300, tensor([1, 2]))", "torch.addcmul(t, t, t, value=1e300)"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
+def test_floats(call, dtype):
+    check(f"t = tensor([1.0, 2.0]).to(torch.{dtype}); c = tensor([True, False]); " + call)

@@ -1,0 +1,142 @@
+"""OpenBLAS is loaded when a product first wants it, with kernels that fit the level, and never ends the process.
+
+Each case is a process of its own, since the choice is made once."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD
+import gradus as torch
+
+LINUX = Path("/proc/self/maps").exists()
+HAS_OPENBLAS = subprocess.run([sys.executable, "-c", "import gradus; print(gradus.__config__.show())"], capture_output=True, text=True,
+                              env={k: v for k, v in os.environ.items() if k != "GRADUS_OPENBLAS"} | {"PYTHONPATH": str(BUILD / "python")}).stdout.find("BLAS: openblas") >= 0
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "") or "libtsan" in os.environ.get("LD_PRELOAD", "")
+needs_openblas = pytest.mark.skipif(not HAS_OPENBLAS, reason="OpenBLAS is not there: pip install scipy-openblas64")
+
+PRODUCT = """
+import gradus as torch
+a = torch.ones(200, 200, dtype=torch.complex128)
+assert bool(((a @ a) == 200).all())
+"""
+SHOW = "print(torch.__config__.show().split('BLAS: ')[1].splitlines()[0])\n"
+
+
+def run(program, before=None, **environment):
+    """What the program prints, after `before` in the new process."""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | environment, preexec_fn=before)
+    assert result.returncode == 0, f"status {result.returncode}: {result.stdout}{result.stderr}"
+    return result.stdout.strip()
+
+
+@needs_openblas
+@pytest.mark.skipif(not LINUX, reason="what is loaded is read from /proc, which this system lacks")
+def test_loaded_when_first_wanted():
+    loaded = "print(*['openblas' in open('/proc/self/maps').read()])\n"
+    program = "import gradus as torch\n" + loaded + "x = torch.ones(64, 64); x @ x\n" + loaded + PRODUCT + loaded
+    assert run(program, GRADUS_ISA="v3").split() == ["False", "False", "True"]
+
+
+@needs_openblas
+def test_the_environment_is_as_before():
+    program = """
+import ctypes
+getenv = ctypes.CDLL(None).getenv
+getenv.restype = ctypes.c_char_p
+names = [b"OPENBLAS_NUM_THREADS", b"OPENBLAS_CORETYPE", b"HOME"]
+before = [getenv(name) for name in names]
+""" + PRODUCT + SHOW + "assert [getenv(name) for name in names] == before"
+    assert run(program).startswith("openblas")
+    assert run(program, OPENBLAS_CORETYPE="Nehalem").endswith("Nehalem")  # the user's choice stands
+
+
+@needs_openblas
+@pytest.mark.parametrize("level, core", [("v2", "Nehalem"), ("v3", "Haswell"), ("v4", "SkylakeX")])
+def test_kernels_fit_the_level(level, core):
+    if torch.__config__.show().find("x86-64-v") < 0 or run("import gradus; print(gradus.__config__.show())", GRADUS_ISA=level).find(f"x86-64-{level}") < 0:
+        pytest.skip(f"this processor has no x86-64-{level}")
+    assert run(PRODUCT + SHOW, GRADUS_ISA=level).endswith(core)
+
+
+def test_forbidden():
+    assert run(PRODUCT + SHOW, GRADUS_OPENBLAS="none") in ("built-in (OpenBLAS is not used: GRADUS_OPENBLAS=none)", "built-in")
+
+
+def test_a_file_that_is_no_openblas(tmp_path):
+    text = tmp_path / "text.so"
+    text.write_text("text")
+    for path in (text, tmp_path / "absent.so"):
+        assert run(PRODUCT + SHOW, GRADUS_OPENBLAS=str(path)) in (
+            "built-in (OpenBLAS is not used: the file that GRADUS_OPENBLAS names cannot be loaded)", "built-in")
+    assert run(PRODUCT + SHOW, GRADUS_OPENBLAS=torch._C.__file__) in (
+        "built-in (OpenBLAS is not used: it lacks functions for 64-bit integers)", "built-in")
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer needs more address space than it may have here")
+@pytest.mark.parametrize("threads", ["1", "8"])
+def test_little_memory(threads):
+    """Whatever the address space, the answer is right or a MemoryError; never does the process end."""
+    import resource
+    program = "import gradus as torch\ntry:\n    exec('''" + PRODUCT + "''')\nexcept MemoryError:\n    pass\nelse:\n    " + SHOW
+    seen = set()
+    for kilobytes in [*range(60_000, 320_000, 20_000), 400_000, 600_000, 1_000_000, 2_000_000]:
+        size = kilobytes * 1024
+        seen.add(run(program, lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)), GRADUS_NUM_THREADS=threads).split(" ")[0])
+    assert "built-in" in seen and ("openblas" in seen or not HAS_OPENBLAS)
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer needs more address space than it may have here")
+@pytest.mark.threads
+def test_many_threads_in_little_memory():
+    """Each product that runs at the same time needs memory of its own: those that have none wait."""
+    import resource
+    program = """
+import threading
+""" + PRODUCT + """
+wanted = a @ a
+def work():
+    for _ in range(5):
+        assert torch.equal(a @ a, wanted)
+threading.stack_size(256 * 1024)
+threads = [threading.Thread(target=work) for _ in range(12)]
+[t.start() for t in threads]; [t.join() for t in threads]
+""" + SHOW
+    for megabytes in (280, 320, 360, 400, 500):
+        size = megabytes << 20
+        run(program, lambda: resource.setrlimit(resource.RLIMIT_AS, (size, size)), GRADUS_NUM_THREADS="1", MALLOC_ARENA_MAX="1")
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer needs more address space than it may have here")
+def test_no_threads_to_be_had():
+    import resource
+    assert run(PRODUCT + SHOW, lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))).startswith(("openblas", "built-in"))
+
+
+@pytest.mark.forks
+def test_after_a_fork():
+    program = "import os\n" + PRODUCT + """
+wanted = a @ a
+child = os.fork()
+if child == 0:
+    os._exit(0 if torch.equal(a @ a, wanted) else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    run(program)
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    program = """
+import gradus as torch
+torch.manual_seed(0)
+import hashlib
+h = hashlib.sha1()
+for dtype in (torch.complex64, torch.complex128, torch.float32, torch.float64):
+    a, b = torch.randn(300, 260, dtype=dtype), torch.randn(260, 410, dtype=dtype)
+    h.update(bytes((a @ b).contiguous().view(torch.uint8).flatten().tolist()) if not dtype.is_complex
+             else bytes(torch.view_as_real(a @ b).contiguous().view(torch.uint8).flatten().tolist()))
+print(h.hexdigest())
+"""
+    assert len({run(program, GRADUS_NUM_THREADS=n) for n in ("1", "2", "3", "8")}) == 1

@@ -1,0 +1,49 @@
+"""States of optimizers that are seldom met: NaN in amsgrad's maximum, parameters of half types."""
+import io
+import math
+
+import pytest
+
+import gradus as torch
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_nan_stays_in_the_maximum_of_amsgrad(kind, dtype):
+    """An element whose gradient was NaN once stays NaN, whatever comes after it; its neighbours go on."""
+    for n in (1, 3, 16, 40):
+        x = torch.zeros(n, dtype=dtype, requires_grad=True)
+        optimizer = kind([x], lr=0.1, amsgrad=True)
+        for step in range(3):
+            x.grad = torch.ones(n, dtype=dtype)
+            if step == 1:
+                x.grad[n - 1] = math.nan
+            optimizer.step()
+            largest = optimizer.state[x]["max_exp_avg_sq"]
+            assert largest.isnan().tolist() == [False] * (n - 1) + [step > 0]
+        # The largest is looked at on its own, too: a state that begins with NaN keeps it.
+        largest.fill_(math.nan)
+        optimizer.state[x]["exp_avg_sq"].fill_(1.0)
+        x.grad = torch.ones(n, dtype=dtype)
+        optimizer.step()
+        assert largest.isnan().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_step_that_is_loaded_counts_on(dtype):
+    """Counts above 2048 are no float16: the step stays float32, whatever the parameter is."""
+    x = torch.ones(3, dtype=dtype, requires_grad=True)
+    optimizer = torch.optim.Adam([x])
+    x.grad = torch.ones(3, dtype=dtype)
+    optimizer.step()
+    optimizer.state[x]["step"].fill_(4097.0)
+    file = io.BytesIO()
+    torch.save(optimizer.state_dict(), file)
+    file.seek(0)
+    loaded = torch.optim.Adam([x])
+    loaded.load_state_dict(torch.load(file))
+    state = loaded.state[x]
+    assert state["step"].dtype is torch.float32 and state["step"].item() == 4097.0
+    assert state["exp_avg"].dtype is dtype and state["exp_avg_sq"].dtype is dtype
+    loaded.step()
+    assert state["step"].item() == 4098.0

@@ -1,0 +1,79 @@
+"""Memory that is read and written at once, or written twice: refused, or warned about, exactly where PyTorch does, and with its words."""
+import re
+import warnings
+
+import pytest
+
+import gradus
+from oracle import torch
+
+
+# x is 12 floats in a row, m the 3 x 4 matrix over the same memory; i names places.
+SETUP = "x = torch.arange(12.0); m = x.view(3, 4); i = torch.tensor([0, 2]); b = torch.tensor([True, False, True]); "
+
+REFUSED = """
+x[1:] = x[:-1]|x[1:].copy_(x[:-1])|x[:-1].copy_(x[1:])|x[:9].view(3, 3).copy_(x[:9].view(3, 3).t())|x[1:].add_(x[:-1])|torch.add(x[1:], 1, out=x[:-1])
+x[:3].scatter_(0, i, x[1:3])|x[:3].scatter_add_(0, i, x[:2])|m.scatter_add_(1, torch.zeros(3, 4, dtype=torch.int64), m)|x[:3].scatter_reduce_(0, i, x[:2], 'sum')
+x[:3].index_copy_(0, i, x[:2])|x[:3].index_add_(0, i, x[2:4])|x[:3].index_reduce_(0, i, x[2:4], 'prod')|x[:3].index_put_((i,), x[2:4])|x[:3].index_put_((i,), x[2:4], accumulate=True)
+j = torch.tensor([0, 1, 2]); j.index_fill_(0, j[:2], 7)|j = torch.tensor([0, 1, 2]); j.scatter_(0, j, 1)|j = torch.tensor([0, 1, 2]); j[j[:2]] = 5
+torch.gather(x, 0, i, out=x[:2])|torch.gather(x[:2], 0, torch.tensor([1, 0]), out=x[:2])|torch.index_select(x, 0, i, out=x[1:3])|torch.take(x, i, out=x[:2])
+torch.cross(x[:3], x[3:6], dim=0, out=x[:3])|torch.cross(x[:3], x[3:6], dim=0, out=x[2:5])|torch.masked_select(x[:3], b, out=x[:2])|torch.nan_to_num(x[1:], out=x[:-1])
+torch.clamp(x[1:], 3., out=x[:-1])|torch.round(x[1:], out=x[:-1])|torch.deg2rad(x[1:], out=x[:-1])|torch.sgn(x[1:], out=x[:-1])
+x[:1].expand(3).add_(1)|x[:1].expand(3).copy_(x[3:6])|x[:1].expand(3).scatter_(0, i, x[3:5])|x[:1].expand(3).index_copy_(0, i, x[3:5])|x[:1].expand(3).index_add_(0, i, x[3:5])
+torch.arange(3., out=x[:1].expand(3))|torch.linspace(0, 1, 3, out=x[:1].expand(3))|torch.add(x[3:6], 1, out=x[:1].expand(3))|torch.gather(x, 0, i, out=x[:1].expand(2))
+""".replace("\n", "|").strip("|").split("|")
+
+ALLOWED = """
+x.copy_(x)|x[3:].copy_(x[:9].clone())|x[:3].copy_(x[3:6])|x.add_(x)|x[::2].copy_(x[1::2])|torch.deg2rad(x, out=x)|torch.add(x, 1, out=x)|x[:1].expand(3).fill_(5.)|x[:1].expand(3).zero_()
+x[:3].scatter_(0, i, x[4:6])|x[:3].index_copy_(0, i, x[4:6])|torch.gather(x[4:], 0, i, out=x[:2])
+torch.linspace(1, 6, 6, out=m.narrow(1, 1, 2))|torch.linspace(1, 4, 4, out=m.narrow(1, 1, 2))|torch.arange(6., out=m.narrow(1, 1, 2))|torch.logspace(0, 1, 6, out=m.t()[1:3])
+torch.linspace(1, 12, 12, out=m.t())|torch.ones(2, 2, out=m.narrow(1, 1, 2))|torch.full((3, 2), 4., out=m.narrow(1, 1, 2))|torch.eye(2, out=m[:, 1:3])|torch.arange(4., out=torch.zeros(0))
+""".replace("\n", "|").strip("|").split("|")
+
+WARNED = [
+    "x[:1].expand(3).index_fill_(0, i, 9.)", "x[:1].expand(3).masked_fill_(b, 9.)", "x[:1].expand(3).index_put_((i,), x[4:6])", "x[:4].expand(3, 4)[i] = x[4:8]",
+]
+
+
+def run(module, call):
+    """("raises", class, text) or ("gives", x, texts of warnings)."""
+    names = {"torch": module}
+    *before, last = (SETUP + call).split("; ")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            for statement in [*before, last]:
+                exec(statement, names)
+        except Exception as error:
+            return "raises", type(error).__name__, re.sub(r"^([a-z_0-9]+: )+", "", str(error)), names["x"].tolist()
+    return "gives", names["x"].tolist(), [str(one.message).split(" (Triggered")[0] for one in seen]
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_refused(call):
+    ours, theirs = run(gradus, call), run(torch, call)
+    assert theirs[0] == "raises"
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("call", ALLOWED)
+def test_allowed(call):
+    ours, theirs = run(gradus, call), run(torch, call)
+    assert theirs[0] == "gives"
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("call", WARNED)
+def test_warned(call):
+    ours, theirs = run(gradus, call), run(torch, call)
+    assert theirs[0] == "gives" and "on expanded tensors is deprecated" in theirs[2][0]
+    assert ours == theirs
+
+
+def test_a_warning_may_be_an_error():
+    x = gradus.zeros(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="Use of masked_fill_ on expanded tensors"):
+            x.expand(3).masked_fill_(gradus.tensor([True, False, True]), 9.0)
+    assert x.tolist() == [0]

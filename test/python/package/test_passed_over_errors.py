@@ -1,0 +1,116 @@
+"""Errors that nobody asked for: repr, attributes, comparisons and the end of an object may pass over one, and the next call knows nothing of it."""
+import copy
+import gc
+import operator
+import pickle
+
+import gradus
+import pytest
+from gradus import _C
+
+
+def overwritten_view():
+    """A tensor whose history cannot be found any more: its base was written, and it is one of several views."""
+    base = gradus.ones(2, 2, requires_grad=True).clone()
+    view = base.unbind()[0]
+    with gradus.no_grad():
+        base.add_(1)
+    return view
+
+
+def overwritten_view_of_no_grad():
+    base = gradus.ones(4, requires_grad=True).clone()
+    with gradus.no_grad():
+        view = base[:2]
+    base.add_(1)
+    return view
+
+
+def freed_function():
+    class Double(gradus.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.saved_tensors[0]
+
+    y = Double.apply(gradus.ones(2, requires_grad=True))
+    y.sum().backward()
+    return y
+
+
+STATES = {
+    "overwritten view": overwritten_view,
+    "overwritten view of no_grad": overwritten_view_of_no_grad,
+    "function that is gone": freed_function,
+    "meta": lambda: gradus.ones(2, device="meta", requires_grad=True),
+    "meta number": lambda: gradus.ones((), device="meta"),
+    "leaf": lambda: gradus.ones(2, 2, requires_grad=True),
+    "conjugate": lambda: gradus.ones(2, 2, dtype=gradus.complex64).conj(),
+    "quantized": lambda: gradus.zeros(3, dtype=gradus.qint8),
+}
+# What asks for a person, ends the process, or changes what other tests see.
+LEFT_OUT = {"share_memory_", "__class__", "__init_subclass__", "__subclasshook__"}
+
+
+def passed_over(call):
+    """Runs the call, with whatever exception it raises, and tells if an error stayed behind."""
+    try:
+        call()
+    except Exception:  # noqa: BLE001
+        pass
+    return _C._error_is_pending()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("state", STATES)
+def test_attributes_and_methods(state):
+    for name in sorted(set(dir(gradus.Tensor)) - LEFT_OUT):
+        t = STATES[state]()
+        assert not passed_over(lambda: getattr(t, name)), name
+        for args in [(), (t,), (0,), (0, 1), ("x",), (gradus.ones(3),), (None,)]:
+            assert not passed_over(lambda: getattr(t, name)(*args)), (name, args)
+        for value in [None, 1, True, gradus.ones(2), t]:
+            if name in ("data", "grad", "requires_grad", "real", "imag", "names", "_grad"):
+                assert not passed_over(lambda: setattr(t, name, value)), (name, value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("state", STATES)
+def test_operators_and_protocols(state):
+    calls = [repr, str, hash, bool, int, float, complex, len, list, iter, copy.copy, copy.deepcopy, pickle.dumps, memoryview, format, operator.index, abs, dir,
+             gradus.is_tensor, gradus.isfinite, lambda t: t in [t], lambda t: [1, 2][t], lambda t: gradus.ones(2)[t], lambda t: gradus.tensor([t, t]),
+             lambda t: gradus.ones(2) == t, lambda t: t == "x", lambda t: t != None, lambda t: "x" in t, lambda t: range(t), lambda t: gradus.add(t, t, out=t),  # noqa: E711
+             lambda t: gradus.ones(2).add_(t), lambda t: gradus.nn.Parameter(t), lambda t: gradus.from_dlpack(t), lambda t: t.untyped_storage()[0],
+             lambda t: print(t, file=open("/dev/null", "w")), lambda t: gradus.utils.data.default_collate([t, t])]
+    for at, call in enumerate(calls):
+        t = STATES[state]()
+        assert not passed_over(lambda: call(t)), (at, call)
+
+
+def test_the_end_of_objects():
+    """A context, a hook and a finalizer fail while they are freed."""
+
+    class Fails:
+        def __del__(self):
+            gradus.ones(2) + gradus.ones(3)
+
+    x = gradus.ones(2, requires_grad=True)
+    handle = x.register_hook(lambda grad, kept=Fails(): grad)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.unraisablehook", lambda unraisable: None)
+        assert not passed_over(handle.remove)
+        x.thing = Fails()
+        del x
+        gc.collect()
+        assert not _C._error_is_pending()
+    assert gradus.zeros(1).tolist() == [0]
+
+
+def test_what_is_printed_of_a_history_that_cannot_be_found():
+    view = overwritten_view()
+    assert "grad_fn=<Invalid>" in repr(view)
+    assert gradus.zeros(1).tolist() == [0]

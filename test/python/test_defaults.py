@@ -1,0 +1,83 @@
+"""The defaults of operators are PyTorch's: those of its Python functions and of its operators, recorded in test/data/defaults.json.
+
+`python test/python/test_defaults.py` records them again, with PyTorch installed."""
+import inspect
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from oracle import torch
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+from codegen.python import names  # noqa: E402
+from codegen.schema import read_schema  # noqa: E402
+
+RECORDED = ROOT / "test/data/defaults.json"
+REDUCTIONS = ("none", "mean", "sum")
+OPERATORS = {name: operator for name, operator in read_schema(ROOT / "schema").items() if not operator.hidden}
+WANTED = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+
+# Another way to say PyTorch's default.
+DIFFERENT = {
+    "meshgrid": {"indexing": "ij"}, "clone": {"memory_format": "preserve"}, "contiguous": {"memory_format": "contiguous"}, "embedding": {"padding_idx": -1},
+    "norm": {"p": None}, **{name: {"dim": None} for name in ("amax", "amin")},
+    **{name: {"dtype": None} for name in ("randint", "randint_high", "randperm")},  # int64, by its number
+    **{name: {"correction": 1} for name in ("var", "std", "var_mean", "std_mean")},
+    "bernoulli": {"p": None},  # the probabilities are the elements
+}
+
+
+def plain(name, value):
+    if name == "reduction" and isinstance(value, int):
+        return REDUCTIONS[value]
+    return value if isinstance(value, (bool, int, float, str, list, type(None))) else str(value)
+
+
+def of_function(function):
+    """{argument: default} of a Python function."""
+    return {p.name: p.default for p in inspect.signature(function).parameters.values() if p.default is not inspect.Parameter.empty}
+
+
+def of_operator(packet):
+    """The same of each overload of one of PyTorch's operators."""
+    for overload in packet.overloads():
+        yield {a.name: a.default_value for a in getattr(packet, overload)._schema.arguments if a.has_default_value()}
+
+
+def candidates(operator):
+    for name in (operator.name, *names(operator)):
+        for place in (torch.nn.functional, torch):
+            if inspect.isfunction(getattr(place, name, None)):
+                yield of_function(getattr(place, name))
+        if hasattr(torch.ops.aten, name):
+            yield from of_operator(getattr(torch.ops.aten, name))
+
+
+def defaults_of_pytorch(operator):
+    """Those of the overload that has most of the operator's arguments."""
+    arguments = [a.name for a in operator.args if a.has_default]
+    best = max(candidates(operator), key=lambda found: sum(name in found for name in arguments), default={})
+    return {name: plain(name, best[name]) for name in arguments if name in best}
+
+
+def record():
+    found = {name: defaults_of_pytorch(operator) for name, operator in OPERATORS.items()}
+    return json.dumps({name: defaults for name, defaults in found.items() if defaults}, indent=1) + "\n"
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_defaults(name):
+    ours = {a.name: plain(a.name, a.default) for a in OPERATORS[name].args if a.has_default}
+    assert {key: ours[key] for key in WANTED[name]} == {**WANTED[name], **DIFFERENT.get(name, {})}
+
+
+def test_the_record_is_the_oracles():
+    torch.manual_seed  # skips where there is none
+    assert record() == RECORDED.read_text(), "record them again: build/venv/bin/python test/python/test_defaults.py"
+
+
+if __name__ == "__main__":
+    RECORDED.write_text(record())

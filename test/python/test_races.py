@@ -1,0 +1,50 @@
+"""GRADUS_DEBUG=races: a call that needs a tensor for itself is an error while another thread uses the tensor, and the other way round. On the release library."""
+import os
+import subprocess
+
+import pytest
+from test_lifetimes import ROOT, build
+
+SHARED = "on the same tensor, or one that shares its memory"
+ALONE_AGAIN = ["grd_resize_: nothing", "grd_set_data: nothing", "grd_detach_: nothing"]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return build(ROOT / "test" / "lifetimes" / "races.c", tmp_path_factory.mktemp("races") / "races", "-pthread")
+
+
+def reports(program, case, modes):
+    result = subprocess.run([program, case], capture_output=True, text=True, timeout=60, env={**os.environ, "GRADUS_DEBUG": modes})
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
+
+
+@pytest.mark.parametrize("modes", ["races", "races,lifetimes"])
+def test_changes_while_an_operator_reads(program, modes):
+    def refused(name):
+        return f"{name} was called while another thread runs mul {SHARED}; {name} needs it for itself"
+
+    assert reports(program, "changes_meet_mul", modes) == [
+        "grd_resize_: resize: " + refused("resize_"),
+        "grd_set_data: " + refused("grd_set_data"),
+        "grd_detach_: " + refused("grd_detach_"),
+        "grd_resize_ of a view: resize: " + refused("resize_"),
+        "mul: nothing", *ALONE_AGAIN]
+
+
+@pytest.mark.parametrize("modes", ["races", "races,lifetimes"])
+def test_reads_while_an_operator_changes(program, modes):
+    def refused(name):
+        return f"{name}: {name} was called while another thread runs resize_ {SHARED}; resize_ needs it for itself"
+
+    assert reports(program, "reads_meet_resize", modes) == ["grd_add: " + refused("add"), "grd_add_: " + refused("add"), *ALONE_AGAIN,
+                                                            "resize_: nothing", *ALONE_AGAIN]
+
+
+def test_reads_and_other_tensors_are_no_races(program):
+    assert reports(program, "reads_meet_mul", "races") == ["grd_add: nothing", "grd_add_: nothing", *ALONE_AGAIN, "mul: nothing", *ALONE_AGAIN]
+
+
+def test_off_nothing_is_reported(program):
+    assert not any("another thread" in line for line in reports(program, "reads_meet_mul", "lifetimes"))

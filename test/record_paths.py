@@ -1,0 +1,58 @@
+"""Records under which paths PyTorch has the same class or function: test/data/torch_paths.txt, a line for each that has several.
+
+    build/venv/bin/python test/record_paths.py
+
+Left out are parts of PyTorch that compile, distribute, quantize or profile or are for devices that Gradus does not know, and modules with an
+underscore.
+"""
+import collections
+import importlib
+import pkgutil
+import types
+import warnings
+from pathlib import Path
+
+FILE = Path(__file__).parent / "data" / "torch_paths.txt"
+LEFT_OUT = ("ao", "backends", "contrib", "csrc", "distributed", "export", "fft", "func", "fx", "jit", "masked", "mtia", "nested", "onnx", "package", "profiler",
+            "quantization", "testing", "nn.intrinsic", "nn.qat", "nn.quantizable", "nn.quantized", "utils.benchmark", "utils.bottleneck",
+            "utils.cpp_extension", "utils.data.datapipes", "utils.hipify", "utils.model_dump", "utils.serialization", "utils.tensorboard", "utils.viz", "xpu")
+
+
+def is_recorded(name):
+    below = name.partition(".")[2]
+    return not any(part.startswith("_") for part in name.split(".")) and not any(below == out or below.startswith(out + ".") for out in LEFT_OUT)
+
+
+def modules():
+    torch = importlib.import_module("torch")
+    yield torch
+    for info in pkgutil.walk_packages(torch.__path__, "torch.", onerror=lambda name: None):
+        if is_recorded(info.name):
+            try:
+                yield importlib.import_module(info.name)
+            except Exception:  # A module for another machine.
+                continue
+
+
+def is_offered(module, name, value):
+    """True if the module defines the name or says that it is its own; what it merely imports is no path of it."""
+    home = str(getattr(value, "__module__", ""))
+    if isinstance(value, types.ModuleType) or not callable(value) or name.startswith("_") or not home.startswith("torch"):
+        return False
+    return home == module.__name__ or name in getattr(module, "__all__", vars(module) if hasattr(module, "__path__") else ())
+
+
+def main():
+    warnings.simplefilter("ignore")
+    paths, kept = collections.defaultdict(set), []
+    for module in modules():
+        for name, value in list(vars(module).items()):
+            if is_offered(module, name, value):
+                kept.append(value)  # Its id stays its own.
+                paths[id(value)].add(f"{module.__name__}.{name}".partition(".")[2])
+    lines = sorted(" ".join(sorted(group)) for group in paths.values() if len(group) > 1)
+    FILE.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,458 @@
+/* What the allocator keeps of freed memory: how much, in which order it goes, and how it serves other sizes. Extents are taken and given
+ * here without being written to, so that sizes cost nothing. */
+#define _GNU_SOURCE /* barriers */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/blocks.h"
+#include "base/cpu.h"
+#include "base/extents.h"
+#include "base/memory.h"
+#include "base/slabs.h"
+#include "support.h"
+
+enum { MIB = 1 << 20 };
+
+/* ---- The system: the linker brings these calls here (CMakeLists.txt) ---------------------------------------------------------------- */
+
+enum { MOST_LOGGED = 64 };
+static size_t returned[MOST_LOGGED]; /* sizes of what was unmapped, in order */
+static int returns, maps;
+static bool is_logged, is_map_refused, is_unmap_refused;
+
+int __real_munmap(void *address, size_t size);
+int __wrap_munmap(void *address, size_t size);
+void *__real_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset);
+
+int __wrap_munmap(void *address, size_t size)
+{
+    if (is_logged && returns < MOST_LOGGED)
+        returned[returns++] = size;
+    if (is_unmap_refused) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return __real_munmap(address, size);
+}
+
+void *__wrap_mmap(void *address, size_t size, int protection, int flags, int file, off_t offset)
+{
+    if (is_logged)
+        maps++;
+    if (is_map_refused) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap(address, size, protection, flags, file, offset);
+}
+
+static void begin_log(void)
+{
+    returns = maps = 0;
+    is_logged = true;
+}
+
+static char *take(size_t size)
+{
+    bool zero;
+    return grd_extent_take(size, 1, &zero);
+}
+
+/* Nothing is kept, and nothing is known of what earlier tests had in use. */
+static int empty_before(void **state)
+{
+    (void)state;
+    is_logged = is_map_refused = is_unmap_refused = false;
+    grd_memory_set_cache_limit(-1);
+    for (int i = 0; i < 50000; i++)
+        grd_extent_give(take(MIB), MIB);
+    grd_memory_trim();
+    return 0;
+}
+
+/* ---- Order and amount ------------------------------------------------------------------------------------------------------------------ */
+
+static void the_oldest_goes_first(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {5 * MIB, 2 * MIB, 7 * MIB, 3 * MIB}, order[] = {2, 0, 3, 1};
+    char *extents[4];
+    int64_t bytes = 0;
+    for (int i = 0; i < 4; i++) {
+        extents[i] = take(sizes[i]);
+        assert_non_null(extents[i]);
+        bytes += (int64_t)sizes[i];
+    }
+    for (int i = 0; i < 4; i++)
+        grd_extent_give(extents[order[i]], sizes[order[i]]);
+    begin_log();
+    for (int i = 0; i < 4; i++) {
+        grd_extents_set_limit(bytes - 1);
+        assert_int_equal(returns, i + 1);
+        assert_int_equal(returned[i], sizes[order[i]]);
+        bytes -= (int64_t)sizes[order[i]];
+    }
+    grd_extents_set_limit(INT64_MAX);
+}
+
+/* An extent that is used again becomes the newest when it is given back. */
+static void use_makes_young(void **state)
+{
+    (void)state;
+    char *a = take(3 * MIB), *b = take(5 * MIB);
+    grd_extent_give(a, 3 * MIB);
+    grd_extent_give(b, 5 * MIB);
+    assert_ptr_equal(take(3 * MIB), a);
+    grd_extent_give(a, 3 * MIB);
+    begin_log();
+    grd_extents_set_limit(8 * MIB - 1);
+    grd_extents_set_limit(INT64_MAX);
+    assert_int_equal(returns, 1);
+    assert_int_equal(returned[0], 5 * MIB);
+}
+
+static uint64_t random_below(uint64_t n)
+{
+    static uint64_t x = 88172645463325252u;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return x % n;
+}
+
+/* Whatever the sizes, what is held stays near what was in use at most. */
+static void what_is_held_follows_use(void **state)
+{
+    (void)state;
+    enum { LIVE = 16, LEEWAY = 65 };
+    char *live[LIVE] = {NULL};
+    size_t sizes[LIVE];
+    int64_t in_use = 0, most = 0;
+    const int64_t others = grd_extents_held();
+    for (int step = 0; step < 4000; step++) {
+        const int i = (int)random_below(LIVE);
+        if (live[i] != NULL) {
+            grd_extent_give(live[i], sizes[i]);
+            in_use -= (int64_t)sizes[i];
+            live[i] = NULL;
+        } else {
+            sizes[i] = grd_block_size((size_t)1 << (16 + random_below(12))) + (size_t)random_below(1000) * 4096;
+            live[i] = take(sizes[i]);
+            assert_non_null(live[i]);
+            in_use += (int64_t)sizes[i];
+            most = in_use > most ? in_use : most;
+        }
+        assert_true(grd_extents_held() - others <= most + most / 4 + LEEWAY * MIB);
+    }
+    for (int i = 0; i < LIVE; i++)
+        if (live[i] != NULL)
+            grd_extent_give(live[i], sizes[i]);
+}
+
+/* After much smaller use a great peak is forgotten. */
+static void a_peak_is_forgotten(void **state)
+{
+    (void)state;
+    const size_t large = (size_t)1 << 30;
+    char *peak = take(large);
+    grd_extent_give(peak, large);
+    assert_true(grd_extents_held() >= (int64_t)large);
+    for (int i = 0; i < 40000; i++)
+        grd_extent_give(take(MIB), MIB);
+    assert_true(grd_extents_held() <= 80 * MIB);
+}
+
+static void a_cache_limit_holds(void **state)
+{
+    (void)state;
+    grd_memory_set_cache_limit(4 * MIB);
+    assert_int_equal(grd_memory_get_stats().cache_limit, 4 * MIB);
+    const int64_t before = grd_extents_held();
+    for (size_t size = 64 * 1024; size < 64 * MIB; size *= 2) {
+        grd_extent_give(take(size), size);
+        assert_true(grd_extents_held() - before <= 4 * MIB);
+    }
+    grd_memory_set_cache_limit(0);
+    assert_int_equal(grd_extents_held(), before);
+    grd_extent_give(take(3 * MIB), 3 * MIB);
+    assert_int_equal(grd_extents_held(), before);
+    grd_memory_set_cache_limit(-5);
+    assert_true(grd_memory_get_stats().cache_limit < 0);
+    grd_memory_set_limit(grd_memory_get_stats().allocated + 4 * MIB); /* half of it may be kept */
+    grd_extent_give(take(16 * MIB), 16 * MIB);
+    assert_int_equal(grd_extents_held(), before);
+    grd_memory_set_limit(0);
+}
+
+/* ---- Other sizes ------------------------------------------------------------------------------------------------------------------------- */
+
+/* Large enough that a third more than it may not be held. */
+static const size_t LARGE = (size_t)900 * MIB;
+
+static void skip_unless_kept(size_t size)
+{
+    if ((size_t)grd_system_memory() / 4 < size) {
+        print_message("skipped: this machine has too little memory to keep %zu bytes\n", size);
+        skip();
+    }
+}
+
+static void free_extents_are_cut_and_joined(void **state)
+{
+    (void)state;
+    enum { PIECES = 3 };
+    const size_t large = LARGE, small = large / PIECES;
+    skip_unless_kept(large);
+    char *whole = take(large), *pieces[PIECES], *end = whole + large;
+    grd_extent_give(whole, large);
+    begin_log();
+    for (int i = 0; i < PIECES; i++) {
+        pieces[i] = take(small);
+        assert_true(pieces[i] >= whole && pieces[i] + small <= end);
+        memset(pieces[i], i + 1, 100);
+    }
+    for (int i = 0; i < PIECES; i++)
+        assert_int_equal(pieces[i][99], i + 1);
+    for (int i = 0; i < PIECES; i++)
+        grd_extent_give(pieces[i * 2 % PIECES], small);
+    assert_ptr_equal(take(large), whole);
+    assert_int_equal(maps, 0);
+    assert_int_equal(returns, 0);
+    grd_extent_give(whole, large);
+}
+
+/* Two pieces beside one in use do not join over it. */
+static void a_piece_in_use_is_not_joined(void **state)
+{
+    (void)state;
+    const size_t large = LARGE, small = large / 3;
+    skip_unless_kept(large);
+    char *whole = take(large), *pieces[3];
+    grd_extent_give(whole, large);
+    for (int i = 0; i < 3; i++) {
+        pieces[i] = take(small);
+        assert_true(pieces[i] >= whole && pieces[i] + small <= whole + large);
+    }
+    char *middle = whole + small;
+    memset(middle, 7, small / 100);
+    for (int i = 0; i < 3; i++)
+        if (pieces[i] != middle)
+            grd_extent_give(pieces[i], small);
+    char *other = take(2 * small);
+    assert_true(other + 2 * small <= middle || other >= middle + small);
+    assert_int_equal(middle[small / 100 - 1], 7);
+    grd_extent_give(middle, small);
+    grd_extent_give(other, 2 * small);
+}
+
+static void extents_are_aligned(void **state)
+{
+    (void)state;
+    bool zero;
+    for (int round = 0; round < 3; round++) {
+        char *extents[8];
+        for (int i = 0; i < 8; i++) {
+            const size_t size = (size_t)4096 << (i + 2);
+            extents[i] = grd_extent_take(size, size, &zero);
+            assert_int_equal((uintptr_t)extents[i] % size, 0);
+        }
+        for (int i = 0; i < 8; i++)
+            grd_extent_give(extents[i], (size_t)4096 << (i + 2));
+    }
+}
+
+/* ---- Slabs -------------------------------------------------------------------------------------------------------------------------------- */
+
+static void slabs_without_blocks_in_use_go_back(void **state)
+{
+    (void)state;
+    enum { N = 3000 };
+    static void *blocks[N];
+    for (unsigned class = 0; class < GRD_SLAB_CLASSES; class ++) {
+        const size_t size = class < GRD_SMALL_CLASSES ? grd_small_size(class) : grd_medium_size(class - GRD_SMALL_CLASSES);
+        int64_t taken;
+        grd_slabs_trim();
+        grd_extents_trim();
+        const int64_t before = grd_extents_held();
+        for (int i = 0; i < N; i++) {
+            blocks[i] = grd_slab_take(class, 1, &taken);
+            assert_non_null(blocks[i]);
+            memset(blocks[i], i, size);
+        }
+        for (int i = 0; i < N; i++) {
+            assert_int_equal(((unsigned char *)blocks[i])[size - 1], (unsigned char)i);
+            grd_link_block(blocks[i], NULL);
+            grd_slab_give(class, blocks[i]);
+        }
+        grd_extents_trim();
+        assert_true(grd_extents_held() - before <= 256 * 1024); /* one slab stays, so that a block that comes and goes costs little */
+        grd_slabs_trim();
+        grd_extents_trim();
+        assert_int_equal(grd_extents_held(), before);
+    }
+}
+
+/* However often blocks of all sizes come, go and are trimmed, the statistics end where they were. */
+static void statistics_stay_exact(void **state)
+{
+    (void)state;
+    enum { N = 400, CYCLES = 60 };
+    static void *blocks[N];
+    static size_t sizes[N];
+    grd_memory_stats first = {0};
+    for (int cycle = 0; cycle < CYCLES; cycle++) {
+        for (int i = 0; i < N; i++) {
+            sizes[i] = (size_t)1 << random_below(22);
+            sizes[i] += random_below(sizes[i]);
+            blocks[i] = grd_alloc(sizes[i]);
+            assert_non_null(blocks[i]);
+        }
+        for (int i = N - 1; i > 0; i--) {
+            const int j = (int)random_below((uint64_t)i + 1);
+            void *block = blocks[i];
+            const size_t size = sizes[i];
+            blocks[i] = blocks[j];
+            sizes[i] = sizes[j];
+            blocks[j] = block;
+            sizes[j] = size;
+            grd_free(blocks[i], sizes[i]);
+            if (i % 150 == 0)
+                grd_memory_trim();
+        }
+        grd_free(blocks[0], sizes[0]);
+        grd_memory_trim();
+        const grd_memory_stats now = grd_memory_get_stats();
+        if (cycle == 0)
+            first = now;
+        assert_int_equal(now.allocated, first.allocated);
+        assert_int_equal(now.blocks, first.blocks);
+        assert_int_equal(now.cached, first.cached);
+    }
+}
+
+static void the_peak_of_what_is_held(void **state)
+{
+    (void)state;
+    grd_memory_reset_peak();
+    const int64_t before = grd_memory_get_stats().peak_held;
+    grd_free(grd_alloc(100 * MIB), 100 * MIB);
+    grd_memory_trim();
+    assert_true(grd_memory_get_stats().peak_held >= before + 99 * MIB);
+    assert_true(grd_memory_get_stats().peak_held <= before + 101 * MIB);
+    grd_memory_reset_peak();
+    assert_int_equal(grd_memory_get_stats().peak_held, before);
+}
+
+/* ---- Refused -------------------------------------------------------------------------------------------------------------------------------- */
+
+/* What is kept goes before a refusal is believed, and a refusal counts nothing. */
+static void mapping_is_refused(void **state)
+{
+    (void)state;
+    grd_extent_give(take(3 * MIB), 3 * MIB);
+    assert_true(grd_extents_held() >= 3 * MIB);
+    begin_log();
+    is_map_refused = true;
+    assert_null(take(5 * MIB));
+    is_map_refused = false;
+    assert_int_equal(maps, 2);
+    assert_true(returns >= 1);
+    assert_int_equal(returned[0], 3 * MIB);
+    const int64_t before = grd_extents_held();
+    const size_t large = (size_t)1 << 30;
+    for (int i = 0; i < 100; i++) {
+        is_map_refused = true;
+        assert_null(take(large));
+        is_map_refused = false;
+    }
+    assert_int_equal(grd_extents_held(), before);
+}
+
+/* The pages go, even where the addresses cannot. */
+static void unmapping_is_refused(void **state)
+{
+    (void)state;
+    char *extent = take(3 * MIB);
+    memset(extent, 1, 3 * MIB);
+    grd_extent_give(extent, 3 * MIB);
+    is_unmap_refused = true;
+    const int64_t before = grd_extents_held();
+    grd_extents_trim();
+    is_unmap_refused = false;
+    assert_true(grd_extents_held() <= before - 3 * MIB);
+    assert_int_equal(extent[4096], 0);
+    assert_int_equal(__real_munmap(extent, 3 * MIB), 0);
+}
+
+/* ---- Threads ---------------------------------------------------------------------------------------------------------------------------------- */
+
+enum { THREADS = 4 };
+static pthread_barrier_t barrier;
+
+/* Writes its number at both ends of extents and finds it there again. */
+static void *use_extents(void *number)
+{
+    enum { LIVE = 6, STEPS = 1500 };
+    uint64_t x = 1 + (uint64_t)(uintptr_t)number * 77777;
+    char *live[LIVE] = {NULL}, mark = (char)(uintptr_t)number;
+    size_t sizes[LIVE];
+    pthread_barrier_wait(&barrier);
+    for (int step = 0; step < STEPS; step++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        const int i = (int)((x >> 33) % LIVE);
+        if (live[i] != NULL) {
+            if (live[i][0] != mark || live[i][sizes[i] - 1] != mark)
+                return "an extent was changed by another thread";
+            grd_extent_give(live[i], sizes[i]);
+            live[i] = NULL;
+            continue;
+        }
+        sizes[i] = ((size_t)1 + (x >> 40) % 9000) * 4096;
+        live[i] = take(sizes[i]);
+        if (live[i] == NULL)
+            return "there is no memory";
+        live[i][0] = live[i][sizes[i] - 1] = mark;
+        if (step % 500 == 499)
+            grd_extents_trim();
+    }
+    for (int i = 0; i < LIVE; i++)
+        if (live[i] != NULL)
+            grd_extent_give(live[i], sizes[i]);
+    return NULL;
+}
+
+static void threads_share_extents(void **state)
+{
+    (void)state;
+    const int64_t before = grd_extents_held();
+    pthread_t threads[THREADS];
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_extents, (void *)(uintptr_t)(i + 1)), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *message;
+        pthread_join(threads[i], &message);
+        assert_null(message);
+    }
+    pthread_barrier_destroy(&barrier);
+    grd_extents_trim();
+    assert_int_equal(grd_extents_held(), before);
+}
+
+#define EMPTY(test) cmocka_unit_test_setup_teardown(test, empty_before, empty_before)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        EMPTY(the_oldest_goes_first),        EMPTY(use_makes_young),          EMPTY(what_is_held_follows_use),
+        EMPTY(a_peak_is_forgotten),          EMPTY(a_cache_limit_holds),      EMPTY(free_extents_are_cut_and_joined),
+        EMPTY(a_piece_in_use_is_not_joined), EMPTY(extents_are_aligned),      EMPTY(slabs_without_blocks_in_use_go_back),
+        EMPTY(statistics_stay_exact),        EMPTY(the_peak_of_what_is_held), EMPTY(mapping_is_refused),
+        EMPTY(unmapping_is_refused),         EMPTY(threads_share_extents),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

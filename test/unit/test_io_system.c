@@ -1,0 +1,346 @@
+/* Saving and loading on a system that refuses: file systems without files that have no name, without locks, without child processes; disks that fail. The
+ * calls of the C library come here first (CMakeLists.txt has the linker wrap them). */
+#define _GNU_SOURCE /* O_TMPFILE, clone */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "support.h"
+
+/* ---- The system --------------------------------------------------------------------------------------------------------------------------- */
+
+/* What each call answers: an errno, or 0 to do what it does. It answers so as often as `times` says. */
+static struct {
+    int nameless, opened, locked, synced, linked, renamed, cloned, waited, written, read;
+    int times;
+} refused;
+
+/* True if the call fails, with errno set. */
+static bool refuse(int error)
+{
+    if (error == 0 || refused.times == 0)
+        return false;
+    refused.times--;
+    errno = error;
+    return true;
+}
+
+int __real_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...);
+int __real_flock(int descriptor, int operation);
+int __wrap_flock(int descriptor, int operation);
+int __real_fsync(int descriptor);
+int __wrap_fsync(int descriptor);
+int __real_linkat(int from_folder, const char *from, int to_folder, const char *to, int flags);
+int __wrap_linkat(int from_folder, const char *from, int to_folder, const char *to, int flags);
+int __real_renameat(int from_folder, const char *from, int to_folder, const char *to);
+int __wrap_renameat(int from_folder, const char *from, int to_folder, const char *to);
+int __real_clone(int (*run)(void *), void *stack, int flags, void *context);
+int __wrap_clone(int (*run)(void *), void *stack, int flags, void *context);
+pid_t __real_waitpid(pid_t process, int *ret_status, int options);
+pid_t __wrap_waitpid(pid_t process, int *ret_status, int options);
+ssize_t __real_write(int descriptor, const void *data, size_t size);
+ssize_t __wrap_write(int descriptor, const void *data, size_t size);
+ssize_t __real_pread(int descriptor, void *ret_data, size_t size, off_t offset);
+ssize_t __wrap_pread(int descriptor, void *ret_data, size_t size, off_t offset);
+
+int __wrap_openat(int folder, const char *path, int flags, ...)
+{
+    if (refuse((flags & O_TMPFILE) == O_TMPFILE ? refused.nameless : (flags & O_CREAT) != 0 ? refused.opened : 0))
+        return -1;
+    return __real_openat(folder, path, flags, 0666);
+}
+
+static bool remove_before_locking;
+
+static void remove_open_file(int descriptor)
+{
+    char path[40], name[300];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    const ssize_t n = readlink(path, name, sizeof name - 1);
+    name[n > 0 ? n : 0] = '\0';
+    assert_int_equal(unlink(name), 0);
+}
+
+int __wrap_flock(int descriptor, int operation)
+{
+    if (remove_before_locking && refused.times > 0) {
+        refused.times--;
+        remove_open_file(descriptor);
+    }
+    return refuse(refused.locked) ? -1 : __real_flock(descriptor, operation);
+}
+
+int __wrap_fsync(int descriptor)
+{
+    return refuse(refused.synced) ? -1 : __real_fsync(descriptor);
+}
+
+static pid_t killed_when_linked; /* 0: nobody */
+
+int __wrap_linkat(int from_folder, const char *from, int to_folder, const char *to, int flags)
+{
+    const int result = refuse(refused.linked) ? -1 : __real_linkat(from_folder, from, to_folder, to, flags);
+    if (killed_when_linked != 0)
+        kill(killed_when_linked, SIGKILL);
+    return result;
+}
+
+int __wrap_renameat(int from_folder, const char *from, int to_folder, const char *to)
+{
+    return refuse(refused.renamed) ? -1 : __real_renameat(from_folder, from, to_folder, to);
+}
+
+int __wrap_clone(int (*run)(void *), void *stack, int flags, void *context)
+{
+    return refuse(refused.cloned) ? -1 : __real_clone(run, stack, flags, context);
+}
+
+pid_t __wrap_waitpid(pid_t process, int *ret_status, int options)
+{
+    return refuse(refused.waited) ? -1 : __real_waitpid(process, ret_status, options);
+}
+
+/* A call that is interrupted, or one that takes a part only. */
+ssize_t __wrap_write(int descriptor, const void *data, size_t size)
+{
+    return refuse(refused.written) ? -1 : __real_write(descriptor, data, size > 3 ? 3 : size);
+}
+
+ssize_t __wrap_pread(int descriptor, void *ret_data, size_t size, off_t offset)
+{
+    return refuse(refused.read) ? -1 : __real_pread(descriptor, ret_data, size > 3 ? 3 : size, offset);
+}
+
+/* ---- Around the tests ------------------------------------------------------------------------------------------------------------------------ */
+
+static char home[1024], folder[] = "/tmp/gradus-io-system-XXXXXX";
+
+static int enter_folder(void **state)
+{
+    (void)state;
+    return getcwd(home, sizeof home) != NULL && mkdtemp(folder) != NULL ? chdir(folder) : -1;
+}
+
+static int leave_folder(void **state)
+{
+    (void)state;
+    unlink("a");
+    return chdir(home) == 0 ? rmdir(folder) : -1;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    grd_error_clear();
+    memset(&refused, 0, sizeof refused);
+    unlink("a");
+    return 0;
+}
+
+static bool save(int number)
+{
+    const grd_scope scope = grd_scope_open();
+    const bool saved = grd_save("a", grd_named_tensors({"number", grd_full(GRD_NO_DIMS, grd_int(number), .dtype = GRD_INT64)}));
+    grd_scope_close(scope);
+    return saved;
+}
+
+static int saved_number(void)
+{
+    const grd_scope scope = grd_scope_open();
+    const int number = (int)grd_item_int64(grd_named_tensor_find(grd_load("a"), "number"));
+    grd_scope_close(scope);
+    return number;
+}
+
+/* With "." and "..". */
+static int count_entries(void)
+{
+    int n = 0;
+    DIR *listing = opendir(".");
+    while (readdir(listing) != NULL)
+        n++;
+    closedir(listing);
+    return n;
+}
+
+/* The file is that of save `number`, and nothing else is in the folder. */
+static void expect_saved(int number)
+{
+    const int n = count_entries();
+    refused.times = 0;
+    assert_int_equal(saved_number(), number);
+    assert_string_equal(grd_error_message(), "");
+    assert_int_equal(n, 3);
+}
+
+/* ---- The tests ---------------------------------------------------------------------------------------------------------------------------------- */
+
+static void pieces_are_put_together(void **state)
+{
+    (void)state;
+    refused.written = refused.read = EINTR;
+    refused.times = 50;
+    assert_true(save(1));
+    expect_saved(1);
+}
+
+static void a_file_system_where_files_have_names(void **state)
+{
+    (void)state;
+    static const int errors[] = {EOPNOTSUPP, EISDIR, EINVAL, ENOENT};
+    for (int i = 0; i < GRD_LENGTH(errors); i++) {
+        refused.nameless = errors[i];
+        refused.times = -1;
+        assert_true(save(2 * i) && save(2 * i + 1));
+        expect_saved(2 * i + 1);
+    }
+}
+
+static void without_names_and_locks(void **state)
+{
+    (void)state;
+    refused.nameless = refused.locked = ENOLCK;
+    refused.times = -1;
+    assert_true(save(1) && save(2));
+    expect_saved(2);
+}
+
+/* Another process finds the new file before it is locked, and takes it for one that was left. */
+static void a_new_file_that_is_removed_at_once(void **state)
+{
+    (void)state;
+    refused.nameless = EOPNOTSUPP;
+    refused.times = 3; /* it is removed twice */
+    remove_before_locking = true;
+    assert_true(save(3));
+    remove_before_locking = false;
+    expect_saved(3);
+}
+
+static void a_system_without_child_processes(void **state)
+{
+    (void)state;
+    assert_true(save(1));
+    refused.cloned = EAGAIN;
+    refused.times = -1;
+    assert_true(save(2));
+    expect_saved(2);
+}
+
+/* Note [A name for a moment]: SIGKILL comes when the new file has a name of its own, and has not taken that of the old one. */
+static void a_kill_between_the_last_two_calls(void **state)
+{
+    (void)state;
+    assert_true(save(1));
+    const pid_t saver = fork();
+    if (saver == 0) {
+        killed_when_linked = getpid();
+        save(2);
+        end_child(1);
+    }
+    int status;
+    assert_int_equal(__real_waitpid(saver, &status, 0), saver);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    for (int i = 0; i < 2000 && count_entries() > 3; i++)
+        usleep(1000); /* the child of the killed process has one call to make */
+    expect_saved(saved_number() == 2 ? 2 : 1);
+}
+
+static void waiting_for_the_child_is_interrupted(void **state)
+{
+    (void)state;
+    assert_true(save(1));
+    refused.waited = EINTR;
+    refused.times = 3;
+    assert_true(save(2));
+    assert_int_equal(refused.times, 0);
+    expect_saved(2);
+}
+
+static void whatever_fails_leaves_the_old_file(void **state)
+{
+    (void)state;
+    int *const calls[] = {&refused.synced, &refused.linked, &refused.renamed, &refused.written};
+    assert_true(save(1));
+    for (int nameless = 0; nameless < 2; nameless++)
+        for (int i = 0; i < GRD_LENGTH(calls); i++) {
+            memset(&refused, 0, sizeof refused);
+            refused.nameless = nameless ? 0 : EOPNOTSUPP;
+            *calls[i] = EIO;
+            refused.times = nameless ? 1 : 2;
+            if (!nameless && calls[i] == &refused.linked)
+                continue; /* a file with a name is not linked */
+            assert_false(save(2));
+            assert_int_equal(grd_error_system(), EIO);
+            expect_error(GRD_ERROR_IO, "cannot save 'a': Input/output error");
+            expect_saved(1);
+        }
+}
+
+static void a_file_system_that_has_nothing_to_synchronize(void **state)
+{
+    (void)state;
+    refused.synced = EINVAL;
+    refused.times = -1;
+    assert_true(save(1));
+    expect_saved(1);
+    refused.synced = EINTR;
+    refused.times = 5;
+    assert_true(save(2));
+    expect_saved(2);
+}
+
+static void a_folder_that_may_not_be_written(void **state)
+{
+    (void)state;
+    refused.nameless = refused.opened = EACCES;
+    refused.times = -1;
+    assert_false(save(1));
+    assert_int_equal(grd_error_system(), EACCES);
+    expect_error(GRD_ERROR_IO, "cannot save 'a': Permission denied");
+}
+
+static void a_disk_that_cannot_be_read(void **state)
+{
+    (void)state;
+    assert_true(save(1));
+    refused.read = EIO;
+    refused.times = 1;
+    assert_null(grd_tensor_file_open("a"));
+    assert_int_equal(grd_error_system(), EIO);
+    expect_error(GRD_ERROR_IO, "cannot load 'a': Input/output error");
+    grd_tensor_file *file = grd_tensor_file_open("a");
+    const grd_scope scope = grd_scope_open();
+    refused.times = 1;
+    assert_true(grd_tensor_file_read(file, "number") == grd_failed);
+    expect_error(GRD_ERROR_IO, "cannot load 'a': Input/output error");
+    grd_scope_close(scope);
+    grd_tensor_file_close(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(pieces_are_put_together, begin),
+        cmocka_unit_test_setup(a_file_system_where_files_have_names, begin),
+        cmocka_unit_test_setup(without_names_and_locks, begin),
+        cmocka_unit_test_setup(a_new_file_that_is_removed_at_once, begin),
+        cmocka_unit_test_setup(a_system_without_child_processes, begin),
+        cmocka_unit_test_setup(a_kill_between_the_last_two_calls, begin),
+        cmocka_unit_test_setup(waiting_for_the_child_is_interrupted, begin),
+        cmocka_unit_test_setup(whatever_fails_leaves_the_old_file, begin),
+        cmocka_unit_test_setup(a_file_system_that_has_nothing_to_synchronize, begin),
+        cmocka_unit_test_setup(a_folder_that_may_not_be_written, begin),
+        cmocka_unit_test_setup(a_disk_that_cannot_be_read, begin),
+    };
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}
