@@ -8,6 +8,13 @@
 
 /* ---- With the interpreter going on ---------------------------------------------------------------------------------------- */
 
+/* No more than PY_MUCH, so that a sum of a few does not overflow. */
+static inline int64_t elements_of(const grd_tensor *t)
+{
+    const int64_t n = grd_numel(t);
+    return n < PY_MUCH ? n : PY_MUCH;
+}
+
 grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x)
 {
     if (PY_LIKELY(grd_numel(x) < PY_MUCH))
@@ -22,7 +29,7 @@ grd_tensor *py_call_unary(grd_tensor *(*call)(grd_tensor *), grd_tensor *x)
 
 grd_tensor *py_call_binary(grd_tensor *(*call)(grd_tensor *, grd_tensor *), grd_tensor *x, grd_tensor *y)
 {
-    if (PY_LIKELY(grd_numel(x) + grd_numel(y) < PY_MUCH))
+    if (PY_LIKELY(elements_of(x) + elements_of(y) < PY_MUCH))
         return call(x, y);
     grd_keep(x);
     grd_keep(y);
@@ -41,9 +48,9 @@ static int64_t work_of(const struct py_arguments *arguments)
     for (int i = 0; i < arguments->signature->nvalues; i++) {
         const grd_value *value = &arguments->values[i];
         if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL)
-            read += grd_numel(value->v.tensor);
+            read += elements_of(value->v.tensor);
         for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n; k++)
-            read += value->v.tensors.data[k] == NULL ? 0 : grd_numel(value->v.tensors.data[k]);
+            read += value->v.tensors.data[k] == NULL ? 0 : elements_of(value->v.tensors.data[k]);
         for (int64_t k = 0; value->kind == GRD_KIND_DIMS && k < value->v.dims.n && made < PY_MUCH && made > 0; k++)
             made = (uint64_t)value->v.dims.data[k] < PY_MUCH ? made * value->v.dims.data[k] : PY_MUCH; /* negative numbers are no sizes */
     }

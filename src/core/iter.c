@@ -66,7 +66,10 @@ grd_dtype grd_result_type(grd_tensor *const *inputs, int n)
         grd_dtype dtype = inputs[i]->dtype;
         bool number = grd_has(inputs[i], GRD_FLAG_NUMBER);
         int rank = number ? NUMBER : inputs[i]->ndim == 0 ? ZERO_DIM : SIZED;
-        of[rank] = grd_promote(of[rank], number ? number_dtype(dtype) : dtype);
+        if (number)
+            dtype = number_dtype(dtype);
+        if (dtype != of[rank])
+            of[rank] = grd_promote(of[rank], dtype);
         if (grd_pending())
             return GRD_DTYPE_NONE;
     }

@@ -235,7 +235,7 @@ static grd_tensor *pow_self_backward_number(grd_tensor *grad_output, grd_tensor 
         return grd_zeros_like(grad_output);
     if (value == 1)
         return grad_output;
-    grd_scalar lower = power.kind == GRD_SCALAR_INT ? grd_int(power.v.i - 1) : grd_float(value - 1);
+    grd_scalar lower = power.kind == GRD_SCALAR_INT && power.v.i > INT64_MIN ? grd_int(power.v.i - 1) : grd_float(value - 1);
     grd_tensor *base = value == 2 ? self : grd_pow_scalar(self, lower);
     return grd_mul(grad_output, grd_conj(grd_mul(base, exponent)));
 }

@@ -465,7 +465,8 @@ grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mas
                   grd_dtype_name((grd_dtype)mask->dtype));
         return grd_failed;
     }
-    if (!grd_check_has_data(mask) || !grd_shape_broadcast(grd_sizes(self), grd_sizes(mask), sizes, &n))
+    if (!grd_check_has_data(mask) || !grd_check_same_device(grd_tensors(self, mask, source)) ||
+        !grd_shape_broadcast(grd_sizes(self), grd_sizes(mask), sizes, &n))
         return grd_failed;
     const grd_dims common = grd_dims_from(sizes, n);
     mask = grd_expand(mask, common);

@@ -329,8 +329,7 @@ grd_tensor *op_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non
     if (!check_readable(src, out) || !grd_check_convertible(src->dtype, out->dtype) || !grd_check_no_internal_overlap(out))
         return grd_failed;
     /* Of memory with gaps PyTorch does not ask how it overlaps. */
-    if (grd_shape_is_dense(grd_sizes(out), out->strides) && grd_shape_is_dense(grd_sizes(src), src->strides) &&
-        !grd_check_no_partial_overlap(out, src))
+    if (covers_block(out) && covers_block(src) && !grd_check_no_partial_overlap(out, src))
         return grd_failed;
     grd_tensor *from = broadcast_source(out, src);
     if (!grd_pending() && !grd_is_meta(out) && (grd_is_extra(grd_device_of(out)) || grd_is_extra(grd_device_of(src))))

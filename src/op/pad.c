@@ -38,25 +38,32 @@ static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
     return t;
 }
 
-grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
+/* The sizes of the padded tensor; false and an error where one is negative or too large. */
+static bool padded_sizes(const grd_tensor *self, grd_dims pad, int64_t *sizes)
 {
-    int64_t sizes[GRD_MAX_DIMS];
-    if (!check_pad(self, pad))
-        return grd_failed;
     for (int64_t i = 0; i < self->ndim; i++) {
         const int64_t before = length_at(pad, self->ndim, i, false), after = length_at(pad, self->ndim, i, true);
-        if (__builtin_add_overflow(self->sizes[i], before, &sizes[i]) || __builtin_add_overflow(sizes[i], after, &sizes[i]) ||
-            sizes[i] < 0 || before < -self->sizes[i] || after < -self->sizes[i]) {
-            grd_raise(
+        if (before == INT64_MIN || after == INT64_MIN || __builtin_add_overflow(self->sizes[i], before, &sizes[i]) ||
+            __builtin_add_overflow(sizes[i], after, &sizes[i]) || sizes[i] < 0)
+            return grd_raise(
                 GRD_ERROR_RUNTIME,
                 "The input size %lld, plus negative padding %lld and %lld, resulted in a negative output size, which is invalid. Check "
                 "dimension %lld of your input.",
                 (long long)self->sizes[i], (long long)before, (long long)after, (long long)i);
-            return grd_failed;
-        }
     }
+    return true;
+}
+
+grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    if (!check_pad(self, pad) || !padded_sizes(self, pad, sizes))
+        return grd_failed;
+    grd_tensor *original = kept(self, pad, true);
+    if (grd_pending())
+        return grd_failed;
     grd_tensor *result = grd_full(grd_dims_from(sizes, self->ndim), value, .dtype = self->dtype, .device = grd_device_of(self));
-    grd_copy_(kept(result, pad, false), kept(self, pad, true));
+    grd_copy_(kept(result, pad, false), original);
     return grd_pending() ? grd_failed : result;
 }
 
@@ -133,7 +140,8 @@ static border_function *border_of(const char *mode)
 
 grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar value)
 {
-    if (!check_pad(self, pad))
+    int64_t sizes[GRD_MAX_DIMS];
+    if (!check_pad(self, pad) || !padded_sizes(self, pad, sizes))
         return grd_failed;
     if (strcmp(mode, "constant") == 0)
         return grd_constant_pad_nd(self, pad, .value = value.kind == GRD_SCALAR_NONE ? grd_int(0) : value);

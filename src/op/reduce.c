@@ -140,7 +140,7 @@ void grd_reduction_plan(struct grd_reduction *r, grd_dtype read, const grd_tenso
         int64_t size = self->sizes[d], stride = self->numel > 0 ? grd_byte_stride(self, d) : 0;
         if (mask >> d & 1) {
             r->n = grd_wrapping_product(r->n, size);
-            if (size > 1)
+            if (size > 1 && self->numel > 0) /* the sizes beside a 0 may have any product */
                 add_reduced(r, size, stride);
         } else if (size > 1) {
             add_kept(r, size, stride);

@@ -1,6 +1,5 @@
 /* Saving that is killed: a process saves again and again and is ended by SIGKILL at any moment. Afterwards the file is whole, either an old or the newest one,
  * and nothing else lies in the folder. GRADUS_KILLS says how often; 40 times otherwise. */
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,39 +8,22 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "../unit/support.h"
+#include "../unit/folder.h"
 
 enum { KILLS = 40, MOST_ELEMENTS = 100000 };
 
-static char folder[] = "/var/tmp/gradus-kill-XXXXXX", path[sizeof folder + 32];
+static const char path[] = "model.safetensors";
 
-static int make_folder(void **state)
+static int remove_file(void **state)
 {
-    (void)state;
-    if (mkdtemp(folder) == NULL)
-        return -1;
-    snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
     unlink(path);
-    return rmdir(folder);
+    return leave_folder(state);
 }
 
-/* Entries of the folder besides the file. */
+/* Files besides the one that is saved. */
 static int count_others(void)
 {
-    int n = 0;
-    DIR *listing = opendir(folder);
-    assert_non_null(listing);
-    for (const struct dirent *entry; (entry = readdir(listing)) != NULL;)
-        if (entry->d_name[0] != 'm' && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            n++;
-    closedir(listing);
-    return n;
+    return count_files() - (access(path, F_OK) == 0);
 }
 
 /* What lies there for good: the last two system calls of a save are made by a child process, which outlives the one that was killed for a moment. */
@@ -125,5 +107,5 @@ static void a_killed_save_leaves_a_whole_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {IN_SCOPE(a_killed_save_leaves_a_whole_file)};
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, enter_folder, remove_file);
 }

@@ -8,6 +8,16 @@ from conftest import BUILD, ROOT, needs, run
 FLAGS = f"-Wall -Wextra -pedantic -Wshadow -Werror -I{ROOT / 'include'} -I{BUILD / 'include'}"
 LINK = f"-L{BUILD} -lgradus -Wl,-rpath,{BUILD}"
 
+# Put into a program, it makes what was left on the stack wrong.
+OVERWRITE_THE_STACK = """
+static void overwrite_the_stack()
+{
+    volatile char bytes[4096];
+    for (char volatile &byte : bytes)
+        byte = 0x55;
+}
+"""
+
 PROGRAM = r"""
 #include <gradus/gradus.h>
 
@@ -39,13 +49,7 @@ static grd_sum_options rows()
     return options;
 }
 
-static void overwrite_the_stack()
-{
-    volatile char bytes[4096];
-    for (char volatile &byte : bytes)
-        byte = 0x55;
-}
-
+""" + OVERWRITE_THE_STACK + r"""
 int main()
 {
     grd_scope scope = grd_scope_open();

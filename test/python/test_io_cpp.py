@@ -4,7 +4,7 @@ import shutil
 import pytest
 
 from conftest import needs
-from test_cpp import FLAGS, LINK, run
+from test_cpp import FLAGS, LINK, OVERWRITE_THE_STACK, run
 
 PROGRAM = """
 #include <cstdio>
@@ -24,13 +24,7 @@ static model make()
     return made;
 }
 
-static void overwrite_the_stack()
-{
-    volatile char bytes[4096];
-    for (char volatile &byte : bytes)
-        byte = 0x55;
-}
-
+""" + OVERWRITE_THE_STACK + """
 int main()
 {
     grd_scope scope = grd_scope_open();

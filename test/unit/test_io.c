@@ -1,29 +1,18 @@
 /* Saving and loading named tensors: the bytes of a file, both ways; what is refused before anything is written; filling tensors that are there. */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "folder.h"
 #include "protected.h"
-#include "support.h"
 
-static char folder[] = "/tmp/gradus-io-XXXXXX", path[sizeof folder + 32];
+static const char path[] = "model.safetensors";
 
-static int make_folder(void **state)
+static int remove_file(void **state)
 {
-    (void)state;
-    if (mkdtemp(folder) == NULL)
-        return -1;
-    snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
     unlink(path);
-    return rmdir(folder);
+    return leave_folder(state);
 }
 
 /* An error whose text has the path in it. */
@@ -32,16 +21,6 @@ static void expect_path_error(grd_error_code code, const char *before, const cha
     char text[400];
     snprintf(text, sizeof text, "%s%s%s", before, path, after);
     expect_error(code, text);
-}
-
-static int count_entries(void)
-{
-    int n = -2; /* "." and ".." */
-    DIR *listing = opendir(folder);
-    while (readdir(listing) != NULL)
-        n++;
-    closedir(listing);
-    return n;
 }
 
 static grd_tensor *floats(grd_dims sizes)
@@ -80,7 +59,7 @@ static void files_are_those_of_the_safetensors_package(void **state)
     assert_int_equal(fread(content, 1, sizeof content, file), sizeof recorded - 1);
     fclose(file);
     assert_memory_equal(content, recorded, sizeof recorded - 1);
-    assert_int_equal(count_entries(), 1);
+    assert_int_equal(count_files(), 1);
 }
 
 static void a_file_is_read_piece_by_piece(void **state)
@@ -243,7 +222,7 @@ static void expect_refused(grd_named_tensors tensors, grd_named_texts metadata, 
     assert_true(grd_is_failed(grd_save_to_tensor(tensors, metadata)));
     expect_error(code, text);
     assert_int_equal(grd_load(path).n, 1);
-    assert_int_equal(count_entries(), 1);
+    assert_int_equal(count_files(), 1);
 }
 
 static void what_cannot_be_saved(void **state)
@@ -478,5 +457,5 @@ int main(void)
         IN_SCOPE(every_rule_is_checked),
         IN_SCOPE(the_length_is_checked),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, enter_folder, remove_file);
 }

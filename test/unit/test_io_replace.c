@@ -10,22 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "support.h"
-
-static char home[1024], folder[] = "/tmp/gradus-replace-XXXXXX";
-
-/* Tests name files without the folder. */
-static int enter_folder(void **state)
-{
-    (void)state;
-    return getcwd(home, sizeof home) != NULL && mkdtemp(folder) != NULL ? chdir(folder) : -1;
-}
-
-static int leave_folder(void **state)
-{
-    (void)state;
-    return chdir(home) == 0 ? rmdir(folder) : -1;
-}
+#include "folder.h"
 
 static void write_file(const char *name, const char *text)
 {

@@ -12,7 +12,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "support.h"
+#include "folder.h"
 
 /* ---- The system --------------------------------------------------------------------------------------------------------------------------- */
 
@@ -121,19 +121,10 @@ ssize_t __wrap_pread(int descriptor, void *ret_data, size_t size, off_t offset)
 
 /* ---- Around the tests ------------------------------------------------------------------------------------------------------------------------ */
 
-static char home[1024], folder[] = "/tmp/gradus-io-system-XXXXXX";
-
-static int enter_folder(void **state)
+static int remove_file(void **state)
 {
-    (void)state;
-    return getcwd(home, sizeof home) != NULL && mkdtemp(folder) != NULL ? chdir(folder) : -1;
-}
-
-static int leave_folder(void **state)
-{
-    (void)state;
     unlink("a");
-    return chdir(home) == 0 ? rmdir(folder) : -1;
+    return leave_folder(state);
 }
 
 static int begin(void **state)
@@ -342,5 +333,5 @@ int main(void)
         cmocka_unit_test_setup(a_folder_that_may_not_be_written, begin),
         cmocka_unit_test_setup(a_disk_that_cannot_be_read, begin),
     };
-    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+    return cmocka_run_group_tests(tests, enter_folder, remove_file);
 }

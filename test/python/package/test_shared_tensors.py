@@ -9,6 +9,7 @@ import time
 
 import gradus as torch
 import pytest
+from both import saving_function
 
 SECONDS = float(os.environ.get("GRADUS_TEST_SECONDS", 1))
 THREADS = 8
@@ -134,15 +135,7 @@ def detach(shared, i):
     new_graph(shared, i)
 
 
-class Double(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * 2
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 2 + 0 * ctx.saved_tensors[0]
+Double = saving_function(torch)
 
 
 def custom(shared, i):
