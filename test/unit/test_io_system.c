@@ -32,8 +32,8 @@ static bool refuse(int error)
     return true;
 }
 
-int __real_openat(int folder, const char *path, int flags, ...);
-int __wrap_openat(int folder, const char *path, int flags, ...);
+int __real_openat(int directory, const char *path, int flags, ...);
+int __wrap_openat(int directory, const char *path, int flags, ...);
 int __real_flock(int descriptor, int operation);
 int __wrap_flock(int descriptor, int operation);
 int __real_fsync(int descriptor);
@@ -51,11 +51,11 @@ ssize_t __wrap_write(int descriptor, const void *data, size_t size);
 ssize_t __real_pread(int descriptor, void *ret_data, size_t size, off_t offset);
 ssize_t __wrap_pread(int descriptor, void *ret_data, size_t size, off_t offset);
 
-int __wrap_openat(int folder, const char *path, int flags, ...)
+int __wrap_openat(int directory, const char *path, int flags, ...)
 {
     if (refuse((flags & O_TMPFILE) == O_TMPFILE ? refused.nameless : (flags & O_CREAT) != 0 ? refused.opened : 0))
         return -1;
-    return __real_openat(folder, path, flags, 0666);
+    return __real_openat(directory, path, flags, 0666);
 }
 
 static bool remove_before_locking;
