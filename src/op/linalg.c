@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "core/small.h"
+#include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
@@ -264,10 +265,13 @@ grd_tensor *op_mm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
     return add_product(out, NULL, self, mat2, grd_dims(self->sizes[0], mat2->sizes[1]), grd_int(0), grd_int(1), "addmm_impl");
 }
 
-grd_tensor *op_hidden_mm_strided(grd_tensor *self, grd_tensor *mat2, grd_dims strides)
+grd_tensor *op_hidden_mm_strided(grd_tensor *self, grd_tensor *mat2, grd_dims strides, grd_scalar alpha)
 {
     const bool columns = strides.n == 2 && strides.data[0] == 1 && self->ndim == 2 && strides.data[1] == self->sizes[0];
-    return columns ? grd_transpose(grd_mm(grd_transpose(mat2, 0, 1), grd_transpose(self, 0, 1)), 0, 1) : grd_mm(self, mat2);
+    if (!columns)
+        return grd_hidden_times_conj(grd_mm(self, mat2), alpha);
+    grd_tensor *transposed = grd_mm(grd_transpose(mat2, 0, 1), grd_transpose(self, 0, 1));
+    return grd_transpose(grd_hidden_times_conj(transposed, alpha), 0, 1);
 }
 
 grd_tensor *op_addmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat1, grd_tensor *mat2, grd_scalar beta, grd_scalar alpha)

@@ -1,4 +1,6 @@
 """The engine beside PyTorch: several roots, many edges, gradients that others hold, functions whose graph is gone."""
+import itertools
+
 import pytest
 from both import gradus, same, saving_function
 
@@ -140,5 +142,22 @@ def test_functions_keep_subclasses():
         tensors = [torch.ones(2), torch.ones(2, requires_grad=True)]
         tensors = [t.as_subclass(kind) for t in tensors for kind in (Marked, torch.Tensor)] + [torch.nn.Parameter(torch.ones(2))]
         return [type(function.apply(t)).__name__ for t in tensors for function in (Same, Double)]
+
+    same(program)
+
+
+def test_gradients_of_products_lie_as_their_tensors():
+    """A factor stored by columns gets such a gradient, which a leaf then takes without a copy."""
+
+    def program(torch):
+        strides = []
+        calls = (torch.mm, lambda x, y: torch.addmm(torch.ones(1), x, y, alpha=2))
+        for rows, columns, of_x, of_y, call in itertools.product((1, 4), (1, 3), (False, True), (False, True), calls):
+            x = (torch.ones(rows, 2).t() if of_x else torch.ones(2, rows)).requires_grad_()
+            y = (torch.ones(columns, rows).t() if of_y else torch.ones(rows, columns)).requires_grad_()
+            call(x, y).sum().backward()
+            strides.append((x.grad.stride(), y.grad.stride()))
+            strides += [g.stride() for g in torch.autograd.grad(call(x, y).sum(), (x, y))]
+        return strides
 
     same(program)
