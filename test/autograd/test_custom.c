@@ -240,7 +240,7 @@ static void test_many_saved(void **state)
 
 enum { MANY = 130 };
 
-static void sum_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+static void many_inputs_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
     (void)call;
     ret_outputs[0] = grd_zeros(grd_dims(3));
@@ -248,7 +248,7 @@ static void sum_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_te
         grd_add_(ret_outputs[0], inputs[i]);
 }
 
-static void sum_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+static void many_inputs_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
 {
     for (int i = 0; i < MANY; i++) {
         assert_int_equal(grd_custom_needs_grad(call, i), i % 3 == 0);
@@ -261,7 +261,7 @@ static void sum_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 static void test_many_inputs(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Sum", sum_forward, sum_backward, MANY, 1, NULL, NULL, NULL};
+    const grd_custom_function function = {"Sum", many_inputs_forward, many_inputs_backward, MANY, 1, NULL, NULL, NULL};
     grd_tensor *inputs[MANY], *sum;
     for (int i = 0; i < MANY; i++)
         inputs[i] = grd_set_requires_grad(VECTOR(1, 2, 3), i % 3 == 0);
