@@ -283,7 +283,7 @@ grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device)
                 const int64_t size = sizes.data[i];
                 t->inline_dims[i] = size;
                 t->inline_dims[i + GRD_INLINE_DIMS] = stride;
-                stride *= size > 1 ? size : 1;
+                stride *= size; /* never 0: what is empty is not small */
             }
             return t;
         }

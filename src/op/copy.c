@@ -366,6 +366,8 @@ grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
         const grd_scalar number = grd_scalar_read(value->data, value->dtype);
         return out != NULL ? grd_fill_(self, number) : grd_fill(self, number);
     }
+    if (out == NULL)
+        return grd_copy_(grd_empty_like(self), value);
     return grd_composite_finish(out, self, grd_expand(grd_to(value, .dtype = self->dtype, .device = grd_device_of(self)), grd_sizes(self)));
 }
 

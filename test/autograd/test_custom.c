@@ -238,6 +238,43 @@ static void test_many_saved(void **state)
     EXPECT_VALUES(grd_grad_of(x), 1, 4, 9);
 }
 
+enum { MANY = 130 };
+
+static void many_inputs_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_tensor **ret_outputs)
+{
+    (void)call;
+    ret_outputs[0] = grd_zeros(grd_dims(3));
+    for (int i = 0; i < MANY; i++)
+        grd_add_(ret_outputs[0], inputs[i]);
+}
+
+static void many_inputs_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
+{
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(grd_custom_needs_grad(call, i), i % 3 == 0);
+        ret_grads[i] = grd_custom_needs_grad(call, i) ? grad_outputs[0] : NULL;
+    }
+    assert_false(grd_custom_needs_grad(call, MANY));
+}
+
+/* More than a word has bits: every input is told apart from its neighbours. */
+static void test_many_inputs(void **state)
+{
+    (void)state;
+    const grd_custom_function function = {"Sum", many_inputs_forward, many_inputs_backward, MANY, 1, NULL, NULL, NULL};
+    grd_tensor *inputs[MANY], *sum;
+    for (int i = 0; i < MANY; i++)
+        inputs[i] = grd_set_requires_grad(VECTOR(1, 2, 3), i % 3 == 0);
+    assert_true(grd_custom_apply(&function, inputs, &sum));
+    grd_backward(grd_sum(sum));
+    expect_ok();
+    for (int i = 0; i < MANY; i++)
+        if (i % 3 == 0)
+            EXPECT_VALUES(grd_grad_of(inputs[i]), 1, 1, 1);
+        else
+            assert_null(grd_grad_of(inputs[i]));
+}
+
 static int too_late; /* which of the calls a backward tries */
 
 static void late_backward(grd_custom_call *call, grd_tensor *const *grad_outputs, grd_tensor **ret_grads)
@@ -568,6 +605,7 @@ int main(void)
         TEST(test_errors),
         TEST(test_backward_inside_backward),
         TEST(test_many_saved),
+        TEST(test_many_inputs),
         TEST(test_backward_is_too_late),
         TEST(test_forwards_that_are_refused),
         TEST(test_no_backward),

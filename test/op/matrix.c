@@ -229,7 +229,21 @@ static void check_device_gradients(const struct test_case *test, const struct se
     }
 }
 
-/* The same bits, dtypes and errors as on the cpu, wherever the operator runs; results stay on the device. */
+static bool is_view_of(grd_tensor *t, grd_tensor *argument)
+{
+    grd_tensor *const base = grd_view_base(t);
+    return base != NULL && (base == argument || base == grd_view_base(argument));
+}
+
+static bool is_view_of_argument(const struct call *call, grd_tensor *t)
+{
+    for (int i = 0; i < call->test->n; i++)
+        if (call->args[i].kind == GRD_KIND_TENSOR && call->args[i].v.tensor != NULL && is_view_of(t, call->args[i].v.tensor))
+            return true;
+    return false;
+}
+
+/* The same bits, dtypes and errors as on the cpu, wherever the operator runs; results stay on the device, and views are views. */
 static void check_device(const struct test_case *test, enum layout layout)
 {
     const struct setting here = {GRD_FLOAT32, GRD_FLOAT32, layout, GRD_CPU, false};
@@ -253,6 +267,8 @@ static void check_device(const struct test_case *test, enum layout layout)
     for (int i = 0; i < got.n; i++) {
         if (gives_tensors_there(&far) && grd_tensor_device(got.tensors[i]).type != protected_device.type)
             fail_msg("result %d left the device in %s", i, place(test, &here));
+        if (has_form(near.op, GRD_FUNCTIONAL) && is_view_of_argument(&far, got.tensors[i]) != is_view_of_argument(&near, wanted.tensors[i]))
+            fail_msg("result %d is a view on one device and not on the other in %s", i, place(test, &here));
         assert_int_equal(grd_tensor_dtype(got.tensors[i]), grd_tensor_dtype(wanted.tensors[i]));
         check_close(got.tensors[i], wanted.tensors[i], 0, "on a device", test, &here);
     }

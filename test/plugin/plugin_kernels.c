@@ -42,6 +42,8 @@ static bool load(void)
         return false;
     else if (strcmp(then, "registers twice") == 0)
         grd_register_kernel("exp", GRD_KEY_BATCH, serve, &served);
+    else if (strcmp(then, "defines twice") == 0)
+        define();
     else if (then[0] == '/')
         return grd_load_library(then);
     return true;

@@ -133,6 +133,7 @@ static void test_a_failed_load_leaves_nothing(void **state)
     fails_with("fails", "kernels: add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
     fails_with("fails quietly", "kernels: the load function failed and set no error");
     fails_with("registers twice", "kernels: operator 'exp' has a kernel for dispatch key BATCH already");
+    fails_with("defines twice", "kernels: there is an operator 'kernels::twice' already");
     char self[PATH_MAX];
     strcpy(self, plugin("plugin_kernels"));
     fails_with(self, "kernels: plug-in 'kernels' is being loaded");

@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
-from codegen import emit, samples, snapshots  # noqa: E402
+from codegen import emit, python, samples, snapshots  # noqa: E402
 from codegen.schema import SchemaError, read_schema  # noqa: E402
 
 GOOD = '''
@@ -64,6 +64,14 @@ def test_errors_name_file_line_and_rule(tmp_path, entry, message):
     with pytest.raises(SchemaError) as error:
         generate(tmp_path, entry)
     assert message in str(error.value)
+
+
+def test_overloads_are_tried_in_the_order_of_the_schema():
+    operators = read_schema(ROOT / "schema")
+    places = list(operators)
+    for function in python.functions(operators).values():
+        tried = [places.index(signature.operator.name) for signature in function.signatures]
+        assert tried == sorted(tried), function.name
 
 
 def test_an_operator_in_two_files(tmp_path):

@@ -162,6 +162,13 @@ static void the_limit_holds(void **state)
     block = grd_alloc(9984);
     assert_non_null(block);
     grd_free(block, 9984);
+    grd_memory_set_limit(base + 8192); /* which may be reached */
+    block = grd_alloc(8192);
+    assert_non_null(block);
+    assert_int_equal(grd_memory_get_stats().allocated, base + 8192);
+    assert_null(grd_alloc(1));
+    grd_error_clear();
+    grd_free(block, 8192);
     assert_null(grd_alloc(SIZE_MAX));
     grd_error_clear();
     grd_memory_set_limit(0);

@@ -132,6 +132,9 @@ static void what_is_no_state_is_refused(void **state)
     memcpy(bad, good, sizeof bad);
     bad[16]++; /* next would run beyond the words */
     refused(g, bad, sizeof bad);
+    memcpy(bad, good, sizeof bad);
+    memset(bad + 8, 0, 4); /* left is 1 when all words are used, and renewing begins there */
+    refused(g, bad, sizeof bad);
     grd_generator_set_state(g, NULL, sizeof bad);
     expect_error(GRD_ERROR_TYPE, "the state of a generator is required, not NULL");
     grd_generator_get_state(g, NULL);

@@ -1,4 +1,5 @@
 /* The reader of short texts: tokens, and errors that say where. What schemas and formulas make of them is tested with those. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,6 +52,8 @@ static void numbers(void **state)
         {"1E-2,", .01, false, 4},
         {"1.5e+1", 15, false, 6},
         {"99999999999999999999.", 1e20, false, 21},
+        {"1e999", INFINITY, false, 5}, /* as C and Python read them */
+        {"1e-999", 0, false, 6},
     };
     for (int i = 0; i < GRD_LENGTH(cases); i++) {
         struct grd_reader reader = reader_of(cases[i].text);

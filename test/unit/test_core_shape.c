@@ -266,6 +266,15 @@ static void ambiguous_strides_go_as_in_pytorch(void **state)
     assert_memory_equal(strides, ((const int64_t[]){6, 2, 1}), sizeof strides);
     grd_shape_dense_strides(grd_dims(2, 1, 3), (const int64_t[]){6, 9, 2}, strides);
     assert_memory_equal(strides, ((const int64_t[]){3, 6, 1}), sizeof strides);
+    /* Of dimensions with the same stride the smaller ones lie inside. */
+    grd_shape_dense_strides(grd_dims(2, 3, 4), (const int64_t[]){2, 2, 2}, strides);
+    assert_memory_equal(strides, ((const int64_t[]){1, 2, 6}), sizeof strides);
+    grd_shape_dense_strides(grd_dims(4, 3, 2), (const int64_t[]){1, 1, 1}, strides);
+    assert_memory_equal(strides, ((const int64_t[]){6, 2, 1}), sizeof strides);
+    grd_shape_dense_strides(grd_dims(3, 2, 4), (const int64_t[]){4, 1, 1}, strides);
+    assert_memory_equal(strides, ((const int64_t[]){8, 1, 2}), sizeof strides);
+    grd_shape_dense_strides(grd_dims(2, 5, 3), (const int64_t[]){3, 1, 3}, strides);
+    assert_memory_equal(strides, ((const int64_t[]){5, 1, 10}), sizeof strides);
 }
 
 int main(void)

@@ -71,6 +71,22 @@ static void test_exclusion(void **state)
     grd_unregister_fallback(GRD_KEY_WRAPPER);
 }
 
+/* They say where data is; a guard that names them leaves every call as it was. */
+static void test_keys_of_devices_are_neither_included_nor_excluded(void **state)
+{
+    (void)state;
+    const grd_keyset fixed = 1u << GRD_KEY_CPU | 1u << GRD_KEY_META | 1u << GRD_KEY_DEVICE | 1u << GRD_KEY_LIFETIMES;
+    const grd_key_guard before = grd_key_guard_set(fixed, fixed);
+    const grd_key_guard set = grd_key_guard_set(0, 0);
+    grd_tensor *sum = grd_sum(two()), *absent = grd_exp(grd_empty(grd_dims(2), .device = GRD_META));
+    grd_key_guard_restore(before);
+    assert_true(grd_ok());
+    assert_int_equal(set.include, before.include);
+    assert_int_equal(set.exclude, before.exclude);
+    assert_float_equal(grd_item_double(sum), 3, 0);
+    assert_int_equal(grd_tensor_keys(absent), 1u << GRD_KEY_META);
+}
+
 static void test_a_kernel_for_one_operator(void **state)
 {
     (void)state;
@@ -328,6 +344,7 @@ int main(void)
         cmocka_unit_test(test_keys_of_tensors),
         cmocka_unit_test(test_a_fallback_serves_every_operator),
         cmocka_unit_test(test_exclusion),
+        cmocka_unit_test(test_keys_of_devices_are_neither_included_nor_excluded),
         cmocka_unit_test(test_a_kernel_for_one_operator),
         cmocka_unit_test(test_a_missing_kernel_names_operator_key_and_keys),
         cmocka_unit_test(test_generic_calls),

@@ -35,8 +35,13 @@ def test_a_leaf_is_a_root():
     assert w.grad.tolist() == [7.0]
 
 
-def test_a_gradient_that_somebody_holds_is_copied():
-    kept = torch.ones(4)
+LAYOUTS = {"one dimension": torch.ones(4), "rows": torch.ones(2, 3), "columns": torch.ones(3, 2).t(), "three": torch.ones(2, 3, 4).permute(2, 0, 1)}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_gradient_that_somebody_holds_is_copied(layout):
+    """Whether it comes to a leaf, or is added to another on its way there; a detached tensor has the same memory without being a view."""
+    kept = LAYOUTS[layout].clone()
 
     class Give(torch.autograd.Function):
         @staticmethod
@@ -48,12 +53,16 @@ def test_a_gradient_that_somebody_holds_is_copied():
         def backward(ctx, grad):
             return ctx.given(), None
 
-    for given in (lambda: kept, lambda: kept[:], lambda: kept.view(2, 2).view(4), lambda: kept.reshape(2, 2).t().t().reshape(4), lambda: kept.detach()):
-        x = torch.ones(4, requires_grad=True)
+    for given in (lambda: kept, lambda: kept[:], lambda: kept.view(kept.shape).view(kept.shape), lambda: kept.unsqueeze(0).transpose(0, -1).transpose(0, -1)[0],
+                  lambda: kept.detach(), lambda: kept.detach().detach(), lambda: kept[:].detach()):
+        x = kept.clone().requires_grad_()
         for _ in range(2):
             Give.apply(x, given).sum().backward()
         x.grad.fill_(-1)
-        assert kept.tolist() == [1.0] * 4
+        y = x * 1
+        for result in (Give.apply(y, given) + y * 2, y * 2 + Give.apply(y, given), Give.apply(y, given) + Give.apply(y, given)):
+            result.sum().backward(retain_graph=True)
+        assert (kept == 1).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 62, 63, 64, 65, 66, 130])
@@ -115,3 +124,28 @@ def test_a_tensor_with_a_live_view_is_not_resized():
     assert x.tolist() == [0.0, 1.0] and view.tolist() == [1.0]
     x.resize_(1)
     assert x.tolist() == [0.0] and view.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("written", [(), (0,), (1,), (0, 1), (1, 1)])
+def test_each_tensor_of_a_saved_list_has_a_version_of_its_own(written):
+    """Writing before it is saved does no harm, and writing afterwards is noticed for each."""
+    indices = [torch.tensor([0, 1]), torch.tensor([1, 0])]
+    for i in written:
+        indices[i].add_(0)
+    x = torch.arange(4.0).reshape(2, 2).requires_grad_()
+    x[indices[0], indices[1]].sum().backward()
+    assert x.grad.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    for i in range(2):
+        y = x[indices[0], indices[1]].sum()
+        indices[i].add_(0)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()
+
+
+def test_detaching_in_place_leaves_the_gradient_that_was_kept():
+    y = leaf(1.0, 2.0) * 2
+    y.retain_grad()
+    y.sum().backward()
+    grad = y.grad
+    y.detach_()
+    assert y.grad is grad and grad.tolist() == [1.0, 1.0] and y.is_leaf and not y.requires_grad and not y.retains_grad

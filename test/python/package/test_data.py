@@ -164,7 +164,8 @@ def bad_calls(library):
         "sampled stream": lambda: DataLoader(stream, sampler=[1]),
         "batch-sampled stream": lambda: DataLoader(stream, batch_sampler=[[1]]),
         "shuffle and sampler": lambda: DataLoader([1], shuffle=True, sampler=[0]),
-        "batch sampler and size": lambda: DataLoader([1], batch_size=2, batch_sampler=[[0]]),
+        **{f"batch sampler and {name}": lambda name=name, value=value: DataLoader([1], batch_sampler=[[0]], **{name: value})
+           for name, value in {"batch_size": 2, "shuffle": True, "sampler": [0], "drop_last": True}.items()},
         "dropping without batches": lambda: DataLoader([1], batch_size=None, drop_last=True),
         "batch size": lambda: DataLoader([1], batch_size=0),
         "empty and shuffled": lambda: DataLoader([], shuffle=True),

@@ -170,6 +170,16 @@ def exchange():
     return exchange_of(gradus.Tensor)
 
 
+def test_a_capsule_says_whether_it_is_a_copy():
+    """As the standard has it; PyTorch does not say so."""
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+    x = gradus.ones(3)
+    for copy, flags in ((True, 2), (False, 0), (None, 0)):
+        capsule = x.__dlpack__(max_version=(1, 0), copy=copy)
+        managed = Managed.from_address(pointer(capsule, b"dltensor_versioned"))
+        assert managed.flags == flags and (managed.data != x.data_ptr()) == bool(copy)
+
+
 def test_exchange_hands_over(exchange):
     assert list(exchange.version) == list(exchange_of(torch.Tensor).version) and not exchange.previous
     x, managed, result = gradus.tensor([[1.0, 2.0], [3.0, 4.0]]).t(), ctypes.POINTER(Managed)(), ctypes.py_object()

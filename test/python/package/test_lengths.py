@@ -73,3 +73,18 @@ def test_sums():
         assert rows.sum(1).tolist() == [1024.0 + n] * n == rows.sum(0).tolist() == rows.cumsum(1)[:, -1].tolist()
         assert rows.prod(1).tolist() == [1025.0] * n
         assert (rows @ torch.ones(n)).tolist() == [1024.0 + n] * n
+
+
+@pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 258, 511, 512, 513, 767, 769, 1025, 2049])
+def test_conversions(n):
+    """Operands of other dtypes than the loop's are converted in pieces; the last of them may be a single element."""
+    numbers = torch.arange(n)
+    wanted = [i + 0.5 for i in range(n)]
+    for dtype in (torch.int16, torch.int32, torch.int64, torch.float16 if n <= 1025 else torch.float32, torch.float32):
+        x, half = numbers.to(dtype), torch.full((n,), 0.5, dtype=torch.float64)
+        assert (x + half).tolist() == (half + x).tolist() == wanted
+        assert (x + half[:1]).tolist() == wanted and (x.repeat_interleave(2)[::2] + half).tolist() == wanted
+        total = half.clone()
+        total += x
+        assert total.tolist() == wanted and torch.add(half, x, out=torch.empty(n, dtype=torch.float32)).tolist() == wanted
+        assert torch.where(half < 1, x, half).tolist() == list(range(n))

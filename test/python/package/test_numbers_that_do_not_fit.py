@@ -24,6 +24,16 @@ def test_addcmul(number, dtype):
     check(f"t = tensor([1, 2]).to(torch.{dtype}); t.addcmul(t, t, value={number})")
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16", "uint32", "int32", "int64"])  # uint64 is one like others here alone
+@pytest.mark.parametrize("call", ["torch.tensor([{}], dtype=t.dtype)", "torch.tensor({}, dtype=t.dtype)", "t.new_tensor([[1], [{}]])", "torch.full((1,), {}, dtype=t.dtype)", "t.fill_({})",
+                                  "t.__setitem__(0, {}); t"])
+def test_ends_of_ranges(call, dtype):
+    bits, signed = int(dtype.lstrip("uint")), dtype[0] == "i"
+    low, high = -(2 ** (bits - 1)) * signed, 2 ** (bits - signed) - 1
+    for number in (low - 1, low, low + 1, high - 1, high, high + 1, -high, -high - 1, -high - 2):
+        check(f"t = tensor([1, 2]).to(torch.{dtype}); " + call.replace("{}", f"({number})"))
+
+
 @pytest.mark.parametrize("call", ["torch.where(c, t, 1e300)", "torch.where(c, t, -float('inf'))", "torch.where(c, 1e300, tensor([1, 2]))", "torch.addcmul(t, t, t, value=1e300)"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
 def test_floats(call, dtype):

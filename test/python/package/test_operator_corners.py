@@ -1,9 +1,11 @@
 """Arguments of operators that only matter together, with values that are recorded from PyTorch; and objects that must live as long as a call, and no longer."""
 import gc
 import math
+import random
 import threading
 
 import pytest
+from both import same
 from leaks import lost
 
 import gradus as torch
@@ -85,9 +87,117 @@ def test_comparing_whole_tensors():
     x = torch.ones(2, 3, requires_grad=True)
     assert torch.equal(x, torch.ones(2, 3)) and not torch.equal(x, torch.ones(1, 3)) and not torch.equal(x, torch.ones(3)) and not torch.equal(x, x * 2)
     assert torch.allclose(x, torch.ones(1, 3)) and not torch.allclose(x, x + 1e-3)
+    assert torch.allclose(100 * x, 101 * x, rtol=0.02, atol=0) and not torch.allclose(100 * x, 101 * x, rtol=0, atol=0.02)
+    assert torch.allclose(0 * x, 0.01 * x, rtol=0, atol=0.02) and not torch.allclose(0.01 * x, 0 * x, rtol=0.02, atol=0)
     assert torch.is_grad_enabled() and (x * 2).requires_grad
 
 
 def test_strides_of_what_is_empty():
     """Empty dimensions count as one element."""
     assert torch.empty(2, 0, 3).stride() == (3, 3, 1) and torch.empty(0).stride() == (1,) and torch.empty(4, 2, 0, 5).stride() == (10, 5, 5, 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int8, torch.int64])
+def test_remainders_are_pythons(dtype):
+    """The sign is that of the divisor, and what is divided without a rest has none."""
+    for a in range(-6, 7):
+        for b in (-3, -2, -1, 1, 2, 3):
+            x, y = torch.tensor([a] * 20, dtype=dtype), torch.tensor([b] * 20, dtype=dtype)
+            assert torch.remainder(x, y).tolist() == [a % b] * 20 == (x % b).tolist() and torch.fmod(x, y).tolist() == [math.fmod(a, b)] * 20
+            assert torch.div(x, y, rounding_mode="floor").tolist() == [a // b] * 20 == (x // b).tolist()
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64])
+def test_integers_to_negative_powers(dtype):
+    """1 / x^n rounded toward zero: only 1 and -1 are not 0."""
+    x, n = torch.tensor([1, 1, -1, -1, 2, -3], dtype=dtype), torch.tensor([-2, -3, -2, -3, -1, -2], dtype=dtype)
+    assert torch.pow(x, n).tolist() == [1, 1, 1, -1, 0, 0]
+
+
+def test_of_equal_elements_the_running_extremes_name_the_last():
+    x = torch.tensor([1.0, 3.0, 3.0, 2.0, 3.0])
+    values, indices = torch.cummax(x, 0)
+    assert values.tolist() == [1.0, 3.0, 3.0, 3.0, 3.0] and indices.tolist() == [0, 1, 2, 2, 4]
+    values, indices = torch.cummin(-x, 0)
+    assert values.tolist() == [-1.0, -3.0, -3.0, -3.0, -3.0] and indices.tolist() == [0, 1, 2, 2, 4]
+
+
+def test_an_empty_list_of_dimensions():
+    """squeeze takes it as it is, where no list means all; a reduction takes it for all."""
+    x = torch.ones(1, 2, 1)
+    assert x.squeeze(()).shape == x.squeeze([]).shape == (1, 2, 1) and x.squeeze().shape == (2,) and x.sum(()).shape == ()
+
+
+@pytest.mark.parametrize("start, count, step", [(2**53, 3, 1), (2**62, 3, 1), (-(2**63), 3, 1), (2**62 + 3, 3, -1), (2**63 - 8, 3, 2), (-5, 0, 1)])
+def test_ranges_of_integers_are_exact(start, count, step):
+    """Also beyond 2^53, where doubles are not."""
+    wanted = list(range(start, start + count * step, step))
+    assert torch.arange(start, start + count * step, step).tolist() == wanted
+    if step > 1:
+        assert torch.arange(start, start + count * step - 1, step).tolist() == wanted
+
+
+def test_spread_of_fewer_elements_than_are_corrected_for():
+    """The divisor is not below 0."""
+    x, equal = torch.tensor([1.0, 2.0, 4.0]), torch.ones(3)
+    for correction in (3, 4, 5.5):
+        assert torch.var(x, 0, correction=correction).item() == torch.std(x, 0, correction=correction).item() == math.inf
+        assert torch.var_mean(x, 0, correction=correction)[0].item() == torch.std_mean(x, 0, correction=correction)[0].item() == math.inf
+        assert torch.var(equal, 0, correction=correction).isnan()
+
+
+@pytest.mark.parametrize("weight, wanted", [(None, {"mean": 1.6778, "sum": 3.3557, "none": [2.0387, 0, 1.3170]}),
+                                            ([1.0, 2.0, 3.0], {"mean": 1.4862, "sum": 5.9446, "none": [2.2710, 0, 3.6737]})])
+def test_smoothed_labels_that_are_ignored(weight, wanted):
+    """They count in no reduction, neither as a loss nor as a sample."""
+    x = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.25, 0.25]]).log().requires_grad_()
+    weight = None if weight is None else torch.tensor(weight)
+    for reduction, value in wanted.items():
+        loss = torch.nn.functional.cross_entropy(x, torch.tensor([0, 1, 2]), weight, ignore_index=1, label_smoothing=0.3, reduction=reduction)
+        assert torch.allclose(loss, torch.tensor(value), rtol=0, atol=1e-4)
+        grad, = torch.autograd.grad(loss.sum(), x)
+        assert grad[1].tolist() == [0.0] * 3 and grad[0].abs().sum() > 0
+
+
+def test_sources_smaller_than_their_index():
+    """Nothing is read beyond them, whatever is done with what is read."""
+    def index(*sizes):
+        return torch.zeros(*sizes, dtype=torch.int64)
+
+    x = torch.zeros(3, 3)
+    for dim, i, source in ((0, index(2, 3), torch.ones(1, 3)), (0, index(2, 3), torch.ones(2, 2)), (1, index(2, 3), torch.ones(3, 2))):
+        for call in (lambda: x.scatter(dim, i, source), lambda: x.scatter_add(dim, i, source), lambda: x.scatter_reduce(dim, i, source, "amax"),
+                     lambda: x.scatter(dim, i, source, reduce="multiply"), lambda: x.scatter_(dim, i, source)):
+            with pytest.raises(RuntimeError, match="to be no larger size than src"):
+                call()
+    assert x.tolist() == [[0.0] * 3] * 3
+
+
+def test_what_is_filled_by_a_tensor_has_memory_of_its_own():
+    value, x = torch.tensor(3.0, requires_grad=True), torch.zeros(3, 2).t()
+    filled = torch.fill(x, value)
+    with torch.no_grad():
+        value.add_(1)
+    assert filled.tolist() == [[3.0] * 3] * 2 and filled.stride() == x.stride() and filled._base is None
+    filled.sum().backward()
+    assert value.grad.item() == 6
+
+
+@pytest.mark.parametrize("dtype, step", [(torch.float32, 2.0**-23), (torch.float64, 2.0**-52)])
+def test_uniform_numbers_stay_below_the_end(dtype, step):
+    """Half of them would be rounded up to it."""
+    assert torch.empty(1000, dtype=dtype).uniform_(1, 1 + step).tolist() == [1.0] * 1000
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_strides_of_copies(seed):
+    """Dense, in the order of the original's, also where elements overlap or strides are equal."""
+    chosen = random.Random(seed)
+    n = chosen.randint(1, 4)
+    sizes, strides = [chosen.choice([0, 1, 2, 2, 3, 3]) for _ in range(n)], [chosen.choice([0, 1, 1, 2, 3, 6, 6, 12]) for _ in range(n)]
+
+    def program(module):
+        x = module.zeros(100).as_strided(sizes, strides)
+        return [t.stride() for t in (module.empty_like(x), module.ones_like(x, dtype=module.int8), x.clone(), x.to(module.float64), x.clone(memory_format=module.contiguous_format))]
+
+    same(program)

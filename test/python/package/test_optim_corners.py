@@ -1,4 +1,5 @@
 """States of optimizers that are seldom met: NaN in amsgrad's maximum, parameters of half types."""
+import copy
 import io
 import math
 
@@ -47,3 +48,20 @@ def test_a_step_that_is_loaded_counts_on(dtype):
     assert state["exp_avg"].dtype is dtype and state["exp_avg_sq"].dtype is dtype
     loaded.step()
     assert state["step"].item() == 4098.0
+
+
+def test_a_state_that_is_loaded_stays_as_it_is():
+    """Neither loading nor the steps after it change the groups that were given, and several optimizers may load them."""
+    x = torch.ones(3, requires_grad=True)
+    source = torch.optim.SGD([{"params": [x], "lr": 0.5}], momentum=0.9)
+    x.grad = torch.ones(3)
+    source.step()
+    state = source.state_dict()
+    groups = copy.deepcopy(state["param_groups"])
+    for _ in range(2):
+        y = torch.ones(3, requires_grad=True)
+        loaded = torch.optim.SGD([y], lr=0.1)
+        loaded.load_state_dict(state)
+        assert loaded.param_groups[0]["lr"] == 0.5 and loaded.param_groups[0]["params"][0] is y
+        loaded.param_groups[0]["lr"] = 7.0
+        assert state["param_groups"] == groups and source.param_groups[0]["lr"] == 0.5

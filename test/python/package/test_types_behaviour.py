@@ -15,6 +15,7 @@ import pytest
 
 import gradus as torch
 from conftest import BUILD, ROOT
+from leaks import lost
 
 
 @pytest.fixture
@@ -273,6 +274,47 @@ def test_classes_get_their_calls(use, name):
     Logged.calls.clear()
     use(x)
     assert Logged.calls == [name or "size"]
+
+
+def test_nothing_is_left_of_what_a_class_answers():
+    """Of x[i] and x[i] = y the answer may be any object, or an exception."""
+    answer = object()
+
+    class Answering(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if args[1] is None:
+                raise ValueError
+            return answer
+
+    x, plain, i = torch.zeros(3).as_subclass(Answering), torch.zeros(3), torch.tensor([0]).as_subclass(Answering)
+
+    def raising():
+        with pytest.raises(ValueError):
+            x[None] = 1
+
+    for call in (lambda: x[0], lambda: x.__setitem__(0, 1), lambda: plain.__setitem__(i, 1), lambda: plain[i], lambda: torch.add(x, 1), raising):
+        assert lost(call, answer, Answering, x, plain, i) == 0
+    assert plain.tolist() == [0.0] * 3
+
+
+def test_a_class_lives_as_long_as_tensors_of_it():
+    """Also while a tensor has no object: class and attributes come back with it, and are given up with it."""
+    class Labelled(torch.Tensor):
+        pass
+
+    def leaf():
+        x = torch.ones(2).as_subclass(Labelled).requires_grad_()
+        x.label = [len("abc")]
+        return x
+
+    graph = leaf().sum()
+    leaf_of = graph.grad_fn.next_functions[0][0]
+    for _ in range(3):
+        gc.collect()
+        assert type(leaf_of.variable) is Labelled and leaf_of.variable.label == [3]
+    assert lost(lambda: leaf_of.variable, Labelled) == 0
+    assert lost(lambda: leaf().sum(), Labelled) == 0
 
 
 def test_subclasses_print_by_their_name():
