@@ -2,6 +2,7 @@
  *
  * What an operator computes is not here. Invariants are those of tensor.h. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -488,6 +489,24 @@ bool grd_resize(grd_tensor *t, grd_dims sizes)
     t->numel = numel;
     t->data = t->storage->data == NULL ? NULL : (char *)t->storage->data + t->offset * t->itemsize;
     return true;
+}
+
+bool grd_warn_resized(const grd_tensor *out, grd_dims sizes)
+{
+    char have[256], need[256], text[1024];
+    if (out->numel == 0 || grd_dims_equal(sizes, grd_dims_from(out->sizes, out->ndim)))
+        return true;
+    snprintf(text, sizeof text,
+             "An output with one or more elements was resized since it had shape %s, which does not match the required output shape %s. "
+             "This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero elements. "
+             "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+             grd_format_int64s(have, sizeof have, out->sizes, out->ndim), grd_format_int64s(need, sizeof need, sizes.data, sizes.n));
+    return grd_warn(text);
+}
+
+bool grd_resize_out(grd_tensor *out, grd_dims sizes)
+{
+    return grd_warn_resized(out, sizes) && grd_resize(out, sizes);
 }
 
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)

@@ -137,6 +137,10 @@ grd_tensor *grd_new_detached(grd_tensor *t);
 /* Resizes an `out` tensor in place: contiguous, from the same offset; grows the storage when it is too small. RuntimeError
  * when that storage is borrowed or has other views. Nothing changes when the sizes are those it has. */
 bool grd_resize(grd_tensor *t, grd_dims sizes);
+/* Warns, as PyTorch does, that an out= with elements has not the sizes of the result. False when the warning became an error. */
+bool grd_warn_resized(const grd_tensor *out, grd_dims sizes);
+/* grd_resize for an out= that a caller gave: with the warning. */
+bool grd_resize_out(grd_tensor *out, grd_dims sizes);
 
 extern struct grd_block grd_failed_block;
 
