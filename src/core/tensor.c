@@ -410,9 +410,9 @@ static inline grd_tensor *base_of(grd_tensor *t)
     return t->base != NULL ? t->base : t;
 }
 
-static inline unsigned part_flags(void)
+static inline unsigned part_flags(const grd_tensor *t)
 {
-    return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : 0;
+    return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : t->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW);
 }
 
 /* grd_new_part where it is more than a look at this thread's lists. */
@@ -421,8 +421,9 @@ static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_
     grd_tensor *view = grd_is_failed(base) ? NULL : new_header(sizes.n);
     if (view == NULL)
         return grd_failed;
-    share(view, base, sizes, strides.data, offset, part_flags() | (base->flags & GRD_FLAG_REPLACED));
+    share(view, base, sizes, strides.data, offset, part_flags(base) | (base->flags & GRD_FLAG_REPLACED));
     view->base = grd_object_keep_as(base_of(base), GRD_VIEW_WEIGHT);
+    view->view_version = grd_version_of(base);
     if (owns_storage_as_view(view))
         grd_object_keep(view->storage);
     return pooled(view);
@@ -439,8 +440,9 @@ grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int
         return new_any_part(base, sizes, strides, offset);
     grd_thread.pool[grd_thread.pool_top++] = view;
     set_room(view, view->inline_dims, 0);
-    share(view, base, sizes, strides.data, offset, part_flags());
+    share(view, base, sizes, strides.data, offset, part_flags(base));
     view->base = grd_object_keep_as(base_of(base), GRD_VIEW_WEIGHT);
+    view->view_version = grd_version_of(base);
     grd_count_alloc(grd_small_size(grd_small_class(sizeof *view)));
     return view;
 }
