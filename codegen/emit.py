@@ -296,6 +296,13 @@ def write_function(operator):
             f"    return grd_check_writable(&grd_op_table[{index(operator)}], out) ? {operator.c_name}_call({', '.join(call_arguments(operator))}) : grd_failed;\n}}\n")
 
 
+def out_check(operator):
+    tensors = [a.name for a in operator.args if a.is_tensor and not a.list]
+    given = next((f"options == NULL ? GRD_DTYPE_NONE : options->{a.name}" for a in operator.args if a.kind == "dtype"), "GRD_DTYPE_NONE")
+    inputs = f"grd_tensors_from((grd_tensor *const[]){{{', '.join(tensors)}}}, {len(tensors)})"
+    return f"grd_check_out_call(&grd_op_table[{index(operator)}], out, {inputs}, {given})"
+
+
 def entry_function(operator, suffix, takes_out, scalar=False):
     words = public_parameters(operator, takes_out, scalar)
     name = f"{operator.c_name}{'_scalar' if scalar else ''}{suffix}"
@@ -309,6 +316,8 @@ def entry_function(operator, suffix, takes_out, scalar=False):
     else:
         called = f"{operator.c_name}_{'call' if first == 'NULL' else 'write'}"
         call = f"{called}({', '.join(([first] if operator.has_out else []) + given)})"
+    if takes_out and operator.out:
+        call = f"{out_check(operator)} ? {call} : grd_failed"
     # A number that becomes a tensor is a temporary of this call.
     body = f"    const int64_t mark = grd_pool_mark();\n    return grd_leave_number(mark, {call});\n" if scalar else f"    return {call};\n"
     if options(operator):
@@ -516,6 +525,14 @@ def static_default(argument):
     return ctype.literal(value)
 
 
+def out_rule(operator):
+    """The rule that the dtype of an out= follows: a pointer to it, or nothing."""
+    if not operator.out:
+        return ""
+    texts = ", ".join('"' + text.replace('"', '\\"') + '"' for text in operator.out["texts"])
+    return f", .out_rule = &(const struct grd_out_rule){{.dtype = GRD_OUT_{operator.out['dtype'].upper()}, .texts = {{{texts}}}}}"
+
+
 def table_row(operator):
     forms = " | ".join(f"1 << GRD_{form.upper()}" for form in operator.forms)
     arguments = f"(const struct grd_arg[]){{{', '.join(argument_row(a) for a in operator.args)}}}" if operator.args else "NULL"
@@ -526,7 +543,7 @@ def table_row(operator):
     return (f'    [{index(operator)}] = {{.name = "{operator.name}", .schema = "{schema}",\n'
             f"        .args = {arguments},\n"
             f"        .nargs = {len(operator.args)}, .nresults = {len(operator.results)}, .forms = {forms}{flags},\n"
-            f"        .thunk = thunk_{ctype.letters(operator)}, .derivative = {derivative}, .kernel = (grd_kernel *)op_{operator.c_name}}},\n")
+            f"        .thunk = thunk_{ctype.letters(operator)}, .derivative = {derivative}{out_rule(operator)}, .kernel = (grd_kernel *)op_{operator.c_name}}},\n")
 
 
 def table_file(operators):

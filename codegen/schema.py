@@ -17,7 +17,7 @@ KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "node", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "node", "out", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -25,6 +25,13 @@ WORDS = {
     "reduction": '"none", "mean" or "sum"',
     "memory_format": '"preserve", "contiguous" or "channels_last"',
     "rounding_mode": '"trunc" or "floor"; absent: not rounded',
+}
+# Which dtype an out= must have (enum grd_out_dtype), and the texts of the error that several operators share. In braces stand the dtypes of out= and of the
+# result; {c …} is the name of the C++ type.
+OUT_DTYPES = ("result", "given", "self", "real", "promoted", "bool", "int64")
+OUT_TEXTS = {
+    "expected": "Expected out tensor to have dtype {c result}, but got {c out} instead",
+    "found": "Found dtype {out} but expected {result}",
 }
 TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
 
@@ -80,6 +87,7 @@ class Operator:
     python: dict = field(default_factory=dict)  # how Python sees it (PYTHON_KEYS)
     test: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)  # key -> line
+    out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given
 
     @property
@@ -267,7 +275,7 @@ def read_operator(name, entry, file, lines):
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
-                    lines, read_nodes(entry, args, grads, fail))
+                    lines, read_out(entry, results, forms, fail), read_nodes(entry, args, grads, fail))
 
 
 def read_words(entry, args, name, fail):
@@ -281,6 +289,29 @@ def read_words(entry, args, name, fail):
         if words[argument] is None and not name.startswith("_"):
             fail(f"say which words '{argument}' accepts: words.{argument} = \"…\"")
     return {argument: text for argument, text in words.items() if text}
+
+
+def read_out(entry, results, forms, fail):
+    """The rule of an out=, with a text for each result; {} where whatever can be cast is taken."""
+    if "out" not in entry:
+        return {}
+    given = entry["out"]
+    for key in given:
+        if key not in ("dtype", "text"):
+            fail(f"out.{key}: known are dtype and text", f"out.{key}")
+    if given.get("dtype") not in OUT_DTYPES:
+        fail(f"out.dtype is one of {', '.join(OUT_DTYPES)}, not '{given.get('dtype')}'", "out.dtype")
+    if given["dtype"] != "result" and "out" not in forms:
+        fail("out.dtype is 'result' where there is no out form: results are copied then", "out.dtype")
+    texts = given.get("text", "expected")
+    texts = texts if isinstance(texts, list) else [texts] * len(results)
+    texts = [OUT_TEXTS.get(text, text) for text in texts]
+    for word in re.findall(r"{(.*?)}", "".join(texts)):
+        if word.removeprefix("c ") not in ("out", "result"):
+            fail(f"out.text: '{{{word}}}' is neither {{out}} nor {{result}}", "out.text")
+    if len(texts) != len(results):
+        fail(f"out.text: a text for each of {len(results)} results", "out.text")
+    return {"dtype": given["dtype"], "texts": texts}
 
 
 def read_nodes(entry, args, grads, fail):

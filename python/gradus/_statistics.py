@@ -63,7 +63,7 @@ def _quantile(input, q, dim, keepdim, interpolation, out, ignores_nan):
         result = result.reshape(q.shape + (1,) * input.dim())
     elif keepdim:
         result = result.unsqueeze(q.dim() + dim % input.dim())
-    return _into(out, result)
+    return _into(out, result, "quantile() out tensor must be same dtype as the input tensor")
 
 
 def quantile(input, q, dim=None, keepdim=False, *, interpolation="linear", out=None):
@@ -107,7 +107,7 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
     last = since.argmax(dim, keepdim=True)  # of the first run of the greatest length
     keeps = keepdim and input.dim()
     found = [t if keeps else t.squeeze(dim) for t in (values.gather(dim, last), order.gather(dim, last))]
-    return _Mode(*found) if out is None else _Mode(*_into_all(out, found))
+    return _Mode(*found) if out is None else _Mode(*_into_all(out, found, [f"expected scalar type '{{result}}' but got '{{out}}' for {name} output" for name in _Mode._fields]))
 
 
 # ---- Covariance ------------------------------------------------------------------------------------------------------------------------------

@@ -20,30 +20,20 @@ def _kind(tensor):
     return tensor.type().split(".")[-1].removesuffix("Tensor")
 
 
-def _check_out(out, result, casts):
-    """RuntimeError unless out= can take the result: of the same dtype, or with `casts` of one it can be cast to."""
-    if casts and not _C.can_cast(result.dtype, out.dtype):
-        raise RuntimeError(f"result type {_kind(result)} can't be cast to the desired output type {_kind(out)}")
-    if not casts and out.dtype != result.dtype:
-        raise RuntimeError(f"Expected out tensor to have dtype {_kind(result)}, but got {_kind(out)} instead")
-    if out.device != result.device:
-        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {result.device} and {out.device}!")
-    if _C.is_grad_enabled() and (out.requires_grad or result.requires_grad):
-        raise RuntimeError("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
-    if any(stride == 0 and size > 1 for stride, size in zip(out.stride(), out.shape)):
-        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                           "Please clone() the tensor before performing the operation.")
+EXPECTED = "Expected out tensor to have dtype {result}, but got {out} instead"
 
 
-def _into_all(outs, results, casts=False):
-    """The outs, which have taken the results: all of them are checked before the first is written."""
-    for out, result in zip(outs, results):
-        _check_out(out, result, casts)
-    return [out.resize_(result.shape).copy_(result) for out, result in zip(outs, results)]
+def _into_all(outs, results, texts):
+    """The outs, which have taken the results. Of the results that have a text for it, an out= of another dtype raises it, before anything is written."""
+    for out, result, text in zip(outs, results, texts):
+        if text and out.dtype != result.dtype:
+            raise RuntimeError(text.format(out=_kind(out), result=_kind(result)))
+    return [_C.clone(result, out=out) for out, result in zip(outs, results)]
 
 
-def _into(out, result, casts=False):
-    return result if out is None else _into_all([out], [result], casts)[0]
+def _into(out, result, text=EXPECTED):
+    """The result, or out= that has taken it; without a text its dtype may be any that the result can be cast to."""
+    return result if out is None else _into_all([out], [result], [text])[0]
 
 
 # ---- Shapes ------------------------------------------------------------------------------------------------------------------------------
@@ -193,7 +183,7 @@ def addr(input, vec1, vec2, *, beta=1, alpha=1, out=None):
     if dtype == _C.bool:
         beta, alpha = bool(beta), bool(alpha)
     input, product = input.expand(product.shape), product if alpha == 1 else product * alpha
-    return _into(out, product.to(dtype) if beta == 0 else (input if beta == 1 else input * beta) + product, casts=True)
+    return _into(out, product.to(dtype) if beta == 0 else (input if beta == 1 else input * beta) + product, text=None)
 
 
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1, out=None):
@@ -241,7 +231,7 @@ def logit(input, eps=None, *, out=None):
     x = input.to(_C.promote_types(dtype, _C.float32))
     if eps is not None and eps >= 0:
         x = x.clamp(max=1 - eps).clamp(min=eps)
-    return _into(out, (x / (1 - x)).log().to(dtype), casts=True)
+    return _into(out, (x / (1 - x)).log().to(dtype), text=None)
 
 
 def digamma(input, *, out=None):
@@ -251,7 +241,7 @@ def digamma(input, *, out=None):
     >>> torch.digamma(torch.tensor([0.5, 1.0]))
     tensor([-1.9635, -0.5772])
     """
-    return _into(out, input.polygamma(0), casts=True)
+    return _into(out, input.polygamma(0), text=None)
 
 
 def polygamma(n, input, *, out=None):
@@ -263,7 +253,7 @@ def polygamma(n, input, *, out=None):
     """
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return _into(out, input.polygamma(n), casts=True)
+    return _into(out, input.polygamma(n), text=None)
 
 
 # ---- Triangles ----------------------------------------------------------------------------------------------------------------------------------
@@ -301,7 +291,7 @@ def argwhere(input):
 
 def msort(input, *, out=None):
     """The elements along dimension 0 in order."""
-    return _into(out, _C.sort(input, 0).values)
+    return _C.sort(input, 0, out=None if out is None else (out, _C.empty(0, dtype=_C.int64))).values
 
 
 def _runs(rows):

@@ -13,7 +13,7 @@ def cross(input, other, *, dim=-1, out=None):
     >>> torch.linalg.cross(torch.tensor([1, 0, 0]), torch.tensor([0, 1, 0]))
     tensor([0, 0, 1])
     """
-    return _into(out, _C.cross(input, other, dim=dim))
+    return _C.cross(input, other, dim=dim, out=out)
 
 
 def diagonal(A, *, offset=0, dim1=-2, dim2=-1):
@@ -29,12 +29,12 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     tensor(5.)
     """
     options = {} if dtype is None else {"dtype": dtype}
-    return _into(out, _C.norm(x, ord, dim, keepdim, **options))
+    return _C.norm(x, ord, dim, keepdim, out=out, **options)
 
 
 def vecdot(x, y, *, dim=-1, out=None):
     """The sums of conj(x) * y along a dimension."""
-    return _into(out, (x.conj() * y).sum(dim))
+    return _into(out, (x.conj() * y).sum(dim), "linalg.vecdot: Expected out of dtype{result} but found {out}")
 
 
 def _cheapest_split(sizes):
@@ -67,7 +67,7 @@ def multi_dot(tensors, *, out=None):
 
     result = product(0, len(matrices) - 1)
     shape = [size for size, tensor in zip(result.shape, (first, last)) if tensor.dim() == 2]
-    return _into(out, result.reshape(shape))
+    return _into(out, result.reshape(shape), "multi_dot(): expected out tensor to have dtype {result} but got {out}")
 
 
 def matrix_power(A, n, *, out=None):
@@ -85,7 +85,7 @@ def matrix_power(A, n, *, out=None):
     if n < 0:
         raise NotImplementedError("linalg.matrix_power: negative powers need the inverse, which is not available")
     if n == 0:
-        return _into(out, _C.eye(A.size(-1), dtype=A.dtype, device=A.device).expand(A.shape).clone())
+        return _into(out, _C.eye(A.size(-1), dtype=A.dtype, device=A.device).expand(A.shape).clone(), text=None)
     result, square = None, A
     while n:
         if n % 2:

@@ -64,12 +64,6 @@ static inline bool is_argument(const struct grd_op_call *call, const grd_tensor 
     return false;
 }
 
-/* How a view was made matters when it is written, and to views of it. */
-static uint16_t view_flags(const grd_op *op, const grd_tensor *self)
-{
-    return (uint16_t)((self->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW)) | (op->returns_list ? GRD_FLAG_MULTI_VIEW : 0));
-}
-
 /* Makes result i of a call an output of the node, when it carries a gradient. The node is made for the first such result, which takes the
  * reference it comes with. */
 GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **node, int64_t i)
@@ -81,8 +75,6 @@ GRD_INLINE void record_result(const struct grd_op_call *call, struct grd_node **
         grd_node_keep(*node);
     else if ((*node = grd_op_node_new(call)) == NULL)
         return;
-    if (call->op->is_view)
-        result->flags |= view_flags(call->op, call->args[0].v.tensor);
     grd_give_history(result, *node, (uint32_t)i);
 }
 

@@ -20,38 +20,26 @@
 #include <string.h>
 
 /* ---- What is refused ------------------------------------------------------------------------------------------------------ */
-/* Raises the error for a view, output `output` of a node (or NULL), that was made with grad mode off, or one of several. */
-static bool raise_special_view(const struct grd_node *node, uint32_t output, bool no_grad, bool indirect)
+/* The name of the function whose node it is: a node's name without "Backward0". */
+static int length_of_function(const char *node_name)
+{
+    static const char suffix[] = "Backward";
+    size_t n = strlen(node_name);
+    while (n > 0 && node_name[n - 1] >= '0' && node_name[n - 1] <= '9')
+        n--;
+    const size_t length = sizeof suffix - 1;
+    return n >= length && memcmp(node_name + n - length, suffix, length) == 0 ? (int)(n - length) : (int)strlen(node_name);
+}
+
+/* Raises the error for a view that was made with grad mode off, by a custom function, or as one of several: `how` it is a view, and what follows. */
+static bool raise_special_view(const struct grd_node *node, uint32_t output, const char *how, bool indirect, const char *then)
 {
     const char *what = indirect ? "its base or another view of its base has been" : "is being";
-    if (no_grad && node == NULL)
-        return grd_raise(
-            GRD_ERROR_RUNTIME,
-            "A view was created in no_grad mode and %s modified inplace with grad mode enabled. Given that this use case is ambiguous "
-            "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either both inside the "
-            "no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be tracked).",
-            what);
-    if (no_grad && grd_is_custom_node(node))
-        return grd_raise(
-            GRD_ERROR_RUNTIME,
-            "Output %u of %s is a view and %s modified inplace. This view was created inside a custom Function (or because an input was "
-            "returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated with the "
-            "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
-            "the custom Function.",
-            output, node->name, what);
-    if (no_grad)
-        return grd_raise(
-            GRD_ERROR_RUNTIME,
-            "Output %u of %s is a view of a view which was created in no_grad mode and %s modified inplace with grad mode enabled. Given "
-            "that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
-            "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
-            "the inplace to be tracked).",
-            output, node->name, what);
-    return grd_raise(
-        GRD_ERROR_RUNTIME,
-        "Output %u of %s is a view and %s modified inplace. This view is the output of a function that returns multiple views. Such "
-        "functions do not allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one.",
-        output, node != NULL ? node->name : "an operator", what);
+    if (node == NULL)
+        return grd_raise(GRD_ERROR_RUNTIME, "A view was created in no_grad mode and %s modified inplace with grad mode enabled. %s", what,
+                         then);
+    return grd_raise(GRD_ERROR_RUNTIME, "Output %u of %.*s is a view%s and %s modified inplace%s. %s", output,
+                     length_of_function(node->name), node->name, how, what, how[0] == '\0' ? "" : " with grad mode enabled", then);
 }
 
 /* Refuses a view whose history may not be rewritten. `indirect`: the write went through the base or another view. */
@@ -62,7 +50,23 @@ static bool refuse_special_view(const grd_tensor *view, bool indirect)
         return true;
     uint32_t output;
     struct grd_node *node = grd_history_of(view, &output);
-    raise_special_view(node, output, no_grad, indirect);
+    if (multi)
+        raise_special_view(
+            node, output, "", indirect,
+            "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
+            "modified inplace. You should replace the inplace operation by an out-of-place one.");
+    else if (node != NULL && grd_is_custom_node(node))
+        raise_special_view(
+            node, output, "", indirect,
+            "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
+            "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This "
+            "behavior is forbidden. You can fix this by cloning the output of the custom Function.");
+    else
+        raise_special_view(
+            node, output, " of a view which was created in no_grad mode", indirect,
+            "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+            "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+            "the inplace to be tracked).");
     grd_node_drop(node);
     return false;
 }
@@ -278,8 +282,8 @@ static bool is_current(const grd_tensor *view)
 {
     const struct grd_object *object = grd_autograd_of(view);
     if (!grd_has_history(view)) {
-        /* Made before the base had a history, unless the view is a leaf: made without recording, or with a base that is one. */
-        return grd_has(view, GRD_FLAG_NO_GRAD_VIEW) || !grd_needs_grad(view->base) || !grd_has_history(view->base);
+        /* Made without recording, or before the base required a gradient. */
+        return !grd_needs_grad(view->base) || view->view_version == grd_version_of(view);
     }
     if (grd_node_is(object))
         return ((const struct grd_node *)object)->view_version == grd_version_of(view);

@@ -512,7 +512,7 @@ grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec
     grd_tensor *result = spec->out;
     if (result == NULL)
         result = new_result(it, spec, &g, grd_device_of(on));
-    else if (!same_shape(result, &g) && !grd_resize(result, grd_dims_from(g.sizes, g.ndim)))
+    else if (!same_shape(result, &g) && !grd_resize_out(result, grd_dims_from(g.sizes, g.ndim)))
         return grd_failed;
     if (grd_is_failed(result))
         return grd_failed;

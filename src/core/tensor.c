@@ -2,6 +2,7 @@
  *
  * What an operator computes is not here. Invariants are those of tensor.h. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -409,9 +410,9 @@ static inline grd_tensor *base_of(grd_tensor *t)
     return t->base != NULL ? t->base : t;
 }
 
-static inline unsigned part_flags(void)
+static inline unsigned part_flags(const grd_tensor *t)
 {
-    return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : 0;
+    return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : t->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW);
 }
 
 /* grd_new_part where it is more than a look at this thread's lists. */
@@ -420,8 +421,9 @@ static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_
     grd_tensor *view = grd_is_failed(base) ? NULL : new_header(sizes.n);
     if (view == NULL)
         return grd_failed;
-    share(view, base, sizes, strides.data, offset, part_flags() | (base->flags & GRD_FLAG_REPLACED));
+    share(view, base, sizes, strides.data, offset, part_flags(base) | (base->flags & GRD_FLAG_REPLACED));
     view->base = grd_object_keep_as(base_of(base), GRD_VIEW_WEIGHT);
+    view->view_version = grd_version_of(base);
     if (owns_storage_as_view(view))
         grd_object_keep(view->storage);
     return pooled(view);
@@ -438,8 +440,9 @@ grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int
         return new_any_part(base, sizes, strides, offset);
     grd_thread.pool[grd_thread.pool_top++] = view;
     set_room(view, view->inline_dims, 0);
-    share(view, base, sizes, strides.data, offset, part_flags());
+    share(view, base, sizes, strides.data, offset, part_flags(base));
     view->base = grd_object_keep_as(base_of(base), GRD_VIEW_WEIGHT);
+    view->view_version = grd_version_of(base);
     grd_count_alloc(grd_small_size(grd_small_class(sizeof *view)));
     return view;
 }
@@ -488,6 +491,24 @@ bool grd_resize(grd_tensor *t, grd_dims sizes)
     t->numel = numel;
     t->data = t->storage->data == NULL ? NULL : (char *)t->storage->data + t->offset * t->itemsize;
     return true;
+}
+
+bool grd_warn_resized(const grd_tensor *out, grd_dims sizes)
+{
+    char have[256], need[256], text[1024];
+    if (out->numel == 0 || grd_dims_equal(sizes, grd_dims_from(out->sizes, out->ndim)))
+        return true;
+    snprintf(text, sizeof text,
+             "An output with one or more elements was resized since it had shape %s, which does not match the required output shape %s. "
+             "This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero elements. "
+             "You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+             grd_format_int64s(have, sizeof have, out->sizes, out->ndim), grd_format_int64s(need, sizeof need, sizes.data, sizes.n));
+    return grd_warn(text);
+}
+
+bool grd_resize_out(grd_tensor *out, grd_dims sizes)
+{
+    return grd_warn_resized(out, sizes) && grd_resize(out, sizes);
 }
 
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)

@@ -26,6 +26,7 @@ enum grd_tensor_flags {
     GRD_FLAG_CONTIGUOUS = 1,    /* row-major, no gaps */
     GRD_FLAG_CHANNELS_LAST = 2, /* 4-d NHWC or 5-d NDHWC strides */
     GRD_FLAG_NUMBER = 4,        /* a plain number in type promotion */
+    /* At most one of these two, which views of the view inherit. */
     GRD_FLAG_NO_GRAD_VIEW = 16, /* a view made while grad mode was off */
     GRD_FLAG_MULTI_VIEW = 32,   /* one of several views returned by one operator (split, unbind, chunk) */
     GRD_FLAG_CANONICAL = 128,   /* contiguous, few dimensions, each with the stride of a new tensor: those of one element have such, too */
@@ -67,6 +68,7 @@ struct grd_tensor {
     int64_t *sizes, *strides;    /* inline_dims, or one block of 2 * ndim */
     struct grd_tensor *base;     /* of a view: the root it is a view of, owned; NULL otherwise */
     struct grd_object *autograd; /* owned by the autograd floor; NULL for most tensors */
+    uint32_t view_version;       /* of a view: the version of its storage when it was made */
     struct grd_binding *binding; /* the object that stands for it in another language, or NULL (binding.c) */
     int64_t inline_dims[2 * GRD_INLINE_DIMS];
 };
@@ -137,6 +139,10 @@ grd_tensor *grd_new_detached(grd_tensor *t);
 /* Resizes an `out` tensor in place: contiguous, from the same offset; grows the storage when it is too small. RuntimeError
  * when that storage is borrowed or has other views. Nothing changes when the sizes are those it has. */
 bool grd_resize(grd_tensor *t, grd_dims sizes);
+/* Warns, as PyTorch does, that an out= with elements has not the sizes of the result. False when the warning became an error. */
+bool grd_warn_resized(const grd_tensor *out, grd_dims sizes);
+/* grd_resize for an out= that a caller gave: with the warning. */
+bool grd_resize_out(grd_tensor *out, grd_dims sizes);
 
 extern struct grd_block grd_failed_block;
 

@@ -458,7 +458,8 @@ bool grd_call(const grd_op *op, grd_form form, const grd_value *args, int n, grd
         keys |= ok ? value_keys(&values[i]) : 0;
     }
     grd_tensor *written = form == GRD_FUNCTIONAL ? NULL : form == GRD_OUT ? out : op->nargs > 0 && ok ? values[0].v.tensor : NULL;
-    if (!ok || (form != GRD_FUNCTIONAL && !grd_check_writable(op, written))) {
+    if (!ok || (form != GRD_FUNCTIONAL && !grd_check_writable(op, written)) ||
+        (form == GRD_OUT && !grd_check_out_values(op, written, values))) {
         grd_pool_release(mark);
         return false;
     }

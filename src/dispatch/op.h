@@ -27,6 +27,22 @@ struct grd_boxed_slot {
     void *_Atomic context;
 };
 
+/* The dtype that an out= must have, for operators that do not convert into it. The dtype argument of a call, if one is given, is that of its result. */
+enum grd_out_dtype {
+    GRD_OUT_RESULT,   /* of each result: checked when results are copied, or by the operator itself */
+    GRD_OUT_GIVEN,    /* the dtype argument; any that can be cast where none is given */
+    GRD_OUT_SELF,     /* of the first tensor */
+    GRD_OUT_REAL,     /* of the first tensor, or of its real part */
+    GRD_OUT_PROMOTED, /* of all tensors together; a bool first of three is a mask and left out */
+    GRD_OUT_BOOL,
+    GRD_OUT_INT64
+};
+
+struct grd_out_rule {
+    uint8_t dtype;                      /* grd_out_dtype */
+    const char *texts[GRD_MAX_RESULTS]; /* the error for each result; out.c says what stands in braces */
+};
+
 /* An operator, of the schema or defined at run time: every caller treats them alike. */
 struct grd_op {
     const char *name, *schema;
@@ -40,6 +56,7 @@ struct grd_op {
     uint8_t forms; /* bit set of grd_form */
     grd_thunk *thunk;
     const struct grd_derivative *derivative; /* NULL: not differentiable, or composite */
+    const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */
     grd_kernel *kernel;                      /* from the tree */
     bool composite;                          /* the kernel serves every key, autograd included: it only calls operators */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
@@ -125,6 +142,12 @@ static inline bool grd_check_writable(const struct grd_op *op, const grd_tensor 
 {
     return GRD_LIKELY(grd_thread.error == 0 && out != NULL && !grd_is_failed(out)) || grd_check_writable_slow(op, out);
 }
+
+/* RuntimeError, in the operator's words, where the out= of result i has not the dtype that it must have. */
+bool grd_check_out_dtype(const struct grd_op *op, int64_t i, const grd_tensor *out, grd_dtype result);
+/* The same check for a call of the out form, with the tensors among its arguments and its dtype argument or GRD_DTYPE_NONE. */
+bool grd_check_out_call(const struct grd_op *op, const grd_tensor *out, grd_tensors inputs, grd_dtype given);
+bool grd_check_out_values(const struct grd_op *op, const grd_tensor *out, const grd_value *args);
 
 static inline void grd_written(grd_tensor *out)
 {

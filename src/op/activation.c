@@ -57,6 +57,10 @@ grd_tensor *op_hidden_gelu_backward(grd_tensor *grad_output, grd_tensor *x, cons
 grd_tensor *op_hardtanh(grd_tensor *out, grd_tensor *self, grd_scalar min_val, grd_scalar max_val)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (dtype == GRD_BOOL) {
+        grd_raise(GRD_ERROR_RUNTIME, "Bool inputs not supported for hardtanh");
+        return grd_failed;
+    }
     if (grd_category_of(dtype) == GRD_CATEGORY_INTEGER) {
         min_val = grd_int(grd_scalar_int64(min_val));
         max_val = grd_int(grd_scalar_int64(max_val));

@@ -5,6 +5,7 @@
  * Schema: schema/elementwise.toml. */
 #include <string.h>
 
+#include "dispatch/op.h"
 #include "gen/op_impl.h"
 #include "gen/hidden_ops.h"
 #include "op/common.h"
@@ -296,6 +297,8 @@ grd_tensor *op_clamp(grd_tensor *out, grd_tensor *self, grd_scalar min, grd_scal
     grd_tensor *high = max.kind == GRD_SCALAR_NONE ? NULL : grd_number(max);
     grd_dtype dtype = grd_pending() ? GRD_DTYPE_NONE : grd_result_type((grd_tensor *const[]){self, low, high}, 3);
     if (dtype == GRD_DTYPE_NONE || !check_clamp(low != NULL || high != NULL, dtype) || !check_bound(min, dtype) || !check_bound(max, dtype))
+        return grd_failed;
+    if (out != NULL && out != self && !grd_check_out_dtype(grd_op_find("clamp"), 0, out, dtype))
         return grd_failed;
     return clamp(out, self, low, high);
 }

@@ -70,7 +70,7 @@ bool grd_out_check(const grd_tensor *out, grd_dtype dtype, grd_device device)
 
 bool grd_out_resize(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)
 {
-    return grd_out_check(out, dtype, device) && (grd_same_sizes(out, sizes) || grd_resize(out, sizes));
+    return grd_out_check(out, dtype, device) && (grd_same_sizes(out, sizes) || grd_resize_out(out, sizes));
 }
 
 grd_tensor *grd_out_prepare_apart(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)

@@ -1,21 +1,26 @@
 /* See composite.h. */
 #include "op/composite.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/object.h"
+#include "base/text.h"
 #include "dispatch/op.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
 
-static bool check_out(const grd_tensor *out, const grd_tensor *value)
+static bool check_gradient(const grd_tensor *out, const grd_tensor *value)
 {
-    if (!grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value)))
-        return false;
     return !grd_grad_enabled() || (!grd_requires_grad(value) && !grd_requires_grad(out)) ||
            grd_raise(GRD_ERROR_RUNTIME,
                      "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
                      "requires grad.");
+}
+
+static bool check_out(const grd_tensor *out, const grd_tensor *value)
+{
+    return check_gradient(out, value) && grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value));
 }
 
 /* A value that lies in out's own memory is copied first: it may be read after it was overwritten. */
@@ -32,6 +37,24 @@ static bool fills_in_order(const grd_op *op)
         if (strcmp(op->name, names[i]) == 0)
             return true;
     return false;
+}
+
+/* What PyTorch says of an out= with elements and other sizes than the result. Functions without tensors to read are asked for their sizes and resize it
+ * silently; only the length of arange is computed. */
+static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
+{
+    char have[256], text[640];
+    if (inputs.n > 0)
+        return grd_warn_resized(out, grd_sizes(result));
+    if (strncmp(op->name, "arange", 6) != 0 || out->numel == 0 || out->numel == result->numel)
+        return true;
+    const long long n = (long long)result->numel;
+    snprintf(text, sizeof text,
+             "The number of elements in the out tensor of shape %s is %lld which does not match the computed number of elements %lld. Note "
+             "that this may "
+             "occur as a result of rounding error. The out tensor will be resized to a tensor of shape (%lld,).",
+             grd_format_int64s(have, sizeof have, out->sizes, out->ndim), (long long)out->numel, n, n);
+    return grd_warn(text);
 }
 
 static grd_tensor *fill_out(grd_tensor *out, grd_tensor *value)
@@ -51,7 +74,9 @@ grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_te
     if (grd_pending() || out == NULL || out == value)
         return grd_pending() ? grd_failed : value;
     if (out != self)
-        return (self == NULL || grd_check_no_partial_overlap(out, self)) && check_out(out, value) ? fill_out(out, value) : grd_failed;
+        return (self == NULL || grd_check_no_partial_overlap(out, self)) && check_out(out, value) && grd_warn_resized(out, grd_sizes(value))
+                   ? fill_out(out, value)
+                   : grd_failed;
     const bool fits = grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value)) && grd_check_inplace_shape(out, grd_sizes(value));
     return fits ? grd_copy_(out, apart(out, value)) : grd_failed;
 }
@@ -65,16 +90,6 @@ static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_te
         if (input != NULL && !same && !(input == out ? grd_check_no_overlap(out, input) : grd_check_no_partial_overlap(out, input)))
             return false;
     }
-    return true;
-}
-
-/* Indices beside values stay integers of 64 bits: others may not hold them. */
-static bool check_indices(grd_tensors outs, grd_tensors results)
-{
-    for (int64_t i = 1; i < outs.n; i++)
-        if (results.data[i]->dtype == GRD_INT64 && outs.data[i]->dtype != GRD_INT64)
-            return grd_raise(GRD_ERROR_RUNTIME, "Expected out tensor to have dtype Long, but got %s instead",
-                             grd_dtype_type_name(outs.data[i]->dtype));
     return true;
 }
 
@@ -92,9 +107,11 @@ static bool check_outs(const grd_op *op, grd_tensors inputs, grd_tensors outs, g
             return false;
     for (int64_t i = 0; i < outs.n; i++)
         if (!grd_check_writable(op, outs.data[i]) || !grd_check_writable(op, results.data[i]) ||
-            !check_out(outs.data[i], results.data[i]) || !check_inputs(inputs, outs.data[i], results.data[i]))
+            !check_gradient(outs.data[i], results.data[i]) ||
+            !grd_check_out_dtype(op, i, outs.data[i], (grd_dtype)results.data[i]->dtype) || !check_out(outs.data[i], results.data[i]) ||
+            !check_inputs(inputs, outs.data[i], results.data[i]))
             return false;
-    return check_indices(outs, results);
+    return true;
 }
 
 bool grd_write_results(const grd_op *op, grd_tensors inputs, grd_tensors outs, grd_tensors results)
@@ -105,6 +122,8 @@ bool grd_write_results(const grd_op *op, grd_tensors inputs, grd_tensors outs, g
         return grd_raise(GRD_ERROR_TYPE, "an operator is required, not NULL");
     const int64_t mark = grd_pool_mark();
     bool ok = check_outs(op, inputs, outs, results);
+    for (int64_t i = 0; i < outs.n && ok; i++)
+        ok = warn_resized(op, inputs, outs.data[i], results.data[i]);
     for (int64_t i = 0; i < outs.n && ok; i++) {
         grd_tensor *out = outs.data[i], *value = results.data[i];
         if (out->numel == value->numel && fills_in_order(op))

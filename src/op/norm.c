@@ -77,10 +77,11 @@ grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dim
     return grd_out_finish(out, norm);
 }
 
-grd_tensor *op_norm_name(grd_tensor *self, const char *p, grd_dims dim, bool keepdim, grd_dtype dtype)
+grd_tensor *op_norm_name(grd_tensor *out, grd_tensor *self, const char *p, grd_dims dim, bool keepdim, grd_dtype dtype)
 {
     if (strcmp(p, "fro") == 0)
-        return grd_norm(self, .dim = dim, .keepdim = keepdim, .dtype = dtype);
+        return out == NULL ? grd_norm(self, .dim = dim, .keepdim = keepdim, .dtype = dtype)
+                           : grd_norm_out(out, self, .dim = dim, .keepdim = keepdim, .dtype = dtype);
     if (strcmp(p, "nuc") == 0)
         grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the nuclear norm is not implemented");
     else

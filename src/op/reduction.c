@@ -177,11 +177,6 @@ static grd_tensor *extreme(grd_tensor *out, grd_tensor *self, grd_dims dim, bool
     }
     if (!grd_shape_dim_mask(dim, self->ndim, &mask) || !check_not_empty(self, dim.n > 0, mask, GRD_ERROR_RUNTIME, specify_dim))
         return grd_failed;
-    if (out != NULL && out->dtype != dtype) {
-        grd_raise(GRD_ERROR_RUNTIME, "Expected the dtype for input and out to match, but got %s for input's dtype and %s for out's dtype.",
-                  grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)out->dtype));
-        return grd_failed;
-    }
     return grd_reduce(out, self, mask, keepdim, kind, dtype, GRD_FINISH_NONE, 0);
 }
 

@@ -605,6 +605,16 @@ grd_tensor *op_unfold(grd_tensor *self, int64_t dimension, int64_t size, int64_t
 
 static const grd_tensors no_tensors = {0, NULL};
 
+/* The results of an operator that returns several views of a tensor, marked as such: autograd refuses to write them. */
+static grd_tensors several_views(grd_tensor **list, int64_t n)
+{
+    if (grd_pending())
+        return no_tensors;
+    for (int64_t i = 0; i < n && grd_thread.grad_off == 0; i++)
+        list[i]->flags = (uint16_t)((list[i]->flags & ~GRD_FLAG_NO_GRAD_VIEW) | GRD_FLAG_MULTI_VIEW);
+    return (grd_tensors){n, list};
+}
+
 grd_tensors op_unbind(grd_tensor *self, int64_t dim)
 {
     if (self->ndim == 0) {
@@ -619,7 +629,7 @@ grd_tensors op_unbind(grd_tensor *self, int64_t dim)
         return no_tensors;
     for (int64_t i = 0; i < n && !grd_pending(); i++)
         list[i] = op_select(self, dim, i);
-    return grd_pending() ? no_tensors : (grd_tensors){n, list};
+    return several_views(list, n);
 }
 
 /* Views of `size` elements each, the last with what is left. */
@@ -703,5 +713,5 @@ grd_tensors op_split_with_sizes(grd_tensor *self, grd_dims split_sizes, int64_t 
         return no_tensors;
     for (int64_t i = 0, start = 0; i < split_sizes.n && !grd_pending(); start += split_sizes.data[i], i++)
         list[i] = op_slice(self, dim, grd_int(start), grd_int(start + split_sizes.data[i]), 1);
-    return grd_pending() ? no_tensors : (grd_tensors){split_sizes.n, list};
+    return several_views(list, split_sizes.n);
 }

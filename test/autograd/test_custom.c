@@ -400,7 +400,7 @@ static void test_an_input_handed_back_is_not_written(void **state)
     grd_tensor *y = apply1(&function, grd_clone(leaf3()));
     grd_mul_(y, VECTOR(2, 2, 2));
     expect_whole_error(
-        "mul: Output 0 of SameBackward is a view and is being modified inplace. This view was created inside a custom Function (or "
+        "mul: Output 0 of Same is a view and is being modified inplace. This view was created inside a custom Function (or "
         "because an input was returned as-is) and the autograd logic to handle view+inplace would override the custom backward associated "
         "with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of "
         "the custom Function.");

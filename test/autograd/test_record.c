@@ -105,13 +105,17 @@ static void test_out(void **state)
     EXPECT_VALUES(out, 0, 0, 0);
     grd_mul_out(x, out, out);
     expect_error("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+    grd_eq_out(x, grd_zeros(grd_dims(2)), grd_zeros(grd_dims(2)));
+    expect_error("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
     grd_isneginf_out(x, grd_zeros(grd_dims(2)));
+    expect_error("isneginf does not support non-boolean outputs.");
+    grd_neg_out(grd_ones(grd_dims(3), .dtype = GRD_FLOAT64), x);
     expect_error("functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
     EXPECT_VALUES(x, 1, 2, 3);
     grd_set_grad_enabled(false);
     grd_mul_out(out, x, x);
     EXPECT_VALUES(out, 1, 4, 9);
-    grd_isneginf_out(x, VECTOR(-INFINITY, 1));
+    grd_eq_out(x, VECTOR(0, 1), VECTOR(0, 0));
     EXPECT_VALUES(x, 1, 0);
 }
 

@@ -1,0 +1,124 @@
+/* The dtype of an out=, as each operator's entry in the schema demands it (struct grd_out_rule).
+ *
+ * Not here: what can be cast, sizes and overlap, which the operator checks itself. Nothing is written before this check. */
+#include <string.h>
+
+#include "base/text.h"
+#include "dispatch/op.h"
+
+/* The names of dtypes in C++, which PyTorch's own texts have. */
+static const char *c_name(grd_dtype dtype)
+{
+    static const char *const names[GRD_DTYPE_COUNT] = {
+        [GRD_BOOL] = "bool",
+        [GRD_UINT8] = "unsigned char",
+        [GRD_INT8] = "signed char",
+        [GRD_UINT16] = "unsigned short",
+        [GRD_INT16] = "short int",
+        [GRD_UINT32] = "unsigned int",
+        [GRD_INT32] = "int",
+        [GRD_UINT64] = "unsigned long",
+        [GRD_INT64] = "long int",
+        [GRD_FLOAT16] = "c10::Half",
+        [GRD_BFLOAT16] = "c10::BFloat16",
+        [GRD_FLOAT32] = "float",
+        [GRD_FLOAT64] = "double",
+        [GRD_COMPLEX64] = "c10::complex<float>",
+        [GRD_COMPLEX128] = "c10::complex<double>",
+    };
+    const char *name = names[(unsigned)dtype];
+    return name != NULL ? name : grd_dtype_type_name(dtype);
+}
+
+/* What stands in braces: {out}, {result}, and {c out}, {c result} for the names in C++. */
+static const char *word_in_braces(const char *word, size_t n, grd_dtype out, grd_dtype result)
+{
+    const bool c = n > 2 && word[1] == ' ';
+    const grd_dtype dtype = word[c ? 2 : 0] == 'o' ? out : result;
+    return c ? c_name(dtype) : grd_dtype_type_name(dtype);
+}
+
+static bool refuse(const char *text, grd_dtype out, grd_dtype result)
+{
+    struct grd_text message = {0};
+    for (;;) {
+        const char *opening = strchr(text, '{'), *closing = opening == NULL ? NULL : strchr(opening, '}');
+        if (closing == NULL)
+            break;
+        grd_text_add(&message, "%.*s%s", (int)(opening - text), text,
+                     word_in_braces(opening + 1, (size_t)(closing - opening - 1), out, result));
+        text = closing + 1;
+    }
+    grd_text_add(&message, "%s", text);
+    if (!message.failed)
+        grd_raise(GRD_ERROR_RUNTIME, "%s", message.data);
+    grd_text_done(&message);
+    return false;
+}
+
+bool grd_check_out_dtype(const struct grd_op *op, int64_t i, const grd_tensor *out, grd_dtype result)
+{
+    const struct grd_out_rule *rule = op->out_rule;
+    if (rule == NULL || result == GRD_DTYPE_NONE || out->dtype == result)
+        return !grd_pending();
+    return refuse(rule->texts[i], out->dtype, result);
+}
+
+/* The dtype of the result, or GRD_DTYPE_NONE where the rule demands none. */
+static grd_dtype demanded(const struct grd_out_rule *rule, grd_tensors inputs, grd_dtype given)
+{
+    const int64_t mask = inputs.n == 3 && inputs.data[0]->dtype == GRD_BOOL;
+    switch ((enum grd_out_dtype)rule->dtype) {
+    case GRD_OUT_RESULT:
+        return GRD_DTYPE_NONE;
+    case GRD_OUT_GIVEN:
+        return given;
+    case GRD_OUT_SELF:
+        return given != GRD_DTYPE_NONE ? given : (grd_dtype)inputs.data[0]->dtype;
+    case GRD_OUT_REAL:
+        return grd_dtype_to_real(given != GRD_DTYPE_NONE ? given : (grd_dtype)inputs.data[0]->dtype);
+    case GRD_OUT_PROMOTED:
+        return grd_result_type(inputs.data + mask, (int)(inputs.n - mask));
+    case GRD_OUT_BOOL:
+        return GRD_BOOL;
+    case GRD_OUT_INT64:
+        return GRD_INT64;
+    }
+    return GRD_DTYPE_NONE;
+}
+
+/* True if recording refuses the call: a function with a derivative has no out= where gradients are wanted. */
+static bool is_recorded(const struct grd_op *op, const grd_tensor *out, grd_tensors inputs)
+{
+    grd_keyset keys = grd_keys_of(out);
+    for (int64_t i = 0; i < inputs.n; i++)
+        keys |= inputs.data[i] == NULL ? 0 : grd_keys_of(inputs.data[i]);
+    return op->derivative != NULL && (grd_active_keys(keys) & 1u << GRD_KEY_AUTOGRAD) != 0;
+}
+
+bool grd_check_out_call(const struct grd_op *op, const grd_tensor *out, grd_tensors inputs, grd_dtype given)
+{
+    if (op->out_rule == NULL)
+        return true;
+    /* The call itself refuses arguments that are no tensors. */
+    if (grd_pending() || out == NULL || grd_is_failed(out) || inputs.n == 0 || inputs.data[0] == NULL || grd_is_failed(inputs.data[0]))
+        return true;
+    if (is_recorded(op, out, inputs) || grd_check_out_dtype(op, 0, out, demanded(op->out_rule, inputs, given)))
+        return true;
+    grd_error_add_context(op->name);
+    return false;
+}
+
+bool grd_check_out_values(const struct grd_op *op, const grd_tensor *out, const grd_value *args)
+{
+    grd_tensor *inputs[GRD_MAX_ARGS];
+    int64_t n = 0;
+    grd_dtype given = GRD_DTYPE_NONE;
+    for (int i = 0; i < op->nargs && op->out_rule != NULL; i++) {
+        if (args[i].kind == GRD_KIND_TENSOR)
+            inputs[n++] = args[i].v.tensor;
+        if (args[i].kind == GRD_KIND_DTYPE)
+            given = args[i].v.dtype;
+    }
+    return grd_check_out_call(op, out, grd_tensors_from(inputs, n), given);
+}

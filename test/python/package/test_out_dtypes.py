@@ -1,0 +1,146 @@
+"""out= of every dtype and of three shapes, for every function that has one: taken, refused or warned about where PyTorch does, and with its words."""
+import re
+import warnings
+
+import pytest
+
+import gradus
+import operator_calls
+from oracle import torch
+
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128"]
+
+# docs/differences.md: PyTorch converts into any dtype here, and then refuses some for want of a kernel.
+LOSES = {"sum", "prod", "mean", "nansum", "nanmean", "logsumexp", "cumsum", "cumprod", "var", "std", "linspace"}
+# Where PyTorch's words depend on which of its functions does the work, or are those of an internal check.
+WORDS = {"max", "min", "mv", "matmul", "inner", "median", "searchsorted", "bucketize", "heaviside", "diag", "mean", "logsumexp", "abs", "absolute", "lerp"}
+# PyTorch writes out= in several ways, by the shapes and dtypes of the arguments, and takes another dtype or warns in some of them.
+SEVERAL_WAYS = {"diff", "matmul", "inner", "lerp", "abs", "absolute"}
+
+
+def functions():
+    """{name: (home, operators)} of what has out= here and in PyTorch."""
+    found = {}
+    for (home, name), function in operator_calls.functions(operator_calls.OPERATORS).items():
+        operators = [s.operator for s in function.signatures if any(p.name == "out" for p in s.parameters)]
+        if home != "method" and operators and not name.startswith("_"):
+            found[name] = (home, operators)
+    return found
+
+
+FUNCTIONS = functions()
+
+
+def to_torch(value):
+    if isinstance(value, gradus.Tensor):
+        return torch.tensor(value.tolist(), dtype=getattr(torch, str(value.dtype).split(".")[1])).reshape(tuple(value.shape))
+    if isinstance(value, list):
+        return [to_torch(item) for item in value]
+    return getattr(torch, str(value).split(".")[1]) if isinstance(value, gradus.dtype) else value
+
+
+def calls(operator):
+    """The samples of an operator with floating and integer arguments."""
+    for text in operator_calls.sample_texts(operator):
+        for dtype in ("float32", "int64", "complex64"):
+            yield operator_calls.arguments(operator, text, getattr(gradus, dtype))
+
+
+def outs(module, results, where, dtype, kind):
+    """Tensors for the results: result `where` gets one of the dtype, without elements, of its shape, or larger."""
+    def out(i, result):
+        shape = {"empty": (0,), "fits": tuple(result.shape), "larger": (*result.shape, 2)}[kind]
+        return module.zeros(shape, dtype=getattr(module, dtype if i == where else str(result.dtype).split(".")[1]))
+
+    return [out(i, result) for i, result in enumerate(results)]
+
+
+def resized(seen):
+    """The beginnings of the warnings about the sizes of out=: the sizes in them are of the middle of the work in some of PyTorch's functions."""
+    return {text[:40] for text in (str(one.message) for one in seen) if "out tensor" in text}
+
+
+def without_name(text):
+    return re.sub(r"^([a-z_0-9]+: )+", "", text.split("\n")[0])
+
+
+def outcome(function, operator, values, given):
+    """What became of the call, and of the outs."""
+    before = [out.tolist() for out in given]
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            operator_calls.call(function, operator, values, out=given[0] if len(given) == 1 else tuple(given))
+        except Exception as error:
+            assert isinstance(given[0], torch.Tensor) or [out.tolist() for out in given] == before
+            return "raises", type(error).__name__, without_name(str(error))
+    return "gives", [tuple(out.shape) for out in given], resized(seen)
+
+
+def same(name, ours, theirs):
+    if theirs[0] == "gives":
+        return ours == theirs or name in LOSES and ours[0] == "raises" or name in SEVERAL_WAYS
+    if name in LOSES:
+        return ours[0] == "gives" or ours[1] in (theirs[1], "RuntimeError")
+    return name in SEVERAL_WAYS or ours == theirs or name in WORDS and ours[:2] == theirs[:2] or "step must be nonzero" in theirs
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_dtypes_and_shapes(name):
+    home, operators = FUNCTIONS[name]
+    ours, theirs = getattr(operator_calls.HOMES[home], name), getattr(torch if home == "function" else torch._C._nn, name, None)
+    for operator in operators:
+        for values in calls(operator):
+            given = {key: to_torch(value) for key, value in values.items()}
+            try:
+                results = operator_calls.call(theirs, operator, given)
+                operator_calls.call(ours, operator, values)
+            except Exception:
+                continue
+            results = list(results) if isinstance(results, (tuple, list)) else [results]
+            for where in range(len(results)):
+                for dtype in DTYPES:
+                    for kind in ("empty", "fits", "larger"):
+                        expected = outcome(theirs, operator, given, outs(torch, results, where, dtype, kind))
+                        if expected[:2] == ("raises", "TypeError"):
+                            break  # PyTorch has no out= here
+                        found = outcome(ours, operator, values, outs(gradus, results, where, dtype, kind))
+                        assert same(name, found, expected), (values, dtype, kind, found, expected)
+
+
+def test_a_warning_may_be_an_error():
+    x, out = gradus.ones(2), gradus.zeros(3)
+    for call in (lambda: gradus.add(x, x, out=out), lambda: gradus.cat([x], out=out), lambda: gradus.sort(x, out=(gradus.zeros(2), out.long())),
+                 lambda: gradus.arange(2.0, out=out), lambda: gradus.sum(x, out=out)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(UserWarning, match="resized"):
+                call()
+        assert out.tolist() == [0, 0, 0]
+
+
+IN_PYTHON = """
+torch.polygamma(1, x, out=o)|torch.logit(x, out=o)|torch.digamma(x, out=o)|torch.addr(x, x[0, :2], x[1], out=o)|torch.msort(x, out=o)|torch.quantile(x, 0.5, dim=1, out=o)
+torch.nanquantile(x, 0.5, dim=1, out=o)|torch.linalg.cross(x, x, out=o)|torch.linalg.vector_norm(x, out=o)|torch.linalg.vecdot(x, x, out=o)|torch.tensordot(x, x, 2, out=o)
+torch.mode(x, 1, out=(o, l))|torch.mode(x, 1, out=(v, o))|torch.norm(x, 'fro', out=o)|torch.nonzero(x, out=o)|torch.special.round(x, out=o)|torch.special.expit(x, out=o)
+torch.nn.functional.normalize(x, out=o)
+""".replace("\n", "|").strip("|").split("|")
+
+
+@pytest.mark.parametrize("call", IN_PYTHON)
+def test_functions_in_python(call):
+    for dtype in DTYPES:
+        for size in (0, 7):
+            results = []
+            for module in (gradus, torch):
+                names = {"torch": module, "x": module.tensor([[3.0, -1.0, 2.0], [0.5, 4.0, -2.0]]), "o": module.zeros(size, dtype=getattr(module, dtype)),
+                         "l": module.zeros(0, dtype=module.int64), "v": module.zeros(0)}
+                with warnings.catch_warnings(record=True) as seen:
+                    warnings.simplefilter("always")
+                    try:
+                        eval(call, names)
+                        results.append((tuple(names["o"].shape), resized(seen)))
+                    except Exception as error:
+                        results.append((type(error).__name__, without_name(str(error))))
+            assert results[0] == results[1], dtype

@@ -1,0 +1,53 @@
+"""Writing a view, or the base of one: allowed, refused and recorded as in PyTorch, whatever made the view, in whatever mode."""
+import itertools
+import re
+
+import pytest
+
+import gradus
+from oracle import torch
+
+VIEWS = {
+    "unbind": lambda t: t.unbind(0)[0], "split": lambda t: t.split(2)[0], "chunk": lambda t: t.chunk(2)[0], "split of sizes": lambda t: t.split([1, 3])[1],
+    "tensor_split": lambda t: t.tensor_split(2)[0], "hsplit": lambda t: t.hsplit(2)[0], "vsplit": lambda t: t.vsplit(2)[1], "iteration": lambda t: next(iter(t)),
+    "select": lambda t: t.select(0, 0), "a view of a part": lambda t: t.split(2)[0].narrow(0, 0, 1), "a part of a view": lambda t: t[0:4].split(2)[0],
+    "detached": lambda t: t.detach(), "a detached part": lambda t: t.split(2)[0].detach(),
+}
+WRITES = {
+    "mul_": lambda m, base, view, other: view.mul_(other), "zero_": lambda m, base, view, other: view.zero_(), "set": lambda m, base, view, other: view.__setitem__(0, other),
+    "copy_": lambda m, base, view, other: view.copy_(other.expand(view.shape)), "out": lambda m, base, view, other: m.mul(view.detach(), other.detach(), out=view),
+    "the base": lambda m, base, view, other: base.mul_(other), "nothing": lambda m, base, view, other: None,
+}
+BASES = ["plain", "leaf", "history", "made a leaf later"]
+
+
+def outcome(module, make, base_is, made, written, write, with_grad):
+    """What became of the write and of a backward pass after it, or the error."""
+    base = module.ones(4, 2, requires_grad=base_is in ("leaf", "history"))
+    base = base * 1 if base_is == "history" else base
+    other = module.full((), 2.0, requires_grad=with_grad)
+    modes = {"grad": module.enable_grad, "no_grad": module.no_grad}
+    try:
+        with modes[made]():
+            view = make(base)
+        if base_is == "made a leaf later":
+            base.requires_grad_()
+        with modes[written]():
+            write(module, base, view, other)
+        found = [view.requires_grad, base.requires_grad, view.grad_fn is None, base.detach().tolist()]
+        if base.requires_grad or view.requires_grad:
+            (base.sum() + view.sum()).backward()
+            found.append(None if other.grad is None else other.grad.item())
+        return found
+    except RuntimeError as error:
+        text = re.sub(r"^(\w+(\(\))?: )+", "", str(error).split("\n")[0])
+        return re.sub("Output (.) of Split(WithSizes)?", r"Output \1 of Split", text)  # the node of split has its name there
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_writes(view, write):
+    for base_is, made, written, with_grad in itertools.product(BASES, ("grad", "no_grad"), ("grad", "no_grad"), (False, True)):
+        case = base_is, made, written
+        ours, theirs = (outcome(module, VIEWS[view], *case, WRITES[write], with_grad) for module in (gradus, torch))
+        assert ours == theirs, (case, with_grad)
