@@ -39,9 +39,9 @@ struct grd_op {
     bool defined;  /* at run time: it is part of a struct grd_defined_op (define.h) */
     uint8_t forms; /* bit set of grd_form */
     grd_thunk *thunk;
-    const struct grd_derivative *derivative; /* NULL: not differentiable, or composite */
+    const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     grd_kernel *kernel;                      /* from the tree */
-    bool composite;                          /* the kernel serves every key, autograd included: it only calls operators */
+    bool composite; /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
     grd_kernel *_Atomic typed[GRD_KEY_COUNT];
     struct grd_boxed_slot boxed[GRD_KEY_COUNT];

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "gen/op_impl.h"
+#include "gen/hidden_ops.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
 #include "op/loss.h"
@@ -51,7 +52,7 @@ grd_tensor *op_pairwise_distance(grd_tensor *x1, grd_tensor *x2, double p, doubl
 {
     const int64_t n = x1->ndim > x2->ndim ? x1->ndim : x2->ndim;
     grd_tensor *difference = grd_add_scalar(grd_sub(x1, x2), grd_float(eps));
-    return grd_norm(difference, .p = grd_float(p), .dim = grd_dims(n > 0 ? n - 1 : 0), .keepdim = keepdim);
+    return grd_hidden_norm(difference, grd_float(p), grd_dims(n > 0 ? n - 1 : 0), keepdim);
 }
 
 grd_tensor *op_normalize(grd_tensor *self, double p, int64_t dim, double eps)

@@ -126,9 +126,8 @@ static void test_views_that_may_not_be_written(void **state)
         "Output 0 of SelectBackward0 is a view of a view which was created in no_grad mode and is being modified inplace with grad "
         "mode enabled.");
     grd_zero_(grd_split(y, 1).data[2]);
-    expect_error(
-        "Output 2 of SplitWithSizesBackward0 is a view and is being modified inplace. This view is the output of a function that returns "
-        "multiple views.");
+    expect_error("Output 2 of SplitBackward0 is a view and is being modified inplace. This view is the output of a function that returns "
+                 "multiple views.");
     grd_tensor *half = grd_split(y, 2).data[0];
     grd_mul_(y, VECTOR(2, 2, 2));
     assert_null(grd_grad_fn(half));

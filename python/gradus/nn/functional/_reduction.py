@@ -8,10 +8,8 @@ def legacy_reduction(size_average, reduce, reduction, stacklevel=3):
     """The reduction that size_average and reduce ask for, with a warning; `reduction` where both are None."""
     if size_average is None and reduce is None:
         return reduction
-    if reduce is False:
-        reduction = "none"
-    else:
-        reduction = "sum" if size_average is False else "mean"
+    average, reduces = size_average is None or size_average, reduce is None or reduce
+    reduction = "mean" if average and reduces else "sum" if reduces else "none"
     warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=stacklevel)
     return reduction
 
