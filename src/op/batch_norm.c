@@ -28,10 +28,11 @@ static bool check(const grd_tensor *input, const grd_tensor *running_mean, const
 {
     if (input->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected at least 2 dimensions for input tensor but received %d", input->ndim);
+    if (!check_vector(running_mean, input, "running_mean") || !check_vector(running_var, input, "running_var"))
+        return false;
     if ((running_mean == NULL) != (running_var == NULL) || (running_mean == NULL && !own))
         return grd_raise(GRD_ERROR_RUNTIME, "Expected running_mean and running_var to be defined");
-    return check_vector(running_mean, input, "running_mean") && check_vector(running_var, input, "running_var") &&
-           check_vector(weight, input, "weight") && check_vector(bias, input, "bias");
+    return check_vector(weight, input, "weight") && check_vector(bias, input, "bias");
 }
 
 /* (input - mean) / sqrt(variance + eps) */
@@ -202,18 +203,32 @@ static grd_dims row_size(const grd_tensor *rows)
     return grd_pending() ? grd_dims_from(NULL, 0) : grd_dims_from(rows->sizes + 2, 1);
 }
 
+static bool check_group_vector(const grd_tensor *vector, const grd_tensor *input, const char *name)
+{
+    char own[512], sizes[512];
+    return vector == NULL || (vector->ndim == 1 && vector->numel == input->sizes[1]) ||
+           grd_raise(
+               GRD_ERROR_RUNTIME,
+               "Expected %s to be a vector of size equal to the number of channels in input, but got %s of shape %s and input of shape %s",
+               name, name, grd_format_int64s(own, sizeof own, vector->sizes, vector->ndim),
+               grd_format_int64s(sizes, sizeof sizes, input->sizes, input->ndim));
+}
+
 grd_tensor *op_group_norm(grd_tensor *input, int64_t num_groups, grd_tensor *weight, grd_tensor *bias, double eps)
 {
-    if (!check(input, NULL, NULL, weight, bias, true))
+    if (!check(input, NULL, NULL, NULL, NULL, true))
         return grd_failed;
     const int64_t channels = input->sizes[1];
-    if (num_groups <= 0 || channels % num_groups != 0) {
+    if (num_groups <= 0)
+        grd_raise(GRD_ERROR_RUNTIME, "Expected num groups to be greater than 0, got %lld", (long long)num_groups);
+    else if (channels % num_groups != 0) {
         char sizes[512];
         grd_raise(GRD_ERROR_RUNTIME,
                   "Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%lld",
                   grd_format_int64s(sizes, sizeof sizes, input->sizes, input->ndim), (long long)num_groups);
-        return grd_failed;
     }
+    if (grd_pending() || !check_group_vector(weight, input, "weight") || !check_group_vector(bias, input, "bias"))
+        return grd_failed;
     return grd_hidden_native_group_norm(input, num_groups, weight, bias, eps).output;
 }
 

@@ -38,6 +38,10 @@ grd_tensor *op_cosine_similarity(grd_tensor *x1, grd_tensor *x2, int64_t dim, do
         grd_raise(GRD_ERROR_RUNTIME, "expected common dtype to be floating point, yet common dtype is %s", grd_dtype_type_name(dtype));
         return grd_failed;
     }
+    if (eps < 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "eps must be non-negative, got: %g", eps);
+        return grd_failed;
+    }
     if (!grd_shape_broadcast(grd_sizes(x1), grd_sizes(x2), sizes, &n))
         return grd_failed;
     x1 = grd_expand(grd_to(x1, .dtype = dtype), grd_dims_from(sizes, n));

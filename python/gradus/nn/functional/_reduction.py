@@ -14,6 +14,14 @@ def legacy_reduction(size_average, reduce, reduction, stacklevel=3):
     return reduction
 
 
+def named_reduction(size_average, reduce, reduction):
+    """legacy_reduction for a function whose operator knows the words. ValueError: no word at all."""
+    reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
+    if not isinstance(reduction, str):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return reduction
+
+
 def checked_reduction(size_average, reduce, reduction):
     """legacy_reduction, and ValueError for one that does not exist."""
     reduction = legacy_reduction(size_average, reduce, reduction, stacklevel=4)
