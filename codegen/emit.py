@@ -396,7 +396,8 @@ def backward(operator, operators):
     unused = "" if statements else "    (void)b;\n"
     others = sum(1 << i for i, a in enumerate(operator.args) if a.is_tensor and a.name not in operator.grads)
     given = "".join(f' .given_name = "{name}", .given = {[a.name for a in operator.args].index(argument)},'
-                    for argument, name in operator.nodes.items() if argument)
+                    for argument, name in operator.nodes.items() if argument not in ("", "inplace"))
+    given += f' .inplace_name = "{operator.nodes["inplace"]}",' if "inplace" in operator.nodes else ""
     flags = {"sized": any(save_how(operator, save) in SIZED for save in users), "lists": any(operator.arg(name).list for name in operator.grads),
              "materialize": operator.returns_list or len(operator.results) > 1}
     return (f"static void {operator.c_name}_backward(const struct grd_backward *b)\n{{\n{declarations}{statements}{unused}}}\n\n{saves_table}"

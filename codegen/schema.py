@@ -28,7 +28,7 @@ WORDS = {
 }
 # Which dtype an out= must have (enum grd_out_dtype), and the texts of the error that several operators share. In braces stand the dtypes of out= and of the
 # result; {c …} is the name of the C++ type.
-OUT_DTYPES = ("result", "given", "self", "real", "promoted", "bool", "int64")
+OUT_DTYPES = ("result", "given", "self", "real", "promoted", "rest", "bool", "int64")
 OUT_TEXTS = {
     "expected": "Expected out tensor to have dtype {c result}, but got {c out} instead",
     "found": "Found dtype {out} but expected {result}",
@@ -77,8 +77,8 @@ class Operator:
     block: bool = False  # the body of the kernel takes n contiguous elements, not one
     dtypes: frozenset = frozenset()
     formula: str = None
-    composite: bool = False
-    grads: dict = None  # argument name -> formula; None for composites
+    composite: bool = False  # in terms of other operators; recorded as one node where it has gradients, by its parts otherwise
+    grads: dict = None  # argument name -> formula; None for a composite that is recorded by its parts
     forms: tuple = ("functional",)
     view: bool = False
     everywhere: bool = False  # follows no address of a device, so it serves them all; views are
@@ -88,7 +88,7 @@ class Operator:
     test: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)  # key -> line
     out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result
-    nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given
+    nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
 
     @property
     def has_out(self):
@@ -316,19 +316,20 @@ def read_out(entry, results, forms, fail):
 
 def read_nodes(entry, args, grads, fail):
     nodes = entry.get("node", {})
-    nodes = {"": nodes} if isinstance(nodes, str) else nodes
+    nodes = {"": nodes} if isinstance(nodes, str) else {"" if where == "always" else where: name for where, name in nodes.items()}
     if nodes and not grads:
         fail("an operator without a derivative of its own leaves no node", "node")
-    if set(nodes) - {"", *(a.name for a in args)} or len(set(nodes) - {""}) > 1:
-        fail("node is a name, or node.<argument> the name where that argument is given, for one argument", "node")
+    given = set(nodes) - {"", "inplace"}
+    if given - {a.name for a in args} or len(given) > 1:
+        fail("node is a name, or node.always that name, node.<argument> the one where that argument is given, for one argument, node.inplace that of a call in place", "node")
     return nodes
 
 
 def read_grads(entry, args, kernel, formula, composite, fail):
     grad = entry.get("grad")
-    if formula or composite:
-        if grad is not None:
-            fail("a composite is differentiated through its parts: no grad entry", "grad")
+    if (formula or composite) and (grad is None or grad == "none"):
+        if grad == "none":
+            fail("a composite is differentiated through its parts, or by a formula for each argument", "grad")
         return None
     if grad == "none":
         return {}

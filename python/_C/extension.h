@@ -108,6 +108,10 @@ bool py_as_generator(PyObject *object, grd_generator **ret_generator);
 int py_as_scalar(PyObject *object, grd_scalar *ret_scalar);
 /* Anything with __index__ except bool. As py_as_scalar. */
 int py_as_int(PyObject *object, int64_t *ret_value);
+/* py_as_int of the element `at` of a list, where it may be a bool unless it is the first. */
+int py_as_element(PyObject *object, Py_ssize_t at, int64_t *ret_value);
+/* TypeError: an element that is not the first of a list of integers is none. */
+void py_refuse_element(const char *function, const char *name, PyObject *object, Py_ssize_t at);
 PyObject *py_from_scalar(grd_scalar scalar);
 
 /* ---- The argument parser (parse.c) ----------------------------------------------------------------------------------------- */
@@ -160,6 +164,7 @@ enum { PY_MAX_PARAMS = 20, PY_INLINE_INTS = 16, PY_MAX_OVERLOADED = 8 };
 
 /* What a call gave, converted. Lives on the stack of the entry; py_arguments_done must follow py_parse that succeeded. */
 struct py_arguments {
+    const char *function; /* its name, for errors */
     const struct py_signature *signature;
     grd_value values[PY_MAX_PARAMS];   /* kind NONE: left out */
     PyObject *objects[PY_MAX_PARAMS];  /* what was given for each; borrowed; NULL: left out */

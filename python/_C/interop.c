@@ -88,8 +88,10 @@ bool py_dims_argument(const char *function, const char *name, PyObject *object, 
     }
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = PySequence_GetItem(object, i);
-        const int is_int = item != NULL ? py_as_int(item, &ret_values[i]) : -1;
-        if (is_int == 0)
+        const int is_int = item != NULL ? py_as_element(item, i, &ret_values[i]) : -1;
+        if (is_int == 0 && i > 0)
+            py_refuse_element(function, name, item, i);
+        else if (is_int == 0)
             PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be tuple of ints, but found element of type %s at pos %zd", function,
                          name, Py_TYPE(item)->tp_name, i);
         Py_XDECREF(item);

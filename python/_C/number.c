@@ -122,6 +122,11 @@ static grd_tensor *sub(grd_tensor *a, grd_tensor *b)
     return grd_sub(a, b);
 }
 
+static grd_tensor *sub_from(grd_tensor *self, grd_tensor *other)
+{
+    return grd_rsub(self, other);
+}
+
 static grd_tensor *sub_(grd_tensor *self, grd_tensor *other)
 {
     return grd_sub_(self, other);
@@ -138,7 +143,8 @@ static grd_tensor *divide_(grd_tensor *self, grd_tensor *other)
 }
 
 static const struct operation adding = {"add", add, add_, false}, subtracting = {"sub", sub, sub_, false},
-                              multiplying = {"mul", grd_mul, grd_mul_, false}, dividing = {"div", divide, divide_, false},
+                              subtracting_from = {"rsub", sub_from, NULL, false}, multiplying = {"mul", grd_mul, grd_mul_, false},
+                              dividing = {"div", divide, divide_, false},
                               floor_dividing = {"floor_divide", grd_floor_divide, grd_floor_divide_, false},
                               remaindering = {"remainder", grd_remainder, grd_remainder_, false},
                               powering = {"pow", grd_pow, grd_pow_, false}, multiplying_matrices = {"matmul", grd_matmul, NULL, true},
@@ -157,7 +163,7 @@ PyObject *py_number_add(PyObject *a, PyObject *b)
 
 PyObject *py_number_subtract(PyObject *a, PyObject *b)
 {
-    return binary(&subtracting, a, b);
+    return PY_LIKELY(py_is_tensor(a)) || py_is_overloaded(b) ? binary(&subtracting, a, b) : binary(&subtracting_from, b, a);
 }
 
 PyObject *py_number_multiply(PyObject *a, PyObject *b)

@@ -52,15 +52,19 @@ static int64_t *ints(struct py_arguments *arguments, Py_ssize_t n)
     return allocate(arguments, (size_t)n * sizeof(int64_t));
 }
 
-static enum match convert_ints(PyObject *const *items, Py_ssize_t n, struct py_arguments *arguments, grd_value *ret_value)
+/* As in PyTorch the first element says whether this is a list of integers: another one that is none is an error, and may be a bool. */
+static enum match convert_ints(const struct py_param *param, PyObject *const *items, Py_ssize_t n, struct py_arguments *arguments,
+                               grd_value *ret_value)
 {
     int64_t *data = ints(arguments, n);
     if (data == NULL)
         return MATCH_ERROR;
     for (Py_ssize_t i = 0; i < n; i++) {
-        int known = py_as_int(items[i], &data[i]);
+        const int known = py_as_element(items[i], i, &data[i]);
+        if (known == 0 && i > 0)
+            py_refuse_element(arguments->function, param->name, items[i], i);
         if (known <= 0)
-            return as_match(known);
+            return as_match(i > 0 ? -1 : known);
     }
     ret_value->kind = GRD_KIND_DIMS;
     ret_value->v.dims = grd_dims_from(data, n);
@@ -68,11 +72,11 @@ static enum match convert_ints(PyObject *const *items, Py_ssize_t n, struct py_a
 }
 
 /* A tuple or list, or one integer for a list of one. */
-static enum match convert_dims(PyObject *object, struct py_arguments *arguments, grd_value *ret_value)
+static enum match convert_dims(const struct py_param *param, PyObject *object, struct py_arguments *arguments, grd_value *ret_value)
 {
     if (PyTuple_Check(object) || PyList_Check(object))
-        return convert_ints(PySequence_Fast_ITEMS(object), PySequence_Fast_GET_SIZE(object), arguments, ret_value);
-    return convert_ints(&object, 1, arguments, ret_value);
+        return convert_ints(param, PySequence_Fast_ITEMS(object), PySequence_Fast_GET_SIZE(object), arguments, ret_value);
+    return convert_ints(param, &object, 1, arguments, ret_value);
 }
 
 /* ---- Tensors ------------------------------------------------------------------------------------------------------------- */
@@ -216,7 +220,7 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
         value->v.boolean = object == Py_True;
         return PyBool_Check(object) ? MATCH_YES : MATCH_NO;
     case GRD_KIND_DIMS:
-        return convert_dims(object, arguments, value);
+        return convert_dims(param, object, arguments, value);
     case GRD_KIND_DTYPE:
         return py_as_dtype(object, &value->v.dtype) ? MATCH_YES : MATCH_NO;
     case GRD_KIND_DEVICE:
@@ -342,7 +346,7 @@ static enum match match_loose(const struct py_signature *signature, const struct
     int missing;
     arguments->objects[at] = call->args[0]; /* one of them stands for the list until it is read */
     enum match match = convert_all(signature, arguments, &missing);
-    return match == MATCH_YES ? convert_ints(call->args, call->nargs, arguments, &arguments->values[at]) : match;
+    return match == MATCH_YES ? convert_ints(&signature->params[at], call->args, call->nargs, arguments, &arguments->values[at]) : match;
 }
 
 static enum match match_signature(const struct py_signature *signature, const struct call *call, struct py_arguments *arguments)
@@ -608,6 +612,7 @@ bool py_parse(const struct py_function *function, PyObject *self, PyObject *cons
               struct py_arguments *ret_arguments)
 {
     const struct call call = {self, args, nargs, names == NULL ? 0 : PyTuple_GET_SIZE(names), names};
+    ret_arguments->function = function->name;
     for (int i = 0; i < function->nsignatures; i++) {
         enum match match = match_signature(&function->signatures[i], &call, ret_arguments);
         if (match != MATCH_NO)

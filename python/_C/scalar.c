@@ -163,6 +163,21 @@ int py_as_int(PyObject *object, int64_t *ret_value)
     return 1;
 }
 
+int py_as_element(PyObject *object, Py_ssize_t at, int64_t *ret_value)
+{
+    if (at == 0 || !PyBool_Check(object))
+        return py_as_int(object, ret_value);
+    *ret_value = object == Py_True;
+    return 1;
+}
+
+void py_refuse_element(const char *function, const char *name, PyObject *object, Py_ssize_t at)
+{
+    PyErr_Format(PyExc_TypeError,
+                 "%s(): argument '%s' failed to unpack the object at pos %zd with error \"type must be tuple of ints,but got %s\"",
+                 function, name, at + 1, Py_TYPE(object)->tp_name);
+}
+
 /* ---- To Python ------------------------------------------------------------------------------------------------------------------ */
 
 PyObject *py_from_scalar(grd_scalar scalar)

@@ -73,8 +73,9 @@ struct grd_backward {
 typedef void grd_backward_function(const struct grd_backward *b);
 
 struct grd_derivative {
-    const char *node_name;  /* "TanhBackward0" */
-    const char *given_name; /* the name where argument `given` is given, and no plain number; NULL: always the other */
+    const char *node_name;    /* "TanhBackward0" */
+    const char *given_name;   /* the name where argument `given` is given, and no plain number; NULL: always the other */
+    const char *inplace_name; /* the name of a node that a call in place leaves; NULL: as above */
     grd_backward_function *backward;
     const void *context; /* whatever `backward` wants to know */
     const struct grd_save *saves;

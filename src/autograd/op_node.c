@@ -357,6 +357,8 @@ static bool is_given(const grd_value *value)
         return value->v.dims.data != NULL;
     case GRD_KIND_SCALAR:
         return value->v.scalar.kind != GRD_SCALAR_NONE;
+    case GRD_KIND_STRING:
+        return value->v.string != NULL;
     default:
         return value->kind != GRD_KIND_NONE;
     }

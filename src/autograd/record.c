@@ -143,6 +143,8 @@ static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyse
     struct grd_node *node = grd_pending() ? NULL : grd_op_node_new(&call);
     if (node == NULL)
         return;
+    if (d->inplace_name != NULL)
+        node->name = d->inplace_name;
     bool self_edge = d->nargs > 0 && d->args[0] == 0;
     struct grd_rebase rebase;
     if (grd_rebase_prepare(&rebase, self, grd_object_keep(node), 0, self_edge)) {

@@ -56,10 +56,17 @@ grd_keyset grd_keys_of_device(grd_device device)
     return entry ? (grd_keyset)1 << entry->key : 0;
 }
 
-/* A composite only calls operators, so it serves every key; other kernels of the tree serve cpu and meta. LIFETIMES looks at every operator's arguments. */
+/* True for the keys that a composite serves: every one, since it only calls operators. One with a derivative of its own is recorded as a whole, and LIFETIMES
+ * looks at every operator's arguments. */
+static bool composite_serves(const struct grd_op *op, grd_key key)
+{
+    return op->composite && key != GRD_KEY_LIFETIMES && (key != GRD_KEY_AUTOGRAD || op->derivative == NULL);
+}
+
+/* Other kernels of the tree serve cpu and meta. */
 static grd_kernel *tree_kernel(const struct grd_op *op, grd_key key)
 {
-    return (op->composite && key != GRD_KEY_LIFETIMES) || key == GRD_KEY_CPU || key == GRD_KEY_META ? op->kernel : NULL;
+    return composite_serves(op, key) || key == GRD_KEY_CPU || key == GRD_KEY_META ? op->kernel : NULL;
 }
 
 /* ---- Calling ------------------------------------------------------------------------------------------------------- */

@@ -33,7 +33,8 @@ enum grd_out_dtype {
     GRD_OUT_GIVEN,    /* the dtype argument; any that can be cast where none is given */
     GRD_OUT_SELF,     /* of the first tensor */
     GRD_OUT_REAL,     /* of the first tensor, or of its real part */
-    GRD_OUT_PROMOTED, /* of all tensors together; a bool first of three is a mask and left out */
+    GRD_OUT_PROMOTED, /* of all tensors together */
+    GRD_OUT_REST,     /* of all but the first, which only chooses */
     GRD_OUT_BOOL,
     GRD_OUT_INT64
 };
@@ -55,10 +56,10 @@ struct grd_op {
     bool defined;  /* at run time: it is part of a struct grd_defined_op (define.h) */
     uint8_t forms; /* bit set of grd_form */
     grd_thunk *thunk;
-    const struct grd_derivative *derivative; /* NULL: not differentiable, or composite */
+    const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */
     grd_kernel *kernel;                      /* from the tree */
-    bool composite;                          /* the kernel serves every key, autograd included: it only calls operators */
+    bool composite; /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
     grd_kernel *_Atomic typed[GRD_KEY_COUNT];
     struct grd_boxed_slot boxed[GRD_KEY_COUNT];

@@ -67,7 +67,6 @@ bool grd_check_out_dtype(const struct grd_op *op, int64_t i, const grd_tensor *o
 /* The dtype of the result, or GRD_DTYPE_NONE where the rule demands none. */
 static grd_dtype demanded(const struct grd_out_rule *rule, grd_tensors inputs, grd_dtype given)
 {
-    const int64_t mask = inputs.n == 3 && inputs.data[0]->dtype == GRD_BOOL;
     switch ((enum grd_out_dtype)rule->dtype) {
     case GRD_OUT_RESULT:
         return GRD_DTYPE_NONE;
@@ -78,7 +77,9 @@ static grd_dtype demanded(const struct grd_out_rule *rule, grd_tensors inputs, g
     case GRD_OUT_REAL:
         return grd_dtype_to_real(given != GRD_DTYPE_NONE ? given : (grd_dtype)inputs.data[0]->dtype);
     case GRD_OUT_PROMOTED:
-        return grd_result_type(inputs.data + mask, (int)(inputs.n - mask));
+        return grd_result_type(inputs.data, (int)inputs.n);
+    case GRD_OUT_REST:
+        return grd_result_type(inputs.data + 1, (int)inputs.n - 1);
     case GRD_OUT_BOOL:
         return GRD_BOOL;
     case GRD_OUT_INT64:

@@ -1,6 +1,7 @@
 /* Activations with more to say than their kernel. Most are composites, differentiated through the operators they call. Schema: schema/elementwise.toml. */
 #include <string.h>
 
+#include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
@@ -89,7 +90,6 @@ grd_tensor *op_softshrink(grd_tensor *self, grd_scalar lambd)
 
 /* ---- celu, selu, mish, prelu, glu -------------------------------------------------------------------------------------------------------------------- */
 
-/* In place they are elu in place: copying a result over self would change what the node of elu has saved. */
 grd_tensor *op_celu(grd_tensor *out, grd_tensor *self, grd_scalar alpha)
 {
     const double a = grd_scalar_double(alpha);
@@ -140,7 +140,7 @@ grd_tensor *op_prelu(grd_tensor *self, grd_tensor *weight)
         grd_raise_no_kernel("prelu", (grd_dtype)self->dtype);
         return grd_failed;
     }
-    return grd_where(grd_gt_scalar(self, grd_int(0)), self, grd_mul(prelu_weight(self, weight), self));
+    return grd_hidden_prelu_kernel(self, prelu_weight(self, weight));
 }
 
 grd_tensor *op_glu(grd_tensor *self, int64_t dim)
@@ -157,4 +157,15 @@ grd_tensor *op_glu(grd_tensor *self, int64_t dim)
         return grd_failed;
     }
     return grd_mul(grd_narrow(self, dim, 0, size / 2), grd_sigmoid(grd_narrow(self, dim, size / 2, size / 2)));
+}
+
+grd_tensor *op_hidden_glu_backward(grd_tensor *grad, grd_tensor *self, int64_t dim)
+{
+    if (!grd_wrap_dim(self, dim, &dim))
+        return grd_failed;
+    const int64_t half = self->sizes[dim] / 2;
+    grd_tensor *one = grd_number(grd_int(1)), *gate = grd_sigmoid(grd_narrow(self, dim, half, half));
+    grd_tensor *slope = grd_mul(gate, grd_sub(one, gate));
+    grd_tensor *first = grd_mul(grad, grd_conj(gate)), *second = grd_mul(grad, grd_conj(grd_mul(grd_narrow(self, dim, 0, half), slope)));
+    return grd_cat(grd_tensors(first, second), .dim = dim);
 }

@@ -1,4 +1,4 @@
-/* Composites that lay elements out anew: diagonals, joins by name, repetitions, grids, places along a dimension. Each calls operators and is
+/* Composites that lay elements out anew: diagonals, joins by name, repetitions, grids, places along a dimension. Each calls operators and, unless the schema has its gradient, is
  * differentiated through them. Schema: schema/arrange.toml. */
 #include <string.h>
 
@@ -21,11 +21,13 @@ grd_tensor *op_atleast_1d(grd_tensor *self)
 
 grd_tensor *op_atleast_2d(grd_tensor *self)
 {
-    return self->ndim < 2 ? grd_unsqueeze(grd_atleast_1d(self), 0) : self;
+    return self->ndim == 0 ? grd_reshape(self, grd_dims(1, 1)) : self->ndim == 1 ? grd_unsqueeze(self, 0) : self;
 }
 
 grd_tensor *op_atleast_3d(grd_tensor *self)
 {
+    if (self->ndim == 0)
+        return grd_reshape(self, grd_dims(1, 1, 1));
     return self->ndim < 3 ? grd_unsqueeze(grd_atleast_2d(self), -1) : self;
 }
 
@@ -135,6 +137,12 @@ grd_tensor *op_trace(grd_tensor *self)
         return grd_sum(grd_diagonal(self));
     grd_raise(GRD_ERROR_RUNTIME, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
     return grd_failed;
+}
+
+grd_tensor *op_hidden_trace_backward(grd_tensor *grad, grd_dims sizes)
+{
+    const int64_t n = sizes.data[0] < sizes.data[1] ? sizes.data[0] : sizes.data[1];
+    return grd_hidden_diagonal_backward(grd_expand(grad, grd_dims(n)), sizes, 0, 0, 1);
 }
 
 /* ---- Turning ------------------------------------------------------------------------------------------------------------------------ */
@@ -265,7 +273,7 @@ grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar d
     memmove(sizes + along + 2, sizes + along + 1, (size_t)(t->ndim - along - 1) * sizeof *sizes);
     sizes[along + 1] = repeats;
     grd_tensor *wide = grd_expand(grd_unsqueeze(t, along + 1), grd_dims_from(sizes, t->ndim + 1));
-    return grd_clone(grd_flatten(wide, .start_dim = along, .end_dim = along + 1), .memory_format = "contiguous");
+    return grd_flatten(grd_clone(wide, .memory_format = "contiguous"), .start_dim = along, .end_dim = along + 1);
 }
 
 grd_tensor *op_repeat_interleave_each(grd_tensor *self, grd_tensor *repeats, grd_scalar dim, grd_scalar output_size)
@@ -411,6 +419,14 @@ grd_tensor *op_take(grd_tensor *out, grd_tensor *self, grd_tensor *index)
     return grd_composite_finish(out, NULL, grd_index(grd_reshape(self, grd_dims(-1)), grd_tensors(index)));
 }
 
+grd_tensor *op_hidden_take_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *index)
+{
+    int64_t numel;
+    if (!grd_shape_numel(sizes, &numel))
+        return grd_failed;
+    return grd_reshape(grd_hidden_index_backward(grad, grd_dims(numel), grd_tensors(index), (grd_dims){0}), sizes);
+}
+
 /* Sizes broadcast but along `dim`, where each keeps its own. */
 static grd_tensor *spread_but(grd_tensor *t, const grd_tensor *other, int64_t dim)
 {
@@ -479,6 +495,15 @@ grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mas
     return grd_composite_finish(out, self, grd_where(mask, placed, self));
 }
 
+grd_tensor *op_hidden_masked_scatter_source_backward(grd_tensor *grad, grd_tensor *mask, grd_dims sizes)
+{
+    int64_t numel;
+    grd_tensor *taken = grd_masked_select(grad, grd_expand(mask, grd_sizes(grad)));
+    if (grd_pending() || !grd_shape_numel(sizes, &numel))
+        return grd_failed;
+    return grd_reshape(grd_constant_pad_nd(taken, grd_dims(0, numel - taken->numel)), sizes);
+}
+
 /* ---- Products of places ------------------------------------------------------------------------------------------------------------------- */
 
 /* The first dimension of size 3, for those who do not say which. */
@@ -507,10 +532,15 @@ grd_tensor *op_cross(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_s
     }
     if (!grd_check_indexed_out(out, grd_tensors(self, other)))
         return grd_failed;
-    const grd_dims dims = grd_dims(along);
+    return grd_composite_finish(out, NULL, grd_hidden_linalg_cross(self, other, along));
+}
+
+grd_tensor *op_hidden_linalg_cross(grd_tensor *self, grd_tensor *other, int64_t dim)
+{
+    const grd_dims dims = grd_dims(dim);
     grd_tensor *forward = grd_mul(grd_roll(self, grd_dims(-1), .dims = dims), grd_roll(other, grd_dims(-2), .dims = dims));
     grd_tensor *backward = grd_mul(grd_roll(self, grd_dims(-2), .dims = dims), grd_roll(other, grd_dims(-1), .dims = dims));
-    return grd_composite_finish(out, NULL, grd_sub(forward, backward));
+    return grd_sub(forward, backward);
 }
 
 grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
@@ -529,7 +559,7 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
         sizes[i] = grd_wrapping_product(left[2 * i], right[2 * i + 1]);
     }
     grd_tensor *product = grd_mul(grd_reshape(self, grd_dims_from(left, 2 * n)), grd_reshape(other, grd_dims_from(right, 2 * n)));
-    return grd_reshape(product, grd_dims_from(sizes, n));
+    return grd_hidden_unsafe_view(product, grd_dims_from(sizes, n));
 }
 
 /* ---- tensordot ---------------------------------------------------------------------------------------------------------------------------- */
@@ -553,12 +583,12 @@ static bool arrange(const grd_tensor *t, grd_dims named, bool last, struct contr
             continue;
         kept[c->nkept] = i;
         c->kept[c->nkept++] = t->sizes[i];
-        c->size_kept *= t->sizes[i];
+        c->size_kept = grd_wrapping_product(c->size_kept, t->sizes[i]);
     }
     for (int64_t i = 0; i < named.n; i++) {
         if (!grd_wrap_dim(t, named.data[i], &gone[i]))
             return false;
-        c->size_named *= t->sizes[gone[i]];
+        c->size_named = grd_wrapping_product(c->size_named, t->sizes[gone[i]]);
     }
     return true;
 }
@@ -580,6 +610,10 @@ grd_tensor *op_inner(grd_tensor *self, grd_tensor *other)
 static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t dim_b)
 {
     int64_t i, j;
+    if ((*a)->ndim == 0 || (*b)->ndim == 0) {
+        grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)((*a)->ndim == 0 ? dim_a : dim_b));
+        return;
+    }
     if (!grd_wrap_dim(*a, dim_a, &i) || !grd_wrap_dim(*b, dim_b, &j) || (*a)->sizes[i] == (*b)->sizes[j])
         return;
     if ((*a)->sizes[i] == 1)

@@ -1,9 +1,11 @@
 /* Complex tensors and their parts: views of the same storage as real numbers, two for each element. */
 #include <math.h>
 
+#include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
+#include "op/reduce.h"
 
 /* Turns a fresh view of complex elements into one of real elements: the same addresses, counted in halves. `part` 1 is the imaginary one. */
 static grd_tensor *as_parts(grd_tensor *view, int part)
@@ -118,8 +120,15 @@ grd_tensor *op_angle(grd_tensor *self)
     const double pi = 3.14159265358979323846;
     if (grd_dtype_is_complex((grd_dtype)self->dtype))
         return grd_atan2(grd_imag(self), grd_real(self));
-    grd_tensor *zero = grd_mul_scalar(grd_sign(self), grd_int(0)); /* whose gradient is 0 */
-    grd_tensor *angle =
-        grd_masked_fill(grd_to(zero, .dtype = grd_dtype_to_float((grd_dtype)self->dtype)), grd_lt_scalar(self, grd_int(0)), grd_float(pi));
-    return grd_masked_fill(angle, grd_isnan(self), grd_float(NAN));
+    grd_tensor *zero = grd_zeros_like(self, .dtype = grd_dtype_to_float((grd_dtype)self->dtype));
+    return grd_masked_fill(grd_masked_fill(zero, grd_lt_scalar(self, grd_int(0)), grd_float(pi)), grd_isnan(self), grd_float(NAN));
+}
+
+grd_tensor *op_hidden_angle_backward(grd_tensor *grad, grd_tensor *self)
+{
+    if (!grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_zeros_like(grad);
+    grd_tensor *real = grd_real(self), *imag = grd_imag(self);
+    grd_tensor *ratio = grd_quotient_or_zero(grad, grd_add(grd_square(real), grd_square(imag)));
+    return grd_complex(grd_neg(grd_mul(ratio, imag)), grd_mul(ratio, real));
 }

@@ -10,9 +10,19 @@
 #include "gradus/gradus.h"
 #include "op/common.h"
 
+static bool is_recording(void)
+{
+    return grd_grad_enabled() && (grd_thread.exclude >> GRD_KEY_AUTOGRAD & 1) == 0;
+}
+
+bool grd_composite_is_recorded(const grd_tensor *t)
+{
+    return is_recording() && grd_requires_grad(t);
+}
+
 static bool check_gradient(const grd_tensor *out, const grd_tensor *value)
 {
-    return !grd_grad_enabled() || (!grd_requires_grad(value) && !grd_requires_grad(out)) ||
+    return !is_recording() || (!grd_requires_grad(value) && !grd_requires_grad(out)) ||
            grd_raise(GRD_ERROR_RUNTIME,
                      "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
                      "requires grad.");
@@ -66,7 +76,7 @@ static grd_tensor *fill_out(grd_tensor *out, grd_tensor *value)
 
 grd_tensor *grd_composite_input(grd_tensor *out, grd_tensor *self)
 {
-    return out != NULL && out == self && grd_grad_enabled() && grd_requires_grad(self) ? grd_clone(self) : self;
+    return out != NULL && out == self && grd_composite_is_recorded(self) ? grd_clone(self) : self;
 }
 
 grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_tensor *value)

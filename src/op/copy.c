@@ -361,8 +361,7 @@ grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
     }
     const bool loses_imaginary =
         grd_dtype_is_complex(value->dtype) && !grd_dtype_is_complex(self->dtype); /* a number may not, a tensor may */
-    if (value->device == GRD_DEVICE_CPU && !loses_imaginary &&
-        !(grd_grad_enabled() && (grd_requires_grad(value) || grd_requires_grad(self)))) {
+    if (value->device == GRD_DEVICE_CPU && !loses_imaginary) {
         const grd_scalar number = grd_scalar_read(value->data, value->dtype);
         return out != NULL ? grd_fill_(self, number) : grd_fill(self, number);
     }

@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
@@ -172,6 +173,15 @@ grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
     return grd_cat(list_raised, .dim = dim);
 }
 
+grd_tensors op_hidden_stack_backward(grd_tensor *grad, int64_t dim)
+{
+    const grd_tensors parts = grd_unbind(grad, .dim = dim);
+    grd_tensor **copies = grd_pool_array(parts.n, sizeof *copies);
+    for (int64_t i = 0; copies != NULL && i < parts.n; i++)
+        copies[i] = grd_clone(parts.data[i]);
+    return grd_pending() ? (grd_tensors){0, NULL} : grd_tensors_from(copies, parts.n);
+}
+
 /* ---- Moved and repeated elements --------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op_flip(grd_tensor *self, grd_dims dims)
@@ -313,7 +323,25 @@ grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
     if (!grd_shape_numel(grd_dims_from(result, repeats.n), &numel))
         return grd_failed;
     grd_tensor *view = grd_expand(grd_reshape(self, grd_dims_from(raised, n)), grd_dims_from(expanded, n));
-    return grd_view(grd_clone(view, .memory_format = "contiguous"), grd_dims_from(result, repeats.n));
+    return grd_hidden_unsafe_view(grd_clone(view, .memory_format = "contiguous"), grd_dims_from(result, repeats.n));
+}
+
+/* The repetitions of a dimension stand in front of it as one of their own, which is summed. */
+grd_tensor *op_hidden_repeat_backward(grd_tensor *grad, grd_dims repeats, grd_dims sizes)
+{
+    int64_t split[2 * GRD_MAX_DIMS], summed[GRD_MAX_DIMS], n = 0, nsummed = 0;
+    for (int64_t i = 0; i < repeats.n; i++) {
+        const int64_t dim = i - (repeats.n - sizes.n);
+        if (repeats.data[i] != 1) {
+            summed[nsummed++] = n;
+            split[n++] = repeats.data[i];
+        }
+        if (dim >= 0)
+            split[n++] = sizes.data[dim];
+    }
+    if (nsummed == 0)
+        return grd_reshape(grad, sizes);
+    return grd_reshape(grd_sum(grd_reshape(grad, grd_dims_from(split, n)), .dim = grd_dims_from(summed, nsummed)), sizes);
 }
 
 grd_tensor *op_tile(grd_tensor *self, grd_dims dims)

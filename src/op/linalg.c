@@ -382,12 +382,12 @@ static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other)
         rows *= sizes[d];
     grd_tensor *folded = grd_reshape(self, grd_dims(rows, sizes[ndim - 1]));
     if (other->ndim == 1)
-        return grd_reshape(grd_mv(folded, other), grd_dims_from(sizes, ndim - 1));
+        return grd_hidden_unsafe_view(grd_mv(folded, other), grd_dims_from(sizes, ndim - 1));
     grd_tensor *product = grd_mm(folded, other);
     if (grd_pending())
         return grd_failed;
     sizes[ndim - 1] = product->sizes[1];
-    return grd_reshape(product, grd_dims_from(sizes, ndim));
+    return grd_hidden_unsafe_view(product, grd_dims_from(sizes, ndim));
 }
 
 /* `t` with its batch dimensions broadcast to `batch` and folded into one. */
@@ -417,7 +417,7 @@ static grd_tensor *batched_product(grd_tensor *self, grd_tensor *other)
         sizes[ndim++] = product->sizes[1];
     if (!column)
         sizes[ndim++] = product->sizes[2];
-    return grd_reshape(product, grd_dims_from(sizes, ndim));
+    return grd_hidden_unsafe_view(product, grd_dims_from(sizes, ndim));
 }
 
 grd_tensor *op_matmul(grd_tensor *self, grd_tensor *other)
@@ -450,7 +450,7 @@ grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)
         return grd_matmul(input, transposed);
     if (input->ndim == 2)
         return grd_addmm(bias, input, transposed);
-    if (input->ndim < 2 || weight->ndim != 2 || bias->ndim != 1)
+    if (weight->ndim != 2 || bias->ndim != 1)
         return grd_add(grd_matmul(input, transposed), bias);
     int64_t sizes[GRD_MAX_DIMS], ndim = input->ndim, rows = 1;
     memcpy(sizes, input->sizes, (size_t)ndim * sizeof *sizes);

@@ -69,9 +69,15 @@ grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
     if (!(beta >= 0))
         grd_raise(GRD_ERROR_RUNTIME, "smooth_l1_loss does not support negative values for beta.");
-    if (!grd_pending() && beta == 0)
-        return grd_l1_loss(self, target, .reduction = reduction);
-    if (grd_pending() || !check_floating("smooth_l1", self, target))
+    if (how == GRD_LOSS_INVALID || grd_pending())
+        return grd_failed;
+    return beta == 0 ? grd_l1_loss(self, target, .reduction = reduction) : grd_hidden_smooth_l1_loss(self, target, reduction, beta);
+}
+
+grd_tensor *op_hidden_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double beta)
+{
+    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
+    if (how == GRD_LOSS_INVALID || !check_floating("smooth_l1", self, target))
         return grd_failed;
     grd_tensor *d = grd_abs(grd_sub(self, target));
     grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5 / beta)), *far = grd_sub_scalar(d, grd_float(0.5 * beta));
@@ -123,7 +129,8 @@ grd_tensor *op_log_sigmoid(grd_tensor *self)
     return grd_sub(grd_clamp_max(self, grd_int(0)), small);
 }
 
-grd_tensor *op_hidden_binary_cross_entropy(grd_tensor *self, grd_tensor *target)
+/* The losses before they are weighted and reduced. */
+static grd_tensor *binary_cross_entropies(grd_tensor *self, grd_tensor *target)
 {
     if (!grd_is_meta(self) && self->numel > 0) {
         double low = grd_item_double(grd_amin(self)), high = grd_item_double(grd_amax(self));
@@ -153,7 +160,7 @@ grd_tensor *op_binary_cross_entropy(grd_tensor *self, grd_tensor *target, grd_te
         grd_raise_no_kernel("binary_cross_entropy", (grd_dtype)self->dtype);
     if (grd_pending())
         return grd_failed;
-    return weighted(grd_hidden_binary_cross_entropy(self, target), weight, how);
+    return weighted(binary_cross_entropies(self, target), weight, how);
 }
 
 grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *target, grd_tensor *weight, grd_tensor *pos_weight,
@@ -357,9 +364,19 @@ grd_tensor *op_hidden_nll_loss_backward(grd_tensor *grad_output, grd_dims size, 
     return result;
 }
 
+void op_hidden_nll_loss2d_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
+                                  grd_tensor **ret)
+{
+    const grd_hidden_nll_loss_forward_result result = grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index);
+    ret[0] = result.output;
+    ret[1] = result.total_weight;
+}
+
 grd_tensor *op_nll_loss(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index)
 {
-    return grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index).output;
+    if (self->ndim <= 2)
+        return grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index).output;
+    return grd_hidden_nll_loss2d_forward(self, target, weight, reduction, ignore_index).output;
 }
 
 /* ---- Cross entropy ------------------------------------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "gen/op_impl.h"
+#include "gen/hidden_ops.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
 #include "op/loss.h"
@@ -37,6 +38,10 @@ grd_tensor *op_cosine_similarity(grd_tensor *x1, grd_tensor *x2, int64_t dim, do
         grd_raise(GRD_ERROR_RUNTIME, "expected common dtype to be floating point, yet common dtype is %s", grd_dtype_type_name(dtype));
         return grd_failed;
     }
+    if (eps < 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "eps must be non-negative, got: %g", eps);
+        return grd_failed;
+    }
     if (!grd_shape_broadcast(grd_sizes(x1), grd_sizes(x2), sizes, &n))
         return grd_failed;
     x1 = grd_expand(grd_to(x1, .dtype = dtype), grd_dims_from(sizes, n));
@@ -51,7 +56,7 @@ grd_tensor *op_pairwise_distance(grd_tensor *x1, grd_tensor *x2, double p, doubl
 {
     const int64_t n = x1->ndim > x2->ndim ? x1->ndim : x2->ndim;
     grd_tensor *difference = grd_add_scalar(grd_sub(x1, x2), grd_float(eps));
-    return grd_norm(difference, .p = grd_float(p), .dim = grd_dims(n > 0 ? n - 1 : 0), .keepdim = keepdim);
+    return grd_hidden_norm(difference, grd_float(p), grd_dims(n > 0 ? n - 1 : 0), keepdim);
 }
 
 grd_tensor *op_normalize(grd_tensor *self, double p, int64_t dim, double eps)

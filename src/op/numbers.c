@@ -2,6 +2,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
@@ -22,6 +23,14 @@ grd_tensor *op_sgn(grd_tensor *out, grd_tensor *self)
     const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype);
     grd_tensor *input = grd_composite_input(out, self);
     return grd_composite_finish(out, self, is_complex ? grd_quotient_or_zero(input, grd_abs(input)) : grd_sign(input));
+}
+
+grd_tensor *op_hidden_sgn_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
+{
+    if (!grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_zeros_like(grad);
+    grd_tensor *along = grd_mul(result, grd_real(grd_mul(grad, grd_conj(result))));
+    return grd_quotient_or_zero(grd_sub(grad, along), grd_abs(self));
 }
 
 grd_tensor *op_float_power(grd_tensor *self, grd_tensor *exponent)

@@ -194,13 +194,17 @@ static grd_scalar identity_of(enum fold fold, grd_dtype dtype)
     return grd_int(fold == FOLD_AMIN ? largest : is_unsigned ? 0 : -largest - 1);
 }
 
-static grd_tensor *mean_of(grd_tensor *base, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self)
+/* How many values a mean is over at each place; 1 where there is none. */
+static grd_tensor *counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self)
 {
-    grd_tensor *sum = grd_scatter_add(base, dim, index, src);
     grd_tensor *count = include_self ? grd_ones_like(self) : grd_zeros_like(self);
     count = grd_scatter_add(count, dim, index, grd_ones_like(src));
-    if (!include_self)
-        count = grd_masked_fill(count, grd_logical_not(count), grd_int(1));
+    return include_self ? count : grd_masked_fill(count, grd_logical_not(count), grd_int(1));
+}
+
+static grd_tensor *mean_of(grd_tensor *base, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self)
+{
+    grd_tensor *sum = grd_scatter_add(base, dim, index, src), *count = counts(self, dim, index, src, include_self);
     return grd_category_of(self->dtype) <= GRD_CATEGORY_INTEGER ? grd_div(sum, count, .rounding_mode = "floor") : grd_div(sum, count);
 }
 
@@ -218,6 +222,27 @@ static grd_tensor *reduced(grd_tensor *self, int64_t dim, grd_tensor *index, grd
     return mean ? mean_of(base, self, dim, index, src, include_self) : grd_hidden_scatter_fold(base, dim, index, src, reduce);
 }
 
+static grd_tensor *reduced_backward(grd_tensor *grad, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_tensor *result,
+                                    const char *reduce, bool include_self, bool of_src)
+{
+    const enum fold fold = fold_of(reduce);
+    grd_tensor *each;
+    if (fold < FOLDS) {
+        grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, identity_of(fold, self->dtype));
+        each = grd_hidden_scatter_fold_backward(grad, base, dim, index, src, result, reduce, of_src);
+    } else {
+        each = strcmp(reduce, "sum") == 0 ? grad : grd_div(grad, counts(self, dim, index, src, include_self));
+        each = of_src ? grd_hidden_scatter_source_backward(each, dim, index, grd_sizes(src)) : each;
+    }
+    return of_src || include_self ? each : grd_scatter_value(each, dim, index, grd_int(0));
+}
+
+grd_tensor *op_hidden_scatter_reduce_backward(grd_tensor *grad_output, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src,
+                                              grd_tensor *result, const char *reduce, bool include_self, bool of_src)
+{
+    return reduced_backward(grad_output, self, dim, index, src, result, reduce, include_self, of_src);
+}
+
 grd_tensor *op_scatter_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce,
                               bool include_self)
 {
@@ -226,10 +251,25 @@ grd_tensor *op_scatter_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, gr
     return grd_composite_finish(out, self, reduced(self, dim, index, src, reduce, include_self));
 }
 
+/* The index of slices as one of elements. `dim` counts from 0. */
+static grd_tensor *places_of(grd_tensor *index, int64_t dim, const grd_tensor *source)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    for (int64_t i = 0; i < source->ndim; i++)
+        sizes[i] = i == dim ? index->numel : 1;
+    return grd_expand(grd_reshape(index, grd_dims_from(sizes, source->ndim)), grd_sizes(source));
+}
+
+grd_tensor *op_hidden_index_reduce_backward(grd_tensor *grad_output, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source,
+                                            grd_tensor *result, const char *reduce, bool include_self, bool of_source)
+{
+    grd_tensor *places = grd_wrap_dim(self, dim, &dim) ? places_of(index, dim, source) : grd_failed;
+    return grd_pending() ? grd_failed : reduced_backward(grad_output, self, dim, places, source, result, reduce, include_self, of_source);
+}
+
 grd_tensor *op_index_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, const char *reduce,
                             bool include_self)
 {
-    int64_t sizes[GRD_MAX_DIMS];
     if (strcmp(reduce, "sum") == 0) {
         grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either prod, mean, amax or amin, got sum.");
         return grd_failed;
@@ -237,9 +277,7 @@ grd_tensor *op_index_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source) ||
         !grd_check_indexed_out(out, grd_tensors(index, source)))
         return grd_failed;
-    for (int64_t i = 0; i < source->ndim; i++)
-        sizes[i] = i == dim ? index->numel : 1;
-    grd_tensor *places = grd_expand(grd_reshape(index, grd_dims_from(sizes, source->ndim)), grd_sizes(source));
+    grd_tensor *places = places_of(index, dim, source);
     return grd_composite_finish(out, self, grd_pending() ? grd_failed : reduced(self, dim, places, source, reduce, include_self));
 }
 

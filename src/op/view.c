@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
@@ -120,7 +121,12 @@ grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
     grd_dims wanted = grd_dims_from(sizes, shape.n);
     if (grd_shape_view_strides(grd_sizes(self), self->strides, wanted, strides))
         return grd_view(self, wanted);
-    return grd_view(grd_clone(self, .memory_format = "contiguous"), wanted);
+    return grd_hidden_unsafe_view(grd_clone(self, .memory_format = "contiguous"), wanted);
+}
+
+grd_tensor *op_hidden_unsafe_view(grd_tensor *self, grd_dims size)
+{
+    return grd_new_detached(op_view(self, size));
 }
 
 grd_tensor *op_view_as(grd_tensor *self, grd_tensor *other)
@@ -677,10 +683,7 @@ grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
     if (!grd_wrap_dim(self, dim, &dim))
         return no_tensors;
     int64_t total = self->sizes[dim];
-    if (total == 0)
-        return split_evenly(self, 0, chunks, dim);
-    int64_t size = (total - 1) / chunks + 1;
-    return split_evenly(self, size, (total - 1) / size + 1, dim);
+    return total == 0 ? split_evenly(self, 0, chunks, dim) : grd_split(self, (total - 1) / chunks + 1, .dim = dim);
 }
 
 grd_tensors op_split_with_sizes(grd_tensor *self, grd_dims split_sizes, int64_t dim)

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "core/iter.h"
+#include "dispatch/op.h"
 #include "plain.h"
 
 enum { SLOTS = 5, LEAVES = 3, STEPS = 10, MEMORY_LIMIT = 8 << 20 };
@@ -191,8 +192,8 @@ static void call_form(struct bytes *b, const char *name, const grd_value *args, 
     if (verdict == VALID) {
         const bool same = wanted->ndim == p->ndim && memcmp(wanted->sizes, p->sizes, (size_t)p->ndim * sizeof *p->sizes) == 0;
         const bool elementwise = grd_op_forms(op) >> GRD_INPLACE & 1;
-        if (wanted->dtype != p->dtype && !elementwise)
-            verdict = UNSURE; /* reductions and products have their own rules for what they write to */
+        if (wanted->dtype != p->dtype && (!elementwise || op->out_rule != NULL))
+            verdict = UNSURE; /* these have their own rules for what they write to */
         else if (!can_hold(p->dtype, wanted->dtype) || (form == GRD_INPLACE && !same))
             verdict = REFUSED;
         else if (!same)

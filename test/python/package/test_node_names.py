@@ -1,6 +1,10 @@
 """Names of nodes, as they are printed: grad_fn=<MulBackward0>."""
+import ast
+import warnings
+
 import pytest
 from both import gradus, torch
+from operator_calls import arguments, call, sample_texts, shown
 
 # x: 2 by 2, y: the same, i: indices.
 ALIKE = """x + y | x - 2 | x * y | x / y | x.sum() | x.sum(0) | x.sum((0, 1)) | x.mean() | x.mean(1) | x.prod() | x.prod(0) | x.max() | x.max(0)[0] | x.min() |
@@ -11,26 +15,51 @@ x.clamp(y, y) | torch.nn.functional.layer_norm(x, (2,)) | torch.nn.functional.nl
 x.log_softmax(1) | x @ y | x.t() | x.transpose(0, 1) | x.view(4) | x.reshape(4) | x[0] | x[:, 0] | x[i] | x.gather(0, i[None]) | torch.cat([x, y]) | x.clone() |
 x.expand(3, 2, 2) | x.permute(1, 0) | x.flip(0) | x.cumsum(0) | x.std() | x.var(0) | x.logsumexp(0) | torch.where(x > 1, x, y) | x.abs() | x.sqrt() |
 x.neg() | x.unbind()[0] | x.diagonal() | x.index_select(0, i) | x.sort()[0] | x.topk(1)[0] | x.double() | torch.addmm(x, x, y) | torch.nn.functional.elu(x) |
-torch.normal(x, 1.0) | torch.normal(x, y) | x.amax(0) | x.tril() | torch.nn.functional.embedding(i, x)"""
+torch.normal(x, 1.0) | torch.normal(x, y) | x.amax(0) | x.tril() | torch.nn.functional.embedding(i, x) |
+torch.nn.functional.mse_loss(x, y) | torch.nn.functional.smooth_l1_loss(x, y) | torch.nn.functional.huber_loss(x, y) | torch.nn.functional.binary_cross_entropy_with_logits(x, y) | torch.stack([x, y]) |
+1 - x | x.repeat(2, 1) | x.split(1)[0] | x.chunk(2)[0] |
+x.trace() | x.repeat_interleave(2, 0) | x.square() | torch.nn.functional.glu(x) |
+torch.nn.functional.prelu(x, y[0, :1]) | x.t().reshape(4) | x.view(2, 1, 2) @ y | torch.nn.functional.batch_norm(x, None, None, training=True) | torch.nn.BatchNorm1d(2)(x) |
+torch.nn.LayerNorm(2)(x) | torch.nn.CrossEntropyLoss()(x, i) | torch.nn.functional.normalize(x) | torch.nn.functional.gelu(x) | torch.nn.functional.dropout(x) |
+torch.nn.functional.relu(x.clone(), inplace=True) | torch.nn.Linear(2, 3)(x) | torch.nn.functional.triplet_margin_loss(x, y, x * y) | x.clone().add_(y) |
+x / y | x / 2 | 2 / x | x // 2 + x | -x"""
 
-# An operator made of others shows the node of the last of them: the name by which it is printed here.
-OF_ITS_LAST_PART = {
-    "torch.nn.functional.mse_loss(x, y)": "MeanBackward0",
-    "torch.nn.functional.smooth_l1_loss(x, y)": "MeanBackward0",
-    "torch.nn.functional.huber_loss(x, y)": "MeanBackward0",
-    "torch.nn.functional.binary_cross_entropy_with_logits(x, y)": "MeanBackward0",
-    "torch.stack([x, y])": "CatBackward0",
-    "1 - x": "SubBackward0",
-    "2 % x": "RemainderBackward1",
-    "x.repeat(2, 1)": "ViewBackward0",
-    "x.split(1)[0]": "SplitWithSizesBackward0",
-    "x.chunk(2)[0]": "SplitWithSizesBackward0",
-    "x.trace()": "SumBackward0",
-    "2 ** x": "PowBackward1",
-    "x.repeat_interleave(2, 0)": "CloneBackward0",
-    "x.square()": "SquareBackward0",
-    "torch.nn.functional.glu(x)": "MulBackward0",
-    "torch.nn.functional.prelu(x, y[0, :1])": "WhereBackward0",
+# What a call from Python prints here and in PyTorch, where these differ, and why.
+ORDERED = "in place PyTorch names the node of a comparison, whose gradient is 0; here all operators without a derivative leave the same node"
+LOGICAL = "PyTorch leaves the node that was there before; here the node says that nothing flows through"
+REFUSED = "PyTorch's node only raises; here the result does not require a gradient, or has one"
+PADDED = "a border is made of views and a cat, which are recorded"
+DIFFERENT = {
+    "diag": ("CloneBackward0", "DiagonalBackward0_copy", "PyTorch's name is made from that of diagonal_copy"),
+    "diff": ("CloneBackward0", "CopyBackwards", "a copy of no differences is a clone here"),
+    "einsum": ("SqueezeBackward1", "ViewBackward0", "the last step of a contraction is another"),
+    "fill_": (None, "FillBackward3", "an integer tensor requires no gradient"),
+    **{name: (("NotDifferentiableBackward0" if name[-1] == "_" else None), "NotImplemented", REFUSED)
+       for name in ("floor_divide", "floor_divide_", "heaviside", "heaviside_")},
+    "scatter": ("ScatterAddBackward0", "NotImplemented", REFUSED),
+    "scatter_": ("CopyBackwards", "NotImplemented", REFUSED),
+    **{f"{name}_": ("NotDifferentiableBackward0", node + "Backward1", ORDERED)
+       for name, node in {"eq": "Eq", "ne": "Ne", "not_equal": "Ne", "lt": "Lt", "less": "Lt", "le": "Le", "less_equal": "Le", "gt": "Gt", "greater": "Gt",
+                          "ge": "Ge", "greater_equal": "Ge"}.items()},
+    **{f"logical_{name}_": ("NotDifferentiableBackward0", "CloneBackward0", LOGICAL) for name in ("and", "or", "xor", "not")},
+    "matmul": ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes a fresh product in place"),
+    "cross_entropy": ("DivBackward0", "DivBackward1", "PyTorch divides by a number of C++"),
+    "cdist": ("CdistBackward0", "ViewBackward0", "PyTorch has another operator for distances by a product"),
+    "rms_norm": ("NativeLayerNormBackward0", "MulBackward0", "one node here, parts in PyTorch"),
+    "pad": ("CatBackward0", "ReflectionPad1DBackward0", PADDED),
+    "_unique2": (None, "Unique2Backward0", REFUSED),
+    "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
+}
+# More pairs of the names above.
+ALSO = {"einsum": {("SqueezeBackward1", "SumBackward1")}, "scatter": {("ScatterFoldBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")},
+        "pad": {("CatBackward0", "ReflectionPad2DBackward0"), ("CatBackward0", "ReplicationPad1DBackward0"), ("SliceBackward0", "ReplicationPad2DBackward0"),
+                ("CatBackward0", "CopySlices")}}
+
+# Expressions, as above, that print other names.
+OTHERS = {
+    "2 % x": ("RemainderBackward1", "NotImplemented", REFUSED),
+    "2 ** x": ("PowBackward1", "PowBackward2", "a number that is raised counts as a tensor here"),
+    "torch.nn.functional.linear(x[0], y)": DIFFERENT["matmul"],
 }
 
 
@@ -43,18 +72,68 @@ def name_of(torch, expression):
     return node
 
 
-def found(expressions, expected):
-    return {e: (name_of(gradus, e), expected(e)) for e in expressions if name_of(gradus, e) != expected(e)}
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_names_are_those_of_torch():
     expressions = [e.strip() for e in ALIKE.split("|")]
-    assert found(expressions, lambda e: name_of(torch, e)) == {}
+    found = {e: (name_of(gradus, e), name_of(torch, e)) for e in expressions}
+    assert {e: names for e, names in found.items() if names[0] != names[1]} == {}
+    assert {e: (name_of(gradus, e), name_of(torch, e)) for e in OTHERS} == {e: names[:2] for e, names in OTHERS.items()}
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_names_of_operators_made_of_others():
-    assert found(OF_ITS_LAST_PART, OF_ITS_LAST_PART.get) == {}
-    alike = [e for e in OF_ITS_LAST_PART if name_of(torch, e) == name_of(gradus, e)]
-    assert alike == [], "these belong to the others now"
+def of_torch(value):
+    """A value of Gradus as one of PyTorch."""
+    if isinstance(value, gradus.Tensor):
+        return torch.tensor(value.tolist(), dtype=of_torch(value.dtype)).reshape(tuple(value.shape))
+    if isinstance(value, list) and value and isinstance(value[0], gradus.Tensor):
+        return [of_torch(item) for item in value]
+    return getattr(torch, str(value).split(".")[-1]) if isinstance(value, gradus.dtype) else value
+
+
+def constants(operator, text):
+    """Arguments that no gradient is wanted of: C(…) of a sample."""
+    made = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
+    nodes = dict(zip((a.name for a in operator.args), made.args)) | {k.arg: k.value for k in made.keywords}
+    return {name for name, node in nodes.items() if isinstance(node, ast.Call) and node.func.id == "C"}
+
+
+def names_of(function, operator, values, fixed, in_place):
+    """The names of the nodes of a call's results, or None where it is refused."""
+    for name, value in values.items():
+        for t in value if isinstance(value, list) else [value]:
+            if name not in fixed and hasattr(t, "requires_grad_") and (t.is_floating_point() or t.is_complex()):
+                t.requires_grad_()
+    if in_place:
+        values[operator.args[0].name] = values[operator.args[0].name].clone()
+    words = {a.name: values.pop(a.name) for a in operator.args if a.kind in ("str", "bool") and a.has_default and not a.keyword and a.name in values}
+    try:
+        results = call(function, operator, values, **words)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    results = [results] if hasattr(results, "grad_fn") else [r for r in results if r is not None]
+    return [r.grad_fn and type(r.grad_fn).__name__ for r in results]
+
+
+def differing():
+    """{(name, ours, PyTorch's)} of every sample of every operator, by each way it can be called."""
+    homes, found, compared = {"function": torch, "nn": torch.nn.functional, "method": torch.Tensor}, set(), 0
+    for full, function, operator, form in shown():
+        home, name = full.split(".")
+        theirs = getattr(homes[home], name, None)
+        for text in sample_texts(operator) if theirs is not None and form != "out" else []:
+            given, fixed = arguments(operator, text), constants(operator, text)
+            expected = names_of(theirs, operator, {k: of_torch(v) for k, v in given.items()}, fixed, form == "inplace")
+            got = names_of(function, operator, given, fixed, form == "inplace")
+            if got is not None and expected is not None:
+                compared += 1
+                found |= {(name, a, b) for a, b in zip(got, expected) if a != b}
+    assert compared > 2500
+    return found
+
+
+def test_names_of_every_operator():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = differing()
+    listed = {(name, *pair) for name, pairs in ALSO.items() for pair in pairs} | {(name, ours, theirs) for name, (ours, theirs, _) in DIFFERENT.items()}
+    assert found - listed == set()
+    assert listed - found == set(), "these have PyTorch's names now"

@@ -6,6 +6,8 @@ import warnings
 import gradus
 from gradus import _C
 
+from ._arguments import require
+
 _nn = _C.nn
 
 
@@ -39,11 +41,6 @@ def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return _nn.hardtanh_(input, min_val, max_val) if inplace else _nn.hardtanh(input, min_val, max_val)
-
-
-def hardtanh_(input, min_val=-1.0, max_val=1.0):
-    """hardtanh in place."""
-    return hardtanh(input, min_val, max_val, inplace=True)
 
 
 def elu(input, alpha=1.0, inplace=False):
@@ -92,6 +89,12 @@ def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
 
 
 def _rrelu(input, lower, upper, training, inplace, generator):
+    name = "rrelu_" if inplace else "rrelu"
+    require(name, "Tensor", input=input)
+    require(name, "Number", lower=lower, upper=upper)
+    require(name, "bool", training=training)
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     negative = input <= 0
@@ -114,6 +117,7 @@ def glu(input, dim=-1):
 
 
 gelu = _nn.gelu
+hardtanh_ = _nn.hardtanh_
 hardshrink = _nn.hardshrink
 logsigmoid = _nn.logsigmoid
 prelu = _nn.prelu

@@ -7,11 +7,13 @@ import warnings
 import gradus
 from gradus import _C
 
+from ._arguments import require
+
 _nn = _C.nn
 
 
 def _check_probability(p):
-    if not 0.0 <= p <= 1.0:
+    if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
@@ -34,6 +36,7 @@ def _channel_noise(input, noise):
 
 
 def _dropout_channels(input, p, training, inplace):
+    require("feature_dropout", "bool", training=training)
     if not training or p == 0 or input.numel() == 0:
         return input
     noise = _channel_noise(input, lambda ones: _nn.dropout(ones, p))
@@ -82,16 +85,18 @@ def _unbatched_too(input, batched_dim, p, training, inplace):
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
     """Dropout that keeps mean and variance of selu's outputs: dropped elements get selu's lower limit, then all are scaled and shifted."""
     _check_probability(p)
-    return _alpha_dropout(input, p, training, inplace, lambda input: gradus.ones_like(input.detach()))
+    return _alpha_dropout("alpha_dropout", input, p, training, inplace, lambda input: gradus.ones_like(input.detach()))
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """alpha_dropout of whole channels."""
     _check_probability(p)
-    return _alpha_dropout(input, p, training, inplace, lambda input: _channel_noise(input, lambda ones: ones))
+    return _alpha_dropout("feature_alpha_dropout", input, p, training, inplace, lambda input: _channel_noise(input, lambda ones: ones))
 
 
-def _alpha_dropout(input, p, training, inplace, ones_for):
+def _alpha_dropout(name, input, p, training, inplace, ones_for):
+    require(name, "Tensor", input=input)
+    require(name, "bool", training=training)
     if not training or p == 0 or input.numel() == 0:
         return input
     if p == 1:

@@ -3,6 +3,8 @@ from collections.abc import Iterable
 
 from gradus import _C
 
+from ._arguments import require, require_ints
+
 
 def _ntuple(n):
     """Returns a function that gives what is iterable as a tuple, and another value n times."""
@@ -10,6 +12,25 @@ def _ntuple(n):
 
 
 _pair = _ntuple(2)
+
+
+def _require_pairs(**given):
+    for name, values in given.items():
+        if len(values) != 2:
+            raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
+
+
+def _checked_windows(name, kernel_size, dilation, padding, stride):
+    """The four as pairs of integers that make sense by themselves."""
+    kernel_size, dilation, padding, stride = (value if isinstance(value, _C.Tensor) else _pair(value) for value in (kernel_size, dilation, padding, stride))
+    given = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
+    require_ints(name, **given)
+    _require_pairs(**given)
+    for text, names, pair, least in (("kernel size should be greater than zero", "kernel", kernel_size, 1), ("stride should be greater than zero", "stride", stride, 1),
+                                     ("dilation should be greater than zero", "dilation", dilation, 1), ("padding should be non-negative", "pad", padding, 0)):
+        if min(pair) < least:
+            raise RuntimeError(f"{text}, but got {names}_height: {pair[0]} {names}_width: {pair[1]}")
+    return kernel_size, dilation, padding, stride
 
 
 def _windows(size, kernel_size, dilation, padding, stride):
@@ -29,7 +50,8 @@ def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
     >>> F.unfold(gradus.arange(9.0).reshape(1, 1, 3, 3), 2).shape
     torch.Size([1, 4, 4])
     """
-    kernel_size, dilation, padding, stride = map(_pair, (kernel_size, dilation, padding, stride))
+    require("unfold", "Tensor", input=input)
+    kernel_size, dilation, padding, stride = _checked_windows("unfold", kernel_size, dilation, padding, stride)
     if input.dim() not in (3, 4) or 0 in input.shape[1:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
                            f"but got: {list(input.shape)}")
@@ -49,7 +71,11 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     >>> F.fold(gradus.ones(1, 4, 4), (3, 3), 2).tolist()
     [[[[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]]]]
     """
-    output_size, kernel_size, dilation, padding, stride = map(_pair, (output_size, kernel_size, dilation, padding, stride))
+    require("fold", "Tensor", input=input)
+    output_size = _pair(output_size)
+    require_ints("fold", output_size=output_size)
+    _require_pairs(output_size=output_size)
+    kernel_size, dilation, padding, stride = _checked_windows("fold", kernel_size, dilation, padding, stride)
     if input.dim() not in (2, 3) or 0 in input.shape[-2:]:
         raise RuntimeError("Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
                            f"but got: {list(input.shape)}")

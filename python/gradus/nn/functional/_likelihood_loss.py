@@ -4,7 +4,7 @@ from __future__ import annotations
 import gradus
 from gradus import _C
 
-from ._reduction import legacy_reduction
+from ._reduction import named_reduction
 
 _nn = _C.nn
 
@@ -14,7 +14,7 @@ def poisson_nll_loss(input, target, log_input=True, full=False, size_average=Non
 
     full: with Stirling's approximation of log(target!) for targets above 1.
     """
-    return _nn.poisson_nll_loss(input, target, log_input, full, eps, legacy_reduction(size_average, reduce, reduction))
+    return _nn.poisson_nll_loss(input, target, log_input, full, eps, named_reduction(size_average, reduce, reduction))
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 import gradus
 from gradus import _C
 
+from ._arguments import require
+
 _nn = _C.nn
 
 linear = _nn.linear
@@ -12,6 +14,9 @@ one_hot = _nn.one_hot
 
 def bilinear(input1, input2, weight, bias=None):
     """input1^T weight[k] input2 + bias[k] for each k: (…, A), (…, B), weight (K, A, B) and bias (K) give (…, K)."""
+    require("bilinear", "Tensor", input1=input1, input2=input2, weight=weight, **({} if bias is None else {"bias": bias}))
+    if input1.dim() != input2.dim():
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
     if input1.shape[:-1] != input2.shape[:-1]:
         raise RuntimeError(f"bilinear(): input batch dimensions do not match: got {tuple(input1.shape[:-1])} and {tuple(input2.shape[:-1])}")
     if input1.size(-1) != weight.size(1) or input2.size(-1) != weight.size(2):
@@ -31,15 +36,18 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     >>> F.embedding(gradus.tensor([1, 0]), gradus.tensor([[1., 2.], [3., 4.]])).tolist()
     [[3.0, 4.0], [1.0, 2.0]]
     """
+    require("embedding", "bool", sparse=sparse, scale_grad_by_freq=scale_grad_by_freq)
     if sparse:
         raise NotImplementedError("embedding: sparse gradients are not implemented")
     if padding_idx is None:
         padding_idx = -1
     else:
+        require("embedding", "int", padding_idx=padding_idx)
         if not -weight.size(0) <= padding_idx < weight.size(0):
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= weight.size(0)
     if max_norm is not None:
+        require("embedding", "float", max_norm=max_norm, norm_type=norm_type)
         _shorten_rows(weight.detach(), input, max_norm, norm_type)
     return _nn.embedding(weight, input, padding_idx, scale_grad_by_freq)
 

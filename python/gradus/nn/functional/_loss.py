@@ -8,7 +8,7 @@ import warnings
 
 from gradus import _C
 
-from ._reduction import checked_reduction, legacy_reduction, reduced
+from ._reduction import checked_reduction, named_reduction, reduced
 
 _nn = _C.nn
 
@@ -37,7 +37,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
     2.0
     """
     _warn_of_broadcast(input, target)
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = named_reduction(size_average, reduce, reduction)
     if weight is None:
         return _nn.mse_loss(input, target, reduction)
     return _weighted_mean(_nn.mse_loss, input, target, reduction, weight)
@@ -46,7 +46,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", we
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     """|input - target|, reduced. weight: factors of the same shape; the mean is then the weighted one."""
     _warn_of_broadcast(input, target)
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = named_reduction(size_average, reduce, reduction)
     if weight is None:
         return _nn.l1_loss(input, target, reduction)
     return _weighted_mean(_nn.l1_loss, input, target, reduction, weight)
@@ -61,7 +61,7 @@ def _weighted_mean(operator, input, target, reduction, weight):
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
     """d^2 / (2 beta) where d = |input - target| is below beta, d - beta / 2 elsewhere, reduced. RuntimeError: beta is negative."""
     _warn_of_broadcast(input, target)
-    return _nn.smooth_l1_loss(input, target, legacy_reduction(size_average, reduce, reduction), beta)
+    return _nn.smooth_l1_loss(input, target, named_reduction(size_average, reduce, reduction), beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
@@ -71,7 +71,7 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     """
     _warn_of_broadcast(input, target)
     if weight is None:
-        return _nn.huber_loss(input, target, reduction, delta)
+        return _nn.huber_loss(input, target, named_reduction(None, None, reduction), delta)
     loss = _weighted(_nn.huber_loss(input, target, "none", delta), input, weight)
     _checked_weighted_reduction(reduction)
     return reduced(loss, reduction)
@@ -86,7 +86,7 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
         warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the "
                       "batch size, and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in "
                       "the next major release.", stacklevel=2)
-    return _nn.kl_div(input, target, legacy_reduction(size_average, reduce, reduction), log_target=log_target)
+    return _nn.kl_div(input, target, named_reduction(size_average, reduce, reduction), log_target=log_target)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -117,7 +117,7 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
     target has input's shape without C. The mean is over the weights; targets equal to ignore_index do not count.
     """
-    return _nn.nll_loss(input, target, weight, legacy_reduction(size_average, reduce, reduction), ignore_index)
+    return _nn.nll_loss(input, target, weight, named_reduction(size_average, reduce, reduction), ignore_index)
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
@@ -129,6 +129,5 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     >>> F.cross_entropy(gradus.zeros(2, 4), gradus.tensor([0, 3])).item() == gradus.tensor(4.).log().item()
     True
     """
-    if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = named_reduction(size_average, reduce, reduction)
     return _nn.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)

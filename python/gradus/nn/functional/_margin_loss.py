@@ -8,8 +8,9 @@ import gradus
 from gradus import _C
 
 from ._activation import logsigmoid
+from ._arguments import require
 from ._distance import pairwise_distance
-from ._reduction import checked_reduction, legacy_reduction, reduced
+from ._reduction import checked_reduction, named_reduction, reduced
 
 _nn = _C.nn
 _BLOCK = 1 << 18  # margins made at a time
@@ -17,17 +18,17 @@ _BLOCK = 1 << 18  # margins made at a time
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """max(0, -target (input1 - input2) + margin): target is 1 where input1 should be the larger one, -1 where input2 should."""
-    return _nn.margin_ranking_loss(input1, input2, target, margin, legacy_reduction(size_average, reduce, reduction))
+    return _nn.margin_ranking_loss(input1, input2, target, margin, named_reduction(size_average, reduce, reduction))
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """input where target is 1, max(0, margin - input) where it is -1."""
-    return _nn.hinge_embedding_loss(input, target, margin, legacy_reduction(size_average, reduce, reduction))
+    return _nn.hinge_embedding_loss(input, target, margin, named_reduction(size_average, reduce, reduction))
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target input)), target being 1 or -1."""
-    return _nn.soft_margin_loss(input, target, legacy_reduction(size_average, reduce, reduction))
+    return _nn.soft_margin_loss(input, target, named_reduction(size_average, reduce, reduction))
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
@@ -35,12 +36,12 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
     (N, D), (N, D) and (N), or (D), (D) and (). RuntimeError: other shapes.
     """
-    return _nn.cosine_embedding_loss(input1, input2, target, margin, legacy_reduction(size_average, reduce, reduction))
+    return _nn.cosine_embedding_loss(input1, input2, target, margin, named_reduction(size_average, reduce, reduction))
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """-(target log(sigmoid(input)) + (1 - target) log(sigmoid(-input))), times weight, averaged over the classes: (…, C) give (…)."""
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = named_reduction(size_average, reduce, reduction)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
@@ -55,10 +56,23 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     input (N, C) or (C), target (N) or () of classes. ValueError: p is neither 1 nor 2.
     """
     reduction = checked_reduction(size_average, reduce, reduction)
+    require("multi_margin_loss", "Tensor", input=input, target=target, **({} if weight is None else {"weight": weight}))
+    require("multi_margin_loss", "Number", p=p, margin=margin)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
+    if input.dim() > 2 or input.numel() == 0 and input.size(-1) == 0:
+        raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+    samples = input.size(0) if input.dim() == 2 else 1
+    if target.dim() > 1 or target.numel() != samples:
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). Expected target size "
+                           f"[{samples}], but got {list(target.shape)}. Input has shape {list(input.shape)}.")
+    if target.dtype != gradus.int64:
+        raise RuntimeError(f"expected scalar type Long but found {target.type().split('.')[-1].removesuffix('Tensor')}")
+    if weight is not None and weight.numel() != (input.size(-1) if input.dim() > 0 else 1):
+        raise RuntimeError(f"inconsistent weight size, expected {input.size(-1)} but got {list(weight.shape)}")
+    margin = float(margin)
     if input.dim() < 2:  # one sample: a target of () or (1), and so the loss
         input = input.reshape(target.shape + (-1,))
     right = target.unsqueeze(-1)
@@ -96,6 +110,9 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
     input and target (N, C) or (C); target lists classes, up to the first -1.
     """
     reduction = checked_reduction(size_average, reduce, reduction)
+    require("multilabel_margin_loss", "Tensor", input=input, target=target)
+    if target.shape != input.shape:
+        raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     if input.dim() == 0:
         input, target = input.reshape(1), target.reshape(1)
     x = input.to(gradus.promote_types(input.dtype, gradus.float32)).reshape(math.prod(input.shape[:-1]), input.size(-1))
@@ -111,7 +128,7 @@ def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, s
 
     swap: the distance of positive and negative counts for the second one where it is smaller. ValueError: margin is not positive.
     """
-    reduction = legacy_reduction(size_average, reduce, reduction)
+    reduction = named_reduction(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     return _nn.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)

@@ -10,13 +10,22 @@ def _check_count(size, count, what):
         raise ValueError(f"Expected more than 1 {what} when training, got input size {size}")
 
 
+def _check_eps(name, eps, training):
+    if training and eps <= 0.0:
+        raise ValueError(f"{name} eps must be positive during training, but got {eps}")
+    if eps < 0.0:
+        raise ValueError(f"{name} eps must be non-negative, but got {eps}")
+
+
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """(input - mean) / sqrt(variance + eps) * weight + bias for each channel, dimension 1, with the input's statistics when training.
 
-    running_mean and running_var are written to when training, and are the statistics otherwise. ValueError: training on one value per channel.
+    running_mean and running_var are written to when training, and are the statistics otherwise. ValueError: training on one value per channel, or an eps that is
+    negative, in training 0.
     """
     if training and input.dim() > 1:
         _check_count(input.size(), input.numel() // max(input.size(1), 1), "value per channel")
+    _check_eps("batch_norm", eps, training)
     return _nn.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 

@@ -1,8 +1,12 @@
 """Channels laid out as pixels, and back; channels in another order. Views and copies."""
 from __future__ import annotations
 
+from ._arguments import require
+
 
 def _check(name, input, factor, argument, ndim):
+    require(name, "Tensor", input=input)
+    require(name, "int", **{argument: factor})
     if input.dim() < ndim:
         raise RuntimeError(f"{name} expects input to have at least {ndim} dimensions, but got input with {input.dim()} dimension(s)")
     if factor <= 0:
@@ -35,6 +39,8 @@ def pixel_unshuffle(input, downscale_factor):
 
 def channel_shuffle(input, groups):
     """The channels, dimension 1, of `groups` groups of neighbours, one of each in turn."""
+    require("channel_shuffle", "Tensor", input=input)
+    require("channel_shuffle", "int", groups=groups)
     if input.dim() < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
     if groups <= 0:

@@ -63,7 +63,7 @@ class Bilinear(Module):
     """input1^T weight[k] input2 + bias[k]: (…, in1_features) and (…, in2_features) give (…, out_features).
 
     weight (out_features, in1_features, in2_features) and bias (out_features), None where bias is false, begin uniform in
-    +-1 / sqrt(in1_features). ValueError: in1_features is not positive.
+    +-1 / sqrt(in1_features). ValueError: in1_features is 0.
 
     >>> tuple(nn.Bilinear(3, 4, 5)(gradus.randn(8, 3), gradus.randn(8, 4)).shape)
     (8, 5)
@@ -71,8 +71,6 @@ class Bilinear(Module):
 
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
         super().__init__()
-        if in1_features <= 0:
-            raise ValueError(f"in1_features must be > 0, but got (in1_features={in1_features})")
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
@@ -82,6 +80,8 @@ class Bilinear(Module):
 
     def reset_parameters(self):
         """Draws new values."""
+        if self.in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got (in1_features={self.in1_features})")
         bound = 1 / math.sqrt(self.in1_features)
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:

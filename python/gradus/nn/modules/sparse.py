@@ -27,7 +27,7 @@ class Embedding(Module):
                  sparse: bool = False, _weight=None, _freeze=False, device=None, dtype=None):
         super().__init__()
         if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < max(num_embeddings, 1):
+            if padding_idx > 0 and padding_idx >= num_embeddings or padding_idx < -num_embeddings:
                 raise AssertionError("Padding_idx must be within num_embeddings")
             padding_idx += num_embeddings if padding_idx < 0 else 0
         self.num_embeddings = num_embeddings

@@ -1,0 +1,37 @@
+"""What functions that are written in Python refuse before they compute, in the words of those that are operators."""
+from __future__ import annotations
+
+import numbers
+import operator
+
+from gradus import _C
+
+KINDS = {"Tensor": lambda value: isinstance(value, _C.Tensor), "bool": lambda value: isinstance(value, bool),
+         "Number": lambda value: isinstance(value, numbers.Real) or isinstance(value, _C.Tensor) and value.dim() == 0,
+         "float": lambda value: isinstance(value, numbers.Real) or isinstance(value, _C.Tensor) and value.dim() == 0}
+
+
+def _is_int(value):
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return not isinstance(value, bool)
+
+
+KINDS["int"] = _is_int
+
+
+def require(function, kind, **arguments):
+    """TypeError unless each argument is of the kind: "Tensor", "bool", "int", "float" or "Number"."""
+    for name, value in arguments.items():
+        if not KINDS[kind](value):
+            raise TypeError(f"{function}(): argument '{name}' must be {kind}, not {type(value).__name__}")
+
+
+def require_ints(function, **arguments):
+    """TypeError unless each argument is a tuple of integers."""
+    for name, values in arguments.items():
+        for i, value in enumerate(values):
+            if not _is_int(value):
+                raise TypeError(f"{function}(): argument '{name}' must be tuple of ints, but found element of type {type(value).__name__} at pos {i}")

@@ -1,0 +1,77 @@
+"""Every operator with tensors of no elements beside whose 0 stand sizes of any product, and with tensors of the meta device that no memory could hold:
+an error or a result, and no arithmetic that overflows (the sanitizers see it)."""
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+PARTS = 4
+EMPTY = [(2**62, 0), (0, 2**62), (2**31, 0, 2**32), (0, 2**31, 2**31 - 1), (2**40, 2**40, 0, 3), (3, 2**33, 0, 2**33), (0, 2**61, 3, 2**61), (2**63 - 1, 0)]
+META = [(), (2**62,), (2**31, 2**31), (3, 2**31, 2**29), (2**61, 1, 2)]
+
+
+def attempt(call):
+    try:
+        return call()
+    except (SystemExit, KeyboardInterrupt, SystemError):
+        raise
+    except Exception:
+        return None
+
+
+def replaced(torch, value, sizes, device):
+    """The value with each tensor in it of other sizes."""
+    if isinstance(value, list):
+        return [replaced(torch, item, sizes, device) for item in value]
+    if not isinstance(value, torch.Tensor):
+        return value
+    made = attempt(lambda: torch.empty(sizes, dtype=value.dtype, device=device))
+    if made is None:  # their product fits into no number
+        return value
+    return made.requires_grad_() if made.is_floating_point() else made
+
+
+def choices(torch, values):
+    """The values with one tensor of another size, with each in turn, and with all."""
+    names = [name for name, value in values.items() if isinstance(value, torch.Tensor) or isinstance(value, list) and value and isinstance(value[0], torch.Tensor)]
+    for sizes, device in [*itertools.product(EMPTY, ["cpu"]), *itertools.product(META, ["meta"])]:
+        for chosen in [names, *([name] for name in names if len(names) > 1)]:
+            moved = {name: replaced(torch, value, tuple(value.shape), device) if isinstance(value, torch.Tensor) and device == "meta" else value
+                     for name, value in values.items()}
+            yield moved | {name: replaced(torch, values[name], sizes, device) for name in chosen}
+
+
+def run(part):
+    import warnings
+
+    import gradus as torch
+    from gradus import _C
+    from operator_calls import arguments, call, sample_texts, shown
+
+    _C._memory_set_limit(1 << 30)
+    warnings.simplefilter("ignore")
+    for number, (name, function, operator, _) in enumerate(shown()):
+        if number % PARTS != part:
+            continue
+        print(name, file=sys.stderr, flush=True)
+        for text in sample_texts(operator)[:2]:
+            for values in choices(torch, arguments(operator, text)):
+                result = attempt(lambda: call(function, operator, values))
+                if isinstance(result, torch.Tensor) and result.requires_grad:
+                    attempt(lambda: result.sum().backward())
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_sizes_of_any_product(part):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run([sys.executable, "-X", "faulthandler", __file__, str(part)], cwd=HERE, env=environment, capture_output=True, text=True,
+                            errors="replace")
+    assert result.returncode == 0, result.stderr[-4000:]
+
+
+if __name__ == "__main__":
+    run(int(sys.argv[1]))

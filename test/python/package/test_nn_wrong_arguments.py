@@ -1,0 +1,167 @@
+"""Every argument of every constructor and function of nn, given what it cannot be: the class and the text of the error are PyTorch's.
+
+A text may go on after PyTorch's, name the function and the argument's position otherwise, and be a TypeError that names the argument where PyTorch fails by accident."""
+import inspect
+import re
+import warnings
+
+import pytest
+
+import gradus
+from oracle import torch
+
+WRONG = {"'a'": lambda m: "a", "None": lambda m: None, "1.5": lambda m: 1.5, "-1": lambda m: -1, "[1]": lambda m: [1], "object": lambda m: Odd(), "True": lambda m: True,
+         "a tensor": lambda m: m.ones(2)}
+
+# Arguments that constructors require.
+GIVEN = {"normalized_shape": 2, "num_groups": 1, "num_channels": 2, "num_features": 2, "in_features": 2, "out_features": 2, "in1_features": 2, "in2_features": 2, "padding": 1,
+         "d_model": 4, "nhead": 2, "embed_dim": 4, "num_heads": 2, "num_embeddings": 3, "embedding_dim": 2, "threshold": 0.5, "value": 1.0, "upscale_factor": 2,
+         "downscale_factor": 2, "groups": 1, "dim": 0, "unflattened_size": (1, 2), "num_layers": 1, "output_size": 2, "kernel_size": 1}
+MADE = {"encoder_layer": lambda m: m.nn.TransformerEncoderLayer(4, 2), "decoder_layer": lambda m: m.nn.TransformerDecoderLayer(4, 2)}
+
+# What is large unless it is said.
+SMALL = {"dim_feedforward": 4, "num_encoder_layers": 1, "num_decoder_layers": 1, "d_model": 4, "nhead": 2}
+
+
+def matrix(m):
+    return m.tensor([[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]])
+
+
+def vector(m):
+    return matrix(m)[0]
+
+
+def classes(m):
+    return m.tensor([0, 1])
+
+
+def image(m):
+    return m.arange(16.0).reshape(1, 4, 2, 2)
+
+
+# Arguments by position; a matrix where nothing is said, and two for PAIRS.
+CALLS = {
+    "batch_norm": lambda m: [matrix(m), None, None, None, None, True], "bilinear": lambda m: [matrix(m), matrix(m), m.ones(2, 4, 4)], "channel_shuffle": lambda m: [image(m), 2],
+    "cosine_embedding_loss": lambda m: [matrix(m), matrix(m), m.ones(2)], "cross_entropy": lambda m: [matrix(m), classes(m)], "nll_loss": lambda m: [matrix(m), classes(m)],
+    "embedding": lambda m: [classes(m), matrix(m)], "fold": lambda m: [m.ones(1, 4, 4), (4, 4), (2, 2)], "unfold": lambda m: [m.ones(1, 2, 4, 4), (2, 2)],
+    "gaussian_nll_loss": lambda m: [matrix(m), matrix(m), matrix(m)], "group_norm": lambda m: [image(m), 2], "instance_norm": lambda m: [image(m)],
+    "layer_norm": lambda m: [matrix(m), (4,)], "rms_norm": lambda m: [matrix(m), (4,)], "linear": lambda m: [matrix(m), matrix(m)],
+    "margin_ranking_loss": lambda m: [vector(m), vector(m), vector(m)], "multi_margin_loss": lambda m: [matrix(m), classes(m)],
+    "multilabel_margin_loss": lambda m: [matrix(m), m.tensor([[0, 1, -1, 2], [1, -1, 0, 0]])], "one_hot": lambda m: [classes(m)], "pad": lambda m: [matrix(m), (1, 1)],
+    "pixel_shuffle": lambda m: [image(m), 2], "pixel_unshuffle": lambda m: [image(m), 2], "prelu": lambda m: [matrix(m), m.tensor([0.1])],
+    "scaled_dot_product_attention": lambda m: [matrix(m)] * 3, "threshold": lambda m: [matrix(m), 0.1, 0.2], "threshold_": lambda m: [matrix(m), 0.1, 0.2],
+    "triplet_margin_loss": lambda m: [matrix(m)] * 3, "triplet_margin_with_distance_loss": lambda m: [matrix(m)] * 3, "dropout1d": lambda m: [image(m)[0]],
+    "dropout2d": lambda m: [image(m)], "dropout3d": lambda m: [image(m)[:, None]], "feature_alpha_dropout": lambda m: [image(m)],
+}
+PAIRS = {"binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_similarity", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "mse_loss",
+         "multilabel_soft_margin_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss"}
+MORE = {"softmax": {"dim": 1}, "log_softmax": {"dim": 1}, "softmin": {"dim": 1}}
+
+# What differs, by class or function and argument, and why.
+BY_KIND = "PyTorch's function is made of other functions, which accept more or fail inside; here it is an operator, which checks the kind of each argument"
+TRUTH = "PyTorch asks for the truth of a tensor, which has none; here it is refused by its kind, or not asked"
+SPACING = "PyTorch's text lacks a space"
+LISTED = {
+    "ModuleDict modules": SPACING, "ParameterDict parameters": SPACING, "layer_norm input": SPACING, "layer_norm normalized_shape": SPACING + ", and a list may be given as one number here",
+    "rms_norm input": SPACING, "rms_norm normalized_shape": SPACING + ", and a list may be given as one number here",
+    "PReLU init": "signatures are listed without what is wrong with each",
+    "Transformer batch_first": TRUTH, "Transformer norm_first": TRUTH, "TransformerEncoder enable_nested_tensor": TRUTH,
+    "alpha_dropout inplace": TRUTH, "feature_alpha_dropout inplace": TRUTH, "embedding padding_idx": TRUTH, "smooth_l1_loss beta": TRUTH,
+    "batch_norm input": "a vector is refused as such before its channels are counted", "instance_norm input": "as batch_norm", "unfold input": "as batch_norm",
+    "binary_cross_entropy weight": "the words of broadcasting", "cross_entropy label_smoothing": "PyTorch takes negative ones", "embedding input": "PyTorch names the type of a tensor",
+    "embedding sparse": "there are no sparse gradients", "fold output_size": "the number of blocks is not calculated again",
+    **{f"gaussian_nll_loss {name}": BY_KIND for name in ("target", "var", "full", "eps", "reduction")}, **{f"normalize {name}": BY_KIND for name in ("p", "dim", "eps", "out")},
+    "multilabel_soft_margin_loss reduction": BY_KIND, "poisson_nll_loss reduction": BY_KIND, "multi_margin_loss p": BY_KIND, "group_norm num_groups": BY_KIND,
+    "group_norm bias": "PyTorch shows the shape of the absent weight", "layer_norm cudnn_enable": "an argument of torch.layer_norm", "pad pad": "a list may be given as one number here",
+    "pad value": "the value may be an integer that no float holds", "scaled_dot_product_attention dropout_p": "refused as by dropout", "softshrink lambd": "infinity is not refused",
+}
+
+
+class Odd:
+    """An object of no kind that anything takes."""
+
+
+def raised(function, *args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            function(*args, **kwargs)
+        except Exception as error:
+            return type(error).__name__, plain(str(error))
+    return "", ""
+
+
+def plain(text):
+    """The text without the function's name, the position, and what is the module's."""
+    text = re.sub(r"0x[0-9a-f]+", "0x", text.replace("gradus Tensor", "torch Tensor").replace("gradus.", "torch.").replace("torch.Tensor", "Tensor"))
+    argument = re.match(r"\w+\(\): argument '(\w+)'(?: \(position \d+\))? (.*)", text, re.S)
+    if argument:
+        return f"argument '{argument[1].replace('training', 'train')}' {argument[2]}"
+    attribute = re.match(r"'(\w+)' object has no attribute '\w+'", text)
+    return f"{attribute[1]} has no attribute" if attribute else text
+
+
+def agree(ours, theirs):
+    if theirs[0] == "AttributeError" and ours[0] == "TypeError" and ours[1].startswith("argument"):
+        return True
+    return ours[0] == theirs[0] and ours[1].startswith(theirs[1])
+
+
+def names(function):
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+
+
+def make(m, name, argument, wrong):
+    given = {argument: wrong(m)}
+    for p in inspect.signature(getattr(torch.nn, name)).parameters.values():
+        if p.name != argument and p.name in SMALL:
+            given[p.name] = SMALL[p.name]
+        elif p.name != argument and p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
+            given[p.name] = MADE[p.name](m) if p.name in MADE else GIVEN[p.name]
+    return raised(getattr(m.nn, name), **given)
+
+
+def call(m, name, parameters, argument, wrong):
+    positional = CALLS[name](m) if name in CALLS else [matrix(m)] * (2 if name in PAIRS else 1)
+    given = dict(zip(parameters, positional)) | MORE.get(name, {}) | {argument: wrong(m)}
+    m.manual_seed(0)
+    return raised(getattr(m.nn.functional, name), *[given.pop(p) for p in parameters[:len(positional)]], **given)
+
+
+def classes_of_nn():
+    found = [name for name in dir(gradus.nn) if inspect.isclass(getattr(gradus.nn, name)) and name != "Module"]
+    for name in found:
+        for argument in names(getattr(torch.nn, name)):
+            for text, wrong in WRONG.items():
+                yield name, argument, text, make(gradus, name, argument, wrong), make(torch, name, argument, wrong)
+
+
+def functions_of_nn():
+    for name in gradus.nn.functional.__all__:
+        parameters = names(getattr(gradus.nn.functional, name))
+        for argument in parameters:
+            for text, wrong in WRONG.items():
+                yield name, argument, text, call(gradus, name, parameters, argument, wrong), call(torch, name, parameters, argument, wrong)
+
+
+@pytest.mark.parametrize("part", [classes_of_nn, functions_of_nn])
+def test_errors_are_those_of_torch(part):
+    differing, seen = {}, 0
+    for name, argument, text, ours, theirs in part():
+        seen += 1
+        if not agree(ours, theirs):
+            differing.setdefault(f"{name} {argument}", (text, ours, theirs))
+    assert seen > 2000
+    assert {key: found for key, found in differing.items() if key not in LISTED} == {}
+    listed = {key for key in LISTED if hasattr(gradus.nn if part is classes_of_nn else gradus.nn.functional, key.split()[0])}
+    assert listed - set(differing) == set(), "these are PyTorch's now"
+
+
+def test_an_element_of_a_list_is_named():
+    x = gradus.ones(2, 2)
+    for call in (lambda: gradus.nn.Linear("a", 2), lambda: x.view(2, "a"), lambda: gradus.zeros((2, "a")), lambda: x.sum((0, "a"))):
+        with pytest.raises(TypeError, match=r'failed to unpack the object at pos 2 with error "type must be tuple of ints,but got str"'):
+            call()
+    with pytest.raises(TypeError, match="found element of type str at pos 0"):
+        gradus.zeros(("a", 2))
+    assert gradus.zeros((2, True)).shape == (2, 1)
