@@ -2,9 +2,11 @@
 
 Everything about one operator stands together in gen/<family>.c, so that it can be read, and shown, as a whole.
 """
+import json
+
 from codegen import ctype
 from codegen.formula import Lowering, argument_type
-from codegen.schema import KERNELS
+from codegen.schema import KERNELS, WORDS
 
 BANNER = "/* Generated from {} by codegen. Do not edit. */\n"
 
@@ -470,10 +472,18 @@ def index_header(operators):
             f'#include "autograd/derivative.h"\n\nenum grd_op_index {{\n{rows}    GRD_OP_COUNT\n}};\n\n{externs}\n#endif\n')
 
 
+def words_macros(operators):
+    """For errors: what a string argument accepts, GRD_WORDS_REDUCTION or, where the operator has words of its own, GRD_WORDS_KL_DIV_REDUCTION."""
+    found = {f"GRD_WORDS_{argument.upper()}": text for argument, text in WORDS.items()}
+    for operator in operators.values():
+        found |= {f"GRD_WORDS_{operator.c_name.upper()}_{name.upper()}": text for name, text in operator.words.items() if text != WORDS.get(name)}
+    return "".join(f"#define {name} {json.dumps(text)}\n" for name, text in found.items())
+
+
 def implementation_header(operators):
     rows = "".join(f"{implementation_prototype(o)};\n" for o in operators.values())
     return (BANNER.format("schema") + "#ifndef GRD_GEN_OP_IMPL_H\n#define GRD_GEN_OP_IMPL_H\n\n"
-            f'#include "gradus/types.h"\n\n{rows}\n#endif\n')
+            f'#include "gradus/types.h"\n\n{words_macros(operators)}\n{rows}\n#endif\n')
 
 
 def thunk(signature, operator):
