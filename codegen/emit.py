@@ -268,7 +268,7 @@ def call_function(operator):
         direct = f"        returned = (({kernel} *)kernel)({', '.join(values)});\n"
         local, unbox = f"{ctype.implementation_result(operator)}returned", f"        returned = boxed[0].v.{'tensors' if operator.returns_list else 'tensor'};\n"
         leave = "    return grd_leave_list(op, mark, returned);\n" if operator.returns_list else f"    return grd_leave({index(operator)}, mark, returned);\n"
-    bump = "        grd_written(out);\n" if operator.has_out and not operator.is_composite else ""
+    bump = "        grd_written(out);\n" if counts_writes(operator) else ""
     tests = argument_tests(operator)
     refusal = (f"    if (GRD_UNLIKELY({tests})) {{\n        {operator.c_name}_boxed({', '.join(['0', *arguments, 'NULL'])});\n"
                f"        return {failed_value(operator)};\n    }}\n") if tests else ""
@@ -286,6 +286,11 @@ def call_function(operator):
             f"        grd_value boxed[{count}];\n"
             f"        {operator.c_name}_boxed({', '.join(['keys', *arguments, 'boxed'])});\n{unbox}    }}\n"
             f"{leave}}}\n")
+
+
+def counts_writes(operator):
+    """Whether a call bumps the version of what it writes. The parts of a composite do that."""
+    return operator.has_out and not operator.is_composite and operator.version
 
 
 def writes(operator):
@@ -531,7 +536,7 @@ def table_row(operator):
     forms = " | ".join(f"1 << GRD_{form.upper()}" for form in operator.forms)
     arguments = f"(const struct grd_arg[]){{{', '.join(argument_row(a) for a in operator.args)}}}" if operator.args else "NULL"
     flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view), ("everywhere", operator.everywhere or operator.view),
-                    ("returns_list", operator.returns_list), ("composite", operator.is_composite)) if on)
+                    ("returns_list", operator.returns_list), ("composite", operator.is_composite), ("counts_writes", counts_writes(operator))) if on)
     derivative = f"&grd_derivative_{operator.c_name}" if operator.grads else "NULL"
     schema = operator.schema.replace('"', '\\"')
     return (f'    [{index(operator)}] = {{.name = "{operator.name}", .schema = "{schema}",\n'

@@ -41,7 +41,8 @@ struct grd_op {
     grd_thunk *thunk;
     const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     grd_kernel *kernel;                      /* from the tree */
-    bool composite; /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
+    bool composite;     /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
+    bool counts_writes; /* a call bumps the version of what it writes; parts of a composite do so themselves */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
     grd_kernel *_Atomic typed[GRD_KEY_COUNT];
     struct grd_boxed_slot boxed[GRD_KEY_COUNT];
@@ -142,7 +143,7 @@ static inline void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, 
         return;
     }
     op->thunk(typed, out, args, ret_results);
-    if (!op->composite)
+    if (op->counts_writes)
         grd_written(out);
 }
 
