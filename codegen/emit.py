@@ -2,9 +2,11 @@
 
 Everything about one operator stands together in gen/<family>.c, so that it can be read, and shown, as a whole.
 """
+import json
+
 from codegen import ctype
 from codegen.formula import Lowering, argument_type
-from codegen.schema import KERNELS
+from codegen.schema import KERNELS, WORDS
 
 BANNER = "/* Generated from {} by codegen. Do not edit. */\n"
 
@@ -266,7 +268,7 @@ def call_function(operator):
         direct = f"        returned = (({kernel} *)kernel)({', '.join(values)});\n"
         local, unbox = f"{ctype.implementation_result(operator)}returned", f"        returned = boxed[0].v.{'tensors' if operator.returns_list else 'tensor'};\n"
         leave = "    return grd_leave_list(op, mark, returned);\n" if operator.returns_list else f"    return grd_leave({index(operator)}, mark, returned);\n"
-    bump = "        grd_written(out);\n" if operator.has_out and not operator.is_composite else ""
+    bump = "        grd_written(out);\n" if counts_writes(operator) else ""
     tests = argument_tests(operator)
     refusal = (f"    if (GRD_UNLIKELY({tests})) {{\n        {operator.c_name}_boxed({', '.join(['0', *arguments, 'NULL'])});\n"
                f"        return {failed_value(operator)};\n    }}\n") if tests else ""
@@ -284,6 +286,11 @@ def call_function(operator):
             f"        grd_value boxed[{count}];\n"
             f"        {operator.c_name}_boxed({', '.join(['keys', *arguments, 'boxed'])});\n{unbox}    }}\n"
             f"{leave}}}\n")
+
+
+def counts_writes(operator):
+    """Whether a call bumps the version of what it writes. The parts of a composite do that."""
+    return operator.has_out and not operator.is_composite and operator.version
 
 
 def writes(operator):
@@ -479,10 +486,18 @@ def index_header(operators):
             f'#include "autograd/derivative.h"\n\nenum grd_op_index {{\n{rows}    GRD_OP_COUNT\n}};\n\n{externs}\n#endif\n')
 
 
+def words_macros(operators):
+    """For errors: what a string argument accepts, GRD_WORDS_REDUCTION or, where the operator has words of its own, GRD_WORDS_KL_DIV_REDUCTION."""
+    found = {f"GRD_WORDS_{argument.upper()}": text for argument, text in WORDS.items()}
+    for operator in operators.values():
+        found |= {f"GRD_WORDS_{operator.c_name.upper()}_{name.upper()}": text for name, text in operator.words.items() if text != WORDS.get(name)}
+    return "".join(f"#define {name} {json.dumps(text)}\n" for name, text in found.items())
+
+
 def implementation_header(operators):
     rows = "".join(f"{implementation_prototype(o)};\n" for o in operators.values())
     return (BANNER.format("schema") + "#ifndef GRD_GEN_OP_IMPL_H\n#define GRD_GEN_OP_IMPL_H\n\n"
-            f'#include "gradus/types.h"\n\n{rows}\n#endif\n')
+            f'#include "gradus/types.h"\n\n{words_macros(operators)}\n{rows}\n#endif\n')
 
 
 def thunk(signature, operator):
@@ -538,7 +553,7 @@ def table_row(operator):
     forms = " | ".join(f"1 << GRD_{form.upper()}" for form in operator.forms)
     arguments = f"(const struct grd_arg[]){{{', '.join(argument_row(a) for a in operator.args)}}}" if operator.args else "NULL"
     flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view), ("everywhere", operator.everywhere or operator.view),
-                    ("returns_list", operator.returns_list), ("composite", operator.is_composite)) if on)
+                    ("returns_list", operator.returns_list), ("composite", operator.is_composite), ("counts_writes", counts_writes(operator))) if on)
     derivative = f"&grd_derivative_{operator.c_name}" if operator.grads else "NULL"
     schema = operator.schema.replace('"', '\\"')
     return (f'    [{index(operator)}] = {{.name = "{operator.name}", .schema = "{schema}",\n'

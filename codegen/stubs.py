@@ -68,7 +68,7 @@ def result(signature):
 
 def definition(function, indent):
     """One def, or an overload for each way to call it."""
-    ways = [(s, loose) for s in function.signatures for loose in ((False, True) if s.loose else (False,))]
+    ways = [(s, loose) for s in function.signatures for loose in ((False, True) if s.loose else (False,))] + [(s, False) for s in function.others]
     name = function.name
     if keyword.iskeyword(name):
         return ""

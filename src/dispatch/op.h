@@ -59,7 +59,8 @@ struct grd_op {
     const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */
     grd_kernel *kernel;                      /* from the tree */
-    bool composite; /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
+    bool composite;     /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
+    bool counts_writes; /* a call bumps the version of what it writes; parts of a composite do so themselves */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
     grd_kernel *_Atomic typed[GRD_KEY_COUNT];
     struct grd_boxed_slot boxed[GRD_KEY_COUNT];
@@ -166,7 +167,7 @@ static inline void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, 
         return;
     }
     op->thunk(typed, out, args, ret_results);
-    if (!op->composite)
+    if (op->counts_writes)
         grd_written(out);
 }
 

@@ -42,7 +42,7 @@ static bool read_mode(const char *mode, double p, const grd_tensor *x1, const gr
     else if (strcmp(mode, "donot_use_mm_for_euclid_dist") == 0)
         *ret_by_product = false;
     else
-        return grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for compute_mode", mode);
+        return grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for compute_mode: " GRD_WORDS_CDIST_COMPUTE_MODE, mode);
     return true;
 }
 

@@ -357,7 +357,12 @@ grd_tensor *op_resize(grd_tensor *out, grd_tensor *self, grd_dims size)
         grd_raise(GRD_ERROR_RUNTIME, "cannot resize variables that require grad");
         return grd_failed;
     }
-    return grd_resize(out, size) ? out : grd_failed;
+    if (grd_same_sizes(out, size))
+        return out;
+    if (!grd_resize(out, size))
+        return grd_failed;
+    grd_bump_version(out);
+    return out;
 }
 
 /* ---- Matrices ------------------------------------------------------------------------------------------------------------------------ */

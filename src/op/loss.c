@@ -20,7 +20,7 @@ enum grd_loss_reduction grd_loss_reduction_of(const char *name)
         return GRD_LOSS_SUM;
     if (strcmp(name, "none") == 0)
         return GRD_LOSS_NONE;
-    grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for reduction: none, mean or sum", name);
+    grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for reduction: " GRD_WORDS_REDUCTION, name);
     return GRD_LOSS_INVALID;
 }
 
@@ -99,10 +99,21 @@ grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *redu
 
 /* ---- Distributions ------------------------------------------------------------------------------------------------------------------ */
 
+static enum grd_loss_reduction kl_div_reduction_of(const char *name)
+{
+    static const char *const others[] = {"mean", "sum", "none"};
+    if (name != NULL && strcmp(name, "batchmean") == 0)
+        return GRD_LOSS_BATCH_MEAN;
+    for (int i = 0; i < GRD_LENGTH(others); i++)
+        if (name == NULL || strcmp(name, others[i]) == 0)
+            return grd_loss_reduction_of(name);
+    grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for reduction: " GRD_WORDS_KL_DIV_REDUCTION, name);
+    return GRD_LOSS_INVALID;
+}
+
 grd_tensor *op_kl_div(grd_tensor *self, grd_tensor *target, const char *reduction, bool log_target)
 {
-    enum grd_loss_reduction how =
-        reduction != NULL && strcmp(reduction, "batchmean") == 0 ? GRD_LOSS_BATCH_MEAN : grd_loss_reduction_of(reduction);
+    enum grd_loss_reduction how = kl_div_reduction_of(reduction);
     if (how != GRD_LOSS_INVALID && (grd_category_of((grd_dtype)self->dtype) <= GRD_CATEGORY_INTEGER ||
                                     grd_category_of((grd_dtype)target->dtype) <= GRD_CATEGORY_INTEGER))
         grd_raise(GRD_ERROR_RUNTIME, "Integral inputs not supported.");

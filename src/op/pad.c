@@ -147,7 +147,7 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
         return grd_constant_pad_nd(self, pad, .value = value.kind == GRD_SCALAR_NONE ? grd_int(0) : value);
     border_function *border = border_of(mode);
     if (border == NULL) {
-        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Unrecognised padding mode %s", mode);
+        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Unrecognised padding mode %s: " GRD_WORDS_PAD_MODE, mode);
         return grd_failed;
     }
     if (value.kind != GRD_SCALAR_NONE && grd_scalar_double(value) != 0) {

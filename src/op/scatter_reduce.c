@@ -270,8 +270,8 @@ grd_tensor *op_hidden_index_reduce_backward(grd_tensor *grad_output, grd_tensor 
 grd_tensor *op_index_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, const char *reduce,
                             bool include_self)
 {
-    if (strcmp(reduce, "sum") == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either prod, mean, amax or amin, got sum.");
+    if (fold_of(reduce) == FOLDS && strcmp(reduce, "mean") != 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "Expected reduce to be one of prod, mean, amax or amin but got %s.", reduce);
         return grd_failed;
     }
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source) ||

@@ -534,11 +534,12 @@ static void values(void)
 
 static void words(void)
 {
-    refused(grd_mse_loss(v, v, .reduction = "avg"), "ValueError: mse_loss: avg is not a valid value for reduction: none, mean or sum");
+    refused(grd_mse_loss(v, v, .reduction = "avg"),
+            "ValueError: mse_loss: avg is not a valid value for reduction: \"none\", \"mean\" or \"sum\"");
     refused(grd_nll_loss(x, grd_zeros(grd_dims(2), .dtype = GRD_INT64), .reduction = "avg"),
-            "ValueError: nll_loss: avg is not a valid value for reduction: none, mean or sum");
+            "ValueError: nll_loss: avg is not a valid value for reduction: \"none\", \"mean\" or \"sum\"");
     refused(grd_cross_entropy(x, grd_zeros(grd_dims(2), .dtype = GRD_INT64), .reduction = ""),
-            "ValueError: cross_entropy:  is not a valid value for reduction: none, mean or sum");
+            "ValueError: cross_entropy:  is not a valid value for reduction: \"none\", \"mean\" or \"sum\"");
     refused(grd_div(v, v, .rounding_mode = "up"),
             "RuntimeError: div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found 'up'");
     refused(grd_gelu(v, .approximate = "erf"), "RuntimeError: gelu: approximate argument must be either none or tanh.");

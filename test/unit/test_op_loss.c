@@ -167,7 +167,7 @@ static void test_errors(void **state)
     grd_cross_entropy(x, grd_zeros(grd_dims(N), .dtype = GRD_INT64), .label_smoothing = 1.5);
     expect_error(GRD_ERROR_RUNTIME, "cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: 1.5");
     grd_mse_loss(x, x, .reduction = "xyz");
-    expect_error(GRD_ERROR_VALUE, "mse_loss: xyz is not a valid value for reduction: none, mean or sum");
+    expect_error(GRD_ERROR_VALUE, "mse_loss: xyz is not a valid value for reduction: \"none\", \"mean\" or \"sum\"");
     grd_smooth_l1_loss(x, x, .beta = -1);
     expect_error(GRD_ERROR_RUNTIME, "smooth_l1_loss: smooth_l1_loss does not support negative values for beta.");
     grd_binary_cross_entropy(grd_full(grd_dims(2), grd_float(1.5)), grd_zeros(grd_dims(2)));

@@ -20,7 +20,7 @@ def attempt(function, *args, **kwargs):
         try:
             result = function(*args, **kwargs)
         except Exception as error:
-            result = type(error).__name__, str(error).removesuffix(": none, mean or sum")  # PyTorch does not say which words there are
+            result = type(error).__name__, str(error).split(': "none", "mean"')[0]  # PyTorch does not say which words there are
     return (result, [warning.category.__name__ for warning in caught]) if caught else result
 
 

@@ -55,3 +55,14 @@ def test_activations_in_place(name):
 
     for a, b in zip(gradient(gradus), gradient(torch)):
         torch.testing.assert_close(torch.tensor(a), torch.tensor(b))
+
+
+def test_resize_counts_as_a_write_only_when_sizes_change():
+    def versions(module):
+        x, found = module.ones(2, 3), []
+        for sizes in ((2, 3), (3, 2), (3, 2), (4, 4), (0,), (0,)):
+            x.resize_(*sizes)
+            found.append(x._version)
+        return found
+
+    assert versions(gradus) == versions(torch) == [0, 1, 1, 2, 3, 3]

@@ -12,6 +12,10 @@ import pytest
 
 import gradus
 from gradus import _C
+from operator_calls import OPERATORS
+
+from codegen.python import functions
+from codegen.stubs import arguments as stub_arguments
 
 PACKAGE = Path(gradus.__file__).parent
 # What Python brings along, and what nobody calls by name.
@@ -62,6 +66,8 @@ def test() -> None:
     assert_type(2 ** first - 1, Tensor)
     assert_type(first.to("cpu").size(), Size)
     assert_type(torch.sort(first).indices == 0, Tensor)
+    assert_type(torch.split(first, split_size_or_sections=[1, 1]), tuple[Tensor, ...])
+    assert_type(torch.addmm(1, torch.eye(2), 2, torch.eye(2), torch.eye(2)) + torch.add(first, 2, first), Tensor)
     print(train(Model(4), [first, *rest]), best(torch.rand(2, 3, generator=torch.Generator().manual_seed(0))))
 """
 BAD = """
@@ -151,14 +157,25 @@ def roughly(signature):
     return [(name, "any" if kind == "*" else kind) for name, kind, _ in signature]
 
 
+def further(home):
+    """{name: the ways to call it that no signature of the docstring says}: python.also of the schema."""
+    return {name: [from_text(f"({stub_arguments(other, home, False)})") for other in function.others]
+            for (place, name), function in functions(OPERATORS).items() if place == home}
+
+
+FURTHER = {True: further("method"), False: further("function")}
+
+
 def differences(name, nodes, function, is_method):
     first = 1 if is_method and "staticmethod" not in decorators(nodes[0]) else 0
     stub = [parameters(node.args)[first:] for node in nodes]
     real = [signature[first:] for signature in signatures(function)]
+    also = [way[first:] for way in FURTHER[is_method].get(name, [])]
     if not real:
         return [] if name.startswith("_") else [f"{name}: the docstring has no signature"]
     return [f"{name}: the stub lacks {one}" for one in real if one not in stub] + [
-        f"{name}: the extension has no {one}" for one in stub if roughly(one) not in map(roughly, real)]
+        f"{name}: the extension has no {one}" for one in stub if one not in also and roughly(one) not in map(roughly, real)] + [
+        f"{name}: the stub lacks the other way {one}" for one in also if one not in stub]
 
 
 @pytest.mark.parametrize("place", PLACES)

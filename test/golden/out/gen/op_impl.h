@@ -4,6 +4,10 @@
 
 #include "gradus/types.h"
 
+#define GRD_WORDS_REDUCTION "\"none\", \"mean\" or \"sum\""
+#define GRD_WORDS_MEMORY_FORMAT "\"preserve\", \"contiguous\" or \"channels_last\""
+#define GRD_WORDS_ROUNDING_MODE "\"trunc\" or \"floor\"; absent: not rounded"
+
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self);
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other);
