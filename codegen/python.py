@@ -2,7 +2,7 @@
 
 An operator is seen under its own name, as a function, and as a method when its first argument is a Tensor called self. Its entry may say otherwise:
 `python.name` (names, separated by spaces; several operators of one name are overloads, tried in order of the schema), `python.in` (function,
-method, nn), `python.numbers` (tensor arguments a number may stand for), `python.none` (arguments that may be None and then have their default),
+method, nn), `python.numbers` (tensor arguments a number may stand for), `python.values` (numbers that any 0-d tensor may stand for), `python.none` (arguments that may be None and then have their default),
 `python.extra` (parameters that are no arguments, EXTRAS), `python.tuple` (results without names). `python.also` has further ways to call it: the
 words of each are arguments in the order of that way, all by position, or `shown:argument` where it has another name. They are tried when no
 other fits; those that change the order are deprecated, as in PyTorch. Its `example`, a doctest that needs no name but torch, stands in the
@@ -90,6 +90,8 @@ def parameter(operator, index, home):
     tensors = [a for a in operator.args if a.is_tensor]
     if argument.is_tensor and (argument.name in numbers or operator.scalar and argument is tensors[1]):
         flags.append("PY_NUMBER")
+    if argument.name in operator.python.get("values", "").split():
+        flags.append("PY_VALUE")
     if argument.list and argument.is_tensor and getattr(argument, "inner_optional", False):
         flags.append("PY_NONES")
     kind = f"GRD_KIND_{LISTS[argument.kind] if argument.list else KINDS[argument.kind]}"

@@ -18,7 +18,7 @@ RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
 KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "node", "out", "version", "python", "test"}
-PYTHON_KEYS = {"name", "in", "numbers", "tuple", "none", "extra", "also"}
+PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
 WORDS = {

@@ -30,6 +30,8 @@ def annotation(parameter):
         text = "Sequence[Tensor | None]"
     if "PY_NUMBER" in parameter.flags:
         text += " | Number"
+    if "PY_VALUE" in parameter.flags:
+        text += " | Tensor"
     if "PY_NONE" in parameter.flags:
         text += " | None"
     return text

@@ -200,6 +200,24 @@ static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_a
     return match;
 }
 
+/* A number, or where the parameter takes them a 0-d tensor's value. */
+static enum match convert_scalar(const struct py_param *param, PyObject *object, const struct py_arguments *arguments, grd_scalar *ret_scalar)
+{
+    if (!(param->flags & PY_VALUE) || !py_is_tensor(object))
+        return as_match(py_as_scalar(object, ret_scalar));
+    grd_tensor *t = py_tensor_of(object);
+    if (grd_ndim(t) != 0) {
+        PyErr_Format(PyExc_RuntimeError, "%s only supports 0-dimensional start and end tensors, but got %s with %d dimension(s).", arguments->signature->op,
+                     param->name, (int)grd_ndim(t));
+        return MATCH_ERROR;
+    }
+    *ret_scalar = grd_item(t);
+    if (grd_ok())
+        return MATCH_YES;
+    py_raise();
+    return MATCH_ERROR;
+}
+
 static enum match convert(const struct py_param *param, PyObject *object, struct py_arguments *arguments, grd_value *value)
 {
     if (object == Py_None && (param->flags & PY_NONE))
@@ -211,7 +229,7 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
     case GRD_KIND_TENSORS:
         return convert_tensors(object, (param->flags & PY_NONES) != 0, arguments, value);
     case GRD_KIND_SCALAR:
-        return as_match(py_as_scalar(object, &value->v.scalar));
+        return convert_scalar(param, object, arguments, &value->v.scalar);
     case GRD_KIND_INT:
         return as_match(py_as_int(object, &value->v.integer));
     case GRD_KIND_FLOAT:

@@ -71,9 +71,15 @@ static bool refuse_special_view(const grd_tensor *view, bool indirect)
     return false;
 }
 
+/* True if elements of one dtype are pairs of elements of the other: real() and its like are such views. */
+static bool are_parts(grd_dtype view, grd_dtype base)
+{
+    return view == grd_dtype_to_real(base) || base == grd_dtype_to_real(view);
+}
+
 static bool refuse_other_dtype(const grd_tensor *view)
 {
-    if (view->dtype == view->base->dtype)
+    if (view->dtype == view->base->dtype || are_parts((grd_dtype)view->dtype, (grd_dtype)view->base->dtype))
         return true;
     return grd_raise(GRD_ERROR_RUNTIME, "a %s view of a %s tensor that requires grad is being used in an in-place operation.",
                      grd_dtype_name(view->dtype), grd_dtype_name(view->base->dtype));
@@ -96,13 +102,50 @@ bool grd_check_inplace(grd_tensor *t)
     return true;
 }
 
+/* ---- The way from a base to a view ------------------------------------------------------------------------------------------------ */
+/* Geometry of a view beside its base's. Where one of them is complex and the other real, `shift` counts real elements. */
+struct view_place {
+    grd_dtype dtype;
+    grd_dims sizes, strides;
+    int64_t shift; /* from the first element of the base */
+};
+
+static struct view_place place_of(const grd_tensor *view, const grd_tensor *base)
+{
+    const bool mixed = view->dtype != base->dtype;
+    const int64_t of_view = mixed && grd_dtype_is_complex((grd_dtype)view->dtype) ? 2 * view->offset : view->offset;
+    const int64_t of_base = mixed && grd_dtype_is_complex((grd_dtype)base->dtype) ? 2 * base->offset : base->offset;
+    return (struct view_place){(grd_dtype)view->dtype, grd_sizes(view), grd_strides(view), of_view - of_base};
+}
+
+/* The view at that place of a tensor with the base's geometry, made by operators: its gradient is the place's part of the whole's. */
+static grd_tensor *view_at(grd_tensor *whole, const struct view_place *place)
+{
+    if (grd_pending() || place->dtype == (grd_dtype)whole->dtype)
+        return grd_as_strided(whole, place->sizes, place->strides, .storage_offset = grd_int(whole->offset + place->shift));
+    if (!grd_dtype_is_complex(place->dtype)) {
+        grd_tensor *parts = grd_view_as_real(whole);
+        return grd_as_strided(parts, place->sizes, place->strides, .storage_offset = grd_int(parts->offset + place->shift));
+    }
+    int64_t sizes[GRD_MAX_DIMS + 1], strides[GRD_MAX_DIMS + 1];
+    const int64_t n = place->sizes.n;
+    for (int64_t i = 0; i < n; i++) {
+        sizes[i] = place->sizes.data[i];
+        strides[i] = grd_wrapping_product(place->strides.data[i], 2);
+    }
+    sizes[n] = 2;
+    strides[n] = 1;
+    return grd_view_as_complex(grd_as_strided(whole, grd_dims_from(sizes, n + 1), grd_dims_from(strides, n + 1),
+                                              .storage_offset = grd_int(whole->offset + place->shift)));
+}
+
 /* ---- CopySlices --------------------------------------------------------------------------------------------------------------- */
 struct copy_slices {
     struct grd_node node;
     struct grd_node *inner; /* of the operator that wrote the view; owned */
     bool self_edge;         /* its edge 0 is the view's */
     int64_t *base_strides, base_offset;
-    int64_t ndim, *sizes, *strides, offset; /* of the view, from the start of the base */
+    struct view_place place; /* of the view */
 };
 
 /* The operator's node runs on the part of the gradient that belongs to the view. */
@@ -127,8 +170,7 @@ static void copy_slices_run(struct grd_node *node, const struct grd_run *run)
         return;
     memset(grads, 0, (self->inner->nedges + 1) * sizeof *grads);
     grd_copy_(whole, run->grads[0]);
-    grd_tensor *part = grd_as_strided(whole, grd_dims_from(self->sizes, self->ndim), grd_dims_from(self->strides, self->ndim),
-                                      .storage_offset = grd_int(whole->offset + self->offset));
+    grd_tensor *part = view_at(whole, &self->place);
     if (!run_inner(self, run, part, grads))
         return;
     uint32_t first = self->self_edge ? 1 : 0;
@@ -169,11 +211,12 @@ static const struct grd_node_class copy_slices_class = {copy_slices_run, copy_sl
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
 {
     const struct copy_slices *self = (const struct copy_slices *)wrapper;
-    grd_tensor *base = grd_new_view(saved, grd_dims_from(wrapper->outputs[0].sizes, wrapper->outputs[0].ndim),
-                                    grd_dims_from(self->base_strides, wrapper->outputs[0].ndim), self->base_offset);
+    const struct grd_output *output = &wrapper->outputs[0];
+    grd_tensor *base = grd_new_view_as(saved, (grd_dtype)output->dtype, grd_dims_from(output->sizes, output->ndim),
+                                       grd_dims_from(self->base_strides, output->ndim), self->base_offset);
     if (grd_pending() || !grd_give_history(base, grd_node_keep(wrapper), 0))
         return grd_failed;
-    return grd_as_strided(base, grd_sizes(saved), grd_strides(saved), .storage_offset = grd_int(saved->offset));
+    return view_at(base, &self->place);
 }
 
 static int64_t *copy_numbers(int64_t **room, const int64_t *numbers, int64_t n)
@@ -233,10 +276,9 @@ static struct grd_node *new_copy_slices(grd_tensor *t, struct grd_node *node, bo
     self->inner = node;
     node->wrapper = &self->node;
     self->self_edge = self_edge;
-    self->ndim = t->ndim;
-    self->sizes = copy_numbers(&room, t->sizes, t->ndim);
-    self->strides = copy_numbers(&room, t->strides, t->ndim);
-    self->offset = t->offset - base->offset;
+    self->place = place_of(t, base);
+    self->place.sizes.data = copy_numbers(&room, t->sizes, t->ndim);
+    self->place.strides.data = copy_numbers(&room, t->strides, t->ndim);
     self->node.edges[0] = base_edge;
     /* The view's own edge goes: its gradient flows to the base. */
     if (self_edge) {
@@ -309,6 +351,23 @@ static bool restride_base(grd_tensor *view)
     return node != NULL && grd_replace_history(view, node, 0);
 }
 
+/* The history that a view of complex parts, or of pairs, has by its base's: made by operators, which are recorded whatever the mode of the thread. NULL, with
+ * the error raised, on failure. */
+static struct grd_node *replay_on_base(const grd_tensor *view, uint32_t *ret_output)
+{
+    const struct view_place place = place_of(view, view->base);
+    const uint32_t exclude = grd_thread.exclude, grad_off = grd_thread.grad_off;
+    const int64_t mark = grd_pool_mark();
+    grd_thread.exclude &= ~(uint32_t)GRD_AUTOGRAD_BIT;
+    grd_thread.grad_off = 0;
+    const grd_tensor *replayed = view_at(view->base, &place);
+    grd_thread.exclude = exclude;
+    grd_thread.grad_off = grad_off;
+    struct grd_node *node = grd_pending() ? NULL : grd_history_of(replayed, ret_output);
+    grd_pool_release(mark);
+    return node;
+}
+
 static pthread_mutex_t refreshing = PTHREAD_MUTEX_INITIALIZER;
 
 void grd_views_init(void)
@@ -321,8 +380,18 @@ bool grd_view_refresh(grd_tensor *view)
 {
     if (GRD_LIKELY(is_current(view)))
         return true;
+    if (!refuse_other_dtype(view) || !refuse_special_view(view, true))
+        return false;
+    uint32_t output = 0;
+    const bool mixed = view->dtype != view->base->dtype;
+    struct grd_node *replayed = mixed ? replay_on_base(view, &output) : NULL; /* before the lock, which it may take itself */
+    if (mixed && replayed == NULL)
+        return false;
     pthread_mutex_lock(&refreshing);
-    bool ok = is_current(view) || (refuse_other_dtype(view) && refuse_special_view(view, true) && restride_base(view));
+    const bool still = is_current(view);
+    bool ok = still || (mixed ? grd_replace_history(view, replayed, output) : restride_base(view));
     pthread_mutex_unlock(&refreshing);
+    if (still && mixed)
+        grd_node_drop(replayed);
     return ok;
 }

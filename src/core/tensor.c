@@ -376,7 +376,7 @@ static grd_tensor *new_header(int64_t ndim)
     return view;
 }
 
-static bool check_bounds(const grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset, int64_t *ret_numel)
+static bool check_bounds(const grd_tensor *base, uint32_t itemsize, grd_dims sizes, grd_dims strides, int64_t offset, int64_t *ret_numel)
 {
     char size_list[LIST_CHARS], stride_list[LIST_CHARS];
     if (strides.n != sizes.n)
@@ -389,7 +389,7 @@ static bool check_bounds(const grd_tensor *base, grd_dims sizes, grd_dims stride
         return true;
     int64_t lowest, highest, end;
     if (!grd_shape_extent(sizes, strides.data, &lowest, &highest) || __builtin_add_overflow(highest, offset, &highest) ||
-        __builtin_add_overflow(highest, 1, &end) || __builtin_mul_overflow(end, base->itemsize, &end))
+        __builtin_add_overflow(highest, 1, &end) || __builtin_mul_overflow(end, itemsize, &end))
         return size_overflow(sizes, strides.data);
     if (GRD_LIKELY(lowest + offset >= 0 && end <= base->storage->bytes))
         return true;
@@ -398,11 +398,11 @@ static bool check_bounds(const grd_tensor *base, grd_dims sizes, grd_dims stride
     if (lowest + offset < 0)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %u reach %llu elements before the storage",
-                         size_list, stride_list, (long long)offset, base->itemsize, -(unsigned long long)(lowest + offset));
+                         size_list, stride_list, (long long)offset, itemsize, -(unsigned long long)(lowest + offset));
     return grd_raise(GRD_ERROR_RUNTIME,
                      "setStorage: sizes %s, strides %s, storage offset %lld, and itemsize %u requiring a storage size of %lld are out of "
                      "bounds for storage of size %lld",
-                     size_list, stride_list, (long long)offset, base->itemsize, (long long)end, (long long)base->storage->bytes);
+                     size_list, stride_list, (long long)offset, itemsize, (long long)end, (long long)base->storage->bytes);
 }
 
 static inline grd_tensor *base_of(grd_tensor *t)
@@ -450,8 +450,24 @@ grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int
 grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     int64_t numel;
-    return !grd_is_failed(base) && check_bounds(base, sizes, strides, offset, &numel) ? grd_new_part(base, sizes, strides, offset)
-                                                                                      : grd_failed;
+    return !grd_is_failed(base) && check_bounds(base, base->itemsize, sizes, strides, offset, &numel)
+               ? grd_new_part(base, sizes, strides, offset)
+               : grd_failed;
+}
+
+grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset)
+{
+    int64_t numel;
+    const uint32_t itemsize = (uint32_t)grd_dtype_size(dtype);
+    if (grd_is_failed(base) || !check_bounds(base, itemsize, sizes, strides, offset, &numel))
+        return grd_failed;
+    grd_tensor *view = new_any_part(base, sizes, strides, offset);
+    if (grd_is_failed(view))
+        return grd_failed;
+    view->dtype = (uint8_t)dtype;
+    view->itemsize = itemsize;
+    view->data = view->storage->data == NULL ? NULL : (char *)((uintptr_t)view->storage->data + (uintptr_t)offset * itemsize);
+    return view;
 }
 
 grd_tensor *grd_new_detached(grd_tensor *t)
@@ -550,7 +566,7 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
         return grd_failed;
     whole->dtype = (uint8_t)dtype;
     whole->itemsize = grd_dtype_table[dtype].size;
-    grd_tensor *t = check_bounds(whole, sizes, strides, offset, &numel) ? new_header(sizes.n) : NULL;
+    grd_tensor *t = check_bounds(whole, whole->itemsize, sizes, strides, offset, &numel) ? new_header(sizes.n) : NULL;
     if (t == NULL)
         return grd_failed;
     share(t, whole, sizes, strides.data, offset, GRD_FLAG_DETACHED);

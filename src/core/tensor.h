@@ -132,6 +132,8 @@ grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype);
 /* A view of `base`'s storage with strides of any sign; `offset` is in elements of the storage. Records the root base for
  * autograd. Bounds are checked against the storage: RuntimeError. */
 grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
+/* The same with the memory read as elements of another dtype, in which strides and offset are counted. */
+grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset);
 /* The same where the result is known to lie within what `base` reaches, sizes and strides being its own, rearranged or reduced. */
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
 /* A view that shares data but has no history and no base. */

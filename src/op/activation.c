@@ -54,6 +54,17 @@ grd_tensor *op_hidden_gelu_backward(grd_tensor *grad_output, grd_tensor *x, cons
 
 /* ---- hardtanh, softshrink ---------------------------------------------------------------------------------------------------------------------- */
 
+grd_tensor *op_threshold(grd_tensor *out, grd_tensor *self, grd_scalar threshold, grd_scalar value)
+{
+    const enum grd_category category = grd_category_of((grd_dtype)self->dtype);
+    if (category == GRD_CATEGORY_BOOL || category == GRD_CATEGORY_COMPLEX) {
+        grd_raise_no_kernel("threshold", (grd_dtype)self->dtype);
+        return grd_failed;
+    }
+    grd_tensor *given = grd_composite_input(out, self);
+    return grd_composite_finish(out, self, grd_masked_fill(given, grd_le_scalar(given, threshold), value));
+}
+
 /* For integers the bounds lose their fractions. */
 grd_tensor *op_hardtanh(grd_tensor *out, grd_tensor *self, grd_scalar min_val, grd_scalar max_val)
 {

@@ -7,35 +7,25 @@
 #include "op/common.h"
 #include "op/reduce.h"
 
-/* Turns a fresh view of complex elements into one of real elements: the same addresses, counted in halves. `part` 1 is the imaginary one. */
-static grd_tensor *as_parts(grd_tensor *view, int part)
+/* The view of the real (0) or imaginary (1) halves, or with `pairs` a last dimension for both: the same addresses, counted in halves. */
+static grd_tensor *view_parts(grd_tensor *self, int part, bool pairs)
 {
-    if (grd_pending())
-        return grd_failed;
-    const grd_dtype dtype = grd_dtype_to_real((grd_dtype)view->dtype);
-    view->dtype = (uint8_t)dtype;
-    view->itemsize = (uint32_t)grd_dtype_size(dtype);
-    for (int i = 0; i < view->ndim; i++)
-        view->strides[i] *= 2;
-    view->offset = 2 * view->offset + part;
-    if (view->data != NULL)
-        view->data += (size_t)part * view->itemsize;
-    view->flags &= (uint16_t) ~(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST);
-    if (grd_shape_is_contiguous(grd_dims_from(view->sizes, view->ndim), view->strides))
-        view->flags |= GRD_FLAG_CONTIGUOUS;
-    /* A recorded write would have to replay this view on the base, which as_strided cannot: it is refused like one on a multi-output view. */
-    view->flags |= GRD_FLAG_MULTI_VIEW;
-    return view;
-}
-
-static grd_tensor *same_view(grd_tensor *self)
-{
-    return grd_new_view(self, grd_dims_from(self->sizes, self->ndim), grd_dims_from(self->strides, self->ndim), self->offset);
+    int64_t sizes[GRD_MAX_DIMS + 1], strides[GRD_MAX_DIMS + 1];
+    const int n = self->ndim;
+    for (int i = 0; i < n; i++) {
+        sizes[i] = self->sizes[i];
+        strides[i] = grd_wrapping_product(self->strides[i], 2);
+    }
+    sizes[n] = 2;
+    strides[n] = 1;
+    const int ndim = n + pairs;
+    return grd_new_view_as(self, grd_dtype_to_real((grd_dtype)self->dtype), grd_dims_from(sizes, ndim), grd_dims_from(strides, ndim),
+                           2 * self->offset + part);
 }
 
 grd_tensor *op_real(grd_tensor *self)
 {
-    return grd_dtype_is_complex((grd_dtype)self->dtype) ? as_parts(same_view(self), 0) : self;
+    return grd_dtype_is_complex((grd_dtype)self->dtype) ? view_parts(self, 0, false) : self;
 }
 
 grd_tensor *op_imag(grd_tensor *self)
@@ -44,7 +34,7 @@ grd_tensor *op_imag(grd_tensor *self)
         grd_raise(GRD_ERROR_RUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
         return grd_failed;
     }
-    return as_parts(same_view(self), 1);
+    return view_parts(self, 1, false);
 }
 
 grd_tensor *op_view_as_real(grd_tensor *self)
@@ -53,28 +43,11 @@ grd_tensor *op_view_as_real(grd_tensor *self)
         grd_raise(GRD_ERROR_RUNTIME, "view_as_real is only supported for complex tensors");
         return grd_failed;
     }
-    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
-    const int n = self->ndim;
-    if (n == GRD_MAX_DIMS) {
-        grd_raise(GRD_ERROR_RUNTIME, "a tensor of %d dimensions cannot take one more", n);
+    if (self->ndim == GRD_MAX_DIMS) {
+        grd_raise(GRD_ERROR_RUNTIME, "a tensor of %d dimensions cannot take one more", (int)self->ndim);
         return grd_failed;
     }
-    for (int i = 0; i < n; i++) {
-        sizes[i] = self->sizes[i];
-        strides[i] = self->strides[i];
-    }
-    /* One element, not two, while it is still counted in complex ones: the second half is inside it. */
-    sizes[n] = 1;
-    strides[n] = 1;
-    grd_tensor *view = as_parts(grd_new_view(self, grd_dims_from(sizes, n + 1), grd_dims_from(strides, n + 1), self->offset), 0);
-    if (grd_pending())
-        return grd_failed;
-    view->sizes[n] = 2;
-    view->strides[n] = 1;
-    view->numel *= 2;
-    if (grd_shape_is_contiguous(grd_dims_from(view->sizes, n + 1), view->strides))
-        view->flags |= GRD_FLAG_CONTIGUOUS;
-    return view;
+    return view_parts(self, 0, true);
 }
 
 grd_tensor *op_complex(grd_tensor *real, grd_tensor *imag)
@@ -112,7 +85,24 @@ grd_tensor *op_view_as_complex(grd_tensor *self)
         grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a last dimension of size 2");
         return grd_failed;
     }
-    return grd_squeeze(grd_view_dtype(self, grd_dtype_to_complex(dtype)), .dim = grd_dims(-1));
+    const int n = self->ndim - 1;
+    int64_t strides[GRD_MAX_DIMS];
+    if (self->strides[n] != 1) {
+        grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a last dimension with stride 1");
+        return grd_failed;
+    }
+    for (int i = 0; i < n; i++) {
+        strides[i] = self->strides[i] / 2;
+        if (self->strides[i] % 2 != 0 && self->sizes[i] != 1) {
+            grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a stride divisible by 2 for all but last dimension");
+            return grd_failed;
+        }
+    }
+    if (self->offset % 2 != 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a storage_offset divisible by 2");
+        return grd_failed;
+    }
+    return grd_new_view_as(self, grd_dtype_to_complex(dtype), grd_dims_from(self->sizes, n), grd_dims_from(strides, n), self->offset / 2);
 }
 
 grd_tensor *op_angle(grd_tensor *self)

@@ -326,7 +326,7 @@ static grd_tensor *spaced(const char *name, grd_scalar start, grd_scalar end, in
     scalar_parts(start, r.start);
     scalar_parts(end, r.end);
     for (int part = 0; part < 2; part++) {
-        if (grd_dtype_is_integer(dtype)) {
+        if (grd_dtype_is_integer(dtype) && !(logarithmic && steps == 1)) { /* a single power is computed before it is cut off */
             r.start[part] = trunc(r.start[part]);
             r.end[part] = trunc(r.end[part]);
         }

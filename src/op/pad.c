@@ -38,6 +38,15 @@ static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
     return t;
 }
 
+/* True if there are new elements, which a value is needed for. */
+static bool has_border(grd_dims pad)
+{
+    for (int64_t i = 0; i < pad.n; i++)
+        if (pad.data[i] > 0)
+            return true;
+    return false;
+}
+
 /* The sizes of the padded tensor; false and an error where one is negative or too large. */
 static bool padded_sizes(const grd_tensor *self, grd_dims pad, int64_t *sizes)
 {
@@ -62,6 +71,8 @@ grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
     grd_tensor *original = kept(self, pad, true);
     if (grd_pending())
         return grd_failed;
+    if (!has_border(pad))
+        return grd_clone(original);
     grd_tensor *result = grd_full(grd_dims_from(sizes, self->ndim), value, .dtype = self->dtype, .device = grd_device_of(self));
     grd_copy_(kept(result, pad, false), original);
     return grd_pending() ? grd_failed : result;
@@ -138,10 +149,22 @@ static border_function *border_of(const char *mode)
     return strcmp(mode, "circular") == 0 ? wrapped : NULL;
 }
 
+/* The value of a border is a floating number to PyTorch: it does not wrap around as a negative integer would in an unsigned dtype. */
+static bool check_pad_value(const grd_tensor *self, grd_scalar value)
+{
+    char element[16];
+    if (value.kind == GRD_SCALAR_COMPLEX)
+        return grd_raise(GRD_ERROR_TYPE, "argument 'value' (position 4) must be float, not complex");
+    const bool is_negative = value.kind == GRD_SCALAR_INT && value.v.i < 0;
+    return !is_negative || grd_scalar_write(grd_float((double)value.v.i), (grd_dtype)self->dtype, element);
+}
+
 grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar value)
 {
     int64_t sizes[GRD_MAX_DIMS];
     if (!check_pad(self, pad) || !padded_sizes(self, pad, sizes))
+        return grd_failed;
+    if (strcmp(mode, "constant") == 0 && has_border(pad) && !check_pad_value(self, value))
         return grd_failed;
     if (strcmp(mode, "constant") == 0)
         return grd_constant_pad_nd(self, pad, .value = value.kind == GRD_SCALAR_NONE ? grd_int(0) : value);

@@ -134,6 +134,10 @@ static void wrap_indices(int64_t *index, int64_t n, int64_t size)
 grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
 {
     _Alignas(16) char element[16];
+    if (value.kind == GRD_SCALAR_COMPLEX && grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_COMPLEX) {
+        grd_raise(GRD_ERROR_RUNTIME, "Converting complex Scalar to non-complex type is not supported");
+        return grd_failed;
+    }
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_vector(index) || !grd_check_index_dtype(index) ||
         !grd_check_same_device(grd_tensors(self, index)) || !grd_check_apart(out, grd_tensors(index)) ||
         !grd_check_repeated_out(out, "index_fill_", "tensor[mask] = scalar") || !grd_scalar_write(value, self->dtype, element))

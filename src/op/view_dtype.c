@@ -57,13 +57,11 @@ grd_tensor *op_view_dtype(grd_tensor *self, grd_dtype dtype)
                   (long long)self->sizes[self->ndim - 1]);
         return grd_failed;
     }
-    grd_tensor *view = grd_new_view(self, grd_dims_from(self->sizes, self->ndim), grd_dims_from(self->strides, self->ndim), self->offset);
+    grd_tensor *view = grd_new_detached(self);
     if (grd_pending())
         return grd_failed;
     view->dtype = (uint8_t)dtype;
     view->itemsize = (uint32_t)to;
-    /* As for the views of complex parts: a recorded write could not be replayed on the base. */
-    view->flags |= GRD_FLAG_MULTI_VIEW;
     if (from == to)
         return view;
     const int last = self->ndim - 1;
