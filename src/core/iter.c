@@ -418,9 +418,9 @@ static void coalesce(struct grd_iter *it, const struct geometry *g)
             continue;
         bool joins = ndim > 0;
         for (int i = 0; joins && i < it->noperands; i++)
-            joins = g->strides[i][dim] == it->strides[i][ndim - 1] * it->shape[ndim - 1];
+            joins = g->strides[i][dim] == grd_wrapping_product(it->strides[i][ndim - 1], it->shape[ndim - 1]);
         if (joins) {
-            it->shape[ndim - 1] *= g->sizes[dim];
+            it->shape[ndim - 1] = grd_wrapping_product(it->shape[ndim - 1], g->sizes[dim]);
             continue;
         }
         it->shape[ndim] = g->sizes[dim];
@@ -529,14 +529,12 @@ grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec
 
 void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes)
 {
-    struct geometry g = {.ndim = sizes.n, .numel = 1};
+    struct geometry g = {.ndim = sizes.n, .numel = grd_sizes_product(sizes.data, sizes.n)};
     it->noperands = noperands;
     it->compute = GRD_DTYPE_NONE;
     it->meta = false;
-    for (int64_t i = 0; i < sizes.n; i++) {
+    for (int64_t i = 0; i < sizes.n; i++)
         g.sizes[i] = sizes.data[i];
-        g.numel *= sizes.data[i];
-    }
     for (int i = 0; i < noperands; i++) {
         it->dtypes[i] = it->wanted[i] = GRD_DTYPE_NONE;
         it->data[i] = data[i];

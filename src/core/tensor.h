@@ -229,6 +229,15 @@ static inline int64_t grd_wrapping_product(int64_t a, int64_t b)
     return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
+/* The product of sizes modulo 2^64: beside a 0, in the whole tensor, it may not fit. */
+static inline int64_t grd_sizes_product(const int64_t *sizes, int64_t n)
+{
+    int64_t product = 1;
+    for (int64_t i = 0; i < n; i++)
+        product = grd_wrapping_product(product, sizes[i]);
+    return product;
+}
+
 /* The stride of a dimension in bytes. */
 static inline int64_t grd_byte_stride(const grd_tensor *t, int64_t dim)
 {

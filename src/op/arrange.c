@@ -611,7 +611,8 @@ static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t d
 {
     int64_t i, j;
     if ((*a)->ndim == 0 || (*b)->ndim == 0) {
-        grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)((*a)->ndim == 0 ? dim_a : dim_b));
+        grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions",
+                  (long long)((*a)->ndim == 0 ? dim_a : dim_b));
         return;
     }
     if (!grd_wrap_dim(*a, dim_a, &i) || !grd_wrap_dim(*b, dim_b, &j) || (*a)->sizes[i] == (*b)->sizes[j])

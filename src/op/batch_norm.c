@@ -173,18 +173,17 @@ grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_te
         return grd_failed;
     }
     const int64_t samples = input->sizes[0];
-    int64_t sizes[GRD_MAX_DIMS] = {1, grd_wrapping_product(samples, input->sizes[1])}, count = 1;
-    for (int i = 2; i < input->ndim; i++) {
+    int64_t sizes[GRD_MAX_DIMS] = {1, grd_wrapping_product(samples, input->sizes[1])};
+    for (int i = 2; i < input->ndim; i++)
         sizes[i] = input->sizes[i];
-        count = grd_wrapping_product(count, sizes[i]);
-    }
     grd_tensor *mean = use_input_stats ? NULL : for_each_sample(constant(running_mean), samples);
     grd_tensor *variance = use_input_stats ? NULL : for_each_sample(constant(running_var), samples);
     const grd_hidden_native_batch_norm_result result =
         grd_hidden_native_batch_norm(grd_reshape(input, grd_dims_from(sizes, input->ndim)), for_each_sample(weight, samples),
                                      for_each_sample(bias, samples), mean, variance, eps);
     if (use_input_stats && running_mean != NULL && !grd_pending())
-        follow_both(running_mean, running_var, result.used_mean, result.used_variance, samples, (double)count, momentum);
+        follow_both(running_mean, running_var, result.used_mean, result.used_variance, samples,
+                    (double)grd_sizes_product(sizes + 2, input->ndim - 2), momentum);
     return grd_pending() ? grd_failed : grd_view(result.output, grd_sizes(input));
 }
 
@@ -206,9 +205,7 @@ static grd_tensor *rows_of_groups(grd_tensor *t, int64_t num_groups)
 {
     if (!check_groups(t, num_groups))
         return grd_failed;
-    int64_t size = t->sizes[1] / num_groups;
-    for (int i = 2; i < t->ndim; i++)
-        size = grd_wrapping_product(size, t->sizes[i]);
+    const int64_t size = grd_wrapping_product(t->sizes[1] / num_groups, grd_sizes_product(t->sizes + 2, t->ndim - 2));
     return grd_reshape(t, grd_dims(t->sizes[0], num_groups, size));
 }
 

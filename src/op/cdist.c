@@ -68,12 +68,11 @@ static grd_tensor *with_batch(grd_tensor *x, const struct pairs *pairs)
 /* False, with an error pending, where the batches do not broadcast. */
 static bool pair_rows(grd_tensor *x1, grd_tensor *x2, struct pairs *ret_pairs)
 {
-    struct pairs pairs = {.rows = size_from_end(x1, 2), .others = size_from_end(x2, 2), .width = size_from_end(x1, 1), .batch = 1};
+    struct pairs pairs = {.rows = size_from_end(x1, 2), .others = size_from_end(x2, 2), .width = size_from_end(x1, 1)};
     const grd_dims batch1 = grd_dims_from(x1->sizes, x1->ndim - 2), batch2 = grd_dims_from(x2->sizes, x2->ndim - 2);
     if (!grd_shape_broadcast(batch1, batch2, pairs.sizes, &pairs.ndim))
         return false;
-    for (int64_t i = 0; i < pairs.ndim; i++)
-        pairs.batch *= pairs.sizes[i];
+    pairs.batch = grd_sizes_product(pairs.sizes, pairs.ndim);
     pairs.ndim += 2;
     pairs.x1 = with_batch(x1, &pairs);
     pairs.x2 = with_batch(x2, &pairs);

@@ -403,7 +403,7 @@ static grd_tensor *new_channels_last(const grd_tensor *self)
     int64_t stride = self->sizes[1] > 1 ? self->sizes[1] : 1;
     for (int64_t i = n - 1; i > 1; i--) {
         strides[i] = stride;
-        stride *= self->sizes[i] > 1 ? self->sizes[i] : 1;
+        stride = grd_wrapping_product(stride, self->sizes[i] > 1 ? self->sizes[i] : 1);
     }
     strides[0] = stride;
     return grd_new_strided(grd_sizes(self), grd_dims_from(strides, n), self->dtype, grd_device_of(self));

@@ -94,9 +94,7 @@ static void place(grd_tensor *result, const grd_tensor *t, int64_t dim, int64_t 
     int64_t inner = grd_byte_stride(result, dim); /* bytes of one index of dim */
     char *to = result->data + start * inner;
     if (t->dtype == result->dtype && grd_is_contiguous(t)) {
-        int64_t outer = 1;
-        for (int64_t i = 0; i < dim; i++)
-            outer *= t->sizes[i];
+        const int64_t outer = grd_sizes_product(t->sizes, dim);
         struct row_copy copy = {to, t->data, result->sizes[dim] * inner, t->sizes[dim] * inner};
         if (outer == 1)
             grd_copy_block(to, t->data, copy.bytes);

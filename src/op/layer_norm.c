@@ -79,9 +79,11 @@ static const void *plain(grd_tensor *t, grd_dtype dtype)
 
 static struct rows rows_of(const grd_tensor *input, grd_dims shape, double eps, bool centered)
 {
-    struct rows r = {.block = {.rows = 1, .n = 1, .centered = centered, .eps = eps}};
-    for (int64_t i = 0; i < input->ndim; i++)
-        *(i < input->ndim - shape.n ? &r.block.rows : &r.block.n) *= input->sizes[i];
+    const int64_t outer = input->ndim - shape.n;
+    struct rows r = {.block = {.rows = grd_sizes_product(input->sizes, outer),
+                               .n = grd_sizes_product(input->sizes + outer, shape.n),
+                               .centered = centered,
+                               .eps = eps}};
     r.itemsize = grd_dtype_size(computed_in((grd_dtype)input->dtype));
     r.out_step = r.block.n;
     return r;

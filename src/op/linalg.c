@@ -376,11 +376,9 @@ grd_tensor *op_outer(grd_tensor *self, grd_tensor *vec2)
 /* Many rows against one matrix or vector: one product over all rows. */
 static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other)
 {
-    int64_t sizes[GRD_MAX_DIMS], ndim = self->ndim, rows = 1;
+    int64_t sizes[GRD_MAX_DIMS], ndim = self->ndim;
     memcpy(sizes, self->sizes, (size_t)ndim * sizeof *sizes);
-    for (int64_t d = 0; d < ndim - 1; d++)
-        rows *= sizes[d];
-    grd_tensor *folded = grd_reshape(self, grd_dims(rows, sizes[ndim - 1]));
+    grd_tensor *folded = grd_reshape(self, grd_dims(grd_sizes_product(sizes, ndim - 1), sizes[ndim - 1]));
     if (other->ndim == 1)
         return grd_hidden_unsafe_view(grd_mv(folded, other), grd_dims_from(sizes, ndim - 1));
     grd_tensor *product = grd_mm(folded, other);
@@ -404,11 +402,10 @@ static grd_tensor *batched_product(grd_tensor *self, grd_tensor *other)
 {
     bool row = self->ndim == 1, column = other->ndim == 1;
     grd_tensor *a = row ? grd_unsqueeze(self, 0) : self, *b = column ? grd_unsqueeze(other, 1) : other;
-    int64_t sizes[GRD_MAX_DIMS + 2], ndim, count = 1;
+    int64_t sizes[GRD_MAX_DIMS + 2], ndim;
     if (grd_pending() || !grd_shape_broadcast(grd_dims_from(a->sizes, a->ndim - 2), grd_dims_from(b->sizes, b->ndim - 2), sizes, &ndim))
         return grd_failed;
-    for (int64_t d = 0; d < ndim; d++)
-        count *= sizes[d];
+    const int64_t count = grd_sizes_product(sizes, ndim);
     grd_dims batch = grd_dims_from(sizes, ndim);
     grd_tensor *product = grd_bmm(fold_batch(a, batch, count), fold_batch(b, batch, count));
     if (grd_pending())
@@ -452,11 +449,10 @@ grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)
         return grd_addmm(bias, input, transposed);
     if (weight->ndim != 2 || bias->ndim != 1)
         return grd_add(grd_matmul(input, transposed), bias);
-    int64_t sizes[GRD_MAX_DIMS], ndim = input->ndim, rows = 1;
+    int64_t sizes[GRD_MAX_DIMS], ndim = input->ndim;
     memcpy(sizes, input->sizes, (size_t)ndim * sizeof *sizes);
-    for (int64_t d = 0; d < ndim - 1; d++)
-        rows *= sizes[d];
-    grd_tensor *product = grd_addmm(bias, grd_reshape(input, grd_dims(rows, sizes[ndim - 1])), transposed);
+    grd_tensor *folded = grd_reshape(input, grd_dims(grd_sizes_product(sizes, ndim - 1), sizes[ndim - 1]));
+    grd_tensor *product = grd_addmm(bias, folded, transposed);
     if (grd_pending())
         return grd_failed;
     sizes[ndim - 1] = product->sizes[1];

@@ -152,7 +152,10 @@ grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
             sizes[n++] = self->sizes[i];
             continue;
         }
-        product *= self->sizes[i];
+        if (__builtin_mul_overflow(product, self->sizes[i], &product)) {
+            grd_raise(GRD_ERROR_RUNTIME, "the product of the sizes from start_dim to end_dim fits into no integer");
+            return grd_failed;
+        }
         if (i == end_dim)
             sizes[n++] = product;
     }

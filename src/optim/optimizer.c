@@ -141,10 +141,10 @@ static void step_sgd(struct group *group, struct parameter **chosen, grd_tensor 
 }
 
 static const struct option sgd_options[] = {
-    [LR] = {"lr", "learning rate", 0, INFINITY},
-    [MOMENTUM] = {"momentum", "momentum value", 0, INFINITY},
-    [DAMPENING] = {"dampening", "dampening value", -INFINITY, INFINITY},
-    [SGD_DECAY] = {"weight_decay", "weight_decay value", 0, INFINITY},
+    [LR] = {.name = "lr", .noun = "learning rate", .least = 0, .below = INFINITY},
+    [MOMENTUM] = {.name = "momentum", .noun = "momentum value", .least = 0, .below = INFINITY},
+    [DAMPENING] = {.name = "dampening", .noun = "dampening value", .least = -INFINITY, .below = INFINITY},
+    [SGD_DECAY] = {.name = "weight_decay", .noun = "weight_decay value", .least = 0, .below = INFINITY},
     [NESTEROV] = {.name = "nesterov", .is_bool = true},
     [SGD_MAXIMIZE] = {.name = "maximize", .is_bool = true},
     {0},
@@ -193,11 +193,11 @@ static void step_adamw(struct group *group, struct parameter **chosen, grd_tenso
 }
 
 static const struct option adam_options[] = {
-    [LR] = {"lr", "learning rate", 0, INFINITY},
-    [BETA1] = {"beta1", "beta parameter at index 0", 0, 1},
-    [BETA2] = {"beta2", "beta parameter at index 1", 0, 1},
-    [EPS] = {"eps", "epsilon value", 0, INFINITY},
-    [ADAM_DECAY] = {"weight_decay", "weight_decay value", 0, INFINITY},
+    [LR] = {.name = "lr", .noun = "learning rate", .least = 0, .below = INFINITY},
+    [BETA1] = {.name = "beta1", .noun = "beta parameter at index 0", .least = 0, .below = 1},
+    [BETA2] = {.name = "beta2", .noun = "beta parameter at index 1", .least = 0, .below = 1},
+    [EPS] = {.name = "eps", .noun = "epsilon value", .least = 0, .below = INFINITY},
+    [ADAM_DECAY] = {.name = "weight_decay", .noun = "weight_decay value", .least = 0, .below = INFINITY},
     [AMSGRAD] = {.name = "amsgrad", .is_bool = true},
     [ADAM_MAXIMIZE] = {.name = "maximize", .is_bool = true},
     {0},
