@@ -304,8 +304,8 @@ def _runs(rows):
 
 
 def _results(values, inverse, counts, return_inverse, return_counts):
-    chosen = (values,) + (inverse,) * return_inverse + (counts,) * return_counts
-    return chosen if len(chosen) > 1 else values
+    chosen = [values, *([inverse] if return_inverse else []), *([counts] if return_counts else [])]
+    return tuple(chosen) if len(chosen) > 1 else values
 
 
 def _distinct_rows(input, dim, in_order, return_inverse, return_counts):
