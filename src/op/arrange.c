@@ -167,11 +167,11 @@ grd_tensor *op_rot90(grd_tensor *self, int64_t k, grd_dims dims)
     }
     switch ((k % 4 + 4) % 4) {
     case 1:
-        return grd_transpose(grd_flip(self, grd_dims(b)), a, b);
+        return grd_new_detached(grd_transpose(grd_flip(self, grd_dims(b)), a, b));
     case 2:
         return grd_flip(self, grd_dims(a, b));
     case 3:
-        return grd_transpose(grd_flip(self, grd_dims(a)), a, b);
+        return grd_new_detached(grd_transpose(grd_flip(self, grd_dims(a)), a, b));
     default:
         return grd_clone(self, .memory_format = "contiguous");
     }

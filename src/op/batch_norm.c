@@ -239,7 +239,7 @@ void op_hidden_native_group_norm(grd_tensor *input, int64_t num_groups, grd_tens
 {
     grd_tensor *rows = rows_of_groups(input, num_groups);
     const grd_hidden_layer_norm_result normed = grd_hidden_layer_norm(rows, row_size(rows), NULL, NULL, eps, true);
-    grd_tensor *result = grd_reshape(normed.output, grd_sizes(input));
+    grd_tensor *result = grd_hidden_unsafe_view(normed.output, grd_sizes(input));
     if (weight != NULL)
         result = grd_mul(result, per_channel(weight, input));
     ret[0] = bias != NULL ? grd_add(result, per_channel(bias, input)) : result;

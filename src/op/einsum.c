@@ -314,8 +314,6 @@ grd_tensor *op_einsum(const char *equation, grd_tensors operands)
         grd_tensor *next = aligned(&e, operands.data[i], labels[i]);
         result = grd_pending() ? grd_failed : sum_of_product(result, next, ending_with(&e, (int)i));
     }
-    int64_t summed[GRD_MAX_DIMS];
-    for (int i = e.noutput; i < e.nplaces; i++)
-        summed[i - e.noutput] = i;
-    return e.nplaces == e.noutput || grd_pending() ? result : grd_squeeze(result, .dim = grd_dims_from(summed, e.nplaces - e.noutput));
+    /* The places that were summed have size 1, and stand last. */
+    return e.nplaces == e.noutput || grd_pending() ? result : grd_view(result, grd_dims_from(result->sizes, e.noutput));
 }

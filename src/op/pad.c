@@ -1,6 +1,7 @@
 /* Borders around tensors. Schema: schema/pad.toml. */
 #include <string.h>
 
+#include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
@@ -140,6 +141,24 @@ static grd_tensor *bordered(grd_tensor *t, int64_t dim, int64_t before, int64_t 
     return n == 1 || grd_pending() ? t : grd_cat(grd_tensors_from(parts, n), .dim = dim);
 }
 
+/* All borders that are asked for; negative lengths are left to `kept`. */
+static grd_tensor *with_border(grd_tensor *t, grd_dims pad, border_function *border)
+{
+    const int64_t ndim = t->ndim;
+    for (int64_t i = ndim - pad.n / 2; i < ndim && !grd_pending(); i++)
+        t = bordered(t, i, length_at(pad, ndim, i, false), length_at(pad, ndim, i, true), border);
+    return grd_pending() ? grd_failed : t;
+}
+
+/* Never self or a view of it, since the result is recorded as a tensor of its own. */
+static grd_tensor *padded(grd_tensor *self, grd_dims pad, border_function *border)
+{
+    grd_tensor *t = kept(with_border(self, pad, border), pad, true);
+    return grd_pending() || (t->base == NULL && t != self) ? t : grd_clone(t);
+}
+
+typedef grd_tensor *pad_function(grd_tensor *self, grd_dims pad);
+
 static border_function *border_of(const char *mode)
 {
     if (strcmp(mode, "reflect") == 0)
@@ -182,10 +201,57 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
         grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
         return grd_failed;
     }
-    /* What is cut off takes no part in a circle, but is seen by the other borders. */
-    const bool circle = border == wrapped;
-    grd_tensor *t = circle ? kept(self, pad, true) : self;
-    for (int64_t i = self->ndim - n; i < self->ndim && !grd_pending(); i++)
-        t = bordered(t, i, length_at(pad, self->ndim, i, false), length_at(pad, self->ndim, i, true), border);
-    return grd_pending() ? grd_failed : circle ? t : kept(t, pad, true);
+    static pad_function *const of_mode[2][3] = {
+        {grd_hidden_reflection_pad1d, grd_hidden_reflection_pad2d, grd_hidden_reflection_pad3d},
+        {grd_hidden_replication_pad1d, grd_hidden_replication_pad2d, grd_hidden_replication_pad3d},
+    };
+    if (border == wrapped) /* what is cut off takes no part in a circle */
+        return with_border(kept(self, pad, true), pad, wrapped);
+    return of_mode[border == repeated][n - 1](self, pad);
+}
+
+grd_tensor *op_hidden_reflection_pad1d(grd_tensor *self, grd_dims pad)
+{
+    return padded(self, pad, mirrored);
+}
+
+grd_tensor *op_hidden_reflection_pad2d(grd_tensor *self, grd_dims pad)
+{
+    return padded(self, pad, mirrored);
+}
+
+grd_tensor *op_hidden_reflection_pad3d(grd_tensor *self, grd_dims pad)
+{
+    return padded(self, pad, mirrored);
+}
+
+grd_tensor *op_hidden_replication_pad1d(grd_tensor *self, grd_dims pad)
+{
+    return padded(self, pad, repeated);
+}
+
+grd_tensor *op_hidden_replication_pad2d(grd_tensor *self, grd_dims pad)
+{
+    return padded(self, pad, repeated);
+}
+
+grd_tensor *op_hidden_replication_pad3d(grd_tensor *self, grd_dims pad)
+{
+    return padded(self, pad, repeated);
+}
+
+/* Dimension by dimension: each place of a padded dimension comes from one of the dimension itself. */
+grd_tensor *op_hidden_border_backward(grd_tensor *grad, grd_dims pad, grd_dims sizes, const char *mode)
+{
+    for (int64_t i = 0; i < pad.n / 2 && !grd_pending(); i++) {
+        const int64_t dim = sizes.n - 1 - i;
+        const grd_dims own = grd_dims_from(pad.data + 2 * i, 2);
+        grd_tensor *places = grd_arange_end(grd_int(sizes.data[dim]), .device = grd_device_of(grad));
+        places = kept(with_border(places, own, border_of(mode)), own, true);
+        int64_t before[GRD_MAX_DIMS];
+        memcpy(before, grad->sizes, grad->ndim * sizeof *before);
+        before[dim] = sizes.data[dim];
+        grad = grd_hidden_index_select_backward(grad, grd_dims_from(before, sizes.n), dim, places);
+    }
+    return grd_pending() ? grd_failed : grad;
 }

@@ -80,6 +80,36 @@ def no_error_is_left(request):
         assert not _C._error_is_pending()
 
 
+def modes(torch):
+    """{name: (what is set, how it is set)}: what a thread, or the process, keeps from one test to the next."""
+    anomaly = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    return {
+        "grad enabled": (torch.is_grad_enabled(), torch.set_grad_enabled), "inference mode": (torch.is_inference_mode_enabled(), None),
+        "anomaly mode": (anomaly, lambda value: torch.autograd.set_detect_anomaly(*value)), "default dtype": (torch.get_default_dtype(), torch.set_default_dtype),
+        "default device": (torch.get_default_device(), torch.set_default_device),
+        "number of threads": (torch.get_num_threads(), torch.set_num_threads),
+    }
+
+
+@pytest.fixture(autouse=True)
+def modes_are_left_as_they_were(request):
+    """A test that changes a mode changes it back. Otherwise it fails, and the next one finds the mode as it was."""
+    if PACKAGE not in request.path.parents:
+        yield
+        return
+    import gradus
+
+    before = modes(gradus)
+    yield
+    after = modes(gradus)
+    changed = [name for name in before if before[name][0] != after[name][0]]
+    for name in changed:
+        value, restore = before[name]
+        if restore is not None:
+            restore(value)
+    assert changed == [], f"left changed: {', '.join(f'{name} is {after[name][0]}, was {before[name][0]}' for name in changed)}"
+
+
 # ---- Tests of the package where it is not built -------------------------------------------------------------------------
 
 
