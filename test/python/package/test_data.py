@@ -160,6 +160,7 @@ def bad_calls(library):
         "context without workers": lambda: DataLoader([1], multiprocessing_context="fork"),
         "context": lambda: DataLoader([1], num_workers=1, multiprocessing_context="x"),
         "no context": lambda: DataLoader([1], num_workers=1, multiprocessing_context=3),
+        "nothing fetched ahead": lambda: iter(DataLoader([1], num_workers=1, prefetch_factor=0)),
         "shuffled stream": lambda: DataLoader(stream, shuffle=True),
         "sampled stream": lambda: DataLoader(stream, sampler=[1]),
         "batch-sampled stream": lambda: DataLoader(stream, batch_sampler=[[1]]),
