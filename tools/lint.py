@@ -1,8 +1,9 @@
-"""What a compiler does not check: the floors, the notes, exported symbols, forbidden calls, formatting, generated snapshots."""
+"""What a compiler does not check: the floors, the notes, exported symbols, forbidden calls, formatting, generated snapshots, edits of make mutate."""
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -129,8 +130,22 @@ def check_snapshots():
         yield result.stdout + result.stderr
 
 
+def check_mutants():
+    """The wrong edits that make mutate makes can still be made, and the tests that notice them are there."""
+    for path in sorted((ROOT / "test/mutants").glob("*.toml")):
+        for mutant in tomllib.loads(path.read_text())["mutant"]:
+            file = ROOT / mutant["file"]
+            found = file.read_text().count(mutant["find"]) if file.exists() else 0
+            if found != 1:
+                yield f"{path.relative_to(ROOT)}: '{mutant['name']}' finds its text {found} times in {mutant['file']}"
+            for test in mutant["tests"]:
+                if ".py" in test and not (ROOT / "test/python" / test.split("::")[0]).exists():
+                    yield f"{path.relative_to(ROOT)}: '{mutant['name']}' names {test}, which is not there"
+
+
 def main():
-    checks = [check_floors, check_extension, check_words, check_calls, check_notes, check_documents, check_symbols, check_format, check_snapshots]
+    checks = [check_floors, check_extension, check_words, check_calls, check_notes, check_documents, check_symbols, check_format, check_snapshots,
+              check_mutants]
     problems = [problem for check in checks for problem in check()]
     print("\n".join(problems) or f"lint: {len(checks)} checks, nothing found")
     sys.exit(1 if problems else 0)

@@ -70,7 +70,7 @@ static PyObject *ask_in_order(const struct py_arguments *arguments, const char *
     PyObject *result = Py_NewRef(Py_NotImplemented);
     for (int i = 0; i < arguments->noverloaded && result == Py_NotImplemented; i++) {
         Py_DECREF(result);
-        result = PyObject_CallMethod(arguments->overloaded[i], "__torch_function__", "OOOO", public, types, args, kwargs);
+        result = PyObject_CallMethodObjArgs(arguments->overloaded[i], name_of_override, public, types, args, kwargs, NULL);
     }
     if (result == Py_NotImplemented) {
         Py_CLEAR(result);

@@ -222,6 +222,7 @@ static void conversions_wrap(void **state)
     assert_int_equal(converted(NAN, GRD_INT64), INT64_MIN);
     assert_int_equal(converted(1e300, GRD_INT32), 0);
     assert_true((uint64_t)converted(0x1p63, GRD_UINT64) == (uint64_t)1 << 63);
+    assert_true((uint64_t)converted(0x1.8p63, GRD_UINT64) == (uint64_t)3 << 62); /* beyond int64, whose least number is 2^63 by its bits */
     assert_true((uint64_t)converted(-1, GRD_UINT64) == UINT64_MAX);
     uint64_t big = UINT64_MAX;
     double read;

@@ -29,6 +29,21 @@ def test_a_root_given_twice_counts_twice():
     assert x.grad.tolist() == [6.0, 6.0] and w.grad.tolist() == [7.0]
 
 
+@pytest.mark.parametrize("root", [lambda x: x * x, lambda x: x.sum(), lambda x: x.reshape(2, 1), lambda x: (x * x).sum(), lambda x: torch.cat([x, x]), lambda x: x.clone()])
+@pytest.mark.parametrize("times", [2, 3])
+def test_a_root_given_often_is_as_many_passes(root, times):
+    """Leaves may lie right below it, or further down."""
+    once, often = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    for _ in range(times):
+        y = root(once)
+        y.backward(torch.ones_like(y))
+    y = root(often)
+    torch.autograd.backward([y] * times, [torch.ones_like(y)] * times)
+    assert often.grad.tolist() == once.grad.tolist()
+    grad, = torch.autograd.grad([root(once)] + [root(often)] * 2, often, [torch.ones_like(y)] * 3)
+    assert (grad * times).tolist() == (often.grad * 2).tolist()
+
+
 def test_a_leaf_is_a_root():
     w = leaf(3.0)
     torch.autograd.backward([w, w], [torch.tensor([2.0]), torch.tensor([5.0])])
@@ -74,6 +89,13 @@ def test_many_edges(n):
         assert [None if t.grad is None else t.grad.tolist() for t in inputs] == [[2.0 * i, 2.0 * i + 1] if i in wanted else None for i in range(n)]
         asked = [inputs[i] for i in sorted(wanted)][-1:]
         assert torch.autograd.grad((torch.stack(inputs) * 3).sum(), asked)[0].tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 130])
+def test_a_node_alone_has_all_its_edges(n):
+    y = torch.cat([torch.full((2,), float(i), requires_grad=i % 3 != 1) for i in range(n)])
+    grads = y.grad_fn(torch.arange(2.0 * n))
+    assert [None if grad is None else grad.tolist() for grad in grads] == [None if i % 3 == 1 else [2.0 * i, 2.0 * i + 1] for i in range(n)]
 
 
 def test_custom_functions_are_told_which_of_many_inputs_need_gradients():

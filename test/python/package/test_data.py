@@ -414,3 +414,9 @@ def test_more_samples_than_the_stream_said():
         warnings.simplefilter("error")
         for _ in gradus.utils.data.DataLoader(stream):
             pass
+
+
+def test_workers_fetch_something_ahead():
+    """PyTorch's error has the same class; its half-made pass warns when it goes."""
+    with pytest.raises(AssertionError, match="prefetch_factor"):
+        iter(gradus.utils.data.DataLoader([1], num_workers=1, prefetch_factor=0))

@@ -14,6 +14,7 @@ import numpy
 import pytest
 
 import gradus as torch
+from both import same
 from conftest import BUILD, ROOT
 from leaks import lost
 
@@ -274,6 +275,29 @@ def test_classes_get_their_calls(use, name):
     Logged.calls.clear()
     use(x)
     assert Logged.calls == [name or "size"]
+
+
+@pytest.mark.parametrize("width", range(20, 75))
+def test_what_stands_behind_the_elements_fits_into_the_line(settings, width):
+    """Exactly as far as in PyTorch."""
+    def program(module):
+        module.set_printoptions(linewidth=width)
+        try:
+            return [repr(x) for x in (module.arange(3, dtype=module.int32), module.ones(2, 2, dtype=module.float64, requires_grad=True), module.zeros(0, 3),
+                                      module.zeros(7, dtype=module.float16), module.ones(2, 3, device="meta", dtype=module.int8))]
+        finally:
+            module.set_printoptions(profile="default")
+
+    same(program)
+
+
+def test_names_that_numpy_has():
+    x, y = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 5.0]])
+    assert torch.sub(x1=x, x2=y).tolist() == torch.sub(x, x2=y).tolist() == torch.sub(input=x, x2=y).tolist() == [[-2.0, -3.0]]
+    assert torch.sum(a=x, axis=1, keepdims=True).tolist() == torch.sum(x=x, axis=-1, keepdims=True).tolist() == x.sum(axis=1, keepdims=True).tolist() == [[3.0]]
+    for wrong in (lambda: torch.sub(x, x1=y), lambda: torch.sub(x, y, x2=y), lambda: torch.sum(x, dim=0, axis=0), lambda: x.sub(x1=y)):
+        with pytest.raises(TypeError):
+            wrong()
 
 
 def test_nothing_is_left_of_what_a_class_answers():
