@@ -197,14 +197,15 @@ static enum match convert_outs(PyObject *const *items, Py_ssize_t n, struct py_a
 }
 
 /* A number, or where the parameter takes them a 0-d tensor's value. */
-static enum match convert_scalar(const struct py_param *param, PyObject *object, const struct py_arguments *arguments, grd_scalar *ret_scalar)
+static enum match convert_scalar(const struct py_param *param, PyObject *object, const struct py_arguments *arguments,
+                                 grd_scalar *ret_scalar)
 {
     if (!(param->flags & PY_VALUE) || !py_is_tensor(object))
         return as_match(py_as_scalar(object, ret_scalar));
     grd_tensor *t = py_tensor_of(object);
     if (grd_ndim(t) != 0) {
-        PyErr_Format(PyExc_RuntimeError, "%s only supports 0-dimensional start and end tensors, but got %s with %d dimension(s).", arguments->signature->op,
-                     param->name, (int)grd_ndim(t));
+        PyErr_Format(PyExc_RuntimeError, "%s only supports 0-dimensional start and end tensors, but got %s with %d dimension(s).",
+                     arguments->signature->op, param->name, (int)grd_ndim(t));
         return MATCH_ERROR;
     }
     *ret_scalar = grd_item(t);

@@ -91,3 +91,18 @@ def test_comparing_whole_tensors():
 def test_strides_of_what_is_empty():
     """Empty dimensions count as one element."""
     assert torch.empty(2, 0, 3).stride() == (3, 3, 1) and torch.empty(0).stride() == (1,) and torch.empty(4, 2, 0, 5).stride() == (10, 5, 5, 1)
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace"])
+def test_ends_of_a_range_may_be_tensors(name):
+    """Their values count, whether or not they require a gradient; they get none, as in PyTorch."""
+    import gradus
+    from oracle import torch as pytorch
+    for module in (gradus, pytorch):
+        function, start = getattr(module, name), module.tensor(0.5, requires_grad=True)
+        for end in (2.0, module.tensor(2, dtype=module.int64), module.tensor(2.0, requires_grad=True)):
+            assert function(start, end, 4).tolist() == getattr(pytorch, name)(0.5, 2.0, 4).tolist()
+            assert not function(start, end, 4).requires_grad
+        with pytest.raises(RuntimeError, match=f"{name} only supports 0-dimensional start and end tensors"):
+            function(start, module.ones(1), 4)
+    assert gradus.logspace(0.9, 3, 1, dtype=gradus.int64).tolist() == pytorch.logspace(0.9, 3, 1, dtype=pytorch.int64).tolist() == [7]
