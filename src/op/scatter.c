@@ -100,12 +100,12 @@ grd_tensor *op_index_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_ten
         grd_raise_no_kernel("index_add", self->dtype);
         return grd_failed;
     }
+    if (!grd_check_indexed_out(out, grd_tensors(index, source)))
+        return grd_failed;
     if (dtype == self->dtype) {
         source = scaled(source, alpha);
         return grd_pending() ? grd_failed : write_slices(out, self, dim, index, source, kernel, GRD_ERROR_RUNTIME);
     }
-    if (!grd_check_indexed_out(out, grd_tensors(index, source)))
-        return grd_failed;
     grd_tensor *sums = grd_clone_contiguous(self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(source, dtype);
     if (!grd_pending())
         terms = scaled(terms, alpha);
