@@ -173,12 +173,14 @@ def ctype_scalar(argument):
 
 def formula_implementation(operator, operators):
     value = Lowering(operator, operators, "formula").lower(operator.formula)
+    tensors = [a.name for a in operator.args if a.is_tensor and not a.list]
+    check = f"    if (!grd_out_check_inputs(out, grd_tensors({', '.join(tensors)})))\n        return grd_failed;\n" if operator.has_out and len(tensors) > 1 else ""
     first = operator.args[0].name if operator.args and operator.args[0].is_tensor and not operator.args[0].list else "NULL"
     if "inplace" in operator.forms:
-        body = (f"    grd_tensor *given = {first};\n    {first} = grd_composite_input(out, given);\n"
+        body = (f"{check}    grd_tensor *given = {first};\n    {first} = grd_composite_input(out, given);\n"
                 f"    return grd_composite_finish(out, given, {value.c});\n")
     else:
-        body = f"    return {f'grd_composite_finish(out, {first}, {value.c})' if operator.has_out else value.c};\n"
+        body = f"{check}    return {f'grd_composite_finish(out, {first}, {value.c})' if operator.has_out else value.c};\n"
     return f"{implementation_prototype(operator)}\n{{\n{body}}}\n"
 
 

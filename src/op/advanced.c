@@ -164,11 +164,31 @@ static void add_dimension(const grd_tensor *self, int64_t dim, const struct grd_
     grd_iter_run(&it, add_offsets, &(struct addition){self->sizes[dim], self->strides[dim]});
 }
 
-/* One index without negative entries is the list itself; in general offsets are added up, in elements. */
+/* True unless an index names elements of a dimension that has none, whatever the other sizes are. */
+static bool check_nonempty_dims(const grd_tensor *self, const struct places *p)
+{
+    for (int64_t dim = 0; dim < self->ndim && p->count > 0; dim++)
+        if (p->index[dim] != NULL && self->sizes[dim] == 0)
+            return grd_raise(GRD_ERROR_INDEX, "index is out of bounds for dimension with size 0");
+    return true;
+}
+
+static bool names_nothing(const grd_tensor *self, const struct places *p)
+{
+    bool nothing = p->count == 0;
+    for (int64_t i = 0; i < p->nleft; i++)
+        nothing |= self->sizes[p->left[i]] == 0;
+    return nothing;
+}
+
+/* One index without negative entries is the list itself; in general offsets are added up, in elements. As in PyTorch, indices that name no element, because
+ * another dimension is empty, may be out of range. */
 static bool locate(const grd_tensor *self, struct places *p)
 {
     char *offsets = NULL;
     int64_t indexed = 0;
+    if (names_nothing(self, p))
+        return true;
     for (int64_t dim = 0; dim < self->ndim; dim++)
         indexed += p->index[dim] != NULL;
     for (int64_t dim = 0; dim < self->ndim; dim++) {
@@ -188,8 +208,7 @@ static bool locate(const grd_tensor *self, struct places *p)
             offsets = grd_new_zeros(grd_dims(p->count), GRD_INT64, GRD_CPU)->data;
         if (grd_pending())
             return false;
-        if (p->count > 0)
-            add_dimension(self, dim, &indices, p, offsets);
+        add_dimension(self, dim, &indices, p, offsets);
     }
     static const int64_t here = 0;
     p->list.data = indexed > 0 ? (const int64_t *)(const void *)offsets : &here;
@@ -216,7 +235,7 @@ static bool find_places(const grd_tensor *self, grd_tensors indices, grd_dims di
             p->left[p->nleft++] = dim;
     if (p->nleft + p->n > GRD_MAX_DIMS)
         return grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)(p->nleft + p->n), GRD_MAX_DIMS);
-    return grd_is_meta(self) || locate(self, p);
+    return check_nonempty_dims(self, p) && (grd_is_meta(self) || locate(self, p));
 }
 
 /* ---- The loops ----------------------------------------------------------------------------------------------------------------------- */

@@ -68,6 +68,14 @@ bool grd_out_check(const grd_tensor *out, grd_dtype dtype, grd_device device)
     return check_device(device, grd_device_of(out)) && grd_check_castable(dtype, out->dtype) && grd_check_no_internal_overlap(out);
 }
 
+bool grd_out_check_inputs(const grd_tensor *out, grd_tensors inputs)
+{
+    for (int64_t i = 0; i < inputs.n && out != NULL; i++)
+        if (inputs.data[i] != NULL && !grd_check_no_partial_overlap(out, inputs.data[i]))
+            return false;
+    return true;
+}
+
 bool grd_out_resize(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)
 {
     return grd_out_check(out, dtype, device) && (grd_same_sizes(out, sizes) || grd_resize_out(out, sizes));

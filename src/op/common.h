@@ -31,6 +31,8 @@ grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result);
 bool grd_out_check(const grd_tensor *out, grd_dtype dtype, grd_device device);
 /* Before the loops of an operator that writes `out` through its own strides: checks, and resizes where the shape differs. */
 bool grd_out_resize(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
+/* RuntimeError when one of the inputs of an elementwise operator, broadcast, overlaps `out` otherwise than element by element. `out` NULL: true. */
+bool grd_out_check_inputs(const grd_tensor *out, grd_tensors inputs);
 /* RuntimeError "output with shape [1] doesn't match the broadcast shape [3]" when in-place results have another shape. */
 bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes);
 

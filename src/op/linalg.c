@@ -84,6 +84,8 @@ static grd_tensor *add_product(grd_tensor *out, grd_tensor *self, grd_tensor *a,
                                grd_scalar alpha, const char *name)
 {
     grd_dtype dtype = (grd_dtype)a->dtype;
+    if (!grd_out_check_inputs(out, grd_tensors(self)))
+        return grd_failed;
     if (!grd_product_exists(dtype)) {
         grd_raise_no_kernel(name, dtype);
         return grd_failed;
@@ -276,6 +278,8 @@ grd_tensor *op_hidden_mm_strided(grd_tensor *self, grd_tensor *mat2, grd_dims st
 
 grd_tensor *op_addmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat1, grd_tensor *mat2, grd_scalar beta, grd_scalar alpha)
 {
+    if (GRD_UNLIKELY(out != NULL) && !grd_out_check_inputs(out, grd_tensors(self)))
+        return grd_failed;
     grd_tensor *const sum = grd_scalar_is_one(beta) && grd_scalar_is_one(alpha) ? small_product(out, self, mat1, mat2) : NULL;
     if (GRD_LIKELY(sum != NULL))
         return sum;

@@ -48,6 +48,8 @@ grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
         grd_raise(GRD_ERROR_RUNTIME, "heaviside is not yet implemented for tensors with different dtypes.");
         return grd_failed;
     }
+    if (!grd_out_check_inputs(out, grd_tensors(self, values)))
+        return grd_failed;
     grd_tensor *step = grd_where(grd_eq_scalar(self, grd_int(0)), values, grd_gt_scalar(self, grd_int(0)));
     if (grd_pending() || (out == self && !grd_check_inplace_shape(out, grd_sizes(step))))
         return grd_failed;
@@ -140,12 +142,16 @@ static bool check_log_sum(const grd_tensor *self, const grd_tensor *other, const
 
 grd_tensor *op_logaddexp(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    return check_log_sum(self, other, "logaddexp") ? grd_out_finish(out, log_sum(self, other, 1)) : grd_failed;
+    return check_log_sum(self, other, "logaddexp") && grd_out_check_inputs(out, grd_tensors(self, other))
+               ? grd_out_finish(out, log_sum(self, other, 1))
+               : grd_failed;
 }
 
 grd_tensor *op_logaddexp2(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    return check_log_sum(self, other, "logaddexp2") ? grd_out_finish(out, log_sum(self, other, 0.69314718055994530942)) : grd_failed;
+    return check_log_sum(self, other, "logaddexp2") && grd_out_check_inputs(out, grd_tensors(self, other))
+               ? grd_out_finish(out, log_sum(self, other, 0.69314718055994530942))
+               : grd_failed;
 }
 
 /* ---- Closeness ------------------------------------------------------------------------------------------------------------------- */

@@ -104,7 +104,7 @@ static grd_tensor *running(grd_tensor *out, grd_tensor *self, int64_t dim, grd_d
         grd_raise_no_kernel(name, from > GRD_COMPLEX128 ? from : dtype);
         return grd_failed;
     }
-    if (!grd_wrap_dim(self, dim, &d))
+    if (!grd_wrap_dim(self, dim, &d) || !grd_out_check_inputs(out, grd_tensors(self)))
         return grd_failed;
     grd_tensor *result = grd_out_prepare(out, grd_sizes(self), dtype, grd_device_of(self));
     if (grd_pending())

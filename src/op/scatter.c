@@ -40,6 +40,15 @@ bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tenso
     return true;
 }
 
+/* True if the slices along dim have no elements: then index_add, index_copy and index_fill look at no index, as in PyTorch. */
+static bool has_empty_slices(const grd_tensor *self, int64_t dim)
+{
+    for (int64_t i = 0; i < self->ndim; i++)
+        if (i != dim && self->sizes[i] == 0)
+            return true;
+    return false;
+}
+
 /* Writes slices of source with the kernel, in the order of the index. */
 static grd_tensor *write_slices(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source,
                                 grd_loop_kernel *kernel, grd_error_code range_error)
@@ -47,12 +56,12 @@ static grd_tensor *write_slices(grd_tensor *out, grd_tensor *self, int64_t dim, 
     if (!grd_check_same_device(grd_tensors(self, index, source)) || !grd_check_indexed_out(out, grd_tensors(index, source)))
         return grd_failed;
     struct grd_indices indices;
-    bool meta = grd_is_meta(self);
-    if (!meta && (!grd_read_indices(index, &indices) || (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
+    const bool skip = grd_is_meta(self) || has_empty_slices(self, dim);
+    if (!skip && (!grd_read_indices(index, &indices) || (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
                                                          !grd_raise_out_of_bounds(range_error, &indices, dim, grd_size_along(self, dim)))))
         return grd_failed;
     grd_tensor *result = grd_indexed_target(out, self);
-    if (!grd_is_failed(result) && !meta) {
+    if (!grd_is_failed(result) && !skip) {
         struct grd_indexed x = {.kernel = kernel, .in_order = true};
         grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
         grd_indexed_operand(&x, GRD_SOURCE, source);
@@ -91,12 +100,12 @@ grd_tensor *op_index_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_ten
         grd_raise_no_kernel("index_add", self->dtype);
         return grd_failed;
     }
+    if (!grd_check_indexed_out(out, grd_tensors(index, source)))
+        return grd_failed;
     if (dtype == self->dtype) {
         source = scaled(source, alpha);
         return grd_pending() ? grd_failed : write_slices(out, self, dim, index, source, kernel, GRD_ERROR_RUNTIME);
     }
-    if (!grd_check_indexed_out(out, grd_tensors(index, source)))
-        return grd_failed;
     grd_tensor *sums = grd_clone_contiguous(self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(source, dtype);
     if (!grd_pending())
         terms = scaled(terms, alpha);
@@ -143,9 +152,9 @@ grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
         !grd_check_repeated_out(out, "index_fill_", "tensor[mask] = scalar") || !grd_scalar_write(value, self->dtype, element))
         return grd_failed;
     struct grd_indices indices;
-    bool meta = grd_is_meta(self);
+    const bool skip = grd_is_meta(self) || has_empty_slices(self, dim);
     int64_t size = grd_size_along(self, dim);
-    if (!meta) {
+    if (!skip) {
         grd_tensor *own = grd_clone_contiguous(index, GRD_INT64);
         if (grd_pending() || !grd_read_indices(own, &indices) ||
             (!grd_indices_in_range(&indices, -size, size) && !grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, size)))
@@ -153,7 +162,7 @@ grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
         wrap_indices((int64_t *)(void *)own->data, own->numel, size);
     }
     grd_tensor *result = grd_indexed_target(out, self);
-    if (!grd_is_failed(result) && !meta) {
+    if (!grd_is_failed(result) && !skip) {
         struct grd_indexed x = {.kernel = grd_kernel_of_size(grd_kernels->index->scatter, self), .in_order = true};
         grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
         x.data[GRD_SOURCE] = element;

@@ -302,6 +302,8 @@ grd_tensor *op_scatter_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim
 grd_tensor *op_scatter_value_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value,
                                         const char *reduce)
 {
+    if (!grd_check_indexed_out(out, grd_tensors(index)))
+        return grd_failed;
     grd_tensor *src = grd_full(grd_sizes(index), value, .dtype = self->dtype, .device = grd_device_of(self));
     return grd_composite_finish(out, self, grd_pending() ? grd_failed : arithmetic(self, dim, index, src, reduce));
 }

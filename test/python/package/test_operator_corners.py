@@ -201,3 +201,18 @@ def test_strides_of_copies(seed):
         return [t.stride() for t in (module.empty_like(x), module.ones_like(x, dtype=module.int8), x.clone(), x.to(module.float64), x.clone(memory_format=module.contiguous_format))]
 
     same(program)
+
+
+@pytest.mark.parametrize("name", ["linspace", "logspace"])
+def test_ends_of_a_range_may_be_tensors(name):
+    """Their values count, whether or not they require a gradient; they get none, as in PyTorch."""
+    import gradus
+    from oracle import torch as pytorch
+    for module in (gradus, pytorch):
+        function, start = getattr(module, name), module.tensor(0.5, requires_grad=True)
+        for end in (2.0, module.tensor(2, dtype=module.int64), module.tensor(2.0, requires_grad=True)):
+            assert function(start, end, 4).tolist() == getattr(pytorch, name)(0.5, 2.0, 4).tolist()
+            assert not function(start, end, 4).requires_grad
+        with pytest.raises(RuntimeError, match=f"{name} only supports 0-dimensional start and end tensors"):
+            function(start, module.ones(1), 4)
+    assert gradus.logspace(0.9, 3, 1, dtype=gradus.int64).tolist() == pytorch.logspace(0.9, 3, 1, dtype=pytorch.int64).tolist() == [7]
