@@ -66,7 +66,8 @@ grd_tensor *op_hardtanh(grd_tensor *out, grd_tensor *self, grd_scalar min_val, g
             return grd_failed;
         }
     }
-    return op_clamp(out, self, min_val, max_val);
+    grd_tensor *result = op_clamp(out, self, min_val, max_val);
+    return out == NULL ? grd_composite_like(result, self) : result;
 }
 
 grd_tensor *op_softshrink(grd_tensor *self, grd_scalar lambd)
@@ -136,7 +137,8 @@ grd_tensor *op_prelu(grd_tensor *self, grd_tensor *weight)
         grd_raise_no_kernel("prelu", (grd_dtype)self->dtype);
         return grd_failed;
     }
-    return grd_where(grd_gt_scalar(self, grd_int(0)), self, grd_mul(prelu_weight(self, weight), self));
+    grd_tensor *factor = prelu_weight(self, weight), *value = grd_where(grd_gt_scalar(self, grd_int(0)), self, grd_mul(factor, self));
+    return grd_pending() ? grd_failed : grd_composite_elementwise(value, grd_tensors(self, factor));
 }
 
 grd_tensor *op_glu(grd_tensor *self, int64_t dim)
@@ -153,4 +155,17 @@ grd_tensor *op_glu(grd_tensor *self, int64_t dim)
         return grd_failed;
     }
     return grd_mul(grd_narrow(self, dim, 0, size / 2), grd_sigmoid(grd_narrow(self, dim, size / 2, size / 2)));
+}
+
+grd_tensor *op_threshold(grd_tensor *out, grd_tensor *self, grd_scalar threshold, grd_scalar value)
+{
+    grd_tensor *replaced = grd_masked_fill(self, grd_le_scalar(self, threshold), value);
+    return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(replaced, grd_tensors(self)) : replaced);
+}
+
+grd_tensor *op_hardshrink(grd_tensor *self, grd_scalar lambd)
+{
+    const double limit = grd_scalar_double(lambd);
+    grd_tensor *small = grd_logical_and(grd_ge_scalar(self, grd_float(-limit)), grd_le_scalar(self, grd_float(limit)));
+    return grd_composite_elementwise(grd_masked_fill(self, small, grd_int(0)), grd_tensors(self));
 }

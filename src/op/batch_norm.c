@@ -3,6 +3,7 @@
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
+#include "op/composite.h"
 
 /* A vector with an element for each channel, for the sizes of the input; NULL stays. */
 static grd_tensor *per_channel(grd_tensor *vector, const grd_tensor *input)
@@ -41,7 +42,7 @@ static grd_tensor *normalized(grd_tensor *input, grd_tensor *mean, grd_tensor *v
     grd_tensor *result = grd_mul(grd_sub(input, mean), scale);
     if (bias != NULL)
         result = grd_add(result, per_channel(bias, input));
-    return grd_pending() ? grd_failed : grd_to(result, .dtype = input->dtype);
+    return grd_pending() ? grd_failed : grd_composite_suggested(grd_to(result, .dtype = input->dtype), input);
 }
 
 /* running = (1 - momentum) running + momentum * statistic, which is no part of the graph. */
@@ -95,9 +96,10 @@ grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_te
         grd_raise(GRD_ERROR_RUNTIME, "Expected at least 3 dimensions for input tensor but received %d", input->ndim);
         return grd_failed;
     }
-    if (use_input_stats)
-        return by_its_own(input, running_mean, running_var, weight, bias, true, momentum, eps);
-    return normalized(input, per_channel(running_mean, input), per_channel(running_var, input), weight, bias, eps);
+    grd_tensor *result = use_input_stats
+                             ? by_its_own(input, running_mean, running_var, weight, bias, true, momentum, eps)
+                             : normalized(input, per_channel(running_mean, input), per_channel(running_var, input), weight, bias, eps);
+    return grd_composite_contiguous(result);
 }
 
 grd_tensor *op_group_norm(grd_tensor *input, int64_t num_groups, grd_tensor *weight, grd_tensor *bias, double eps)
@@ -119,5 +121,7 @@ grd_tensor *op_group_norm(grd_tensor *input, int64_t num_groups, grd_tensor *wei
     grd_tensor *result = grd_reshape(rows, grd_sizes(input));
     if (weight != NULL)
         result = grd_mul(result, per_channel(weight, input));
-    return bias != NULL ? grd_add(result, per_channel(bias, input)) : result;
+    if (bias != NULL)
+        result = grd_add(result, per_channel(bias, input));
+    return grd_composite_suggested(result, input);
 }

@@ -4,6 +4,7 @@
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
+#include "op/composite.h"
 
 /* Turns a fresh view of complex elements into one of real elements: the same addresses, counted in halves. `part` 1 is the imaginary one. */
 static grd_tensor *as_parts(grd_tensor *view, int part)
@@ -78,18 +79,20 @@ grd_tensor *op_view_as_real(grd_tensor *self)
 grd_tensor *op_complex(grd_tensor *real, grd_tensor *imag)
 {
     const grd_dtype dtype = (grd_dtype)real->dtype;
-    int64_t sizes[GRD_MAX_DIMS], ndim;
     if ((dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) || imag->dtype != dtype) {
         grd_raise(GRD_ERROR_RUNTIME, "Expected both inputs to be Float or Double tensors but got %s and %s", grd_dtype_type_name(dtype),
                   grd_dtype_type_name((grd_dtype)imag->dtype));
         return grd_failed;
     }
-    if (!grd_shape_broadcast(grd_dims_from(real->sizes, real->ndim), grd_dims_from(imag->sizes, imag->ndim), sizes, &ndim))
+    struct grd_iter it;
+    grd_tensor *result = grd_iter_elementwise(
+        &it, &(struct grd_iter_spec){
+                 .inputs = {real, imag}, .ninputs = 2, .rule = GRD_TYPE_KEEP, .dtype = grd_dtype_to_complex(dtype), .name = "complex"});
+    if (grd_pending())
         return grd_failed;
-    grd_tensor *result = grd_new(grd_dims_from(sizes, ndim), grd_dtype_to_complex(dtype), grd_device_of(real));
     grd_tensor *parts = grd_view_as_real(result);
-    grd_copy_(grd_select(parts, ndim, 0), real);
-    grd_copy_(grd_select(parts, ndim, 1), imag);
+    grd_copy_(grd_select(parts, result->ndim, 0), real);
+    grd_copy_(grd_select(parts, result->ndim, 1), imag);
     return grd_pending() ? grd_failed : result;
 }
 
@@ -117,9 +120,9 @@ grd_tensor *op_angle(grd_tensor *self)
 {
     const double pi = 3.14159265358979323846;
     if (grd_dtype_is_complex((grd_dtype)self->dtype))
-        return grd_atan2(grd_imag(self), grd_real(self));
+        return grd_composite_contiguous(grd_atan2(grd_imag(self), grd_real(self)));
     grd_tensor *zero = grd_mul_scalar(grd_sign(self), grd_int(0)); /* whose gradient is 0 */
     grd_tensor *angle =
         grd_masked_fill(grd_to(zero, .dtype = grd_dtype_to_float((grd_dtype)self->dtype)), grd_lt_scalar(self, grd_int(0)), grd_float(pi));
-    return grd_masked_fill(angle, grd_isnan(self), grd_float(NAN));
+    return grd_composite_elementwise(grd_masked_fill(angle, grd_isnan(self), grd_float(NAN)), grd_tensors(self));
 }

@@ -12,6 +12,7 @@
 #include "gen/hidden_ops.h"
 #include "kernel/table.h"
 #include "op/common.h"
+#include "op/composite.h"
 #include "op/copy.h"
 
 enum { LIST_CHARS = 512, GRAIN = 16 * 1024, MOST_PARTS = 64, LEAST_ROWS = 64 };
@@ -262,7 +263,7 @@ grd_tensor *op_rms_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, g
         return grd_failed;
     grd_tensor *squares = grd_mean(grd_square(input), .dim = last_dims(shape.n, dims), .keepdim = true);
     grd_tensor *result = grd_mul(input, grd_rsqrt(grd_add_scalar(squares, grd_float(distance))));
-    return weight != NULL ? grd_mul(result, weight) : result;
+    return grd_composite_contiguous(weight != NULL ? grd_mul(result, weight) : result);
 }
 
 grd_tensor *op_hidden_normalized(grd_tensor *input, grd_dims shape, double eps, bool centered)

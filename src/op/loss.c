@@ -8,6 +8,7 @@
 #include "gen/op_impl.h"
 #include "gen/hidden_ops.h"
 #include "op/common.h"
+#include "op/composite.h"
 #include "op/loss.h"
 
 /* ---- Reduction ------------------------------------------------------------------------------------------------------------------ */
@@ -64,6 +65,29 @@ grd_tensor *op_l1_loss(grd_tensor *self, grd_tensor *target, const char *reducti
     return grd_loss_reduce(grd_abs(grd_sub(self, target)), how);
 }
 
+static bool check_differences(const grd_tensor *differences, const char *name)
+{
+    return is_floating(differences) || grd_raise_no_kernel(name, (grd_dtype)differences->dtype);
+}
+
+grd_tensor *op_hidden_smooth_l1(grd_tensor *self, double beta)
+{
+    if (!check_differences(self, "smooth_l1"))
+        return grd_failed;
+    grd_tensor *size = grd_abs(self);
+    grd_tensor *near = grd_mul_scalar(grd_square(size), grd_float(0.5 / beta)), *far = grd_sub_scalar(size, grd_float(0.5 * beta));
+    return grd_where(grd_lt_scalar(size, grd_float(beta)), near, far);
+}
+
+grd_tensor *op_hidden_huber(grd_tensor *self, double delta)
+{
+    if (!check_differences(self, "huber"))
+        return grd_failed;
+    grd_tensor *size = grd_abs(self), *near = grd_mul_scalar(grd_square(size), grd_float(0.5));
+    grd_tensor *far = grd_mul_scalar(grd_sub_scalar(size, grd_float(0.5 * delta)), grd_float(delta));
+    return grd_where(grd_le_scalar(size, grd_float(delta)), near, far);
+}
+
 grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double beta)
 {
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
@@ -73,9 +97,7 @@ grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *
         return grd_l1_loss(self, target, .reduction = reduction);
     if (grd_pending() || !check_floating("smooth_l1", self, target))
         return grd_failed;
-    grd_tensor *d = grd_abs(grd_sub(self, target));
-    grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5 / beta)), *far = grd_sub_scalar(d, grd_float(0.5 * beta));
-    return grd_loss_reduce(grd_where(grd_lt_scalar(d, grd_float(beta)), near, far), how);
+    return grd_loss_reduce(grd_hidden_smooth_l1(grd_sub(self, target), beta), how);
 }
 
 grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double delta)
@@ -85,10 +107,7 @@ grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *redu
         grd_raise(GRD_ERROR_RUNTIME, "huber_loss does not support non-positive values for delta.");
     if (grd_pending() || !check_floating("huber", self, target))
         return grd_failed;
-    grd_tensor *d = grd_abs(grd_sub(self, target));
-    grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5));
-    grd_tensor *far = grd_mul_scalar(grd_sub_scalar(d, grd_float(0.5 * delta)), grd_float(delta));
-    return grd_loss_reduce(grd_where(grd_le_scalar(d, grd_float(delta)), near, far), how);
+    return grd_loss_reduce(grd_hidden_huber(grd_sub(self, target), delta), how);
 }
 
 /* ---- Distributions ------------------------------------------------------------------------------------------------------------------ */
@@ -119,8 +138,11 @@ grd_tensor *op_kl_div(grd_tensor *self, grd_tensor *target, const char *reductio
 /* min(x, 0) - log(1 + exp(-|x|)) */
 grd_tensor *op_log_sigmoid(grd_tensor *self)
 {
-    grd_tensor *small = grd_log1p(grd_exp(grd_neg(grd_abs(self))));
-    return grd_sub(grd_clamp_max(self, grd_int(0)), small);
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    const bool half = dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16;
+    grd_tensor *x = half ? grd_to(self, .dtype = GRD_FLOAT32) : self; /* rounded once, at the end */
+    grd_tensor *value = grd_sub(grd_clamp_max(x, grd_int(0)), grd_log1p(grd_exp(grd_neg(grd_abs(x)))));
+    return grd_pending() ? grd_failed : grd_composite_contiguous(half ? grd_to(value, .dtype = dtype) : value);
 }
 
 grd_tensor *op_hidden_binary_cross_entropy(grd_tensor *self, grd_tensor *target)
@@ -153,7 +175,7 @@ grd_tensor *op_binary_cross_entropy(grd_tensor *self, grd_tensor *target, grd_te
         grd_raise_no_kernel("binary_cross_entropy", (grd_dtype)self->dtype);
     if (grd_pending())
         return grd_failed;
-    return weighted(grd_hidden_binary_cross_entropy(self, target), weight, how);
+    return weighted(grd_composite_like(grd_hidden_binary_cross_entropy(self, target), self), weight, how);
 }
 
 grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *target, grd_tensor *weight, grd_tensor *pos_weight,
@@ -172,8 +194,8 @@ grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *ta
     grd_tensor *log_sigmoid = grd_log_sigmoid(self);
     if (pos_weight != NULL)
         log_sigmoid = grd_mul(grd_add_scalar(grd_mul(grd_sub_scalar(pos_weight, one), target), one), log_sigmoid);
-    grd_tensor *rest = grd_mul(grd_neg(grd_sub_scalar(target, one)), self);
-    return weighted(grd_sub(rest, log_sigmoid), weight, how);
+    grd_tensor *negative = grd_neg(grd_sub_scalar(target, one)), *rest = grd_mul(negative, self), *loss = grd_sub(rest, log_sigmoid);
+    return weighted(grd_pending() ? grd_failed : grd_composite_like(loss, negative), weight, how);
 }
 
 /* ---- nll_loss ----------------------------------------------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
+#include "op/composite.h"
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------------------- */
 
@@ -38,6 +39,14 @@ static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
     return t;
 }
 
+static bool grows(grd_dims pad)
+{
+    for (int64_t i = 0; i < pad.n; i++)
+        if (pad.data[i] > 0)
+            return true;
+    return false;
+}
+
 grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -55,8 +64,13 @@ grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
             return grd_failed;
         }
     }
-    grd_tensor *result = grd_full(grd_dims_from(sizes, self->ndim), value, .dtype = self->dtype, .device = grd_device_of(self));
-    grd_copy_(kept(result, pad, false), kept(self, pad, true));
+    grd_tensor *rest = kept(self, pad, true);
+    if (!grows(pad))
+        return op_clone(rest, NULL);
+    grd_tensor *result =
+        grd_new_in_order(grd_dims_from(sizes, self->ndim), grd_shape_suggests_channels_last(grd_sizes(self), self->strides),
+                         (grd_dtype)self->dtype, grd_device_of(self));
+    grd_copy_(kept(grd_fill_(result, value), pad, false), rest);
     return grd_pending() ? grd_failed : result;
 }
 
@@ -156,5 +170,8 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
     grd_tensor *t = circle ? kept(self, pad, true) : self;
     for (int64_t i = self->ndim - n; i < self->ndim && !grd_pending(); i++)
         t = bordered(t, i, length_at(pad, self->ndim, i, false), length_at(pad, self->ndim, i, true), border);
-    return grd_pending() ? grd_failed : circle ? t : kept(t, pad, true);
+    if (grd_pending())
+        return grd_failed;
+    t = circle ? t : kept(t, pad, true);
+    return circle || n == 1 ? grd_composite_contiguous(t) : grd_composite_suggested(t, self);
 }
