@@ -49,18 +49,40 @@ static bool check_floating(const char *name, const grd_tensor *a, const grd_tens
 
 /* ---- Differences ------------------------------------------------------------------------------------------------------------------ */
 
+/* Gives both the sizes that they broadcast to, as PyTorch's functions do before they call their operators. */
+static bool broadcast_both(grd_tensor **self, grd_tensor **target)
+{
+    int64_t sizes[GRD_MAX_DIMS], n;
+    const grd_dims own = grd_sizes(*self), its = grd_sizes(*target);
+    if (grd_dims_equal(own, its))
+        return true;
+    if (!grd_shape_broadcast(own, its, sizes, &n))
+        return false;
+    *self = grd_expand(*self, grd_dims_from(sizes, n));
+    *target = grd_expand(*target, grd_dims_from(sizes, n));
+    return !grd_pending();
+}
+
+/* `loss` reduced; without a reduction, with the strides of an elementwise result. */
+static grd_tensor *reduced(grd_tensor *loss, grd_tensor *self, grd_tensor *target, enum grd_loss_reduction reduction)
+{
+    if (reduction != GRD_LOSS_NONE)
+        return grd_loss_reduce(loss, reduction);
+    return grd_composite_elementwise(loss, grd_tensors(self, target));
+}
+
 grd_tensor *op_mse_loss(grd_tensor *self, grd_tensor *target, const char *reduction)
 {
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
-    if (how == GRD_LOSS_INVALID || !check_floating("mse", self, target))
+    if (how == GRD_LOSS_INVALID || !check_floating("mse", self, target) || !broadcast_both(&self, &target))
         return grd_failed;
-    return grd_loss_reduce(grd_square(grd_sub(self, target)), how);
+    return reduced(grd_square(grd_sub(self, target)), self, target, how);
 }
 
 grd_tensor *op_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction)
 {
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
-    if (how == GRD_LOSS_INVALID)
+    if (how == GRD_LOSS_INVALID || !broadcast_both(&self, &target))
         return grd_failed;
     return grd_loss_reduce(grd_abs(grd_sub(self, target)), how);
 }
@@ -95,9 +117,9 @@ grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *
         grd_raise(GRD_ERROR_RUNTIME, "smooth_l1_loss does not support negative values for beta.");
     if (!grd_pending() && beta == 0)
         return grd_l1_loss(self, target, .reduction = reduction);
-    if (grd_pending() || !check_floating("smooth_l1", self, target))
+    if (grd_pending() || !check_floating("smooth_l1", self, target) || !broadcast_both(&self, &target))
         return grd_failed;
-    return grd_loss_reduce(grd_hidden_smooth_l1(grd_sub(self, target), beta), how);
+    return reduced(grd_hidden_smooth_l1(grd_sub(self, target), beta), self, target, how);
 }
 
 grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double delta)
@@ -105,9 +127,10 @@ grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *redu
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
     if (!(delta > 0))
         grd_raise(GRD_ERROR_RUNTIME, "huber_loss does not support non-positive values for delta.");
-    if (grd_pending() || !check_floating("huber", self, target))
+    if (grd_pending() || !check_floating("huber", self, target) || !broadcast_both(&self, &target))
         return grd_failed;
-    return grd_loss_reduce(grd_hidden_huber(grd_sub(self, target), delta), how);
+    grd_tensor *loss = grd_hidden_huber(grd_sub(self, target), delta);
+    return grd_loss_reduce(how == GRD_LOSS_NONE ? grd_composite_like(loss, self) : loss, how);
 }
 
 /* ---- Distributions ------------------------------------------------------------------------------------------------------------------ */

@@ -76,6 +76,7 @@ grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
         return grd_failed;
     }
     grd_tensor *step = grd_where(grd_eq_scalar(self, grd_int(0)), values, grd_gt_scalar(self, grd_int(0)));
+    step = out == NULL && !grd_pending() ? grd_composite_elementwise(step, grd_tensors(self, values)) : step;
     if (grd_pending() || (out == self && !grd_check_inplace_shape(out, grd_sizes(step))))
         return grd_failed;
     return grd_out_finish(out, step);
