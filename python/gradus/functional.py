@@ -8,7 +8,7 @@ from gradus._C import Tensor, broadcast_tensors, cdist, meshgrid, norm, split
 
 __all__ = ["addbmm", "addr", "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_tensors", "cartesian_prod", "cdist",
            "combinations", "detach_", "diagflat", "digamma", "dist", "dsplit", "einsum", "get_device", "hsplit", "is_conj", "is_inference", "is_neg",
-           "logit", "logit_", "matrix_power", "meshgrid", "msort", "nonzero", "norm", "polygamma", "resize_as_", "resolve_conj", "resolve_neg", "split", "tensordot",
+           "matrix_power", "meshgrid", "msort", "nonzero", "norm", "polygamma", "resize_as_", "resolve_conj", "resolve_neg", "split", "tensordot",
            "tril_indices", "triu_indices", "unique", "unique_consecutive", "unravel_index", "vsplit"]
 
 
@@ -218,22 +218,6 @@ def dist(input, other, p=2):
 
 # ---- Functions of each element ----------------------------------------------------------------------------------------------------------------
 
-def logit(input, eps=None, *, out=None):
-    """log(input / (1 - input)), the inverse of sigmoid; with eps, input is clamped to [eps, 1 - eps] before.
-
-    >>> import gradus as torch
-    >>> torch.logit(torch.tensor([0.5, 0.9]))
-    tensor([0.0000, 2.1972])
-    """
-    if input.is_complex():
-        raise NotImplementedError('"logit_cpu" not implemented for complex dtypes')
-    dtype = input.dtype if input.is_floating_point() else _C.get_default_dtype()
-    x = input.to(_C.promote_types(dtype, _C.float32))
-    if eps is not None and eps >= 0:
-        x = x.clamp(max=1 - eps).clamp(min=eps)
-    return _into(out, (x / (1 - x)).log().to(dtype), text=None)
-
-
 def digamma(input, *, out=None):
     """The derivative of lgamma: NaN at the negative integers, infinite at 0.
 
@@ -294,51 +278,21 @@ def msort(input, *, out=None):
     return _C.sort(input, 0, out=None if out is None else (out, _C.empty(0, dtype=_C.int64))).values
 
 
-def _runs(rows):
-    """The number of the run of equal rows that each row of a matrix is in; and how many there are."""
-    if rows.size(0) == 0:
-        return _C.zeros(0, dtype=_C.int64), 0
-    begins = _C.constant_pad_nd((rows[1:] != rows[:-1]).any(1), (1, 0), False) if rows.size(1) else _C.zeros(rows.size(0), dtype=_C.bool)
-    number = begins.cumsum(0)
-    return number, int(number[-1]) + 1
-
-
 def _results(values, inverse, counts, return_inverse, return_counts):
     chosen = [values, *([inverse] if return_inverse else []), *([counts] if return_counts else [])]
     return tuple(chosen) if len(chosen) > 1 else values
 
 
-def _distinct_rows(input, dim, in_order, return_inverse, return_counts):
-    """Distinct slices along dim: all of them in order, or (in_order) one for each run."""
-    if input.dim() == 0:
-        dim, input = (0, input.reshape(1)) if dim in (0, -1) else (dim, input)
-    moved = input.movedim(dim, 0)
-    rows = moved.reshape(moved.size(0), moved.numel() // moved.size(0) if moved.size(0) else 0)
-    order = _C.arange(rows.size(0))
-    if not in_order:
-        for column in range(rows.size(1) - 1, -1, -1):
-            order = order[rows[order, column].argsort(stable=True)]
-    number, count = _runs(rows[order])
-    counts = _C.bincount(number, minlength=count)
-    first = counts.cumsum(0) - counts
-    inverse = _C.empty_like(order).scatter_(0, order, number)
-    return _results(moved[order[first]].movedim(0, dim), inverse, counts, return_inverse, return_counts)
-
-
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements in order, or with dim the distinct slices; then, as asked for, which of them each element is and how often each occurs."""
     if dim is not None:
-        return _distinct_rows(input, dim, False, return_inverse, return_counts)
+        return _results(*_C._unique_dim(input, dim, sorted, return_inverse, return_counts), return_inverse, return_counts)
     return _results(*_C._unique2(input, sorted, return_inverse, return_counts), return_inverse, return_counts)
 
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The first of each run of equal elements, or with dim slices; then, as asked for, the run of each element and how long each is."""
-    if dim is not None:
-        return _distinct_rows(input, dim, True, return_inverse, return_counts)
-    number, count = _runs(input.reshape(-1, 1))
-    counts = _C.bincount(number, minlength=count)
-    return _results(input.flatten()[counts.cumsum(0) - counts], number.reshape(input.shape), counts, return_inverse, return_counts)
+    return _results(*_C._unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
 
 def unravel_index(indices, shape):
@@ -382,11 +336,6 @@ def digamma_(self):
     return self.copy_(digamma(_unwritten(self)))
 
 
-def logit_(input, eps=None):
-    """logit, in place."""
-    return input.copy_(logit(_unwritten(input), eps))
-
-
 def cumprod_(self, dim, *, dtype=None):
     """cumprod, in place."""
     return self.copy_(_unwritten(self).cumprod(dim, dtype=dtype))
@@ -418,7 +367,7 @@ def matrix_power(input, n, *, out=None):
     return linalg.matrix_power(input, n, out=out)
 
 
-for _method in (addbmm, addbmm_, addr, addr_, argwhere, cumprod_, cumsum_, diagflat, digamma, digamma_, dist, dsplit, float_power_, hsplit, logit, logit_, matrix_power, msort,
+for _method in (addbmm, addbmm_, addr, addr_, argwhere, cumprod_, cumsum_, diagflat, digamma, digamma_, dist, dsplit, float_power_, hsplit, matrix_power, msort,
                 nonzero, resize_as_, unique, unique_consecutive, vsplit, where):
     setattr(Tensor, _method.__name__, _method)
 Tensor.__rdiv__ = Tensor.__rtruediv__

@@ -261,13 +261,6 @@ bool grd_check_no_internal_overlap(const grd_tensor *written)
     return true;
 }
 
-/* The stride of `t` along a dim of a shape it is broadcast to. */
-static int64_t broadcast_stride(const grd_tensor *t, int64_t ndim, int64_t dim)
-{
-    int64_t own = dim - (ndim - t->ndim);
-    return own < 0 || t->sizes[own] == 1 ? 0 : t->strides[own];
-}
-
 /* Whether both are read and written element by element at the same addresses. */
 static bool is_same_view(const grd_tensor *written, const grd_tensor *read)
 {
@@ -357,55 +350,22 @@ static bool resolve_shape(struct geometry *g, const struct grd_iter_spec *spec)
     return grd_shape_numel(grd_dims_from(g->sizes, g->ndim), &g->numel);
 }
 
-/* In bytes. A stride that is too large for that is of a dimension with at most one element, for which none is needed. */
-static void set_strides(struct geometry *g, int operand, const grd_tensor *t)
+/* Sets an operand's strides in bytes: those given for `t`, and 0 where `t` is broadcast. A stride too large for that is of a dimension with at most
+ * one element, which needs none. */
+static void set_strides(struct geometry *g, int operand, const grd_tensor *t, const int64_t *strides)
 {
-    for (int64_t i = 0; i < g->ndim; i++)
-        if (__builtin_mul_overflow(broadcast_stride(t, g->ndim, i), (int64_t)t->itemsize, &g->strides[operand][i]))
+    const int64_t missing = g->ndim - t->ndim;
+    for (int64_t i = 0; i < g->ndim; i++) {
+        const bool broadcast = i < missing || (t->sizes[i - missing] == 1 && g->sizes[i] != 1);
+        if (__builtin_mul_overflow(broadcast ? 0 : strides[i - missing], (int64_t)t->itemsize, &g->strides[operand][i]))
             g->strides[operand][i] = 0;
-}
-
-static uint64_t magnitude(int64_t stride)
-{
-    return stride < 0 ? -(uint64_t)stride : (uint64_t)stride;
-}
-
-/* Negative: dim a lies inside dim b; positive: outside; 0: no operand can tell. The first operand that can decides. */
-static int compare_dims(const struct geometry *g, int first, int end, int a, int b)
-{
-    for (int i = first; i < end; i++) {
-        uint64_t stride_a = magnitude(g->strides[i][a]), stride_b = magnitude(g->strides[i][b]);
-        if (stride_a == 0 || stride_b == 0)
-            continue;
-        if (stride_a != stride_b)
-            return stride_a < stride_b ? -1 : 1;
-        if (g->sizes[a] > g->sizes[b])
-            return 1;
     }
-    return 0;
 }
 
-/* Orders dimensions so that memory is walked in small steps. Comparison is not transitive (a broadcast operand does not tell), so the order
- * is defined by this insertion, as in Note [Ambiguous strides] of shape.c. */
-static void order_dims(struct geometry *g, int first, int end)
+/* Orders dimensions so that memory is walked in small steps. */
+static void order_dims(struct geometry *g, int noperands)
 {
-    int n = (int)g->ndim;
-    for (int i = 0; i < n; i++)
-        g->order[i] = n - 1 - i;
-    for (int i = 1; i < n; i++) {
-        int moving = i;
-        for (int j = i - 1; j >= 0; j--) {
-            int comparison = compare_dims(g, first, end, g->order[j], g->order[moving]);
-            if (comparison < 0)
-                break;
-            if (comparison > 0) {
-                int inner = g->order[moving];
-                g->order[moving] = g->order[j];
-                g->order[j] = inner;
-                moving = j;
-            }
-        }
-    }
+    grd_shape_order(grd_dims_from(g->sizes, g->ndim), (const int64_t(*)[GRD_MAX_DIMS])g->strides, noperands, g->order);
 }
 
 /* Fills shape and strides of the iterator, unless it is empty: in order, without dimensions of size 1, neighbours joined where every operand allows it. */
@@ -461,37 +421,91 @@ static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spe
                      grd_dtype_type_name(out->dtype));
 }
 
-/* Strides of a new result follow the inputs: those of an input that all others equal, otherwise dense in the order of dimensions. */
-static grd_tensor *new_result(const struct grd_iter *it, const struct grd_iter_spec *spec, struct geometry *g, grd_device device)
+/* Strides of `t` as PyTorch's iterator sees them, which converts an input of another dtype into a dense tensor first. */
+static const int64_t *strides_as_computed(const struct grd_iter *it, int operand, const grd_tensor *t, int64_t *buffer)
 {
-    const grd_tensor *model = NULL; /* an input of the result's shape */
-    bool alike = true, contiguous = true;
+    if (it->dtypes[operand] == it->wanted[operand] || grd_shape_is_dense(grd_sizes(t), t->strides))
+        return t->strides;
+    grd_shape_dense_strides(grd_sizes(t), t->strides, buffer);
+    return buffer;
+}
+
+/* Writes strides that need no order of dimensions: those of row-major order, of channels last, or of all inputs. The inputs have the result's
+ * shape. False if there are none. */
+static bool common_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct geometry *g, int64_t *ret_strides)
+{
+    const grd_dims sizes = grd_dims_from(g->sizes, g->ndim);
+    int64_t buffers[2][GRD_MAX_DIMS];
+    const int64_t *model = strides_as_computed(it, 1, spec->inputs[0], buffers[0]);
+    bool contiguous = true, channels_last = g->ndim == 4, equal = true;
     for (int i = 0; i < spec->ninputs; i++) {
-        const grd_tensor *t = spec->inputs[i];
-        if (t->ndim == 0)
-            continue;
-        if (!same_shape(t, g)) {
-            alike = contiguous = false;
-            break;
-        }
-        if (model == NULL)
-            model = t;
-        contiguous &= grd_has(t, GRD_FLAG_CONTIGUOUS) != 0;
-        alike &= memcmp(t->strides, model->strides, (size_t)g->ndim * sizeof *t->strides) == 0;
+        const int64_t *strides = i == 0 ? model : strides_as_computed(it, i + 1, spec->inputs[i], buffers[1]);
+        contiguous &= grd_shape_is_contiguous(sizes, strides);
+        channels_last &= g->ndim == 4 && grd_shape_is_channels_last(sizes, strides);
+        equal &= memcmp(strides, model, (size_t)g->ndim * sizeof *strides) == 0;
     }
-    grd_dims sizes = grd_dims_from(g->sizes, g->ndim);
-    if (contiguous || g->ndim < 2)
-        return grd_new(sizes, it->wanted[0], device);
-    if (alike && grd_shape_is_dense(sizes, model->strides))
-        return grd_new_strided(sizes, grd_dims_from(model->strides, g->ndim), it->wanted[0], device);
-    order_dims(g, 1, it->noperands);
+    if (contiguous)
+        grd_shape_contiguous_strides(sizes, ret_strides);
+    else if (channels_last)
+        grd_shape_channels_last_strides(sizes, ret_strides);
+    else if (equal && grd_shape_is_dense(sizes, model))
+        memcpy(ret_strides, model, (size_t)g->ndim * sizeof *model);
+    else
+        return false;
+    return true;
+}
+
+/* Writes the strides of a dense result whose dimensions are ordered as the inputs' strides say. */
+static void ordered_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct geometry *g, int64_t *ret_strides)
+{
+    struct geometry told;
+    told.ndim = g->ndim;
+    memcpy(told.sizes, g->sizes, (size_t)g->ndim * sizeof *g->sizes);
+    for (int i = 0; i < spec->ninputs; i++) {
+        int64_t buffer[GRD_MAX_DIMS];
+        set_strides(&told, i, spec->inputs[i], strides_as_computed(it, i + 1, spec->inputs[i], buffer));
+    }
+    grd_shape_ordered_strides(grd_dims_from(g->sizes, g->ndim), (const int64_t(*)[GRD_MAX_DIMS])told.strides, spec->ninputs, ret_strides);
+}
+
+static bool inputs_have_result_shape(const struct grd_iter_spec *spec, const struct geometry *g)
+{
+    for (int i = 0; i < spec->ninputs; i++)
+        if (!same_shape(spec->inputs[i], g))
+            return false;
+    return true;
+}
+
+/* Note [Strides of results]
+ * They are PyTorch's. Inputs of one shape that are all contiguous, all channels last, or all dense with equal strides give a result like them.
+ * Otherwise the result is dense, with its dimensions in the order that the inputs' strides tell. A zero-dimensional input is not of the result's
+ * shape, so beside a number even the strides of dimensions of size 1 count. */
+static void result_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct geometry *g, int64_t *ret_strides)
+{
+    if (!inputs_have_result_shape(spec, g) || !common_strides(it, spec, g, ret_strides))
+        ordered_strides(it, spec, g, ret_strides);
+}
+
+bool grd_iter_result_strides(grd_tensors inputs, int64_t *ret_strides)
+{
+    struct grd_iter_spec spec = {.ninputs = (int)inputs.n};
+    struct grd_iter it = {.noperands = spec.ninputs + 1};
+    struct geometry g;
+    for (int i = 0; i < spec.ninputs; i++)
+        spec.inputs[i] = inputs.data[i];
+    if (!resolve_shape(&g, &spec))
+        return false;
+    result_strides(&it, &spec, &g, ret_strides);
+    return true;
+}
+
+static grd_tensor *new_result(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct geometry *g, grd_device device)
+{
+    const grd_dims sizes = grd_dims_from(g->sizes, g->ndim);
     int64_t strides[GRD_MAX_DIMS];
-    uint64_t stride = 1; /* sizes beside a 0 may multiply beyond int64_t */
-    for (int64_t k = 0; k < g->ndim; k++) {
-        const int64_t size = g->sizes[g->order[k]];
-        strides[g->order[k]] = (int64_t)stride;
-        stride *= size > 1 ? (uint64_t)size : 1;
-    }
+    if (g->ndim < 2 || spec->row_major)
+        return grd_new(sizes, it->wanted[0], device);
+    result_strides(it, spec, g, strides);
     return grd_new_strided(sizes, grd_dims_from(strides, g->ndim), it->wanted[0], device);
 }
 
@@ -508,7 +522,7 @@ grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec
         !check_conversions(it))
         return grd_failed;
     for (int i = 0; i < spec->ninputs; i++)
-        set_strides(&g, i + 1, spec->inputs[i]);
+        set_strides(&g, i + 1, spec->inputs[i], spec->inputs[i]->strides);
     grd_tensor *result = spec->out;
     if (result == NULL)
         result = new_result(it, spec, &g, grd_device_of(on));
@@ -516,8 +530,8 @@ grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec
         return grd_failed;
     if (grd_is_failed(result))
         return grd_failed;
-    set_strides(&g, 0, result);
-    order_dims(&g, 0, it->noperands);
+    set_strides(&g, 0, result, result->strides);
+    order_dims(&g, it->noperands);
     coalesce(it, &g);
     it->numel = g.numel;
     it->meta = grd_is_meta(result);
@@ -541,7 +555,7 @@ void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *cons
         for (int64_t dim = 0; dim < sizes.n; dim++)
             g.strides[i][dim] = strides_bytes[i][dim];
     }
-    order_dims(&g, 0, noperands);
+    order_dims(&g, noperands);
     coalesce(it, &g);
     it->numel = g.numel;
 }

@@ -35,6 +35,7 @@ struct grd_iter_spec {
     grd_dtype dtype;      /* result dtype for KEEP */
     uint8_t promote_from; /* first input that takes part in promotion (1 for where: the condition does not) */
     bool repeats;         /* elements of `out` may share memory: the caller has checked, and runs the kernel on one thread then */
+    bool row_major;       /* a new result is contiguous, whatever strides the inputs have */
     const char *name;     /* of the operator, for errors */
     /* Called once the dtypes are known and before anything is allocated, resized or written: raises and returns false to refuse. NULL: none. */
     bool (*accept)(const struct grd_iter_spec *spec, grd_dtype compute, const void *context);
@@ -55,6 +56,9 @@ struct grd_iter {
 
 /* Returns the result tensor, or grd_failed with the error raised. `it` is then ready for grd_iter_run. */
 grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec *spec);
+
+/* Writes the strides that a new result for these inputs, at most GRD_ITER_INPUTS of one dtype, has. RuntimeError: they do not broadcast. */
+bool grd_iter_result_strides(grd_tensors inputs, int64_t *ret_strides);
 
 /* A bare iterator over operands of one shape, already broadcast and typed by the caller (copy, reductions, indexing). */
 void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes);

@@ -94,19 +94,46 @@ bool grd_shape_is_contiguous(grd_dims sizes, const int64_t *strides)
     return follows;
 }
 
+/* Dimensions in the order of channels last, innermost first: of 4 and of 5. */
+static const int8_t channels_last_order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+
 bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides)
 {
-    static const int8_t order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
     if (sizes.n != 4 && sizes.n != 5)
         return false;
     int64_t expected = 1;
     for (int64_t i = 0; i < sizes.n; i++) {
-        int64_t dim = order[sizes.n - 4][i];
+        int64_t dim = channels_last_order[sizes.n - 4][i];
         if (sizes.data[dim] == 1)
             continue;
         if (strides[dim] != expected)
             return false;
         expected = grd_wrapping_product(expected, sizes.data[dim]);
+    }
+    return true;
+}
+
+void grd_shape_channels_last_strides(grd_dims sizes, int64_t *ret_strides)
+{
+    int64_t stride = at_least_one(sizes.data[1]);
+    ret_strides[1] = 1;
+    for (int64_t i = sizes.n - 1; i > 1; i--) {
+        ret_strides[i] = stride;
+        stride = grd_wrapping_product(stride, at_least_one(sizes.data[i]));
+    }
+    ret_strides[0] = stride;
+}
+
+bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides)
+{
+    if ((sizes.n != 4 && sizes.n != 5) || has_zero(sizes) || strides[1] == 0)
+        return false;
+    int64_t least = 0; /* stride of the next dimension outwards */
+    for (int64_t i = 0; i < sizes.n; i++) {
+        const int64_t dim = channels_last_order[sizes.n - 4][i];
+        if (strides[dim] < least || (dim == 0 && least == strides[1]))
+            return false;
+        least = grd_wrapping_product(strides[dim], sizes.data[dim]);
     }
     return true;
 }
@@ -177,44 +204,61 @@ bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowes
     return true;
 }
 
-/* How two dimensions should lie: negative, `a` inside `b`; positive, outside; 0, the strides do not tell. */
-static int compare_strides(grd_dims sizes, const int64_t *strides, int64_t a, int64_t b)
+/* Negative if dim `a` lies inside dim `b`, positive if outside, 0 if no operand tells. The first operand that tells decides. */
+static int compare_dims(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int a, int b)
 {
-    int64_t stride_a = magnitude(strides[a]), stride_b = magnitude(strides[b]);
-    if (stride_a == 0 || stride_b == 0)
-        return 0;
-    if (stride_a != stride_b)
-        return stride_a < stride_b ? -1 : 1;
-    return sizes.data[a] > sizes.data[b] ? 1 : 0;
+    for (int i = 0; i < n; i++) {
+        const int64_t stride_a = magnitude(strides[i][a]), stride_b = magnitude(strides[i][b]);
+        if (stride_a == 0 || stride_b == 0)
+            continue;
+        if (stride_a != stride_b)
+            return stride_a < stride_b ? -1 : 1;
+        if (sizes.data[a] > sizes.data[b])
+            return 1;
+    }
+    return 0;
 }
 
 /* Note [Ambiguous strides]
- * "Does not tell" is not transitive, so the order is defined by this insertion, as PyTorch's is: a dimension moves inwards
- * past all that are outside it, looking through those that do not tell. */
-void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *ret_strides)
+ * "Does not tell" is not transitive (a broadcast operand does not tell), so the order is defined by this insertion, as PyTorch's is: a dimension
+ * moves inwards past all that are outside it, looking through those that do not tell. */
+void grd_shape_order(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int *ret_order)
 {
-    int64_t order[GRD_MAX_DIMS];
-    for (int64_t i = 0; i < sizes.n; i++)
-        order[i] = sizes.n - 1 - i;
-    for (int64_t i = 1; i < sizes.n; i++) {
-        int64_t moving = i;
-        for (int64_t j = i - 1; j >= 0; j--) {
-            int comparison = compare_strides(sizes, strides, order[j], order[moving]);
+    const int ndim = (int)sizes.n;
+    for (int i = 0; i < ndim; i++)
+        ret_order[i] = ndim - 1 - i;
+    for (int i = 1; i < ndim; i++) {
+        int moving = i;
+        for (int j = i - 1; j >= 0; j--) {
+            const int comparison = compare_dims(sizes, strides, n, ret_order[j], ret_order[moving]);
             if (comparison < 0)
                 break;
             if (comparison > 0) {
-                int64_t outer = order[j];
-                order[j] = order[moving];
-                order[moving] = outer;
+                const int outer = ret_order[j];
+                ret_order[j] = ret_order[moving];
+                ret_order[moving] = outer;
                 moving = j;
             }
         }
     }
+}
+
+void grd_shape_ordered_strides(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int64_t *ret_strides)
+{
+    int order[GRD_MAX_DIMS];
+    grd_shape_order(sizes, strides, n, order);
     int64_t stride = 1;
     for (int64_t i = 0; i < sizes.n; i++) {
         ret_strides[order[i]] = stride;
         stride = grd_wrapping_product(stride, at_least_one(sizes.data[order[i]]));
     }
+}
+
+void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *ret_strides)
+{
+    int64_t own[1][GRD_MAX_DIMS];
+    memcpy(own[0], strides, (size_t)sizes.n * sizeof *strides);
+    grd_shape_ordered_strides(sizes, (const int64_t(*)[GRD_MAX_DIMS])own, 1, ret_strides);
 }
 
 void grd_shape_refuse_dim(int64_t dim, int64_t ndim)

@@ -323,6 +323,17 @@ grd_tensor *grd_new_strided(grd_dims sizes, grd_dims strides, grd_dtype dtype, g
     return pooled(t);
 }
 
+grd_tensor *grd_new_in_order(grd_dims sizes, bool channels_last, grd_dtype dtype, grd_device device)
+{
+    int64_t strides[5], numel;
+    if (!channels_last)
+        return grd_new(sizes, dtype, device);
+    if (!grd_shape_numel(sizes, &numel))
+        return grd_failed;
+    grd_shape_channels_last_strides(sizes, strides);
+    return grd_new_strided(sizes, grd_dims_from(strides, sizes.n), dtype, device);
+}
+
 grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype)
 {
     grd_dims sizes = grd_dims_from(like->sizes, like->ndim);

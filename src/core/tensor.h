@@ -126,6 +126,8 @@ void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, g
 grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device);
 /* With given strides over a fresh storage big enough for them. */
 grd_tensor *grd_new_strided(grd_dims sizes, grd_dims strides, grd_dtype dtype, grd_device device);
+/* A new tensor, contiguous, or with the channels of 4 or 5 dimensions innermost. */
+grd_tensor *grd_new_in_order(grd_dims sizes, bool channels_last, grd_dtype dtype, grd_device device);
 /* Uninitialised, of the same sizes, and of the same strides where `like` is dense and non-overlapping (otherwise contiguous
  * in the order of its strides), as empty_like. dtype NONE: that of `like`. */
 grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype);
@@ -281,6 +283,11 @@ bool grd_shape_numel(grd_dims sizes, int64_t *ret_numel);
 void grd_shape_contiguous_strides(grd_dims sizes, int64_t *ret_strides);
 bool grd_shape_is_contiguous(grd_dims sizes, const int64_t *strides);
 bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides);
+/* For 4 or 5 dimensions. */
+void grd_shape_channels_last_strides(grd_dims sizes, int64_t *ret_strides);
+/* True if the dimensions lie in the order of channels last, with or without gaps: what PyTorch's suggest_memory_format asks. Where sizes of 1 leave
+ * that open, False. */
+bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides);
 /* Every element at its own address, no gaps, in some order of dimensions; strides positive. Empty shapes are dense. */
 bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides);
 /* Whether two indices may share an address: stride 0 with size > 1, or strides that interleave. False is certain, true is not. */
@@ -307,6 +314,10 @@ bool grd_shape_broadcast(grd_dims a, grd_dims b, int64_t *ret_sizes, int64_t *re
 /* Lowest and highest offset, relative to the first element, that an index reaches (both 0 when empty); false, with no error,
  * when they overflow. */
 bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowest, int64_t *ret_highest);
+/* The order of dimensions, innermost first, that the strides of n operands of these sizes tell. A stride of 0 is of a dimension that is broadcast. */
+void grd_shape_order(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int *ret_order);
+/* Strides without gaps in that order. */
+void grd_shape_ordered_strides(grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS], int n, int64_t *ret_strides);
 /* Strides without gaps that keep the order of the given ones: what empty_like gives a tensor that is not dense. */
 void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *ret_strides);
 /* Strides of a view with new sizes over the old geometry; false (no error) when only a copy can do. Sizes have no -1. */

@@ -46,7 +46,7 @@ static double digamma(double x)
     if (x == 0)
         return copysign(INFINITY, -x);
     if (x < 0)
-        return x == floor(x) ? NAN : digamma(1 - x) - pi / tan(pi * (x - floor(x)));
+        return x == floor(x) ? NAN : digamma(1 - x) - pi / tan(pi * (x - nearbyint(x)));
     double below = 0;
     for (; x < FAR; x++)
         below += 1 / x;

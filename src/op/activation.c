@@ -82,7 +82,8 @@ grd_tensor *op_hardtanh(grd_tensor *out, grd_tensor *self, grd_scalar min_val, g
             return grd_failed;
         }
     }
-    return op_clamp(out, self, min_val, max_val);
+    grd_tensor *result = op_clamp(out, self, min_val, max_val);
+    return out == NULL ? grd_composite_like(result, self) : result;
 }
 
 grd_tensor *op_softshrink(grd_tensor *self, grd_scalar lambd)
@@ -154,6 +155,12 @@ grd_tensor *op_prelu(grd_tensor *self, grd_tensor *weight)
     return grd_hidden_prelu_kernel(self, prelu_weight(self, weight));
 }
 
+grd_tensor *op_hidden_prelu_kernel(grd_tensor *self, grd_tensor *weight)
+{
+    grd_tensor *value = grd_where(grd_gt_scalar(self, grd_int(0)), self, grd_mul(weight, self));
+    return grd_pending() ? grd_failed : grd_composite_elementwise(value, grd_tensors(self, weight));
+}
+
 grd_tensor *op_glu(grd_tensor *self, int64_t dim)
 {
     if (self->ndim == 0) {
@@ -179,4 +186,11 @@ grd_tensor *op_hidden_glu_backward(grd_tensor *grad, grd_tensor *self, int64_t d
     grd_tensor *slope = grd_mul(gate, grd_sub(one, gate));
     grd_tensor *first = grd_mul(grad, grd_conj(gate)), *second = grd_mul(grad, grd_conj(grd_mul(grd_narrow(self, dim, 0, half), slope)));
     return grd_cat(grd_tensors(first, second), .dim = dim);
+}
+
+grd_tensor *op_hardshrink(grd_tensor *self, grd_scalar lambd)
+{
+    const double limit = grd_scalar_double(lambd);
+    grd_tensor *small = grd_logical_and(grd_ge_scalar(self, grd_float(-limit)), grd_le_scalar(self, grd_float(limit)));
+    return grd_composite_elementwise(grd_masked_fill(self, small, grd_int(0)), grd_tensors(self));
 }

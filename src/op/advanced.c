@@ -271,17 +271,67 @@ static void run(const grd_tensor *self, int named, const struct places *p, const
     grd_indexed_run(&x);
 }
 
+/* Strides of an index tensor as a tensor of the result's rank, whose other dimensions have size 1. */
+static void index_strides(const grd_tensor *index, const struct places *p, grd_dims result, int64_t *ret_strides)
+{
+    int64_t raised[GRD_MAX_DIMS], expanded[GRD_MAX_DIMS] = {0};
+    const int64_t missing = p->n - index->ndim;
+    for (int64_t i = missing; i < p->n; i++)
+        expanded[i] = index->sizes[i - missing] == 1 && p->sizes[i] != 1 ? 0 : index->strides[i - missing];
+    for (int64_t i = 0; i < result.n; i++)
+        raised[i] = i >= p->at && i < p->at + p->n ? p->sizes[i - p->at] : 1;
+    const grd_dims sizes = grd_dims_from(p->sizes, p->n), wanted = grd_dims_from(raised, result.n);
+    if (!grd_shape_view_strides(sizes, expanded, wanted, ret_strides))
+        grd_shape_contiguous_strides(wanted, ret_strides);
+    for (int64_t i = 0; i < result.n; i++)
+        if (raised[i] == 1 && result.data[i] != 1)
+            ret_strides[i] = 0;
+}
+
+/* A new result, dense, with its dimensions in the order that the strides of self and of the index tensors tell. */
+static grd_tensor *new_result(const grd_tensor *self, const struct places *p)
+{
+    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+    const grd_dims named = named_sizes(self, p, false, sizes);
+    int64_t(*told)[GRD_MAX_DIMS] = grd_pool_array((int64_t)self->ndim + 1, sizeof *told);
+    if (told == NULL)
+        return grd_failed;
+    memset(told[0], 0, sizeof told[0]);
+    for (int64_t i = 0; i < p->nleft; i++)
+        told[0][i < p->at ? i : i + p->n] = self->strides[p->left[i]];
+    int n = 1;
+    for (int64_t dim = 0; dim < self->ndim; dim++)
+        if (p->index[dim] != NULL)
+            index_strides(p->index[dim], p, named, told[n++]);
+    int64_t numel;
+    if (!grd_shape_numel(named, &numel))
+        return grd_failed;
+    if (numel > 1)
+        grd_shape_ordered_strides(named, (const int64_t(*)[GRD_MAX_DIMS])told, n, strides);
+    else
+        grd_shape_contiguous_strides(named, strides);
+    return grd_new_strided(named, grd_dims_from(strides, named.n), (grd_dtype)self->dtype, grd_device_of(self));
+}
+
 grd_tensor *op_index(grd_tensor *self, grd_tensors indices, grd_dims dims)
 {
     struct places p;
-    int64_t sizes[GRD_MAX_DIMS], flat[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+    int64_t flat[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
     if (!find_places(self, indices, dims, &p))
         return grd_failed;
-    grd_tensor *result = grd_new(named_sizes(self, &p, false, sizes), (grd_dtype)self->dtype, grd_device_of(self));
-    if (!grd_is_failed(result) && !grd_is_meta(self)) {
-        grd_shape_contiguous_strides(named_sizes(self, &p, true, flat), strides);
-        run(self, GRD_SOURCE, &p, result, strides, grd_kernel_of_size(grd_kernels->index->gather, self));
+    grd_tensor *result = new_result(self, &p), *filled = result;
+    if (grd_is_failed(result) || grd_is_meta(self))
+        return result;
+    const grd_dims wanted = named_sizes(self, &p, true, flat);
+    if (!grd_shape_view_strides(grd_sizes(result), result->strides, wanted, strides)) {
+        filled = grd_new(grd_sizes(result), (grd_dtype)self->dtype, grd_device_of(self));
+        grd_shape_contiguous_strides(wanted, strides);
     }
+    if (grd_is_failed(filled))
+        return grd_failed;
+    run(self, GRD_SOURCE, &p, filled, strides, grd_kernel_of_size(grd_kernels->index->gather, self));
+    if (filled != result)
+        grd_copy_strided(result, filled);
     return result;
 }
 
@@ -325,7 +375,7 @@ grd_tensor *op_index_put(grd_tensor *out, grd_tensor *self, grd_tensors indices,
     if (!grd_check_same_device(grd_tensors(self, values)) || !grd_check_apart(out, indices) || !grd_check_apart(out, grd_tensors(values)))
         return grd_failed;
     /* Places are those of what is written: sums of half types are formed in a float32 copy. */
-    grd_tensor *target = sums_dtype != dtype ? grd_clone_contiguous(self, sums_dtype) : grd_indexed_target(out, self);
+    grd_tensor *target = sums_dtype != dtype ? grd_clone_contiguous(self, sums_dtype) : out != NULL ? out : op_clone(self, NULL);
     if (grd_pending() || !find_places(target, indices, dims, &p))
         return grd_failed;
     values = sums_dtype != dtype ? grd_contiguous_as(values, sums_dtype) : values;
@@ -335,7 +385,7 @@ grd_tensor *op_index_put(grd_tensor *out, grd_tensor *self, grd_tensors indices,
     if (!grd_is_meta(target))
         run(target, GRD_RESULT, &p, values, strides,
             accumulate ? grd_kernels->index->add[sums_dtype] : grd_kernel_of_size(grd_kernels->index->scatter, target));
-    return sums_dtype != dtype ? grd_indexed_rounded(out, self, target) : target;
+    return sums_dtype != dtype ? grd_indexed_rounded(out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE), self, target) : target;
 }
 
 /* ---- Gradients: composites, differentiable in their turn -------------------------------------------------------------------------------- */

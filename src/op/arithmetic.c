@@ -9,6 +9,7 @@
 #include "gen/op_impl.h"
 #include "gen/hidden_ops.h"
 #include "op/common.h"
+#include "op/composite.h"
 
 static bool is_integral(grd_dtype dtype)
 {
@@ -40,6 +41,16 @@ static bool check_alpha(grd_dtype result, grd_scalar alpha)
     return grd_scalar_write(alpha, result, element);
 }
 
+/* A half type multiplies by alpha as that type holds it. `alpha` has passed check_alpha. */
+static grd_scalar held(grd_dtype result, grd_scalar alpha)
+{
+    char element[16];
+    if (result != GRD_FLOAT16 && result != GRD_BFLOAT16)
+        return alpha;
+    grd_scalar_write(alpha, result, element);
+    return grd_scalar_read(element, result);
+}
+
 static grd_scalar negated(grd_scalar s)
 {
     if (s.kind == GRD_SCALAR_UINT)
@@ -56,7 +67,7 @@ static __attribute__((noinline)) grd_tensor *add_scaled(grd_tensor *out, grd_ten
     grd_dtype result = grd_result_type((grd_tensor *const[]){self, other}, 2);
     if (grd_pending() || !check_alpha(result, alpha))
         return grd_failed;
-    return op_hidden_add_scaled(out, self, other, result == GRD_BOOL ? grd_bool(grd_scalar_int64(alpha) != 0) : alpha);
+    return op_hidden_add_scaled(out, self, other, result == GRD_BOOL ? grd_bool(grd_scalar_int64(alpha) != 0) : held(result, alpha));
 }
 
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
@@ -80,7 +91,7 @@ grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_sca
     grd_dtype result = grd_result_type((grd_tensor *const[]){self, other}, 2);
     if (grd_pending() || !check_alpha(result, alpha))
         return grd_failed;
-    return op_hidden_add_scaled(out, self, other, negated(alpha));
+    return op_hidden_add_scaled(out, self, other, negated(held(result, alpha)));
 }
 
 grd_tensor *op_hidden_times_conj(grd_tensor *self, grd_scalar factor)
@@ -107,7 +118,8 @@ grd_tensor *op_abs(grd_tensor *out, grd_tensor *self)
         grd_raise(GRD_ERROR_RUNTIME, "In-place abs is not supported for complex tensors.");
         return grd_failed;
     }
-    return grd_out_finish(out, grd_hidden_modulus(self));
+    grd_tensor *modulus = grd_hidden_modulus(self);
+    return grd_out_finish(out, out == NULL ? grd_composite_like(modulus, self) : modulus);
 }
 
 grd_tensor *op_hidden_abs_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)

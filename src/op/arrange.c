@@ -298,6 +298,12 @@ grd_tensor *op_repeat_interleave_indices(grd_tensor *repeats, grd_scalar output_
 
 /* ---- Grids ----------------------------------------------------------------------------------------------------------------------------- */
 
+/* i, with 0 and 1 exchanged if `swapped`. */
+static int64_t crossed(int64_t i, int64_t n, bool swapped)
+{
+    return swapped && n > 1 && i < 2 ? 1 - i : i;
+}
+
 grd_tensors op_meshgrid(grd_tensors tensors, const char *indexing)
 {
     const grd_tensors none = {0};
@@ -311,20 +317,20 @@ grd_tensors op_meshgrid(grd_tensors tensors, const char *indexing)
     else if (n > GRD_MAX_DIMS)
         grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
     for (int64_t i = 0; i < n && !grd_pending(); i++) {
-        sizes[i] = tensors.data[i]->numel;
         if (tensors.data[i]->ndim > 1)
             grd_raise(GRD_ERROR_RUNTIME, "Expected 0D or 1D tensor in the tensor list but got: %d dimensions", tensors.data[i]->ndim);
         else if (tensors.data[i]->dtype != tensors.data[0]->dtype)
             grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects all tensors to have the same dtype");
     }
     grd_tensor **list = grd_pending() ? NULL : grd_pool_array(n, sizeof *list);
+    for (int64_t i = 0; list != NULL && i < n; i++)
+        sizes[i] = tensors.data[crossed(i, n, swapped)]->numel;
     for (int64_t i = 0; list != NULL && i < n; i++) {
         int64_t one[GRD_MAX_DIMS];
+        const int64_t of = crossed(i, n, swapped);
         for (int64_t k = 0; k < n; k++)
             one[k] = k == i ? sizes[i] : 1;
-        list[i] = grd_expand(grd_reshape(tensors.data[i], grd_dims_from(one, n)), grd_dims_from(sizes, n));
-        if (swapped && n > 1)
-            list[i] = grd_transpose(list[i], 0, 1);
+        list[of] = grd_expand(grd_reshape(tensors.data[of], grd_dims_from(one, n)), grd_dims_from(sizes, n));
     }
     return grd_pending() ? none : grd_tensors_from(list, n);
 }
@@ -416,7 +422,8 @@ grd_tensor *op_take(grd_tensor *out, grd_tensor *self, grd_tensor *index)
         grd_raise(GRD_ERROR_INDEX, "take(): tried to take from an empty tensor");
         return grd_failed;
     }
-    return grd_composite_finish(out, NULL, grd_index(grd_reshape(self, grd_dims(-1)), grd_tensors(index)));
+    grd_tensor *taken = grd_index(grd_reshape(self, grd_dims(-1)), grd_tensors(index));
+    return grd_composite_finish(out, NULL, out == NULL ? grd_composite_contiguous(taken) : taken);
 }
 
 grd_tensor *op_hidden_take_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *index)
@@ -492,7 +499,8 @@ grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mas
     if (grd_pending())
         return grd_failed;
     grd_tensor *placed = grd_hidden_masked_select_backward(grd_narrow(grd_reshape(source, grd_dims(-1)), 0, 0, count), common, mask);
-    return grd_composite_finish(out, self, grd_where(mask, placed, self));
+    grd_tensor *value = grd_where(mask, placed, self);
+    return grd_composite_finish(out, self, out == NULL ? grd_composite_contiguous(value) : value);
 }
 
 grd_tensor *op_hidden_masked_scatter_source_backward(grd_tensor *grad, grd_tensor *mask, grd_dims sizes)
@@ -540,7 +548,7 @@ grd_tensor *op_hidden_linalg_cross(grd_tensor *self, grd_tensor *other, int64_t 
     const grd_dims dims = grd_dims(dim);
     grd_tensor *forward = grd_mul(grd_roll(self, grd_dims(-1), .dims = dims), grd_roll(other, grd_dims(-2), .dims = dims));
     grd_tensor *backward = grd_mul(grd_roll(self, grd_dims(-2), .dims = dims), grd_roll(other, grd_dims(-1), .dims = dims));
-    return grd_sub(forward, backward);
+    return grd_composite_contiguous(grd_sub(forward, backward));
 }
 
 grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)

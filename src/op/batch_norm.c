@@ -81,7 +81,7 @@ void op_hidden_native_batch_norm(grd_tensor *input, grd_tensor *weight, grd_tens
     grd_tensor *result = grd_mul(grd_sub(input, used.mean), scale);
     if (bias != NULL)
         result = grd_add(result, per_channel(bias, input));
-    ret[0] = grd_pending() ? grd_failed : grd_to(result, .dtype = input->dtype);
+    ret[0] = grd_pending() ? grd_failed : grd_composite_suggested(grd_to(result, .dtype = input->dtype), input);
     ret[1] = used.mean;
     ret[2] = used.variance;
 }
@@ -179,7 +179,7 @@ grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_te
     grd_tensor *mean = use_input_stats ? NULL : for_each_sample(constant(running_mean), samples);
     grd_tensor *variance = use_input_stats ? NULL : for_each_sample(constant(running_var), samples);
     const grd_hidden_native_batch_norm_result result =
-        grd_hidden_native_batch_norm(grd_reshape(input, grd_dims_from(sizes, input->ndim)), for_each_sample(weight, samples),
+        grd_hidden_native_batch_norm(grd_view(grd_contiguous(input), grd_dims_from(sizes, input->ndim)), for_each_sample(weight, samples),
                                      for_each_sample(bias, samples), mean, variance, eps);
     if (use_input_stats && running_mean != NULL && !grd_pending())
         follow_both(running_mean, running_var, result.used_mean, result.used_variance, samples,
@@ -242,7 +242,9 @@ void op_hidden_native_group_norm(grd_tensor *input, int64_t num_groups, grd_tens
     grd_tensor *result = grd_hidden_unsafe_view(normed.output, grd_sizes(input));
     if (weight != NULL)
         result = grd_mul(result, per_channel(weight, input));
-    ret[0] = bias != NULL ? grd_add(result, per_channel(bias, input)) : result;
+    if (bias != NULL)
+        result = grd_add(result, per_channel(bias, input));
+    ret[0] = grd_composite_suggested(result, input);
     ret[1] = normed.mean;
     ret[2] = normed.rstd;
 }

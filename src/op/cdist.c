@@ -171,7 +171,7 @@ static grd_tensor *slopes(grd_tensor *x, grd_tensor *distance, double p)
 {
     grd_tensor *direction = grd_sign(x), *norm = grd_unsqueeze(distance, -1);
     if (p == 1)
-        return direction;
+        return grd_where(grd_isnan(x), x, direction);
     if (isinf(p))
         return grd_mul(direction, grd_eq(grd_abs(x), norm));
     if (p == 2)

@@ -6,6 +6,7 @@
 #include "gradus/ops.h"
 #include "op/common.h"
 #include "op/reduce.h"
+#include "op/composite.h"
 
 /* The view of the real (0) or imaginary (1) halves, or with `pairs` a last dimension for both: the same addresses, counted in halves. */
 static grd_tensor *view_parts(grd_tensor *self, int part, bool pairs)
@@ -53,18 +54,20 @@ grd_tensor *op_view_as_real(grd_tensor *self)
 grd_tensor *op_complex(grd_tensor *real, grd_tensor *imag)
 {
     const grd_dtype dtype = (grd_dtype)real->dtype;
-    int64_t sizes[GRD_MAX_DIMS], ndim;
     if ((dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) || imag->dtype != dtype) {
         grd_raise(GRD_ERROR_RUNTIME, "Expected both inputs to be Float or Double tensors but got %s and %s", grd_dtype_type_name(dtype),
                   grd_dtype_type_name((grd_dtype)imag->dtype));
         return grd_failed;
     }
-    if (!grd_shape_broadcast(grd_dims_from(real->sizes, real->ndim), grd_dims_from(imag->sizes, imag->ndim), sizes, &ndim))
+    struct grd_iter it;
+    grd_tensor *result = grd_iter_elementwise(
+        &it, &(struct grd_iter_spec){
+                 .inputs = {real, imag}, .ninputs = 2, .rule = GRD_TYPE_KEEP, .dtype = grd_dtype_to_complex(dtype), .name = "complex"});
+    if (grd_pending())
         return grd_failed;
-    grd_tensor *result = grd_new(grd_dims_from(sizes, ndim), grd_dtype_to_complex(dtype), grd_device_of(real));
     grd_tensor *parts = grd_view_as_real(result);
-    grd_copy_(grd_select(parts, ndim, 0), real);
-    grd_copy_(grd_select(parts, ndim, 1), imag);
+    grd_copy_(grd_select(parts, result->ndim, 0), real);
+    grd_copy_(grd_select(parts, result->ndim, 1), imag);
     return grd_pending() ? grd_failed : result;
 }
 
@@ -109,9 +112,10 @@ grd_tensor *op_angle(grd_tensor *self)
 {
     const double pi = 3.14159265358979323846;
     if (grd_dtype_is_complex((grd_dtype)self->dtype))
-        return grd_atan2(grd_imag(self), grd_real(self));
+        return grd_composite_contiguous(grd_atan2(grd_imag(self), grd_real(self)));
     grd_tensor *zero = grd_zeros_like(self, .dtype = grd_dtype_to_float((grd_dtype)self->dtype));
-    return grd_masked_fill(grd_masked_fill(zero, grd_lt_scalar(self, grd_int(0)), grd_float(pi)), grd_isnan(self), grd_float(NAN));
+    grd_tensor *angle = grd_masked_fill(zero, grd_lt_scalar(self, grd_int(0)), grd_float(pi));
+    return grd_composite_elementwise(grd_masked_fill(angle, grd_isnan(self), grd_float(NAN)), grd_tensors(self));
 }
 
 grd_tensor *op_hidden_angle_backward(grd_tensor *grad, grd_tensor *self)

@@ -6,7 +6,9 @@
 
 #include "base/object.h"
 #include "base/text.h"
+#include "core/iter.h"
 #include "dispatch/op.h"
+#include "gen/hidden_ops.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
 
@@ -89,6 +91,50 @@ grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_te
                    : grd_failed;
     const bool fits = grd_out_check(out, (grd_dtype)value->dtype, grd_device_of(value)) && grd_check_inplace_shape(out, grd_sizes(value));
     return fits ? grd_copy_(out, apart(out, value)) : grd_failed;
+}
+
+static grd_tensor *with_strides(grd_tensor *value, const int64_t *strides)
+{
+    if (value->numel == 0 || memcmp(value->strides, strides, (size_t)value->ndim * sizeof *strides) == 0)
+        return value;
+    return grd_hidden_restrided(value, grd_dims_from(strides, value->ndim));
+}
+
+grd_tensor *grd_composite_contiguous(grd_tensor *value)
+{
+    int64_t strides[GRD_MAX_DIMS];
+    if (grd_pending())
+        return grd_failed;
+    grd_shape_contiguous_strides(grd_sizes(value), strides);
+    return with_strides(value, strides);
+}
+
+grd_tensor *grd_composite_elementwise(grd_tensor *value, grd_tensors inputs)
+{
+    int64_t strides[GRD_MAX_DIMS];
+    return !grd_pending() && grd_iter_result_strides(inputs, strides) ? with_strides(value, strides) : grd_failed;
+}
+
+grd_tensor *grd_composite_suggested(grd_tensor *value, const grd_tensor *like)
+{
+    int64_t strides[GRD_MAX_DIMS];
+    if (grd_pending())
+        return grd_failed;
+    if (!grd_shape_suggests_channels_last(grd_sizes(like), like->strides))
+        return grd_composite_contiguous(value);
+    grd_shape_channels_last_strides(grd_sizes(value), strides);
+    return with_strides(value, strides);
+}
+
+grd_tensor *grd_composite_like(grd_tensor *value, const grd_tensor *like)
+{
+    int64_t strides[GRD_MAX_DIMS];
+    if (grd_pending())
+        return grd_failed;
+    if (grd_shape_is_dense(grd_sizes(like), like->strides))
+        return with_strides(value, like->strides);
+    grd_shape_dense_strides(grd_sizes(like), like->strides, strides);
+    return with_strides(value, strides);
 }
 
 /* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */

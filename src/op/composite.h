@@ -11,5 +11,13 @@ grd_tensor *grd_composite_input(grd_tensor *out, grd_tensor *self);
 /* What a composite returns: `value` where `out` is NULL. In place (out is self) the value is copied over it, and recorded as a copy is; any other `out`
  * takes the value's sizes. RuntimeError, as of an operator with a kernel: the dtype cannot be cast, in place the sizes differ, out= with gradients. */
 grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_tensor *value);
+/* `value` as the result of an operator of PyTorch that has one kernel where Gradus has several operators: contiguous, or with the strides of
+ * empty_like(like). Strides of dimensions of size 1 are set as well. */
+grd_tensor *grd_composite_contiguous(grd_tensor *value);
+grd_tensor *grd_composite_like(grd_tensor *value, const grd_tensor *like);
+/* The same with the strides that an elementwise operator gives its result for these inputs, and with channels last where `like` suggests them,
+ * contiguous otherwise. */
+grd_tensor *grd_composite_elementwise(grd_tensor *value, grd_tensors inputs);
+grd_tensor *grd_composite_suggested(grd_tensor *value, const grd_tensor *like);
 
 #endif

@@ -396,26 +396,11 @@ static enum memory_format memory_format_of(const char *name, enum memory_format 
     return format;
 }
 
-static grd_tensor *new_channels_last(const grd_tensor *self)
-{
-    int64_t strides[5], n = self->ndim;
-    strides[1] = 1;
-    int64_t stride = self->sizes[1] > 1 ? self->sizes[1] : 1;
-    for (int64_t i = n - 1; i > 1; i--) {
-        strides[i] = stride;
-        stride = grd_wrapping_product(stride, self->sizes[i] > 1 ? self->sizes[i] : 1);
-    }
-    strides[0] = stride;
-    return grd_new_strided(grd_sizes(self), grd_dims_from(strides, n), self->dtype, grd_device_of(self));
-}
-
 static grd_tensor *new_in_format(const grd_tensor *self, enum memory_format format)
 {
-    if (format == CHANNELS_LAST)
-        return new_channels_last(self);
-    if (format == CONTIGUOUS)
-        return grd_new(grd_sizes(self), self->dtype, grd_device_of(self));
-    return grd_new_like(self, GRD_DTYPE_NONE);
+    if (format == PRESERVE)
+        return grd_new_like(self, GRD_DTYPE_NONE);
+    return grd_new_in_order(grd_sizes(self), format == CHANNELS_LAST, self->dtype, grd_device_of(self));
 }
 
 grd_tensor *op_clone(grd_tensor *self, const char *memory_format)
@@ -424,6 +409,14 @@ grd_tensor *op_clone(grd_tensor *self, const char *memory_format)
     if (grd_pending() || !grd_check_convertible(self->dtype, self->dtype))
         return grd_failed;
     grd_tensor *result = new_in_format(self, format);
+    if (!grd_is_failed(result))
+        grd_copy_strided(result, self);
+    return result;
+}
+
+grd_tensor *op_hidden_restrided(grd_tensor *self, grd_dims strides)
+{
+    grd_tensor *result = grd_new_strided(grd_sizes(self), strides, self->dtype, grd_device_of(self));
     if (!grd_is_failed(result))
         grd_copy_strided(result, self);
     return result;

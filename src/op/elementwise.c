@@ -195,28 +195,49 @@ static inline bool are_alike(const grd_tensor *a, const grd_tensor *b)
     return ((a->traits ^ b->traits) & looked_at) == 0 && same_sizes(a, b);
 }
 
-/* One element in the place of all of like's, as the gradient of a sum is. */
+/* True if `t` is one element broadcast to like's shape, e.g. the gradient of sum(), and its strides do not change the order of dimensions of a result
+ * like `like`: Note [Strides of results] in iter.c. */
 static bool is_expanded(const grd_tensor *t, const grd_tensor *like)
 {
-    if (t->ndim != like->ndim || !same_sizes(t, like))
-        return t->numel == 1 && t->ndim <= like->ndim && t->device == GRD_DEVICE_CPU;
-    for (int i = 0; i < t->ndim; i++)
+    if (t->device != GRD_DEVICE_CPU || t->ndim > like->ndim)
+        return false;
+    if (t->ndim == 0 || (t->numel == 1 && grd_has(t, GRD_FLAG_CANONICAL)))
+        return true;
+    if (t->ndim != like->ndim)
+        return false;
+    int with_stride = 0;
+    for (int i = 0; i < t->ndim; i++) {
         if (t->strides[i] != 0 && t->sizes[i] != 1)
             return false;
-    return t->device == GRD_DEVICE_CPU;
+        with_stride += t->strides[i] != 0;
+    }
+    return (t->numel == 1 || same_sizes(t, like)) && with_stride <= 1;
 }
 
-/* The same in a small tensor of like's dtype and dimensions, which are not empty. */
+/* is_expanded for a small tensor of like's dtype and rank. `like` is not empty. */
 static inline bool is_repeated(const grd_tensor *t, const grd_tensor *like)
 {
     const uint64_t looked_at = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, GRD_FLAG_NUMBER, UINT16_MAX);
     if (((t->traits ^ like->traits) & looked_at) != 0 || (size_t)like->numel - 1 >= GRD_SMALL_BYTES ||
         (size_t)like->numel * like->itemsize > GRD_SMALL_BYTES)
         return false;
-    for (int i = 0; i < like->ndim; i++)
+    int with_stride = 0;
+    for (int i = 0; i < like->ndim; i++) {
         if (t->sizes[i] != like->sizes[i] || (t->strides[i] != 0 && t->sizes[i] != 1))
             return false;
-    return true;
+        with_stride += t->strides[i] != 0;
+    }
+    return with_stride <= 1;
+}
+
+/* True if every dimension has the stride that a new contiguous tensor of its sizes has. */
+static bool is_canonical(const grd_tensor *t)
+{
+    if (GRD_LIKELY(grd_has(t, GRD_FLAG_CANONICAL)))
+        return true;
+    int64_t strides[GRD_MAX_DIMS];
+    grd_shape_contiguous_strides(grd_sizes(t), strides);
+    return memcmp(t->strides, strides, (size_t)t->ndim * sizeof *strides) == 0;
 }
 
 /* Whether a plain number leaves the dtype as it is; then it is written to `ret_element` as one. */
@@ -247,6 +268,17 @@ static bool flatten(const struct grd_elementwise *op, const grd_tensor *t, const
         return t->dtype == like->dtype && is_expanded(t, like);
     flat->data[operand] = (char *)ret_number;
     return number_fits(op, t, like->dtype, ret_number);
+}
+
+/* True if a new result is contiguous: all inputs have its shape, or beside those that are broadcast the others are canonical. */
+static bool keeps_order(const struct grd_elementwise *op, grd_tensor *const *inputs, const struct flat *flat)
+{
+    bool expanded = false, canonical = true;
+    for (int i = 0; i < op->inputs; i++) {
+        expanded |= flat->strides[i + 1] == 0;
+        canonical &= flat->strides[i + 1] == 0 || is_canonical(inputs[i]);
+    }
+    return !expanded || canonical;
 }
 
 /* A mask: bool, and of the shape of the others. */
@@ -342,14 +374,17 @@ static grd_tensor *run_filled(const struct grd_elementwise *op, const grd_tensor
     return run_straight(op, flat->kernel, like, flat->data, flat->params);
 }
 
-/* Products and quotients of a half type and a number: the number is not rounded to that type, as in PyTorch. */
+/* Operators of half types whose last input may be a number, which is then not rounded to that type, as in PyTorch. */
 static const struct by_number {
     const char *name;
-    bool either; /* the number may come first */
+    bool tensor; /* a zero-dimensional tensor of another dtype counts as a number */
     struct grd_elementwise op;
 } by_number[] = {
     {"mul", true, {.inputs = 1, .kernel = GRD_UNARY_HIDDEN_SCALE, .rule = GRD_TYPE_PROMOTE, .name = "mul"}},
-    {"_div_true", false, {.inputs = 1, .kernel = GRD_UNARY_HIDDEN_DIVIDE, .rule = GRD_TYPE_PROMOTE, .name = "div"}},
+    {"_div_true", true, {.inputs = 1, .kernel = GRD_UNARY_HIDDEN_DIVIDE, .rule = GRD_TYPE_PROMOTE, .name = "div"}},
+    {"_div_floor", true, {.inputs = 1, .kernel = GRD_UNARY_HIDDEN_DIVIDE_FLOOR, .rule = GRD_TYPE_PROMOTE, .name = "floor_divide"}},
+    {"_div_trunc", true, {.inputs = 1, .kernel = GRD_UNARY_HIDDEN_DIVIDE_TRUNC, .rule = GRD_TYPE_PROMOTE, .name = "div"}},
+    {"lerp", false, {.inputs = 2, .kernel = GRD_BINARY_HIDDEN_LERP_NUMBER, .rule = GRD_TYPE_PROMOTE, .name = "lerp"}},
 };
 
 static bool is_half(const grd_tensor *t)
@@ -357,19 +392,28 @@ static bool is_half(const grd_tensor *t)
     return t->dtype == GRD_FLOAT16 || t->dtype == GRD_BFLOAT16;
 }
 
-/* The way of such a call; NULL for any other. */
+/* True if `t` is a number for a tensor of a half type. */
+static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, bool tensor)
+{
+    const bool counts = grd_has(t, GRD_FLAG_NUMBER) || (tensor && t->ndim == 0 && half->ndim > 0 && t->dtype != half->dtype);
+    return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
+}
+
+/* The way of such a call; NULL for any other. A number may come first in a product. */
 static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
 {
+    const int last = op->inputs - 1;
     for (int i = 0; i < GRD_LENGTH(by_number); i++) {
-        if (strcmp(by_number[i].name, op->name) != 0)
+        const struct by_number *row = &by_number[i];
+        if (strcmp(row->name, op->name) != 0)
             continue;
-        const int which = by_number[i].either && grd_has(inputs[0], GRD_FLAG_NUMBER) ? 0 : 1;
-        const grd_tensor *number = inputs[which];
-        if (!is_half(inputs[1 - which]) || !grd_has(number, GRD_FLAG_NUMBER) || number->data == NULL ||
-            grd_category_of((grd_dtype)number->dtype) > GRD_CATEGORY_FLOAT)
+        const bool first = i == 0 && grd_has(inputs[0], GRD_FLAG_NUMBER);
+        const grd_tensor *number = inputs[first ? 0 : last];
+        grd_tensor *x = inputs[first ? 1 : 0];
+        if (!is_half(x) || !counts_as_number(number, x, row->tensor) || (row->op.inputs == 2 && inputs[1]->dtype != x->dtype))
             return NULL;
         const grd_scalar value = grd_scalar_read(number->data, (grd_dtype)number->dtype);
-        return grd_op_unary(out, inputs[1 - which], &by_number[i].op, &value);
+        return row->op.inputs == 1 ? grd_op_unary(out, x, &row->op, &value) : grd_op_binary(out, x, inputs[1], &row->op, &value);
     }
     return NULL;
 }
@@ -379,7 +423,7 @@ static __attribute__((noinline)) grd_tensor *run_wide(const struct grd_elementwi
 {
     if (grd_pending())
         return grd_failed;
-    if (op->inputs == 2 && (is_half(inputs[0]) || is_half(inputs[1]))) {
+    if (op->inputs > 1 && (is_half(inputs[0]) || is_half(inputs[1]))) {
         grd_tensor *scaled = run_by_number(op, out, inputs);
         if (scaled != NULL)
             return scaled;
@@ -394,6 +438,8 @@ static __attribute__((noinline)) grd_tensor *run_wide(const struct grd_elementwi
     bool fits = flat.kernel != NULL && (!op->mask || flatten_mask(inputs[0], like, &flat));
     for (int i = op->mask; i < op->inputs && fits; i++)
         fits = flatten(op, inputs[i], like, &flat, i + 1, numbers[i]);
+    if (fits && out == NULL && !keeps_order(op, inputs, &flat))
+        fits = false;
     grd_tensor *result = fits && out == NULL ? run_filled(op, like, &flat) : NULL;
     if (GRD_LIKELY(result != NULL))
         return result;

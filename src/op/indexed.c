@@ -254,12 +254,7 @@ grd_dtype grd_sum_dtype(grd_dtype dtype)
 
 grd_tensor *grd_indexed_target(grd_tensor *out, grd_tensor *self)
 {
-    if (out != NULL)
-        return out;
-    grd_tensor *result = grd_new_like(self, GRD_DTYPE_NONE);
-    if (!grd_is_failed(result))
-        grd_copy_strided(result, self);
-    return result;
+    return out != NULL ? out : grd_clone_contiguous(self, GRD_DTYPE_NONE);
 }
 
 static bool is_expanded(const grd_tensor *t)
@@ -299,7 +294,9 @@ bool grd_check_apart(const grd_tensor *out, grd_tensors read)
 
 grd_tensor *grd_indexed_rounded(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums)
 {
-    grd_tensor *result = grd_pending() ? grd_failed : out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE);
+    grd_tensor *result = grd_pending() ? grd_failed
+                         : out != NULL ? out
+                                       : grd_new(grd_sizes(self), (grd_dtype)self->dtype, grd_device_of(self));
     if (!grd_is_failed(result))
         grd_copy_strided(result, sums);
     return result;

@@ -81,7 +81,7 @@ grd_tensor *grd_scatter_elements(grd_tensor *out, grd_tensor *self, int64_t dim,
 
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 
-/* What an in-place or functional operator writes: out, or a copy of self. */
+/* What an in-place or functional operator writes: out, or a contiguous copy of self. */
 grd_tensor *grd_indexed_target(grd_tensor *out, grd_tensor *self);
 /* RuntimeError when `out`, unless it is NULL, has elements that share memory with each other or with one of `read` (NULL entries are skipped). */
 bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read);
@@ -89,7 +89,7 @@ bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read);
 bool grd_check_apart(const grd_tensor *out, grd_tensors read);
 /* The first half, for operators that PyTorch still lets write expanded tensors: those are a warning that names the operator and the indexing. */
 bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char *example);
-/* Sums formed in a copy of self, as the operator returns them. */
+/* Sums formed in a copy of self, as the operator returns them: in `out`, or in a contiguous tensor. */
 grd_tensor *grd_indexed_rounded(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums);
 
 #endif

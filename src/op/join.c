@@ -38,6 +38,7 @@ struct cat_plan {
     const grd_tensor *first; /* that takes part; NULL: none does */
     int64_t dim;
     grd_dtype dtype;
+    bool channels_last; /* as all tensors are */
     int64_t sizes[GRD_MAX_DIMS];
 };
 
@@ -47,8 +48,10 @@ static bool plan_cat(grd_tensors tensors, int64_t dim, struct cat_plan *plan)
         return grd_raise(GRD_ERROR_VALUE, "expected a non-empty list of Tensors");
     plan->first = NULL;
     plan->dtype = tensors.data[0]->dtype;
+    plan->channels_last = true;
     for (int64_t i = 0; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
+        plan->channels_last &= t->ndim == tensors.data[0]->ndim && grd_shape_suggests_channels_last(grd_sizes(t), t->strides);
         if (t->ndim == 0)
             return grd_raise(GRD_ERROR_RUNTIME, "zero-dimensional tensor (at position %lld) cannot be concatenated", (long long)i);
         plan->dtype = grd_promote(plan->dtype, t->dtype);
@@ -88,12 +91,12 @@ static void copy_rows(int64_t begin, int64_t end, void *context)
         memcpy(copy->to + i * copy->to_stride, copy->from + i * copy->bytes, (size_t)copy->bytes);
 }
 
-/* Writes `t` to its place in the contiguous result, `start` elements in along dim. */
+/* Writes `t` to its place in the result, `start` elements in along dim. */
 static void place(grd_tensor *result, const grd_tensor *t, int64_t dim, int64_t start)
 {
     int64_t inner = grd_byte_stride(result, dim); /* bytes of one index of dim */
     char *to = result->data + start * inner;
-    if (t->dtype == result->dtype && grd_is_contiguous(t)) {
+    if (t->dtype == result->dtype && grd_is_contiguous(t) && grd_has(result, GRD_FLAG_CONTIGUOUS)) {
         const int64_t outer = grd_sizes_product(t->sizes, dim);
         struct row_copy copy = {to, t->data, result->sizes[dim] * inner, t->sizes[dim] * inner};
         if (outer == 1)
@@ -116,7 +119,8 @@ grd_tensor *op_cat(grd_tensors tensors, int64_t dim)
     struct cat_plan plan;
     if (!plan_cat(tensors, dim, &plan))
         return grd_failed;
-    grd_tensor *result = grd_new(grd_dims_from(plan.sizes, plan.first ? plan.first->ndim : 1), plan.dtype, grd_device_of(tensors.data[0]));
+    grd_tensor *result = grd_new_in_order(grd_dims_from(plan.sizes, plan.first ? plan.first->ndim : 1), plan.channels_last, plan.dtype,
+                                          grd_device_of(tensors.data[0]));
     if (grd_is_failed(result) || grd_is_meta(result) || result->numel == 0)
         return result;
     for (int64_t i = 0, start = 0; i < tensors.n; i++) {
@@ -205,20 +209,21 @@ grd_tensor *op_flip(grd_tensor *self, grd_dims dims)
     return result;
 }
 
-/* Copies the elements of every index of dim by `shift` places on, the last ones to the front. */
-static void roll_once(grd_tensor *to, grd_tensor *from, int64_t dim, int64_t shift)
+/* The index that comes first once `size` elements, at least one, are moved by `shift` places. */
+static int64_t first_rolled(int64_t size, int64_t shift)
 {
-    int64_t size = from->sizes[dim];
-    shift %= size;
-    if (shift < 0)
-        shift += size;
-    for (int half = 0; half < 2; half++) {
-        int64_t first = half ? size - shift : 0, length = half ? shift : size - shift, target = half ? 0 : shift;
-        grd_tensor *part = op_slice(to, dim, grd_int(target), grd_int(target + length), 1);
-        grd_tensor *source = op_slice(from, dim, grd_int(first), grd_int(first + length), 1);
-        if (!grd_pending())
-            grd_copy_strided(part, source);
-    }
+    const int64_t moved = shift % size;
+    return moved > 0 ? size - moved : -moved;
+}
+
+/* The elements of every index of dim moved by `shift` places, the last ones to the front. */
+static grd_tensor *roll_dim(grd_tensor *self, int64_t dim, int64_t shift)
+{
+    if (self->numel == 0)
+        return op_clone(self, NULL);
+    const int64_t size = self->sizes[dim], start = first_rolled(size, shift);
+    grd_tensor *last = op_slice(self, dim, grd_int(start), grd_int(size), 1), *first = op_slice(self, dim, grd_int(0), grd_int(start), 1);
+    return grd_pending() ? grd_failed : op_cat(grd_tensors(last, first), dim);
 }
 
 /* Without dims: the elements in row-major order, as one dimension. */
@@ -227,23 +232,12 @@ static grd_tensor *roll_flat(grd_tensor *self, int64_t shift)
     grd_tensor *result = grd_new(grd_sizes(self), self->dtype, grd_device_of(self));
     if (grd_is_failed(result) || grd_is_meta(self) || self->numel == 0)
         return result;
-    grd_dims flat = grd_dims(self->numel), one = grd_dims(1);
-    grd_tensor *from = grd_contiguous_as(self, GRD_DTYPE_NONE);
-    if (!grd_pending()) {
-        grd_tensor *to = grd_new_view(result, flat, one, 0);
-        from = grd_new_view(from, flat, one, from->offset);
-        if (!grd_pending())
-            roll_once(to, from, 0, shift);
-    }
-    return grd_pending() ? grd_failed : result;
-}
-
-static grd_tensor *roll_dim(grd_tensor *self, int64_t dim, int64_t shift)
-{
-    grd_tensor *result = grd_new_like(self, GRD_DTYPE_NONE);
-    if (grd_is_failed(result) || grd_is_meta(self) || self->numel == 0)
-        return result;
-    roll_once(result, self, dim, shift);
+    const grd_tensor *from = grd_contiguous_as(self, GRD_DTYPE_NONE);
+    if (grd_pending())
+        return grd_failed;
+    const int64_t start = first_rolled(self->numel, shift) * self->itemsize, rest = self->numel * self->itemsize - start;
+    grd_copy_block(result->data, from->data + start, rest);
+    grd_copy_block(result->data + rest, from->data, start);
     return result;
 }
 

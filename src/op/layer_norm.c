@@ -12,6 +12,7 @@
 #include "gen/hidden_ops.h"
 #include "kernel/table.h"
 #include "op/common.h"
+#include "op/composite.h"
 #include "op/copy.h"
 
 enum { LIST_CHARS = 512, GRAIN = 16 * 1024, MOST_PARTS = 64, LEAST_ROWS = 64 };
@@ -259,12 +260,12 @@ grd_tensor *op_rms_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, g
     int64_t dims[GRD_MAX_DIMS];
     const double distance = eps.kind != GRD_SCALAR_NONE ? grd_scalar_double(eps) : distance_from_one((grd_dtype)input->dtype);
     if (!grd_dtype_is_complex((grd_dtype)input->dtype))
-        return grd_hidden_layer_norm(input, shape, weight, NULL, distance, false).output;
+        return grd_composite_suggested(grd_hidden_layer_norm(input, shape, weight, NULL, distance, false).output, input);
     if (!check_shape(input, shape) || !check_parameter(input, weight, shape, "weight"))
         return grd_failed;
     grd_tensor *squares = grd_mean(grd_square(input), .dim = last_dims(shape.n, dims), .keepdim = true);
     grd_tensor *result = grd_mul(input, grd_rsqrt(grd_add_scalar(squares, grd_float(distance))));
-    return weight != NULL ? grd_mul(result, weight) : result;
+    return grd_composite_suggested(weight != NULL ? grd_mul(result, weight) : result, input);
 }
 
 grd_tensor *op_hidden_normalized(grd_tensor *input, grd_dims shape, double eps, bool centered)

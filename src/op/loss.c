@@ -8,6 +8,7 @@
 #include "gen/op_impl.h"
 #include "gen/hidden_ops.h"
 #include "op/common.h"
+#include "op/composite.h"
 #include "op/loss.h"
 
 /* ---- Reduction ------------------------------------------------------------------------------------------------------------------ */
@@ -48,20 +49,65 @@ static bool check_floating(const char *name, const grd_tensor *a, const grd_tens
 
 /* ---- Differences ------------------------------------------------------------------------------------------------------------------ */
 
+/* Gives both the sizes that they broadcast to, as PyTorch's functions do before they call their operators. */
+static bool broadcast_both(grd_tensor **self, grd_tensor **target)
+{
+    int64_t sizes[GRD_MAX_DIMS], n;
+    const grd_dims own = grd_sizes(*self), its = grd_sizes(*target);
+    if (grd_dims_equal(own, its))
+        return true;
+    if (!grd_shape_broadcast(own, its, sizes, &n))
+        return false;
+    *self = grd_expand(*self, grd_dims_from(sizes, n));
+    *target = grd_expand(*target, grd_dims_from(sizes, n));
+    return !grd_pending();
+}
+
+/* `loss` reduced; without a reduction, with the strides of an elementwise result. */
+static grd_tensor *reduced(grd_tensor *loss, grd_tensor *self, grd_tensor *target, enum grd_loss_reduction reduction)
+{
+    if (reduction != GRD_LOSS_NONE)
+        return grd_loss_reduce(loss, reduction);
+    return grd_composite_elementwise(loss, grd_tensors(self, target));
+}
+
 grd_tensor *op_mse_loss(grd_tensor *self, grd_tensor *target, const char *reduction)
 {
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
-    if (how == GRD_LOSS_INVALID || !check_floating("mse", self, target))
+    if (how == GRD_LOSS_INVALID || !check_floating("mse", self, target) || !broadcast_both(&self, &target))
         return grd_failed;
-    return grd_loss_reduce(grd_square(grd_sub(self, target)), how);
+    return reduced(grd_square(grd_sub(self, target)), self, target, how);
 }
 
 grd_tensor *op_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction)
 {
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
-    if (how == GRD_LOSS_INVALID)
+    if (how == GRD_LOSS_INVALID || !broadcast_both(&self, &target))
         return grd_failed;
     return grd_loss_reduce(grd_abs(grd_sub(self, target)), how);
+}
+
+static bool check_differences(const grd_tensor *differences, const char *name)
+{
+    return is_floating(differences) || grd_raise_no_kernel(name, (grd_dtype)differences->dtype);
+}
+
+grd_tensor *op_hidden_smooth_l1(grd_tensor *self, double beta)
+{
+    if (!check_differences(self, "smooth_l1"))
+        return grd_failed;
+    grd_tensor *size = grd_abs(self);
+    grd_tensor *near = grd_mul_scalar(grd_square(size), grd_float(0.5 / beta)), *far = grd_sub_scalar(size, grd_float(0.5 * beta));
+    return grd_where(grd_lt_scalar(size, grd_float(beta)), near, far);
+}
+
+grd_tensor *op_hidden_huber(grd_tensor *self, double delta)
+{
+    if (!check_differences(self, "huber"))
+        return grd_failed;
+    grd_tensor *size = grd_abs(self), *near = grd_mul_scalar(grd_square(size), grd_float(0.5));
+    grd_tensor *far = grd_mul_scalar(grd_sub_scalar(size, grd_float(0.5 * delta)), grd_float(delta));
+    return grd_where(grd_le_scalar(size, grd_float(delta)), near, far);
 }
 
 grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double beta)
@@ -77,11 +123,9 @@ grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *
 grd_tensor *op_hidden_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double beta)
 {
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
-    if (how == GRD_LOSS_INVALID || !check_floating("smooth_l1", self, target))
+    if (how == GRD_LOSS_INVALID || !check_floating("smooth_l1", self, target) || !broadcast_both(&self, &target))
         return grd_failed;
-    grd_tensor *d = grd_abs(grd_sub(self, target));
-    grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5 / beta)), *far = grd_sub_scalar(d, grd_float(0.5 * beta));
-    return grd_loss_reduce(grd_where(grd_lt_scalar(d, grd_float(beta)), near, far), how);
+    return reduced(grd_hidden_smooth_l1(grd_sub(self, target), beta), self, target, how);
 }
 
 grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double delta)
@@ -89,12 +133,10 @@ grd_tensor *op_huber_loss(grd_tensor *self, grd_tensor *target, const char *redu
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
     if (!(delta > 0))
         grd_raise(GRD_ERROR_RUNTIME, "huber_loss does not support non-positive values for delta.");
-    if (grd_pending() || !check_floating("huber", self, target))
+    if (grd_pending() || !check_floating("huber", self, target) || !broadcast_both(&self, &target))
         return grd_failed;
-    grd_tensor *d = grd_abs(grd_sub(self, target));
-    grd_tensor *near = grd_mul_scalar(grd_square(d), grd_float(0.5));
-    grd_tensor *far = grd_mul_scalar(grd_sub_scalar(d, grd_float(0.5 * delta)), grd_float(delta));
-    return grd_loss_reduce(grd_where(grd_le_scalar(d, grd_float(delta)), near, far), how);
+    grd_tensor *loss = grd_hidden_huber(grd_sub(self, target), delta);
+    return grd_loss_reduce(how == GRD_LOSS_NONE ? grd_composite_like(loss, self) : loss, how);
 }
 
 /* ---- Distributions ------------------------------------------------------------------------------------------------------------------ */
@@ -136,8 +178,11 @@ grd_tensor *op_kl_div(grd_tensor *self, grd_tensor *target, const char *reductio
 /* min(x, 0) - log(1 + exp(-|x|)) */
 grd_tensor *op_log_sigmoid(grd_tensor *self)
 {
-    grd_tensor *small = grd_log1p(grd_exp(grd_neg(grd_abs(self))));
-    return grd_sub(grd_clamp_max(self, grd_int(0)), small);
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    const bool half = dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16;
+    grd_tensor *x = half ? grd_to(self, .dtype = GRD_FLOAT32) : self; /* rounded once, at the end */
+    grd_tensor *value = grd_sub(grd_clamp_max(x, grd_int(0)), grd_log1p(grd_exp(grd_neg(grd_abs(x)))));
+    return grd_pending() ? grd_failed : grd_composite_contiguous(half ? grd_to(value, .dtype = dtype) : value);
 }
 
 /* The losses before they are weighted and reduced. */
@@ -171,7 +216,7 @@ grd_tensor *op_binary_cross_entropy(grd_tensor *self, grd_tensor *target, grd_te
         grd_raise_no_kernel("binary_cross_entropy", (grd_dtype)self->dtype);
     if (grd_pending())
         return grd_failed;
-    return weighted(binary_cross_entropies(self, target), weight, how);
+    return weighted(grd_composite_like(binary_cross_entropies(self, target), self), weight, how);
 }
 
 grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *target, grd_tensor *weight, grd_tensor *pos_weight,
@@ -190,8 +235,8 @@ grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *ta
     grd_tensor *log_sigmoid = grd_log_sigmoid(self);
     if (pos_weight != NULL)
         log_sigmoid = grd_mul(grd_add_scalar(grd_mul(grd_sub_scalar(pos_weight, one), target), one), log_sigmoid);
-    grd_tensor *rest = grd_mul(grd_neg(grd_sub_scalar(target, one)), self);
-    return weighted(grd_sub(rest, log_sigmoid), weight, how);
+    grd_tensor *negative = grd_neg(grd_sub_scalar(target, one)), *rest = grd_mul(negative, self), *loss = grd_sub(rest, log_sigmoid);
+    return weighted(grd_pending() ? grd_failed : grd_composite_like(loss, negative), weight, how);
 }
 
 /* ---- nll_loss ----------------------------------------------------------------------------------------------------------------------- */

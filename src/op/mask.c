@@ -35,6 +35,7 @@ grd_tensor *op_masked_fill(grd_tensor *out, grd_tensor *self, grd_tensor *mask, 
                                                                            .rule = GRD_TYPE_KEEP,
                                                                            .dtype = self->dtype,
                                                                            .name = "masked_fill",
+                                                                           .row_major = true,
                                                                            .repeats = true});
     if (!grd_pending())
         (out != NULL && !grd_has(out, GRD_FLAG_CONTIGUOUS) ? grd_iter_run_serial : grd_iter_run)(
@@ -178,7 +179,8 @@ grd_tensor *op_hidden_masked_select_backward(grd_tensor *grad, grd_dims sizes, g
 
 struct coordinates {
     const struct counted_mask *mask;
-    int64_t *to;
+    int64_t *to; /* a column after the other, of `total` rows */
+    int64_t total;
     grd_dims sizes;
 };
 
@@ -189,15 +191,16 @@ static void write_coordinates(int64_t begin, int64_t end, void *context)
     int64_t ndim = c->sizes.n, at[GRD_MAX_DIMS];
     for (int64_t block = begin; block < end; block++) {
         int64_t first = block * MASK_BLOCK, last = first + MASK_BLOCK < c->mask->n ? first + MASK_BLOCK : c->mask->n, rest = first;
-        int64_t *row = c->to + c->mask->before[block] * ndim;
+        int64_t *row = c->to + c->mask->before[block];
         for (int64_t d = ndim - 1; d >= 0; d--) {
             at[d] = rest % c->sizes.data[d];
             rest /= c->sizes.data[d];
         }
         for (int64_t i = first; i < last; i++) {
             if (c->mask->data[i]) {
-                memcpy(row, at, (size_t)ndim * sizeof *row);
-                row += ndim;
+                for (int64_t d = 0; d < ndim; d++)
+                    row[d * c->total] = at[d];
+                row++;
             }
             for (int64_t d = ndim - 1; d >= 0 && ++at[d] == c->sizes.data[d]; d--)
                 at[d] = 0;
@@ -213,9 +216,9 @@ grd_tensor *op_nonzero(grd_tensor *self)
     struct counted_mask counted;
     if (grd_pending() || !count_mask(set, &counted))
         return grd_failed;
-    grd_tensor *result = grd_new(grd_dims(counted.total, self->ndim), GRD_INT64, grd_device_of(self));
+    grd_tensor *result = grd_new_strided(grd_dims(counted.total, self->ndim), grd_dims(1, counted.total), GRD_INT64, grd_device_of(self));
     if (!grd_is_failed(result) && self->ndim > 0) {
-        struct coordinates c = {&counted, (int64_t *)(void *)result->data, grd_sizes(self)};
+        struct coordinates c = {&counted, (int64_t *)(void *)result->data, counted.total, grd_sizes(self)};
         grd_parallel_for(0, mask_blocks(&counted), 1, write_coordinates, &c);
     }
     return result;

@@ -186,11 +186,11 @@ grd_tensor *op_hidden_norm_backward(grd_tensor *grad, grd_tensor *self, grd_tens
     grd_tensor *g = grd_reduce_restored(grad, sizes, mask, keepdim), *norm = grd_reduce_restored(result, sizes, mask, keepdim);
     if (p == 2)
         return grd_mul(grd_quotient_or_zero(self, norm), g);
-    grd_tensor *size = grd_hidden_modulus(self), *direction = grd_quotient_or_zero(self, size);
+    grd_tensor *size = grd_hidden_modulus(self), *direction = grd_sgn(self);
     if (p == 1)
         return grd_mul(direction, g);
     if (isinf(p)) {
-        grd_tensor *ties = grd_to(grd_eq(size, norm), .dtype = grd_tensor_dtype(size));
+        grd_tensor *reached = grd_logical_or(grd_eq(size, norm), grd_isnan(size)), *ties = grd_to(reached, .dtype = grd_tensor_dtype(size));
         return grd_mul(grd_mul(direction, ties), grd_div(g, grd_sum(ties, .dim = dim, .keepdim = true)));
     }
     grd_tensor *powers = grd_masked_fill(grd_pow_scalar(size, grd_float(p - 1)), grd_eq_scalar(size, grd_int(0)), grd_int(0));

@@ -21,16 +21,44 @@ grd_tensor *op_positive(grd_tensor *self)
 grd_tensor *op_sgn(grd_tensor *out, grd_tensor *self)
 {
     const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype);
-    grd_tensor *input = grd_composite_input(out, self);
-    return grd_composite_finish(out, self, is_complex ? grd_quotient_or_zero(input, grd_abs(input)) : grd_sign(input));
+    grd_tensor *input = grd_composite_input(out, self), *sign = is_complex ? grd_quotient_or_zero(input, grd_abs(input)) : grd_sign(input);
+    return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(sign, grd_tensors(self)) : sign);
 }
 
 grd_tensor *op_hidden_sgn_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
 {
     if (!grd_dtype_is_complex((grd_dtype)self->dtype))
         return grd_zeros_like(grad);
-    grd_tensor *along = grd_mul(result, grd_real(grd_mul(grad, grd_conj(result))));
+    grd_tensor *along = grd_mul(result, grd_real(grd_mul(grd_conj(result), grad)));
     return grd_quotient_or_zero(grd_sub(grad, along), grd_abs(self));
+}
+
+/* ---- logit --------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *op_logit(grd_tensor *out, grd_tensor *self, grd_scalar eps)
+{
+    grd_tensor *x = self;
+    if (grd_dtype_is_complex((grd_dtype)self->dtype)) {
+        grd_raise_no_kernel("logit_cpu", (grd_dtype)self->dtype);
+        return grd_failed;
+    }
+    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_FLOAT)
+        x = grd_to(x, .dtype = grd_default_dtype());
+    const double low = eps.kind == GRD_SCALAR_NONE ? -1 : grd_scalar_double(eps);
+    if (low >= 0)
+        x = grd_clamp_min(grd_clamp_max(x, grd_float(1 - low)), grd_float(low));
+    grd_tensor *value = grd_log(grd_div(x, grd_sub(grd_number(grd_int(1)), x)));
+    return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(value, grd_tensors(self)) : value);
+}
+
+grd_tensor *op_hidden_logit_backward(grd_tensor *grad, grd_tensor *self, grd_scalar eps)
+{
+    const double low = eps.kind == GRD_SCALAR_NONE ? -1 : grd_scalar_double(eps);
+    const bool clamps = low >= 0;
+    grd_tensor *product = grd_mul(self, grd_sub(grd_number(grd_int(1)), self));
+    grd_tensor *slope = grd_div(grad, grd_masked_fill(product, grd_eq_scalar(product, grd_int(0)), grd_int(0))); /* of -0, too, +infinity */
+    grd_tensor *below = grd_lt_scalar(self, grd_float(clamps ? low : 0)), *above = grd_gt_scalar(self, grd_float(clamps ? 1 - low : 1));
+    return grd_masked_fill(slope, grd_logical_or(below, above), grd_float(clamps ? 0 : (double)NAN));
 }
 
 grd_tensor *op_float_power(grd_tensor *self, grd_tensor *exponent)
@@ -51,6 +79,7 @@ grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
     if (!grd_out_check_inputs(out, grd_tensors(self, values)))
         return grd_failed;
     grd_tensor *step = grd_where(grd_eq_scalar(self, grd_int(0)), values, grd_gt_scalar(self, grd_int(0)));
+    step = out == NULL && !grd_pending() ? grd_composite_elementwise(step, grd_tensors(self, values)) : step;
     if (grd_pending() || (out == self && !grd_check_inplace_shape(out, grd_sizes(step))))
         return grd_failed;
     return grd_out_finish(out, step);
@@ -93,7 +122,7 @@ grd_tensor *op_nan_to_num(grd_tensor *out, grd_tensor *self, grd_scalar nan, grd
         value = grd_complex(replaced(grd_real(self), nan, posinf, neginf), replaced(grd_imag(self), nan, posinf, neginf));
     else
         value = category == GRD_CATEGORY_FLOAT ? replaced(self, nan, posinf, neginf) : grd_clone(self);
-    return grd_composite_finish(out, self, value);
+    return grd_composite_finish(out, self, out == NULL ? grd_composite_like(value, self) : value);
 }
 
 grd_tensor *op_isreal(grd_tensor *self)
@@ -134,6 +163,21 @@ static grd_tensor *log_sum(grd_tensor *self, grd_tensor *other, double base_log)
     return is_complex ? sum : grd_where(grd_isnan(self), self, grd_where(grd_isnan(other), other, sum));
 }
 
+/* log_sum with half types computed in float32, and the strides of an elementwise result. */
+static grd_tensor *finished_log_sum(grd_tensor *self, grd_tensor *other, double base_log)
+{
+    const grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, other}, 2);
+    grd_tensor *sum;
+    if (dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16) {
+        grd_tensor *a = grd_to(grd_to(self, .dtype = dtype), .dtype = GRD_FLOAT32);
+        grd_tensor *b = grd_to(grd_to(other, .dtype = dtype), .dtype = GRD_FLOAT32);
+        sum = grd_to(grd_pending() ? grd_failed : log_sum(a, b, base_log), .dtype = dtype);
+    } else {
+        sum = grd_pending() ? grd_failed : log_sum(self, other, base_log);
+    }
+    return grd_composite_elementwise(sum, grd_tensors(self, other));
+}
+
 static bool check_log_sum(const grd_tensor *self, const grd_tensor *other, const char *name)
 {
     const grd_dtype dtype = grd_promote((grd_dtype)self->dtype, (grd_dtype)other->dtype);
@@ -143,15 +187,55 @@ static bool check_log_sum(const grd_tensor *self, const grd_tensor *other, const
 grd_tensor *op_logaddexp(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     return check_log_sum(self, other, "logaddexp") && grd_out_check_inputs(out, grd_tensors(self, other))
-               ? grd_out_finish(out, log_sum(self, other, 1))
+               ? grd_out_finish(out, finished_log_sum(self, other, 1))
                : grd_failed;
 }
 
 grd_tensor *op_logaddexp2(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     return check_log_sum(self, other, "logaddexp2") && grd_out_check_inputs(out, grd_tensors(self, other))
-               ? grd_out_finish(out, log_sum(self, other, 0.69314718055994530942))
+               ? grd_out_finish(out, finished_log_sum(self, other, 0.69314718055994530942))
                : grd_failed;
+}
+
+/* ---- Angles ---------------------------------------------------------------------------------------------------------------------- */
+
+static grd_tensor *times(grd_tensor *out, grd_tensor *self, double factor)
+{
+    grd_tensor *product = grd_mul_scalar(self, grd_float(factor));
+    return grd_composite_finish(out, self, out == NULL ? grd_composite_like(product, self) : product);
+}
+
+grd_tensor *op_rad2deg(grd_tensor *out, grd_tensor *self)
+{
+    return times(out, self, 57.295779513082320877);
+}
+
+grd_tensor *op_deg2rad(grd_tensor *out, grd_tensor *self)
+{
+    return times(out, self, 0.017453292519943295769);
+}
+
+/* Also of -0 and of NaN. */
+grd_tensor *op_signbit(grd_tensor *out, grd_tensor *self)
+{
+    grd_tensor *set = grd_lt_scalar(grd_copysign(grd_number(grd_int(1)), self), grd_int(0));
+    return grd_composite_finish(out, NULL, out == NULL ? grd_composite_elementwise(set, grd_tensors(self)) : set);
+}
+
+/* ---- self * log(other) ------------------------------------------------------------------------------------------------------------ */
+
+grd_tensor *op_xlogy(grd_tensor *out, grd_tensor *self, grd_tensor *other)
+{
+    const grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, other}, 2);
+    if (grd_pending())
+        return grd_failed;
+    if (dtype != GRD_FLOAT16 && dtype != GRD_BFLOAT16)
+        return op_hidden_xlogy(out, self, other);
+    grd_tensor *x = grd_to(self, .dtype = dtype), *y = grd_to(other, .dtype = dtype);
+    grd_tensor *zero = grd_logical_and(grd_eq_scalar(x, grd_int(0)), grd_logical_not(grd_isnan(y)));
+    grd_tensor *product = grd_masked_fill(grd_mul(x, grd_log(y)), zero, grd_int(0));
+    return grd_composite_finish(out, self, out == NULL && !grd_pending() ? grd_composite_elementwise(product, grd_tensors(x, y)) : product);
 }
 
 /* ---- Closeness ------------------------------------------------------------------------------------------------------------------- */

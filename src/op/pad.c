@@ -5,6 +5,7 @@
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
+#include "op/composite.h"
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------------------- */
 
@@ -73,9 +74,11 @@ grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
     if (grd_pending())
         return grd_failed;
     if (!has_border(pad))
-        return grd_clone(original);
-    grd_tensor *result = grd_full(grd_dims_from(sizes, self->ndim), value, .dtype = self->dtype, .device = grd_device_of(self));
-    grd_copy_(kept(result, pad, false), original);
+        return op_clone(original, NULL);
+    grd_tensor *result =
+        grd_new_in_order(grd_dims_from(sizes, self->ndim), grd_shape_suggests_channels_last(grd_sizes(self), self->strides),
+                         (grd_dtype)self->dtype, grd_device_of(self));
+    grd_copy_(kept(grd_fill_(result, value), pad, false), original);
     return grd_pending() ? grd_failed : result;
 }
 
@@ -243,6 +246,11 @@ grd_tensor *op_hidden_replication_pad3d(grd_tensor *self, grd_dims pad)
 /* Dimension by dimension: each place of a padded dimension comes from one of the dimension itself. */
 grd_tensor *op_hidden_border_backward(grd_tensor *grad, grd_dims pad, grd_dims sizes, const char *mode)
 {
+    if (sizes.n != grad->ndim || border_of(mode) == NULL)
+        grd_raise(GRD_ERROR_RUNTIME, "a gradient of %d dimensions for a tensor of %lld, padded by mode %s", grad->ndim, (long long)sizes.n,
+                  mode);
+    if (grd_pending() || !check_pad(grad, pad))
+        return grd_failed;
     for (int64_t i = 0; i < pad.n / 2 && !grd_pending(); i++) {
         const int64_t dim = sizes.n - 1 - i;
         const grd_dims own = grd_dims_from(pad.data + 2 * i, 2);

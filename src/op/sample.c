@@ -197,7 +197,7 @@ grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator
     if (!training || p == 0 || input->numel == 0)
         return input;
     if (p == 1)
-        return grd_mul(input, grd_zeros_like(input));
+        return grd_mul(input, grd_zeros(GRD_NO_DIMS, .dtype = (grd_dtype)input->dtype, .device = grd_device_of(input)));
     if (!grd_check_castable(GRD_FLOAT32, (grd_dtype)input->dtype))
         return grd_failed;
     /* 1 / (1 - p) is rounded once, from float32 where the dtype has fewer bits. */

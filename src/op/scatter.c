@@ -161,7 +161,7 @@ grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
             return grd_failed;
         wrap_indices((int64_t *)(void *)own->data, own->numel, size);
     }
-    grd_tensor *result = grd_indexed_target(out, self);
+    grd_tensor *result = out != NULL ? out : op_clone(self, NULL);
     if (!grd_is_failed(result) && !skip) {
         struct grd_indexed x = {.kernel = grd_kernel_of_size(grd_kernels->index->scatter, self), .in_order = true};
         grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);

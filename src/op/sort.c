@@ -1,4 +1,4 @@
-/* Sorting along a dimension: sort, topk, the running extremes, and the distinct elements.
+/* Sorting along a dimension: sort, topk and the running extremes.
  *
  * Elements are compared by keys (order.h), so one algorithm serves every dtype. A stable sort moves keys byte by byte (radix sort, from the least
  * significant byte), or by insertion where there are few; what need not be stable leaves equal elements as PyTorch does (rank.h).
@@ -65,7 +65,8 @@ static void sort_by_key(struct grd_ranked *items, struct grd_ranked *other, int6
 /* What becomes of the lines of a tensor along one dimension: of each, `kept` values with their places. */
 struct lines {
     const grd_tensor *self;
-    grd_tensor *values, *indices; /* contiguous */
+    grd_tensor *values, *indices; /* of equal strides */
+    bool keeps_layout;            /* these are self's where self is dense, and contiguous otherwise */
     int64_t dim, n, kept, count, part;
     int64_t first; /* of those kept, once arranged */
     bool flipped;  /* the keys are */
@@ -83,26 +84,22 @@ static void read_line(const struct lines *l, const char *data, struct grd_ranked
         items[i] = (struct grd_ranked){keys[i] ^ flip, i};
 }
 
-/* The first element of a line of self, and where in a contiguous result of `kept` along dim it begins, in elements. */
+/* The first element of a line of self, and where in the results it begins, in elements. */
 static const char *find_line(const struct lines *l, int64_t line, int64_t *ret_at, int64_t *ret_step)
 {
     const grd_tensor *self = l->self;
     const char *data = self->data;
-    int64_t inner = 1, at = 0, step = 1, scale = 1;
+    int64_t inner = 1, at = 0;
     for (int64_t i = self->ndim - 1; i >= 0; i--) {
-        if (i == l->dim) {
-            step = scale;
-            scale *= l->kept;
+        if (i == l->dim)
             continue;
-        }
         const int64_t index = line / inner % self->sizes[i];
         inner *= self->sizes[i];
         data += index * grd_byte_stride(self, i);
-        at += index * scale;
-        scale *= self->sizes[i];
+        at += index * l->values->strides[i];
     }
     *ret_at = at;
-    *ret_step = step;
+    *ret_step = self->ndim > 0 ? l->values->strides[l->dim] : 1;
     return data;
 }
 
@@ -137,8 +134,13 @@ static void run_lines(struct lines *l, grd_tensor **ret)
         sizes[l->dim] = l->kept;
     l->n = self->ndim > 0 ? self->sizes[l->dim] : 1;
     l->count = l->n > 0 ? self->numel / l->n : 0;
-    l->values = grd_new(grd_dims_from(sizes, self->ndim), (grd_dtype)self->dtype, grd_device_of(self));
-    l->indices = grd_new(grd_dims_from(sizes, self->ndim), GRD_INT64, grd_device_of(self));
+    if (l->keeps_layout) {
+        l->values = grd_new_like(self, GRD_DTYPE_NONE);
+        l->indices = grd_new_like(self, GRD_INT64);
+    } else {
+        l->values = grd_new(grd_dims_from(sizes, self->ndim), (grd_dtype)self->dtype, grd_device_of(self));
+        l->indices = grd_new(grd_dims_from(sizes, self->ndim), GRD_INT64, grd_device_of(self));
+    }
     if (grd_pending())
         return;
     if (!grd_is_meta(self) && l->count > 0 && l->kept > 0) {
@@ -187,6 +189,7 @@ void op_sort(grd_tensor *self, int64_t dim, bool descending, bool stable, grd_te
     if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
         return;
     l.kept = self->ndim > 0 ? self->sizes[l.dim] : 1;
+    l.keeps_layout = true;
     stable = stable || is_always_stable(self, descending);
     l.arrange = stable ? arrange_stably : arrange;
     l.flipped = stable == descending;
@@ -337,56 +340,4 @@ void op_cummax(grd_tensor *self, int64_t dim, grd_tensor **ret)
 void op_cummin(grd_tensor *self, int64_t dim, grd_tensor **ret)
 {
     run_extremes(self, dim, true, "cummin", ret);
-}
-
-/* ---- Distinct elements ---------------------------------------------------------------------------------------------------------------------- */
-
-/* Over sorted elements: how many runs of equal ones there are, and where the runs lead. Arrays that are NULL are not written. NaN equals nothing. */
-static int64_t find_runs(const uint64_t *keys, const int64_t *places, int64_t n, bool has_nan, int64_t *starts, int64_t *inverse)
-{
-    int64_t runs = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (i == 0 || keys[i] != keys[i - 1] || (has_nan && keys[i] == UINT64_MAX)) {
-            if (starts != NULL)
-                starts[runs] = i;
-            runs++;
-        }
-        if (inverse != NULL)
-            inverse[places[i]] = runs - 1;
-    }
-    return runs;
-}
-
-void op_hidden_unique2(grd_tensor *self, bool sorted, bool return_inverse, bool return_counts, grd_tensor **ret)
-{
-    (void)sorted; /* they always are */
-    ret[0] = ret[1] = ret[2] = grd_failed;
-    if (!grd_check_has_data(self) || !grd_check_ordered("unique", (grd_dtype)self->dtype))
-        return;
-    const int64_t n = self->numel;
-    grd_tensor *order[2] = {grd_failed, grd_failed};
-    op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, order);
-    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(n, sizeof *keys);
-    int64_t *starts = keys == NULL ? NULL : grd_pool_array(n + 1, sizeof *starts);
-    grd_tensor *inverse =
-        starts == NULL ? grd_failed : grd_new(return_inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64, grd_device_of(self));
-    if (grd_pending())
-        return;
-    grd_order_keys((grd_dtype)self->dtype, n, order[0]->data, self->itemsize, keys);
-    const bool has_nan = grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_FLOAT;
-    const int64_t runs = find_runs(keys, (const int64_t *)(const void *)order[1]->data, n, has_nan, starts,
-                                   return_inverse ? (int64_t *)(void *)inverse->data : NULL);
-    grd_tensor *values = grd_new(grd_dims(runs), (grd_dtype)self->dtype, grd_device_of(self));
-    grd_tensor *counts = grd_new(grd_dims(return_counts ? runs : 0), GRD_INT64, grd_device_of(self));
-    if (grd_pending())
-        return;
-    starts[runs] = n;
-    for (int64_t i = 0; i < runs; i++) {
-        memcpy(values->data + i * self->itemsize, order[0]->data + starts[i] * self->itemsize, (size_t)self->itemsize);
-        if (return_counts)
-            ((int64_t *)(void *)counts->data)[i] = starts[i + 1] - starts[i];
-    }
-    ret[0] = values;
-    ret[1] = inverse;
-    ret[2] = counts;
 }

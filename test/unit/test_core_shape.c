@@ -254,6 +254,39 @@ static void channels_last(void **state)
     assert_true(grd_shape_is_channels_last(grd_dims(2, 3, 2, 4, 5), (const int64_t[]){120, 1, 60, 15, 3}));
     assert_false(grd_shape_is_channels_last(grd_dims(2, 3, 4, 5), (const int64_t[]){60, 20, 5, 1}));
     assert_false(grd_shape_is_channels_last(grd_dims(2, 3, 4), (const int64_t[]){12, 1, 3}));
+    int64_t strides[5];
+    grd_shape_channels_last_strides(grd_dims(2, 3, 4, 5), strides);
+    assert_memory_equal(strides, ((const int64_t[]){60, 1, 15, 3}), 4 * sizeof *strides);
+    grd_shape_channels_last_strides(grd_dims(2, 3, 2, 4, 5), strides);
+    assert_memory_equal(strides, ((const int64_t[]){120, 1, 60, 15, 3}), sizeof strides);
+}
+
+/* As PyTorch's suggest_memory_format says: gaps do not matter, and what sizes of 1 leave open is contiguous. */
+static void channels_last_is_suggested(void **state)
+{
+    (void)state;
+    assert_true(grd_shape_suggests_channels_last(grd_dims(2, 3, 4, 5), (const int64_t[]){60, 1, 15, 3}));
+    assert_true(grd_shape_suggests_channels_last(grd_dims(2, 3, 4, 5), (const int64_t[]){240, 2, 60, 6}));
+    assert_true(grd_shape_suggests_channels_last(grd_dims(2, 3, 1, 1), (const int64_t[]){3, 1, 3, 3}));
+    assert_true(grd_shape_suggests_channels_last(grd_dims(2, 3, 2, 4, 5), (const int64_t[]){120, 1, 60, 15, 3}));
+    assert_false(grd_shape_suggests_channels_last(grd_dims(2, 3, 4, 5), (const int64_t[]){60, 20, 5, 1}));
+    assert_false(grd_shape_suggests_channels_last(grd_dims(2, 3, 1, 1), (const int64_t[]){3, 1, 1, 1}));
+    assert_false(grd_shape_suggests_channels_last(grd_dims(2, 1, 1, 1), (const int64_t[]){1, 1, 1, 1}));
+    assert_false(grd_shape_suggests_channels_last(grd_dims(2, 3, 4, 5), (const int64_t[]){60, 0, 15, 3}));
+    assert_false(grd_shape_suggests_channels_last(grd_dims(2, 0, 4, 5), (const int64_t[]){20, 1, 5, 1}));
+    assert_false(grd_shape_suggests_channels_last(grd_dims(2, 3, 4), (const int64_t[]){12, 1, 3}));
+}
+
+/* The first operand that tells decides; where none does, the dimensions stay in row-major order. */
+static void operands_tell_an_order(void **state)
+{
+    (void)state;
+    const int64_t told[2][GRD_MAX_DIMS] = {{0, 0, 1}, {1, 2, 6}};
+    int64_t strides[3];
+    grd_shape_ordered_strides(grd_dims(2, 3, 4), told, 1, strides);
+    assert_memory_equal(strides, ((const int64_t[]){12, 4, 1}), sizeof strides);
+    grd_shape_ordered_strides(grd_dims(2, 3, 4), told, 2, strides);
+    assert_memory_equal(strides, ((const int64_t[]){1, 2, 6}), sizeof strides);
 }
 
 static void ambiguous_strides_go_as_in_pytorch(void **state)
@@ -287,6 +320,8 @@ int main(void)
         cmocka_unit_test(sizes_are_inferred),
         cmocka_unit_test(dims_wrap),
         cmocka_unit_test(channels_last),
+        cmocka_unit_test(channels_last_is_suggested),
+        cmocka_unit_test(operands_tell_an_order),
         cmocka_unit_test(ambiguous_strides_go_as_in_pytorch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

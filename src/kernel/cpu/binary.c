@@ -9,7 +9,7 @@
 #include "kernel/cpu/complex.h"
 #endif
 #if GRD_IS_FLOAT
-#include <tgmath.h>
+#include "kernel/cpu/real.h"
 #endif
 
 /* ---- Logic: every dtype ------------------------------------------------------------------------------------------------------ */
@@ -280,19 +280,14 @@ static inline C binary_remainder(C x, C y)
     return m != 0 && (m < 0) != (y < 0) ? m + y : m;
 }
 
-/* q = (x - m) / y is an integer but for rounding; floor(x / y) itself would be one too large where x / y rounds up to an integer. */
 static inline C binary_hidden_div_floor(C x, C y)
 {
-    if (y == 0)
-        return x / y;
-    const C m = fmod(x, y);
-    C q = (x - m) / y;
-    if (m != 0 && (m < 0) != (y < 0))
-        q -= 1;
-    if (q == 0)
-        return copysign((C)0, x / y);
-    const C whole = floor(q);
-    return q - whole > (C)0.5 ? whole + 1 : whole;
+    return floored_quotient(x, y);
+}
+
+static inline C binary_hidden_lerp_number(C x, C end, C weight)
+{
+    return interpolated(x, end, weight);
 }
 
 static inline C binary_hidden_pow(C x, C y)
@@ -301,7 +296,7 @@ static inline C binary_hidden_pow(C x, C y)
 }
 
 /* 0 where x is 0, whatever y is but NaN. One NaN for all: of two the product would keep the one or the other, as the loop happens to be compiled. */
-static inline C binary_xlogy(C x, C y)
+static inline C binary_hidden_xlogy(C x, C y)
 {
     const C z = x * vm_log(y), w = z != z ? (C)NAN : z;
     return ((x == 0) & (y == y)) != 0 ? 0 : w;

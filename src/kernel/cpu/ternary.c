@@ -7,6 +7,9 @@
 #if GRD_IS_COMPLEX
 #include "kernel/cpu/complex.h"
 #endif
+#if GRD_IS_FLOAT
+#include "kernel/cpu/real.h"
+#endif
 
 static inline C ternary_hidden_where(bool condition, C x, C y)
 {
@@ -27,12 +30,9 @@ static inline C ternary_hidden_clamp_both(C x, C low, C high)
 #endif
 
 #if GRD_IS_FLOAT
-/* From the nearer end, so that weight 1 gives `end`. */
 static inline C ternary_lerp(C x, C end, C weight)
 {
-    const C way = end - x;
-    const bool near_x = (weight < (C)0.5) & (weight > (C)-0.5);
-    return near_x ? x + weight * way : end - way * (1 - weight);
+    return interpolated(x, end, weight);
 }
 
 static inline C ternary_hidden_addcmul(C x, C y, C z, C value)

@@ -11,7 +11,7 @@
 #include "kernel/cpu/complex.h"
 #endif
 #if GRD_IS_FLOAT
-#include <tgmath.h>
+#include "kernel/cpu/real.h"
 #endif
 
 /* ---- Every dtype ---------------------------------------------------------------------------------------------------------- */
@@ -194,6 +194,16 @@ static inline C unary_hidden_scale(C x, C number)
 static inline C unary_hidden_divide(C x, C number)
 {
     return x / number;
+}
+
+static inline C unary_hidden_divide_floor(C x, C number)
+{
+    return floored_quotient(x, number);
+}
+
+static inline C unary_hidden_divide_trunc(C x, C number)
+{
+    return trunc(x / number);
 }
 
 static inline C unary_sqrt(C x)

@@ -1,0 +1,32 @@
+/* Bodies that several files of kernels share, over a floating compute type C. */
+#ifndef GRD_KERNEL_CPU_REAL_H
+#define GRD_KERNEL_CPU_REAL_H
+
+#include <tgmath.h>
+
+#include "kernel/cpu/typed.h"
+
+/* q = (x - m) / y is an integer but for rounding; floor(x / y) itself would be one too large where x / y rounds up to an integer. */
+static inline C floored_quotient(C x, C y)
+{
+    if (y == 0)
+        return x / y;
+    const C m = fmod(x, y);
+    C q = (x - m) / y;
+    if (m != 0 && (m < 0) != (y < 0))
+        q -= 1;
+    if (q == 0)
+        return copysign((C)0, x / y);
+    const C whole = floor(q);
+    return q - whole > (C)0.5 ? whole + 1 : whole;
+}
+
+/* x + weight * (end - x), from the nearer end, so that weight 1 gives `end`. */
+static inline C interpolated(C x, C end, C weight)
+{
+    const C way = end - x;
+    const bool near_x = (weight < (C)0.5) & (weight > (C)-0.5);
+    return near_x ? x + weight * way : end - way * (1 - weight);
+}
+
+#endif

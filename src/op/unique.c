@@ -1,0 +1,176 @@
+/* Distinct elements and slices: unique, unique_consecutive.
+ *
+ * None has a derivative, as in PyTorch: which of equal elements is taken would be arbitrary. So the parts these are made of record nothing. */
+#include <string.h>
+
+#include "gen/op_impl.h"
+#include "gradus/gradus.h"
+#include "op/common.h"
+#include "op/order.h"
+
+/* ---- Elements --------------------------------------------------------------------------------------------------------------- */
+
+/* Over sorted elements: how many runs of equal ones there are, and where the runs lead. Arrays that are NULL are not written. NaN equals nothing. */
+static int64_t find_runs(const uint64_t *keys, const int64_t *places, int64_t n, bool has_nan, int64_t *starts, int64_t *inverse)
+{
+    int64_t runs = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (i == 0 || keys[i] != keys[i - 1] || (has_nan && keys[i] == UINT64_MAX)) {
+            if (starts != NULL)
+                starts[runs] = i;
+            runs++;
+        }
+        if (inverse != NULL)
+            inverse[places[i]] = runs - 1;
+    }
+    return runs;
+}
+
+void op_hidden_unique2(grd_tensor *self, bool sorted, bool return_inverse, bool return_counts, grd_tensor **ret)
+{
+    (void)sorted; /* they always are */
+    ret[0] = ret[1] = ret[2] = grd_failed;
+    if (!grd_check_has_data(self) || !grd_check_ordered("unique", (grd_dtype)self->dtype))
+        return;
+    const int64_t n = self->numel;
+    grd_tensor *order[2] = {grd_failed, grd_failed};
+    op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, order);
+    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(n, sizeof *keys);
+    int64_t *starts = keys == NULL ? NULL : grd_pool_array(n + 1, sizeof *starts);
+    grd_tensor *inverse =
+        starts == NULL ? grd_failed : grd_new(return_inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64, grd_device_of(self));
+    if (grd_pending())
+        return;
+    grd_order_keys((grd_dtype)self->dtype, n, order[0]->data, self->itemsize, keys);
+    const bool has_nan = grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_FLOAT;
+    const int64_t runs = find_runs(keys, (const int64_t *)(const void *)order[1]->data, n, has_nan, starts,
+                                   return_inverse ? (int64_t *)(void *)inverse->data : NULL);
+    grd_tensor *values = grd_new(grd_dims(runs), (grd_dtype)self->dtype, grd_device_of(self));
+    grd_tensor *counts = grd_new(grd_dims(return_counts ? runs : 0), GRD_INT64, grd_device_of(self));
+    if (grd_pending())
+        return;
+    starts[runs] = n;
+    for (int64_t i = 0; i < runs; i++) {
+        memcpy(values->data + i * self->itemsize, order[0]->data + starts[i] * self->itemsize, (size_t)self->itemsize);
+        if (return_counts)
+            ((int64_t *)(void *)counts->data)[i] = starts[i + 1] - starts[i];
+    }
+    ret[0] = values;
+    ret[1] = inverse;
+    ret[2] = counts;
+}
+
+/* ---- Slices and runs -------------------------------------------------------------------------------------------------------- */
+
+/* Rows of a matrix in some order: the number of the run of equal rows that each is in, and how many rows each run has. */
+struct runs {
+    grd_tensor *numbers, *counts;
+};
+
+static struct runs runs_of(grd_tensor *rows)
+{
+    struct runs runs = {grd_failed, grd_failed};
+    const int64_t n = rows->sizes[0];
+    grd_tensor *begins = grd_zeros(grd_dims(n), .dtype = GRD_BOOL);
+    if (n > 1 && rows->sizes[1] > 0) {
+        grd_tensor *changes = grd_ne(grd_narrow(rows, 0, 1, n - 1), grd_narrow(rows, 0, 0, n - 1));
+        grd_copy_(grd_narrow(begins, 0, 1, n - 1), grd_any(changes, .dim = grd_dims(1)));
+    }
+    runs.numbers = grd_cumsum(begins, 0);
+    if (!grd_pending())
+        runs.counts = grd_bincount(runs.numbers);
+    return runs;
+}
+
+/* The order in which rows rise: from the last column to the first, each time keeping the order of equal ones. */
+static grd_tensor *sorted_order(grd_tensor *rows)
+{
+    grd_tensor *order = grd_arange_end(grd_int(rows->sizes[0]));
+    for (int64_t column = rows->sizes[1] - 1; column >= 0 && !grd_pending(); column--) {
+        grd_tensor *keys = grd_index_select(grd_select(rows, 1, column), 0, order);
+        order = grd_index_select(order, 0, grd_argsort(keys, .dim = 0, .stable = true));
+    }
+    return order;
+}
+
+/* Writes distinct slices of `self` along dim, in order or as runs of neighbours, with the run of each slice and the length of each run. */
+static void distinct_slices(grd_tensor *self, int64_t dim, bool in_order, grd_tensor **ret)
+{
+    grd_tensor *moved = grd_movedim(self, grd_dims(dim), grd_dims(0));
+    if (grd_pending())
+        return;
+    const int64_t n = moved->sizes[0];
+    grd_tensor *rows = grd_reshape(moved, grd_dims(n, n > 0 ? moved->numel / n : 0));
+    grd_tensor *order = grd_pending() ? grd_failed : in_order ? sorted_order(rows) : grd_arange_end(grd_int(n));
+    if (grd_pending())
+        return;
+    const struct runs runs = runs_of(grd_index_select(rows, 0, order));
+    grd_tensor *first = grd_sub(grd_cumsum(runs.counts, 0), runs.counts);
+    grd_tensor *values = grd_index_select(moved, 0, grd_index_select(order, 0, first));
+    grd_tensor *inverse = grd_scatter_(grd_empty_like(order), 0, order, runs.numbers);
+    values = grd_movedim(values, grd_dims(0), grd_dims(dim));
+    if (grd_pending())
+        return;
+    ret[0] = values;
+    ret[1] = inverse;
+    ret[2] = runs.counts;
+}
+
+/* Wraps dim. A tensor without elements must be empty along dim alone. */
+static bool check_slices(const grd_tensor *self, int64_t dim, int64_t *ret_dim)
+{
+    int64_t empty = 0;
+    if (self->ndim == 0)
+        return grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    if (!grd_wrap_dim(self, dim, ret_dim))
+        return false;
+    for (int64_t i = 0; i < self->ndim; i++)
+        empty += self->sizes[i] == 0;
+    if (self->sizes[*ret_dim] == 0)
+        return empty == 1 || grd_raise(GRD_ERROR_RUNTIME, "Number of zero sized dimensions is more than one, so unique cannot be applied ");
+    return empty == 0 ||
+           grd_raise(GRD_ERROR_RUNTIME, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+}
+
+void op_unique_dim(grd_tensor *self, int64_t dim, bool sorted, bool return_inverse, bool return_counts, grd_tensor **ret)
+{
+    (void)sorted; /* they always are */
+    (void)return_inverse;
+    (void)return_counts;
+    ret[0] = ret[1] = ret[2] = grd_failed;
+    if (!grd_check_has_data(self) || !check_slices(self, dim, &dim) || !grd_check_ordered("unique_dim", (grd_dtype)self->dtype))
+        return;
+    distinct_slices(self, dim, true, ret);
+}
+
+void op_unique_consecutive(grd_tensor *self, bool return_inverse, bool return_counts, grd_scalar dim, grd_tensor **ret)
+{
+    const bool flat = dim.kind == GRD_SCALAR_NONE;
+    int64_t along = 0;
+    ret[0] = ret[1] = ret[2] = grd_failed;
+    if (!grd_check_has_data(self) || !grd_check_ordered("unique", (grd_dtype)self->dtype) ||
+        (!flat && !check_slices(self, grd_scalar_int64(dim), &along)))
+        return;
+    distinct_slices(flat ? grd_reshape(self, grd_dims(-1)) : self, along, false, ret);
+    if (grd_pending() || !flat)
+        return;
+    ret[1] = return_inverse ? grd_reshape(ret[1], grd_sizes(self)) : grd_empty(grd_dims(0), .dtype = GRD_INT64);
+    if (!return_counts)
+        ret[2] = grd_empty(grd_dims(0), .dtype = GRD_INT64);
+}
+
+/* ---- Derivatives that PyTorch does not have ----------------------------------------------------------------------------------- */
+
+grd_tensor *op_hidden_derivative_not_implemented(grd_tensor *grad, const char *name)
+{
+    (void)grad;
+    grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented.", name);
+    return grd_failed;
+}
+
+grd_tensor *op_hidden_derivative_missing(grd_tensor *grad, const char *name)
+{
+    (void)grad;
+    grd_raise(GRD_ERROR_RUNTIME, "derivative for aten::%s is not implemented", name);
+    return grd_failed;
+}

@@ -1,0 +1,204 @@
+"""The strides of results beside PyTorch's: every operator, on its samples and on changed ones, with arguments that lie in memory in many ways."""
+import ast
+import random
+
+import pytest
+
+import binding as g
+from oracle import torch
+from test_torch import OPERATORS, as_list, oracle, torch_call
+from codegen.samples import evaluate, sample_texts
+
+TRIALS = 30
+pytestmark = pytest.mark.filterwarnings("ignore")  # only PyTorch warns here
+
+# Strides of dimensions of size 1 may differ: no element uses them, and to find PyTorch's would take the operators it is made of.
+SIZE_ONE = {
+    **{name: "one kernel here, several operators in PyTorch" for name in ("softsign", "isinf", "isfinite", "isneginf", "isposinf", "isclose", "batch_norm", "rms_norm")},
+    **{name: "a number is a zero-dimensional input here, a parameter in PyTorch" for name in ("pow", "clamp", "clamp_min", "clamp_max", "round_decimals")},
+    **{name: "made of other operators than PyTorch's" for name in ("einsum", "polar", "prelu", "normalize", "binary_cross_entropy_with_logits",
+                                                                               "gaussian_nll_loss")},
+}
+
+# Not compared.
+DIFFERENT = {
+    "as_strided": "its samples are for one layout",
+    "conj": "computes at once: docs/differences.md",
+    "soft_margin_loss": "PyTorch fills a tensor that it has made empty, and its strides are left to the order in which that happens",
+}
+
+
+def layouts(shape, pick):
+    """Strides for the shape, dense or not, and of dimensions of size 1 any number."""
+    rank = len(shape)
+    kind = pick.choice(["contiguous", "contiguous", "channels_last", "channels_last", "reversed", "transposed", "permuted", "permuted", "gaps", "expanded", "ones", "ones"])
+    order = list(range(rank))
+    if kind == "channels_last" and rank >= 3:
+        order = [0, *range(2, rank), 1]
+    elif kind == "reversed":
+        order.reverse()
+    elif kind == "transposed" and rank > 1:
+        order[-1], order[-2] = order[-2], order[-1]
+    elif kind in ("permuted", "ones"):
+        pick.shuffle(order)
+    strides, step = [0] * rank, 1
+    for d in reversed(order):
+        strides[d] = step
+        step *= max(shape[d], 1)
+        if kind == "gaps" and pick.random() < 0.5:
+            step *= 2
+    if kind == "ones":
+        strides = [pick.choice([0, 1, 2, 7, s]) if n == 1 else s for n, s in zip(shape, strides)]
+    if kind == "expanded" and rank:
+        strides[pick.randrange(rank)] = 0
+    return tuple(strides)
+
+
+def lay(values, strides):
+    """The values in memory with these strides. Along a stride of 0 the first ones are repeated."""
+    n = 1 + sum((s - 1) * t for s, t in zip(values.shape, strides)) if values.numel() else 0
+    memory = torch.zeros(n, dtype=values.dtype)
+    laid = torch.as_strided(memory, values.shape, strides)
+    if not n:
+        return laid
+    for d, stride in enumerate(strides):
+        if stride == 0 and values.shape[d] > 1:
+            values = values.narrow(d, 0, 1).expand(values.shape)
+    torch.as_strided(memory, [1 if t == 0 else s for s, t in zip(values.shape, strides)], strides).copy_(
+        values[tuple(slice(0, 1) if t == 0 else slice(None) for t in strides)])
+    return laid
+
+
+def to_gradus(t):
+    n = 1 + sum((s - 1) * st for s, st in zip(t.shape, t.stride())) if t.numel() else 0
+    data = torch.as_strided(t, (n,), (1,), 0).view(torch.uint8).numpy().tobytes() if n else b""
+    flat = g.c.c_void_p(g.from_bytes(data, (n,), str(t.dtype).split(".")[1]))
+    return g.call("as_strided", {"self": flat, "size": list(t.shape), "stride": list(t.stride()), "storage_offset": 0})[0]
+
+
+def change(shapes, pick):
+    """Makes some sizes 1, and adds dimensions in front or behind, alike in all shapes."""
+    sizes = sorted({n for s in shapes for n in s})
+    ones = {n for n in sizes if pick.random() < 0.3}
+    deeper, where = pick.choice([0, 0, 1, 2, 3]), pick.random()
+    more = [pick.choice([1, 2, 3]) for _ in range(deeper)]
+    rank = max(map(len, shapes), default=0)
+    changed = []
+    for s in shapes:
+        s = [1 if n in ones else n for n in s]
+        if s or rank == 0:
+            s = [*more, *s] if where < 0.5 else [*s, *more]
+        changed.append(s)
+    return changed
+
+
+def calls_of(node):
+    return [n for n in ast.walk(node) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in "TCIB"]
+
+
+def tensor(node, shape, domain, pick, dtype):
+    bounds = {k.arg: ast.literal_eval(k.value) for k in node.keywords}
+    generator = torch.Generator().manual_seed(pick.randrange(2**31))
+    if node.func.id == "B":
+        values = torch.randint(0, 2, shape, generator=generator).bool()
+    elif node.func.id == "I":
+        values = torch.randint(bounds.get("lo", 0), bounds.get("hi", 2), shape, generator=generator)
+    else:
+        low, high = bounds.get("lo", domain[0]), bounds.get("hi", domain[1])
+        values = (torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low).to(dtype)
+    return lay(values, layouts(shape, pick))
+
+
+def arguments(operator, text, pick, dtype):
+    domain = operator.test.get("domain", [-2, 2])
+    call = ast.parse(f"f({text.removeprefix('~')})", mode="eval").body
+    nodes = dict(zip((a.name for a in operator.args), call.args)) | {k.arg: k.value for k in call.keywords}
+    tensors = [t for n in nodes.values() for t in calls_of(n)]
+    shapes = [[ast.literal_eval(a) for a in t.args] for t in tensors]
+    if pick.random() < 0.8:
+        shapes = change(shapes, pick)
+    made = {id(t): tensor(t, s, domain, pick, dtype) for t, s in zip(tensors, shapes)}
+    values = {}
+    for name, node in nodes.items():
+        if isinstance(node, ast.Call):
+            values[name] = made[id(node)]
+        elif isinstance(node, ast.List) and calls_of(node):
+            values[name] = [made[id(e)] for e in node.elts]
+        else:
+            values[name] = evaluate(node, operator)
+    return values
+
+
+def described(value):
+    if isinstance(value, list):
+        return [described(v) for v in value]
+    return (tuple(value.shape), value.stride()) if isinstance(value, torch.Tensor) else value
+
+
+def to_library(value):
+    if isinstance(value, list) and value and isinstance(value[0], torch.Tensor):
+        return [to_gradus(t) for t in value]
+    return to_gradus(value) if isinstance(value, torch.Tensor) else value
+
+
+def used(strides, sizes):
+    return [stride for stride, size in zip(strides, sizes) if size != 1]
+
+
+def differences(operator, values):
+    """[(arguments, number of the result, its sizes, PyTorch's strides, Gradus's)], and how many results were compared."""
+    if operator.name == "index" and (not values["indices"] or any(not index.dim() for index in values["indices"])):
+        return [], 0  # a view in PyTorch's brackets, which take a zero-dimensional index for a number
+    try:
+        wanted = as_list(torch_call(operator, oracle(operator), values))
+    except Exception:  # not every change of a sample can be computed
+        return [], 0
+    found, compared = [], 0
+    with g.scope():
+        try:
+            got = g.call(operator.name, {name: to_library(value) for name, value in values.items()})
+        except g.GradusError:
+            return [], 0
+        for i, (mine, its) in enumerate(zip(got, wanted)):
+            if not isinstance(its, torch.Tensor) or not its.numel() or g.sizes(mine) != tuple(its.shape):
+                continue
+            compared += 1
+            pair = g.strides(mine), its.stride()
+            if operator.name in SIZE_ONE:
+                pair = used(pair[0], its.shape), used(pair[1], its.shape)
+            if pair[0] != pair[1]:
+                found.append(({k: described(v) for k, v in values.items()}, i, tuple(its.shape), its.stride(), g.strides(mine)))
+    return found, compared
+
+
+def compared_operators():
+    return [o for o in OPERATORS.values() if not o.hidden and "skip" not in o.test and "functional" in o.forms and o.name not in DIFFERENT and sample_texts(o)]
+
+
+@pytest.mark.parametrize("operator", [pytest.param(o, id=o.name) for o in compared_operators()])
+def test_strides(operator, trials=TRIALS):
+    all_compared, found = 0, []
+    for number, text in enumerate(sample_texts(operator)):
+        for trial in range(trials):
+            pick = random.Random(f"{operator.name} {number} {trial}")
+            some, compared = differences(operator, arguments(operator, text, pick, pick.choice([torch.float64, torch.float32, torch.complex128])))
+            found += some
+            all_compared += compared
+    assert all_compared, f"{operator.name}: no call of {trials} gave a result to compare"
+    assert not found, f"{operator.name}: {len(found)} of {all_compared}: " + "; ".join(map(str, found[:3]))
+
+
+def mixed(pick):
+    """Two tensors of one shape and different dtypes, one of them in any layout."""
+    shape = [pick.choice([1, 2, 3, 4]) for _ in range(pick.choice([1, 2, 3, 4, 4, 5]))]
+    dtypes = pick.sample([torch.float64, torch.float32, torch.int64, torch.bool, torch.complex64], 2)
+    return [lay((torch.rand(shape, generator=torch.Generator().manual_seed(pick.randrange(2**31))) * 3).to(d), layouts(shape, pick)) for d in dtypes]
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "div", "eq", "logical_and"])
+def test_strides_of_promoted_results(name):
+    found = []
+    for trial in range(300):
+        a, b = mixed(random.Random(f"{name} {trial}"))
+        found += differences(OPERATORS[name], {"self": a, "other": b})[0]
+    assert not found, f"{len(found)}: {found[:3]}"
