@@ -191,6 +191,11 @@ grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_te
 /* Rows with an element for all that a group has. */
 static grd_tensor *rows_of_groups(grd_tensor *t, int64_t num_groups)
 {
+    if (t->ndim < 2 || num_groups <= 0 || t->sizes[1] % num_groups != 0) {
+        grd_raise(GRD_ERROR_RUNTIME, "expected channels that divide into groups, but got a tensor of %d dimensions and num_groups=%lld",
+                  t->ndim, (long long)num_groups);
+        return grd_failed;
+    }
     int64_t size = t->sizes[1] / num_groups;
     for (int i = 2; i < t->ndim; i++)
         size *= t->sizes[i];
