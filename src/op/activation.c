@@ -179,7 +179,9 @@ grd_tensor *op_glu(grd_tensor *self, int64_t dim)
 
 grd_tensor *op_hidden_glu_backward(grd_tensor *grad, grd_tensor *self, int64_t dim)
 {
-    if (!grd_wrap_dim(self, dim, &dim))
+    if (self->ndim == 0)
+        grd_raise(GRD_ERROR_RUNTIME, "glu does not support 0-dimensional tensors");
+    if (grd_pending() || !grd_wrap_dim(self, dim, &dim))
         return grd_failed;
     const int64_t half = self->sizes[dim] / 2;
     grd_tensor *one = grd_number(grd_int(1)), *gate = grd_sigmoid(grd_narrow(self, dim, half, half));

@@ -141,6 +141,10 @@ grd_tensor *op_trace(grd_tensor *self)
 
 grd_tensor *op_hidden_trace_backward(grd_tensor *grad, grd_dims sizes)
 {
+    if (sizes.n != 2) {
+        grd_raise(GRD_ERROR_RUNTIME, "expected the sizes of a matrix, but got %lld of them", (long long)sizes.n);
+        return grd_failed;
+    }
     const int64_t n = sizes.data[0] < sizes.data[1] ? sizes.data[0] : sizes.data[1];
     return grd_hidden_diagonal_backward(grd_expand(grad, grd_dims(n)), sizes, 0, 0, 1);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
 #include "op/common.h"
@@ -148,7 +149,7 @@ grd_tensor *op_cdist(grd_tensor *x1, grd_tensor *x2, double p, const char *compu
     if (grd_pending() || !read_mode(compute_mode, p, x1, x2, &by_product) || !pair_rows(x1, x2, &pairs))
         return grd_failed;
     if (by_product)
-        return grd_reshape(distances_by_product(pairs.x1, pairs.x2), grd_dims_from(pairs.sizes, pairs.ndim));
+        return grd_hidden_unsafe_view(distances_by_product(pairs.x1, pairs.x2), grd_dims_from(pairs.sizes, pairs.ndim));
     grd_tensor *result =
         grd_empty(grd_dims(pairs.batch, pairs.rows, pairs.others), .dtype = (grd_dtype)x1->dtype, .device = grd_tensor_device(x1));
     struct block block = {0};
@@ -161,7 +162,7 @@ grd_tensor *op_cdist(grd_tensor *x1, grd_tensor *x2, double p, const char *compu
     }
     if (pairs.width == 0)
         grd_zero_(result);
-    return grd_reshape(result, grd_dims_from(pairs.sizes, pairs.ndim));
+    return grd_hidden_unsafe_view(result, grd_dims_from(pairs.sizes, pairs.ndim));
 }
 
 /* ---- Its gradient: composites, differentiable in their turn ---------------------------------------------------------------------------- */

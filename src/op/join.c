@@ -322,6 +322,11 @@ grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
 grd_tensor *op_hidden_repeat_backward(grd_tensor *grad, grd_dims repeats, grd_dims sizes)
 {
     int64_t split[2 * GRD_MAX_DIMS], summed[GRD_MAX_DIMS], n = 0, nsummed = 0;
+    if (sizes.n > repeats.n || repeats.n > GRD_MAX_DIMS) {
+        grd_raise(GRD_ERROR_RUNTIME, "expected as many repeats as sizes or more, up to %d, but got %lld for %lld sizes", GRD_MAX_DIMS,
+                  (long long)repeats.n, (long long)sizes.n);
+        return grd_failed;
+    }
     for (int64_t i = 0; i < repeats.n; i++) {
         const int64_t dim = i - (repeats.n - sizes.n);
         if (repeats.data[i] != 1) {

@@ -156,7 +156,7 @@ static grd_tensor *with_border(grd_tensor *t, grd_dims pad, border_function *bor
 /* Never self or a view of it, since the result is recorded as a tensor of its own. */
 static grd_tensor *padded(grd_tensor *self, grd_dims pad, border_function *border)
 {
-    grd_tensor *t = kept(with_border(self, pad, border), pad, true);
+    grd_tensor *t = check_pad(self, pad) ? kept(with_border(self, pad, border), pad, true) : grd_failed;
     return grd_pending() || (t->base == NULL && t != self) ? t : grd_clone(t);
 }
 
@@ -246,16 +246,19 @@ grd_tensor *op_hidden_replication_pad3d(grd_tensor *self, grd_dims pad)
 /* Dimension by dimension: each place of a padded dimension comes from one of the dimension itself. */
 grd_tensor *op_hidden_border_backward(grd_tensor *grad, grd_dims pad, grd_dims sizes, const char *mode)
 {
-    if (sizes.n != grad->ndim || border_of(mode) == NULL)
-        grd_raise(GRD_ERROR_RUNTIME, "a gradient of %d dimensions for a tensor of %lld, padded by mode %s", grad->ndim, (long long)sizes.n,
-                  mode);
-    if (grd_pending() || !check_pad(grad, pad))
+    border_function *border = border_of(mode);
+    if (border == NULL || sizes.n != grad->ndim) {
+        grd_raise(GRD_ERROR_RUNTIME, "expected a mode of borders and sizes of %d dimensions, but got %s and %lld sizes", grad->ndim, mode,
+                  (long long)sizes.n);
+        return grd_failed;
+    }
+    if (!check_pad(grad, pad))
         return grd_failed;
     for (int64_t i = 0; i < pad.n / 2 && !grd_pending(); i++) {
         const int64_t dim = sizes.n - 1 - i;
         const grd_dims own = grd_dims_from(pad.data + 2 * i, 2);
         grd_tensor *places = grd_arange_end(grd_int(sizes.data[dim]), .device = grd_device_of(grad));
-        places = kept(with_border(places, own, border_of(mode)), own, true);
+        places = kept(with_border(places, own, border), own, true);
         int64_t before[GRD_MAX_DIMS];
         memcpy(before, grad->sizes, grad->ndim * sizeof *before);
         before[dim] = sizes.data[dim];

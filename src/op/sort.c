@@ -229,8 +229,8 @@ static void drop_dim(int64_t dim, bool keepdim, grd_tensor **ret)
 {
     if (keepdim || grd_pending() || ret[0]->ndim == 0)
         return;
-    ret[0] = grd_select(ret[0], dim, 0);
-    ret[1] = grd_select(ret[1], dim, 0);
+    ret[0] = grd_new_detached(grd_select(ret[0], dim, 0)); /* no view: what is recorded of a call is its result alone */
+    ret[1] = grd_new_detached(grd_select(ret[1], dim, 0));
 }
 
 static void arrange_kth(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)

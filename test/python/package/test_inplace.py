@@ -4,6 +4,7 @@ import warnings
 import pytest
 
 import gradus
+from operator_calls import arguments, call, sample_texts, shown
 from oracle import torch
 
 RANDOM = {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}  # test_random.py compares their numbers
@@ -66,3 +67,32 @@ def test_resize_counts_as_a_write_only_when_sizes_change():
         return found
 
     assert versions(gradus) == versions(torch) == [0, 1, 1, 2, 3, 3]
+
+
+def gradients(function, operator, text, in_place):
+    """Those of three times the result, which is multiplied in place or not; None where the result has no gradient or may not be written."""
+    values = arguments(operator, text, gradus.float64)
+    leaves = [t for value in values.values() for t in (value if isinstance(value, list) else [value])
+              if isinstance(t, gradus.Tensor) and (t.is_floating_point() or t.is_complex())]
+    for leaf in leaves:
+        leaf.requires_grad_()
+    try:
+        result = call(function, operator, values)
+        result = result if isinstance(result, gradus.Tensor) else [*result, None][0]
+        if result is None or result.grad_fn is None:
+            return None
+        tripled = result.mul_(3) if in_place else result * 3
+        return [grad.tolist() for grad in gradus.autograd.grad((tripled * tripled).sum(), leaves, allow_unused=True, materialize_grads=True)]
+    except RuntimeError:  # no complex numbers, a view of a leaf or of several, a result that the gradient needs, elements that share memory
+        return None
+
+
+def test_a_result_that_is_written_keeps_its_gradient():
+    compared = 0
+    for name, function, operator, form in shown():
+        for text in sample_texts(operator) if form == "functional" and not operator.test.get("skip") else []:
+            written = gradients(function, operator, text, True)
+            if written is not None:
+                assert repr(written) == repr(gradients(function, operator, text, False)), f"{name}({text})"
+                compared += 1
+    assert compared > 800
