@@ -65,3 +65,13 @@ def test_a_state_that_is_loaded_stays_as_it_is():
         assert loaded.param_groups[0]["lr"] == 0.5 and loaded.param_groups[0]["params"][0] is y
         loaded.param_groups[0]["lr"] = 7.0
         assert state["param_groups"] == groups and source.param_groups[0]["lr"] == 0.5
+
+
+@pytest.mark.parametrize("norm, wanted", [(2.0, 5.0), (1.0, 7.0), (math.inf, 4.0)])
+def test_how_far_gradients_are_cut(norm, wanted):
+    """To max_norm / (norm + 1e-6) of what they were, exactly; and not at all where they are below it."""
+    x = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    for most, scale in ((1.0, 1 / (wanted + 1e-6)), (wanted + 1, 1.0)):
+        x.grad = torch.tensor([3.0, -4.0], dtype=torch.float64)
+        assert torch.nn.utils.clip_grad_norm_(x, most, norm).item() == wanted
+        assert torch.allclose(x.grad, torch.tensor([3.0, -4.0], dtype=torch.float64) * scale, rtol=1e-14, atol=0)
