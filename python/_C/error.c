@@ -62,7 +62,9 @@ static void add_note(PyObject *note)
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
 #if PY_VERSION_HEX >= 0x030B0000
-    PyObject *added = value != NULL && note != NULL ? PyObject_CallMethod(value, "add_note", "O", note) : NULL;
+    PyObject *name = PyUnicode_InternFromString("add_note"); /* the interpreter's cache of methods keeps every other string it is given */
+    PyObject *added = value != NULL && note != NULL && name != NULL ? PyObject_CallMethodOneArg(value, name, note) : NULL;
+    Py_XDECREF(name);
 #else
     PyObject *added = note != NULL ? Py_BuildValue("[O]", note) : NULL;
     if (added != NULL && PyObject_SetAttrString(value, "__notes__", added) < 0)
