@@ -27,15 +27,22 @@ static bool check_pad(const grd_tensor *self, grd_dims pad)
                                                 (long long)pad.n, self->ndim);
 }
 
+/* The length, or what a negative one cuts off; otherwise 0. */
+static int64_t positive(int64_t length, bool cut)
+{
+    if (cut)
+        length = length == INT64_MIN ? INT64_MAX : -length;
+    return length > 0 ? length : 0;
+}
+
 /* The part of a dimension that stays: of the padded tensor, or of the original when `cut`. */
 static grd_tensor *kept(grd_tensor *t, grd_dims pad, bool cut)
 {
     for (int64_t i = 0; i < t->ndim && !grd_pending(); i++) {
-        const int64_t before = cut ? -length_at(pad, t->ndim, i, false) : length_at(pad, t->ndim, i, false);
-        const int64_t after = cut ? -length_at(pad, t->ndim, i, true) : length_at(pad, t->ndim, i, true);
-        const int64_t start = before > 0 ? before : 0, end = after > 0 ? after : 0;
-        if (start + end > 0)
-            t = grd_narrow(t, i, start, t->sizes[i] - start - end);
+        const int64_t start = positive(length_at(pad, t->ndim, i, false), cut), end = positive(length_at(pad, t->ndim, i, true), cut);
+        const int64_t size = t->sizes[i];
+        if (start > 0 || end > 0)
+            t = grd_narrow(t, i, start, start > size || end > size - start ? -1 : size - start - end); /* -1 is refused */
     }
     return t;
 }
