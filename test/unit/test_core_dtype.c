@@ -96,10 +96,13 @@ static void default_dtype(void **state)
     assert_int_equal(grd_default_dtype(), GRD_FLOAT64);
     assert_int_equal(grd_scalar_dtype(grd_float(1)), GRD_FLOAT64);
     assert_int_equal(grd_scalar_dtype(grd_complex_number(1, 2)), GRD_COMPLEX128);
-    grd_set_default_dtype(GRD_INT32);
-    assert_int_equal(grd_error_get(), GRD_ERROR_TYPE);
-    grd_error_clear();
-    assert_int_equal(grd_default_dtype(), GRD_FLOAT64);
+    for (int dtype = GRD_DTYPE_NONE; dtype < GRD_DTYPE_COUNT; dtype++)
+        if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64) { /* neither complex ones nor those of 8 bits */
+            grd_set_default_dtype((grd_dtype)dtype);
+            assert_int_equal(grd_error_get(), GRD_ERROR_TYPE);
+            grd_error_clear();
+            assert_int_equal(grd_default_dtype(), GRD_FLOAT64);
+        }
     grd_set_default_dtype(GRD_FLOAT32);
     assert_int_equal(grd_scalar_dtype(grd_complex_number(1, 2)), GRD_COMPLEX64);
     assert_int_equal(grd_scalar_dtype(grd_int(1)), GRD_INT64);

@@ -172,3 +172,21 @@ def test_detaching_in_place_leaves_the_gradient_that_was_kept():
     grad = y.grad
     y.detach_()
     assert y.grad is grad and grad.tolist() == [1.0, 1.0] and y.is_leaf and not y.requires_grad and not y.retains_grad
+
+
+def test_a_leaf_that_got_other_data_has_gradients_of_its_sizes():
+    x = leaf(1.0, 2.0)
+    (x * 2).sum().backward()
+    for data in (torch.ones(3), torch.ones(2, 2), torch.ones(())):
+        x.grad = None
+        x.data = data
+        (x * 3).sum().backward()
+        assert x.grad.shape == data.shape and (x.grad == 3).all()
+
+
+@pytest.mark.parametrize("dtype, other", [("float32", "int32"), ("float16", "bfloat16"), ("float64", "complex64"), ("float32", "float64")])
+def test_a_gradient_has_the_dtype_of_its_tensor(dtype, other):
+    x = torch.ones(2, dtype=getattr(torch, dtype), requires_grad=True)
+    with pytest.raises(RuntimeError, match="assigned grad has data of a different type|with dtype"):
+        x.grad = torch.ones(2, dtype=getattr(torch, other))
+    assert x.grad is None

@@ -216,3 +216,39 @@ def test_ends_of_a_range_may_be_tensors(name):
         with pytest.raises(RuntimeError, match=f"{name} only supports 0-dimensional start and end tensors"):
             function(start, module.ones(1), 4)
     assert gradus.logspace(0.9, 3, 1, dtype=gradus.int64).tolist() == pytorch.logspace(0.9, 3, 1, dtype=pytorch.int64).tolist() == [7]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "float16"])
+def test_permutations_as_long_as_a_dtype_can_tell(dtype):
+    def program(module):
+        kind, found = getattr(module, dtype), []
+        most = {"uint8": 256, "int8": 128, "int16": 32768, "float16": 2049}[dtype]
+        for n in (most - 1, most, most + 1, most + 2):
+            try:
+                found.append(sorted(module.randperm(n, dtype=kind).tolist()) == list(range(n)))
+            except RuntimeError as error:
+                found.append(type(error).__name__)
+        return found
+
+    same(program)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_dropout_rounds_its_factor_once(dtype):
+    def program(module):
+        x = module.full((2000,), 1.0, dtype=getattr(module, dtype))
+        return [sorted(set(module.nn.functional.dropout(x, p).tolist())) for p in (0.1, 0.3, 0.37, 0.5, 0.9)]
+
+    same(program)
+
+
+def test_products_of_more_dimensions_than_there_are():
+    x = torch.ones([1] * 32)
+    assert torch.kron(x, x).dim() == 32
+    with pytest.raises(RuntimeError, match="too many dimensions"):
+        torch.kron(torch.ones([1] * 33), x)
+
+
+@pytest.mark.parametrize("beta, alpha", [(True, True), (False, True), (True, False), (2, 3), (0, 1)])
+def test_outer_products_of_bools_are_bools(beta, alpha):
+    same(lambda module: module.addr(module.tensor([[True, False]] * 2), module.tensor([True, False]), module.tensor([False, True]), beta=beta, alpha=alpha))

@@ -291,6 +291,12 @@ def test_what_stands_behind_the_elements_fits_into_the_line(settings, width):
     same(program)
 
 
+@pytest.mark.parametrize("least", [1.0, 1.5, 1e-4, 0.99e-4, 1e5, 1e8, 1.1e8])
+@pytest.mark.parametrize("ratio", [1.0, 999.0, 1000.0, 1001.0, 1e8])
+def test_when_exponents_are_printed(least, ratio):
+    same(lambda module: [repr(module.tensor([least, least * ratio], dtype=module.float64)), repr(module.tensor([0.0, least, float("inf"), -least * ratio]))])
+
+
 def test_names_that_numpy_has():
     x, y = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 5.0]])
     assert torch.sub(x1=x, x2=y).tolist() == torch.sub(x, x2=y).tolist() == torch.sub(input=x, x2=y).tolist() == [[-2.0, -3.0]]
@@ -322,13 +328,16 @@ def test_nothing_is_left_of_what_a_class_answers():
     assert plain.tolist() == [0.0] * 3
 
 
-def test_a_class_lives_as_long_as_tensors_of_it():
-    """Also while a tensor has no object: class and attributes come back with it, and are given up with it."""
+@pytest.mark.parametrize("base", [True, False])
+def test_class_and_attributes_live_as_long_as_their_tensor(base):
+    """Also while it has no object: they come back with it, and are given up with it."""
     class Labelled(torch.Tensor):
         pass
 
+    kind = torch.Tensor if base else Labelled
+
     def leaf():
-        x = torch.ones(2).as_subclass(Labelled).requires_grad_()
+        x = torch.ones(2).as_subclass(kind).requires_grad_()
         x.label = [len("abc")]
         return x
 
@@ -336,9 +345,9 @@ def test_a_class_lives_as_long_as_tensors_of_it():
     leaf_of = graph.grad_fn.next_functions[0][0]
     for _ in range(3):
         gc.collect()
-        assert type(leaf_of.variable) is Labelled and leaf_of.variable.label == [3]
-    assert lost(lambda: leaf_of.variable, Labelled) == 0
-    assert lost(lambda: leaf().sum(), Labelled) == 0
+        assert type(leaf_of.variable) is kind and leaf_of.variable.label == [3]
+    assert lost(lambda: leaf_of.variable, kind) == 0
+    assert lost(lambda: leaf().sum(), kind) == 0
 
 
 def test_subclasses_print_by_their_name():
