@@ -62,7 +62,8 @@ grd_tensor *op_threshold(grd_tensor *out, grd_tensor *self, grd_scalar threshold
         return grd_failed;
     }
     grd_tensor *given = grd_composite_input(out, self);
-    return grd_composite_finish(out, self, grd_masked_fill(given, grd_le_scalar(given, threshold), value));
+    grd_tensor *replaced = grd_masked_fill(given, grd_le_scalar(given, threshold), value);
+    return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(replaced, grd_tensors(self)) : replaced);
 }
 
 /* For integers the bounds lose their fractions. */

@@ -236,7 +236,10 @@ grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *ta
     if (pos_weight != NULL)
         log_sigmoid = grd_mul(grd_add_scalar(grd_mul(grd_sub_scalar(pos_weight, one), target), one), log_sigmoid);
     grd_tensor *negative = grd_neg(grd_sub_scalar(target, one)), *rest = grd_mul(negative, self), *loss = grd_sub(rest, log_sigmoid);
-    return weighted(grd_pending() ? grd_failed : grd_composite_like(loss, negative), weight, how);
+    /* A pos_weight may not have more elements than the input: PyTorch computes the loss in the memory of `negative`. */
+    if (grd_pending() || !grd_check_inplace_shape(negative, grd_sizes(loss)))
+        return grd_failed;
+    return weighted(grd_composite_like(loss, negative), weight, how);
 }
 
 /* ---- nll_loss ----------------------------------------------------------------------------------------------------------------------- */

@@ -37,14 +37,14 @@ grd_tensor *op_hidden_mse_loss_backward(grd_tensor *grad, grd_tensor *self, grd_
 grd_tensor *op_hidden_smooth_l1_loss_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *target, const char *reduction, double beta)
 {
     grd_tensor *d = grd_sub(self, target);
-    grd_tensor *slope = grd_where(grd_lt_scalar(grd_abs(d), grd_float(beta)), grd_div_scalar(d, grd_float(beta)), grd_sign(d));
+    grd_tensor *slope = grd_clamp(grd_div_scalar(d, grd_float(beta)), .min = grd_int(-1), .max = grd_int(1));
     return grd_mul(slope, unreduced(grad, self, target, reduction));
 }
 
 grd_tensor *op_hidden_huber_loss_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *target, const char *reduction, double delta)
 {
     grd_tensor *d = grd_sub(self, target);
-    grd_tensor *slope = grd_where(grd_le_scalar(grd_abs(d), grd_float(delta)), d, grd_mul_scalar(grd_sign(d), grd_float(delta)));
+    grd_tensor *slope = grd_clamp(d, .min = grd_float(-delta), .max = grd_float(delta));
     return grd_mul(slope, unreduced(grad, self, target, reduction));
 }
 

@@ -164,6 +164,8 @@ static grd_tensor *with_border(grd_tensor *t, grd_dims pad, border_function *bor
 static grd_tensor *padded(grd_tensor *self, grd_dims pad, border_function *border)
 {
     grd_tensor *t = check_pad(self, pad) ? kept(with_border(self, pad, border), pad, true) : grd_failed;
+    if (!grd_pending())
+        t = pad.n == 2 ? grd_composite_contiguous(t) : grd_composite_suggested(t, self);
     return grd_pending() || (t->base == NULL && t != self) ? t : grd_clone(t);
 }
 
@@ -216,7 +218,7 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
         {grd_hidden_replication_pad1d, grd_hidden_replication_pad2d, grd_hidden_replication_pad3d},
     };
     if (border == wrapped) /* what is cut off takes no part in a circle */
-        return with_border(kept(self, pad, true), pad, wrapped);
+        return grd_composite_contiguous(with_border(kept(self, pad, true), pad, wrapped));
     return of_mode[border == repeated][n - 1](self, pad);
 }
 

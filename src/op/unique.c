@@ -111,7 +111,7 @@ static void distinct_slices(grd_tensor *self, int64_t dim, bool in_order, grd_te
     values = grd_movedim(values, grd_dims(0), grd_dims(dim));
     if (grd_pending())
         return;
-    ret[0] = values;
+    ret[0] = grd_new_detached(values); /* no view: what is recorded of a call is its result alone */
     ret[1] = inverse;
     ret[2] = runs.counts;
 }

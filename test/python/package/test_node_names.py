@@ -33,8 +33,6 @@ DIFFERENT = {
     "diff": ("CloneBackward0", "CopyBackwards", "a copy of no differences is a clone here"),
     "einsum": ("ViewBackward0", "SumBackward1", "the diagonal is summed as one of several places"),
     "fill_": (None, "FillBackward3", "an integer tensor requires no gradient"),
-    **{name: (("NotDifferentiableBackward0" if name[-1] == "_" else None), "NotImplemented", REFUSED)
-       for name in ("floor_divide", "floor_divide_", "heaviside", "heaviside_")},
     "scatter": ("ScatterAddBackward0", "NotImplemented", REFUSED),
     "scatter_": ("CopyBackwards", "NotImplemented", REFUSED),
     **{f"{name}_": ("NotDifferentiableBackward0", node + "Backward1", ORDERED)
@@ -46,7 +44,6 @@ DIFFERENT = {
     "cdist": ("CdistBackward0", "ViewBackward0", "PyTorch has another operator for distances by a product"),
     "rms_norm": ("NativeLayerNormBackward0", "MulBackward0", "one node here, parts in PyTorch"),
     "pad": ("CatBackward0", "CopySlices", "a circle is made of views and a cat, which are recorded"),
-    "_unique2": (None, "Unique2Backward0", REFUSED),
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.

@@ -27,7 +27,8 @@ SHOW = "print(torch.__config__.show().split('BLAS: ')[1].splitlines()[0])\n"
 
 def run(program, before=None, **environment):
     """What the program prints, after `before` in the new process."""
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | environment, preexec_fn=before)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}  # which would choose the kernels
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=own | environment, preexec_fn=before)
     assert result.returncode == 0, f"status {result.returncode}: {result.stdout}{result.stderr}"
     return result.stdout.strip()
 

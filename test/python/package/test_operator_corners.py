@@ -252,3 +252,9 @@ def test_products_of_more_dimensions_than_there_are():
 @pytest.mark.parametrize("beta, alpha", [(True, True), (False, True), (True, False), (2, 3), (0, 1)])
 def test_outer_products_of_bools_are_bools(beta, alpha):
     same(lambda module: module.addr(module.tensor([[True, False]] * 2), module.tensor([True, False]), module.tensor([False, True]), beta=beta, alpha=alpha))
+
+
+def test_weights_of_a_loss_do_not_enlarge_it():
+    x = torch.zeros(3)
+    with pytest.raises(RuntimeError, match="output with shape \\[3\\] doesn't match the broadcast shape \\[2, 3\\]"):
+        torch.nn.functional.binary_cross_entropy_with_logits(x, x, pos_weight=torch.ones(2, 3))
