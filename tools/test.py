@@ -123,7 +123,7 @@ def program_outcome(case):
 # A sanitizer's runtime must be there before the interpreter, which is built without, and for it the C++ library that the oracle throws exceptions
 # with. What CPython keeps until its end is no leak of ours.
 RUNTIMES = {"dev": ("libasan.so", "libstdc++.so.6"), "tsan": ("libtsan.so", "libstdc++.so.6")}
-SANITIZED = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": "halt_on_error=1:exitcode=66",
+SANITIZED = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1", "TSAN_OPTIONS": f"halt_on_error=1:exitcode=66:suppressions={ROOT / 'test/data/elements.supp'}",
              "PYTHONMALLOC": "malloc"}
 
 

@@ -177,8 +177,8 @@ static void fork_often(void)
 static void test_fork_while_threads_work(void **state)
 {
     (void)state;
-    if (UNDER_TSAN || UNDER_ASAN) /* threads in the child; the allocator's locks */
-        skip();
+    if (UNDER_TSAN || UNDER_ASAN)
+        skip_because("sanitizers do not allow threads in the child of a program with threads");
     pthread_t threads[THREADS];
     grd_set_num_threads(3);
     assert_true(compute());
@@ -197,8 +197,8 @@ static void test_fork_while_threads_work(void **state)
 static void test_fork_with_everything_open(void **state)
 {
     (void)state;
-    if (UNDER_TSAN) /* threads in the child */
-        skip();
+    if (UNDER_TSAN)
+        skip_because("ThreadSanitizer does not allow threads in the child of a program with threads");
     grd_tensor *x = grd_ones(grd_dims(LARGE), .requires_grad = true), *y = grd_sum(grd_mul(x, x));
     grd_error_set(GRD_ERROR_VALUE, "pending");
     const pid_t child = fork();
@@ -283,8 +283,8 @@ static void fork_in_a_piece(int64_t begin, int64_t end, void *context)
 static void test_fork_inside_a_loop(void **state)
 {
     (void)state;
-    if (UNDER_TSAN || UNDER_ASAN) /* threads in the child; the allocator's locks */
-        skip();
+    if (UNDER_TSAN || UNDER_ASAN)
+        skip_because("sanitizers do not allow threads in the child of a program with threads");
     grd_set_num_threads(3);
     for (int i = 0; i < 5; i++) {
         atomic_store(&forked, 0);

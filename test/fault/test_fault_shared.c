@@ -459,8 +459,7 @@ static void test_chains_are_freed_on_a_small_stack(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__)
-    puts("skipped: ThreadSanitizer does not stand threads with a small stack");
-    skip();
+    skip_because("ThreadSanitizer does not stand threads with a small stack");
 #endif
     static grd_tensor *(*const makers[])(int) = {chain_of_gradients, chain_of_kept_gradients, chain_of_nodes,  chain_of_views,
                                                  chain_of_hooks,     chain_of_functions,      chain_of_memory, chain_of_data};

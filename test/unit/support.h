@@ -23,6 +23,13 @@
 /* What the test makes is dropped behind it, and its random numbers are the same whichever tests ran before. */
 #define IN_SCOPE(test) cmocka_unit_test_setup_teardown(test, open_scope, close_scope)
 
+/* The reason is counted among those that the last lines of `make test` give. */
+static inline void skip_because(const char *reason)
+{
+    print_message("skipped: %s\n", reason);
+    skip();
+}
+
 static inline int open_scope(void **state)
 {
     static grd_scope scope;

@@ -195,10 +195,8 @@ static const size_t LARGE = (size_t)900 * MIB;
 
 static void skip_unless_kept(size_t size)
 {
-    if ((size_t)grd_system_memory() / 4 < size) {
-        print_message("skipped: this machine has too little memory to keep %zu bytes\n", size);
-        skip();
-    }
+    if ((size_t)grd_system_memory() / 4 < size)
+        skip_because("this machine has too little memory to keep a large block");
 }
 
 static void free_extents_are_cut_and_joined(void **state)

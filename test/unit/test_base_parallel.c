@@ -154,10 +154,10 @@ static void parent_and_child_go_on_after_fork(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* ThreadSanitizer does not allow threads in the child of a program with threads */
+    skip_because("ThreadSanitizer does not allow threads in the child of a program with threads");
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-    skip();
+    skip_because("ThreadSanitizer does not allow threads in the child of a program with threads");
 #endif
 #endif
     grd_set_num_threads(3);
