@@ -75,7 +75,9 @@ static void meta_destroy(struct grd_object *object)
     grd_object_end(object, meta_finish);
 }
 
-static const struct grd_object_type meta_type = {"meta", meta_destroy, meta_finish};
+static void meta_reshaped(struct grd_object *object);
+
+static const struct grd_object_type meta_type = {.name = "meta", .destroy = meta_destroy, .finish = meta_finish, .reshaped = meta_reshaped};
 
 static void retained_destroy(struct grd_object *object)
 {
@@ -173,6 +175,8 @@ bool grd_replace_history(grd_tensor *t, struct grd_node *node, uint32_t output)
 }
 
 /* ---- AccumulateGrad ----------------------------------------------------------------------------------------------------------- */
+enum { USUAL_ROOM = 8 }; /* dimensions that a leaf may come to have without new memory for its sizes */
+
 struct accumulator {
     struct grd_node node;
     grd_tensor *variable; /* owns this node */
@@ -278,12 +282,13 @@ static bool describe_leaf(struct accumulator *self)
 {
     const grd_tensor *leaf = self->variable;
     if (leaf->ndim > self->room || self->sizes == NULL) {
-        int64_t *sizes = grd_alloc(leaf->ndim * sizeof *sizes);
+        const int64_t room = leaf->ndim > USUAL_ROOM ? leaf->ndim : USUAL_ROOM;
+        int64_t *sizes = grd_alloc((size_t)room * sizeof *sizes);
         if (sizes == NULL)
             return false;
         grd_free(self->sizes, (size_t)self->room * sizeof *sizes);
         self->sizes = sizes;
-        self->room = leaf->ndim;
+        self->room = room;
     }
     for (int i = 0; i < leaf->ndim; i++)
         self->sizes[i] = leaf->sizes[i];
@@ -297,6 +302,15 @@ static inline bool is_described(const struct accumulator *self)
     const struct grd_output *output = &self->node.outputs[0];
     return output->ndim == self->variable->ndim &&
            grd_dims_equal(grd_dims_from(output->sizes, output->ndim), grd_dims_from(self->variable->sizes, output->ndim));
+}
+
+/* While the leaf is changed nobody else uses it, and no pass reads the description: later a pass may. A leaf that outgrows the room is
+ * described when it is recorded next. */
+static void meta_reshaped(struct grd_object *object)
+{
+    struct accumulator *self = (struct accumulator *)__atomic_load_n(&((struct grd_meta *)object)->accumulator, __ATOMIC_ACQUIRE);
+    if (self != NULL && self->variable->ndim <= self->room)
+        describe_leaf(self);
 }
 
 static struct grd_node *new_accumulator(grd_tensor *leaf)

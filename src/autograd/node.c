@@ -28,7 +28,7 @@ static void node_destroy(struct grd_object *object)
     grd_object_end(object, node_finish);
 }
 
-const struct grd_object_type grd_node_type = {"node", node_destroy, node_finish};
+const struct grd_object_type grd_node_type = {.name = "node", .destroy = node_destroy, .finish = node_finish};
 
 struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs)
 {

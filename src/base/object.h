@@ -19,8 +19,9 @@ struct grd_object;
 
 struct grd_object_type {
     const char *name;
-    void (*destroy)(struct grd_object *object); /* called when the last owner is gone */
-    void (*finish)(struct grd_object *object);  /* frees an object that grd_object_end has put off; NULL for types that never are */
+    void (*destroy)(struct grd_object *object);  /* called when the last owner is gone */
+    void (*finish)(struct grd_object *object);   /* frees an object that grd_object_end has put off; NULL for types that never are */
+    void (*reshaped)(struct grd_object *object); /* its owner has other sizes or another dtype now; NULL for types that do not care */
 };
 
 struct grd_object {

@@ -150,6 +150,7 @@ static void set_data(grd_tensor *t, grd_tensor *source)
     t->offset = alias->offset;
     t->device_index = alias->device_index;
     t->flags = (uint16_t)((t->flags & ~GEOMETRY) | (alias->flags & GEOMETRY));
+    grd_tell_reshaped(t);
 }
 
 void grd_set_data(grd_tensor *t, grd_tensor *source)

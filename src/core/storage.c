@@ -49,7 +49,7 @@ static void storage_destroy(struct grd_object *object)
         storage_finish(object);
 }
 
-const struct grd_object_type grd_storage_type = {"storage", storage_destroy, storage_finish};
+const struct grd_object_type grd_storage_type = {.name = "storage", .destroy = storage_destroy, .finish = storage_finish};
 
 bool grd_shares_memory(const grd_tensor *t)
 {

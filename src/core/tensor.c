@@ -493,6 +493,13 @@ grd_tensor *grd_new_detached(grd_tensor *t)
     return pooled(view);
 }
 
+void grd_tell_reshaped(grd_tensor *t)
+{
+    struct grd_object *history = __atomic_load_n(&t->autograd, __ATOMIC_ACQUIRE);
+    if (history != NULL && history->type->reshaped != NULL)
+        history->type->reshaped(history);
+}
+
 bool grd_resize(grd_tensor *t, grd_dims sizes)
 {
     int64_t numel, needed;
@@ -517,6 +524,7 @@ bool grd_resize(grd_tensor *t, grd_dims sizes)
     t->traits = grd_traits(t->dtype, t->layout, grd_device_of(t), flags, sizes.n);
     t->numel = numel;
     t->data = t->storage->data == NULL ? NULL : (char *)t->storage->data + t->offset * t->itemsize;
+    grd_tell_reshaped(t);
     return true;
 }
 

@@ -289,6 +289,8 @@ void grd_shape_channels_last_strides(grd_dims sizes, int64_t *ret_strides);
  * that open, False. */
 bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides);
 /* Every element at its own address, no gaps, in some order of dimensions; strides positive. Empty shapes are dense. */
+/* Called where a tensor got other sizes or another dtype: what its history says of it follows. */
+void grd_tell_reshaped(grd_tensor *t);
 bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides);
 /* Whether two indices may share an address: stride 0 with size > 1, or strides that interleave. False is certain, true is not. */
 bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides);
