@@ -80,9 +80,9 @@ def table(ours, theirs):
     return {name: (time, theirs.get(name)) for name, time in ours.items()}
 
 
-def products(program, part):
-    """Matrix products beside OpenBLAS's own, which one process times in turn."""
-    lines, _ = run([program, part], OPENBLAS_THREAD_TIMEOUT="4")
+def products(program, part, core_type):
+    """Matrix products beside OpenBLAS's own, which one process times in turn, with the kernels that Gradus chooses for it: by itself it may take slower ones."""
+    lines, _ = run([program, part], OPENBLAS_THREAD_TIMEOUT="4", OPENBLAS_CORETYPE=core_type)
     if lines:
         print(f"\n{'product/threads':22}{'Gradus':>12}{'OpenBLAS':>12}{'ratio':>9}")
     for name, ours, theirs in lines:
@@ -183,7 +183,7 @@ def main():
     from_c = table(*[least(runs) for runs in results], *([] if python else [{}]))
     from_python = python_table(python, arguments.only, arguments.rounds) if python and (BUILD / "python").exists() else {}
     beside_blas = program.with_name("bench_products")
-    from_blas = products(beside_blas, arguments.only) if beside_blas.exists() else {}
+    from_blas = products(beside_blas, arguments.only, about[0].split()[-1]) if beside_blas.exists() else {}
     if arguments.record:
         record(ROOT / "docs" / "benchmarks.json", "; ".join(about), load, from_c, from_python, from_blas)
 
