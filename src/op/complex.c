@@ -5,8 +5,8 @@
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "op/common.h"
-#include "op/reduce.h"
 #include "op/composite.h"
+#include "op/reduce.h"
 
 /* The view of the real (0) or imaginary (1) halves, or with `pairs` a last dimension for both: the same addresses, counted in halves. */
 static grd_tensor *view_parts(grd_tensor *self, int part, bool pairs)

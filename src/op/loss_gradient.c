@@ -1,6 +1,6 @@
 /* Gradients of the losses that are recorded as one node: composites, differentiable in their turn. Schema: schema/loss.toml; the losses: loss.c, loss_distance.c. */
-#include "gen/op_impl.h"
 #include "gen/hidden_ops.h"
+#include "gen/op_impl.h"
 #include "op/common.h"
 #include "op/loss.h"
 

@@ -6,26 +6,14 @@ another dtype or device.
 Each run is a process of its own, so that a crash is seen as one. GRADUS_FUZZ_CALLS says how many calls each function gets of both kinds, GRADUS_FUZZ_SEED
 begins another sequence of them."""
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from own_process import PARTS, attempt, check_part
 
-HERE = Path(__file__).resolve().parent
 CALLS = int(os.environ.get("GRADUS_FUZZ_CALLS", "60"))
 SEED = int(os.environ.get("GRADUS_FUZZ_SEED", "0"))
-PARTS = 4
 MOST_ELEMENTS = 1 << 22  # an expanded result may have more than a sum comes to the end of
-
-
-def attempt(function, *arguments, **keywords):
-    try:
-        return function(*arguments, **keywords)
-    except (SystemExit, KeyboardInterrupt, SystemError):
-        raise
-    except Exception:
-        return None
 
 
 def random_calls(part):
@@ -77,10 +65,7 @@ def run(part):
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_only_exceptions_come_out(part):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    result = subprocess.run([sys.executable, "-X", "faulthandler", __file__, str(part)], cwd=HERE, env=environment, capture_output=True, text=True,
-                            errors="replace")
-    assert result.returncode == 0, result.stderr[-4000:]
+    check_part(__file__, part)
 
 
 if __name__ == "__main__":

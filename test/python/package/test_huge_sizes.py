@@ -1,26 +1,13 @@
 """Every operator with tensors of no elements beside whose 0 stand sizes of any product, and with tensors of the meta device that no memory could hold:
 an error or a result, and no arithmetic that overflows (the sanitizers see it)."""
 import itertools
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from own_process import PARTS, attempt, check_part
 
-HERE = Path(__file__).resolve().parent
-PARTS = 4
 EMPTY = [(2**62, 0), (0, 2**62), (2**31, 0, 2**32), (0, 2**31, 2**31 - 1), (2**40, 2**40, 0, 3), (3, 2**33, 0, 2**33), (0, 2**61, 3, 2**61), (2**63 - 1, 0)]
 META = [(), (2**62,), (2**31, 2**31), (3, 2**31, 2**29), (2**61, 1, 2)]
-
-
-def attempt(call):
-    try:
-        return call()
-    except (SystemExit, KeyboardInterrupt, SystemError):
-        raise
-    except Exception:
-        return None
 
 
 def replaced(torch, value, sizes, device):
@@ -67,10 +54,7 @@ def run(part):
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_sizes_of_any_product(part):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    result = subprocess.run([sys.executable, "-X", "faulthandler", __file__, str(part)], cwd=HERE, env=environment, capture_output=True, text=True,
-                            errors="replace")
-    assert result.returncode == 0, result.stderr[-4000:]
+    check_part(__file__, part)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,25 @@
+"""Tests that call the library with anything: each part of one runs in a process of its own, so that a crash is seen as one."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PARTS = 4
+
+
+def attempt(function, *arguments, **keywords):
+    """What the call gives, or None where it raises an exception that a caller can expect."""
+    try:
+        return function(*arguments, **keywords)
+    except (SystemExit, KeyboardInterrupt, SystemError):
+        raise
+    except Exception:
+        return None
+
+
+def check_part(file, part):
+    """Runs the file as a program with the part's number."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    result = subprocess.run([sys.executable, "-X", "faulthandler", file, str(part)], cwd=Path(file).resolve().parent, env=environment, capture_output=True,
+                            text=True, errors="replace")
+    assert result.returncode == 0, result.stderr[-4000:]
