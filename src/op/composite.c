@@ -164,7 +164,8 @@ static bool check_outs(const grd_op *op, grd_tensors inputs, grd_tensors outs, g
     for (int64_t i = 0; i < outs.n; i++)
         if (!grd_check_writable(op, outs.data[i]) || !grd_check_writable(op, results.data[i]) ||
             !check_gradient(outs.data[i], results.data[i]) ||
-            !grd_check_out_dtype(op, i, outs.data[i], (grd_dtype)results.data[i]->dtype) || !check_out(outs.data[i], results.data[i]) ||
+            !grd_check_out_dtype(op, i, outs.data[i], (grd_dtype)results.data[i]->dtype) ||
+            !grd_out_check(outs.data[i], (grd_dtype)results.data[i]->dtype, grd_device_of(results.data[i])) ||
             !check_inputs(inputs, outs.data[i], results.data[i]))
             return false;
     return true;
