@@ -175,10 +175,8 @@ grd_tensor *grd_custom_saved(grd_custom_call *call, int index)
 {
     if (grd_pending() || !grd_given_pointer(call, "grd_custom_saved", "call"))
         return grd_failed;
-    if (index < 0 || index >= call->nsaved) {
-        grd_raise(GRD_ERROR_INDEX, "saved tensor %d does not exist: %d were saved", index, call->nsaved);
-        return grd_failed;
-    }
+    if (index < 0 || index >= call->nsaved)
+        return grd_fail(GRD_ERROR_INDEX, "saved tensor %d does not exist: %d were saved", index, call->nsaved);
     const struct grd_saved *saved = &call->saved[index];
     grd_value value = {.kind = GRD_KIND_TENSOR};
     if (!take_saved(call, saved, &value.v.tensor))

@@ -49,7 +49,7 @@ static void set_detail(struct grd_error_detail detail)
     cold->error = detail;
 }
 
-static GRD_PRINTF(2, 0) void raise_error(grd_error_code code, const char *format, va_list arguments)
+void grd_raise_list(grd_error_code code, const char *format, va_list arguments)
 {
     if (grd_pending())
         return;
@@ -62,7 +62,7 @@ bool grd_raise(grd_error_code code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    raise_error(code, format, arguments);
+    grd_raise_list(code, format, arguments);
     va_end(arguments);
     return false;
 }
@@ -86,7 +86,7 @@ void grd_error_set(grd_error_code code, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    raise_error(code, format, arguments);
+    grd_raise_list(code, format, arguments);
     va_end(arguments);
 }
 

@@ -2,12 +2,15 @@
 #ifndef GRD_BASE_ERROR_H
 #define GRD_BASE_ERROR_H
 
+#include <stdarg.h>
+
 #include "base/cold.h"
 #include "base/thread.h"
 #include "gradus/error.h"
 
 /* Makes an error pending unless one is. Always returns false, so that a check reads `return grd_raise(…)`. */
 bool grd_raise(grd_error_code code, const char *format, ...) GRD_PRINTF(2, 3);
+void grd_raise_list(grd_error_code code, const char *format, va_list arguments) GRD_PRINTF(2, 0);
 
 /* Makes OSError pending unless an error is: the message, ": " and what `number`, a value of errno, means. Always returns false. */
 bool grd_raise_system(int number, const char *format, ...) GRD_PRINTF(2, 3);

@@ -114,6 +114,15 @@ grd_tensor *grd_failed_tensor(void)
     return &grd_failed_block.tensor;
 }
 
+grd_tensor *grd_fail(grd_error_code code, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    grd_raise_list(code, format, arguments);
+    va_end(arguments);
+    return grd_failed;
+}
+
 bool grd_refuse_tensor(const grd_tensor *t, const char *function, const char *argument)
 {
     return t != NULL ? grd_lifetimes_refuse(t, function, argument)
@@ -570,15 +579,11 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
         return grd_failed;
     if (!grd_given(owner, "grd_from_storage", "owner"))
         return grd_failed;
-    if (grd_wrapper_type_of(owner) != NULL) {
-        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
-        return grd_failed;
-    }
+    if (grd_wrapper_type_of(owner) != NULL)
+        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
     /* Complex numbers are pairs. */
-    if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
-        return grd_failed;
-    }
+    if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
     /* Bounds and addresses are those of elements of `dtype`. */
     grd_tensor *whole = grd_new_detached(owner);
     if (grd_is_failed(whole))
@@ -617,10 +622,8 @@ grd_tensor *grd_from_data(const void *data, grd_dims sizes, grd_dtype dtype)
     grd_tensor *t = grd_new(sizes, dtype, GRD_CPU);
     if (grd_is_failed(t) || t->numel == 0)
         return t;
-    if (data == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_from_data: argument 'data' must not be NULL");
-        return grd_failed;
-    }
+    if (data == NULL)
+        return grd_fail(GRD_ERROR_TYPE, "grd_from_data: argument 'data' must not be NULL");
     /* Kernels rely on bools being 0 or 1. */
     if (dtype == GRD_BOOL)
         for (int64_t i = 0; i < t->numel; i++)
@@ -661,10 +664,8 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_
     const int64_t itemsize = grd_dtype_table[dtype].size;
     if (!measure(sizes, strides, itemsize, &lowest, &bytes))
         return grd_failed;
-    if (data == NULL && (numel > 0 || offset != 0)) {
-        grd_raise(GRD_ERROR_TYPE, "grd_from_memory: argument 'data' must not be NULL");
-        return grd_failed;
-    }
+    if (data == NULL && (numel > 0 || offset != 0))
+        return grd_fail(GRD_ERROR_TYPE, "grd_from_memory: argument 'data' must not be NULL");
     if (!reaches_from(offset, lowest, itemsize, &bytes))
         return grd_failed;
     grd_tensor *t = make(sizes, strides.data, numel, 0, dtype, GRD_CPU);
@@ -691,10 +692,8 @@ grd_tensor *grd_number(grd_scalar value)
                                                          : grd_scalar_dtype(value);
     if (grd_pending())
         return grd_failed;
-    if (dtype == GRD_DTYPE_NONE) {
-        grd_raise(GRD_ERROR_TYPE, "grd_number: a number is required");
-        return grd_failed;
-    }
+    if (dtype == GRD_DTYPE_NONE)
+        return grd_fail(GRD_ERROR_TYPE, "grd_number: a number is required");
     const uint64_t traits = grd_traits(dtype, GRD_STRIDED, GRD_CPU, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL, 0);
     grd_tensor *t = grd_make_small(traits, 1, grd_dtype_table[dtype].size);
     if (GRD_UNLIKELY(t == NULL) && grd_is_failed(t = new_any(GRD_NO_DIMS, dtype, GRD_CPU)))

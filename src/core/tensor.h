@@ -178,6 +178,9 @@ static inline void grd_mark_saved(const grd_tensor *t)
         atomic_store_explicit(&t->storage->saved, true, memory_order_relaxed);
 }
 
+/* grd_raise for a function that returns a tensor: always the failed one. */
+grd_tensor *grd_fail(grd_error_code code, const char *format, ...) GRD_PRINTF(2, 3);
+
 static inline bool grd_is_failed(const grd_tensor *t)
 {
     return GRD_UNLIKELY(t == &grd_failed_block.tensor);

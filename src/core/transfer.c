@@ -58,10 +58,8 @@ grd_tensor *grd_on_cpu(const grd_tensor *t)
     const grd_device device = grd_device_of(t);
     if (device.type == GRD_DEVICE_CPU)
         return (grd_tensor *)(uintptr_t)t;
-    if (!grd_device_at(device.type)->has_data) {
-        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of %s tensor; no data!", grd_device_name(device));
-        return grd_failed;
-    }
+    if (!grd_device_at(device.type)->has_data)
+        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of %s tensor; no data!", grd_device_name(device));
     grd_tensor *copy = grd_new_strided(grd_sizes(t), grd_strides(t), (grd_dtype)t->dtype, GRD_CPU);
     if (grd_is_failed(copy))
         return grd_failed;

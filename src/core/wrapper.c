@@ -21,10 +21,8 @@ grd_tensor *grd_wrap(const grd_wrapper_type *type, grd_dims sizes, grd_dtype dty
 {
     if (grd_pending())
         return grd_failed;
-    if (type == NULL || type->name == NULL || type->kernel == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_wrap: argument 'type' must have a name and a kernel");
-        return grd_failed;
-    }
+    if (type == NULL || type->name == NULL || type->kernel == NULL)
+        return grd_fail(GRD_ERROR_TYPE, "grd_wrap: argument 'type' must have a name and a kernel");
     struct content *held = grd_alloc(sizeof *held);
     if (held == NULL)
         return grd_failed;

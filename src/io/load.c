@@ -12,9 +12,8 @@ grd_tensor *grd_named_tensor_find(grd_named_tensors tensors, const char *name)
     for (int64_t i = 0; i < tensors.n && tensors.data != NULL && name != NULL; i++)
         if (tensors.data[i].name != NULL && strcmp(tensors.data[i].name, name) == 0)
             return tensors.data[i].tensor;
-    grd_raise(GRD_ERROR_RUNTIME, "grd_named_tensor_find: none of the %lld tensors is named '%s'", (long long)tensors.n,
-              name != NULL ? name : "NULL");
-    return grd_failed;
+    return grd_fail(GRD_ERROR_RUNTIME, "grd_named_tensor_find: none of the %lld tensors is named '%s'", (long long)tensors.n,
+                    name != NULL ? name : "NULL");
 }
 
 /* ---- All of them ------------------------------------------------------------------------------------------------------------------------------ */

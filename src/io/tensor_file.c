@@ -247,15 +247,11 @@ grd_tensor *grd_tensor_file_read(const grd_tensor_file *file, const char *name)
 {
     if (grd_pending())
         return grd_failed;
-    if (file == NULL || name == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_tensor_file_read: argument '%s' must not be NULL", file == NULL ? "file" : "name");
-        return grd_failed;
-    }
+    if (file == NULL || name == NULL)
+        return grd_fail(GRD_ERROR_TYPE, "grd_tensor_file_read: argument '%s' must not be NULL", file == NULL ? "file" : "name");
     const int64_t index = grd_tensor_file_find(file, name);
-    if (index < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "cannot load %s: it has no tensor '%s'", file->what, name);
-        return grd_failed;
-    }
+    if (index < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "cannot load %s: it has no tensor '%s'", file->what, name);
     const grd_scope scope = grd_scope_open();
     return grd_scope_return(scope, read_entry(file, &file->header.entries[index]));
 }

@@ -57,10 +57,8 @@ grd_tensor *op_hidden_gelu_backward(grd_tensor *grad_output, grd_tensor *x, cons
 grd_tensor *op_threshold(grd_tensor *out, grd_tensor *self, grd_scalar threshold, grd_scalar value)
 {
     const enum grd_category category = grd_category_of((grd_dtype)self->dtype);
-    if (category == GRD_CATEGORY_BOOL || category == GRD_CATEGORY_COMPLEX) {
-        grd_raise_no_kernel("threshold", (grd_dtype)self->dtype);
-        return grd_failed;
-    }
+    if (category == GRD_CATEGORY_BOOL || category == GRD_CATEGORY_COMPLEX)
+        return grd_fail_no_kernel("threshold", (grd_dtype)self->dtype);
     grd_tensor *given = grd_composite_input(out, self);
     grd_tensor *replaced = grd_masked_fill(given, grd_le_scalar(given, threshold), value);
     return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(replaced, grd_tensors(self)) : replaced);
@@ -70,18 +68,14 @@ grd_tensor *op_threshold(grd_tensor *out, grd_tensor *self, grd_scalar threshold
 grd_tensor *op_hardtanh(grd_tensor *out, grd_tensor *self, grd_scalar min_val, grd_scalar max_val)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
-    if (dtype == GRD_BOOL) {
-        grd_raise(GRD_ERROR_RUNTIME, "Bool inputs not supported for hardtanh");
-        return grd_failed;
-    }
+    if (dtype == GRD_BOOL)
+        return grd_fail(GRD_ERROR_RUNTIME, "Bool inputs not supported for hardtanh");
     if (grd_category_of(dtype) == GRD_CATEGORY_INTEGER) {
         min_val = grd_int(grd_scalar_int64(min_val));
         max_val = grd_int(grd_scalar_int64(max_val));
         const bool is_unsigned = dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
-        if (is_unsigned && (min_val.v.i < 0 || max_val.v.i < 0)) {
-            grd_raise(GRD_ERROR_RUNTIME, "cannot do hardtanh on an unsigned type with negative limits");
-            return grd_failed;
-        }
+        if (is_unsigned && (min_val.v.i < 0 || max_val.v.i < 0))
+            return grd_fail(GRD_ERROR_RUNTIME, "cannot do hardtanh on an unsigned type with negative limits");
     }
     grd_tensor *result = op_clamp(out, self, min_val, max_val);
     return out == NULL ? grd_composite_like(result, self) : result;
@@ -90,14 +84,10 @@ grd_tensor *op_hardtanh(grd_tensor *out, grd_tensor *self, grd_scalar min_val, g
 grd_tensor *op_softshrink(grd_tensor *self, grd_scalar lambd)
 {
     const double distance = grd_scalar_double(lambd);
-    if (!(distance >= 0)) {
-        grd_raise(GRD_ERROR_RUNTIME, "lambda must be greater or equal to 0, but found to be %g.", distance);
-        return grd_failed;
-    }
-    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_FLOAT) {
-        grd_raise_no_kernel("softshrink", (grd_dtype)self->dtype);
-        return grd_failed;
-    }
+    if (!(distance >= 0))
+        return grd_fail(GRD_ERROR_RUNTIME, "lambda must be greater or equal to 0, but found to be %g.", distance);
+    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_FLOAT)
+        return grd_fail_no_kernel("softshrink", (grd_dtype)self->dtype);
     return grd_sub(self, grd_clamp(self, .min = grd_float(-distance), .max = grd_float(distance)));
 }
 
@@ -106,10 +96,8 @@ grd_tensor *op_softshrink(grd_tensor *self, grd_scalar lambd)
 grd_tensor *op_celu(grd_tensor *out, grd_tensor *self, grd_scalar alpha)
 {
     const double a = grd_scalar_double(alpha);
-    if (a == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "ZeroDivisionError: alpha cannot be 0 for CELU");
-        return grd_failed;
-    }
+    if (a == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "ZeroDivisionError: alpha cannot be 0 for CELU");
     const grd_elu_options options = {.alpha = alpha, .input_scale = grd_float(1 / a)};
     return out != NULL && out == self ? grd_with_elu_(self, &options) : grd_with_elu(self, &options);
 }
@@ -149,10 +137,8 @@ static grd_tensor *prelu_weight(grd_tensor *self, grd_tensor *weight)
 
 grd_tensor *op_prelu(grd_tensor *self, grd_tensor *weight)
 {
-    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_FLOAT) {
-        grd_raise_no_kernel("prelu", (grd_dtype)self->dtype);
-        return grd_failed;
-    }
+    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_FLOAT)
+        return grd_fail_no_kernel("prelu", (grd_dtype)self->dtype);
     return grd_hidden_prelu_kernel(self, prelu_weight(self, weight));
 }
 
@@ -164,17 +150,14 @@ grd_tensor *op_hidden_prelu_kernel(grd_tensor *self, grd_tensor *weight)
 
 grd_tensor *op_glu(grd_tensor *self, int64_t dim)
 {
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "glu does not support 0-dimensional tensors");
-        return grd_failed;
-    }
+    if (self->ndim == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "glu does not support 0-dimensional tensors");
     if (!grd_wrap_dim(self, dim, &dim))
         return grd_failed;
     const int64_t size = self->sizes[dim];
-    if (size % 2 != 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "Halving dimension must be even, but dimension %lld is size %lld", (long long)dim, (long long)size);
-        return grd_failed;
-    }
+    if (size % 2 != 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "Halving dimension must be even, but dimension %lld is size %lld", (long long)dim,
+                        (long long)size);
     return grd_mul(grd_narrow(self, dim, 0, size / 2), grd_sigmoid(grd_narrow(self, dim, size / 2, size / 2)));
 }
 

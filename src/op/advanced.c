@@ -344,12 +344,10 @@ static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, const s
     bool fits = values->ndim <= named.n;
     for (int64_t i = 0; fits && i < values->ndim; i++)
         fits = values->sizes[i] == 1 || values->sizes[i] == named.data[named.n - values->ndim + i];
-    if (!fits) {
-        grd_raise(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
-                  grd_format_int64s(have, sizeof have, values->sizes, values->ndim),
-                  grd_format_int64s(need, sizeof need, named.data, named.n));
-        return grd_failed;
-    }
+    if (!fits)
+        return grd_fail(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+                        grd_format_int64s(have, sizeof have, values->sizes, values->ndim),
+                        grd_format_int64s(need, sizeof need, named.data, named.n));
     values = op_expand(values, named);
     if (grd_pending() || grd_shape_view_strides(named, values->strides, wanted, ret_strides))
         return values;
@@ -362,16 +360,12 @@ grd_tensor *op_index_put(grd_tensor *out, grd_tensor *self, grd_tensors indices,
     struct places p;
     int64_t strides[GRD_MAX_DIMS + 1];
     const grd_dtype dtype = (grd_dtype)self->dtype, sums_dtype = accumulate ? grd_sum_dtype(dtype) : dtype;
-    if (values->dtype != dtype) {
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
-                  grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)values->dtype));
-        return grd_failed;
-    }
-    if (accumulate && grd_kernels->index->add[sums_dtype] == NULL) {
-        grd_raise_no_kernel("index_put", dtype);
-        return grd_failed;
-    }
+    if (values->dtype != dtype)
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+                        grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)values->dtype));
+    if (accumulate && grd_kernels->index->add[sums_dtype] == NULL)
+        return grd_fail_no_kernel("index_put", dtype);
     if (!grd_check_same_device(grd_tensors(self, values)) || !grd_check_apart(out, indices) || !grd_check_apart(out, grd_tensors(values)))
         return grd_failed;
     /* Places are those of what is written: sums of half types are formed in a float32 copy. */

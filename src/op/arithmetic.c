@@ -114,10 +114,8 @@ grd_tensor *op_abs(grd_tensor *out, grd_tensor *self)
 {
     if (!grd_dtype_is_complex((grd_dtype)self->dtype))
         return op_hidden_abs(out, self);
-    if (out == self) {
-        grd_raise(GRD_ERROR_RUNTIME, "In-place abs is not supported for complex tensors.");
-        return grd_failed;
-    }
+    if (out == self)
+        return grd_fail(GRD_ERROR_RUNTIME, "In-place abs is not supported for complex tensors.");
     grd_tensor *modulus = grd_hidden_modulus(self);
     return grd_out_finish(out, out == NULL ? grd_composite_like(modulus, self) : modulus);
 }
@@ -137,8 +135,7 @@ grd_tensor *op_div(grd_tensor *out, grd_tensor *self, grd_tensor *other, const c
         return op_hidden_div_floor(out, self, other);
     if (strcmp(rounding_mode, "trunc") == 0)
         return op_hidden_div_trunc(out, self, other);
-    grd_raise(GRD_ERROR_RUNTIME, "expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", rounding_mode);
-    return grd_failed;
+    return grd_fail(GRD_ERROR_RUNTIME, "expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", rounding_mode);
 }
 
 grd_tensor *op_floor_divide(grd_tensor *out, grd_tensor *self, grd_tensor *other)
@@ -186,14 +183,13 @@ grd_tensor *op_addcmul(grd_tensor *out, grd_tensor *self, grd_tensor *tensor1, g
 
 grd_tensor *op_addcdiv(grd_tensor *out, grd_tensor *self, grd_tensor *tensor1, grd_tensor *tensor2, grd_scalar value)
 {
-    if (is_integral(tensor1->dtype) && is_integral(tensor2->dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
-                  "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
-                  "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
-                  "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
-        return grd_failed;
-    }
+    if (is_integral(tensor1->dtype) && is_integral(tensor2->dtype))
+        return grd_fail(
+            GRD_ERROR_RUNTIME,
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
+            "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
+            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
+            "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
     return op_hidden_addcdiv(out, self, tensor1, tensor2, value);
 }
 
@@ -216,10 +212,8 @@ grd_tensor *op_pow(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)
     if (!is_number(exponent))
         return op_hidden_pow(out, self, exponent);
     grd_scalar power = grd_scalar_read(exponent->data, exponent->dtype);
-    if (power.kind == GRD_SCALAR_INT && power.v.i < 0 && is_integral(self->dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "Integers to negative integer powers are not allowed.");
-        return grd_failed;
-    }
+    if (power.kind == GRD_SCALAR_INT && power.v.i < 0 && is_integral(self->dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "Integers to negative integer powers are not allowed.");
     char element[16];
     grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, exponent}, 2);
     if (dtype == GRD_DTYPE_NONE || (is_integral(dtype) && !grd_scalar_write(power, dtype, element)))

@@ -37,8 +37,7 @@ static grd_tensor *flipped(grd_tensor *self, int64_t dim)
 {
     if (self->ndim > dim)
         return grd_flip(self, grd_dims(dim));
-    grd_raise(GRD_ERROR_RUNTIME, "Input must be >= %lld-d.", (long long)(dim + 1));
-    return grd_failed;
+    return grd_fail(GRD_ERROR_RUNTIME, "Input must be >= %lld-d.", (long long)(dim + 1));
 }
 
 grd_tensor *op_flipud(grd_tensor *self)
@@ -58,10 +57,8 @@ typedef grd_tensor *each_function(grd_tensor *t);
 /* cat of what `each` makes of the tensors. */
 static grd_tensor *joined(grd_tensors tensors, each_function *each, int64_t dim, const char *name)
 {
-    if (tensors.n == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "%s expects a non-empty TensorList", name);
-        return grd_failed;
-    }
+    if (tensors.n == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "%s expects a non-empty TensorList", name);
     grd_tensor **list = grd_pool_array(tensors.n, sizeof *list);
     for (int64_t i = 0; list != NULL && i < tensors.n; i++)
         list[i] = each(tensors.data[i]);
@@ -101,21 +98,15 @@ grd_tensor *op_diag_embed(grd_tensor *self, int64_t offset, int64_t dim1, int64_
     int64_t sizes[GRD_MAX_DIMS];
     const int64_t n = self->ndim + 1;
     int64_t size;
-    if (self->ndim == 0 || n > GRD_MAX_DIMS) {
-        grd_raise(GRD_ERROR_RUNTIME, "diag_embed takes a tensor of 1 to %d dimensions, not %d", GRD_MAX_DIMS - 1, self->ndim);
-        return grd_failed;
-    }
+    if (self->ndim == 0 || n > GRD_MAX_DIMS)
+        return grd_fail(GRD_ERROR_RUNTIME, "diag_embed takes a tensor of 1 to %d dimensions, not %d", GRD_MAX_DIMS - 1, self->ndim);
     if (!grd_shape_wrap_dim(dim1, n, &dim1) || !grd_shape_wrap_dim(dim2, n, &dim2))
         return grd_failed;
-    if (dim1 == dim2) {
-        grd_raise(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1, (long long)dim2);
-        return grd_failed;
-    }
-    if (offset == INT64_MIN || __builtin_add_overflow(self->sizes[self->ndim - 1], offset < 0 ? -offset : offset, &size)) {
-        grd_raise(GRD_ERROR_RUNTIME, "offset %lld is out of range for a diagonal of %lld elements", (long long)offset,
-                  (long long)self->sizes[self->ndim - 1]);
-        return grd_failed;
-    }
+    if (dim1 == dim2)
+        return grd_fail(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)dim1, (long long)dim2);
+    if (offset == INT64_MIN || __builtin_add_overflow(self->sizes[self->ndim - 1], offset < 0 ? -offset : offset, &size))
+        return grd_fail(GRD_ERROR_RUNTIME, "offset %lld is out of range for a diagonal of %lld elements", (long long)offset,
+                        (long long)self->sizes[self->ndim - 1]);
     for (int64_t i = 0, own = 0; i < n; i++)
         sizes[i] = i == dim1 || i == dim2 ? size : self->sizes[own++];
     return grd_hidden_diagonal_backward(self, grd_dims_from(sizes, n), offset, dim1, dim2);
@@ -127,24 +118,20 @@ grd_tensor *op_diag(grd_tensor *self, int64_t diagonal)
         return grd_diag_embed(self, .offset = diagonal);
     if (self->ndim == 2)
         return grd_clone(grd_diagonal(self, .offset = diagonal), .memory_format = "contiguous");
-    grd_raise(GRD_ERROR_RUNTIME, "diag(): Supports 1D or 2D tensors. Got %dD", self->ndim);
-    return grd_failed;
+    return grd_fail(GRD_ERROR_RUNTIME, "diag(): Supports 1D or 2D tensors. Got %dD", self->ndim);
 }
 
 grd_tensor *op_trace(grd_tensor *self)
 {
     if (self->ndim == 2)
         return grd_sum(grd_diagonal(self));
-    grd_raise(GRD_ERROR_RUNTIME, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
-    return grd_failed;
+    return grd_fail(GRD_ERROR_RUNTIME, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
 }
 
 grd_tensor *op_hidden_trace_backward(grd_tensor *grad, grd_dims sizes)
 {
-    if (sizes.n != 2) {
-        grd_raise(GRD_ERROR_RUNTIME, "expected the sizes of a matrix, but got %lld of them", (long long)sizes.n);
-        return grd_failed;
-    }
+    if (sizes.n != 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected the sizes of a matrix, but got %lld of them", (long long)sizes.n);
     const int64_t n = sizes.data[0] < sizes.data[1] ? sizes.data[0] : sizes.data[1];
     return grd_hidden_diagonal_backward(grd_expand(grad, grd_dims(n)), sizes, 0, 0, 1);
 }
@@ -154,21 +141,15 @@ grd_tensor *op_hidden_trace_backward(grd_tensor *grad, grd_dims sizes)
 grd_tensor *op_rot90(grd_tensor *self, int64_t k, grd_dims dims)
 {
     int64_t a, b;
-    if (dims.n != 2) {
-        grd_raise(GRD_ERROR_RUNTIME, "expected total rotation dims == 2, but got dims = %lld", (long long)dims.n);
-        return grd_failed;
-    }
-    if (self->ndim < 2) {
-        grd_raise(GRD_ERROR_RUNTIME, "expected total dims >= 2, but got total dims = %d", self->ndim);
-        return grd_failed;
-    }
+    if (dims.n != 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected total rotation dims == 2, but got dims = %lld", (long long)dims.n);
+    if (self->ndim < 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected total dims >= 2, but got total dims = %d", self->ndim);
     if (!grd_wrap_dim(self, dims.data[0], &a) || !grd_wrap_dim(self, dims.data[1], &b))
         return grd_failed;
-    if (a == b) {
-        grd_raise(GRD_ERROR_RUNTIME, "expected rotation dims to be different, but got dim0 = %lld and dim1 = %lld", (long long)dims.data[0],
-                  (long long)dims.data[1]);
-        return grd_failed;
-    }
+    if (a == b)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected rotation dims to be different, but got dim0 = %lld and dim1 = %lld",
+                        (long long)dims.data[0], (long long)dims.data[1]);
     switch ((k % 4 + 4) % 4) {
     case 1:
         return grd_new_detached(grd_transpose(grd_flip(self, grd_dims(b)), a, b));
@@ -185,14 +166,10 @@ grd_tensor *op_rot90(grd_tensor *self, int64_t k, grd_dims dims)
 
 grd_tensor *op_diff(grd_tensor *self, int64_t n, int64_t dim, grd_tensor *prepend, grd_tensor *append)
 {
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "diff expects input to be at least one-dimensional");
-        return grd_failed;
-    }
-    if (n < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "order must be non-negative but got %lld", (long long)n);
-        return grd_failed;
-    }
+    if (self->ndim == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "diff expects input to be at least one-dimensional");
+    if (n < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "order must be non-negative but got %lld", (long long)n);
     if (!grd_wrap_dim(self, dim, &dim))
         return grd_failed;
     grd_tensor *parts[3], *t = self;
@@ -220,33 +197,23 @@ grd_tensor *op_hidden_repeat_indices(grd_tensor *repeats, grd_scalar output_size
 {
     if (!grd_check_has_data(repeats))
         return grd_failed;
-    if (repeats->dtype != GRD_INT64 && repeats->dtype != GRD_INT32) {
-        grd_raise(GRD_ERROR_RUNTIME, "repeats has to be Long or Int tensor");
-        return grd_failed;
-    }
-    if (repeats->ndim != 1) {
-        grd_raise(GRD_ERROR_RUNTIME, "repeat_interleave only accept 1D vector as repeat");
-        return grd_failed;
-    }
+    if (repeats->dtype != GRD_INT64 && repeats->dtype != GRD_INT32)
+        return grd_fail(GRD_ERROR_RUNTIME, "repeats has to be Long or Int tensor");
+    if (repeats->ndim != 1)
+        return grd_fail(GRD_ERROR_RUNTIME, "repeat_interleave only accept 1D vector as repeat");
     const grd_tensor *counts = grd_contiguous_as(repeats, GRD_INT64);
     if (grd_pending())
         return grd_failed;
     const int64_t *count = (const int64_t *)(const void *)counts->data;
     int64_t total = 0;
     for (int64_t i = 0; i < counts->numel; i++) {
-        if (count[i] < 0) {
-            grd_raise(GRD_ERROR_RUNTIME, "repeats can not be negative");
-            return grd_failed;
-        }
-        if (__builtin_add_overflow(total, count[i], &total)) {
-            grd_raise(GRD_ERROR_RUNTIME, "the repeats add up to more than a tensor can hold");
-            return grd_failed;
-        }
+        if (count[i] < 0)
+            return grd_fail(GRD_ERROR_RUNTIME, "repeats can not be negative");
+        if (__builtin_add_overflow(total, count[i], &total))
+            return grd_fail(GRD_ERROR_RUNTIME, "the repeats add up to more than a tensor can hold");
     }
-    if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != total) {
-        grd_raise(GRD_ERROR_RUNTIME, "allocated size does not match required size");
-        return grd_failed;
-    }
+    if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != total)
+        return grd_fail(GRD_ERROR_RUNTIME, "allocated size does not match required size");
     grd_tensor *result = grd_new(grd_dims(total), GRD_INT64, grd_device_of(repeats));
     int64_t *index = grd_pending() ? NULL : (int64_t *)(void *)result->data;
     for (int64_t i = 0; index != NULL && i < counts->numel; i++)
@@ -258,21 +225,15 @@ grd_tensor *op_hidden_repeat_indices(grd_tensor *repeats, grd_scalar output_size
 grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar dim, grd_scalar output_size)
 {
     int64_t along, total, sizes[GRD_MAX_DIMS + 1];
-    if (repeats < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "repeats can not be negative");
-        return grd_failed;
-    }
+    if (repeats < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "repeats can not be negative");
     grd_tensor *t = dim.kind == GRD_SCALAR_NONE ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
     if (grd_pending() || !grd_wrap_dim(t, dim.kind == GRD_SCALAR_NONE ? 0 : grd_scalar_int64(dim), &along))
         return grd_failed;
-    if (__builtin_mul_overflow(t->sizes[along], repeats, &total)) {
-        grd_raise(GRD_ERROR_RUNTIME, "the repeats add up to more than a tensor can hold");
-        return grd_failed;
-    }
-    if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != total) {
-        grd_raise(GRD_ERROR_RUNTIME, "allocated size does not match required size");
-        return grd_failed;
-    }
+    if (__builtin_mul_overflow(t->sizes[along], repeats, &total))
+        return grd_fail(GRD_ERROR_RUNTIME, "the repeats add up to more than a tensor can hold");
+    if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != total)
+        return grd_fail(GRD_ERROR_RUNTIME, "allocated size does not match required size");
     memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
     memmove(sizes + along + 2, sizes + along + 1, (size_t)(t->ndim - along - 1) * sizeof *sizes);
     sizes[along + 1] = repeats;
@@ -418,14 +379,11 @@ grd_tensor *op_take(grd_tensor *out, grd_tensor *self, grd_tensor *index)
 {
     if (!grd_check_indexed_out(out, grd_tensors(self, index)))
         return grd_failed;
-    if (index->dtype != GRD_INT64) {
-        grd_raise(GRD_ERROR_RUNTIME, "take(): Expected a long tensor for index, but got %s", grd_dtype_type_name((grd_dtype)index->dtype));
-        return grd_failed;
-    }
-    if (self->numel == 0 && index->numel > 0) {
-        grd_raise(GRD_ERROR_INDEX, "take(): tried to take from an empty tensor");
-        return grd_failed;
-    }
+    if (index->dtype != GRD_INT64)
+        return grd_fail(GRD_ERROR_RUNTIME, "take(): Expected a long tensor for index, but got %s",
+                        grd_dtype_type_name((grd_dtype)index->dtype));
+    if (self->numel == 0 && index->numel > 0)
+        return grd_fail(GRD_ERROR_INDEX, "take(): tried to take from an empty tensor");
     grd_tensor *taken = grd_index(grd_reshape(self, grd_dims(-1)), grd_tensors(index));
     return grd_composite_finish(out, NULL, out == NULL ? grd_composite_contiguous(taken) : taken);
 }
@@ -454,21 +412,17 @@ static grd_tensor *spread_but(grd_tensor *t, const grd_tensor *other, int64_t di
 grd_tensor *op_take_along_dim(grd_tensor *self, grd_tensor *indices, grd_scalar dim)
 {
     int64_t along;
-    if (indices->dtype != GRD_INT64) {
-        grd_raise(GRD_ERROR_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s",
-                  grd_dtype_type_name((grd_dtype)indices->dtype));
-        return grd_failed;
-    }
+    if (indices->dtype != GRD_INT64)
+        return grd_fail(GRD_ERROR_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s",
+                        grd_dtype_type_name((grd_dtype)indices->dtype));
     if (dim.kind == GRD_SCALAR_NONE)
         return grd_gather(grd_reshape(self, grd_dims(-1)), 0, grd_reshape(indices, grd_dims(-1)));
-    if (self->ndim != indices->ndim) {
-        grd_raise(
+    if (self->ndim != indices->ndim)
+        return grd_fail(
             GRD_ERROR_RUNTIME,
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but got %d dimensions for input, and %d "
             "dimensions for indices",
             self->ndim, indices->ndim);
-        return grd_failed;
-    }
     if (!grd_wrap_dim(self, grd_scalar_int64(dim), &along))
         return grd_failed;
     const int64_t size = self->ndim > 0 ? self->sizes[along] : 1;
@@ -482,16 +436,12 @@ grd_tensor *op_take_along_dim(grd_tensor *self, grd_tensor *indices, grd_scalar 
 grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mask, grd_tensor *source)
 {
     int64_t sizes[GRD_MAX_DIMS], n;
-    if (self->dtype != source->dtype) {
-        grd_raise(GRD_ERROR_RUNTIME, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
-                  grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)source->dtype));
-        return grd_failed;
-    }
-    if (mask->dtype != GRD_BOOL) {
-        grd_raise(GRD_ERROR_RUNTIME, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
-                  grd_dtype_name((grd_dtype)mask->dtype));
-        return grd_failed;
-    }
+    if (self->dtype != source->dtype)
+        return grd_fail(GRD_ERROR_RUNTIME, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
+                        grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)source->dtype));
+    if (mask->dtype != GRD_BOOL)
+        return grd_fail(GRD_ERROR_RUNTIME, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+                        grd_dtype_name((grd_dtype)mask->dtype));
     if (!grd_check_has_data(mask) || !grd_check_same_device(grd_tensors(self, mask, source)) ||
         !grd_shape_broadcast(grd_sizes(self), grd_sizes(mask), sizes, &n))
         return grd_failed;
@@ -530,18 +480,14 @@ static int64_t dimension_of_three(const grd_tensor *t)
 
 grd_tensor *op_cross(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar dim)
 {
-    if (self->ndim != other->ndim) {
-        grd_raise(GRD_ERROR_RUNTIME, "linalg.cross: inputs must have the same number of dimensions.");
-        return grd_failed;
-    }
+    if (self->ndim != other->ndim)
+        return grd_fail(GRD_ERROR_RUNTIME, "linalg.cross: inputs must have the same number of dimensions.");
     int64_t along = dim.kind == GRD_SCALAR_NONE ? dimension_of_three(self) : grd_scalar_int64(dim);
     if (grd_pending() || !grd_wrap_dim(self, along, &along))
         return grd_failed;
-    if (self->ndim == 0 || self->sizes[along] != 3 || other->sizes[along] != 3) {
-        grd_raise(GRD_ERROR_RUNTIME, "linalg.cross: inputs dimension %lld must have length 3. Got %lld and %lld", (long long)along,
-                  (long long)(self->ndim > 0 ? self->sizes[along] : 1), (long long)(other->ndim > 0 ? other->sizes[along] : 1));
-        return grd_failed;
-    }
+    if (self->ndim == 0 || self->sizes[along] != 3 || other->sizes[along] != 3)
+        return grd_fail(GRD_ERROR_RUNTIME, "linalg.cross: inputs dimension %lld must have length 3. Got %lld and %lld", (long long)along,
+                        (long long)(self->ndim > 0 ? self->sizes[along] : 1), (long long)(other->ndim > 0 ? other->sizes[along] : 1));
     if (!grd_check_indexed_out(out, grd_tensors(self, other)))
         return grd_failed;
     return grd_composite_finish(out, NULL, grd_hidden_linalg_cross(self, other, along));
@@ -559,10 +505,8 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
 {
     const int64_t n = self->ndim > other->ndim ? self->ndim : other->ndim;
     int64_t left[GRD_MAX_DIMS], right[GRD_MAX_DIMS], sizes[GRD_MAX_DIMS];
-    if (2 * n > GRD_MAX_DIMS) {
-        grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)(2 * n), GRD_MAX_DIMS);
-        return grd_failed;
-    }
+    if (2 * n > GRD_MAX_DIMS)
+        return grd_fail(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)(2 * n), GRD_MAX_DIMS);
     for (int64_t i = 0; i < n; i++) {
         const int64_t a = i - (n - self->ndim), b = i - (n - other->ndim);
         left[2 * i] = a >= 0 ? self->sizes[a] : 1;
@@ -612,10 +556,9 @@ grd_tensor *op_inner(grd_tensor *self, grd_tensor *other)
     if (self->sizes[self->ndim - 1] == other->sizes[other->ndim - 1])
         return grd_tensordot(self, other, grd_dims(-1), grd_dims(-1));
     char left[LIST_CHARS], right[LIST_CHARS];
-    grd_raise(GRD_ERROR_RUNTIME, "inner() the last dimension must match on both input tensors but got shapes %s and %s",
-              grd_format_int64s(left, sizeof left, self->sizes, self->ndim),
-              grd_format_int64s(right, sizeof right, other->sizes, other->ndim));
-    return grd_failed;
+    return grd_fail(GRD_ERROR_RUNTIME, "inner() the last dimension must match on both input tensors but got shapes %s and %s",
+                    grd_format_int64s(left, sizeof left, self->sizes, self->ndim),
+                    grd_format_int64s(right, sizeof right, other->sizes, other->ndim));
 }
 
 /* A dimension of size 1 stands for all of the other's, which are added up. */
@@ -638,11 +581,9 @@ static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t d
 grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self, grd_dims dims_other)
 {
     struct contraction a, b;
-    if (dims_self.n != dims_other.n) {
-        grd_raise(GRD_ERROR_RUNTIME, "both dimension lists should have same length, got %lld and %lld", (long long)dims_self.n,
-                  (long long)dims_other.n);
-        return grd_failed;
-    }
+    if (dims_self.n != dims_other.n)
+        return grd_fail(GRD_ERROR_RUNTIME, "both dimension lists should have same length, got %lld and %lld", (long long)dims_self.n,
+                        (long long)dims_other.n);
     for (int64_t i = 0; i < dims_self.n && !grd_pending(); i++)
         match_sizes(&self, dims_self.data[i], &other, dims_other.data[i]);
     if (grd_pending() || !arrange(self, dims_self, true, &a) || !arrange(other, dims_other, false, &b))
@@ -651,10 +592,9 @@ grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self
         const int64_t left = self->sizes[a.order[self->ndim - dims_self.n + i]], right = other->sizes[b.order[i]];
         if (left == right)
             continue;
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "contracted dimensions need to match, but first has size %lld in dim %lld and second has size %lld in dim %lld",
-                  (long long)left, (long long)dims_self.data[i], (long long)right, (long long)dims_other.data[i]);
-        return grd_failed;
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "contracted dimensions need to match, but first has size %lld in dim %lld and second has size %lld in dim %lld",
+                        (long long)left, (long long)dims_self.data[i], (long long)right, (long long)dims_other.data[i]);
     }
     int64_t sizes[2 * GRD_MAX_DIMS];
     memcpy(sizes, a.kept, (size_t)a.nkept * sizeof *sizes);

@@ -168,10 +168,8 @@ grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_te
 {
     if (!check(input, running_mean, running_var, weight, bias, use_input_stats))
         return grd_failed;
-    if (input->ndim < 3) {
-        grd_raise(GRD_ERROR_RUNTIME, "Expected at least 3 dimensions for input tensor but received %d", input->ndim);
-        return grd_failed;
-    }
+    if (input->ndim < 3)
+        return grd_fail(GRD_ERROR_RUNTIME, "Expected at least 3 dimensions for input tensor but received %d", input->ndim);
     const int64_t samples = input->sizes[0];
     int64_t sizes[GRD_MAX_DIMS] = {1, grd_wrapping_product(samples, input->sizes[1])};
     for (int i = 2; i < input->ndim; i++)

@@ -45,6 +45,11 @@ bool grd_check_same_device(grd_tensors tensors);
 bool grd_check_has_data(const grd_tensor *t);
 /* NotImplementedError "\"tanh_cpu\" not implemented for 'Int'". Always false. */
 bool grd_raise_no_kernel(const char *name, grd_dtype dtype);
+static inline grd_tensor *grd_fail_no_kernel(const char *name, grd_dtype dtype)
+{
+    grd_raise_no_kernel(name, dtype);
+    return grd_failed;
+}
 /* A dim of `t`, wrapped; IndexError when out of range. */
 static inline bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_dim)
 {

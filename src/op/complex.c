@@ -31,34 +31,26 @@ grd_tensor *op_real(grd_tensor *self)
 
 grd_tensor *op_imag(grd_tensor *self)
 {
-    if (!grd_dtype_is_complex((grd_dtype)self->dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
-        return grd_failed;
-    }
+    if (!grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
     return view_parts(self, 1, false);
 }
 
 grd_tensor *op_view_as_real(grd_tensor *self)
 {
-    if (!grd_dtype_is_complex((grd_dtype)self->dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "view_as_real is only supported for complex tensors");
-        return grd_failed;
-    }
-    if (self->ndim == GRD_MAX_DIMS) {
-        grd_raise(GRD_ERROR_RUNTIME, "a tensor of %d dimensions cannot take one more", (int)self->ndim);
-        return grd_failed;
-    }
+    if (!grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "view_as_real is only supported for complex tensors");
+    if (self->ndim == GRD_MAX_DIMS)
+        return grd_fail(GRD_ERROR_RUNTIME, "a tensor of %d dimensions cannot take one more", (int)self->ndim);
     return view_parts(self, 0, true);
 }
 
 grd_tensor *op_complex(grd_tensor *real, grd_tensor *imag)
 {
     const grd_dtype dtype = (grd_dtype)real->dtype;
-    if ((dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) || imag->dtype != dtype) {
-        grd_raise(GRD_ERROR_RUNTIME, "Expected both inputs to be Float or Double tensors but got %s and %s", grd_dtype_type_name(dtype),
-                  grd_dtype_type_name((grd_dtype)imag->dtype));
-        return grd_failed;
-    }
+    if ((dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) || imag->dtype != dtype)
+        return grd_fail(GRD_ERROR_RUNTIME, "Expected both inputs to be Float or Double tensors but got %s and %s",
+                        grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)imag->dtype));
     struct grd_iter it;
     grd_tensor *result = grd_iter_elementwise(
         &it, &(struct grd_iter_spec){
@@ -74,37 +66,25 @@ grd_tensor *op_complex(grd_tensor *real, grd_tensor *imag)
 grd_tensor *op_view_as_complex(grd_tensor *self)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
-    if (dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) {
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
-                  grd_dtype_type_name(dtype));
-        return grd_failed;
-    }
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "Input tensor must have one or more dimensions");
-        return grd_failed;
-    }
-    if (self->sizes[self->ndim - 1] != 2) {
-        grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a last dimension of size 2");
-        return grd_failed;
-    }
+    if (dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64)
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
+                        grd_dtype_type_name(dtype));
+    if (self->ndim == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "Input tensor must have one or more dimensions");
+    if (self->sizes[self->ndim - 1] != 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "Tensor must have a last dimension of size 2");
     const int n = self->ndim - 1;
     int64_t strides[GRD_MAX_DIMS];
-    if (self->strides[n] != 1) {
-        grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a last dimension with stride 1");
-        return grd_failed;
-    }
+    if (self->strides[n] != 1)
+        return grd_fail(GRD_ERROR_RUNTIME, "Tensor must have a last dimension with stride 1");
     for (int i = 0; i < n; i++) {
         strides[i] = self->strides[i] / 2;
-        if (self->strides[i] % 2 != 0 && self->sizes[i] != 1) {
-            grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a stride divisible by 2 for all but last dimension");
-            return grd_failed;
-        }
+        if (self->strides[i] % 2 != 0 && self->sizes[i] != 1)
+            return grd_fail(GRD_ERROR_RUNTIME, "Tensor must have a stride divisible by 2 for all but last dimension");
     }
-    if (self->offset % 2 != 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a storage_offset divisible by 2");
-        return grd_failed;
-    }
+    if (self->offset % 2 != 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "Tensor must have a storage_offset divisible by 2");
     return grd_new_view_as(self, grd_dtype_to_complex(dtype), grd_dims_from(self->sizes, n), grd_dims_from(strides, n), self->offset / 2);
 }
 

@@ -269,11 +269,9 @@ static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
         return src;
     if (!grd_shape_broadcast(grd_sizes(self), grd_sizes(src), sizes, &n))
         return grd_failed;
-    if (!grd_same_sizes(self, grd_dims_from(sizes, n))) {
-        grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
-                  grd_format_int64s(list, sizeof list, self->sizes, self->ndim), grd_format_int64s(other, sizeof other, sizes, n));
-        return grd_failed;
-    }
+    if (!grd_same_sizes(self, grd_dims_from(sizes, n)))
+        return grd_fail(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+                        grd_format_int64s(list, sizeof list, self->sizes, self->ndim), grd_format_int64s(other, sizeof other, sizes, n));
     return op_expand(src, grd_sizes(self));
 }
 
@@ -355,10 +353,8 @@ grd_tensor *op_fill(grd_tensor *out, grd_tensor *self, grd_scalar value)
 
 grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
 {
-    if (value->ndim > 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
-        return grd_failed;
-    }
+    if (value->ndim > 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
     const bool loses_imaginary =
         grd_dtype_is_complex(value->dtype) && !grd_dtype_is_complex(self->dtype); /* a number may not, a tensor may */
     if (value->device == GRD_DEVICE_CPU && !loses_imaginary) {
@@ -427,10 +423,8 @@ grd_tensor *op_contiguous(grd_tensor *self, const char *memory_format)
     enum memory_format format = memory_format_of(memory_format, CONTIGUOUS, self);
     if (grd_pending())
         return grd_failed;
-    if (format == PRESERVE) {
-        grd_raise(GRD_ERROR_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
-        return grd_failed;
-    }
+    if (format == PRESERVE)
+        return grd_fail(GRD_ERROR_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
     if (format == CHANNELS_LAST ? grd_is_channels_last(self) : grd_is_contiguous(self))
         return self;
     return grd_clone(self, .memory_format = format == CHANNELS_LAST ? "channels_last" : "contiguous");
@@ -456,10 +450,8 @@ grd_tensor *op_hidden_to_copy(grd_tensor *self, grd_dtype dtype, grd_device devi
         target = grd_device_of(self);
     else if (!grd_device_resolve(device, &target))
         return grd_failed;
-    if (grd_is_meta(self) && target.type != GRD_DEVICE_META) {
-        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
-        return grd_failed;
-    }
+    if (grd_is_meta(self) && target.type != GRD_DEVICE_META)
+        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
     if (!grd_check_convertible(self->dtype, dtype))
         return grd_failed;
     grd_tensor *result;

@@ -71,11 +71,9 @@ grd_tensor *op_empty(grd_dims size, grd_dtype dtype, grd_device device, bool req
 grd_tensor *op_empty_strided(grd_dims size, grd_dims stride, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     dtype = dtype_or_default(dtype);
-    if (size.n != stride.n) {
-        grd_raise(GRD_ERROR_RUNTIME, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)", (long long)size.n,
-                  (long long)stride.n);
-        return grd_failed;
-    }
+    if (size.n != stride.n)
+        return grd_fail(GRD_ERROR_RUNTIME, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)", (long long)size.n,
+                        (long long)stride.n);
     if (!check_requires_grad(dtype, requires_grad) || !grd_device_resolve(device, &device))
         return grd_failed;
     return finished(grd_new_strided(size, stride, dtype, device), requires_grad);
@@ -284,10 +282,8 @@ grd_tensor *op_arange(grd_scalar start, grd_scalar end, grd_scalar step, grd_dty
     } else {
         count = ceil((b - a) / by);
     }
-    if (!(count >= 0 && count < 9223372036854775807.0)) {
-        grd_raise(GRD_ERROR_RUNTIME, "invalid size, possible overflow?");
-        return grd_failed;
-    }
+    if (!(count >= 0 && count < 9223372036854775807.0))
+        return grd_fail(GRD_ERROR_RUNTIME, "invalid size, possible overflow?");
     r.n = (int64_t)count;
     r.start[0] = a;
     r.delta[0] = by;
@@ -306,17 +302,14 @@ static grd_tensor *spaced(const char *name, grd_scalar start, grd_scalar end, in
     bool is_complex = start.kind == GRD_SCALAR_COMPLEX || end.kind == GRD_SCALAR_COMPLEX;
     if (dtype == GRD_DTYPE_NONE)
         dtype = is_complex ? grd_dtype_to_complex(grd_default_dtype()) : grd_default_dtype();
-    if (steps < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "number of steps must be non-negative");
-        return grd_failed;
-    }
+    if (steps < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "number of steps must be non-negative");
     if (!check_range_dtype(name, dtype, true))
         return grd_failed;
-    if (is_complex && !grd_dtype_is_complex(dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "inferred dtype complex for a range between complex numbers can't be safely cast to passed dtype %s",
-                  grd_dtype_name(dtype));
-        return grd_failed;
-    }
+    if (is_complex && !grd_dtype_is_complex(dtype))
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "inferred dtype complex for a range between complex numbers can't be safely cast to passed dtype %s",
+                        grd_dtype_name(dtype));
     char element[16];
     if (grd_dtype_is_integer(dtype) &&
         ((steps > 0 && !grd_scalar_write(start, dtype, element)) || (steps > 1 && !grd_scalar_write(end, dtype, element))))
@@ -353,10 +346,8 @@ grd_tensor *op_logspace(grd_scalar start, grd_scalar end, int64_t steps, double 
 
 grd_tensor *op_resize(grd_tensor *out, grd_tensor *self, grd_dims size)
 {
-    if (grd_requires_grad(self)) {
-        grd_raise(GRD_ERROR_RUNTIME, "cannot resize variables that require grad");
-        return grd_failed;
-    }
+    if (grd_requires_grad(self))
+        return grd_fail(GRD_ERROR_RUNTIME, "cannot resize variables that require grad");
     if (grd_same_sizes(out, size))
         return out;
     if (!grd_resize(out, size))
@@ -371,10 +362,9 @@ grd_tensor *op_eye(int64_t n, grd_scalar m, grd_dtype dtype, grd_device device, 
 {
     char one[16];
     int64_t columns = m.kind == GRD_SCALAR_NONE ? n : grd_scalar_int64(m);
-    if (n < 0 || columns < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "%s must be greater or equal to 0, got %lld", n < 0 ? "n" : "m", (long long)(n < 0 ? n : columns));
-        return grd_failed;
-    }
+    if (n < 0 || columns < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "%s must be greater or equal to 0, got %lld", n < 0 ? "n" : "m",
+                        (long long)(n < 0 ? n : columns));
     dtype = dtype_or_default(dtype);
     if (!grd_scalar_write(grd_int(1), dtype, one))
         return grd_failed;
@@ -416,10 +406,8 @@ static void triangle_rows(int64_t begin, int64_t end, void *context)
 
 static grd_tensor *triangle(grd_tensor *out, grd_tensor *self, int64_t diagonal, bool upper)
 {
-    if (self->ndim < 2) {
-        grd_raise(GRD_ERROR_RUNTIME, "input tensor must have at least 2 dimensions");
-        return grd_failed;
-    }
+    if (self->ndim < 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "input tensor must have at least 2 dimensions");
     if (out != NULL && !grd_check_no_internal_overlap(out))
         return grd_failed;
     grd_tensor *from = grd_contiguous_as(self, GRD_DTYPE_NONE);

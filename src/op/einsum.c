@@ -182,11 +182,9 @@ static grd_tensor *aligned(const struct equation *e, grd_tensor *t, int *labels)
         for (int k = i + 1; k < n && !grd_pending(); k++) {
             if (labels[k] != labels[i])
                 continue;
-            if (t->sizes[i] != t->sizes[k]) {
-                grd_raise(GRD_ERROR_RUNTIME, "subscript %c is repeated, but the sizes don't match, %lld != %lld", letter_of(labels[i]),
-                          (long long)t->sizes[k], (long long)t->sizes[i]);
-                return grd_failed;
-            }
+            if (t->sizes[i] != t->sizes[k])
+                return grd_fail(GRD_ERROR_RUNTIME, "subscript %c is repeated, but the sizes don't match, %lld != %lld",
+                                letter_of(labels[i]), (long long)t->sizes[k], (long long)t->sizes[i]);
             t = grd_movedim(grd_diagonal(t, .dim1 = i, .dim2 = k), grd_dims(-1), grd_dims(i));
             memmove(labels + k, labels + k + 1, (size_t)(n - k - 1) * sizeof *labels);
             n--;
@@ -294,10 +292,8 @@ static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits, bool keepdim)
 grd_tensor *op_einsum(const char *equation, grd_tensors operands)
 {
     struct equation e = {.ellipsis = 0};
-    if (operands.n == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "must provide at least one operand");
-        return grd_failed;
-    }
+    if (operands.n == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "must provide at least one operand");
     memset(e.last, -1, sizeof e.last);
     memset(e.place, -1, sizeof e.place);
     int(*labels)[GRD_MAX_DIMS] = grd_pool_array(operands.n, sizeof *labels);

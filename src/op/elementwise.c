@@ -100,11 +100,9 @@ static __attribute__((noinline)) grd_tensor *run_general(const struct grd_elemen
                                  .context = op};
     for (int i = 0; i < op->inputs; i++)
         spec.inputs[i] = inputs[i];
-    if (op->mask && inputs[0]->dtype != GRD_BOOL && inputs[0]->dtype != GRD_UINT8) {
-        grd_raise(GRD_ERROR_RUNTIME, "expected condition to be a boolean tensor, but got a tensor with dtype %s",
-                  grd_dtype_type_name(inputs[0]->dtype));
-        return grd_failed;
-    }
+    if (op->mask && inputs[0]->dtype != GRD_BOOL && inputs[0]->dtype != GRD_UINT8)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected condition to be a boolean tensor, but got a tensor with dtype %s",
+                        grd_dtype_type_name(inputs[0]->dtype));
     struct grd_iter it;
     grd_tensor *result = grd_iter_elementwise(&it, &spec);
     if (grd_pending())

@@ -96,17 +96,13 @@ grd_tensor *op_hidden_embedding_backward(grd_tensor *grad, grd_dims sizes, grd_t
     char list[LIST_CHARS];
     if (!check_embedding(sizes, indices) || !grd_check_same_device(grd_tensors(grad, indices)))
         return grd_failed;
-    if (grad->numel != indices->numel * sizes.data[1] || grad->ndim != indices->ndim + 1) {
-        grd_raise(GRD_ERROR_RUNTIME, "gradient of sizes %s does not belong to the indices",
-                  grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim));
-        return grd_failed;
-    }
+    if (grad->numel != indices->numel * sizes.data[1] || grad->ndim != indices->ndim + 1)
+        return grd_fail(GRD_ERROR_RUNTIME, "gradient of sizes %s does not belong to the indices",
+                        grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim));
     grd_dtype dtype = grd_sum_dtype(grad->dtype);
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
-    if (kernel == NULL) {
-        grd_raise_no_kernel("embedding_backward", grad->dtype);
-        return grd_failed;
-    }
+    if (kernel == NULL)
+        return grd_fail_no_kernel("embedding_backward", grad->dtype);
     grd_tensor *sums = grd_new_zeros(sizes, dtype, grd_device_of(grad));
     struct grd_indices rows;
     if (!grd_pending() && !grd_is_meta(grad) && read_rows(indices, sizes.data[0], &rows)) {
@@ -154,22 +150,14 @@ static void extremes(const int64_t *values, int64_t n, int64_t *ret_low, int64_t
 grd_tensor *op_one_hot(grd_tensor *self, int64_t num_classes)
 {
     int64_t sizes[GRD_MAX_DIMS], low = 0, high = 0;
-    if (self->dtype != GRD_INT64) {
-        grd_raise(GRD_ERROR_RUNTIME, "one_hot is only applicable to index tensor of type LongTensor.");
-        return grd_failed;
-    }
-    if (self->ndim >= GRD_MAX_DIMS) {
-        grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %d, the limit is %d", self->ndim + 1, GRD_MAX_DIMS);
-        return grd_failed;
-    }
-    if (self->numel == 0 && num_classes <= 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "Can not infer total number of classes from empty tensor.");
-        return grd_failed;
-    }
-    if (num_classes < -1) {
-        grd_raise(GRD_ERROR_RUNTIME, "Class values must be smaller than num_classes.");
-        return grd_failed;
-    }
+    if (self->dtype != GRD_INT64)
+        return grd_fail(GRD_ERROR_RUNTIME, "one_hot is only applicable to index tensor of type LongTensor.");
+    if (self->ndim >= GRD_MAX_DIMS)
+        return grd_fail(GRD_ERROR_RUNTIME, "too many dimensions: %d, the limit is %d", self->ndim + 1, GRD_MAX_DIMS);
+    if (self->numel == 0 && num_classes <= 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "Can not infer total number of classes from empty tensor.");
+    if (num_classes < -1)
+        return grd_fail(GRD_ERROR_RUNTIME, "Class values must be smaller than num_classes.");
     if (num_classes < 0 && !grd_check_has_data(self))
         return grd_failed;
     grd_tensor *plain = grd_contiguous_as(self, GRD_DTYPE_NONE);

@@ -18,10 +18,8 @@ grd_tensor *op_index_select(grd_tensor *out, grd_tensor *self, int64_t dim, grd_
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_vector(index) || !grd_check_index_dtype(index) ||
         !grd_check_same_device(grd_tensors(self, index)) || !grd_check_indexed_out(out, grd_tensors(self, index)))
         return grd_failed;
-    if (self->ndim == 0 && index->numel != 1) {
-        grd_raise(GRD_ERROR_RUNTIME, "Index to scalar can have only 1 value, got %lld value(s)", (long long)index->numel);
-        return grd_failed;
-    }
+    if (self->ndim == 0 && index->numel != 1)
+        return grd_fail(GRD_ERROR_RUNTIME, "Index to scalar can have only 1 value, got %lld value(s)", (long long)index->numel);
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     if (self->ndim > 0)
         sizes[dim] = index->numel;
@@ -58,11 +56,10 @@ grd_tensor *op_gather(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor
     for (int64_t i = 0; index->numel > 0 && i < index->ndim && i < self->ndim; i++) {
         if (i == dim || index->sizes[i] <= self->sizes[i])
             continue;
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "Size does not match at dimension %lld expected index %s to be no larger than self %s apart from dimension %lld",
-                  (long long)i, grd_format_int64s(list, sizeof list, index->sizes, index->ndim),
-                  grd_format_int64s(other, sizeof other, self->sizes, self->ndim), (long long)dim);
-        return grd_failed;
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "Size does not match at dimension %lld expected index %s to be no larger than self %s apart from dimension %lld",
+                        (long long)i, grd_format_int64s(list, sizeof list, index->sizes, index->ndim),
+                        grd_format_int64s(other, sizeof other, self->sizes, self->ndim), (long long)dim);
     }
     struct grd_indices indices;
     bool skip = grd_is_meta(self) || index->numel == 0;

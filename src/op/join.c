@@ -150,19 +150,16 @@ grd_tensors op_hidden_cat_backward(grd_tensor *grad, grd_dims sizes, int64_t dim
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
 {
     char list[LIST_CHARS], other[LIST_CHARS];
-    if (tensors.n == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "expects a non-empty TensorList");
-        return grd_failed;
-    }
+    if (tensors.n == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "expects a non-empty TensorList");
     const grd_tensor *first = tensors.data[0];
     for (int64_t i = 1; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
         if (grd_same_sizes(t, grd_sizes(first)))
             continue;
-        grd_raise(GRD_ERROR_RUNTIME, "expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
-                  grd_format_int64s(list, sizeof list, first->sizes, first->ndim),
-                  grd_format_int64s(other, sizeof other, t->sizes, t->ndim), (long long)i);
-        return grd_failed;
+        return grd_fail(GRD_ERROR_RUNTIME, "expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
+                        grd_format_int64s(list, sizeof list, first->sizes, first->ndim),
+                        grd_format_int64s(other, sizeof other, t->sizes, t->ndim), (long long)i);
     }
     if (!grd_shape_wrap_dim(dim, (int64_t)first->ndim + 1, &dim))
         return grd_failed;
@@ -243,20 +240,15 @@ static grd_tensor *roll_flat(grd_tensor *self, int64_t shift)
 
 grd_tensor *op_roll(grd_tensor *self, grd_dims shifts, grd_dims dims)
 {
-    if (shifts.n == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "`shifts` required");
-        return grd_failed;
-    }
+    if (shifts.n == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "`shifts` required");
     if (dims.n == 0 && shifts.n == 1)
         return roll_flat(self, shifts.data[0]);
-    if (shifts.n != dims.n) {
-        grd_raise(GRD_ERROR_RUNTIME, "shifts and dimensions must align. shifts: %lld, dims:%lld", (long long)shifts.n, (long long)dims.n);
-        return grd_failed;
-    }
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dims.data[0]);
-        return grd_failed;
-    }
+    if (shifts.n != dims.n)
+        return grd_fail(GRD_ERROR_RUNTIME, "shifts and dimensions must align. shifts: %lld, dims:%lld", (long long)shifts.n,
+                        (long long)dims.n);
+    if (self->ndim == 0)
+        return grd_fail(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dims.data[0]);
     int64_t dim;
     for (int64_t i = 0; i < dims.n; i++)
         if (!grd_wrap_dim(self, dims.data[i], &dim))
@@ -288,14 +280,10 @@ grd_tensor *op_hidden_roll_backward(grd_tensor *grad, grd_dims shifts, grd_dims 
 grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
 {
     int64_t raised[2 * GRD_MAX_DIMS], expanded[2 * GRD_MAX_DIMS], result[GRD_MAX_DIMS], n = 0;
-    if (repeats.n < self->ndim) {
-        grd_raise(GRD_ERROR_RUNTIME, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
-        return grd_failed;
-    }
-    if (repeats.n > GRD_MAX_DIMS) {
-        grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)repeats.n, GRD_MAX_DIMS);
-        return grd_failed;
-    }
+    if (repeats.n < self->ndim)
+        return grd_fail(GRD_ERROR_RUNTIME, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+    if (repeats.n > GRD_MAX_DIMS)
+        return grd_fail(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)repeats.n, GRD_MAX_DIMS);
     int64_t numel;
     for (int64_t i = 0; i < repeats.n; i++) {
         int64_t dim = i - (repeats.n - self->ndim), size = dim >= 0 ? self->sizes[dim] : 1, times = repeats.data[i];
@@ -322,11 +310,9 @@ grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
 grd_tensor *op_hidden_repeat_backward(grd_tensor *grad, grd_dims repeats, grd_dims sizes)
 {
     int64_t split[2 * GRD_MAX_DIMS], summed[GRD_MAX_DIMS], n = 0, nsummed = 0;
-    if (sizes.n > repeats.n || repeats.n > GRD_MAX_DIMS) {
-        grd_raise(GRD_ERROR_RUNTIME, "expected as many repeats as sizes or more, up to %d, but got %lld for %lld sizes", GRD_MAX_DIMS,
-                  (long long)repeats.n, (long long)sizes.n);
-        return grd_failed;
-    }
+    if (sizes.n > repeats.n || repeats.n > GRD_MAX_DIMS)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected as many repeats as sizes or more, up to %d, but got %lld for %lld sizes", GRD_MAX_DIMS,
+                        (long long)repeats.n, (long long)sizes.n);
     for (int64_t i = 0; i < repeats.n; i++) {
         const int64_t dim = i - (repeats.n - sizes.n);
         if (repeats.data[i] != 1) {

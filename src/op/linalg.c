@@ -86,10 +86,8 @@ static grd_tensor *add_product(grd_tensor *out, grd_tensor *self, grd_tensor *a,
     grd_dtype dtype = (grd_dtype)a->dtype;
     if (!grd_out_check_inputs(out, grd_tensors(self)))
         return grd_failed;
-    if (!grd_product_exists(dtype)) {
-        grd_raise_no_kernel(name, dtype);
-        return grd_failed;
-    }
+    if (!grd_product_exists(dtype))
+        return grd_fail_no_kernel(name, dtype);
     if (grd_category_of(dtype) == GRD_CATEGORY_INTEGER) {
         alpha = grd_int(grd_scalar_int64(alpha));
         beta = grd_int(grd_scalar_int64(beta));
@@ -258,10 +256,8 @@ grd_tensor *op_mm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
     grd_tensor *const product = small_product(out, NULL, self, mat2);
     if (GRD_LIKELY(product != NULL))
         return product;
-    if (self->ndim != 2 || mat2->ndim != 2) {
-        grd_raise(GRD_ERROR_RUNTIME, "%s must be a matrix", self->ndim != 2 ? "self" : "mat2");
-        return grd_failed;
-    }
+    if (self->ndim != 2 || mat2->ndim != 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "%s must be a matrix", self->ndim != 2 ? "self" : "mat2");
     if (!check_matrices(self, "self", mat2) || !grd_check_same_device(grd_tensors(self, mat2)))
         return grd_failed;
     return add_product(out, NULL, self, mat2, grd_dims(self->sizes[0], mat2->sizes[1]), grd_int(0), grd_int(1), "addmm_impl");
@@ -369,8 +365,8 @@ grd_tensor *op_outer(grd_tensor *self, grd_tensor *vec2)
 {
     if (self->ndim != 1 || vec2->ndim != 1) {
         bool first = self->ndim != 1;
-        grd_raise(GRD_ERROR_RUNTIME, "Expected 1-D argument %s, but got %d-D", first ? "self" : "vec2", first ? self->ndim : vec2->ndim);
-        return grd_failed;
+        return grd_fail(GRD_ERROR_RUNTIME, "Expected 1-D argument %s, but got %d-D", first ? "self" : "vec2",
+                        first ? self->ndim : vec2->ndim);
     }
     return grd_mul(grd_unsqueeze(self, 1), grd_unsqueeze(vec2, 0));
 }
@@ -424,10 +420,8 @@ static grd_tensor *batched_product(grd_tensor *self, grd_tensor *other)
 grd_tensor *op_matmul(grd_tensor *self, grd_tensor *other)
 {
     int a = self->ndim, b = other->ndim;
-    if (a == 0 || b == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "both arguments to matmul need to be at least 1D, but they are %dD and %dD", a, b);
-        return grd_failed;
-    }
+    if (a == 0 || b == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "both arguments to matmul need to be at least 1D, but they are %dD and %dD", a, b);
     if (a == 2 && b == 2)
         return grd_mm(self, other);
     if (a == 1 && b == 1)
@@ -441,11 +435,9 @@ grd_tensor *op_matmul(grd_tensor *self, grd_tensor *other)
 
 grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)
 {
-    if (input->ndim == 0 || weight->ndim == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "both arguments to linear need to be at least 1D, but they are %dD and %dD", input->ndim,
-                  weight->ndim);
-        return grd_failed;
-    }
+    if (input->ndim == 0 || weight->ndim == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "both arguments to linear need to be at least 1D, but they are %dD and %dD", input->ndim,
+                        weight->ndim);
     grd_tensor *transposed = grd_t(weight);
     if (bias == NULL)
         return grd_matmul(input, transposed);

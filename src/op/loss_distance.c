@@ -34,14 +34,11 @@ grd_tensor *op_cosine_similarity(grd_tensor *x1, grd_tensor *x2, int64_t dim, do
 {
     int64_t sizes[GRD_MAX_DIMS], n;
     const grd_dtype dtype = grd_promote((grd_dtype)x1->dtype, (grd_dtype)x2->dtype);
-    if (!grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "expected common dtype to be floating point, yet common dtype is %s", grd_dtype_type_name(dtype));
-        return grd_failed;
-    }
-    if (eps < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "eps must be non-negative, got: %g", eps);
-        return grd_failed;
-    }
+    if (!grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "expected common dtype to be floating point, yet common dtype is %s",
+                        grd_dtype_type_name(dtype));
+    if (eps < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "eps must be non-negative, got: %g", eps);
     if (!grd_shape_broadcast(grd_sizes(x1), grd_sizes(x2), sizes, &n))
         return grd_failed;
     x1 = grd_expand(grd_to(x1, .dtype = dtype), grd_dims_from(sizes, n));
@@ -175,8 +172,7 @@ static grd_tensor *variance_of(const grd_tensor *input, grd_tensor *var)
     if (input->ndim > 0 && var->ndim == input->ndim && var->sizes[var->ndim - 1] == 1 &&
         memcmp(var->sizes, input->sizes, (size_t)rows.n * sizeof *var->sizes) == 0)
         return var;
-    grd_raise(GRD_ERROR_VALUE, "var is of incorrect size");
-    return grd_failed;
+    return grd_fail(GRD_ERROR_VALUE, "var is of incorrect size");
 }
 
 grd_tensor *op_gaussian_nll_loss(grd_tensor *input, grd_tensor *target, grd_tensor *var, bool full, double eps, const char *reduction)

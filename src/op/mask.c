@@ -45,10 +45,9 @@ grd_tensor *op_masked_fill(grd_tensor *out, grd_tensor *self, grd_tensor *mask, 
 
 grd_tensor *op_masked_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *mask, grd_tensor *value)
 {
-    if (value->ndim > 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "only a 0-dimensional value tensor is supported, but got tensor with %d dimension(s).", value->ndim);
-        return grd_failed;
-    }
+    if (value->ndim > 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "only a 0-dimensional value tensor is supported, but got tensor with %d dimension(s).",
+                        value->ndim);
     grd_scalar number = grd_is_meta(value) ? grd_int(0) : grd_scalar_read(value->data, value->dtype);
     return op_masked_fill(out, self, mask, number);
 }
@@ -158,11 +157,9 @@ grd_tensor *op_hidden_masked_select_backward(grd_tensor *grad, grd_dims sizes, g
         where = grd_contiguous_as(where, GRD_DTYPE_NONE);
     if (grd_pending() || !count_mask(where, &counted))
         return grd_failed;
-    if (counted.total != grad->numel) {
-        grd_raise(GRD_ERROR_RUNTIME, "the mask has %lld elements set where the gradient has %lld", (long long)counted.total,
-                  (long long)grad->numel);
-        return grd_failed;
-    }
+    if (counted.total != grad->numel)
+        return grd_fail(GRD_ERROR_RUNTIME, "the mask has %lld elements set where the gradient has %lld", (long long)counted.total,
+                        (long long)grad->numel);
     grd_tensor *result = grd_new_zeros(common, grad->dtype, grd_device_of(grad));
     if (!grd_is_failed(result)) {
         counted.move = grd_kernels->index->expand[grd_index_size(grad->itemsize)];

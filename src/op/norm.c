@@ -37,19 +37,13 @@ grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dim
     uint64_t mask;
     double p = norm_order(order);
     grd_dtype from = (grd_dtype)self->dtype, as = dtype != GRD_DTYPE_NONE ? dtype : from, to = grd_dtype_to_real(as);
-    if (!grd_dtype_is_floating(from) && !grd_dtype_is_complex(from)) {
-        grd_raise(GRD_ERROR_RUNTIME, "Expected a floating point or complex tensor as input. Got %s", grd_dtype_type_name(from));
-        return grd_failed;
-    }
-    if (!grd_dtype_is_floating(as) && !grd_dtype_is_complex(as)) {
-        grd_raise(GRD_ERROR_RUNTIME, "dtype should be floating point or complex, but got %s", grd_dtype_type_name(as));
-        return grd_failed;
-    }
-    if (grd_dtype_is_complex(from) != grd_dtype_is_complex(as)) {
-        grd_raise(GRD_ERROR_RUNTIME, "dtype should be %s for %s inputs, but got %s", grd_dtype_is_complex(from) ? "complex" : "real",
-                  grd_dtype_is_complex(from) ? "complex" : "real", grd_dtype_type_name(as));
-        return grd_failed;
-    }
+    if (!grd_dtype_is_floating(from) && !grd_dtype_is_complex(from))
+        return grd_fail(GRD_ERROR_RUNTIME, "Expected a floating point or complex tensor as input. Got %s", grd_dtype_type_name(from));
+    if (!grd_dtype_is_floating(as) && !grd_dtype_is_complex(as))
+        return grd_fail(GRD_ERROR_RUNTIME, "dtype should be floating point or complex, but got %s", grd_dtype_type_name(as));
+    if (grd_dtype_is_complex(from) != grd_dtype_is_complex(as))
+        return grd_fail(GRD_ERROR_RUNTIME, "dtype should be %s for %s inputs, but got %s", grd_dtype_is_complex(from) ? "complex" : "real",
+                        grd_dtype_is_complex(from) ? "complex" : "real", grd_dtype_type_name(as));
     if (!grd_reduce_check("norm", self, as) || !grd_shape_dim_mask(dim, self->ndim, &mask) ||
         !check_norm_not_empty(self, dim.n > 0, mask, p) || !grd_out_check(out, to, grd_device_of(self)))
         return grd_failed;
@@ -93,10 +87,8 @@ grd_tensor *op_norm_name(grd_tensor *out, grd_tensor *self, const char *p, grd_d
 grd_tensor *op_hidden_modulus(grd_tensor *self)
 {
     grd_dtype dtype = (grd_dtype)self->dtype;
-    if (grd_reduce_is_integral(dtype) || !grd_reduce_has_arithmetic(dtype)) {
-        grd_raise_no_kernel("_modulus", dtype);
-        return grd_failed;
-    }
+    if (grd_reduce_is_integral(dtype) || !grd_reduce_has_arithmetic(dtype))
+        return grd_fail_no_kernel("_modulus", dtype);
     return grd_reduce(NULL, self, 0, false, GRD_REDUCE_ABS, grd_dtype_to_real(dtype), GRD_FINISH_NONE, 0);
 }
 

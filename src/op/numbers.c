@@ -11,10 +11,8 @@
 
 grd_tensor *op_positive(grd_tensor *self)
 {
-    if (self->dtype == GRD_BOOL) {
-        grd_raise(GRD_ERROR_RUNTIME, "The `+` operator, on a bool tensor is not supported.");
-        return grd_failed;
-    }
+    if (self->dtype == GRD_BOOL)
+        return grd_fail(GRD_ERROR_RUNTIME, "The `+` operator, on a bool tensor is not supported.");
     return self;
 }
 
@@ -38,10 +36,8 @@ grd_tensor *op_hidden_sgn_backward(grd_tensor *grad, grd_tensor *self, grd_tenso
 grd_tensor *op_logit(grd_tensor *out, grd_tensor *self, grd_scalar eps)
 {
     grd_tensor *x = self;
-    if (grd_dtype_is_complex((grd_dtype)self->dtype)) {
-        grd_raise_no_kernel("logit_cpu", (grd_dtype)self->dtype);
-        return grd_failed;
-    }
+    if (grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_fail_no_kernel("logit_cpu", (grd_dtype)self->dtype);
     if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_FLOAT)
         x = grd_to(x, .dtype = grd_default_dtype());
     const double low = eps.kind == GRD_SCALAR_NONE ? -1 : grd_scalar_double(eps);
@@ -72,10 +68,8 @@ grd_tensor *op_float_power(grd_tensor *self, grd_tensor *exponent)
 
 grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
 {
-    if (self->dtype != values->dtype) {
-        grd_raise(GRD_ERROR_RUNTIME, "heaviside is not yet implemented for tensors with different dtypes.");
-        return grd_failed;
-    }
+    if (self->dtype != values->dtype)
+        return grd_fail(GRD_ERROR_RUNTIME, "heaviside is not yet implemented for tensors with different dtypes.");
     if (!grd_out_check_inputs(out, grd_tensors(self, values)))
         return grd_failed;
     grd_tensor *step = grd_where(grd_eq_scalar(self, grd_int(0)), values, grd_gt_scalar(self, grd_int(0)));
@@ -137,10 +131,8 @@ grd_tensor *op_isreal(grd_tensor *self)
 grd_tensor *op_round_decimals(grd_tensor *out, grd_tensor *self, int64_t decimals)
 {
     const bool is_integer = grd_category_of((grd_dtype)self->dtype) <= GRD_CATEGORY_INTEGER;
-    if (is_integer && decimals != 0) {
-        grd_raise_no_kernel("round_decimals", (grd_dtype)self->dtype);
-        return grd_failed;
-    }
+    if (is_integer && decimals != 0)
+        return grd_fail_no_kernel("round_decimals", (grd_dtype)self->dtype);
     if (decimals == 0)
         return grd_composite_finish(out, self, grd_round(self));
     const grd_scalar power = grd_float(pow(10, fabs((double)decimals)));

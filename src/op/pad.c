@@ -106,25 +106,21 @@ typedef grd_tensor *border_function(grd_tensor *t, int64_t dim, int64_t n, bool 
 
 static grd_tensor *mirrored(grd_tensor *t, int64_t dim, int64_t n, bool after)
 {
-    if (n >= t->sizes[dim]) {
-        grd_raise(
+    if (n >= t->sizes[dim])
+        return grd_fail(
             GRD_ERROR_RUNTIME,
             "Padding size should be less than the corresponding input dimension, but got: padding %lld at dimension %lld of input of size "
             "%lld",
             (long long)n, (long long)dim, (long long)t->sizes[dim]);
-        return grd_failed;
-    }
     return grd_flip(grd_narrow(t, dim, after ? t->sizes[dim] - 1 - n : 1, n), grd_dims(dim));
 }
 
 static grd_tensor *repeated(grd_tensor *t, int64_t dim, int64_t n, bool after)
 {
     int64_t sizes[GRD_MAX_DIMS];
-    if (t->sizes[dim] == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "Expected a tensor with non-empty dimensions to replicate, but dimension %lld has size 0",
-                  (long long)dim);
-        return grd_failed;
-    }
+    if (t->sizes[dim] == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "Expected a tensor with non-empty dimensions to replicate, but dimension %lld has size 0",
+                        (long long)dim);
     memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
     sizes[dim] = n;
     return grd_expand(grd_narrow(t, dim, after ? t->sizes[dim] - 1 : 0, 1), grd_dims_from(sizes, t->ndim));
@@ -132,10 +128,8 @@ static grd_tensor *repeated(grd_tensor *t, int64_t dim, int64_t n, bool after)
 
 static grd_tensor *wrapped(grd_tensor *t, int64_t dim, int64_t n, bool after)
 {
-    if (n > t->sizes[dim]) {
-        grd_raise(GRD_ERROR_RUNTIME, "Padding value causes wrapping around more than once.");
-        return grd_failed;
-    }
+    if (n > t->sizes[dim])
+        return grd_fail(GRD_ERROR_RUNTIME, "Padding value causes wrapping around more than once.");
     return grd_narrow(t, dim, after ? 0 : t->sizes[dim] - n, n);
 }
 
@@ -200,19 +194,13 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
     if (strcmp(mode, "constant") == 0)
         return grd_constant_pad_nd(self, pad, .value = value.kind == GRD_SCALAR_NONE ? grd_int(0) : value);
     border_function *border = border_of(mode);
-    if (border == NULL) {
-        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Unrecognised padding mode %s: " GRD_WORDS_PAD_MODE, mode);
-        return grd_failed;
-    }
-    if (value.kind != GRD_SCALAR_NONE && grd_scalar_double(value) != 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "Padding mode \"%s\" doesn't take in value argument", mode);
-        return grd_failed;
-    }
+    if (border == NULL)
+        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "Unrecognised padding mode %s: " GRD_WORDS_PAD_MODE, mode);
+    if (value.kind != GRD_SCALAR_NONE && grd_scalar_double(value) != 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "Padding mode \"%s\" doesn't take in value argument", mode);
     const int64_t n = pad.n / 2;
-    if (n < 1 || n > 3 || (self->ndim != n + 1 && self->ndim != n + 2)) {
-        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
-        return grd_failed;
-    }
+    if (n < 1 || n > 3 || (self->ndim != n + 1 && self->ndim != n + 2))
+        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
     static pad_function *const of_mode[2][3] = {
         {grd_hidden_reflection_pad1d, grd_hidden_reflection_pad2d, grd_hidden_reflection_pad3d},
         {grd_hidden_replication_pad1d, grd_hidden_replication_pad2d, grd_hidden_replication_pad3d},
@@ -256,11 +244,9 @@ grd_tensor *op_hidden_replication_pad3d(grd_tensor *self, grd_dims pad)
 grd_tensor *op_hidden_border_backward(grd_tensor *grad, grd_dims pad, grd_dims sizes, const char *mode)
 {
     border_function *border = border_of(mode);
-    if (border == NULL || sizes.n != grad->ndim) {
-        grd_raise(GRD_ERROR_RUNTIME, "expected a mode of borders and sizes of %d dimensions, but got %s and %lld sizes", grad->ndim, mode,
-                  (long long)sizes.n);
-        return grd_failed;
-    }
+    if (border == NULL || sizes.n != grad->ndim)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected a mode of borders and sizes of %d dimensions, but got %s and %lld sizes", grad->ndim,
+                        mode, (long long)sizes.n);
     if (!check_pad(grad, pad))
         return grd_failed;
     for (int64_t i = 0; i < pad.n / 2 && !grd_pending(); i++) {

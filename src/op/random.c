@@ -520,10 +520,8 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
     grd_dtype dtype = (grd_dtype)self->dtype;
     bool floating = grd_random_is_floating(dtype);
     struct fill fill = {.make = make_integers, .source = GRD_INT64};
-    if (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating) {
-        grd_raise(GRD_ERROR_RUNTIME, "check_random_bounds handles only integral, floating-point and boolean types");
-        return grd_failed;
-    }
+    if (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating)
+        return grd_fail(GRD_ERROR_RUNTIME, "check_random_bounds handles only integral, floating-point and boolean types");
     if (from.kind == GRD_SCALAR_NONE && to.kind == GRD_SCALAR_NONE) {
         int digits = grd_random_digits(dtype);
         fill.words = dtype == GRD_FLOAT64 || dtype == GRD_INT64 || dtype == GRD_UINT64 ? 2 : 1;
@@ -565,10 +563,8 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
             return grd_failed;
         fill.range = (uint64_t)last - (uint64_t)first + 1;
         fill.base = first;
-    } else if (dtype != GRD_INT64 && dtype != GRD_FLOAT64 && dtype != GRD_FLOAT32 && dtype != GRD_BFLOAT16) {
-        grd_raise(GRD_ERROR_RUNTIME, "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
-        return grd_failed;
-    }
+    } else if (dtype != GRD_INT64 && dtype != GRD_FLOAT64 && dtype != GRD_FLOAT32 && dtype != GRD_BFLOAT16)
+        return grd_fail(GRD_ERROR_RUNTIME, "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
     fill.words = fill.range == 0 || fill.range >= (uint64_t)1 << 28 ? 2 : 1;
     return run_fill(self, generator, fill);
 }

@@ -59,9 +59,8 @@ grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
     }
     if (!fits) {
         char from[256], to[256];
-        grd_raise(GRD_ERROR_RUNTIME, "size %s is not expandable to size %s.", grd_format_int64s(to, sizeof to, size.data, size.n),
-                  grd_format_int64s(from, sizeof from, self->sizes, self->ndim));
-        return grd_failed;
+        return grd_fail(GRD_ERROR_RUNTIME, "size %s is not expandable to size %s.", grd_format_int64s(to, sizeof to, size.data, size.n),
+                        grd_format_int64s(from, sizeof from, self->sizes, self->ndim));
     }
     if (size.n == 0)
         return grd_sum(self);
@@ -75,11 +74,10 @@ grd_tensor *op_mean(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdi
 {
     uint64_t mask;
     grd_dtype to = dtype != GRD_DTYPE_NONE ? dtype : (grd_dtype)self->dtype;
-    if (!grd_dtype_is_floating(to) && !grd_dtype_is_complex(to)) {
-        grd_raise(GRD_ERROR_RUNTIME, "could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
-                  dtype != GRD_DTYPE_NONE ? "Optional" : "Input", grd_dtype_type_name(to));
-        return grd_failed;
-    }
+    if (!grd_dtype_is_floating(to) && !grd_dtype_is_complex(to))
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
+                        dtype != GRD_DTYPE_NONE ? "Optional" : "Input", grd_dtype_type_name(to));
     if (!grd_reduce_check("mean", self, to) || !grd_shape_dim_mask(dim, self->ndim, &mask))
         return grd_failed;
     return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_DIVIDE, grd_reduce_count(grd_sizes(self), mask));
@@ -98,10 +96,8 @@ grd_tensor *op_prod(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool keep
 
 grd_tensor *op_nansum(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
 {
-    if (grd_dtype_is_complex((grd_dtype)self->dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "nansum on CPU does not support complex inputs");
-        return grd_failed;
-    }
+    if (grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "nansum on CPU does not support complex inputs");
     if (grd_dtype_is_floating((grd_dtype)self->dtype))
         self = grd_masked_fill(self, grd_ne(self, self), grd_int(0));
     return grd_sum(self, .dim = dim, .keepdim = keepdim, .dtype = dtype);
@@ -124,10 +120,9 @@ static grd_tensor *truth(grd_tensor *out, grd_tensor *self, grd_dims dim, bool k
     grd_dtype to = self->dtype == GRD_UINT8 ? GRD_UINT8 : GRD_BOOL;
     if (!grd_reduce_check(name, self, to) || !truth_mask(self, dim, &mask))
         return grd_failed;
-    if (out != NULL && out->dtype != GRD_BOOL && out->dtype != GRD_UINT8) {
-        grd_raise(GRD_ERROR_RUNTIME, "%s only supports bool tensor for result, got: %s", name, grd_dtype_type_name((grd_dtype)out->dtype));
-        return grd_failed;
-    }
+    if (out != NULL && out->dtype != GRD_BOOL && out->dtype != GRD_UINT8)
+        return grd_fail(GRD_ERROR_RUNTIME, "%s only supports bool tensor for result, got: %s", name,
+                        grd_dtype_type_name((grd_dtype)out->dtype));
     if (out != NULL)
         to = (grd_dtype)out->dtype;
     return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, finish, grd_reduce_count(grd_sizes(self), mask));
@@ -171,10 +166,8 @@ static grd_tensor *extreme(grd_tensor *out, grd_tensor *self, grd_dims dim, bool
 {
     uint64_t mask;
     grd_dtype dtype = (grd_dtype)self->dtype;
-    if (dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 || !grd_reduce_has_arithmetic(dtype)) {
-        grd_raise_no_kernel(name, dtype);
-        return grd_failed;
-    }
+    if (dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 || !grd_reduce_has_arithmetic(dtype))
+        return grd_fail_no_kernel(name, dtype);
     if (!grd_shape_dim_mask(dim, self->ndim, &mask) || !check_not_empty(self, dim.n > 0, mask, GRD_ERROR_RUNTIME, specify_dim))
         return grd_failed;
     return grd_reduce(out, self, mask, keepdim, kind, dtype, GRD_FINISH_NONE, 0);
@@ -268,14 +261,10 @@ static grd_tensor *place(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool
     uint64_t mask;
     grd_dtype dtype = (grd_dtype)self->dtype;
     bool everywhere = dim.kind == GRD_SCALAR_NONE;
-    if (grd_dtype_is_complex(dtype) || dtype == GRD_BOOL) {
-        grd_raise(GRD_ERROR_RUNTIME, "does not support %s input", dtype == GRD_BOOL ? "bool" : "complex");
-        return grd_failed;
-    }
-    if (!grd_reduce_has_arithmetic(dtype)) {
-        grd_raise_no_kernel(name, dtype);
-        return grd_failed;
-    }
+    if (grd_dtype_is_complex(dtype) || dtype == GRD_BOOL)
+        return grd_fail(GRD_ERROR_RUNTIME, "does not support %s input", dtype == GRD_BOOL ? "bool" : "complex");
+    if (!grd_reduce_has_arithmetic(dtype))
+        return grd_fail_no_kernel(name, dtype);
     if (!optional_dim_mask(self, dim, &mask) || !check_not_empty(self, !everywhere, mask, GRD_ERROR_INDEX, ""))
         return grd_failed;
     grd_tensor *places = grd_reduce_prepare(out, self, mask, keepdim, GRD_INT64);
@@ -350,11 +339,9 @@ void op_aminmax(grd_tensor *self, grd_scalar dim, bool keepdim, grd_tensor **ret
 
 grd_tensor *op_nanmean(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
 {
-    if (!grd_dtype_is_floating((grd_dtype)self->dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "nanmean(): expected input to have floating point dtype but got %s",
-                  grd_dtype_type_name((grd_dtype)self->dtype));
-        return grd_failed;
-    }
+    if (!grd_dtype_is_floating((grd_dtype)self->dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "nanmean(): expected input to have floating point dtype but got %s",
+                        grd_dtype_type_name((grd_dtype)self->dtype));
     grd_tensor *count = grd_sum(grd_logical_not(grd_isnan(self)), .dim = dim, .keepdim = keepdim);
     return grd_div(grd_nansum(self, .dim = dim, .keepdim = keepdim, .dtype = dtype), count);
 }

@@ -158,10 +158,8 @@ grd_tensor *op_randperm(int64_t n, grd_generator *generator, grd_dtype dtype, gr
         dtype = GRD_INT64;
     bool floating = grd_random_is_floating(dtype);
     int64_t low, high;
-    if (dtype == GRD_BOOL || (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating)) {
-        grd_raise_no_kernel("randperm", dtype);
-        return grd_failed;
-    }
+    if (dtype == GRD_BOOL || (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating))
+        return grd_fail_no_kernel("randperm", dtype);
     grd_random_bounds(dtype, &low, &high);
     int64_t most = floating ? ((int64_t)1 << grd_random_digits(dtype)) + 1 : high == INT64_MAX ? high : high + 1;
     if (n > most && dtype != GRD_BFLOAT16) /* which PyTorch lets round */
@@ -190,10 +188,8 @@ grd_tensor *op_randperm(int64_t n, grd_generator *generator, grd_dtype dtype, gr
 
 grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator *generator)
 {
-    if (!(p >= 0 && p <= 1)) {
-        grd_raise(GRD_ERROR_VALUE, "dropout probability has to be between 0 and 1, but got %g", p);
-        return grd_failed;
-    }
+    if (!(p >= 0 && p <= 1))
+        return grd_fail(GRD_ERROR_VALUE, "dropout probability has to be between 0 and 1, but got %g", p);
     if (!training || p == 0 || input->numel == 0)
         return input;
     if (p == 1)

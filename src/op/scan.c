@@ -100,10 +100,8 @@ static grd_tensor *running(grd_tensor *out, grd_tensor *self, int64_t dim, grd_d
     grd_dtype from = (grd_dtype)self->dtype;
     if (dtype == GRD_DTYPE_NONE)
         dtype = grd_category_of(from) <= GRD_CATEGORY_INTEGER ? GRD_INT64 : from;
-    if (dtype == GRD_BOOL || dtype > GRD_COMPLEX128 || from > GRD_COMPLEX128) {
-        grd_raise_no_kernel(name, from > GRD_COMPLEX128 ? from : dtype);
-        return grd_failed;
-    }
+    if (dtype == GRD_BOOL || dtype > GRD_COMPLEX128 || from > GRD_COMPLEX128)
+        return grd_fail_no_kernel(name, from > GRD_COMPLEX128 ? from : dtype);
     if (!grd_wrap_dim(self, dim, &d) || !grd_out_check_inputs(out, grd_tensors(self)))
         return grd_failed;
     grd_tensor *result = grd_out_prepare(out, grd_sizes(self), dtype, grd_device_of(self));
@@ -139,10 +137,8 @@ grd_tensor *op_hidden_linear_scan(grd_tensor *self, grd_tensor *factor, int64_t 
     grd_dtype dtype = (grd_dtype)self->dtype;
     if (!grd_wrap_dim(self, dim, &d))
         return grd_failed;
-    if (!grd_same_sizes(factor, grd_sizes(self)) || factor->dtype != dtype || dtype < GRD_FLOAT16 || dtype > GRD_COMPLEX128) {
-        grd_raise(GRD_ERROR_RUNTIME, "expected two floating point or complex tensors of one shape and dtype");
-        return grd_failed;
-    }
+    if (!grd_same_sizes(factor, grd_sizes(self)) || factor->dtype != dtype || dtype < GRD_FLOAT16 || dtype > GRD_COMPLEX128)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected two floating point or complex tensors of one shape and dtype");
     grd_tensor *result = grd_out_prepare(NULL, grd_sizes(self), dtype, grd_device_of(self));
     if (grd_pending() || grd_is_meta(result))
         return result;

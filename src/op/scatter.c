@@ -96,10 +96,8 @@ grd_tensor *op_index_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_ten
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source))
         return grd_failed;
-    if (kernel == NULL) {
-        grd_raise_no_kernel("index_add", self->dtype);
-        return grd_failed;
-    }
+    if (kernel == NULL)
+        return grd_fail_no_kernel("index_add", self->dtype);
     if (!grd_check_indexed_out(out, grd_tensors(index, source)))
         return grd_failed;
     if (dtype == self->dtype) {
@@ -143,10 +141,8 @@ static void wrap_indices(int64_t *index, int64_t n, int64_t size)
 grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
 {
     _Alignas(16) char element[16];
-    if (value.kind == GRD_SCALAR_COMPLEX && grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_COMPLEX) {
-        grd_raise(GRD_ERROR_RUNTIME, "Converting complex Scalar to non-complex type is not supported");
-        return grd_failed;
-    }
+    if (value.kind == GRD_SCALAR_COMPLEX && grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_COMPLEX)
+        return grd_fail(GRD_ERROR_RUNTIME, "Converting complex Scalar to non-complex type is not supported");
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_vector(index) || !grd_check_index_dtype(index) ||
         !grd_check_same_device(grd_tensors(self, index)) || !grd_check_apart(out, grd_tensors(index)) ||
         !grd_check_repeated_out(out, "index_fill_", "tensor[mask] = scalar") || !grd_scalar_write(value, self->dtype, element))
@@ -173,11 +169,9 @@ grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
 
 grd_tensor *op_index_fill_tensor(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *value)
 {
-    if (value->ndim > 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
-                  value->ndim);
-        return grd_failed;
-    }
+    if (value->ndim > 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+                        value->ndim);
     const grd_scalar number = grd_is_meta(value) ? grd_int(0) : grd_scalar_read(value->data, value->dtype);
     return op_index_fill(out, self, dim, index, number);
 }
@@ -262,10 +256,8 @@ grd_tensor *op_scatter_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_t
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
         return grd_failed;
-    if (kernel == NULL) {
-        grd_raise_no_kernel("scatter_add", self->dtype);
-        return grd_failed;
-    }
+    if (kernel == NULL)
+        return grd_fail_no_kernel("scatter_add", self->dtype);
     if (dtype == self->dtype)
         return grd_scatter_elements(out, self, dim, index, src, NULL, kernel);
     if (!grd_check_indexed_out(out, grd_tensors(index, src)))

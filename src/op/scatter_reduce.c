@@ -111,10 +111,8 @@ grd_tensor *op_hidden_scatter_fold(grd_tensor *self, int64_t dim, grd_tensor *in
     grd_loop_kernel *kernel = fold < FOLDS ? fold_kernel(fold, self->dtype, &dtype) : NULL;
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
         return grd_failed;
-    if (kernel == NULL) {
-        grd_raise_no_kernel("scatter_reduce", self->dtype);
-        return grd_failed;
-    }
+    if (kernel == NULL)
+        return grd_fail_no_kernel("scatter_reduce", self->dtype);
     grd_tensor *folded = grd_clone_contiguous(self, dtype), *values = grd_pending() ? src : grd_contiguous_as(src, dtype);
     if (!grd_pending())
         grd_scatter_elements(folded, folded, dim, index, values, NULL, kernel);
@@ -212,10 +210,8 @@ static grd_tensor *reduced(grd_tensor *self, int64_t dim, grd_tensor *index, grd
 {
     const bool sum = strcmp(reduce, "sum") == 0, mean = strcmp(reduce, "mean") == 0;
     const enum fold fold = fold_of(reduce);
-    if (fold == FOLDS && !sum && !mean) {
-        grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", reduce);
-        return grd_failed;
-    }
+    if (fold == FOLDS && !sum && !mean)
+        return grd_fail(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", reduce);
     grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, sum || mean ? grd_int(0) : identity_of(fold, self->dtype));
     if (sum)
         return grd_scatter_add(base, dim, index, src);
@@ -270,10 +266,8 @@ grd_tensor *op_hidden_index_reduce_backward(grd_tensor *grad_output, grd_tensor 
 grd_tensor *op_index_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, const char *reduce,
                             bool include_self)
 {
-    if (fold_of(reduce) == FOLDS && strcmp(reduce, "mean") != 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "Expected reduce to be one of prod, mean, amax or amin but got %s.", reduce);
-        return grd_failed;
-    }
+    if (fold_of(reduce) == FOLDS && strcmp(reduce, "mean") != 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "Expected reduce to be one of prod, mean, amax or amin but got %s.", reduce);
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source) ||
         !grd_check_indexed_out(out, grd_tensors(index, source)))
         return grd_failed;
@@ -288,8 +282,7 @@ static grd_tensor *arithmetic(grd_tensor *self, int64_t dim, grd_tensor *index, 
         return grd_scatter_add(self, dim, index, src);
     if (strcmp(reduce, "multiply") == 0)
         return grd_hidden_scatter_fold(self, dim, index, src, "prod");
-    grd_raise(GRD_ERROR_RUNTIME, "reduce argument must be either add or multiply.");
-    return grd_failed;
+    return grd_fail(GRD_ERROR_RUNTIME, "reduce argument must be either add or multiply.");
 }
 
 grd_tensor *op_scatter_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)

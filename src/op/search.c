@@ -99,11 +99,9 @@ grd_tensor *op_searchsorted(grd_tensor *sorted, grd_tensor *self, bool out_int32
         !grd_check_same_device(grd_tensors(sorted, self, sorter)))
         return grd_failed;
     const int64_t n = sorted->sizes[sorted->ndim - 1];
-    if (out_int32 && n > INT32_MAX) {
-        grd_raise(GRD_ERROR_RUNTIME, "the size of boundaries' last dimension should be less than %d, but we got %lld", INT32_MAX,
-                  (long long)n);
-        return grd_failed;
-    }
+    if (out_int32 && n > INT32_MAX)
+        return grd_fail(GRD_ERROR_RUNTIME, "the size of boundaries' last dimension should be less than %d, but we got %lld", INT32_MAX,
+                        (long long)n);
     grd_tensor *result = grd_new(grd_sizes(self), out_int32 ? GRD_INT32 : GRD_INT64, grd_device_of(self));
     if (grd_pending() || grd_is_meta(self) || self->numel == 0)
         return result;
@@ -127,8 +125,7 @@ grd_tensor *op_bucketize(grd_tensor *self, grd_tensor *boundaries, bool out_int3
 {
     if (boundaries->ndim == 1)
         return grd_searchsorted(boundaries, self, .out_int32 = out_int32, .right = right);
-    grd_raise(GRD_ERROR_RUNTIME, "boundaries tensor must be 1 dimension, but got dim(%d)", boundaries->ndim);
-    return grd_failed;
+    return grd_fail(GRD_ERROR_RUNTIME, "boundaries tensor must be 1 dimension, but got dim(%d)", boundaries->ndim);
 }
 
 /* ---- isin --------------------------------------------------------------------------------------------------------------------------- */
@@ -161,18 +158,12 @@ grd_tensor *op_isin(grd_tensor *elements, grd_tensor *test_elements, bool assume
 
 grd_tensor *op_bincount(grd_tensor *self, grd_tensor *weights, int64_t minlength)
 {
-    if (self->ndim != 1 || grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_INTEGER) {
-        grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
-        return grd_failed;
-    }
-    if (minlength < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "minlength should be >= 0");
-        return grd_failed;
-    }
-    if (weights != NULL && !grd_same_sizes(weights, grd_sizes(self))) {
-        grd_raise(GRD_ERROR_RUNTIME, "weights should be 1-d and have the same length as input");
-        return grd_failed;
-    }
+    if (self->ndim != 1 || grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_INTEGER)
+        return grd_fail(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
+    if (minlength < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "minlength should be >= 0");
+    if (weights != NULL && !grd_same_sizes(weights, grd_sizes(self)))
+        return grd_fail(GRD_ERROR_RUNTIME, "weights should be 1-d and have the same length as input");
     if (!grd_check_has_data(self) || !grd_check_same_device(grd_tensors(self, weights)))
         return grd_failed;
     const bool is_float = weights != NULL && weights->dtype == GRD_FLOAT32;
@@ -184,10 +175,8 @@ grd_tensor *op_bincount(grd_tensor *self, grd_tensor *weights, int64_t minlength
     const int64_t *value = (const int64_t *)(const void *)plain->data;
     int64_t bins = minlength;
     for (int64_t i = 0; i < plain->numel; i++) {
-        if (value[i] < 0 || value[i] == INT64_MAX) {
-            grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
-            return grd_failed;
-        }
+        if (value[i] < 0 || value[i] == INT64_MAX)
+            return grd_fail(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
         bins = value[i] >= bins ? value[i] + 1 : bins;
     }
     grd_tensor *result = grd_new_zeros(grd_dims(bins), dtype, grd_device_of(self));

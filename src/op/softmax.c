@@ -73,16 +73,12 @@ static grd_tensor *softmax(grd_tensor *out, grd_tensor *self, grd_tensor *grad, 
                            enum grd_softmax_kind kind)
 {
     int64_t d;
-    if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64) {
-        grd_raise_no_kernel(name, dtype);
-        return grd_failed;
-    }
+    if (dtype < GRD_FLOAT16 || dtype > GRD_FLOAT64)
+        return grd_fail_no_kernel(name, dtype);
     if (!grd_wrap_dim(self, dim, &d))
         return grd_failed;
-    if (grad != NULL && !grd_same_sizes(grad, grd_sizes(self))) {
-        grd_raise(GRD_ERROR_RUNTIME, "the gradient must have the shape of the result");
-        return grd_failed;
-    }
+    if (grad != NULL && !grd_same_sizes(grad, grd_sizes(self)))
+        return grd_fail(GRD_ERROR_RUNTIME, "the gradient must have the shape of the result");
     grd_tensor *result = grd_out_prepare(out, grd_sizes(self), dtype, grd_device_of(self));
     if (grd_pending())
         return grd_failed;

@@ -164,13 +164,11 @@ void op_unique_consecutive(grd_tensor *self, bool return_inverse, bool return_co
 grd_tensor *op_hidden_derivative_not_implemented(grd_tensor *grad, const char *name)
 {
     (void)grad;
-    grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented.", name);
-    return grd_failed;
+    return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented.", name);
 }
 
 grd_tensor *op_hidden_derivative_missing(grd_tensor *grad, const char *name)
 {
     (void)grad;
-    grd_raise(GRD_ERROR_RUNTIME, "derivative for aten::%s is not implemented", name);
-    return grd_failed;
+    return grd_fail(GRD_ERROR_RUNTIME, "derivative for aten::%s is not implemented", name);
 }

@@ -105,11 +105,10 @@ grd_tensor *op_view(grd_tensor *self, grd_dims size)
         return grd_failed;
     if (grd_has(self, GRD_FLAG_CANONICAL)) {
         grd_shape_contiguous_strides(grd_dims_from(g.sizes, g.n), g.strides);
-    } else if (!grd_shape_view_strides(grd_sizes(self), self->strides, grd_dims_from(g.sizes, g.n), g.strides)) {
-        grd_raise(GRD_ERROR_RUNTIME, "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
-                                     "two contiguous subspaces). Use .reshape(...) instead.");
-        return grd_failed;
-    }
+    } else if (!grd_shape_view_strides(grd_sizes(self), self->strides, grd_dims_from(g.sizes, g.n), g.strides))
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+                        "two contiguous subspaces). Use .reshape(...) instead.");
     return part_with(self, &g);
 }
 
@@ -139,10 +138,8 @@ grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
     int64_t sizes[GRD_MAX_DIMS], n = 0, product = 1;
     if (!grd_wrap_dim(self, start_dim, &start_dim) || !grd_wrap_dim(self, end_dim, &end_dim))
         return grd_failed;
-    if (start_dim > end_dim) {
-        grd_raise(GRD_ERROR_RUNTIME, "has invalid args: start_dim cannot come after end_dim");
-        return grd_failed;
-    }
+    if (start_dim > end_dim)
+        return grd_fail(GRD_ERROR_RUNTIME, "has invalid args: start_dim cannot come after end_dim");
     if (self->ndim == 0)
         return grd_view(self, grd_dims(1));
     if (start_dim == end_dim)
@@ -152,10 +149,8 @@ grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
             sizes[n++] = self->sizes[i];
             continue;
         }
-        if (__builtin_mul_overflow(product, self->sizes[i], &product)) {
-            grd_raise(GRD_ERROR_RUNTIME, "the product of the sizes from start_dim to end_dim fits into no integer");
-            return grd_failed;
-        }
+        if (__builtin_mul_overflow(product, self->sizes[i], &product))
+            return grd_fail(GRD_ERROR_RUNTIME, "the product of the sizes from start_dim to end_dim fits into no integer");
         if (i == end_dim)
             sizes[n++] = product;
     }
@@ -261,19 +256,15 @@ grd_tensor *op_swapaxes(grd_tensor *self, int64_t axis0, int64_t axis1)
 
 grd_tensor *op_t(grd_tensor *self)
 {
-    if (self->ndim > 2) {
-        grd_raise(GRD_ERROR_RUNTIME, "expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
-        return grd_failed;
-    }
+    if (self->ndim > 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
     return swapped(self, 0, self->ndim == 2);
 }
 
 grd_tensor *op_mT(grd_tensor *self)
 {
-    if (self->ndim < 2) {
-        grd_raise(GRD_ERROR_RUNTIME, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", self->ndim);
-        return grd_failed;
-    }
+    if (self->ndim < 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", self->ndim);
     return swapped(self, self->ndim - 2, self->ndim - 1);
 }
 
@@ -338,13 +329,12 @@ static bool wrap_moved(const grd_tensor *self, const char *what, grd_dims dims, 
 grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 {
     char list[LIST_CHARS], other[LIST_CHARS];
-    if (source.n != destination.n) {
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "Invalid source or destination dims: source (%s dims) should contain the same number of dims as destination (%s dims)",
-                  grd_format_int64s(list, sizeof list, source.data, source.n),
-                  grd_format_int64s(other, sizeof other, destination.data, destination.n));
-        return grd_failed;
-    }
+    if (source.n != destination.n)
+        return grd_fail(
+            GRD_ERROR_RUNTIME,
+            "Invalid source or destination dims: source (%s dims) should contain the same number of dims as destination (%s dims)",
+            grd_format_int64s(list, sizeof list, source.data, source.n),
+            grd_format_int64s(other, sizeof other, destination.data, destination.n));
     if (source.n > GRD_MAX_DIMS) {
         check_ndim(source.n);
         return grd_failed;
@@ -403,14 +393,12 @@ grd_tensor *op_expand(grd_tensor *self, grd_dims size)
     char list[LIST_CHARS], own[LIST_CHARS];
     if (!check_ndim(size.n))
         return grd_failed;
-    if (size.n < self->ndim) {
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "tensor of size %s, size=%s: the number of sizes provided (%lld) must be greater or equal to the number of "
-                  "dimensions in the tensor (%d)",
-                  grd_format_int64s(own, sizeof own, self->sizes, self->ndim), grd_format_int64s(list, sizeof list, size.data, size.n),
-                  (long long)size.n, self->ndim);
-        return grd_failed;
-    }
+    if (size.n < self->ndim)
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "tensor of size %s, size=%s: the number of sizes provided (%lld) must be greater or equal to the number of "
+                        "dimensions in the tensor (%d)",
+                        grd_format_int64s(own, sizeof own, self->sizes, self->ndim),
+                        grd_format_int64s(list, sizeof list, size.data, size.n), (long long)size.n, self->ndim);
     struct geometry g;
     int64_t numel = 1;
     bool large = false;
@@ -461,10 +449,8 @@ static __attribute__((noinline)) grd_tensor *without_dim(grd_tensor *self, int64
 
 grd_tensor *op_select(grd_tensor *self, int64_t dim, int64_t index)
 {
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
-        return grd_failed;
-    }
+    if (self->ndim == 0)
+        return grd_fail(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
     if (!grd_wrap_dim(self, dim, &dim) || !wrap_index(self, dim, index, &index))
         return grd_failed;
     const int64_t rest = self->ndim - 1, offset = moved(self->offset, index, self->strides[dim]);
@@ -505,16 +491,12 @@ static int64_t slice_range(int64_t size, grd_scalar start, grd_scalar end, int64
 
 grd_tensor *op_slice(grd_tensor *self, int64_t dim, grd_scalar start, grd_scalar end, int64_t step)
 {
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
-        return grd_failed;
-    }
+    if (self->ndim == 0)
+        return grd_fail(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
     if (!grd_wrap_dim(self, dim, &dim))
         return grd_failed;
-    if (step == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "slice step must not be zero");
-        return grd_failed;
-    }
+    if (step == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "slice step must not be zero");
     struct geometry g;
     geometry_of(self, &g);
     int64_t first, stride;
@@ -528,29 +510,21 @@ grd_tensor *op_slice(grd_tensor *self, int64_t dim, grd_scalar start, grd_scalar
 
 grd_tensor *op_narrow(grd_tensor *self, int64_t dim, int64_t start, int64_t length)
 {
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "cannot be applied to a 0-dim tensor.");
-        return grd_failed;
-    }
-    if (length < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "length must be non-negative.");
-        return grd_failed;
-    }
+    if (self->ndim == 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "cannot be applied to a 0-dim tensor.");
+    if (length < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "length must be non-negative.");
     if (!grd_wrap_dim(self, dim, &dim))
         return grd_failed;
     int64_t size = self->sizes[dim];
-    if (start < -size || start > size) {
-        grd_raise(GRD_ERROR_INDEX, "start out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-size,
-                  (long long)size, (long long)start);
-        return grd_failed;
-    }
+    if (start < -size || start > size)
+        return grd_fail(GRD_ERROR_INDEX, "start out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-size,
+                        (long long)size, (long long)start);
     if (start < 0)
         start += size;
-    if (length > size - start) {
-        grd_raise(GRD_ERROR_RUNTIME, "start (%lld) + length (%lld) exceeds dimension size (%lld).", (long long)start, (long long)length,
-                  (long long)size);
-        return grd_failed;
-    }
+    if (length > size - start)
+        return grd_fail(GRD_ERROR_RUNTIME, "start (%lld) + length (%lld) exceeds dimension size (%lld).", (long long)start,
+                        (long long)length, (long long)size);
     return grd_slice(self, .dim = dim, .start = grd_int(start), .end = grd_int(start + length));
 }
 
@@ -559,10 +533,8 @@ grd_tensor *op_diagonal(grd_tensor *self, int64_t offset, int64_t dim1, int64_t 
     int64_t given1 = dim1, given2 = dim2;
     if (!grd_wrap_dim(self, dim1, &dim1) || !grd_wrap_dim(self, dim2, &dim2))
         return grd_failed;
-    if (dim1 == dim2) {
-        grd_raise(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)given1, (long long)given2);
-        return grd_failed;
-    }
+    if (dim1 == dim2)
+        return grd_fail(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)given1, (long long)given2);
     int64_t rows = self->sizes[dim1], columns = self->sizes[dim2], size;
     offset = clamped(offset, -rows, columns);
     if (offset >= 0)
@@ -585,19 +557,13 @@ grd_tensor *op_unfold(grd_tensor *self, int64_t dimension, int64_t size, int64_t
     if (!check_ndim(self->ndim + 1) || !grd_wrap_dim(self, dimension, &dimension))
         return grd_failed;
     int64_t present = self->ndim ? self->sizes[dimension] : 1, stride = self->ndim ? self->strides[dimension] : 1;
-    if (size < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "size is %lld but must be >= 0", (long long)size);
-        return grd_failed;
-    }
-    if (size > present) {
-        grd_raise(GRD_ERROR_RUNTIME, "maximum size for tensor at dimension %lld is %lld but size is %lld", (long long)dimension,
-                  (long long)present, (long long)size);
-        return grd_failed;
-    }
-    if (step <= 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "step is %lld but must be > 0", (long long)step);
-        return grd_failed;
-    }
+    if (size < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "size is %lld but must be >= 0", (long long)size);
+    if (size > present)
+        return grd_fail(GRD_ERROR_RUNTIME, "maximum size for tensor at dimension %lld is %lld but size is %lld", (long long)dimension,
+                        (long long)present, (long long)size);
+    if (step <= 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "step is %lld but must be > 0", (long long)step);
     struct geometry g;
     geometry_of(self, &g);
     insert_dim(&g, g.n, size, stride);

@@ -52,11 +52,9 @@ grd_tensor *op_view_dtype(grd_tensor *self, grd_dtype dtype)
     if (from != to && (!check_last(self, from_name, to_name) || (to > from && !check_whole(self, to / from, from_name, to_name))))
         return grd_failed;
     int64_t size;
-    if (from > to && __builtin_mul_overflow(self->sizes[self->ndim - 1], from / to, &size)) {
-        grd_raise(GRD_ERROR_RUNTIME, "self.size(-1) is too large to view %s as %s, but got %lld", from_name, to_name,
-                  (long long)self->sizes[self->ndim - 1]);
-        return grd_failed;
-    }
+    if (from > to && __builtin_mul_overflow(self->sizes[self->ndim - 1], from / to, &size))
+        return grd_fail(GRD_ERROR_RUNTIME, "self.size(-1) is too large to view %s as %s, but got %lld", from_name, to_name,
+                        (long long)self->sizes[self->ndim - 1]);
     grd_tensor *view = grd_new_detached(self);
     if (grd_pending())
         return grd_failed;

@@ -68,10 +68,8 @@ grd_tensor *op_as_strided(grd_tensor *self, grd_dims size, grd_dims stride, grd_
     int64_t offset = storage_offset.kind == GRD_SCALAR_NONE ? self->offset : grd_scalar_int64(storage_offset);
     if (!check_strided(size, stride))
         return grd_failed;
-    if (offset < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "Tensor: invalid storage offset %lld", (long long)offset);
-        return grd_failed;
-    }
+    if (offset < 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "Tensor: invalid storage offset %lld", (long long)offset);
     return grd_new_view(self, size, stride, offset);
 }
 

@@ -525,10 +525,8 @@ static grd_tensor *copy_of_state(const grd_tensor *parameter, const char *name, 
     if (strcmp(name, "step") == 0)
         return grd_copy_(grd_empty(GRD_NO_DIMS, .dtype = GRD_FLOAT32), grd_reshape(value, GRD_NO_DIMS));
     const grd_dims own = grd_sizes(parameter), given = grd_sizes(value);
-    if (own.n != given.n || memcmp(own.data, given.data, (size_t)own.n * sizeof *own.data) != 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "'%s' does not have the sizes of its parameter", name);
-        return grd_failed;
-    }
+    if (own.n != given.n || memcmp(own.data, given.data, (size_t)own.n * sizeof *own.data) != 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "'%s' does not have the sizes of its parameter", name);
     return grd_copy_(grd_empty_like((grd_tensor *)(uintptr_t)parameter), value);
 }
 
