@@ -18,8 +18,9 @@ RULES = {"promote", "float", "compare", "bool", "keep"}
 OVERLAPS = ("apart", "element", "none")  # enum grd_overlap in src/op/plan.h
 LAWS = {"lines": {"keep", "sum"}}  # law -> its types
 CATEGORIES = {"bool", "integer", "float", "complex"}
+REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "law", "plan", "run", "check", "shortcut", "overlap", "node", "out", "version", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "plan", "run", "check", "shortcut", "overlap", "node", "out", "version", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -76,6 +77,9 @@ class Operator:
     rule: str = None
     mask: bool = False
     divides: bool = False  # integer division by zero is an error
+    commutes: bool = False  # a number may come first
+    refuse: dict = field(default_factory=dict)  # a category without kernels -> (error code, text), where PyTorch says more than that there is none
+    number: str = None  # the operator that runs where the last input is a number for tensors of a half type, which is not rounded to that type
     block: bool = False  # the body of the kernel takes n contiguous elements, not one
     dtypes: frozenset = frozenset()
     formula: str = None
@@ -273,6 +277,8 @@ def read_operator(name, entry, file, lines):
     dtypes = frozenset(entry.get("dtypes", "bool integer float complex").split())
     if dtypes - CATEGORIES:
         fail(f"dtypes knows {', '.join(sorted(CATEGORIES))}, not '{' '.join(sorted(dtypes - CATEGORIES))}'", "dtypes")
+    if entry.get("type") == "float" and kernel and dtypes & {"bool", "integer"}:
+        fail("type = \"float\" computes with floating numbers: no kernel for bool or integer", "dtypes")
     forms = tuple(entry["forms"].split()) if "forms" in entry else default_forms(entry)
     if set(forms) - set(FORMS):
         fail(f"forms are {', '.join(FORMS)}", "forms")
@@ -293,7 +299,7 @@ def read_operator(name, entry, file, lines):
             fail(f"unknown test fact '{key}'; known are {', '.join(sorted(TEST_KEYS))}", f"test.{key}")
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
-                    entry.get("block", False), dtypes, formula, composite,
+                    entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), read_out(entry, results, forms, fail), entry.get("law"), entry.get("plan", False), entry.get("run"), entry.get("check", False),
                     entry.get("shortcut", False), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail))
@@ -310,6 +316,17 @@ def read_words(entry, args, name, fail):
         if words[argument] is None and not name.startswith("_"):
             fail(f"say which words '{argument}' accepts: words.{argument} = \"…\"")
     return {argument: text for argument, text in words.items() if text}
+
+
+def read_refuse(entry, dtypes, fail):
+    """{category: (error code, text)} of the one refusal an entry may have: refuse.bool = "RuntimeError: …"."""
+    refuse = {}
+    for category, text in entry.get("refuse", {}).items():
+        error, _, text = text.partition(": ")
+        if category not in CATEGORIES - dtypes or error not in REFUSALS or "kernel" not in entry or len(entry["refuse"]) > 1:
+            fail(f"refuse.<category> = \"<{' or '.join(REFUSALS)}>: <text>\", for one category without kernels", f"refuse.{category}")
+        refuse[category] = (REFUSALS[error], text)
+    return refuse
 
 
 def read_out(entry, results, forms, fail):

@@ -34,7 +34,6 @@ grd_tensor *op_masked_fill(grd_tensor *out, grd_tensor *self, grd_tensor *mask, 
                                                                            .ninputs = 2,
                                                                            .rule = GRD_TYPE_KEEP,
                                                                            .dtype = self->dtype,
-                                                                           .name = "masked_fill",
                                                                            .row_major = true,
                                                                            .repeats = true});
     if (!grd_pending())
