@@ -108,10 +108,16 @@ static bool can_convert(grd_dtype from, grd_dtype to)
                      grd_dtype_type_name(to));
 }
 
+/* What the kernel reads an input as. */
+static grd_dtype wanted_input(const struct grd_iter_spec *spec, int input, grd_dtype common)
+{
+    return spec->rule == GRD_TYPE_KEEP ? (grd_dtype)spec->inputs[input]->dtype : input < spec->promote_from ? GRD_BOOL : common;
+}
+
 /* Sets compute, dtypes and wanted; `common` is what the inputs promote to. */
 GRD_INLINE void set_dtypes(struct grd_iter *it, const struct grd_iter_spec *spec, grd_dtype common)
 {
-    int different = 0;
+    const bool all_common = spec->rule != GRD_TYPE_KEEP && spec->promote_from == 0;
     if (spec->rule == GRD_TYPE_FLOAT && is_integral(common))
         common = grd_default_dtype();
     if (spec->rule == GRD_TYPE_COMPARE)
@@ -119,12 +125,12 @@ GRD_INLINE void set_dtypes(struct grd_iter *it, const struct grd_iter_spec *spec
     it->compute = common;
     it->wanted[0] = grd_gives_bool(spec->rule) ? GRD_BOOL : common;
     it->dtypes[0] = spec->out != NULL ? (grd_dtype)spec->out->dtype : it->wanted[0];
-    different |= it->dtypes[0] ^ it->wanted[0];
+    unsigned different = it->dtypes[0] ^ it->wanted[0];
     for (int i = 0; i < spec->ninputs; i++) {
-        const grd_dtype own = (grd_dtype)spec->inputs[i]->dtype, wanted = i < spec->promote_from ? GRD_BOOL : common;
+        const grd_dtype own = (grd_dtype)spec->inputs[i]->dtype, wanted = all_common ? common : wanted_input(spec, i, common);
         it->dtypes[i + 1] = own;
-        it->wanted[i + 1] = spec->rule == GRD_TYPE_KEEP ? own : wanted;
-        different |= own ^ it->wanted[i + 1];
+        it->wanted[i + 1] = wanted;
+        different |= own ^ wanted;
     }
     it->converts = different != 0;
 }
@@ -786,17 +792,20 @@ struct lines {
 /* As few dimensions as it takes for one operand, but two at least. */
 static void find_lines(struct lines *lines, const struct grd_iter *it, const grd_tensor *t)
 {
+    const int64_t *const sizes = t->sizes, *const strides = t->strides, itemsize = t->itemsize;
+    int64_t next = 0; /* the stride that would go on along the last one */
     int ndim = 0;
     for (int k = 0, own = t->ndim - 1; k < it->ndim; k++, own--) {
-        const int64_t size = it->shape[k], stride = own >= 0 && t->sizes[own] == size ? grd_byte_stride(t, own) : 0;
+        const int64_t size = it->shape[k], stride = own >= 0 && sizes[own] == size ? grd_wrapping_product(strides[own], itemsize) : 0;
         if (size == 1)
             continue;
-        if (ndim > 0 && stride == lines->strides[ndim - 1] * lines->shape[ndim - 1]) {
+        if (ndim > 0 && stride == next) {
             lines->shape[ndim - 1] *= size;
-            continue;
+        } else {
+            lines->shape[ndim] = size;
+            lines->strides[ndim++] = stride;
         }
-        lines->shape[ndim] = size;
-        lines->strides[ndim++] = stride;
+        next = grd_wrapping_product(lines->shape[ndim - 1], lines->strides[ndim - 1]);
     }
     for (; ndim < 2; ndim++)
         lines->shape[ndim] = 1, lines->strides[ndim] = 0;
@@ -807,17 +816,16 @@ static void find_lines(struct lines *lines, const struct grd_iter *it, const grd
 GRD_INLINE void bring_lines(const struct lines *lines, grd_loop *cast, char *data, char *block, int64_t size, bool back)
 {
     const int64_t n = lines->shape[0], packed[] = {size, n * size};
-    const int64_t *const to_strides = back ? lines->strides : packed, *const from_strides = back ? packed : lines->strides;
-    char *at[] = {back ? data : block, back ? block : data};
-    if (cast == NULL) {
-        grd_iter_copy_lines(lines->shape[1], n, size, at[0], to_strides, at[1], from_strides);
-        return;
-    }
-    for (int64_t k = 0; k < lines->shape[1]; k++) {
-        cast(n, at, (const int64_t[]){to_strides[0], from_strides[0]}, NULL);
-        at[0] += to_strides[1];
-        at[1] += from_strides[1];
-    }
+    if (cast != NULL && back)
+        for (int64_t k = 0; k < lines->shape[1]; k++, data += lines->strides[1], block += packed[1])
+            cast(n, (char *const[]){data, block}, (const int64_t[]){lines->strides[0], size}, NULL);
+    else if (cast != NULL)
+        for (int64_t k = 0; k < lines->shape[1]; k++, data += lines->strides[1], block += packed[1])
+            cast(n, (char *const[]){block, data}, (const int64_t[]){size, lines->strides[0]}, NULL);
+    else if (back)
+        grd_iter_copy_lines(lines->shape[1], n, size, data, lines->strides, block, packed);
+    else
+        grd_iter_copy_lines(lines->shape[1], n, size, block, packed, data, lines->strides);
 }
 
 /* The same for a whole operand. */

@@ -66,6 +66,8 @@ void grd_copy_16(int64_t n, char *const *data, const int64_t *strides, const voi
 INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_strides, const char *from, const int64_t *from_strides, int64_t size)
 {
     const int64_t to_line = to_strides[1], from_line = from_strides[1];
+    if (n <= 0)
+        return;
     if (lines == 1)
         copy(n, to, to_strides[0], from, from_strides[0], size);
     else if (to_strides[0] == size && from_strides[0] == size)
@@ -148,15 +150,18 @@ INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, cons
         grd_copy_lines(1, n, result_size, data[0], (const int64_t[]){strides[0], 0}, buffers[0], (const int64_t[]){result_size, 0});
 }
 
-static __attribute__((noinline)) void through_buffers(int64_t n, char *const *data, const int64_t *strides, const void *params,
-                                                      grd_block_kernel *block, uint32_t sizes)
+static __attribute__((noinline)) void in_one_piece(int64_t n, char *const *data, const int64_t *strides, const void *params,
+                                                   grd_block_kernel *block, uint32_t sizes)
+{
+    _Alignas(16) piece buffers[GRD_MAP_OPERANDS];
+    run_piece(n, data, strides, params, block, sizes, buffers, true);
+}
+
+static __attribute__((noinline)) void in_pieces(int64_t n, char *const *data, const int64_t *strides, const void *params,
+                                                grd_block_kernel *block, uint32_t sizes)
 {
     _Alignas(64) piece buffers[GRD_MAP_OPERANDS];
     char *here[GRD_MAP_OPERANDS];
-    if (n <= PIECE) {
-        run_piece(n, data, strides, params, block, sizes, buffers, true);
-        return;
-    }
     for (int64_t start = 0; start < n; start += PIECE) {
         for (int k = 0; k < GRD_MAP_OPERANDS && sizes >> 8 * k != 0; k++)
             here[k] = data[k] + start * strides[k];
@@ -178,8 +183,10 @@ void grd_map(int64_t n, char *const *data, const int64_t *strides, const void *p
 {
     if (strides == NULL || all_contiguous(strides, sizes) || n <= 1)
         block(n, data, params);
+    else if (n <= PIECE)
+        in_one_piece(n, data, strides, params, block, sizes);
     else
-        through_buffers(n, data, strides, params, block, sizes);
+        in_pieces(n, data, strides, params, block, sizes);
 }
 
 void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loop_kernel *first, int64_t size, grd_loop_kernel *second)

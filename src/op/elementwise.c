@@ -162,13 +162,13 @@ static void run_piece(int64_t begin, int64_t end, void *context)
     flat->kernel(end - begin, at, flat->strides, flat->params);
 }
 
-/* True if `t` is one element broadcast to like's shape, e.g. the gradient of sum(), and its strides do not change the order of dimensions of a result
+/* True if `t` is one element of like's dtype, broadcast to its shape, e.g. the gradient of sum(), and its strides do not change the order of dimensions of a result
  * like `like`: Note [Strides of results] in iter.c. */
-static bool is_expanded(const grd_tensor *t, const grd_tensor *like)
+static inline bool is_expanded(const grd_tensor *t, const grd_tensor *like)
 {
-    if (t->device != GRD_DEVICE_CPU || t->ndim > like->ndim)
+    if (((t->traits ^ like->traits) & (GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE)) != 0)
         return false;
-    if (t->ndim == 0 || (t->numel == 1 && grd_has(t, GRD_FLAG_CANONICAL)))
+    if (t->numel == 1 && t->ndim <= like->ndim && grd_has(t, GRD_FLAG_CANONICAL))
         return true;
     if (t->ndim != like->ndim)
         return false;
@@ -208,7 +208,7 @@ static bool flatten(const struct grd_elementwise *op, const grd_tensor *t, const
     flat->expanded = true;
     flat->strides[operand] = 0;
     if (!grd_has(t, GRD_FLAG_NUMBER))
-        return t->dtype == like->dtype && is_expanded(t, like);
+        return is_expanded(t, like);
     flat->data[operand] = (char *)flat->numbers[operand - 1];
     return number_fits(op, t, like->dtype, flat->data[operand]);
 }

@@ -224,8 +224,8 @@ static void dimensions_are_joined(void **state)
 {
     (void)state;
     struct grd_iter it;
-    grd_tensor *t = zeros(grd_dims(4, 5, 6), GRD_FLOAT32), *column = zeros(grd_dims(4, 1, 1), GRD_FLOAT32);
-    grd_tensor *turned = view(t, grd_dims(6, 4, 5), grd_dims(1, 30, 6), 0);
+    grd_tensor *t = zeros(grd_dims(40, 5, 6), GRD_FLOAT32), *column = zeros(grd_dims(40, 1, 1), GRD_FLOAT32);
+    grd_tensor *turned = view(t, grd_dims(6, 40, 5), grd_dims(1, 30, 6), 0);
     pair(&it, NULL, t, t, GRD_TYPE_PROMOTE);
     assert_int_equal(it.ndim, 1);
     pair(&it, NULL, turned, turned, GRD_TYPE_PROMOTE);
@@ -441,6 +441,7 @@ static void check_conversion(grd_dtype from, grd_dtype to, int64_t step, bool of
     it.dtypes[0] = to;
     it.dtypes[1] = from;
     it.wanted[0] = it.wanted[1] = of_input ? to : from;
+    it.converts = from != to;
     grd_iter_run(&it, copy_bytes, of_input ? &size_to : &size_from);
     for (int64_t i = 0; i < N; i++) {
         char expected[16];
