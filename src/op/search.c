@@ -1,61 +1,40 @@
-/* Search in sorted numbers, membership, and counts of integers. Elements are compared by their keys (order.h). */
+/* Search in sorted numbers, membership, and counts of integers. The loops are in kernel/cpu/order.c and index.c. */
 #include <string.h>
 
 #include "base/parallel.h"
 #include "base/text.h"
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
+#include "kernel/index.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/order.h"
 
 enum { GRAIN = 4096, LIST_CHARS = 512 };
 
-/* The keys of all elements in row-major order; NULL with the error raised. */
-static uint64_t *keys_of(grd_tensor *t, grd_dtype dtype)
-{
-    t = grd_contiguous_as(t, dtype);
-    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(t->numel, sizeof *keys);
-    if (keys != NULL)
-        grd_order_keys(dtype, t->numel, t->data, t->itemsize, keys);
-    return keys;
-}
-
-/* How many of n ascending keys are below `key`, or with `right` not above it. */
-static int64_t position_of(uint64_t key, const uint64_t *keys, const int64_t *order, int64_t n, bool right)
-{
-    int64_t low = 0;
-    while (n > 0) {
-        const int64_t half = n / 2, middle = low + half;
-        const uint64_t other = keys[order != NULL ? order[middle] : middle];
-        const bool passes = right ? other <= key : other < key;
-        low = passes ? middle + 1 : low;
-        n = passes ? n - half - 1 : half;
-    }
-    return low;
-}
-
 /* ---- searchsorted ----------------------------------------------------------------------------------------------------------------- */
 
 struct search {
-    const uint64_t *keys, *wanted;
-    const int64_t *order;
-    int64_t n, each; /* lengths of a line of the sorted numbers, and of the wanted ones */
-    bool one;        /* line of sorted numbers for all */
-    bool right, narrow;
-    void *to;
+    struct grd_search_block block; /* the first line */
+    const struct grd_order_row *row;
+    int64_t each; /* wanted numbers of a line */
+    bool one;     /* line of sorted numbers for all */
+    int64_t itemsize, result_size;
 };
 
 static void search_some(int64_t begin, int64_t end, void *context)
 {
     const struct search *s = context;
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t line = s->one ? 0 : i / s->each * s->n;
-        const int64_t at = position_of(s->wanted[i], s->keys + line, s->order != NULL ? s->order + line : NULL, s->n, s->right);
-        if (s->narrow)
-            ((int32_t *)s->to)[i] = (int32_t)at;
-        else
-            ((int64_t *)s->to)[i] = at;
+    for (int64_t i = begin, next; i < end; i = next) {
+        struct grd_search_block block = s->block;
+        const int64_t line = s->one ? 0 : i / s->each;
+        next = s->one || (line + 1) * s->each > end ? end : (line + 1) * s->each;
+        block.count = next - i;
+        block.wanted = (const char *)block.wanted + i * s->itemsize;
+        block.to = (char *)block.to + i * s->result_size;
+        block.sorted = (const char *)block.sorted + line * block.n * s->itemsize;
+        block.order = block.order != NULL ? block.order + line * block.n : NULL;
+        s->row->search(&block);
     }
 }
 
@@ -84,14 +63,6 @@ static bool check_search(const grd_tensor *sorted, const grd_tensor *self, const
     return true;
 }
 
-static bool check_sorter(const int64_t *order, int64_t count, int64_t n)
-{
-    for (int64_t i = 0; order != NULL && i < count; i++)
-        if (order[i] < 0 || order[i] >= n)
-            return grd_raise(GRD_ERROR_RUNTIME, "sorter index out of range");
-    return true;
-}
-
 grd_tensor *op_searchsorted(grd_tensor *sorted, grd_tensor *self, bool out_int32, bool right, const char *side, grd_tensor *sorter)
 {
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){sorted, self}, 2);
@@ -105,18 +76,25 @@ grd_tensor *op_searchsorted(grd_tensor *sorted, grd_tensor *self, bool out_int32
     grd_tensor *result = grd_new(grd_sizes(self), out_int32 ? GRD_INT32 : GRD_INT64, grd_device_of(self));
     if (grd_pending() || grd_is_meta(self) || self->numel == 0)
         return result;
-    grd_tensor *order = sorter != NULL ? grd_contiguous_as(sorter, GRD_INT64) : NULL;
-    struct search s = {.n = n,
+    grd_tensor *order = sorter != NULL ? grd_contiguous_as(sorter, GRD_INT64) : sorted;
+    grd_tensor *from = grd_pending() ? sorted : grd_contiguous_as(sorted, dtype),
+               *wanted = grd_pending() ? self : grd_contiguous_as(self, dtype);
+    if (grd_pending())
+        return grd_failed;
+    struct search s = {.block = {.n = n,
+                                 .sorted = from->data,
+                                 .wanted = wanted->data,
+                                 .order = sorter != NULL ? (const int64_t *)(const void *)order->data : NULL,
+                                 .right = right || (side != NULL && strcmp(side, "right") == 0),
+                                 .narrow = out_int32,
+                                 .to = result->data},
+                       .row = grd_kernels->order[dtype],
                        .each = self->ndim > 0 ? self->sizes[self->ndim - 1] : 1,
                        .one = sorted->ndim == 1,
-                       .right = right || (side != NULL && strcmp(side, "right") == 0),
-                       .narrow = out_int32,
-                       .to = result->data};
-    s.keys = grd_pending() ? NULL : keys_of(sorted, dtype);
-    s.wanted = grd_pending() ? NULL : keys_of(self, dtype);
-    s.order = grd_pending() || order == NULL ? NULL : (const int64_t *)(const void *)order->data;
-    if (grd_pending() || !check_sorter(s.order, sorted->numel, n))
-        return grd_failed;
+                       .itemsize = wanted->itemsize,
+                       .result_size = result->itemsize};
+    if (sorter != NULL && grd_kernels->index->check(sorted->numel, s.block.order, 0, n) >= 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "sorter index out of range");
     grd_parallel_for(0, self->numel, GRAIN, search_some, &s);
     return result;
 }
@@ -130,6 +108,19 @@ grd_tensor *op_bucketize(grd_tensor *self, grd_tensor *boundaries, bool out_int3
 
 /* ---- isin --------------------------------------------------------------------------------------------------------------------------- */
 
+struct membership {
+    const struct grd_order_row *row;
+    int64_t n, itemsize;
+    const char *numbers, *wanted;
+    bool invert, *to;
+};
+
+static void find_some(int64_t begin, int64_t end, void *context)
+{
+    const struct membership *m = context;
+    m->row->find(m->n, m->numbers, end - begin, m->wanted + begin * m->itemsize, m->invert, m->to + begin);
+}
+
 grd_tensor *op_isin(grd_tensor *elements, grd_tensor *test_elements, bool assume_unique, bool invert)
 {
     (void)assume_unique; /* would gain nothing */
@@ -139,18 +130,14 @@ grd_tensor *op_isin(grd_tensor *elements, grd_tensor *test_elements, bool assume
     grd_tensor *result = grd_new(grd_sizes(elements), GRD_BOOL, grd_device_of(elements));
     if (grd_pending() || grd_is_meta(elements))
         return result;
-    grd_tensor *sorted[2] = {grd_failed, grd_failed};
-    op_sort(op_reshape(grd_contiguous_as(test_elements, dtype), grd_dims(-1)), 0, false, true, sorted);
-    const uint64_t *keys = grd_pending() ? NULL : keys_of(sorted[0], dtype), *wanted = grd_pending() ? NULL : keys_of(elements, dtype);
+    grd_tensor *numbers[2] = {grd_contiguous_as(test_elements, dtype), NULL}, *wanted = grd_contiguous_as(elements, dtype);
+    if (!grd_pending() && !grd_is_few(test_elements->numel))
+        op_sort(op_reshape(numbers[0], grd_dims(-1)), 0, false, true, numbers);
     if (grd_pending())
         return grd_failed;
-    const bool has_nan = grd_category_of(dtype) == GRD_CATEGORY_FLOAT;
-    const int64_t n = test_elements->numel;
-    for (int64_t i = 0; i < elements->numel; i++) {
-        const int64_t at = position_of(wanted[i], keys, NULL, n, false);
-        const bool is_in = at < n && keys[at] == wanted[i] && !(has_nan && wanted[i] == UINT64_MAX);
-        result->data[i] = is_in != invert;
-    }
+    struct membership m = {grd_kernels->order[dtype], test_elements->numel, wanted->itemsize, numbers[0]->data, wanted->data, invert,
+                           (bool *)result->data};
+    grd_parallel_for(0, elements->numel, GRAIN, find_some, &m);
     return result;
 }
 
@@ -166,27 +153,19 @@ grd_tensor *op_bincount(grd_tensor *self, grd_tensor *weights, int64_t minlength
         return grd_fail(GRD_ERROR_RUNTIME, "weights should be 1-d and have the same length as input");
     if (!grd_check_has_data(self) || !grd_check_same_device(grd_tensors(self, weights)))
         return grd_failed;
-    const bool is_float = weights != NULL && weights->dtype == GRD_FLOAT32;
-    const grd_dtype dtype = weights == NULL ? GRD_INT64 : is_float ? GRD_FLOAT32 : GRD_FLOAT64;
+    const grd_dtype dtype = weights == NULL ? GRD_INT64 : weights->dtype == GRD_FLOAT32 ? GRD_FLOAT32 : GRD_FLOAT64;
     grd_tensor *plain = grd_contiguous_as(self, GRD_INT64),
                *terms = weights == NULL || grd_pending() ? NULL : grd_contiguous_as(weights, dtype);
+    int64_t low = 0, high = -1, one = 1;
     if (grd_pending())
         return grd_failed;
-    const int64_t *value = (const int64_t *)(const void *)plain->data;
-    int64_t bins = minlength;
-    for (int64_t i = 0; i < plain->numel; i++) {
-        if (value[i] < 0 || value[i] == INT64_MAX)
-            return grd_fail(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
-        bins = value[i] >= bins ? value[i] + 1 : bins;
-    }
-    grd_tensor *result = grd_new_zeros(grd_dims(bins), dtype, grd_device_of(self));
-    for (int64_t i = 0; !grd_pending() && i < plain->numel; i++) {
-        if (terms == NULL)
-            ((int64_t *)(void *)result->data)[value[i]]++;
-        else if (is_float)
-            ((float *)(void *)result->data)[value[i]] += ((const float *)(const void *)terms->data)[i];
-        else
-            ((double *)(void *)result->data)[value[i]] += ((const double *)(const void *)terms->data)[i];
-    }
+    grd_kernels->index->range(plain->numel, (const int64_t *)(const void *)plain->data, &low, &high);
+    if (low < 0 || high == INT64_MAX)
+        return grd_fail(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
+    grd_tensor *result = grd_new_zeros(grd_dims(high >= minlength ? high + 1 : minlength), dtype, grd_device_of(self));
+    if (!grd_pending())
+        grd_kernels->index->add[dtype](plain->numel, (char *const[]){result->data, terms != NULL ? terms->data : (char *)&one, plain->data},
+                                       (const int64_t[]){0, terms != NULL ? terms->itemsize : 0, plain->itemsize},
+                                       &(const int64_t){result->itemsize});
     return result;
 }

@@ -1,7 +1,5 @@
-/* Sorting along a dimension: sort, topk and the running extremes.
+/* Sorting along a dimension: sort, topk and the running extremes. The loops are in kernel/cpu/order.c.
  *
- * Elements are compared by keys (order.h), so one algorithm serves every dtype. A stable sort moves keys byte by byte (radix sort, from the least
- * significant byte), or by insertion where there are few; what need not be stable leaves equal elements as PyTorch does (rank.h).
  * Invariant: a line is the work of one thread; lines are divided at fixed places. */
 #include <math.h>
 #include <string.h>
@@ -12,114 +10,49 @@
 #include "gradus/ops.h"
 #include "op/common.h"
 #include "op/order.h"
-#include "op/rank.h"
 
-enum { FEW = 48, MANY = 32768, PARTS = 16, BYTES = 8, VALUES = 256 };
+enum { MANY = 32768, PARTS = 16, COLUMNS = 512, GRAIN = 1 << 14 };
 
-/* ---- One line --------------------------------------------------------------------------------------------------------------------- */
+/* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
-static void sort_by_insertion(struct grd_ranked *items, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        const struct grd_ranked item = items[i];
-        int64_t j = i;
-        for (; j > 0 && items[j - 1].key > item.key; j--)
-            items[j] = items[j - 1];
-        items[j] = item;
-    }
-}
-
-/* Ascending by key, equal keys in the order they come in. `other` has room for n. */
-static void sort_by_key(struct grd_ranked *items, struct grd_ranked *other, int64_t n)
-{
-    if (n <= FEW) {
-        sort_by_insertion(items, n);
-        return;
-    }
-    int64_t counts[BYTES][VALUES] = {{0}};
-    for (int64_t i = 0; i < n; i++)
-        for (int byte = 0; byte < BYTES; byte++)
-            counts[byte][items[i].key >> 8 * byte & 0xff]++;
-    struct grd_ranked *from = items, *to = other;
-    for (int byte = 0; byte < BYTES; byte++) {
-        int64_t *at = counts[byte], next = 0;
-        if (at[from[0].key >> 8 * byte & 0xff] == n) /* the same everywhere */
-            continue;
-        for (int value = 0; value < VALUES; value++) {
-            const int64_t count = at[value];
-            at[value] = next;
-            next += count;
-        }
-        for (int64_t i = 0; i < n; i++)
-            to[at[from[i].key >> 8 * byte & 0xff]++] = from[i];
-        struct grd_ranked *swapped = from;
-        from = to;
-        to = swapped;
-    }
-    if (from != items)
-        memcpy(items, from, (size_t)n * sizeof *items);
-}
-
-/* ---- All lines ---------------------------------------------------------------------------------------------------------------------- */
-
-/* What becomes of the lines of a tensor along one dimension: of each, `kept` values with their places. */
+/* Of each line of a tensor along one dimension `block.kept` values with their places. */
 struct lines {
     const grd_tensor *self;
     grd_tensor *values, *indices; /* of equal strides */
     bool keeps_layout;            /* these are self's where self is dense, and contiguous otherwise */
-    int64_t dim, n, kept, count, part;
-    int64_t first; /* of those kept, once arranged */
-    bool flipped;  /* the keys are */
-    void (*arrange)(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other);
-    struct grd_ranked *scratch;
-    int64_t scratch_part; /* items for each part */
+    int64_t dim, count, part;
+    struct grd_rank_block block;
+    int64_t scratch; /* items for each part */
 };
 
-static void read_line(const struct lines *l, const char *data, struct grd_ranked *items, uint64_t *keys)
-{
-    const int64_t stride = l->self->ndim > 0 ? grd_byte_stride(l->self, l->dim) : 0;
-    const uint64_t flip = l->flipped ? UINT64_MAX : 0;
-    grd_order_keys((grd_dtype)l->self->dtype, l->n, data, stride, keys);
-    for (int64_t i = 0; i < l->n; i++)
-        items[i] = (struct grd_ranked){keys[i] ^ flip, i};
-}
-
-/* The first element of a line of self, and where in the results it begins, in elements. */
-static const char *find_line(const struct lines *l, int64_t line, int64_t *ret_at, int64_t *ret_step)
+/* Points a block to a line of self and to its place in the results. */
+static void find_line(const struct lines *l, int64_t line, struct grd_rank_block *block)
 {
     const grd_tensor *self = l->self;
-    const char *data = self->data;
-    int64_t inner = 1, at = 0;
+    int64_t at = 0;
+    block->in = self->data;
     for (int64_t i = self->ndim - 1; i >= 0; i--) {
         if (i == l->dim)
             continue;
-        const int64_t index = line / inner % self->sizes[i];
-        inner *= self->sizes[i];
-        data += index * grd_byte_stride(self, i);
+        const int64_t index = line % self->sizes[i];
+        line /= self->sizes[i];
+        block->in += index * grd_byte_stride(self, i);
         at += index * l->values->strides[i];
     }
-    *ret_at = at;
-    *ret_step = self->ndim > 0 ? l->values->strides[l->dim] : 1;
-    return data;
+    block->values = l->values->data + at * self->itemsize;
+    block->indices = (int64_t *)(void *)l->indices->data + at;
 }
 
 static void do_lines(int64_t begin, int64_t end, void *context)
 {
     const struct lines *l = context;
-    const int64_t size = l->self->itemsize, stride = l->self->ndim > 0 ? grd_byte_stride(l->self, l->dim) : 0;
     for (int64_t part = begin; part < end; part++) {
-        struct grd_ranked *items = l->scratch + part * l->scratch_part, *other = items + l->n;
+        struct grd_rank_block block = l->block;
         const int64_t last = (part + 1) * l->part < l->count ? (part + 1) * l->part : l->count;
+        block.items += part * l->scratch;
         for (int64_t line = part * l->part; line < last; line++) {
-            int64_t at, step;
-            const char *data = find_line(l, line, &at, &step);
-            read_line(l, data, items, (uint64_t *)other);
-            l->arrange(l, items, other);
-            for (int64_t i = 0; i < l->kept; i++) {
-                const int64_t index = items[l->first + i].index;
-                memcpy(l->values->data + (at + i * step) * size, data + index * stride, (size_t)size);
-                ((int64_t *)(void *)l->indices->data)[at + i * step] = index;
-            }
+            find_line(l, line, &block);
+            grd_kernels->order[l->self->dtype]->rank(&block);
         }
     }
 }
@@ -131,9 +64,7 @@ static void run_lines(struct lines *l, grd_tensor **ret)
     const grd_tensor *self = l->self;
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     if (self->ndim > 0)
-        sizes[l->dim] = l->kept;
-    l->n = self->ndim > 0 ? self->sizes[l->dim] : 1;
-    l->count = l->n > 0 ? self->numel / l->n : 0;
+        sizes[l->dim] = l->block.kept;
     if (l->keeps_layout) {
         l->values = grd_new_like(self, GRD_DTYPE_NONE);
         l->indices = grd_new_like(self, GRD_INT64);
@@ -143,38 +74,25 @@ static void run_lines(struct lines *l, grd_tensor **ret)
     }
     if (grd_pending())
         return;
-    if (!grd_is_meta(self) && l->count > 0 && l->kept > 0) {
+    l->block.n = self->ndim > 0 ? self->sizes[l->dim] : 1;
+    l->block.stride = self->ndim > 0 ? grd_byte_stride(self, l->dim) : 0;
+    l->block.step = self->ndim > 0 ? l->values->strides[l->dim] : 1;
+    l->count = l->block.n > 0 ? self->numel / l->block.n : 0;
+    if (!grd_is_meta(self) && l->count > 0 && l->block.kept > 0) {
         l->part = (l->count - 1) / PARTS + 1;
-        l->scratch_part = 2 * l->n;
+        l->scratch = grd_rank_scratch(l->block.kind, l->block.n, l->block.kept);
         const int64_t parts = (l->count - 1) / l->part + 1;
-        const size_t bytes = (size_t)(parts * l->scratch_part) * sizeof *l->scratch;
-        if ((l->scratch = grd_alloc(bytes)) == NULL)
+        const size_t bytes = (size_t)(parts * l->scratch) * sizeof *l->block.items;
+        if ((l->block.items = grd_alloc(bytes)) == NULL)
             return;
         grd_parallel_for(0, parts, 1, do_lines, l);
-        grd_free(l->scratch, bytes);
+        grd_free(l->block.items, bytes);
     }
     ret[0] = l->values;
     ret[1] = l->indices;
 }
 
 /* ---- sort, topk ------------------------------------------------------------------------------------------------------------------------ */
-
-static void arrange_stably(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
-{
-    sort_by_key(items, other, l->n);
-}
-
-static void arrange(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
-{
-    (void)other;
-    grd_rank_sort(items, l->n);
-}
-
-static void arrange_largest(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
-{
-    (void)other;
-    grd_rank_largest(items, l->n, l->kept);
-}
 
 /* PyTorch has a radix sort of its own for many integers. */
 static bool is_always_stable(const grd_tensor *self, bool descending)
@@ -188,11 +106,11 @@ void op_sort(grd_tensor *self, int64_t dim, bool descending, bool stable, grd_te
     ret[0] = ret[1] = grd_failed;
     if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
         return;
-    l.kept = self->ndim > 0 ? self->sizes[l.dim] : 1;
     l.keeps_layout = true;
     stable = stable || is_always_stable(self, descending);
-    l.arrange = stable ? arrange_stably : arrange;
-    l.flipped = stable == descending;
+    l.block.kept = self->ndim > 0 ? self->sizes[l.dim] : 1;
+    l.block.kind = stable ? GRD_RANK_SORT_STABLY : GRD_RANK_SORT;
+    l.block.flipped = stable == descending;
     run_lines(&l, ret);
 }
 
@@ -201,11 +119,11 @@ grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stab
     return grd_sort(self, .dim = dim, .descending = descending, .stable = stable).indices;
 }
 
-/* The order among equal elements is PyTorch's (rank.h). */
+/* The order among equal elements is PyTorch's (kernel/rank.h). */
 void op_topk(grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, grd_tensor **ret)
 {
     (void)sorted; /* they always are */
-    struct lines l = {.self = self, .kept = k, .flipped = !largest, .arrange = arrange_largest};
+    struct lines l = {.self = self, .block = {.kind = GRD_RANK_LARGEST, .kept = k, .flipped = !largest}};
     ret[0] = ret[1] = grd_failed;
     if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
         return;
@@ -233,15 +151,9 @@ static void drop_dim(int64_t dim, bool keepdim, grd_tensor **ret)
     ret[1] = grd_new_detached(grd_select(ret[1], dim, 0));
 }
 
-static void arrange_kth(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
-{
-    (void)other;
-    grd_rank_kth(items, l->n, l->first);
-}
-
 void op_kthvalue(grd_tensor *self, int64_t k, int64_t dim, bool keepdim, grd_tensor **ret)
 {
-    struct lines l = {.self = self, .kept = 1, .arrange = arrange_kth};
+    struct lines l = {.self = self, .block = {.kind = GRD_RANK_KTH, .kept = 1}};
     ret[0] = ret[1] = grd_failed;
     if (!grd_wrap_dim(self, dim, &l.dim) || !check_not_empty(self, l.dim, "kthvalue") ||
         !grd_check_ordered("kthvalue", (grd_dtype)self->dtype))
@@ -250,23 +162,9 @@ void op_kthvalue(grd_tensor *self, int64_t k, int64_t dim, bool keepdim, grd_ten
         grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)l.dim);
         return;
     }
-    l.first = k - 1;
+    l.block.first = k - 1;
     run_lines(&l, ret);
     drop_dim(l.dim, keepdim, ret);
-}
-
-/* Of elements equal to the median the one that a stable sort would put there. */
-static void arrange_median(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
-{
-    const uint64_t *keys = (const uint64_t *)other; /* where read_line left them */
-    grd_rank_kth(items, l->n, l->first);
-    struct grd_ranked *median = &items[l->first];
-    int64_t before = l->first;
-    for (int64_t i = 0; i < l->n; i++)
-        before -= keys[i] < median->key;
-    for (int64_t i = 0; i < l->n; i++)
-        if (keys[i] == median->key && before-- == 0)
-            median->index = i;
 }
 
 /* The first NaN of each line, where there is one, in place of the median. */
@@ -280,13 +178,14 @@ static void prefer_nan(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor *
     ret[1] = grd_where(found, first.indices, ret[1]);
 }
 
+/* Of elements equal to the median the one that a stable sort would put there. */
 void op_median_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
 {
-    struct lines l = {.self = self, .kept = 1, .arrange = arrange_median};
+    struct lines l = {.self = self, .block = {.kind = GRD_RANK_KTH_STABLY, .kept = 1}};
     ret[0] = ret[1] = grd_failed;
     if (!grd_wrap_dim(self, dim, &l.dim) || !check_not_empty(self, l.dim, "median") || !grd_check_ordered("median", (grd_dtype)self->dtype))
         return;
-    l.first = self->ndim > 0 ? (self->sizes[l.dim] - 1) / 2 : 0;
+    l.block.first = self->ndim > 0 ? (self->sizes[l.dim] - 1) / 2 : 0;
     run_lines(&l, ret);
     drop_dim(l.dim, keepdim, ret);
     prefer_nan(self, l.dim, keepdim, ret);
@@ -301,35 +200,51 @@ grd_tensor *op_median(grd_tensor *self)
 
 /* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
 
+/* Contiguous [outer, n, inner]; a strip is up to COLUMNS neighbours of inner. */
+struct extremes {
+    struct grd_extremes_block block; /* of which a strip is a part */
+    const struct grd_order_row *row;
+    int64_t strips, inner, itemsize; /* strips: of each of outer */
+};
+
+static void do_strips(int64_t begin, int64_t end, void *context)
+{
+    const struct extremes *e = context;
+    for (int64_t strip = begin; strip < end; strip++) {
+        struct grd_extremes_block block = e->block;
+        const int64_t first = strip % e->strips * COLUMNS, at = strip / e->strips * block.n * e->inner + first;
+        block.columns = e->inner - first < COLUMNS ? e->inner - first : COLUMNS;
+        block.in = (const char *)block.in + at * e->itemsize;
+        block.values = (char *)block.values + at * e->itemsize;
+        block.indices += at;
+        e->row->extremes(&block);
+    }
+}
+
 /* Of equal elements the later one; NaN stays from where it comes. */
 static void run_extremes(grd_tensor *self, int64_t dim, bool smallest, const char *name, grd_tensor **ret)
 {
     ret[0] = ret[1] = grd_failed;
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered(name, (grd_dtype)self->dtype))
         return;
-    struct lines l = {.self = self, .dim = dim, .n = self->ndim > 0 ? self->sizes[dim] : 1};
-    l.kept = l.n;
-    l.values = grd_new(grd_sizes(self), (grd_dtype)self->dtype, grd_device_of(self));
-    l.indices = grd_new(grd_sizes(self), GRD_INT64, grd_device_of(self));
-    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(l.n, sizeof *keys);
-    if (keys == NULL)
+    grd_tensor *values = grd_new(grd_sizes(self), (grd_dtype)self->dtype, grd_device_of(self));
+    grd_tensor *indices = grd_new(grd_sizes(self), GRD_INT64, grd_device_of(self));
+    const bool skip = grd_pending() || grd_is_meta(self) || self->numel == 0;
+    grd_tensor *in = skip ? self : grd_contiguous_as(self, GRD_DTYPE_NONE);
+    if (grd_pending())
         return;
-    ret[0] = l.values;
-    ret[1] = l.indices;
-    const bool has_nan = grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_FLOAT;
-    const int64_t size = self->itemsize, stride = self->ndim > 0 ? grd_byte_stride(self, dim) : 0;
-    for (int64_t line = 0; !grd_is_meta(self) && self->numel > 0 && line < self->numel / l.n; line++) {
-        int64_t at, step, best = 0;
-        const char *data = find_line(&l, line, &at, &step);
-        grd_order_keys((grd_dtype)self->dtype, l.n, data, stride, keys);
-        for (int64_t i = 0; i < l.n; i++) {
-            const uint64_t key = smallest && !(has_nan && keys[i] == UINT64_MAX) ? ~keys[i] : keys[i];
-            keys[i] = key;
-            best = key >= keys[best] ? i : best;
-            memcpy(l.values->data + (at + i * step) * size, data + best * stride, (size_t)size);
-            ((int64_t *)(void *)l.indices->data)[at + i * step] = best;
-        }
+    if (!skip) {
+        const int64_t n = self->ndim > 0 ? self->sizes[dim] : 1, inner = self->ndim > 0 ? values->strides[dim] : 1;
+        struct extremes e = {{smallest, n, 0, inner, in->data, values->data, (int64_t *)(void *)indices->data},
+                             grd_kernels->order[self->dtype],
+                             (inner - 1) / COLUMNS + 1,
+                             inner,
+                             self->itemsize};
+        const int64_t work = n * (inner < COLUMNS ? inner : COLUMNS);
+        grd_parallel_for(0, self->numel / n / inner * e.strips, work < GRAIN ? GRAIN / work : 1, do_strips, &e);
     }
+    ret[0] = values;
+    ret[1] = indices;
 }
 
 void op_cummax(grd_tensor *self, int64_t dim, grd_tensor **ret)

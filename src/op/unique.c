@@ -1,30 +1,14 @@
 /* Distinct elements and slices: unique, unique_consecutive.
  *
  * None has a derivative, as in PyTorch: which of equal elements is taken would be arbitrary. So the parts these are made of record nothing. */
-#include <string.h>
-
+#include "gen/binary_kernels.h"
 #include "gen/op_impl.h"
 #include "gradus/gradus.h"
+#include "kernel/index.h"
 #include "op/common.h"
 #include "op/order.h"
 
 /* ---- Elements --------------------------------------------------------------------------------------------------------------- */
-
-/* Over sorted elements: how many runs of equal ones there are, and where the runs lead. Arrays that are NULL are not written. NaN equals nothing. */
-static int64_t find_runs(const uint64_t *keys, const int64_t *places, int64_t n, bool has_nan, int64_t *starts, int64_t *inverse)
-{
-    int64_t runs = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (i == 0 || keys[i] != keys[i - 1] || (has_nan && keys[i] == UINT64_MAX)) {
-            if (starts != NULL)
-                starts[runs] = i;
-            runs++;
-        }
-        if (inverse != NULL)
-            inverse[places[i]] = runs - 1;
-    }
-    return runs;
-}
 
 void op_hidden_unique2(grd_tensor *self, bool sorted, bool return_inverse, bool return_counts, grd_tensor **ret)
 {
@@ -35,26 +19,22 @@ void op_hidden_unique2(grd_tensor *self, bool sorted, bool return_inverse, bool 
     const int64_t n = self->numel;
     grd_tensor *order[2] = {grd_failed, grd_failed};
     op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, order);
-    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(n, sizeof *keys);
-    int64_t *starts = keys == NULL ? NULL : grd_pool_array(n + 1, sizeof *starts);
+    int64_t *starts = grd_pending() ? NULL : grd_pool_array(n + 1, sizeof *starts);
     grd_tensor *inverse =
         starts == NULL ? grd_failed : grd_new(return_inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64, grd_device_of(self));
     if (grd_pending())
         return;
-    grd_order_keys((grd_dtype)self->dtype, n, order[0]->data, self->itemsize, keys);
-    const bool has_nan = grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_FLOAT;
-    const int64_t runs = find_runs(keys, (const int64_t *)(const void *)order[1]->data, n, has_nan, starts,
-                                   return_inverse ? (int64_t *)(void *)inverse->data : NULL);
+    const int64_t runs = grd_kernels->order[self->dtype]->runs(n, order[0]->data, (const int64_t *)(const void *)order[1]->data, starts,
+                                                               return_inverse ? (int64_t *)(void *)inverse->data : NULL);
     grd_tensor *values = grd_new(grd_dims(runs), (grd_dtype)self->dtype, grd_device_of(self));
     grd_tensor *counts = grd_new(grd_dims(return_counts ? runs : 0), GRD_INT64, grd_device_of(self));
     if (grd_pending())
         return;
-    starts[runs] = n;
-    for (int64_t i = 0; i < runs; i++) {
-        memcpy(values->data + i * self->itemsize, order[0]->data + starts[i] * self->itemsize, (size_t)self->itemsize);
-        if (return_counts)
-            ((int64_t *)(void *)counts->data)[i] = starts[i + 1] - starts[i];
-    }
+    const int64_t size = self->itemsize, step = (int64_t)sizeof *starts;
+    grd_kernels->index->gather[grd_index_size(size)](runs, (char *const[]){values->data, order[0]->data, (char *)starts},
+                                                     (const int64_t[]){size, 0, step}, &size);
+    grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB](counts->numel,
+                                                          (char *const[]){counts->data, (char *)(starts + 1), (char *)starts}, NULL, NULL);
     ret[0] = values;
     ret[1] = inverse;
     ret[2] = counts;
