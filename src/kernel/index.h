@@ -42,6 +42,8 @@ struct grd_index_kernels {
     void (*range)(int64_t n, const int64_t *values, int64_t *low, int64_t *high);
     /* data: int64 offsets and indices; params: struct grd_indexed_dim. offset += stride * index */
     grd_loop_kernel *add_offsets;
+    /* inverse[places[i]] = r for i from starts[r] to starts[r + 1] */
+    void (*number_runs)(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse);
     void (*coordinates)(const struct grd_coordinates_block *block);
     /* data: integers, of 8 bytes or fewer; params: a pointer to the atomic_bool that is set if one is 0 */
     grd_loop_kernel *find_zero[GRD_INDEX_SIZES];

@@ -8,7 +8,8 @@
 
 #include "kernel/rank.h"
 
-enum grd_rank_kind { GRD_RANK_SORT, GRD_RANK_SORT_STABLY, GRD_RANK_LARGEST, GRD_RANK_KTH, GRD_RANK_KTH_STABLY };
+/* The median is the first NaN, where there is one; of elements equal to it the one that a stable sort would put there. */
+enum grd_rank_kind { GRD_RANK_SORT, GRD_RANK_SORT_STABLY, GRD_RANK_LARGEST, GRD_RANK_KTH, GRD_RANK_MEDIAN };
 
 /* One line: elements `first` to first + kept - 1 of its order, and where they were. */
 struct grd_rank_block {
@@ -27,7 +28,7 @@ static inline int64_t grd_rank_scratch(enum grd_rank_kind kind, int64_t n, int64
 {
     if (kind == GRD_RANK_LARGEST && grd_rank_by_heap(n, kept))
         return kept;
-    return kind == GRD_RANK_SORT_STABLY || kind == GRD_RANK_KTH_STABLY ? 2 * n : n;
+    return kind == GRD_RANK_SORT_STABLY ? 2 * n : n;
 }
 
 /* Running extremes down n rows of neighbouring columns: the largest or smallest element so far and its last place. NaN stays from where it comes. */
@@ -54,8 +55,8 @@ struct grd_order_row {
     void (*search)(const struct grd_search_block *block);
     /* to[i] = wanted[i] is among the n numbers, which are ascending unless they are grd_is_few; or its opposite */
     void (*find)(int64_t n, const void *numbers, int64_t count, const void *wanted, bool opposite, bool *to);
-    /* Over sorted elements: where runs of equal ones begin, with n + 1 places, and the run of the element from places[i]. Returns how many runs. */
-    int64_t (*runs)(int64_t n, const void *sorted, const int64_t *places, int64_t *starts, int64_t *inverse);
+    /* Over sorted elements: where runs of equal ones begin, with n + 1 places. Returns how many runs. */
+    int64_t (*runs)(int64_t n, const void *sorted, int64_t *starts);
 };
 
 /* So few that comparing with each of them is quicker than search. */

@@ -300,15 +300,3 @@ void grd_rank_stably(struct grd_ranked *items, struct grd_ranked *spare, int64_t
     if (from != items)
         memcpy(items, from, (size_t)n * sizeof *items);
 }
-
-void grd_rank_kth_stably(struct grd_ranked *items, struct grd_ranked *spare, int64_t n, int64_t k)
-{
-    memcpy(spare, items, (size_t)n * sizeof *items);
-    grd_rank_kth(items, n, k);
-    int64_t before = k;
-    for (int64_t i = 0; i < n; i++)
-        before -= spare[i].key < items[k].key;
-    for (int64_t i = 0; i < n; i++)
-        if (spare[i].key == items[k].key && before-- == 0)
-            items[k].index = i;
-}

@@ -37,9 +37,7 @@ void grd_rank_sort_heap(struct grd_ranked *heap, int64_t k);
 void grd_rank_sort(struct grd_ranked *items, int64_t n);
 /* Ascending, equal keys in the order they come in. `spare` has room for n. */
 void grd_rank_stably(struct grd_ranked *items, struct grd_ranked *spare, int64_t n);
-/* Moves the k-th smallest, from 0, to its place; k < n. */
+/* Moves the k-th smallest, from 0, to its place, and no larger ones before it; k < n. */
 void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k);
-/* The same where the items come in the order of their indices: of equal keys the one that a stable sort would put there. */
-void grd_rank_kth_stably(struct grd_ranked *items, struct grd_ranked *spare, int64_t n, int64_t k);
 
 #endif

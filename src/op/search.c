@@ -9,32 +9,28 @@
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/order.h"
+#include "op/plan.h"
 
 enum { GRAIN = 4096, LIST_CHARS = 512 };
 
 /* ---- searchsorted ----------------------------------------------------------------------------------------------------------------- */
 
-struct search {
-    struct grd_search_block block; /* the first line */
-    const struct grd_order_row *row;
-    int64_t each; /* wanted numbers of a line */
-    bool one;     /* line of sorted numbers for all */
-    int64_t itemsize, result_size;
-};
-
 static void search_some(int64_t begin, int64_t end, void *context)
 {
-    const struct search *s = context;
+    const struct grd_plan *p = context;
+    const struct grd_search_block *all = (const struct grd_search_block *)(const void *)p->state;
+    const grd_tensor *sorted = p->in[0], *wanted = p->in[1];
+    const int64_t each = sorted->ndim == 1 ? wanted->numel : wanted->sizes[wanted->ndim - 1]; /* wanted numbers of a line */
     for (int64_t i = begin, next; i < end; i = next) {
-        struct grd_search_block block = s->block;
-        const int64_t line = s->one ? 0 : i / s->each;
-        next = s->one || (line + 1) * s->each > end ? end : (line + 1) * s->each;
+        struct grd_search_block block = *all;
+        const int64_t line = i / each * block.n;
+        next = i / each * each + each < end ? i / each * each + each : end;
         block.count = next - i;
-        block.wanted = (const char *)block.wanted + i * s->itemsize;
-        block.to = (char *)block.to + i * s->result_size;
-        block.sorted = (const char *)block.sorted + line * block.n * s->itemsize;
-        block.order = block.order != NULL ? block.order + line * block.n : NULL;
-        s->row->search(&block);
+        block.sorted = sorted->data + line * sorted->itemsize;
+        block.order = p->in[2] != NULL ? (const int64_t *)(const void *)p->in[2]->data + line : NULL;
+        block.wanted = wanted->data + i * wanted->itemsize;
+        block.to = p->results[0]->data + i * p->results[0]->itemsize;
+        grd_kernels->order[wanted->dtype]->search(&block);
     }
 }
 
@@ -63,40 +59,35 @@ static bool check_search(const grd_tensor *sorted, const grd_tensor *self, const
     return true;
 }
 
-grd_tensor *op_searchsorted(grd_tensor *sorted, grd_tensor *self, bool out_int32, bool right, const char *side, grd_tensor *sorter)
+bool plan_searchsorted(struct grd_plan *p, grd_tensor *sorted, grd_tensor *self, bool out_int32, bool right, const char *side,
+                       grd_tensor *sorter)
 {
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){sorted, self}, 2);
-    if (dtype == GRD_DTYPE_NONE || !check_search(sorted, self, side, right, sorter) || !grd_check_ordered("searchsorted", dtype) ||
-        !grd_check_same_device(grd_tensors(sorted, self, sorter)))
-        return grd_failed;
+    if (dtype == GRD_DTYPE_NONE || !check_search(sorted, self, side, right, sorter) || !grd_check_ordered("searchsorted", dtype))
+        return false;
     const int64_t n = sorted->sizes[sorted->ndim - 1];
     if (out_int32 && n > INT32_MAX)
-        return grd_fail(GRD_ERROR_RUNTIME, "the size of boundaries' last dimension should be less than %d, but we got %lld", INT32_MAX,
-                        (long long)n);
-    grd_tensor *result = grd_new(grd_sizes(self), out_int32 ? GRD_INT32 : GRD_INT64, grd_device_of(self));
-    if (grd_pending() || grd_is_meta(self) || self->numel == 0)
-        return result;
-    grd_tensor *order = sorter != NULL ? grd_contiguous_as(sorter, GRD_INT64) : sorted;
-    grd_tensor *from = grd_pending() ? sorted : grd_contiguous_as(sorted, dtype),
-               *wanted = grd_pending() ? self : grd_contiguous_as(self, dtype);
-    if (grd_pending())
-        return grd_failed;
-    struct search s = {.block = {.n = n,
-                                 .sorted = from->data,
-                                 .wanted = wanted->data,
-                                 .order = sorter != NULL ? (const int64_t *)(const void *)order->data : NULL,
-                                 .right = right || (side != NULL && strcmp(side, "right") == 0),
-                                 .narrow = out_int32,
-                                 .to = result->data},
-                       .row = grd_kernels->order[dtype],
-                       .each = self->ndim > 0 ? self->sizes[self->ndim - 1] : 1,
-                       .one = sorted->ndim == 1,
-                       .itemsize = wanted->itemsize,
-                       .result_size = result->itemsize};
-    if (sorter != NULL && grd_kernels->index->check(sorted->numel, s.block.order, 0, n) >= 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "sorter index out of range");
-    grd_parallel_for(0, self->numel, GRAIN, search_some, &s);
-    return result;
+        return grd_raise(GRD_ERROR_RUNTIME, "the size of boundaries' last dimension should be less than %d, but we got %lld", INT32_MAX,
+                         (long long)n);
+    *(struct grd_search_block *)(void *)p->state =
+        (struct grd_search_block){.n = n, .right = right || (side != NULL && strcmp(side, "right") == 0), .narrow = out_int32};
+    return grd_plan_reads_as(p, sorted, dtype) && grd_plan_reads_as(p, self, dtype) && grd_plan_reads_as(p, sorter, GRD_INT64) &&
+           grd_plan_result(p, grd_sizes(self), out_int32 ? GRD_INT32 : GRD_INT64);
+}
+
+bool check_searchsorted(struct grd_plan *p, grd_tensor *sorted, grd_tensor *self, bool out_int32, bool right, const char *side,
+                        grd_tensor *sorter)
+{
+    (void)self, (void)out_int32, (void)right, (void)side;
+    return sorter == NULL ||
+           grd_kernels->index->check(sorter->numel, (const int64_t *)(const void *)p->in[2]->data, 0, sorted->sizes[sorted->ndim - 1]) <
+               0 ||
+           grd_raise(GRD_ERROR_RUNTIME, "sorter index out of range");
+}
+
+void run_search(const struct grd_plan *p)
+{
+    grd_parallel_for(0, p->results[0]->numel, GRAIN, search_some, (void *)(uintptr_t)p);
 }
 
 grd_tensor *op_bucketize(grd_tensor *self, grd_tensor *boundaries, bool out_int32, bool right)
@@ -108,64 +99,79 @@ grd_tensor *op_bucketize(grd_tensor *self, grd_tensor *boundaries, bool out_int3
 
 /* ---- isin --------------------------------------------------------------------------------------------------------------------------- */
 
-struct membership {
-    const struct grd_order_row *row;
-    int64_t n, itemsize;
-    const char *numbers, *wanted;
-    bool invert, *to;
-};
-
 static void find_some(int64_t begin, int64_t end, void *context)
 {
-    const struct membership *m = context;
-    m->row->find(m->n, m->numbers, end - begin, m->wanted + begin * m->itemsize, m->invert, m->to + begin);
+    const struct grd_plan *p = context;
+    const grd_tensor *wanted = p->in[0], *numbers = p->in[1];
+    grd_kernels->order[wanted->dtype]->find(numbers->numel, p->scratch != NULL ? p->scratch : numbers->data, end - begin,
+                                            wanted->data + begin * wanted->itemsize, *(const bool *)p->state,
+                                            (bool *)p->results[0]->data + begin);
 }
 
-grd_tensor *op_isin(grd_tensor *elements, grd_tensor *test_elements, bool assume_unique, bool invert)
+/* Numbers that are not few are searched in order: their values, places and items are scratch. */
+bool plan_isin(struct grd_plan *p, grd_tensor *elements, grd_tensor *test_elements, bool assume_unique, bool invert)
 {
     (void)assume_unique; /* would gain nothing */
     const grd_dtype dtype = grd_result_type((grd_tensor *const[]){elements, test_elements}, 2);
-    if (dtype == GRD_DTYPE_NONE || !grd_check_ordered("isin", dtype) || !grd_check_same_device(grd_tensors(elements, test_elements)))
-        return grd_failed;
-    grd_tensor *result = grd_new(grd_sizes(elements), GRD_BOOL, grd_device_of(elements));
-    if (grd_pending() || grd_is_meta(elements))
-        return result;
-    grd_tensor *numbers[2] = {grd_contiguous_as(test_elements, dtype), NULL}, *wanted = grd_contiguous_as(elements, dtype);
-    if (!grd_pending() && !grd_is_few(test_elements->numel))
-        op_sort(op_reshape(numbers[0], grd_dims(-1)), 0, false, true, numbers);
-    if (grd_pending())
-        return grd_failed;
-    struct membership m = {grd_kernels->order[dtype], test_elements->numel, wanted->itemsize, numbers[0]->data, wanted->data, invert,
-                           (bool *)result->data};
-    grd_parallel_for(0, elements->numel, GRAIN, find_some, &m);
-    return result;
+    const int64_t n = test_elements->numel;
+    if (dtype == GRD_DTYPE_NONE || !grd_check_ordered("isin", dtype))
+        return false;
+    if (!grd_is_few(n))
+        p->scratch_bytes = (size_t)(n * (int64_t)(sizeof(double) + sizeof(int64_t)) +
+                                    grd_rank_scratch(GRD_RANK_SORT_STABLY, n, n) * (int64_t)sizeof(struct grd_ranked));
+    *(bool *)p->state = invert;
+    return grd_plan_reads_as(p, elements, dtype) && grd_plan_reads_as(p, test_elements, dtype) &&
+           grd_plan_result(p, grd_sizes(elements), GRD_BOOL);
+}
+
+void run_membership(const struct grd_plan *p)
+{
+    const grd_tensor *numbers = p->in[1];
+    const int64_t n = numbers->numel;
+    if (p->scratch != NULL)
+        grd_kernels->order[numbers->dtype]->rank(&(struct grd_rank_block){.kind = GRD_RANK_SORT_STABLY,
+                                                                          .n = n,
+                                                                          .kept = n,
+                                                                          .in = numbers->data,
+                                                                          .stride = numbers->itemsize,
+                                                                          .values = p->scratch,
+                                                                          .indices = (int64_t *)(void *)p->scratch + n,
+                                                                          .items = (struct grd_ranked *)(void *)p->scratch + n,
+                                                                          .step = 1});
+    grd_parallel_for(0, p->results[0]->numel, GRAIN, find_some, (void *)(uintptr_t)p);
 }
 
 /* ---- bincount ------------------------------------------------------------------------------------------------------------------------ */
 
-grd_tensor *op_bincount(grd_tensor *self, grd_tensor *weights, int64_t minlength)
+bool plan_bincount(struct grd_plan *p, grd_tensor *self, grd_tensor *weights, int64_t minlength)
 {
     if (self->ndim != 1 || grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_INTEGER)
-        return grd_fail(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
+        return grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
     if (minlength < 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "minlength should be >= 0");
+        return grd_raise(GRD_ERROR_RUNTIME, "minlength should be >= 0");
     if (weights != NULL && !grd_same_sizes(weights, grd_sizes(self)))
-        return grd_fail(GRD_ERROR_RUNTIME, "weights should be 1-d and have the same length as input");
-    if (!grd_check_has_data(self) || !grd_check_same_device(grd_tensors(self, weights)))
-        return grd_failed;
-    const grd_dtype dtype = weights == NULL ? GRD_INT64 : weights->dtype == GRD_FLOAT32 ? GRD_FLOAT32 : GRD_FLOAT64;
-    grd_tensor *plain = grd_contiguous_as(self, GRD_INT64),
-               *terms = weights == NULL || grd_pending() ? NULL : grd_contiguous_as(weights, dtype);
-    int64_t low = 0, high = -1, one = 1;
-    if (grd_pending())
-        return grd_failed;
-    grd_kernels->index->range(plain->numel, (const int64_t *)(const void *)plain->data, &low, &high);
+        return grd_raise(GRD_ERROR_RUNTIME, "weights should be 1-d and have the same length as input");
+    return grd_check_has_data(self) && grd_plan_reads_as(p, self, GRD_INT64) &&
+           grd_plan_reads_as(p, weights, weights != NULL && weights->dtype == GRD_FLOAT32 ? GRD_FLOAT32 : GRD_FLOAT64);
+}
+
+bool check_bincount(struct grd_plan *p, grd_tensor *self, grd_tensor *weights, int64_t minlength)
+{
+    int64_t low = 0, high = -1;
+    grd_kernels->index->range(self->numel, (const int64_t *)(const void *)p->in[0]->data, &low, &high);
     if (low < 0 || high == INT64_MAX)
-        return grd_fail(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
-    grd_tensor *result = grd_new_zeros(grd_dims(high >= minlength ? high + 1 : minlength), dtype, grd_device_of(self));
-    if (!grd_pending())
-        grd_kernels->index->add[dtype](plain->numel, (char *const[]){result->data, terms != NULL ? terms->data : (char *)&one, plain->data},
-                                       (const int64_t[]){0, terms != NULL ? terms->itemsize : 0, plain->itemsize},
-                                       &(const int64_t){result->itemsize});
-    return result;
+        return grd_raise(GRD_ERROR_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
+    return grd_plan_result(p, grd_dims(high >= minlength ? high + 1 : minlength), weights == NULL ? GRD_INT64 : p->reads[1].as);
+}
+
+void run_bincount(const struct grd_plan *p, grd_tensor *self, grd_tensor *weights, int64_t minlength)
+{
+    (void)minlength;
+    int64_t one = 1;
+    grd_tensor *result = p->results[0];
+    const int64_t itemsize = result->itemsize;
+    grd_zero_elements(result);
+    grd_kernels->index->add[result->dtype](self->numel,
+                                           (char *const[]){result->data, weights != NULL ? p->in[1]->data : (char *)&one, p->in[0]->data},
+                                           (const int64_t[]){0, weights != NULL ? itemsize : 0, (int64_t)sizeof one}, &itemsize);
 }

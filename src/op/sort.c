@@ -4,31 +4,69 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/parallel.h"
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
-#include "op/common.h"
 #include "op/order.h"
+#include "op/plan.h"
 
 enum { MANY = 32768, PARTS = 16, COLUMNS = 512, GRAIN = 1 << 14 };
+
+static int64_t length_along(const grd_tensor *self, int64_t dim)
+{
+    return self->ndim > 0 ? self->sizes[dim] : 1;
+}
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
 /* Of each line of a tensor along one dimension `block.kept` values with their places. */
 struct lines {
-    const grd_tensor *self;
-    grd_tensor *values, *indices; /* of equal strides */
-    bool keeps_layout;            /* these are self's where self is dense, and contiguous otherwise */
-    int64_t dim, count, part;
-    struct grd_rank_block block;
-    int64_t scratch; /* items for each part */
+    struct grd_rank_block block; /* of which each line has its own */
+    int64_t dim, count, part;    /* lines, and those of a part */
+    int64_t scratch;             /* items for each part */
+    int64_t strides[GRD_MAX_DIMS];
+    const struct grd_plan *plan;
 };
+
+static struct lines *lines_of(const struct grd_plan *p)
+{
+    _Static_assert(sizeof(struct lines) <= GRD_PLAN_STATE, "room in the plan");
+    return (struct lines *)(uintptr_t)p->state;
+}
+
+/* What `block` says is done with each line along dim; its results are planned beside. */
+static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, struct grd_rank_block block)
+{
+    struct lines *l = lines_of(p);
+    block.n = length_along(self, dim);
+    l->block = block;
+    l->dim = dim;
+    l->count = block.n > 0 ? self->numel / block.n : 0;
+    l->part = l->count > PARTS ? (l->count - 1) / PARTS + 1 : 1;
+    l->scratch = grd_rank_scratch(block.kind, block.n, block.kept);
+    p->scratch_bytes = (size_t)((l->count > PARTS ? PARTS : l->count) * l->scratch) * sizeof *block.items;
+    return grd_plan_reads(p, self);
+}
+
+/* `kept` elements of each line, contiguous. Without `keepdim` the dimension, of which one is kept, is not among the results'. */
+static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, int64_t kept, bool keepdim)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    grd_dims dims = grd_dims_from(sizes, self->ndim);
+    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
+    if (self->ndim > 0) {
+        sizes[dim] = kept;
+        grd_shape_contiguous_strides(dims, lines_of(p)->strides);
+        memmove(sizes + dim, sizes + dim + !keepdim, (size_t)(self->ndim - dim - !keepdim) * sizeof *sizes);
+        dims.n -= !keepdim;
+    }
+    return grd_plan_result(p, dims, (grd_dtype)self->dtype) && grd_plan_result(p, dims, GRD_INT64);
+}
 
 /* Points a block to a line of self and to its place in the results. */
 static void find_line(const struct lines *l, int64_t line, struct grd_rank_block *block)
 {
-    const grd_tensor *self = l->self;
+    const grd_tensor *self = l->plan->in[0];
     int64_t at = 0;
     block->in = self->data;
     for (int64_t i = self->ndim - 1; i >= 0; i--) {
@@ -37,10 +75,10 @@ static void find_line(const struct lines *l, int64_t line, struct grd_rank_block
         const int64_t index = line % self->sizes[i];
         line /= self->sizes[i];
         block->in += index * grd_byte_stride(self, i);
-        at += index * l->values->strides[i];
+        at += index * l->strides[i];
     }
-    block->values = l->values->data + at * self->itemsize;
-    block->indices = (int64_t *)(void *)l->indices->data + at;
+    block->values = l->plan->results[0]->data + at * self->itemsize;
+    block->indices = (int64_t *)(void *)l->plan->results[1]->data + at;
 }
 
 static void do_lines(int64_t begin, int64_t end, void *context)
@@ -49,47 +87,24 @@ static void do_lines(int64_t begin, int64_t end, void *context)
     for (int64_t part = begin; part < end; part++) {
         struct grd_rank_block block = l->block;
         const int64_t last = (part + 1) * l->part < l->count ? (part + 1) * l->part : l->count;
-        block.items += part * l->scratch;
+        block.items = (struct grd_ranked *)(void *)l->plan->scratch + part * l->scratch;
         for (int64_t line = part * l->part; line < last; line++) {
             find_line(l, line, &block);
-            grd_kernels->order[l->self->dtype]->rank(&block);
+            grd_kernels->order[l->plan->in[0]->dtype]->rank(&block);
         }
     }
 }
 
-/* Fills ret with values and places, of the sizes of self but `kept` along dim. */
-static void run_lines(struct lines *l, grd_tensor **ret)
+void run_rank(const struct grd_plan *p)
 {
-    int64_t sizes[GRD_MAX_DIMS];
-    const grd_tensor *self = l->self;
-    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
-    if (self->ndim > 0)
-        sizes[l->dim] = l->block.kept;
-    if (l->keeps_layout) {
-        l->values = grd_new_like(self, GRD_DTYPE_NONE);
-        l->indices = grd_new_like(self, GRD_INT64);
-    } else {
-        l->values = grd_new(grd_dims_from(sizes, self->ndim), (grd_dtype)self->dtype, grd_device_of(self));
-        l->indices = grd_new(grd_dims_from(sizes, self->ndim), GRD_INT64, grd_device_of(self));
-    }
-    if (grd_pending())
-        return;
-    l->block.n = self->ndim > 0 ? self->sizes[l->dim] : 1;
+    struct lines *l = lines_of(p);
+    const grd_tensor *self = p->in[0], *values = p->results[0];
+    if (values->ndim == self->ndim)
+        memcpy(l->strides, values->strides, self->ndim * sizeof *l->strides);
+    l->plan = p;
     l->block.stride = self->ndim > 0 ? grd_byte_stride(self, l->dim) : 0;
-    l->block.step = self->ndim > 0 ? l->values->strides[l->dim] : 1;
-    l->count = l->block.n > 0 ? self->numel / l->block.n : 0;
-    if (!grd_is_meta(self) && l->count > 0 && l->block.kept > 0) {
-        l->part = (l->count - 1) / PARTS + 1;
-        l->scratch = grd_rank_scratch(l->block.kind, l->block.n, l->block.kept);
-        const int64_t parts = (l->count - 1) / l->part + 1;
-        const size_t bytes = (size_t)(parts * l->scratch) * sizeof *l->block.items;
-        if ((l->block.items = grd_alloc(bytes)) == NULL)
-            return;
-        grd_parallel_for(0, parts, 1, do_lines, l);
-        grd_free(l->block.items, bytes);
-    }
-    ret[0] = l->values;
-    ret[1] = l->indices;
+    l->block.step = self->ndim > 0 ? l->strides[l->dim] : 1;
+    grd_parallel_for(0, (l->count - 1) / l->part + 1, 1, do_lines, l);
 }
 
 /* ---- sort, topk ------------------------------------------------------------------------------------------------------------------------ */
@@ -100,18 +115,14 @@ static bool is_always_stable(const grd_tensor *self, bool descending)
     return self->ndim == 1 && self->numel >= MANY && !descending && grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_INTEGER;
 }
 
-void op_sort(grd_tensor *self, int64_t dim, bool descending, bool stable, grd_tensor **ret)
+bool plan_sort(struct grd_plan *p, grd_tensor *self, int64_t dim, bool descending, bool stable)
 {
-    struct lines l = {.self = self};
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
-        return;
-    l.keeps_layout = true;
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
+        return false;
     stable = stable || is_always_stable(self, descending);
-    l.block.kept = self->ndim > 0 ? self->sizes[l.dim] : 1;
-    l.block.kind = stable ? GRD_RANK_SORT_STABLY : GRD_RANK_SORT;
-    l.block.flipped = stable == descending;
-    run_lines(&l, ret);
+    const struct grd_rank_block block = {
+        .kind = stable ? GRD_RANK_SORT_STABLY : GRD_RANK_SORT, .flipped = stable == descending, .kept = length_along(self, dim)};
+    return plan_lines_along(p, self, dim, block) && grd_plan_like(p, self, (grd_dtype)self->dtype) && grd_plan_like(p, self, GRD_INT64);
 }
 
 grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stable)
@@ -120,75 +131,43 @@ grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stab
 }
 
 /* The order among equal elements is PyTorch's (kernel/rank.h). */
-void op_topk(grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, grd_tensor **ret)
+bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted)
 {
     (void)sorted; /* they always are */
-    struct lines l = {.self = self, .block = {.kind = GRD_RANK_LARGEST, .kept = k, .flipped = !largest}};
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
-        return;
-    if (k < 0 || k > (self->ndim > 0 ? self->sizes[l.dim] : 1)) {
-        grd_raise(GRD_ERROR_RUNTIME, "selected index k out of range");
-        return;
-    }
-    run_lines(&l, ret);
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
+        return false;
+    if (k < 0 || k > length_along(self, dim))
+        return grd_raise(GRD_ERROR_RUNTIME, "selected index k out of range");
+    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_LARGEST, .kept = k, .flipped = !largest}) &&
+           plan_kept(p, self, dim, k, true);
 }
 
 /* ---- Single elements of the order ------------------------------------------------------------------------------------------------------ */
 
 static bool check_not_empty(const grd_tensor *self, int64_t dim, const char *name)
 {
-    return self->ndim == 0 || self->sizes[dim] > 0 ||
+    return length_along(self, dim) > 0 ||
            grd_raise(GRD_ERROR_INDEX, "%s(): Expected reduction dim %lld to have non-zero size.", name, (long long)dim);
 }
 
-/* One element of each line as the results of an operator. */
-static void drop_dim(int64_t dim, bool keepdim, grd_tensor **ret)
+bool plan_kthvalue(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim)
 {
-    if (keepdim || grd_pending() || ret[0]->ndim == 0)
-        return;
-    ret[0] = grd_new_detached(grd_select(ret[0], dim, 0)); /* no view: what is recorded of a call is its result alone */
-    ret[1] = grd_new_detached(grd_select(ret[1], dim, 0));
-}
-
-void op_kthvalue(grd_tensor *self, int64_t k, int64_t dim, bool keepdim, grd_tensor **ret)
-{
-    struct lines l = {.self = self, .block = {.kind = GRD_RANK_KTH, .kept = 1}};
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &l.dim) || !check_not_empty(self, l.dim, "kthvalue") ||
-        !grd_check_ordered("kthvalue", (grd_dtype)self->dtype))
-        return;
-    if (k < 1 || k > (self->ndim > 0 ? self->sizes[l.dim] : 1)) {
-        grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)l.dim);
-        return;
-    }
-    l.block.first = k - 1;
-    run_lines(&l, ret);
-    drop_dim(l.dim, keepdim, ret);
-}
-
-/* The first NaN of each line, where there is one, in place of the median. */
-static void prefer_nan(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
-{
-    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_FLOAT || self->ndim == 0 || grd_pending())
-        return;
-    const grd_max_dim_result first = grd_max_dim(grd_to(grd_isnan(self), .dtype = GRD_UINT8), dim, .keepdim = keepdim);
-    grd_tensor *found = grd_to(first.values, .dtype = GRD_BOOL);
-    ret[0] = grd_where(found, grd_number(grd_float((double)NAN)), ret[0]);
-    ret[1] = grd_where(found, first.indices, ret[1]);
+    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "kthvalue") || !grd_check_ordered("kthvalue", (grd_dtype)self->dtype))
+        return false;
+    if (k < 1 || k > length_along(self, dim))
+        return grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)dim);
+    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_KTH, .kept = 1, .first = k - 1}) &&
+           plan_kept(p, self, dim, 1, keepdim);
 }
 
 /* Of elements equal to the median the one that a stable sort would put there. */
-void op_median_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
+bool plan_median_dim(struct grd_plan *p, grd_tensor *self, int64_t dim, bool keepdim)
 {
-    struct lines l = {.self = self, .block = {.kind = GRD_RANK_KTH_STABLY, .kept = 1}};
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &l.dim) || !check_not_empty(self, l.dim, "median") || !grd_check_ordered("median", (grd_dtype)self->dtype))
-        return;
-    l.block.first = self->ndim > 0 ? (self->sizes[l.dim] - 1) / 2 : 0;
-    run_lines(&l, ret);
-    drop_dim(l.dim, keepdim, ret);
-    prefer_nan(self, l.dim, keepdim, ret);
+    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "median") || !grd_check_ordered("median", (grd_dtype)self->dtype))
+        return false;
+    const int64_t first = (length_along(self, dim) - 1) / 2;
+    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_MEDIAN, .kept = 1, .first = first}) &&
+           plan_kept(p, self, dim, 1, keepdim);
 }
 
 grd_tensor *op_median(grd_tensor *self)
@@ -203,56 +182,60 @@ grd_tensor *op_median(grd_tensor *self)
 /* Contiguous [outer, n, inner]; a strip is up to COLUMNS neighbours of inner. */
 struct extremes {
     struct grd_extremes_block block; /* of which a strip is a part */
-    const struct grd_order_row *row;
-    int64_t strips, inner, itemsize; /* strips: of each of outer */
+    int64_t inner;
+    const struct grd_plan *plan;
 };
+
+static int64_t strips_of(int64_t inner)
+{
+    return (inner - 1) / COLUMNS + 1;
+}
 
 static void do_strips(int64_t begin, int64_t end, void *context)
 {
     const struct extremes *e = context;
+    const grd_tensor *in = e->plan->in[0], *values = e->plan->results[0], *indices = e->plan->results[1];
+    const int64_t strips = strips_of(e->inner);
     for (int64_t strip = begin; strip < end; strip++) {
         struct grd_extremes_block block = e->block;
-        const int64_t first = strip % e->strips * COLUMNS, at = strip / e->strips * block.n * e->inner + first;
+        const int64_t first = strip % strips * COLUMNS, at = strip / strips * block.n * e->inner + first;
         block.columns = e->inner - first < COLUMNS ? e->inner - first : COLUMNS;
-        block.in = (const char *)block.in + at * e->itemsize;
-        block.values = (char *)block.values + at * e->itemsize;
-        block.indices += at;
-        e->row->extremes(&block);
+        block.in = in->data + at * in->itemsize;
+        block.values = values->data + at * in->itemsize;
+        block.indices = (int64_t *)(void *)indices->data + at;
+        grd_kernels->order[in->dtype]->extremes(&block);
     }
+}
+
+void run_extremes(const struct grd_plan *p)
+{
+    struct extremes e = *(const struct extremes *)(const void *)p->state;
+    const int64_t work = e.block.n * (e.inner < COLUMNS ? e.inner : COLUMNS);
+    e.plan = p;
+    e.block.step = e.inner;
+    grd_parallel_for(0, p->in[0]->numel / e.block.n / e.inner * strips_of(e.inner), work < GRAIN ? GRAIN / work : 1, do_strips, &e);
 }
 
 /* Of equal elements the later one; NaN stays from where it comes. */
-static void run_extremes(grd_tensor *self, int64_t dim, bool smallest, const char *name, grd_tensor **ret)
+static bool plan_extremes(struct grd_plan *p, grd_tensor *self, int64_t dim, bool smallest)
 {
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered(name, (grd_dtype)self->dtype))
-        return;
-    grd_tensor *values = grd_new(grd_sizes(self), (grd_dtype)self->dtype, grd_device_of(self));
-    grd_tensor *indices = grd_new(grd_sizes(self), GRD_INT64, grd_device_of(self));
-    const bool skip = grd_pending() || grd_is_meta(self) || self->numel == 0;
-    grd_tensor *in = skip ? self : grd_contiguous_as(self, GRD_DTYPE_NONE);
-    if (grd_pending())
-        return;
-    if (!skip) {
-        const int64_t n = self->ndim > 0 ? self->sizes[dim] : 1, inner = self->ndim > 0 ? values->strides[dim] : 1;
-        struct extremes e = {{smallest, n, 0, inner, in->data, values->data, (int64_t *)(void *)indices->data},
-                             grd_kernels->order[self->dtype],
-                             (inner - 1) / COLUMNS + 1,
-                             inner,
-                             self->itemsize};
-        const int64_t work = n * (inner < COLUMNS ? inner : COLUMNS);
-        grd_parallel_for(0, self->numel / n / inner * e.strips, work < GRAIN ? GRAIN / work : 1, do_strips, &e);
-    }
-    ret[0] = values;
-    ret[1] = indices;
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered(p->op->name, dtype))
+        return false;
+    struct extremes *e = (struct extremes *)(void *)p->state;
+    *e = (struct extremes){.block = {.smallest = smallest, .n = length_along(self, dim)}, .inner = 1};
+    for (int64_t i = dim + 1; i < self->ndim; i++)
+        e->inner *= self->sizes[i];
+    return grd_plan_reads_as(p, self, dtype) && grd_plan_result(p, grd_sizes(self), dtype) &&
+           grd_plan_result(p, grd_sizes(self), GRD_INT64);
 }
 
-void op_cummax(grd_tensor *self, int64_t dim, grd_tensor **ret)
+bool plan_cummax(struct grd_plan *p, grd_tensor *self, int64_t dim)
 {
-    run_extremes(self, dim, false, "cummax", ret);
+    return plan_extremes(p, self, dim, false);
 }
 
-void op_cummin(grd_tensor *self, int64_t dim, grd_tensor **ret)
+bool plan_cummin(struct grd_plan *p, grd_tensor *self, int64_t dim)
 {
-    run_extremes(self, dim, true, "cummin", ret);
+    return plan_extremes(p, self, dim, true);
 }

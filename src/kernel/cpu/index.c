@@ -58,6 +58,13 @@ static void add_offsets(int64_t n, char *const *data, const int64_t *strides, co
     }
 }
 
+static void number_runs(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse)
+{
+    for (int64_t run = 0; run < runs; run++)
+        for (int64_t i = starts[run]; i < starts[run + 1]; i++)
+            inverse[places[i]] = run;
+}
+
 /* ---- Elements at indices --------------------------------------------------------------------------------------------------- */
 
 static ALWAYS_INLINE void act_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride,
@@ -327,6 +334,7 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .check = check,
     .range = range,
     .add_offsets = add_offsets,
+    .number_runs = number_runs,
     .coordinates = coordinates,
     .gather = {gather_1, gather_2, gather_4, gather_8, gather_16},
     .scatter = {scatter_1, scatter_2, scatter_4, scatter_8, scatter_16},

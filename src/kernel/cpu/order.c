@@ -74,6 +74,18 @@ static void largest_by_heap(const struct grd_rank_block *b)
     grd_rank_sort_heap(b->items, k);
 }
 
+/* Of the elements equal to the one that was selected, the one that has as many of them before it as a stable sort would leave. */
+static void choose_stably(const struct grd_rank_block *b)
+{
+    struct grd_ranked *chosen = &b->items[b->first];
+    int64_t before = b->first;
+    for (int64_t i = 0; i < b->first; i++)
+        before -= b->items[i].key < chosen->key;
+    for (int64_t i = 0; i < b->n; i++)
+        if (ranked(b, i).key == chosen->key && before-- == 0)
+            chosen->index = i;
+}
+
 static void arrange(const struct grd_rank_block *b)
 {
     if (b->kind == GRD_RANK_LARGEST && grd_rank_by_heap(b->n, b->kept)) {
@@ -88,16 +100,29 @@ static void arrange(const struct grd_rank_block *b)
         grd_rank_stably(b->items, b->items + b->n, b->n);
     else if (b->kind == GRD_RANK_LARGEST)
         grd_rank_largest(b->items, b->n, b->kept);
-    else if (b->kind == GRD_RANK_KTH)
-        grd_rank_kth(b->items, b->n, b->first);
     else
-        grd_rank_kth_stably(b->items, b->items + b->n, b->n, b->first);
+        grd_rank_kth(b->items, b->n, b->first);
+    if (b->kind == GRD_RANK_MEDIAN)
+        choose_stably(b);
+}
+
+/* The place of the first NaN; n when there is none. */
+static int64_t first_nan(const struct grd_rank_block *b)
+{
+    int64_t i = GRD_IS_FLOAT ? 0 : b->n;
+    while (i < b->n && !is_nan(load(element(b->in, b->stride, i))))
+        i++;
+    return i;
 }
 
 static void rank(const struct grd_rank_block *b)
 {
     T *values = (T *)b->values;
-    arrange(b);
+    const int64_t nan = b->kind == GRD_RANK_MEDIAN ? first_nan(b) : b->n;
+    if (nan < b->n)
+        b->items[b->first].index = nan;
+    else
+        arrange(b);
     for (int64_t i = 0; i < b->kept; i++) {
         const int64_t index = b->items[b->first + i].index;
         values[i * b->step] = element(b->in, b->stride, index);
@@ -253,15 +278,13 @@ static void find(int64_t n, const void *numbers, int64_t count, const void *want
     }
 }
 
-static int64_t runs(int64_t n, const void *sorted, const int64_t *places, int64_t *starts, int64_t *inverse)
+static int64_t runs(int64_t n, const void *sorted, int64_t *starts)
 {
     const T *x = sorted;
     int64_t found = 0;
     for (int64_t i = 0; i < n; i++) {
         starts[found] = i;
         found += i == 0 || load(x[i]) != load(x[i - 1]);
-        if (inverse != NULL)
-            inverse[places[i]] = found - 1;
     }
     starts[found] = n;
     return found;
