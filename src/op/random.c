@@ -19,112 +19,42 @@
 #include "op/common.h"
 
 /* Elements made at a time, by one task, and of which the words are drawn at a time where making them is slow enough for several threads. */
-enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN, NORMAL_BLOCK = 16 };
+enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN };
 
 bool grd_random_is_floating(grd_dtype dtype)
 {
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
 }
 
-static bool is_half(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16;
-}
+/* ---- Fills -------------------------------------------------------------------------------------------------------------------------- */
 
-/* ---- Distributions ----------------------------------------------------------------------------------------------------------------- */
-
-struct fill;
-
-/* Makes n values, at most PIECE, of the fill's source dtype; a function of the words alone. */
-typedef void make_function(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values);
-
-struct fill {
-    make_function *make;
-    grd_dtype source, dtype; /* of the values made, of the tensor */
-    int words;               /* per element: 1 or 2 */
-    bool slow;               /* several threads pay */
-    double a, b;             /* numbers of the distribution */
-    uint64_t range;          /* of integers: modulus, 0 for none */
-    int64_t base;
+/* Of a kind of numbers: the dtype they are made in, the words of each, and whether making them is slow enough for several threads. */
+static const struct kind {
+    uint8_t source, words;
+    bool slow;
+} kinds[GRD_RANDOM_KIND_COUNT] = {
+    [GRD_RANDOM_UNIFORM_FLOAT] = {GRD_FLOAT32, 1, false},
+    [GRD_RANDOM_UNIFORM_DOUBLE] = {GRD_FLOAT64, 2, false},
+    [GRD_RANDOM_UNIFORM_FLOAT16] = {GRD_FLOAT16, 1, false},
+    [GRD_RANDOM_UNIFORM_BFLOAT16] = {GRD_BFLOAT16, 1, false},
+    [GRD_RANDOM_EXPONENTIAL] = {GRD_FLOAT64, 2, true},
+    [GRD_RANDOM_BERNOULLI] = {GRD_BOOL, 2, false},
+    [GRD_RANDOM_INTEGERS] = {GRD_INT64, 1, false},
+    [GRD_RANDOM_LONG_INTEGERS] = {GRD_INT64, 2, false},
+    [GRD_RANDOM_NORMAL_FLOAT] = {GRD_FLOAT32, 1, false},
+    [GRD_RANDOM_NORMAL_DOUBLE] = {GRD_FLOAT64, 2, true},
 };
 
-static void convert(grd_dtype from, grd_dtype to, int64_t n, const void *values, void *ret_values)
-{
-    grd_kernels->cast[from][to](n, (char *const[]){ret_values, (char *)values}, (const int64_t[]){grd_dtype_size(to), grd_dtype_size(from)},
-                                NULL);
-}
-
-static void make_uniform_float(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->uniform_float(n, words, (float)fill->a, (float)fill->b, ret_values);
-}
-
-static void make_uniform_double(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->uniform_double(n, words, fill->a, fill->b, ret_values);
-}
-
-/* What rounding made the upper bound becomes the lower one. */
-static void make_uniform_half(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    const float bounds[] = {(float)fill->a, (float)fill->b};
-    float wide[PIECE];
-    uint16_t *values = ret_values, ends[2];
-    grd_kernels->random->uniform_float(n, words, bounds[0], bounds[1], wide);
-    convert(GRD_FLOAT32, fill->dtype, n, wide, values);
-    convert(GRD_FLOAT32, fill->dtype, 2, bounds, ends);
-    const uint16_t zero = ends[1] & 0x7fff; /* 0 and -0 are the same bound */
-    for (int64_t i = 0; i < n; i++)
-        values[i] = values[i] == ends[1] || ((values[i] & 0x7fff) | zero) == 0 ? ends[0] : values[i];
-}
-
-static void make_exponential(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    double *values = ret_values, scale = -1.0 / fill->a;
-    grd_kernels->random->uniform_double(n, words, 0, 1, values);
-    for (int64_t i = 0; i < n; i++)
-        values[i] = scale * log1p(-values[i]);
-}
-
-static void make_bernoulli(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->bernoulli(n, words, fill->a, ret_values);
-}
-
-static void make_integers(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    int64_t *values = ret_values;
-    const uint64_t base = (uint64_t)fill->base;
-    if (fill->words == 1) {
-        const uint32_t range = (uint32_t)fill->range; /* 0 for 2^32, too */
-        for (int64_t i = 0; i < n; i++)
-            values[i] = (int64_t)((range == 0 ? words[i] : words[i] % range) + base);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t bits = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
-        values[i] = (int64_t)((fill->range == 0 ? bits : bits % fill->range) + base);
-    }
-}
-
-/* Whole blocks of normal numbers. */
-static void make_normal_float(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->uniform_float(n, words, 0, 1, ret_values);
-    grd_kernels->random->normal_float(n / NORMAL_BLOCK, ret_values, (float)fill->a, (float)fill->b);
-}
-
-static void make_normal_double(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->uniform_double(n, words, 0, 1, ret_values);
-    grd_kernels->random->normal_double(n / NORMAL_BLOCK, ret_values, fill->a, fill->b);
-}
-
-/* ---- Fills -------------------------------------------------------------------------------------------------------------------------- */
+struct fill {
+    enum grd_random_kind kind;
+    grd_dtype dtype; /* of the tensor, or of its real part */
+    struct grd_random_numbers numbers;
+};
 
 /* What draws the elements of a tensor. */
 struct draw {
     struct fill fill;
+    struct kind kind;
     grd_task *task; /* makes elements of a batch */
     struct grd_generator *generator;
     uint32_t *words; /* room for those of a batch */
@@ -138,21 +68,25 @@ struct batch {
     const int64_t *strides;
 };
 
+static void convert(grd_dtype from, grd_dtype to, int64_t n, const void *values, char *target, int64_t stride)
+{
+    grd_kernels->cast[from][to](n, (char *const[]){target, (char *)values}, (const int64_t[]){stride, grd_dtype_size(from)}, NULL);
+}
+
 static void fill_task(int64_t begin, int64_t end, void *context)
 {
     const struct batch *batch = context;
-    const struct fill *fill = &batch->draw->fill;
+    const struct draw *draw = batch->draw;
+    const grd_dtype source = (grd_dtype)draw->kind.source, dtype = draw->fill.dtype;
     const int64_t stride = batch->strides[0];
-    const bool direct = fill->source == fill->dtype && stride == grd_dtype_size(fill->dtype);
+    const bool direct = source == dtype && stride == grd_dtype_size(dtype);
     _Alignas(double) char values[PIECE * sizeof(double)];
     for (int64_t at = begin; at < end; at += PIECE) {
         const int64_t n = end - at < PIECE ? end - at : PIECE;
-        const uint32_t *words = batch->draw->words + at * fill->words;
         char *target = batch->data[0] + (batch->first + at) * stride;
-        fill->make(fill, n, words, direct ? target : values);
+        grd_kernels->random->make[draw->fill.kind](&draw->fill.numbers, n, draw->words + at * draw->kind.words, direct ? target : values);
         if (!direct)
-            grd_kernels->cast[fill->source][fill->dtype](n, (char *const[]){target, values},
-                                                         (const int64_t[]){stride, grd_dtype_size(fill->source)}, NULL);
+            convert(source, dtype, n, values, target, stride);
     }
 }
 
@@ -160,34 +94,27 @@ static void fill_task(int64_t begin, int64_t end, void *context)
 static void bernoulli_tensor_task(int64_t begin, int64_t end, void *context)
 {
     const struct batch *batch = context;
-    const struct fill *fill = &batch->draw->fill;
+    const struct draw *draw = batch->draw;
+    const grd_dtype source = (grd_dtype)draw->kind.source;
     const int64_t *strides = batch->strides;
-    double u[PIECE], p[PIECE];
-    float narrow[PIECE];
+    double p[PIECE];
     uint8_t values[PIECE];
     for (int64_t at = begin; at < end; at += PIECE) {
         const int64_t n = end - at < PIECE ? end - at : PIECE, element = batch->first + at;
-        const uint32_t *words = batch->draw->words + at * fill->words;
-        grd_kernels->cast[fill->source][GRD_FLOAT64](n, (char *const[]){(char *)p, batch->data[1] + element * strides[1]},
-                                                     (const int64_t[]){sizeof *p, strides[1]}, NULL);
-        if (fill->source == GRD_FLOAT64)
-            grd_kernels->random->uniform_double(n, words, 0, 1, u);
-        else
-            grd_kernels->random->uniform_float(n, words, 0, 1, narrow);
-        for (int64_t i = 0; i < n; i++)
-            values[i] = (fill->source == GRD_FLOAT64 ? u[i] : (double)narrow[i]) < p[i];
-        grd_kernels->cast[GRD_BOOL][fill->dtype](n, (char *const[]){batch->data[0] + element * strides[0], (char *)values},
-                                                 (const int64_t[]){strides[0], 1}, NULL);
+        grd_kernels->cast[source][GRD_FLOAT64](n, (char *const[]){(char *)p, batch->data[1] + element * strides[1]},
+                                               (const int64_t[]){sizeof *p, strides[1]}, NULL);
+        grd_kernels->random->bernoulli_each(n, draw->words + at * draw->kind.words, p, source == GRD_FLOAT64, values);
+        convert(GRD_BOOL, draw->fill.dtype, n, values, batch->data[0] + element * strides[0], strides[0]);
     }
 }
 
 static void draw_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct draw *draw = params;
-    const int64_t most = draw->fill.slow ? BATCH : GRAIN;
+    const int64_t most = draw->kind.slow ? BATCH : GRAIN;
     for (int64_t at = 0; at < n; at += most) {
         const int64_t count = n - at < most ? n - at : most;
-        grd_kernels->random->words(&draw->generator->engine, count * draw->fill.words, draw->words);
+        grd_kernels->random->words(&draw->generator->engine, count * draw->kind.words, draw->words);
         grd_parallel_for(0, count, GRAIN, draw->task, &(struct batch){draw, at, data, strides});
     }
 }
@@ -195,8 +122,8 @@ static void draw_loop(int64_t n, char *const *data, const int64_t *strides, cons
 /* Begins to draw n elements: room for the words, and the generator locked. */
 static bool start_draw(struct draw *draw, int64_t n, grd_generator *generator)
 {
-    const int64_t most = draw->fill.slow ? BATCH : GRAIN;
-    draw->size = (size_t)(n < most ? n : most) * (size_t)draw->fill.words * sizeof *draw->words;
+    const int64_t most = draw->kind.slow ? BATCH : GRAIN;
+    draw->size = (size_t)(n < most ? n : most) * (size_t)draw->kind.words * sizeof *draw->words;
     draw->words = grd_alloc(draw->size);
     if (draw->words != NULL)
         draw->generator = grd_generator_lock(generator);
@@ -237,7 +164,7 @@ static bool check_written(const grd_tensor *self, bool *ret_done)
 
 static grd_tensor *run_fill(grd_tensor *self, grd_generator *generator, struct fill fill)
 {
-    struct draw draw = {.fill = fill, .task = fill_task};
+    struct draw draw = {.fill = fill, .kind = kinds[fill.kind], .task = fill_task};
     bool done;
     if (!check_written(self, &done))
         return grd_failed;
@@ -253,44 +180,28 @@ static grd_tensor *run_fill(grd_tensor *self, grd_generator *generator, struct f
 
 /* ---- normal ------------------------------------------------------------------------------------------------------------------------- */
 
-/* Box–Muller on one pair; the second value waits in the generator for the next call. */
-static double unit_normal(struct grd_generator *generator)
-{
-    if (generator->has_normal_double) {
-        generator->has_normal_double = false;
-        return generator->normal_double;
-    }
-    double u1 = grd_random_unit_double(generator), u2 = grd_random_unit_double(generator);
-    double radius = sqrt(-2 * log1p(-u2)), angle = 6.283185307179586477 * u1;
-    generator->normal_double = radius * sin(angle);
-    generator->has_normal_double = true;
-    return radius * cos(angle);
-}
-
 static void normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct draw *draw = params;
     double values[PIECE];
     for (int64_t at = 0; at < n; at += PIECE) {
         const int64_t count = n - at < PIECE ? n - at : PIECE;
-        for (int64_t i = 0; i < count; i++)
-            values[i] = fma(unit_normal(draw->generator), draw->fill.b, draw->fill.a);
-        grd_kernels->cast[GRD_FLOAT64][draw->fill.dtype](count, (char *const[]){data[0] + at * strides[0], (char *)values},
-                                                         (const int64_t[]){strides[0], sizeof *values}, NULL);
+        grd_kernels->random->normal_one_by_one(&draw->fill.numbers, draw->generator, count, values);
+        convert(GRD_FLOAT64, draw->fill.dtype, count, values, data[0] + at * strides[0], strides[0]);
     }
 }
 
 /* n >= 16 contiguous elements: blocks of 16, and the last 16 once more, freshly drawn, where n is no multiple of 16. */
 static void normal_blocks(const struct draw *draw, char *data, int64_t n)
 {
-    const struct fill *fill = &draw->fill;
-    const int64_t itemsize = grd_dtype_size(fill->dtype), rest = n % NORMAL_BLOCK;
+    const grd_dtype dtype = draw->fill.dtype;
+    const int64_t itemsize = grd_dtype_size(dtype), rest = n % GRD_NORMAL_BLOCK;
     draw_loop(n - rest, (char *const[]){data}, &itemsize, draw);
     if (rest == 0)
         return;
-    if (fill->source == fill->dtype) /* the rest is drawn, too, and overwritten; the half dtypes leave it out */
-        grd_kernels->random->words(&draw->generator->engine, rest * fill->words, draw->words);
-    draw_loop(NORMAL_BLOCK, (char *const[]){data + (n - NORMAL_BLOCK) * itemsize}, &itemsize, draw);
+    if (draw->kind.source == dtype) /* the rest is drawn, too, and overwritten; the half dtypes leave it out */
+        grd_kernels->random->words(&draw->generator->engine, rest * draw->kind.words, draw->words);
+    draw_loop(GRD_NORMAL_BLOCK, (char *const[]){data + (n - GRD_NORMAL_BLOCK) * itemsize}, &itemsize, draw);
 }
 
 grd_tensor *op_normal(grd_tensor *out, grd_tensor *self, double mean, double std, grd_generator *generator)
@@ -308,17 +219,11 @@ grd_tensor *op_normal(grd_tensor *out, grd_tensor *self, double mean, double std
     if (done)
         return self;
     const int64_t n = is_complex ? 2 * self->numel : self->numel;
-    struct draw draw = {.fill = {.make = wide ? make_normal_double : make_normal_float,
-                                 .source = wide ? GRD_FLOAT64 : GRD_FLOAT32,
-                                 .dtype = real,
-                                 .words = wide ? 2 : 1,
-                                 .slow = wide,
-                                 .a = mean,
-                                 .b = is_complex ? std / sqrt(2) : std},
-                        .task = fill_task};
+    const enum grd_random_kind kind = wide ? GRD_RANDOM_NORMAL_DOUBLE : GRD_RANDOM_NORMAL_FLOAT;
+    struct draw draw = {.fill = {kind, real, {.a = mean, .b = is_complex ? std / sqrt(2) : std}}, .kind = kinds[kind], .task = fill_task};
     if (!start_draw(&draw, n, generator))
         return grd_failed;
-    if (n >= NORMAL_BLOCK && grd_is_contiguous(self))
+    if (n >= GRD_NORMAL_BLOCK && grd_is_contiguous(self))
         normal_blocks(&draw, self->data, n);
     else
         for_elements(self, normal_loop, &draw);
@@ -352,15 +257,11 @@ grd_tensor *op_uniform(grd_tensor *out, grd_tensor *self, double from, double to
                   grd_dtype_type_name(dtype), to, from);
     if (grd_pending())
         return grd_failed;
-    const bool half = is_half(dtype), wide = dtype == GRD_FLOAT64;
-    return run_fill(self, generator,
-                    (struct fill){.make = half   ? make_uniform_half
-                                          : wide ? make_uniform_double
-                                                 : make_uniform_float,
-                                  .source = dtype,
-                                  .words = wide ? 2 : 1,
-                                  .a = from,
-                                  .b = to});
+    const enum grd_random_kind kind = dtype == GRD_FLOAT16    ? GRD_RANDOM_UNIFORM_FLOAT16
+                                      : dtype == GRD_BFLOAT16 ? GRD_RANDOM_UNIFORM_BFLOAT16
+                                      : dtype == GRD_FLOAT64  ? GRD_RANDOM_UNIFORM_DOUBLE
+                                                              : GRD_RANDOM_UNIFORM_FLOAT;
+    return run_fill(self, generator, (struct fill){.kind = kind, .numbers = {.a = from, .b = to}});
 }
 
 grd_tensor *op_exponential(grd_tensor *out, grd_tensor *self, double lambd, grd_generator *generator)
@@ -374,7 +275,7 @@ grd_tensor *op_exponential(grd_tensor *out, grd_tensor *self, double lambd, grd_
                   grd_dtype_type_name((grd_dtype)self->dtype));
     if (grd_pending())
         return grd_failed;
-    return run_fill(self, generator, (struct fill){.make = make_exponential, .source = GRD_FLOAT64, .words = 2, .slow = true, .a = lambd});
+    return run_fill(self, generator, (struct fill){.kind = GRD_RANDOM_EXPONENTIAL, .numbers = {.a = lambd}});
 }
 
 static bool check_bernoulli_dtype(const grd_tensor *self)
@@ -406,7 +307,8 @@ static grd_tensor *fill_bernoulli(grd_tensor *self, grd_tensor *p, grd_generator
         strides[0][d] = grd_byte_stride(self, d);
         strides[1][d] = grd_byte_stride(spread, d);
     }
-    struct draw draw = {.fill = {.source = (grd_dtype)p->dtype, .dtype = (grd_dtype)self->dtype, .words = p->dtype == GRD_FLOAT64 ? 2 : 1},
+    struct draw draw = {.fill = {.dtype = (grd_dtype)self->dtype},
+                        .kind = {.source = (uint8_t)p->dtype, .words = p->dtype == GRD_FLOAT64 ? 2 : 1},
                         .task = bernoulli_tensor_task};
     if (!start_draw(&draw, self->numel, generator))
         return grd_failed;
@@ -431,7 +333,7 @@ grd_tensor *op_bernoulli(grd_tensor *out, grd_tensor *self, grd_scalar p, grd_ge
         grd_raise(GRD_ERROR_RUNTIME, "bernoulli_ expects p to be in [0, 1], but got p=%g", probability);
     if (grd_pending() || !check_bernoulli_dtype(self))
         return grd_failed;
-    return run_fill(self, generator, (struct fill){.make = make_bernoulli, .source = GRD_BOOL, .words = 2, .a = probability});
+    return run_fill(self, generator, (struct fill){.kind = GRD_RANDOM_BERNOULLI, .numbers = {.a = probability}});
 }
 
 grd_tensor *op_bernoulli_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *p, grd_generator *generator)
@@ -514,19 +416,23 @@ static void narrow_bounds(grd_dtype dtype, int64_t *from, int64_t *to)
         *to = down - ((int64_t)1 << (log2_of((uint64_t)llabs(previous)) - digits + 1));
 }
 
+static grd_tensor *fill_integers(grd_tensor *self, grd_generator *generator, const struct grd_random_numbers *numbers, bool is_long)
+{
+    return run_fill(self, generator, (struct fill){.kind = is_long ? GRD_RANDOM_LONG_INTEGERS : GRD_RANDOM_INTEGERS, .numbers = *numbers});
+}
+
 grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_scalar to, grd_generator *generator)
 {
     (void)out;
     grd_dtype dtype = (grd_dtype)self->dtype;
     bool floating = grd_random_is_floating(dtype);
-    struct fill fill = {.make = make_integers, .source = GRD_INT64};
+    struct grd_random_numbers numbers = {0};
     if (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating)
         return grd_fail(GRD_ERROR_RUNTIME, "check_random_bounds handles only integral, floating-point and boolean types");
     if (from.kind == GRD_SCALAR_NONE && to.kind == GRD_SCALAR_NONE) {
         int digits = grd_random_digits(dtype);
-        fill.words = dtype == GRD_FLOAT64 || dtype == GRD_INT64 || dtype == GRD_UINT64 ? 2 : 1;
-        fill.range = digits >= 64 ? 0 : floating ? ((uint64_t)1 << digits) + 1 : (uint64_t)1 << digits;
-        return run_fill(self, generator, fill);
+        numbers.range = digits >= 64 ? 0 : floating ? ((uint64_t)1 << digits) + 1 : (uint64_t)1 << digits;
+        return fill_integers(self, generator, &numbers, dtype == GRD_FLOAT64 || dtype == GRD_INT64 || dtype == GRD_UINT64);
     }
     int64_t low, high, first = grd_scalar_int64(from), end = grd_scalar_int64(to);
     grd_random_bounds(dtype, &low, &high);
@@ -546,8 +452,8 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
             grd_raise(GRD_ERROR_RUNTIME, "to - 1 is out of bounds for %s", grd_dtype_name(dtype));
         if (grd_pending())
             return grd_failed;
-        fill.range = (uint64_t)end - (uint64_t)first;
-        fill.base = first;
+        numbers.range = (uint64_t)end - (uint64_t)first;
+        numbers.base = first;
     } else if (first != INT64_MIN) {
         int64_t last = floating ? (int64_t)1 << grd_random_digits(dtype) : high;
         if (floating)
@@ -561,10 +467,9 @@ grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_sc
             grd_raise(GRD_ERROR_RUNTIME, "from is out of bounds for %s", grd_dtype_name(dtype));
         if (grd_pending())
             return grd_failed;
-        fill.range = (uint64_t)last - (uint64_t)first + 1;
-        fill.base = first;
+        numbers.range = (uint64_t)last - (uint64_t)first + 1;
+        numbers.base = first;
     } else if (dtype != GRD_INT64 && dtype != GRD_FLOAT64 && dtype != GRD_FLOAT32 && dtype != GRD_BFLOAT16)
         return grd_fail(GRD_ERROR_RUNTIME, "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
-    fill.words = fill.range == 0 || fill.range >= (uint64_t)1 << 28 ? 2 : 1;
-    return run_fill(self, generator, fill);
+    return fill_integers(self, generator, &numbers, numbers.range == 0 || numbers.range >= (uint64_t)1 << 28);
 }

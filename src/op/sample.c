@@ -125,33 +125,6 @@ grd_tensor *op_normal_sized(double mean, double std, grd_dims size, grd_generato
 /* From this length on PyTorch draws 64 bits per step, from the inside out. */
 #define LONG_PERMUTATION ((int64_t)(UINT32_MAX / 20))
 
-static void shuffle(struct grd_generator *generator, uint32_t *values, int64_t n)
-{
-    uint32_t words[WORDS];
-    for (int64_t i = 0; i < n; i++)
-        values[i] = (uint32_t)i;
-    for (int64_t begin = 0; begin < n - 1; begin += WORDS) {
-        const int64_t count = n - 1 - begin < WORDS ? n - 1 - begin : WORDS;
-        grd_kernels->random->words(&generator->engine, count, words);
-        for (int64_t i = begin; i < begin + count; i++) {
-            const int64_t z = i + words[i - begin] % (uint32_t)(n - i);
-            const uint32_t saved = values[i];
-            values[i] = values[z];
-            values[z] = saved;
-        }
-    }
-}
-
-static void shuffle_long(struct grd_generator *generator, int64_t *values, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t z = (int64_t)(grd_random64(generator) % (uint64_t)(i + 1));
-        values[i] = i;
-        values[i] = values[z];
-        values[z] = i;
-    }
-}
-
 grd_tensor *op_randperm(int64_t n, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     if (dtype == GRD_DTYPE_NONE)
@@ -174,9 +147,9 @@ grd_tensor *op_randperm(int64_t n, grd_generator *generator, grd_dtype dtype, gr
             return grd_failed;
         struct grd_generator *locked = grd_generator_lock(generator);
         if (is_long)
-            shuffle_long(locked, (int64_t *)values->data, n);
+            grd_kernels->random->shuffle_long(&locked->engine, n, (int64_t *)values->data);
         else
-            shuffle(locked, (uint32_t *)values->data, n);
+            grd_kernels->random->shuffle(&locked->engine, n, (uint32_t *)values->data);
         grd_generator_unlock(locked);
         if (!grd_copy_elements(result, values))
             return grd_failed;
@@ -201,95 +174,6 @@ grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator
     grd_tensor *noise = grd_empty_like(input, .dtype = half ? GRD_FLOAT32 : GRD_DTYPE_NONE);
     noise = grd_div_scalar_(grd_bernoulli_(noise, .p = grd_float(1 - p), .generator = generator), grd_float(1 - p));
     return grd_mul(input, half ? grd_to(noise, .dtype = (grd_dtype)input->dtype) : noise);
-}
-
-/* The first class whose cumulated probability reaches u; without branches, which could not be foreseen. */
-static int64_t find_class(const double *cumulated, int64_t classes, double u)
-{
-    const double *first = cumulated;
-    for (int64_t n = classes; n > 1; n -= n / 2)
-        first += (first[n / 2 - 1] < u) * (n / 2);
-    return first - cumulated;
-}
-
-/* With replacement: a binary search in the cumulated probabilities, which are kept in float for dtypes up to float32. */
-static void draw_rows(struct grd_generator *generator, const double *p, int64_t rows, int64_t classes, int64_t samples, bool wide,
-                      double *cumulated, int64_t *ret_indices)
-{
-    for (int64_t row = 0; row < rows; row++, p += classes, ret_indices += samples) {
-        double sum = 0;
-        for (int64_t i = 0; i < classes; i++) {
-            sum = wide ? sum + p[i] : (double)((float)sum + (float)p[i]);
-            cumulated[i] = sum;
-        }
-        for (int64_t i = 0; i < classes; i++)
-            cumulated[i] = wide ? cumulated[i] / sum : (double)((float)cumulated[i] / (float)sum);
-        cumulated[classes - 1] = 1;
-        for (int64_t s = 0; s < samples; s += WORDS / 2) {
-            const int64_t count = samples - s < WORDS / 2 ? samples - s : WORDS / 2;
-            uint32_t words[WORDS];
-            double u[WORDS / 2];
-            grd_kernels->random->words(&generator->engine, 2 * count, words);
-            grd_kernels->random->uniform_double(count, words, 0, 1, u);
-            for (int64_t i = 0; i < count; i++)
-                ret_indices[s + i] = find_class(cumulated, classes, u[i]);
-        }
-    }
-}
-
-/* p / q as the dtype rounds it. */
-static double quotient(double p, double q, grd_dtype dtype)
-{
-    switch (dtype) {
-    case GRD_FLOAT16:
-        return grd_from_float16(grd_to_float16((float)p / (float)q));
-    case GRD_BFLOAT16:
-        return grd_from_bfloat16(grd_to_bfloat16((float)p / (float)q));
-    case GRD_FLOAT32:
-        return (float)p / (float)q;
-    default:
-        return p / q;
-    }
-}
-
-/* Without replacement: the places of the largest p / q, with q exponentially distributed. */
-static void rank_rows(const double *p, const double *q, int64_t rows, int64_t classes, int64_t samples, grd_dtype dtype,
-                      struct grd_ranked *scores, int64_t *ret_indices)
-{
-    for (int64_t row = 0; row < rows; row++, p += classes, q += classes, ret_indices += samples) {
-        for (int64_t i = 0; i < classes; i++)
-            scores[i] = (struct grd_ranked){grd_order_key(quotient(p[i], q[i], dtype)), i};
-        if (samples == 1) {
-            int64_t best = 0;
-            for (int64_t i = 1; i < classes; i++)
-                if (scores[i].key > scores[best].key)
-                    best = i;
-            ret_indices[0] = best;
-            continue;
-        }
-        grd_rank_largest(scores, classes, samples);
-        for (int64_t s = 0; s < samples; s++)
-            ret_indices[s] = scores[s].index;
-    }
-}
-
-static bool check_probabilities(const double *p, int64_t rows, int64_t classes, bool replacement)
-{
-    for (int64_t row = 0; row < rows; row++, p += classes) {
-        double sum = 0;
-        for (int64_t i = 0; i < classes; i++) {
-            if (!replacement && !(p[i] >= 0 && p[i] < INFINITY))
-                return grd_raise(GRD_ERROR_RUNTIME, "probability tensor contains either `inf`, `nan` or element < 0");
-            if (!(p[i] >= 0))
-                return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (encountering probability entry < 0)");
-            if (p[i] == INFINITY)
-                return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
-            sum += p[i];
-        }
-        if (!(sum > 0))
-            return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (sum of probabilities <= 0)");
-    }
-    return true;
 }
 
 grd_tensor *op_multinomial(grd_tensor *self, int64_t num_samples, bool replacement, grd_generator *generator)
