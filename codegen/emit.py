@@ -4,7 +4,7 @@ Everything about one operator stands together in gen/<family>.c, so that it can 
 """
 import json
 
-from codegen import ctype
+from codegen import ctype, plans
 from codegen.formula import Lowering, argument_type
 from codegen.schema import KERNELS, WORDS
 
@@ -189,6 +189,8 @@ def implementation(operator, operators):
         return elementwise_implementation(operator)
     if operator.formula:
         return formula_implementation(operator, operators)
+    if operator.planned:
+        return plans.implementation(operator, implementation_prototype(operator), index(operator))
     return ""
 
 
@@ -477,7 +479,7 @@ def operator_text(operator, operators):
 
 def family_file(family, members, operators):
     head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "dispatch/option.h"\n#include "gen/op_index.h"\n'
-            '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n\n')
+            '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n#include "op/lines.h"\n#include "op/plan.h"\n\n')
     return head + "\n".join(operator_text(o, operators) for o in members)
 
 
@@ -499,7 +501,7 @@ def words_macros(operators):
 def implementation_header(operators):
     rows = "".join(f"{implementation_prototype(o)};\n" for o in operators.values())
     return (BANNER.format("schema") + "#ifndef GRD_GEN_OP_IMPL_H\n#define GRD_GEN_OP_IMPL_H\n\n"
-            f'#include "gradus/types.h"\n\n{words_macros(operators)}\n{rows}\n#endif\n')
+            f'#include "gradus/types.h"\n\nstruct grd_plan;\n\n{words_macros(operators)}\n{rows}{plans.declarations(operators)}\n#endif\n')
 
 
 def thunk(signature, operator):
@@ -647,13 +649,27 @@ def half_file(operators):
     return text
 
 
+def lines_header(operators):
+    """The indices of the kernels over lines."""
+    rows = "".join(f"    GRD_LINES_{o.c_name.upper()},\n" for o in operators.values() if o.law == "lines")
+    return (BANNER.format("schema") + f"#ifndef GRD_GEN_LINES_KERNELS_H\n#define GRD_GEN_LINES_KERNELS_H\n\nenum grd_lines_kernel_index {{\n{rows}    GRD_LINES_COUNT\n}};\n\n#endif\n")
+
+
+def lines_rows(operators):
+    """Those that a dtype has: lines_NAME of src/kernel/cpu/lines.c."""
+    rows = "".join(f"#if {' || '.join(f'GRD_IS_{c.upper()}' for c in sorted(o.dtypes))}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n"
+                   for o in operators.values() if o.law == "lines")
+    return BANNER.format("schema") + f"grd_lines_kernel *const GRD_TYPED(grd_lines_row)[GRD_LINES_COUNT] = {{\n{rows}}};\n"
+
+
 def files(operators):
     """{relative path: text} of everything generated."""
     families = {}
     for operator in operators.values():
         families.setdefault(operator.file, []).append(operator)
     result = {"include/gradus/ops.h": public_header(operators), "gen/hidden_ops.h": hidden_header(operators), "gen/op_index.h": index_header(operators),
-              "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators), "gen/half_rows.h": half_file(operators)}
+              "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators), "gen/half_rows.h": half_file(operators),
+              "gen/lines_kernels.h": lines_header(operators), "gen/lines_rows.h": lines_rows(operators)}
     for kind in KERNELS:
         result[f"gen/{kind}_kernels.h"] = kernels_header(kind, operators)
         result[f"gen/{kind}_rows.h"] = rows_file(kind, operators)

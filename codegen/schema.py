@@ -15,9 +15,11 @@ except ModuleNotFoundError:  # before Python 3.11
 KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "Generator"}
 KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
+OVERLAPS = ("apart", "element", "none")  # enum grd_overlap in src/op/plan.h
+LAWS = {"lines": {"keep", "sum"}}  # law -> its types
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "node", "out", "version", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "law", "plan", "run", "check", "shortcut", "overlap", "node", "out", "version", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -89,11 +91,21 @@ class Operator:
     lines: dict = field(default_factory=dict)  # key -> line
     version: bool = True  # a call that writes bumps the version; False: the kernel does it itself, since it may write nothing
     out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result
+    law: str = None  # the plan and the run that it has in common with others
+    plan: bool = False  # plan_<name> and run_<name> are written in C
+    run: str = None  # the run is that of several operators, and reads the plan alone
+    check: bool = False  # check_<name> reads data between plan and run
+    shortcut: bool = False  # shortcut_<name> is tried first
+    overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
 
     @property
     def has_out(self):
         return "inplace" in self.forms or "out" in self.forms
+
+    @property
+    def planned(self):
+        return self.law is not None or self.plan
 
     @property
     def is_composite(self):
@@ -251,6 +263,13 @@ def read_operator(name, entry, file, lines):
             fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
         if entry.get("block") and (kernel != "unary" or len(args) > 1):
             fail("a body for blocks takes one tensor and nothing else", "block")
+    if "law" in entry:
+        if entry["law"] not in LAWS:
+            fail(f"law is one of {', '.join(LAWS)}, not '{entry['law']}'", "law")
+        if entry.get("type") not in LAWS[entry["law"]]:
+            fail(f"type is one of {', '.join(sorted(LAWS[entry['law']]))}", "type")
+    if entry.get("overlap", "apart") not in OVERLAPS:
+        fail(f"overlap is one of {', '.join(OVERLAPS)}", "overlap")
     dtypes = frozenset(entry.get("dtypes", "bool integer float complex").split())
     if dtypes - CATEGORIES:
         fail(f"dtypes knows {', '.join(sorted(CATEGORIES))}, not '{' '.join(sorted(dtypes - CATEGORIES))}'", "dtypes")
@@ -276,7 +295,8 @@ def read_operator(name, entry, file, lines):
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
-                    lines, entry.get("version", True), read_out(entry, results, forms, fail), read_nodes(entry, args, grads, fail))
+                    lines, entry.get("version", True), read_out(entry, results, forms, fail), entry.get("law"), entry.get("plan", False), entry.get("run"), entry.get("check", False),
+                    entry.get("shortcut", False), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail))
 
 
 def read_words(entry, args, name, fail):

@@ -1,4 +1,4 @@
-/* Kernels that reduce, scan and normalise along one dimension. E is the type of an element, G what values are gathered in.
+/* Kernels that reduce. E is the type of an element, G what values are gathered in.
  *
  * Only a few dtypes have rows: the caller converts the others, block by block, to one that has (grd_reduce_kernels.reduce[dtype] != NULL).
  * Invariant: the order in which values are combined depends on the block alone, never on the instruction-set level or the thread. */
@@ -50,49 +50,8 @@ struct grd_reduce_row {
     grd_reduce_kernel *lines[GRD_REDUCE_COUNT], *columns[GRD_REDUCE_COUNT]; /* NULL: not for this dtype */
 };
 
-/* A running reduction down `rows` rows of `cols` contiguous columns, or along `lines` contiguous lines (cols 1, stride that of an
- * element); in and out may be the same. */
-enum grd_scan_kind {
-    GRD_SCAN_SUM,    /* carry = carry + x */
-    GRD_SCAN_PROD,   /* carry = carry * x */
-    GRD_SCAN_LINEAR, /* carry = factor * carry + x */
-    GRD_SCAN_COUNT
-};
-struct grd_scan_block {
-    int64_t lines, rows, cols;
-    int64_t stride; /* bytes between rows, of in, factor and out */
-    const char *in, *factor;
-    char *out;
-    void *carry; /* G[cols]: double for float32, otherwise that of the elements; lines all start from carry[0] */
-};
-typedef void grd_scan_kernel(const struct grd_scan_block *block);
-
-struct grd_scan_row {
-    grd_scan_kernel *scan[GRD_SCAN_COUNT];
-};
-
-/* Softmax and its relatives over a contiguous [outer, n, inner] piece: outputs in [begin, end) of outer * inner.
- *   softmax          out = exp(in - max) / sum(exp(in - max))
- *   log_softmax      out = in - max - log(sum(exp(in - max)))
- *   softmax back     out = (grad - sum(grad * in)) * in,  in being softmax's result
- *   log_softmax back out = grad - exp(in) * sum(grad),    in being log_softmax's result */
-enum grd_softmax_kind { GRD_SOFTMAX, GRD_LOG_SOFTMAX, GRD_SOFTMAX_BACKWARD, GRD_LOG_SOFTMAX_BACKWARD, GRD_SOFTMAX_COUNT };
-struct grd_softmax_block {
-    int64_t lines, n, inner; /* inner is 1 for lines; columns kernels take at most GRD_SOFTMAX_COLUMNS lines */
-    const void *in, *grad;
-    void *out;
-};
-enum { GRD_SOFTMAX_COLUMNS = 64 };
-typedef void grd_softmax_kernel(const struct grd_softmax_block *block);
-
-struct grd_softmax_row {
-    grd_softmax_kernel *lines[GRD_SOFTMAX_COUNT], *columns[GRD_SOFTMAX_COUNT];
-};
-
 struct grd_reduce_kernels {
-    const struct grd_reduce_row *reduce[GRD_DTYPE_COUNT];   /* uint8 int64 uint64 float32 float64 complex128 */
-    const struct grd_scan_row *scan[GRD_DTYPE_COUNT];       /* int64 float32 float64 complex128 */
-    const struct grd_softmax_row *softmax[GRD_DTYPE_COUNT]; /* float32 float64 */
+    const struct grd_reduce_row *reduce[GRD_DTYPE_COUNT]; /* uint8 int64 uint64 float32 float64 complex128 */
 };
 
 #endif

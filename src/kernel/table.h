@@ -13,6 +13,7 @@
 
 typedef void grd_loop_kernel(int64_t n, char *const *data, const int64_t *strides, const void *params);
 
+struct grd_lines_block;    /* kernel/lines.h */
 struct grd_reduce_kernels; /* kernel/reduce.h */
 struct grd_gemm_kernels;   /* kernel/gemm.h */
 struct grd_index_kernels;  /* kernel/index.h */
@@ -29,6 +30,8 @@ struct grd_kernel_table {
     grd_loop_kernel *const *ternary[GRD_DTYPE_COUNT];
     /* Conversion: cast[from][to]; same to same is a copy. All dtypes but quantized: ask grd_cast_kernel. */
     grd_loop_kernel *const *cast[GRD_DTYPE_COUNT];
+    /* Over lines, indexed by enum grd_lines_kernel_index: int64 float32 float64 complex128. */
+    void (*const *lines[GRD_DTYPE_COUNT])(const struct grd_lines_block *block);
     const struct grd_reduce_kernels *reduce;
     const struct grd_gemm_kernels *gemm;
     const struct grd_index_kernels *index;

@@ -1,5 +1,5 @@
-/* Sums and products, any, all, counts, extremes and their places. Moments are in moments.c, norms and logsumexp in norm.c, scans in
- * scan.c; how a reduction runs is in reduce.c. */
+/* Sums and products, any, all, counts, extremes and their places. Moments are in moments.c, norms and logsumexp in norm.c; how a
+ * reduction runs is in reduce.c. */
 #include "base/memory.h"
 #include "base/text.h"
 #include "gen/op_impl.h"

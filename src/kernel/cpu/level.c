@@ -2,6 +2,7 @@
  * that of the next level below (gen/kernel_levels.h). */
 #include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
+#include "kernel/lines.h"
 #include "kernel/table.h"
 
 /* clang-format off */
@@ -36,6 +37,9 @@ DTYPES(DECLARE_CAST)
 HALF_DTYPES(DECLARE_CAST)
 STORED_DTYPES(DECLARE_CAST)
 
+extern grd_lines_kernel *const GRD_BUILT(lines, grd_lines_row, int64)[], *const GRD_BUILT(lines, grd_lines_row, float32)[],
+                                                                             *const GRD_BUILT(lines, grd_lines_row, float64)[],
+                                                                                 *const GRD_BUILT(lines, grd_lines_row, complex128)[];
 extern const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels);
 extern const struct grd_gemm_kernels GRD_AT_LEVEL(grd_gemm_kernels);
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
@@ -55,6 +59,10 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .binary = {DTYPES(BINARY) HALF_DTYPES(HALF_BINARY)},
     .ternary = {DTYPES(TERNARY) HALF_DTYPES(HALF_TERNARY)},
     .cast = {DTYPES(CAST) HALF_DTYPES(CAST) STORED_DTYPES(CAST)},
+    .lines = {[GRD_INT64] = GRD_BUILT(lines, grd_lines_row, int64),
+              [GRD_FLOAT32] = GRD_BUILT(lines, grd_lines_row, float32),
+              [GRD_FLOAT64] = GRD_BUILT(lines, grd_lines_row, float64),
+              [GRD_COMPLEX128] = GRD_BUILT(lines, grd_lines_row, complex128)},
     .reduce = &GRD_AT_LEVEL(grd_reduce_kernels),
     .gemm = &GRD_AT_LEVEL(grd_gemm_kernels),
     .index = &GRD_BUILT_PLAIN(index, grd_index_kernels),

@@ -4,6 +4,8 @@
 
 #include "gradus/types.h"
 
+struct grd_plan;
+
 #define GRD_WORDS_REDUCTION "\"none\", \"mean\" or \"sum\""
 #define GRD_WORDS_MEMORY_FORMAT "\"preserve\", \"contiguous\" or \"channels_last\""
 #define GRD_WORDS_ROUNDING_MODE "\"trunc\" or \"floor\"; absent: not rounded"

@@ -11,6 +11,8 @@
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/elementwise.h"
+#include "op/lines.h"
+#include "op/plan.h"
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
 
