@@ -11,16 +11,16 @@
 /* A number u from [0, 1) is the low 24 bits of a word times 2^-24, or the low 53 bits of two words, the first the high half, times 2^-53.
  * A kind says what values are made of how many words. The values that are not named by their dtype are double. */
 enum grd_random_kind {
-    GRD_RANDOM_UNIFORM_FLOAT,    /* u * (b - a) + a, rounded once; a where that is b. 1 word, for the half dtypes as well */
-    GRD_RANDOM_UNIFORM_DOUBLE,   /* 2 words */
+    GRD_RANDOM_UNIFORM_FLOAT,  /* u * (b - a) + a, rounded once; a where that is b. 1 word, for the half dtypes as well */
+    GRD_RANDOM_UNIFORM_DOUBLE, /* 2 words */
     GRD_RANDOM_UNIFORM_FLOAT16,
     GRD_RANDOM_UNIFORM_BFLOAT16,
-    GRD_RANDOM_EXPONENTIAL,      /* -log(1 - u) / a: 2 words */
-    GRD_RANDOM_BERNOULLI,        /* bool, u < a: 2 words */
-    GRD_RANDOM_INTEGERS,         /* int64, base + word % range: 1 word */
-    GRD_RANDOM_LONG_INTEGERS,    /* int64, 2 words, the first the high half; range 0: all of them */
-    GRD_RANDOM_NORMAL_FLOAT,     /* of mean a and deviation b by Box–Muller, in whole blocks: 8 radii, then 8 angles. 1 word */
-    GRD_RANDOM_NORMAL_DOUBLE,    /* 2 words. The float one rounds as PyTorch's 256-bit code does, at every level */
+    GRD_RANDOM_EXPONENTIAL,   /* -log(1 - u) / a: 2 words */
+    GRD_RANDOM_BERNOULLI,     /* bool, u < a: 2 words */
+    GRD_RANDOM_INTEGERS,      /* int64, base + word % range: 1 word */
+    GRD_RANDOM_LONG_INTEGERS, /* int64, 2 words, the first the high half; range 0: all of them */
+    GRD_RANDOM_NORMAL_FLOAT,  /* of mean a and deviation b by Box–Muller, in whole blocks: 8 radii, then 8 angles. 1 word */
+    GRD_RANDOM_NORMAL_DOUBLE, /* 2 words. The float one rounds as PyTorch's 256-bit code does, at every level */
     GRD_RANDOM_KIND_COUNT
 };
 

@@ -187,13 +187,9 @@ grd_tensor *op_log_sigmoid(grd_tensor *self)
 /* The losses before they are weighted and reduced. */
 static grd_tensor *binary_cross_entropies(grd_tensor *self, grd_tensor *target)
 {
-    if (!grd_is_meta(self) && self->numel > 0) {
-        double low = grd_item_double(grd_amin(self)), high = grd_item_double(grd_amax(self));
-        if (!grd_pending() && !(low >= 0 && high <= 1))
-            grd_raise(GRD_ERROR_RUNTIME, "all elements of input should be between 0 and 1");
-        if (grd_pending())
-            return grd_failed;
-    }
+    double low, high;
+    if (grd_composite_extremes(self, &low, &high) && !(low >= 0 && high <= 1))
+        return grd_fail(GRD_ERROR_RUNTIME, "all elements of input should be between 0 and 1");
     grd_scalar floor = grd_int(-100);
     grd_tensor *no = grd_clamp_min(grd_log1p(grd_neg(self)), floor), *yes = grd_clamp_min(grd_log(self), floor);
     return grd_sub(grd_mul(grd_sub_scalar(target, grd_int(1)), no), grd_mul(target, yes));
