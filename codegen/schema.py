@@ -94,7 +94,7 @@ class Operator:
     law: str = None  # the plan and the run that it has in common with others
     plan: bool = False  # plan_<name> and run_<name> are written in C
     run: str = None  # the run is that of several operators, and reads the plan alone
-    check: bool = False  # check_<name> reads data between plan and run
+    check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
     shortcut: bool = False  # shortcut_<name> is tried first
     overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place

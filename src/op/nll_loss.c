@@ -10,15 +10,18 @@
 #include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/loss.h"
+#include "op/plan.h"
 
 enum { PIECES = 64, LEAST_TARGETS = 4096, CHECKED_TARGETS = 16384, WRITTEN_ELEMENTS = 65536 };
 
-/* An input of (N, C, d1, …) as N x C x D, with contiguous targets and weights. */
+enum { INPUT, TARGET, WEIGHT, TOTAL_WEIGHT }; /* what is read; INPUT, of the gradient, is that of the losses */
+
+/* An input of (N, C, d1, …) as N x C x D. */
 struct nll {
     struct grd_nll kernel;
     const struct grd_nll_row *kernels;
+    enum grd_loss_reduction how;
     int64_t targets, grain;
     const char *in; /* the input, or the gradient of the losses */
     int64_t in_step;
@@ -55,27 +58,20 @@ static bool check_target_sizes(grd_dims size, const grd_tensor *target)
                      grd_format_int64s(have, sizeof have, target->sizes, target->ndim));
 }
 
-static void check_piece(int64_t begin, int64_t end, void *context)
+static struct nll *nll_of(const struct grd_plan *p)
 {
-    const struct nll *x = context;
-    if (x->kernels->check(&x->kernel, begin, end) >= 0)
-        atomic_store_explicit(x->stray, true, memory_order_relaxed);
+    return (struct nll *)(uintptr_t)p->state;
 }
 
-/* True if every target is a class or ignored. */
-static bool check_classes(struct nll *x)
+/* The plan of both: `size` is that of the input, `t` the input or the gradient of the losses. */
+static bool plan_nll(struct grd_plan *p, grd_dims size, grd_tensor *t, grd_tensor *target, grd_tensor *weight, const char *reduction,
+                     int64_t ignore_index)
 {
-    atomic_bool stray = false;
-    x->stray = &stray;
-    grd_parallel_for(0, x->targets, CHECKED_TARGETS, check_piece, x);
-    return !stray || grd_raise(GRD_ERROR_INDEX, "Target %lld is out of bounds.",
-                               (long long)x->kernel.target[x->kernels->check(&x->kernel, 0, x->targets)]);
-}
-
-/* Checks everything about an input of that size and dtype and reads the target; false with the error raised. */
-static bool prepare_nll(struct nll *x, grd_dims size, grd_dtype dtype, grd_tensor *target, grd_tensor *weight, int64_t ignore_index)
-{
+    const grd_dtype dtype = (grd_dtype)t->dtype;
     const struct grd_nll_row *kernels = grd_kernels->nll[dtype];
+    const enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
+    if (how == GRD_LOSS_INVALID)
+        return false;
     if (kernels == NULL)
         return grd_raise_no_kernel("nll_loss_out_frame", dtype);
     if (target->dtype != GRD_INT64 && target->dtype != GRD_UINT8)
@@ -93,26 +89,40 @@ static bool prepare_nll(struct nll *x, grd_dims size, grd_dtype dtype, grd_tenso
     if (weight != NULL && weight->dtype != dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name(dtype),
                          grd_dtype_type_name((grd_dtype)weight->dtype));
-    if (grd_is_meta(target))
-        return true;
-    const grd_tensor *targets = grd_contiguous_as(target, GRD_INT64),
-                     *weights = weight == NULL ? NULL : grd_contiguous_as(weight, GRD_DTYPE_NONE);
-    if (grd_pending())
-        return false;
-    *x = (struct nll){.kernel = {.classes = classes,
-                                 .positions = size.n > 2 ? grd_sizes_product(size.data + 2, size.n - 2) : 1,
-                                 .ignore = ignore_index,
-                                 .target = (const int64_t *)targets->data,
-                                 .weight = weights == NULL ? NULL : weights->data},
-                      .kernels = kernels,
-                      .targets = target->numel};
-    return check_classes(x);
+    struct nll *x = nll_of(p);
+    x->kernel.classes = classes;
+    x->kernel.positions = size.n > 2 ? grd_sizes_product(size.data + 2, size.n - 2) : 1;
+    x->kernel.ignore = ignore_index;
+    x->kernels = kernels;
+    x->how = how;
+    x->targets = target->numel;
+    return grd_plan_reads_as(p, t, dtype) && grd_plan_reads_as(p, target, GRD_INT64) && grd_plan_reads_as(p, weight, dtype);
 }
 
 /* The result of reduction "none": the target's sizes, but 0-d for one sample without a batch. */
-static grd_dims loss_sizes(grd_dims size, const grd_tensor *target, enum grd_loss_reduction how)
+static grd_dims loss_sizes(const struct grd_plan *p, grd_dims size, const grd_tensor *target)
 {
-    return how == GRD_LOSS_NONE && size.n > 1 ? grd_dims_from(target->sizes, target->ndim) : grd_dims_from(target->sizes, 0);
+    return nll_of(p)->how == GRD_LOSS_NONE && size.n > 1 ? grd_sizes(target) : GRD_NO_DIMS;
+}
+
+static void check_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct nll *x = context;
+    if (x->kernels->check(&x->kernel, begin, end) >= 0)
+        atomic_store_explicit(x->stray, true, memory_order_relaxed);
+}
+
+/* True if every target is a class or ignored. */
+bool check_classes(struct grd_plan *p)
+{
+    struct nll *x = nll_of(p);
+    atomic_bool stray = false;
+    x->kernel.target = (const int64_t *)p->in[TARGET]->data;
+    x->kernel.weight = p->in[WEIGHT] != NULL ? p->in[WEIGHT]->data : NULL;
+    x->stray = &stray;
+    grd_parallel_for(0, x->targets, CHECKED_TARGETS, check_piece, x);
+    return !stray || grd_raise(GRD_ERROR_INDEX, "Target %lld is out of bounds.",
+                               (long long)x->kernel.target[x->kernels->check(&x->kernel, 0, x->targets)]);
 }
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------------------------- */
@@ -151,55 +161,48 @@ static int64_t at_least_one(int64_t n)
 
 /* ---- Operators --------------------------------------------------------------------------------------------------------------------- */
 
-/* mean = -sum(w x) / sum(w) */
-void op_hidden_nll_loss_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
-                                grd_tensor **ret)
+bool plan_hidden_nll_loss_forward(struct grd_plan *p, grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction,
+                                  int64_t ignore_index)
 {
-    struct nll x;
-    grd_dims size = grd_dims_from(self->sizes, self->ndim);
-    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
-    ret[0] = ret[1] = grd_failed;
-    if (how == GRD_LOSS_INVALID || !grd_check_same_device(grd_tensors(self, target, weight)) ||
-        !prepare_nll(&x, size, (grd_dtype)self->dtype, target, weight, ignore_index))
-        return;
-    grd_tensor *input = grd_contiguous_as(self, GRD_DTYPE_NONE);
-    grd_tensor *output = grd_new(loss_sizes(size, target, how), (grd_dtype)self->dtype, grd_device_of(self));
-    grd_tensor *total_weight = grd_new(GRD_NO_DIMS, GRD_FLOAT64, grd_device_of(self));
-    if (grd_pending())
-        return;
-    ret[0] = output;
-    ret[1] = total_weight;
-    if (grd_is_meta(self))
-        return;
-    x.in = input->data;
-    x.out = how == GRD_LOSS_NONE ? output->data : NULL;
-    const struct grd_nll_sums sums = add_losses(&x);
-    *(double *)total_weight->data = sums.weight;
-    double loss = how == GRD_LOSS_MEAN ? sums.loss / sums.weight : sums.loss;
-    if (how != GRD_LOSS_NONE)
-        grd_kernels->cast[GRD_FLOAT64][self->dtype](1, (char *const[]){output->data, (char *)&loss},
-                                                    (const int64_t[]){self->itemsize, sizeof loss}, NULL);
+    return plan_nll(p, grd_sizes(self), self, target, weight, reduction, ignore_index) &&
+           grd_plan_result(p, loss_sizes(p, grd_sizes(self), target), (grd_dtype)self->dtype) &&
+           grd_plan_result(p, GRD_NO_DIMS, GRD_FLOAT64);
 }
 
-grd_tensor *op_hidden_nll_loss_backward(grd_tensor *grad_output, grd_dims size, grd_tensor *target, grd_tensor *weight,
-                                        const char *reduction, int64_t ignore_index, grd_tensor *total_weight)
+/* mean = -sum(w x) / sum(w) */
+void run_nll_loss(const struct grd_plan *p)
 {
-    struct nll x;
-    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
-    if (how == GRD_LOSS_INVALID || !prepare_nll(&x, size, (grd_dtype)grad_output->dtype, target, weight, ignore_index))
-        return grd_failed;
-    if (!grd_same_sizes(grad_output, loss_sizes(size, target, how)))
-        return grd_fail(GRD_ERROR_RUNTIME, "grad_output does not have the sizes of the loss");
-    grd_tensor *grad = grd_contiguous_as(grad_output, GRD_DTYPE_NONE);
-    grd_tensor *result = grd_new(size, (grd_dtype)grad_output->dtype, grd_device_of(grad_output));
-    if (grd_pending() || grd_is_meta(result))
-        return grd_pending() ? grd_failed : result;
-    x.in = grad->data;
-    x.in_step = how == GRD_LOSS_NONE;
-    x.scale = how == GRD_LOSS_MEAN ? 1 / *(const double *)total_weight->data : 1;
-    x.out = result->data;
-    grd_parallel_for(0, x.targets, at_least_one(WRITTEN_ELEMENTS / at_least_one(x.kernel.classes)), write_piece, &x);
-    return result;
+    struct nll *x = nll_of(p);
+    x->in = p->in[INPUT]->data;
+    x->out = x->how == GRD_LOSS_NONE ? p->results[0]->data : NULL;
+    const struct grd_nll_sums sums = add_losses(x);
+    *(double *)p->results[1]->data = sums.weight;
+    double loss = x->how == GRD_LOSS_MEAN ? sums.loss / sums.weight : sums.loss;
+    if (x->how != GRD_LOSS_NONE)
+        grd_kernels->cast[GRD_FLOAT64][p->results[0]->dtype](1, (char *const[]){p->results[0]->data, (char *)&loss},
+                                                             (const int64_t[]){p->results[0]->itemsize, sizeof loss}, NULL);
+}
+
+bool plan_hidden_nll_loss_backward(struct grd_plan *p, grd_tensor *grad_output, grd_dims size, grd_tensor *target, grd_tensor *weight,
+                                   const char *reduction, int64_t ignore_index, grd_tensor *total_weight)
+{
+    if (!plan_nll(p, size, grad_output, target, weight, reduction, ignore_index))
+        return false;
+    if (!grd_same_sizes(grad_output, loss_sizes(p, size, target)))
+        return grd_raise(GRD_ERROR_RUNTIME, "grad_output does not have the sizes of the loss");
+    if (total_weight->numel != 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "total_weight must be one number, not %lld", (long long)total_weight->numel);
+    return grd_plan_reads_as(p, total_weight, GRD_FLOAT64) && grd_plan_result(p, size, (grd_dtype)grad_output->dtype);
+}
+
+void run_nll_loss_backward(const struct grd_plan *p)
+{
+    struct nll *x = nll_of(p);
+    x->in = p->in[INPUT]->data;
+    x->in_step = x->how == GRD_LOSS_NONE;
+    x->scale = x->how == GRD_LOSS_MEAN ? 1 / *(const double *)p->in[TOTAL_WEIGHT]->data : 1;
+    x->out = p->results[0]->data;
+    grd_parallel_for(0, x->targets, at_least_one(WRITTEN_ELEMENTS / at_least_one(x->kernel.classes)), write_piece, x);
 }
 
 void op_hidden_nll_loss2d_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,

@@ -134,31 +134,40 @@ static void normal_loop(int64_t n, char *const *data, const int64_t *strides, co
     }
 }
 
-/* A result of self's sizes, drawn as `draw` says. A new one, of bernoulli, is contiguous. */
-static bool plan_draw(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, const struct draw *draw)
+static struct draw *draw_of(const struct grd_plan *p)
 {
-    struct draw *state = (struct draw *)p->state;
+    return (struct draw *)(uintptr_t)p->state;
+}
+
+/* A result of self's sizes, drawn as the state says. A new one, of bernoulli, is contiguous. */
+static bool plan_draw(struct grd_plan *p, const grd_tensor *self, grd_generator *generator)
+{
+    struct draw *draw = draw_of(p);
     const int64_t n = 2 * self->numel, most = draw->kind.slow ? BATCH : GRAIN;
-    *state = *draw;
-    state->dtype = grd_dtype_to_real((grd_dtype)self->dtype);
-    state->generator = generator;
+    draw->dtype = grd_dtype_to_real((grd_dtype)self->dtype);
+    draw->generator = generator;
     p->device = grd_device_of(self);
     p->any_strides = p->aligned = true;
-    p->scratch_bytes = (size_t)(n < most ? n : most) * draw->kind.words * sizeof *state->words;
+    p->scratch_bytes = (size_t)(n < most ? n : most) * draw->kind.words * sizeof *draw->words;
     return grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-static bool plan_fill(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, enum grd_random_kind kind,
+static bool plan_fill(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, grd_loop *loop, enum grd_random_kind kind,
                       struct grd_random_numbers numbers)
 {
-    const struct draw draw = {.number = kind, .kind = kinds[kind], .numbers = numbers, .loop = draw_loop, .task = fill_task};
-    return plan_draw(p, self, generator, &draw);
+    struct draw *draw = draw_of(p);
+    draw->number = kind;
+    draw->kind = kinds[kind];
+    draw->numbers = numbers;
+    draw->loop = loop;
+    draw->task = fill_task;
+    return plan_draw(p, self, generator);
 }
 
 /* Over the elements in the order of memory. A complex tensor is a real one with one dimension more. */
 void run_fill(const struct grd_plan *p)
 {
-    struct draw draw = *(const struct draw *)p->state;
+    struct draw *draw = draw_of(p);
     const grd_tensor *result = p->results[0], *read = p->nreads > 0 ? p->in[0] : result;
     int64_t sizes[GRD_MAX_DIMS + 1], strides[2][GRD_MAX_DIMS + 1], ndim = result->ndim;
     for (int64_t d = 0; d < ndim; d++) {
@@ -166,17 +175,17 @@ void run_fill(const struct grd_plan *p)
         strides[0][d] = grd_byte_stride(result, d);
         strides[1][d] = grd_byte_stride(read, d);
     }
-    if (draw.dtype != (grd_dtype)result->dtype) {
+    if (draw->dtype != (grd_dtype)result->dtype) {
         sizes[ndim] = 2;
-        strides[0][ndim++] = grd_dtype_size(draw.dtype);
+        strides[0][ndim++] = grd_dtype_size(draw->dtype);
     }
     struct grd_iter it;
     grd_iter_raw(&it, grd_dims_from(sizes, ndim), 1 + p->nreads, (char *const[]){result->data, read->data},
                  (const int64_t *const[]){strides[0], strides[1]});
-    draw.words = (uint32_t *)p->scratch;
-    draw.generator = grd_generator_lock(draw.generator);
-    grd_iter_run_serial(&it, draw.loop, &draw);
-    grd_generator_unlock(draw.generator);
+    draw->words = (uint32_t *)p->scratch;
+    draw->generator = grd_generator_lock(draw->generator);
+    grd_iter_run_serial(&it, draw->loop, draw);
+    grd_generator_unlock(draw->generator);
 }
 
 /* ---- normal ------------------------------------------------------------------------------------------------------------------------- */
@@ -190,11 +199,9 @@ bool plan_normal(struct grd_plan *p, grd_tensor *self, double mean, double std, 
         return grd_raise(GRD_ERROR_RUNTIME, "normal expects std >= 0.0, but found std %g", std);
     if (!grd_random_is_floating(real))
         return grd_raise_no_kernel("normal_kernel", (grd_dtype)self->dtype);
-    struct draw draw = {.number = kind, .kind = kinds[kind], .loop = normal_loop, .task = fill_task};
-    draw.numbers = (struct grd_random_numbers){.a = mean, .b = is_complex ? std / sqrt(2) : std};
-    if (self->numel * (1 + is_complex) >= GRD_NORMAL_BLOCK && grd_is_contiguous(self))
-        draw.loop = normal_blocks;
-    return plan_draw(p, self, generator, &draw);
+    const bool in_blocks = self->numel * (1 + is_complex) >= GRD_NORMAL_BLOCK && grd_is_contiguous(self);
+    return plan_fill(p, self, generator, in_blocks ? normal_blocks : normal_loop, kind,
+                     (struct grd_random_numbers){.a = mean, .b = is_complex ? std / sqrt(2) : std});
 }
 
 /* ---- uniform, exponential, bernoulli ------------------------------------------------------------------------------------------------ */
@@ -224,7 +231,7 @@ bool plan_uniform(struct grd_plan *p, grd_tensor *self, double from, double to, 
     if (!(to - from <= largest))
         return grd_raise(GRD_ERROR_RUNTIME, "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g and from=%g",
                          grd_dtype_type_name(dtype), to, from);
-    return plan_fill(p, self, generator, kind, (struct grd_random_numbers){.a = from, .b = to});
+    return plan_fill(p, self, generator, draw_loop, kind, (struct grd_random_numbers){.a = from, .b = to});
 }
 
 bool plan_exponential(struct grd_plan *p, grd_tensor *self, double lambd, grd_generator *generator)
@@ -236,7 +243,7 @@ bool plan_exponential(struct grd_plan *p, grd_tensor *self, double lambd, grd_ge
             GRD_ERROR_RUNTIME,
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified %s",
             grd_dtype_type_name((grd_dtype)self->dtype));
-    return plan_fill(p, self, generator, GRD_RANDOM_EXPONENTIAL, (struct grd_random_numbers){.a = lambd});
+    return plan_fill(p, self, generator, draw_loop, GRD_RANDOM_EXPONENTIAL, (struct grd_random_numbers){.a = lambd});
 }
 
 static bool check_bernoulli_dtype(const grd_tensor *self)
@@ -249,25 +256,21 @@ static bool check_bernoulli_dtype(const grd_tensor *self)
 bool plan_bernoulli_tensor(struct grd_plan *p, grd_tensor *self, grd_tensor *probabilities, grd_generator *generator)
 {
     const grd_dtype dtype = (grd_dtype)probabilities->dtype;
-    const struct draw draw = {
-        .kind = {.source = (uint8_t)dtype, .words = dtype == GRD_FLOAT64 ? 2 : 1}, .loop = draw_loop, .task = bernoulli_tensor_task};
+    struct draw *draw = draw_of(p);
     if (!grd_random_is_floating(dtype))
         return grd_raise_no_kernel("bernoulli_tensor", dtype);
-    return check_bernoulli_dtype(self) && plan_draw(p, self, generator, &draw) &&
-           grd_plan_reads(p, grd_expand(probabilities, grd_sizes(self))) && !grd_pending();
+    draw->kind = (struct kind){.source = (uint8_t)dtype, .words = dtype == GRD_FLOAT64 ? 2 : 1};
+    draw->loop = draw_loop;
+    draw->task = bernoulli_tensor_task;
+    return check_bernoulli_dtype(self) && plan_draw(p, self, generator) && grd_plan_reads(p, grd_expand(probabilities, grd_sizes(self))) &&
+           !grd_pending();
 }
 
-static bool check_probabilities(const struct grd_plan *p)
+bool check_probabilities(struct grd_plan *p)
 {
     double low, high;
     return p->nreads == 0 || !grd_composite_extremes(p->in[0], &low, &high) || (low >= 0 && high <= 1) ||
            grd_raise(GRD_ERROR_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got probabilities from %g to %g", low, high);
-}
-
-bool check_bernoulli_tensor(struct grd_plan *p, grd_tensor *self, grd_tensor *probabilities, grd_generator *generator)
-{
-    (void)self, (void)probabilities, (void)generator;
-    return check_probabilities(p);
 }
 
 bool plan_bernoulli(struct grd_plan *p, grd_tensor *self, grd_scalar p_given, grd_generator *generator)
@@ -278,13 +281,7 @@ bool plan_bernoulli(struct grd_plan *p, grd_tensor *self, grd_scalar p_given, gr
     if (!(probability >= 0 && probability <= 1))
         return grd_raise(GRD_ERROR_RUNTIME, "bernoulli_ expects p to be in [0, 1], but got p=%g", probability);
     return check_bernoulli_dtype(self) &&
-           plan_fill(p, self, generator, GRD_RANDOM_BERNOULLI, (struct grd_random_numbers){.a = probability});
-}
-
-bool check_bernoulli(struct grd_plan *p, grd_tensor *self, grd_scalar p_given, grd_generator *generator)
-{
-    (void)self, (void)p_given, (void)generator;
-    return check_probabilities(p);
+           plan_fill(p, self, generator, draw_loop, GRD_RANDOM_BERNOULLI, (struct grd_random_numbers){.a = probability});
 }
 
 /* ---- random ------------------------------------------------------------------------------------------------------------------------- */
@@ -364,7 +361,7 @@ static void narrow_bounds(grd_dtype dtype, int64_t *from, int64_t *to)
 static bool plan_integers(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, struct grd_random_numbers numbers,
                           bool is_long)
 {
-    return plan_fill(p, self, generator, is_long ? GRD_RANDOM_LONG_INTEGERS : GRD_RANDOM_INTEGERS, numbers);
+    return plan_fill(p, self, generator, draw_loop, is_long ? GRD_RANDOM_LONG_INTEGERS : GRD_RANDOM_INTEGERS, numbers);
 }
 
 /* Which numbers are drawn from [from, to). */
