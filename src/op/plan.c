@@ -36,7 +36,7 @@ bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
 {
     int64_t dense[GRD_MAX_DIMS];
     const grd_dims sizes = grd_sizes(t);
-    if (grd_has(t, GRD_FLAG_CONTIGUOUS))
+    if (grd_has(t, GRD_FLAG_CANONICAL))
         return grd_plan_result(p, sizes, dtype);
     if (grd_shape_is_dense(sizes, t->strides))
         return grd_plan_strided(p, sizes, t->strides, dtype);
