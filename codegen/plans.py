@@ -6,8 +6,8 @@ from codegen import ctype
 BODY = Template("""\
 $prototype
 {
-$shortcut    struct grd_plan p;
-    grd_plan_open(&p, &grd_op_table[$index], $out, GRD_OVERLAP_$overlap);
+$shortcut    struct grd_plan plan;
+    grd_plan_open(&plan, &grd_op_table[$index], $out, GRD_OVERLAP_$overlap);
     if ($plan && $prepare)
         $run;
 $close}
@@ -25,7 +25,7 @@ def arguments(operator):
 
 
 def parameters(operator):
-    return ["struct grd_plan *p"] + [ctype.parameter(a) for a in operator.args]
+    return ["struct grd_plan *plan"] + [ctype.parameter(a) for a in operator.args]
 
 
 def call(function, *values):
@@ -36,20 +36,24 @@ def lines_plan(operator):
     """The call of plan_lines for an operator of the law "lines"."""
     tensors = [a.name for a in operator.args if a.is_tensor]
     dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
-    return call("plan_lines", "&p", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
+    return call("plan_lines", "&plan", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
+
+
+def check(operator):
+    return call(f"check_{operator.check}", "&plan") if isinstance(operator.check, str) else call(f"check_{operator.c_name}", "&plan", *arguments(operator))
 
 
 def implementation(operator, prototype, index):
     if operator.law == "lines":
-        plan, run = lines_plan(operator), "run_lines(&p)"
+        plan, run = lines_plan(operator), "run_lines(&plan)"
     else:
-        plan = call(f"plan_{operator.c_name}", "&p", *arguments(operator))
-        run = call(f"run_{operator.run}", "&p") if operator.run else call(f"run_{operator.c_name}", "&p", *arguments(operator))
-    prepare = "grd_plan_prepare(&p)"
+        plan = call(f"plan_{operator.c_name}", "&plan", *arguments(operator))
+        run = call(f"run_{operator.run}", "&plan") if operator.run else call(f"run_{operator.c_name}", "&plan", *arguments(operator))
+    prepare = "grd_plan_prepare(&plan)"
     if operator.check:
-        prepare = f"grd_plan_admit(&p) && (p.meta || {call(f'check_{operator.c_name}', '&p', *arguments(operator))}) && grd_plan_allocate(&p)"
+        prepare = f"grd_plan_admit(&plan) && (plan.meta || {check(operator)}) && grd_plan_allocate(&plan)"
     out = "out" if operator.has_out else "NULL"
-    close = "    grd_plan_close_many(&p, ret);\n" if len(operator.results) > 1 else "    return grd_plan_close(&p);\n"
+    close = "    grd_plan_close_many(&plan, ret);\n" if len(operator.results) > 1 else "    return grd_plan_close(&plan);\n"
     shortcut = SHORTCUT.substitute(name=operator.c_name, arguments=", ".join((["out"] if operator.has_out else []) + arguments(operator))) if operator.shortcut else ""
     return BODY.substitute(prototype=prototype, shortcut=shortcut, index=index, out=out, overlap=operator.overlap.upper(), plan=plan, prepare=prepare, run=run, close=close)
 
@@ -62,9 +66,9 @@ def declarations(operators):
             continue
         if o.law is None:
             lines.append(f"bool plan_{o.c_name}({', '.join(parameters(o))});")
-            lines.append(f"void run_{o.run}(const struct grd_plan *p);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *p'] + parameters(o)[1:])});")
+            lines.append(f"void run_{o.run}(const struct grd_plan *plan);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *plan'] + parameters(o)[1:])});")
         if o.check:
-            lines.append(f"bool check_{o.c_name}({', '.join(parameters(o))});")
+            lines.append(f"bool check_{o.check}(struct grd_plan *plan);" if isinstance(o.check, str) else f"bool check_{o.c_name}({', '.join(parameters(o))});")
         if o.shortcut:
             lines.append(f"grd_tensor *shortcut_{o.c_name}({', '.join((['grd_tensor *out'] if o.has_out else []) + parameters(o)[1:])});")
     return "".join(line + "\n" for line in dict.fromkeys(lines))

@@ -20,7 +20,7 @@ LAWS = {"lines": {"keep", "sum"}}  # law -> its types
 CATEGORIES = {"bool", "integer", "float", "complex"}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "plan", "run", "check", "shortcut", "overlap", "node", "out", "version", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "plan", "run", "check", "shortcut", "overlap", "providers", "node", "out", "version", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -98,8 +98,9 @@ class Operator:
     law: str = None  # the plan and the run that it has in common with others
     plan: bool = False  # plan_<name> and run_<name> are written in C
     run: str = None  # the run is that of several operators, and reads the plan alone
-    check: bool = False  # check_<name> reads data between plan and run
+    check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
     shortcut: bool = False  # shortcut_<name> is tried first
+    providers: str = None  # named implementations of the run, in the order they are tried; None: native alone
     overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
 
@@ -302,7 +303,7 @@ def read_operator(name, entry, file, lines):
                     entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), read_out(entry, results, forms, fail), entry.get("law"), entry.get("plan", False), entry.get("run"), entry.get("check", False),
-                    entry.get("shortcut", False), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail))
+                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail))
 
 
 def read_words(entry, args, name, fail):

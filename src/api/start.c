@@ -11,6 +11,7 @@
 #include "dispatch/op.h"
 #include "gradus/runtime.h"
 #include "kernel/map.h"
+#include "op/provider.h"
 
 const char *grd_version(void)
 {
@@ -54,6 +55,7 @@ __attribute__((constructor)) void grd_library_start(void)
     grd_iter_cast = grd_cast_kernel;
     grd_iter_copy_lines = grd_copy_lines;
     grd_dispatch_init();
+    grd_provider_init();
     grd_device_init();
     grd_autograd_init();
     grd_plugin_init();

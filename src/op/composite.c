@@ -137,6 +137,15 @@ grd_tensor *grd_composite_like(grd_tensor *value, const grd_tensor *like)
     return with_strides(value, strides);
 }
 
+bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_largest)
+{
+    if (grd_pending() || grd_is_meta(t) || t->numel == 0)
+        return false;
+    *ret_least = grd_item_double(grd_amin(t));
+    *ret_largest = grd_item_double(grd_amax(t));
+    return !grd_pending();
+}
+
 /* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {

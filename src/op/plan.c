@@ -36,12 +36,20 @@ bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
 {
     int64_t dense[GRD_MAX_DIMS];
     const grd_dims sizes = grd_sizes(t);
-    if (grd_has(t, GRD_FLAG_CONTIGUOUS))
+    if (grd_has(t, GRD_FLAG_CANONICAL))
         return grd_plan_result(p, sizes, dtype);
     if (grd_shape_is_dense(sizes, t->strides))
         return grd_plan_strided(p, sizes, t->strides, dtype);
     grd_shape_dense_strides(sizes, t->strides, dense);
     return grd_plan_strided(p, sizes, dense, dtype);
+}
+
+bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    if (requires_grad && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
+    p->requires_grad = requires_grad;
+    return grd_device_resolve(device, &p->device) && grd_plan_result(p, sizes, dtype);
 }
 
 bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
@@ -179,9 +187,12 @@ grd_tensor *grd_plan_close(struct grd_plan *p)
     release_scratch(p);
     if (grd_pending())
         return grd_failed;
-    if (p->out == NULL)
-        return finished(p, 0);
-    return grd_out_finish(p->out, p->results[0]);
+    if (p->out != NULL)
+        return grd_out_finish(p->out, p->results[0]);
+    grd_tensor *result = finished(p, 0);
+    if (p->requires_grad && !grd_pending())
+        grd_mark_requires_grad(result, true);
+    return result;
 }
 
 void grd_plan_close_many(struct grd_plan *p, grd_tensor **ret_results)

@@ -31,6 +31,8 @@ enum grd_overlap {
     GRD_OVERLAP_NONE     /* none: RuntimeError */
 };
 
+struct grd_provider;
+
 /* A tensor that is read. */
 struct grd_read {
     grd_tensor *t; /* NULL: an optional argument that is absent */
@@ -49,6 +51,7 @@ struct grd_plan {
     uint8_t overlap;      /* grd_overlap */
     bool repeats;         /* elements of out= may share memory: the plan has checked */
     bool any_strides;     /* the run writes its results by their strides */
+    bool requires_grad;   /* of what is returned: a factory is asked for it */
     bool aligned;         /* each element, or line, is read before it is written: the result may lie over what is read */
     grd_tensor *start;    /* results begin with the elements of this one; NULL: with anything */
     size_t scratch_bytes; /* memory for the run */
@@ -60,7 +63,8 @@ struct grd_plan {
     grd_tensor *in[GRD_PLAN_READS]; /* reads, as they were asked for */
     grd_tensor *results[GRD_MAX_RESULTS];
     char *scratch;
-    bool meta; /* nothing will be computed */
+    const struct grd_provider *provider; /* of a law with several (provider.h) */
+    bool meta;                           /* nothing will be computed */
 
     struct grd_planned planned[GRD_MAX_RESULTS];
     _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE]; /* what a law, or an operator, hands from its plan to its run; not cleared */
@@ -74,6 +78,8 @@ bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype);
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype);
 /* The same with the sizes of `t`, and its strides where those have no gaps. */
 bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype);
+/* The result of a factory: contiguous, on that device. RuntimeError: a gradient is required of numbers that have none, or there is no such device. */
+bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad);
 /* The last result is written by the run in another dtype. */
 static inline bool grd_plan_computed_in(struct grd_plan *p, grd_dtype dtype)
 {
@@ -94,7 +100,7 @@ static inline void grd_plan_open(struct grd_plan *p, const struct grd_op *op, gr
     p->device = (grd_device){GRD_DEVICE_NONE, 0};
     p->nresults = p->nreads = 0;
     p->overlap = (uint8_t)overlap;
-    p->repeats = p->any_strides = p->aligned = p->meta = false;
+    p->repeats = p->any_strides = p->aligned = p->requires_grad = p->meta = false;
     p->start = NULL;
     p->prepare = NULL;
     p->scratch_bytes = 0;
