@@ -383,6 +383,15 @@ def read_grads(entry, args, kernel, formula, composite, fail):
     return {a.name: grad[a.name] for a in args if a.name in grad}
 
 
+def check_numbers(operators):
+    """`number` names an operator with a kernel, which takes one tensor less, and a number for it."""
+    for operator in operators.values():
+        other = operators.get(operator.number)
+        if operator.number and (other is None or other.kernel is None or operator.kernel is None or KERNELS[other.kernel] + 1 != KERNELS[operator.kernel]
+                                or other.args[-1].kind != "Scalar"):
+            raise operator.error(f"number = \"{operator.number}\": not an operator that takes a number for the last tensor", "number")
+
+
 def read_schema(folder):
     """Every operator of the folder, by name, in order of file and line."""
     operators = {}
@@ -399,4 +408,5 @@ def read_schema(folder):
             if name in operators:
                 raise operator.error(f"is defined in {operators[name].file}:{operators[name].line} already")
             operators[name] = operator
+    check_numbers(operators)
     return operators

@@ -63,7 +63,8 @@ void grd_copy_16(int64_t n, char *const *data, const int64_t *strides, const voi
     copy(n, data[0], strides[0], data[1], strides[1], 16);
 }
 
-INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_strides, const char *from, const int64_t *from_strides, int64_t size)
+INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_strides, const char *from, const int64_t *from_strides,
+                       int64_t size)
 {
     const int64_t to_line = to_strides[1], from_line = from_strides[1];
     if (n <= 0)
@@ -81,7 +82,8 @@ INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_str
             move(n, to, to_strides[0], from, from_strides[0], size);
 }
 
-void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int64_t *to_strides, const char *from, const int64_t *from_strides)
+void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int64_t *to_strides, const char *from,
+                    const int64_t *from_strides)
 {
     if (size == 4)
         copy_lines(lines, n, to, to_strides, from, from_strides, 4);

@@ -62,11 +62,8 @@ static bool check_divisor(const struct grd_elementwise *op, const struct grd_ite
 static __attribute__((noinline)) grd_tensor *run_general(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z,
                                                          const struct grd_elementwise *op, const grd_scalar *params)
 {
-    const struct grd_iter_spec spec = {.out = out,
-                                       .inputs = {x, y, z},
-                                       .ninputs = op->inputs,
-                                       .rule = (enum grd_type_rule)op->rule,
-                                       .promote_from = op->mask};
+    const struct grd_iter_spec spec = {
+        .out = out, .inputs = {x, y, z}, .ninputs = op->inputs, .rule = (enum grd_type_rule)op->rule, .promote_from = op->mask};
     struct grd_iter it;
     struct grd_planned planned;
     if (op->mask && x->dtype != GRD_BOOL && x->dtype != GRD_UINT8)
