@@ -3,16 +3,9 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "op/copy.h"
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------- */
-
-bool grd_check_castable(grd_dtype from, grd_dtype to)
-{
-    return grd_can_cast(from, to) || grd_raise(GRD_ERROR_RUNTIME, "result type %s can't be cast to the desired output type %s",
-                                               grd_dtype_type_name(from), grd_dtype_type_name(to));
-}
 
 static bool check_device(grd_device a, grd_device b)
 {
@@ -48,15 +41,6 @@ bool grd_raise_no_kernel(const char *name, grd_dtype dtype)
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes)
 {
     return t->ndim == sizes.n && memcmp(t->sizes, sizes.data, (size_t)sizes.n * sizeof *sizes.data) == 0;
-}
-
-bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes)
-{
-    char have[256], need[256];
-    grd_dims own = grd_sizes(self);
-    return grd_same_sizes(self, sizes) ||
-           grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
-                     grd_format_int64s(have, sizeof have, own.data, own.n), grd_format_int64s(need, sizeof need, sizes.data, sizes.n));
 }
 
 /* ---- Where the result goes --------------------------------------------------------------------------------------------- */

@@ -33,12 +33,8 @@ bool grd_out_check(const grd_tensor *out, grd_dtype dtype, grd_device device);
 bool grd_out_resize(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
 /* RuntimeError when one of the inputs of an elementwise operator, broadcast, overlaps `out` otherwise than element by element. `out` NULL: true. */
 bool grd_out_check_inputs(const grd_tensor *out, grd_tensors inputs);
-/* RuntimeError "output with shape [1] doesn't match the broadcast shape [3]" when in-place results have another shape. */
-bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes);
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------- */
-/* "result type Float can't be cast to the desired output type Long" */
-bool grd_check_castable(grd_dtype from, grd_dtype to);
 /* "Expected all tensors to be on the same device, but found at least two devices, cpu and meta!" NULL entries are skipped. */
 bool grd_check_same_device(grd_tensors tensors);
 /* NotImplementedError "not available on the meta device": for operators that must read data. */
