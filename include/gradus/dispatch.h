@@ -169,6 +169,11 @@ GRD_API void grd_unregister_fallback(grd_key key);
 typedef bool grd_provider_condition(const grd_op *op, const grd_value *args, void *context);
 typedef bool grd_provider_run(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context);
 
+/* Has a call planned, then run, and its results delivered, as that of a provider: with this a boxed kernel, of a device or a key, leaves everything but the
+ * computing to the library. RuntimeError for the operators that cannot have a provider, and those of the operator itself. */
+GRD_API void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, grd_value *ret_results, grd_provider_run *run,
+                             void *context);
+
 /* Registers a provider, to be tried before those of the library and after those registered before it. takes NULL: it takes every call.
  * RuntimeError: there is no such operator, it is a composite, a view or one that returns a list, it has a provider of that name, or a kernel was registered for
  * it. Operators whose sizes depend on data, which the meta device refuses, cannot be provided: their calls raise NotImplementedError. */

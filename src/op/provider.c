@@ -134,6 +134,16 @@ static struct providers *find_providers(const struct grd_op *op)
     return found;
 }
 
+static bool check_can_be_planned(const struct grd_op *op)
+{
+    const char *kind = op->defined        ? "defined by a plug-in"
+                       : op->composite    ? "made of other operators"
+                       : op->is_view      ? "a view"
+                       : op->returns_list ? "one that returns a list"
+                                          : NULL;
+    return kind == NULL || grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has no run that could be provided: it is %s", op->name, kind);
+}
+
 /* A tensor of the meta device with the same traits. */
 static grd_tensor *meta_twin(const grd_tensor *t)
 {
@@ -161,7 +171,7 @@ static grd_value meta_value(const grd_value *value)
 }
 
 /* Fresh memory for the results of a call: its plan is the operator on the meta device. */
-static bool make_results(const struct grd_op *op, const grd_value *args, grd_tensor **ret_results)
+static bool make_results(const struct grd_op *op, const grd_value *args, grd_device device, grd_tensor **ret_results)
 {
     grd_value twins[GRD_MAX_ARGS], planned[GRD_MAX_RESULTS];
     for (int i = 0; i < op->nargs; i++)
@@ -171,37 +181,43 @@ static bool make_results(const struct grd_op *op, const grd_value *args, grd_ten
         op->thunk(op->kernel, NULL, twins, planned);
     for (int i = 0; i < op->nresults && !grd_pending(); i++) {
         const grd_tensor *like = planned[i].v.tensor;
-        ret_results[i] = grd_new_strided(grd_sizes(like), grd_strides(like), (grd_dtype)like->dtype, GRD_CPU);
+        ret_results[i] = grd_new_strided(grd_sizes(like), grd_strides(like), (grd_dtype)like->dtype, device);
     }
     return !grd_pending();
 }
 
-/* The results where the caller wants them. */
+/* `result` moved to the tensor that was given for it. */
+static bool move_to(grd_tensor *out, grd_tensor *result)
+{
+    if (!grd_is_extra(grd_device_of(result)))
+        return !grd_is_failed(grd_out_finish(out, result));
+    if (out->dtype != result->dtype)
+        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "out= on this device must have dtype %s, not %s", grd_dtype_name(result->dtype),
+                         grd_dtype_name(out->dtype));
+    return grd_out_resize(out, grd_sizes(result), (grd_dtype)result->dtype, grd_device_of(result)) && grd_transfer(out, result);
+}
+
 static void deliver(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_tensor **results, grd_value *ret_results)
 {
     const bool in_place = out != NULL && op->nargs > 0 && args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == out;
-    if (out != NULL) {
-        if (in_place && !grd_check_inplace_shape(out, grd_sizes(results[0])))
-            return;
-        results[0] = grd_out_finish(out, results[0]);
-        if (op->counts_writes)
-            grd_written(out);
-    }
-    for (int i = 0; i < op->nresults && !grd_pending(); i++)
+    if ((in_place && !grd_check_inplace_shape(out, grd_sizes(results[0]))) || (out != NULL && !move_to(out, results[0])))
+        return;
+    results[0] = out != NULL ? out : results[0];
+    for (int i = 0; i < op->nresults; i++)
         grd_set_tensor(&ret_results[i], results[i]);
 }
 
-static void run_plugged(const struct plugged *plugged, const struct grd_op *op, grd_tensor *out, const grd_value *args,
-                        grd_value *ret_results)
+void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, grd_value *ret_results, grd_provider_run *run, void *context)
 {
     grd_tensor *results[GRD_MAX_RESULTS];
-    if (!make_results(op, args, results))
+    grd_device from, to;
+    if (!grd_check_boxed(op, args, ret_results, "grd_run_planned") || !check_can_be_planned(op) ||
+        !grd_devices_of_call(op, out, args, &from, &to) || !make_results(op, args, to, results))
         return;
-    const bool done = plugged->run(op, args, results, plugged->context);
-    if (done && !grd_pending())
+    if (run(op, args, results, context) && !grd_pending())
         deliver(op, out, args, results, ret_results);
     else
-        grd_raise(GRD_ERROR_RUNTIME, "provider '%s' has failed", plugged->name);
+        grd_raise(GRD_ERROR_RUNTIME, "a run has failed without an error");
 }
 
 /* Whether GRADUS_PROVIDER wants one of the tree, and has not said so of this one. */
@@ -225,10 +241,10 @@ static void run_providers(const grd_op *op, grd_keyset keys, grd_tensor *out, co
             break;
     }
     if (chosen != NULL && !wants_other(op, chosen->name)) {
-        run_plugged(chosen, op, out, args, ret_results);
-        return;
+        grd_run_planned(op, out, args, ret_results, chosen->run, chosen->context);
+    } else {
+        op->thunk(op->kernel, out, args, ret_results);
     }
-    op->thunk(op->kernel, out, args, ret_results);
     if (op->counts_writes)
         grd_written(out);
 }
@@ -274,12 +290,8 @@ static bool check_registration(const struct grd_op *op, const char *op_name, con
     if (!is_name(name))
         return grd_raise(GRD_ERROR_VALUE, "'%s' cannot be a provider's name: letters, digits and '_', at most %d", name ? name : "(NULL)",
                          WORD - 1);
-    if (op->composite || op->is_view || op->returns_list || op->defined)
-        return grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has no run that could be provided: it is %s", op->name,
-                         op->defined     ? "defined by a plug-in"
-                         : op->composite ? "made of other operators"
-                         : op->is_view   ? "a view"
-                                         : "one that returns a list");
+    if (!check_can_be_planned(op))
+        return false;
     if (op->boxed[GRD_KEY_CPU].kernel != NULL && find_providers(op) == NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has a kernel for dispatch key CPU already", op->name);
     for (const char *names = grd_providers(op->name); *names != '\0'; names += strspn(names, " ")) {
