@@ -18,14 +18,21 @@ static struct grd_planned *next_result(struct grd_plan *p, grd_dims sizes, grd_d
     return planned;
 }
 
+static bool check_ndim(grd_dims sizes)
+{
+    return GRD_LIKELY((uint64_t)sizes.n <= GRD_MAX_DIMS) ||
+           grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)sizes.n, GRD_MAX_DIMS);
+}
+
 bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype)
 {
-    next_result(p, sizes, dtype);
-    return true;
+    return check_ndim(sizes) && next_result(p, sizes, dtype) != NULL;
 }
 
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype)
 {
+    if (!check_ndim(sizes))
+        return false;
     struct grd_planned *planned = next_result(p, sizes, dtype);
     planned->strided = true;
     memcpy(planned->strides, strides, (size_t)sizes.n * sizeof *strides);
@@ -44,12 +51,17 @@ bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
     return grd_plan_strided(p, sizes, dense, dtype);
 }
 
-bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad)
+bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     if (requires_grad && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
     p->requires_grad = requires_grad;
-    return grd_device_resolve(device, &p->device) && grd_plan_result(p, sizes, dtype);
+    return grd_device_resolve(device, &p->device);
+}
+
+bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return grd_plan_factory(p, dtype, device, requires_grad) && grd_plan_result(p, sizes, dtype);
 }
 
 bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)

@@ -85,7 +85,9 @@ bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype);
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype);
 /* The same with the sizes of `t`, and its strides where those have no gaps. */
 bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype);
-/* The result of a factory: contiguous, on that device. RuntimeError: a gradient is required of numbers that have none, or there is no such device. */
+/* The device of a factory's result, and whether that is to require a gradient. RuntimeError: numbers of the dtype have none, or there is no such device. */
+bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad);
+/* The same, and its result, contiguous. */
 bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad);
 /* The last result is written by the run in another dtype. */
 static inline bool grd_plan_computed_in(struct grd_plan *p, grd_dtype dtype)

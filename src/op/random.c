@@ -19,7 +19,7 @@
 #include "op/plan.h"
 
 /* Elements made at a time, by one task, and of which the words are drawn at a time where making them is slow enough for several threads. */
-enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN };
+enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN, FEW_WORDS = 256 };
 
 bool grd_random_is_floating(grd_dtype dtype)
 {
@@ -50,6 +50,7 @@ struct draw {
     grd_task *task; /* makes elements of a batch */
     struct grd_generator *generator;
     uint32_t *words; /* room for those of a batch */
+    uint32_t few[FEW_WORDS];
 };
 
 struct batch {
@@ -148,7 +149,8 @@ static bool plan_draw(struct grd_plan *p, const grd_tensor *self, grd_generator 
     draw->generator = generator;
     p->device = grd_device_of(self);
     p->any_strides = p->aligned = true;
-    p->scratch_bytes = (size_t)(n < most ? n : most) * draw->kind.words * sizeof *draw->words;
+    const int64_t words = (n < most ? n : most) * draw->kind.words;
+    p->scratch_bytes = words > FEW_WORDS ? (size_t)words * sizeof *draw->words : 0;
     return grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
@@ -182,7 +184,7 @@ void run_fill(const struct grd_plan *p)
     struct grd_iter it;
     grd_iter_raw(&it, grd_dims_from(sizes, ndim), 1 + p->nreads, (char *const[]){result->data, read->data},
                  (const int64_t *const[]){strides[0], strides[1]});
-    draw->words = (uint32_t *)p->scratch;
+    draw->words = p->scratch != NULL ? (uint32_t *)p->scratch : draw->few;
     draw->generator = grd_generator_lock(draw->generator);
     grd_iter_run_serial(&it, draw->loop, draw);
     grd_generator_unlock(draw->generator);
