@@ -558,6 +558,7 @@ def table_row(operator):
     arguments = f"(const struct grd_arg[]){{{', '.join(argument_row(a) for a in operator.args)}}}" if operator.args else "NULL"
     flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view), ("everywhere", operator.everywhere or operator.view),
                     ("returns_list", operator.returns_list), ("composite", operator.is_composite), ("counts_writes", counts_writes(operator))) if on)
+    flags += f', .providers = "{operator.providers}"' if operator.providers else ""
     derivative = f"&grd_derivative_{operator.c_name}" if operator.grads else "NULL"
     schema = operator.schema.replace('"', '\\"')
     return (f'    [{index(operator)}] = {{.name = "{operator.name}", .schema = "{schema}",\n'

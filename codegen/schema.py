@@ -19,7 +19,7 @@ OVERLAPS = ("apart", "element", "none")  # enum grd_overlap in src/op/plan.h
 LAWS = {"lines": {"keep", "sum"}}  # law -> its types
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "law", "plan", "run", "check", "shortcut", "overlap", "node", "out", "version", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "law", "plan", "run", "check", "shortcut", "overlap", "providers", "node", "out", "version", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -96,6 +96,7 @@ class Operator:
     run: str = None  # the run is that of several operators, and reads the plan alone
     check: bool = False  # check_<name> reads data between plan and run
     shortcut: bool = False  # shortcut_<name> is tried first
+    providers: str = None  # named implementations of the run, in the order they are tried; None: native alone
     overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
 
@@ -296,7 +297,7 @@ def read_operator(name, entry, file, lines):
                     entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), read_out(entry, results, forms, fail), entry.get("law"), entry.get("plan", False), entry.get("run"), entry.get("check", False),
-                    entry.get("shortcut", False), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail))
+                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail))
 
 
 def read_words(entry, args, name, fail):

@@ -10,6 +10,7 @@
 #include "dispatch/op.h"
 #include "gradus/runtime.h"
 #include "kernel/table.h"
+#include "op/provider.h"
 
 const char *grd_version(void)
 {
@@ -49,8 +50,10 @@ __attribute__((constructor)) void grd_library_start(void)
     grd_debug_init();
     grd_blocks_init();
     grd_lifetimes_init();
+    grd_shortcuts_init();
     grd_iter_cast = grd_cast_kernel;
     grd_dispatch_init();
+    grd_provider_init();
     grd_device_init();
     grd_autograd_init();
     grd_plugin_init();

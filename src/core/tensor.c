@@ -3,6 +3,7 @@
  * What an operator computes is not here. Invariants are those of tensor.h. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -133,6 +134,16 @@ bool grd_refuse_tensor(const grd_tensor *t, const char *function, const char *ar
 static const grd_tensor *required(const grd_tensor *t, const char *function)
 {
     return grd_given(t, function, "t") ? t : grd_failed;
+}
+
+/* ---- Shorter ways -------------------------------------------------------------------------------------------------------- */
+
+bool grd_shortcuts = true;
+
+void grd_shortcuts_init(void)
+{
+    const char *wanted = getenv("GRADUS_SHORTCUTS");
+    grd_shortcuts = wanted == NULL || strcmp(wanted, "off") != 0;
 }
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------------------ */

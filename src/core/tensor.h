@@ -158,6 +158,11 @@ static inline uint64_t grd_traits(unsigned dtype, unsigned layout, grd_device de
            (uint64_t)(flags | (unsigned)ndim << 16) << 32;
 }
 
+/* Whether operators take the shorter ways they have for simple operands: results are the same, bit for bit. False with GRADUS_SHORTCUTS=off. */
+extern GRD_HIDDEN bool grd_shortcuts;
+/* Reads it; run once by the library's constructor. */
+void grd_shortcuts_init(void);
+
 /* What a view counts for among the owners of its base. */
 #define GRD_VIEW_WEIGHT ((INT64_C(1) << 32) + 1)
 

@@ -18,6 +18,7 @@ struct grd_reduce_kernels; /* kernel/reduce.h */
 struct grd_gemm_kernels;   /* kernel/gemm.h */
 struct grd_index_kernels;  /* kernel/index.h */
 struct grd_random_kernels; /* kernel/random.h */
+struct grd_order_row;      /* kernel/order.h */
 struct grd_optim_row;      /* kernel/optim.h */
 struct grd_layer_norm_row; /* kernel/layer_norm.h */
 
@@ -35,6 +36,7 @@ struct grd_kernel_table {
     const struct grd_gemm_kernels *gemm;
     const struct grd_index_kernels *index;
     const struct grd_random_kernels *random;
+    const struct grd_order_row *order[GRD_DTYPE_COUNT];           /* real dtypes of at most 8 bytes, but float8 */
     const struct grd_optim_row *optim[GRD_DTYPE_COUNT];           /* float32 float64 */
     const struct grd_layer_norm_row *layer_norm[GRD_DTYPE_COUNT]; /* float32 float64 */
 };

@@ -133,21 +133,6 @@ static int64_t place_of(const grd_tensor *self, const struct places *p)
 
 /* ---- Where the elements are --------------------------------------------------------------------------------------------------------- */
 
-/* A dimension whose part of the offsets is added. */
-struct addition {
-    int64_t size, stride;
-};
-
-/* data[0] += stride * data[1], negative indices counted from the end. */
-static void add_offsets(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    const struct addition *a = params;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t index = *(const int64_t *)(const void *)(data[1] + i * strides[1]);
-        *(int64_t *)(void *)(data[0] + i * strides[0]) += (index < 0 ? index + a->size : index) * a->stride;
-    }
-}
-
 /* Adds the offsets that one dimension's index names to a list of them. */
 static void add_dimension(const grd_tensor *self, int64_t dim, const struct grd_indices *indices, const struct places *p, char *offsets)
 {
@@ -161,7 +146,7 @@ static void add_dimension(const grd_tensor *self, int64_t dim, const struct grd_
     struct grd_iter it;
     grd_iter_raw(&it, grd_dims_from(p->sizes, p->n), 2, (char *const[]){offsets, (char *)(uintptr_t)indices->data},
                  (const int64_t *const[]){own, strides});
-    grd_iter_run(&it, add_offsets, &(struct addition){self->sizes[dim], self->strides[dim]});
+    grd_iter_run(&it, grd_kernels->index->add_offsets, &(struct grd_indexed_dim){self->sizes[dim], self->strides[dim]});
 }
 
 /* True unless an index names elements of a dimension that has none, whatever the other sizes are. */

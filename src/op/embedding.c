@@ -74,20 +74,16 @@ static void add_rows(grd_tensor *sums, grd_tensor *grad, const struct grd_indice
     grd_indexed_run(&x);
 }
 
-/* Divides every row by how often it is named. */
+/* Divides every row by how often it is named; the others are zeros, whatever they are divided by. */
 static void divide_rows(grd_tensor *t, const struct grd_indices *rows)
 {
+    const int64_t one = 1, step = (int64_t)sizeof one;
     grd_tensor *counts = grd_new_zeros(grd_dims(t->sizes[0], 1), GRD_INT64, grd_device_of(t));
     if (grd_is_failed(counts))
         return;
-    int64_t *count = (int64_t *)(void *)counts->data;
-    for (int64_t i = 0; i < rows->unique; i++)
-        count[rows->data[i]]++;
-    for (int64_t i = 0; i < counts->numel; i++)
-        count[i] += count[i] == 0;
-    grd_tensor *divisor = grd_clone_contiguous(counts, t->dtype);
-    if (!grd_pending())
-        grd_div_(t, divisor);
+    grd_kernels->index->add[GRD_INT64](rows->unique, (char *const[]){counts->data, (char *)(uintptr_t)&one, (char *)(uintptr_t)rows->data},
+                                       (const int64_t[]){0, 0, step}, &step);
+    grd_div_(t, grd_to(grd_clamp_min(counts, grd_int(1)), .dtype = t->dtype));
 }
 
 grd_tensor *op_hidden_embedding_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx,
@@ -135,18 +131,6 @@ grd_tensor *op_hidden_embedding_double_backward(grd_tensor *grad, grd_tensor *in
 
 /* ---- one_hot ------------------------------------------------------------------------------------------------------------- */
 
-/* The smallest and the largest of n > 0 numbers. */
-static void extremes(const int64_t *values, int64_t n, int64_t *ret_low, int64_t *ret_high)
-{
-    int64_t low = values[0], high = values[0];
-    for (int64_t i = 1; i < n; i++) {
-        low = values[i] < low ? values[i] : low;
-        high = values[i] > high ? values[i] : high;
-    }
-    *ret_low = low;
-    *ret_high = high;
-}
-
 grd_tensor *op_one_hot(grd_tensor *self, int64_t num_classes)
 {
     int64_t sizes[GRD_MAX_DIMS], low = 0, high = 0;
@@ -163,7 +147,7 @@ grd_tensor *op_one_hot(grd_tensor *self, int64_t num_classes)
     grd_tensor *plain = grd_contiguous_as(self, GRD_DTYPE_NONE);
     bool reads = !grd_pending() && self->numel > 0 && !grd_is_meta(self);
     if (reads)
-        extremes((const int64_t *)(const void *)plain->data, plain->numel, &low, &high);
+        grd_kernels->index->range(plain->numel, (const int64_t *)(const void *)plain->data, &low, &high);
     if (low < 0)
         grd_raise(GRD_ERROR_RUNTIME, "Class values must be non-negative.");
     else if (reads && num_classes >= 0 && high >= num_classes)
@@ -175,10 +159,15 @@ grd_tensor *op_one_hot(grd_tensor *self, int64_t num_classes)
     sizes[self->ndim] = classes;
     grd_tensor *result = grd_new_zeros(grd_dims_from(sizes, (int64_t)self->ndim + 1), GRD_INT64, grd_device_of(self));
     if (!grd_is_failed(result) && reads) {
-        const int64_t *from = (const int64_t *)(const void *)plain->data;
-        int64_t *to = (int64_t *)(void *)result->data;
-        for (int64_t i = 0; i < plain->numel; i++)
-            to[i * classes + from[i]] = 1;
+        int64_t one = 1, size = (int64_t)sizeof one;
+        struct grd_indexed x = {.kernel = grd_kernels->index->scatter[grd_index_size(size)], .step = size, .dim = 0, .n = 1};
+        x.sizes[0] = plain->numel;
+        x.strides[GRD_RESULT][0] = classes * size;
+        x.strides[GRD_INDEX][0] = size;
+        x.data[GRD_RESULT] = result->data;
+        x.data[GRD_SOURCE] = (char *)&one;
+        x.data[GRD_INDEX] = plain->data;
+        grd_indexed_run(&x);
     }
     return result;
 }

@@ -181,27 +181,18 @@ struct coordinates {
     grd_dims sizes;
 };
 
-/* Rows of coordinates: the position is counted like an odometer, so that nothing is divided per element. */
 static void write_coordinates(int64_t begin, int64_t end, void *context)
 {
     const struct coordinates *c = context;
-    int64_t ndim = c->sizes.n, at[GRD_MAX_DIMS];
     for (int64_t block = begin; block < end; block++) {
-        int64_t first = block * MASK_BLOCK, last = first + MASK_BLOCK < c->mask->n ? first + MASK_BLOCK : c->mask->n, rest = first;
-        int64_t *row = c->to + c->mask->before[block];
-        for (int64_t d = ndim - 1; d >= 0; d--) {
-            at[d] = rest % c->sizes.data[d];
-            rest /= c->sizes.data[d];
-        }
-        for (int64_t i = first; i < last; i++) {
-            if (c->mask->data[i]) {
-                for (int64_t d = 0; d < ndim; d++)
-                    row[d * c->total] = at[d];
-                row++;
-            }
-            for (int64_t d = ndim - 1; d >= 0 && ++at[d] == c->sizes.data[d]; d--)
-                at[d] = 0;
-        }
+        const int64_t first = block * MASK_BLOCK, rest = c->mask->n - first;
+        grd_kernels->index->coordinates(&(struct grd_coordinates_block){.n = rest < MASK_BLOCK ? rest : MASK_BLOCK,
+                                                                        .first = first,
+                                                                        .ndim = c->sizes.n,
+                                                                        .mask = c->mask->data + first,
+                                                                        .sizes = c->sizes.data,
+                                                                        .to = c->to + c->mask->before[block],
+                                                                        .column = c->total});
     }
 }
 

@@ -31,6 +31,8 @@ enum grd_overlap {
     GRD_OVERLAP_NONE     /* none: RuntimeError */
 };
 
+struct grd_provider;
+
 struct grd_planned {
     grd_dtype dtype, as; /* of the result, and what the run writes: converted once, at the end */
     uint8_t ndim;
@@ -68,7 +70,8 @@ struct grd_plan {
     grd_tensor *in[GRD_PLAN_READS]; /* reads, as they were asked for */
     grd_tensor *results[GRD_MAX_RESULTS];
     char *scratch;
-    bool meta; /* nothing will be computed */
+    const struct grd_provider *provider; /* of a law with several (provider.h) */
+    bool meta;                           /* nothing will be computed */
 
     struct grd_planned planned[GRD_MAX_RESULTS];
     _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE]; /* what a law, or an operator, hands from its plan to its run; not cleared */

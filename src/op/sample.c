@@ -8,11 +8,10 @@
 #include "gen/op_impl.h"
 #include "gradus/ops.h"
 #include "kernel/random.h"
+#include "kernel/rank.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/random.h"
-#include "op/order.h"
-#include "op/rank.h"
 
 enum { WORDS = 512 }; /* drawn at a time */
 

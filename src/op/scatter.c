@@ -131,13 +131,6 @@ grd_tensor *op_index_copy(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
     return write_slices(out, self, dim, index, source, grd_kernel_of_size(grd_kernels->index->scatter, self), GRD_ERROR_INDEX);
 }
 
-/* Negative indices are counted from the end, once they are known to be in range. */
-static void wrap_indices(int64_t *index, int64_t n, int64_t size)
-{
-    for (int64_t i = 0; i < n; i++)
-        index[i] += index[i] < 0 ? size : 0;
-}
-
 grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
 {
     _Alignas(16) char element[16];
@@ -151,17 +144,21 @@ grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_te
     const bool skip = grd_is_meta(self) || has_empty_slices(self, dim);
     int64_t size = grd_size_along(self, dim);
     if (!skip) {
-        grd_tensor *own = grd_clone_contiguous(index, GRD_INT64);
-        if (grd_pending() || !grd_read_indices(own, &indices) ||
+        grd_tensor *wrapped = grd_new_zeros(grd_dims(index->numel), GRD_INT64, GRD_CPU);
+        if (grd_pending() || !grd_read_indices(index, &indices) ||
             (!grd_indices_in_range(&indices, -size, size) && !grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, size)))
             return grd_failed;
-        wrap_indices((int64_t *)(void *)own->data, own->numel, size);
+        grd_kernels->index->add_offsets(indices.unique, (char *const[]){wrapped->data, (char *)(uintptr_t)indices.data},
+                                        (const int64_t[]){sizeof(int64_t), sizeof(int64_t)}, &(struct grd_indexed_dim){size, 1});
+        indices.data = (const int64_t *)(const void *)wrapped->data;
     }
     grd_tensor *result = out != NULL ? out : op_clone(self, NULL);
     if (!grd_is_failed(result) && !skip) {
         struct grd_indexed x = {.kernel = grd_kernel_of_size(grd_kernels->index->scatter, self), .in_order = true};
         grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
         x.data[GRD_SOURCE] = element;
+        if (indices.unique == 1)
+            x.strides[GRD_INDEX][dim] = 0;
         grd_indexed_run(&x);
     }
     return result;

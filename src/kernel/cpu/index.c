@@ -5,6 +5,7 @@
  * Where the index does not change along the loop, the loop is a plain copy or addition of rows and vectorises. */
 #include "kernel/index.h"
 
+#include <complex.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -35,6 +36,33 @@ static int64_t check(int64_t n, const int64_t *index, int64_t low, int64_t high)
                 return i;
     }
     return -1;
+}
+
+static void range(int64_t n, const int64_t *values, int64_t *low, int64_t *high)
+{
+    int64_t least = *low, most = *high;
+    for (int64_t i = 0; i < n; i++) {
+        least = values[i] < least ? values[i] : least;
+        most = values[i] > most ? values[i] : most;
+    }
+    *low = least;
+    *high = most;
+}
+
+static void add_offsets(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    const struct grd_indexed_dim *dim = params;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t index = *(const int64_t *)(data[1] + i * strides[1]);
+        *(int64_t *)(data[0] + i * strides[0]) += (index < 0 ? index + dim->size : index) * dim->stride;
+    }
+}
+
+static void number_runs(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse)
+{
+    for (int64_t run = 0; run < runs; run++)
+        for (int64_t i = starts[run]; i < starts[run + 1]; i++)
+            inverse[places[i]] = run;
 }
 
 /* ---- Elements at indices --------------------------------------------------------------------------------------------------- */
@@ -104,6 +132,25 @@ static ALWAYS_INLINE int64_t move_masked(int64_t n, const uint8_t *mask, char *t
         moved++;
     }
     return moved;
+}
+
+/* The position is counted like an odometer, so that nothing is divided per element. */
+static void coordinates(const struct grd_coordinates_block *b)
+{
+    int64_t at[GRD_MAX_DIMS], *row = b->to;
+    for (int64_t d = b->ndim - 1, rest = b->first; d >= 0; d--) {
+        at[d] = rest % b->sizes[d];
+        rest /= b->sizes[d];
+    }
+    for (int64_t i = 0; i < b->n; i++) {
+        if (b->mask[i]) {
+            for (int64_t d = 0; d < b->ndim; d++)
+                row[d * b->column] = at[d];
+            row++;
+        }
+        for (int64_t d = b->ndim - 1; d >= 0 && ++at[d] == b->sizes[d]; d--)
+            at[d] = 0;
+    }
 }
 
 /* ---- Every size ------------------------------------------------------------------------------------------------------------------- */
@@ -178,12 +225,117 @@ static void add_complex128_loop(int64_t n, char *const *data, const int64_t *str
     at_indices(n, data, strides, params, RESULT, add_row, add_complex128, 16);
 }
 
+/* ---- Scattered products and extremes ------------------------------------------------------------------------------------------ */
+
+static ALWAYS_INLINE void prod_int64(char *restrict to, const char *restrict from)
+{
+    const uint64_t x = *(uint64_t *)to, y = *(const uint64_t *)from;
+    *(uint64_t *)to = x * y;
+}
+
+static ALWAYS_INLINE void prod_float64(char *restrict to, const char *restrict from)
+{
+    const double x = *(double *)to, y = *(const double *)from;
+    *(double *)to = x * y;
+}
+
+static ALWAYS_INLINE void prod_complex128(char *restrict to, const char *restrict from)
+{
+    const double _Complex x = *(double _Complex *)to, y = *(const double _Complex *)from;
+    *(double _Complex *)to = x * y;
+}
+
+static ALWAYS_INLINE void amax_int64(char *restrict to, const char *restrict from)
+{
+    const int64_t x = *(int64_t *)to, y = *(const int64_t *)from;
+    *(int64_t *)to = y > x ? y : x;
+}
+
+static ALWAYS_INLINE void amax_float32(char *restrict to, const char *restrict from)
+{
+    const float x = *(float *)to, y = *(const float *)from;
+    *(float *)to = y > x || y != y ? y : x;
+}
+
+static ALWAYS_INLINE void amax_float64(char *restrict to, const char *restrict from)
+{
+    const double x = *(double *)to, y = *(const double *)from;
+    *(double *)to = y > x || y != y ? y : x;
+}
+
+static ALWAYS_INLINE void amin_int64(char *restrict to, const char *restrict from)
+{
+    const int64_t x = *(int64_t *)to, y = *(const int64_t *)from;
+    *(int64_t *)to = y < x ? y : x;
+}
+
+static ALWAYS_INLINE void amin_float32(char *restrict to, const char *restrict from)
+{
+    const float x = *(float *)to, y = *(const float *)from;
+    *(float *)to = y < x || y != y ? y : x;
+}
+
+static ALWAYS_INLINE void amin_float64(char *restrict to, const char *restrict from)
+{
+    const double x = *(double *)to, y = *(const double *)from;
+    *(double *)to = y < x || y != y ? y : x;
+}
+
+static void prod_int64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, prod_int64, 8);
+}
+
+static void prod_float64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, prod_float64, 8);
+}
+
+static void prod_complex128_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, prod_complex128, 16);
+}
+
+static void amax_int64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, amax_int64, 8);
+}
+
+static void amax_float32_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, amax_float32, 4);
+}
+
+static void amax_float64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, amax_float64, 8);
+}
+
+static void amin_int64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, amin_int64, 8);
+}
+
+static void amin_float32_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, amin_float32, 4);
+}
+
+static void amin_float64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, amin_float64, 8);
+}
+
 extern grd_transpose_kernel grd_transpose_uint8_portable, grd_transpose_uint16_portable, grd_transpose_uint32_portable;
 extern grd_transpose_kernel grd_transpose_uint64_portable, grd_transpose_complex128_portable;
 extern const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels);
 
 const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .check = check,
+    .range = range,
+    .add_offsets = add_offsets,
+    .number_runs = number_runs,
+    .coordinates = coordinates,
     .gather = {gather_1, gather_2, gather_4, gather_8, gather_16},
     .scatter = {scatter_1, scatter_2, scatter_4, scatter_8, scatter_16},
     .add = {[GRD_BOOL] = add_bool_loop,
@@ -199,6 +351,9 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
             [GRD_FLOAT64] = add_float64_loop,
             [GRD_COMPLEX64] = add_complex64_loop,
             [GRD_COMPLEX128] = add_complex128_loop},
+    .fold = {{[GRD_INT64] = prod_int64_loop, [GRD_FLOAT64] = prod_float64_loop, [GRD_COMPLEX128] = prod_complex128_loop},
+             {[GRD_INT64] = amax_int64_loop, [GRD_FLOAT32] = amax_float32_loop, [GRD_FLOAT64] = amax_float64_loop},
+             {[GRD_INT64] = amin_int64_loop, [GRD_FLOAT32] = amin_float32_loop, [GRD_FLOAT64] = amin_float64_loop}},
     .find_zero = {find_zero_1, find_zero_2, find_zero_4, find_zero_8},
     .masked_fill = {masked_fill_1, masked_fill_2, masked_fill_4, masked_fill_8, masked_fill_16},
     .count = count,
