@@ -110,11 +110,12 @@ static bool check_overlap(const struct grd_plan *p, const grd_tensor *t)
 static bool check_out(const struct grd_plan *p)
 {
     const grd_dims sizes = planned_sizes(&p->planned[0]);
+    const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0; /* otherwise out= may be what is read, and is resized */
     if (!check_device(p, p->out) || !grd_check_castable(p->planned[0].dtype, (grd_dtype)p->out->dtype) ||
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
     for (int i = 0; i < p->nreads; i++)
-        if ((p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)) || !check_overlap(p, p->reads[i].t))
+        if ((inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)) || !check_overlap(p, p->reads[i].t))
             return false;
     return true;
 }
