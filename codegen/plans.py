@@ -39,6 +39,10 @@ def lines_plan(operator):
     return call("plan_lines", "&p", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
 
 
+def check_call(operator):
+    return call(f"check_{operator.c_name}", "&p", *arguments(operator)) if operator.check is True else call(f"check_{operator.check}", "&p")
+
+
 def implementation(operator, prototype, index):
     if operator.law == "lines":
         plan, run = lines_plan(operator), "run_lines(&p)"
@@ -47,7 +51,7 @@ def implementation(operator, prototype, index):
         run = call(f"run_{operator.run}", "&p") if operator.run else call(f"run_{operator.c_name}", "&p", *arguments(operator))
     prepare = "grd_plan_prepare(&p)"
     if operator.check:
-        prepare = f"grd_plan_admit(&p) && (p.meta || {call(f'check_{operator.c_name}', '&p', *arguments(operator))}) && grd_plan_allocate(&p)"
+        prepare = f"grd_plan_admit(&p) && (p.meta || {check_call(operator)}) && grd_plan_allocate(&p)"
     out = "out" if operator.has_out else "NULL"
     close = "    grd_plan_close_many(&p, ret);\n" if len(operator.results) > 1 else "    return grd_plan_close(&p);\n"
     shortcut = SHORTCUT.substitute(name=operator.c_name, arguments=", ".join((["out"] if operator.has_out else []) + arguments(operator))) if operator.shortcut else ""
@@ -64,7 +68,7 @@ def declarations(operators):
             lines.append(f"bool plan_{o.c_name}({', '.join(parameters(o))});")
             lines.append(f"void run_{o.run}(const struct grd_plan *p);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *p'] + parameters(o)[1:])});")
         if o.check:
-            lines.append(f"bool check_{o.c_name}({', '.join(parameters(o))});")
+            lines.append(f"bool check_{o.c_name}({', '.join(parameters(o))});" if o.check is True else f"bool check_{o.check}(struct grd_plan *p);")
         if o.shortcut:
             lines.append(f"grd_tensor *shortcut_{o.c_name}({', '.join((['grd_tensor *out'] if o.has_out else []) + parameters(o)[1:])});")
     return "".join(line + "\n" for line in dict.fromkeys(lines))

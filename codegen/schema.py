@@ -94,7 +94,7 @@ class Operator:
     law: str = None  # the plan and the run that it has in common with others
     plan: bool = False  # plan_<name> and run_<name> are written in C
     run: str = None  # the run is that of several operators, and reads the plan alone
-    check: bool = False  # check_<name> reads data between plan and run
+    check: object = False  # check_<name> reads data between plan and run; a word: that of several operators, which reads the plan alone
     shortcut: bool = False  # shortcut_<name> is tried first
     providers: str = None  # named implementations of the run, in the order they are tried; None: native alone
     overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS

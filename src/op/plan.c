@@ -36,9 +36,7 @@ bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
 {
     int64_t dense[GRD_MAX_DIMS];
     const grd_dims sizes = grd_sizes(t);
-    if (grd_has(t, GRD_FLAG_CONTIGUOUS))
-        return grd_plan_result(p, sizes, dtype);
-    if (grd_shape_is_dense(sizes, t->strides))
+    if (grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(sizes, t->strides))
         return grd_plan_strided(p, sizes, t->strides, dtype);
     grd_shape_dense_strides(sizes, t->strides, dense);
     return grd_plan_strided(p, sizes, dense, dtype);
@@ -75,7 +73,7 @@ static bool check_overlap(const struct grd_plan *p, const grd_tensor *t)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
-    return t == p->out || grd_check_no_overlap(p->out, t);
+    return (t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
 /* Everything that can be said against the tensor to be written. */
@@ -86,7 +84,7 @@ static bool check_out(const struct grd_plan *p)
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
     for (int i = 0; i < p->nreads; i++)
-        if ((p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)) || !check_overlap(p, p->reads[i].t))
+        if (!check_overlap(p, p->reads[i].t) || (p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
             return false;
     return true;
 }
