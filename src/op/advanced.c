@@ -333,16 +333,17 @@ bool check_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_
     return (!has_mask(indices) || (find_places(self, indices, dims, places) && plan_selection(p, self, places))) && locate(self, places);
 }
 
-void run_index(const struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_dims dims)
+void run_index(const struct grd_plan *p)
 {
-    (void)indices, (void)dims;
-    run_places(self, GRD_SOURCE, places_of(p), p->results[0], p->results[0]->strides, grd_kernel_of_size(grd_kernels->index->gather, self));
+    run_places(p->in[0], GRD_SOURCE, places_of(p), p->results[0], p->results[0]->strides,
+               grd_kernel_of_size(grd_kernels->index->gather, p->in[0]));
 }
 
 /* What index_put hands from its check to its run: the places, and the strides of the values with one dimension for all of the index tensors'. */
 struct put {
     struct places places;
     int64_t strides[GRD_MAX_DIMS + 1];
+    grd_loop_kernel *kernel;
 };
 
 static bool check_values(const grd_tensor *self, const grd_tensor *values, const struct places *p)
@@ -385,7 +386,9 @@ bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, g
         return grd_raise(GRD_ERROR_RUNTIME,
                          "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
                          grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)values->dtype));
-    if (accumulate && grd_kernels->index->add[as] == NULL)
+    struct put *put = (struct put *)(void *)p->state;
+    put->kernel = accumulate ? grd_kernels->index->add[as] : grd_kernel_of_size(grd_kernels->index->scatter, self);
+    if (put->kernel == NULL)
         return grd_raise_no_kernel("index_put", dtype);
     if (!grd_check_apart(p->out, indices) || !check_devices(self, indices))
         return false;
@@ -409,13 +412,10 @@ bool check_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, 
     return !grd_pending();
 }
 
-void run_index_put(const struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims)
+void run_index_put(const struct grd_plan *p)
 {
-    (void)self, (void)indices, (void)values, (void)dims;
     const struct put *put = (const struct put *)(const void *)p->state;
-    const grd_tensor *result = p->results[0];
-    run_places(result, GRD_RESULT, &put->places, p->in[1], put->strides,
-               accumulate ? grd_kernels->index->add[result->dtype] : grd_kernel_of_size(grd_kernels->index->scatter, result));
+    run_places(p->results[0], GRD_RESULT, &put->places, p->in[1], put->strides, put->kernel);
 }
 
 /* ---- Gradients: composites, differentiable in their turn -------------------------------------------------------------------------------- */

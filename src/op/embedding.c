@@ -68,11 +68,10 @@ static struct grd_indexed rows_of(const struct grd_plan *p, const grd_tensor *ta
     return x;
 }
 
-void run_embedding(const struct grd_plan *p, grd_tensor *weight, grd_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq)
+void run_embedding(const struct grd_plan *p)
 {
-    (void)indices, (void)padding_idx, (void)scale_grad_by_freq;
-    struct grd_indexed x = rows_of(p, weight, GRD_SOURCE, p->results[0]->data);
-    x.kernel = grd_kernel_of_size(grd_kernels->index->gather, weight);
+    struct grd_indexed x = rows_of(p, p->in[0], GRD_SOURCE, p->results[0]->data);
+    x.kernel = grd_kernel_of_size(grd_kernels->index->gather, p->in[0]);
     grd_indexed_run(&x);
 }
 
@@ -177,18 +176,17 @@ bool check_one_hot(struct grd_plan *p, grd_tensor *self, int64_t num_classes)
     return plan_classes(p, self, high == INT64_MAX ? high : high + 1);
 }
 
-void run_one_hot(const struct grd_plan *p, grd_tensor *self, int64_t num_classes)
+void run_one_hot(const struct grd_plan *p)
 {
-    (void)num_classes;
-    grd_tensor *result = p->results[0];
+    grd_tensor *result = p->results[0], *index = p->in[0];
     int64_t one = 1, size = (int64_t)sizeof one;
     struct grd_indexed x = {.kernel = grd_kernels->index->scatter[grd_index_size(size)], .step = size, .dim = 0, .n = 1};
-    x.sizes[0] = self->numel;
-    x.strides[GRD_RESULT][0] = result->sizes[self->ndim] * size;
+    x.sizes[0] = index->numel;
+    x.strides[GRD_RESULT][0] = result->sizes[index->ndim] * size;
     x.strides[GRD_INDEX][0] = size;
     x.data[GRD_RESULT] = result->data;
     x.data[GRD_SOURCE] = (char *)&one;
-    x.data[GRD_INDEX] = p->in[0]->data;
+    x.data[GRD_INDEX] = index->data;
     grd_zero_elements(result);
     grd_indexed_run(&x);
 }

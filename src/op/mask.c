@@ -153,15 +153,13 @@ bool plan_masked_select(struct grd_plan *p, grd_tensor *self, grd_tensor *mask)
            !grd_pending();
 }
 
-bool check_masked_select(struct grd_plan *p, grd_tensor *self, grd_tensor *mask)
+bool check_masked_select(struct grd_plan *p)
 {
-    (void)mask;
-    return count_mask(p, p->in[1]) && grd_plan_result(p, grd_dims(mask_of(p)->total), (grd_dtype)self->dtype);
+    return count_mask(p, p->in[1]) && grd_plan_result(p, grd_dims(mask_of(p)->total), (grd_dtype)p->in[0]->dtype);
 }
 
-void run_masked_select(const struct grd_plan *p, grd_tensor *self, grd_tensor *mask)
+void run_masked_select(const struct grd_plan *p)
 {
-    (void)self, (void)mask;
     grd_parallel_for(0, mask_blocks(mask_of(p)), 1, move_blocks, mask_of(p));
 }
 
@@ -173,19 +171,18 @@ bool plan_hidden_masked_select_backward(struct grd_plan *p, grd_tensor *grad, gr
            grd_plan_reads_as(p, op_expand(mask, common), GRD_BOOL) && grd_plan_result(p, common, (grd_dtype)grad->dtype) && !grd_pending();
 }
 
-bool check_hidden_masked_select_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *mask)
+bool check_masked_expand(struct grd_plan *p)
 {
-    (void)sizes, (void)mask;
+    const int64_t n = p->in[0]->numel;
     return count_mask(p, p->in[1]) &&
-           (mask_of(p)->total == grad->numel || grd_raise(GRD_ERROR_RUNTIME, "the mask has %lld elements set where the gradient has %lld",
-                                                          (long long)mask_of(p)->total, (long long)grad->numel));
+           (mask_of(p)->total == n || grd_raise(GRD_ERROR_RUNTIME, "the mask has %lld elements set where the gradient has %lld",
+                                                (long long)mask_of(p)->total, (long long)n));
 }
 
-void run_hidden_masked_select_backward(const struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *mask)
+void run_masked_expand(const struct grd_plan *p)
 {
-    (void)sizes;
     grd_zero_elements(p->results[0]);
-    run_masked_select(p, grad, mask);
+    run_masked_select(p);
 }
 
 /* ---- nonzero ------------------------------------------------------------------------------------------------------------- */
@@ -212,16 +209,15 @@ bool plan_nonzero(struct grd_plan *p, grd_tensor *self)
     return grd_check_has_data(self) && grd_plan_reads_as(p, self, GRD_BOOL);
 }
 
-bool check_nonzero(struct grd_plan *p, grd_tensor *self)
+bool check_nonzero(struct grd_plan *p)
 {
     if (!count_mask(p, p->in[0]))
         return false;
     const int64_t total = mask_of(p)->total, strides[] = {1, total};
-    return grd_plan_strided(p, grd_dims(total, self->ndim), strides, GRD_INT64);
+    return grd_plan_strided(p, grd_dims(total, p->in[0]->ndim), strides, GRD_INT64);
 }
 
-void run_nonzero(const struct grd_plan *p, grd_tensor *self)
+void run_nonzero(const struct grd_plan *p)
 {
-    (void)self;
     grd_parallel_for(0, mask_blocks(mask_of(p)), 1, write_coordinates, mask_of(p));
 }
