@@ -103,7 +103,7 @@ static bool check_overlap(const struct grd_plan *p, const grd_tensor *t)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
-    return t == p->out || grd_check_no_overlap(p->out, t);
+    return (t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
 /* Everything that can be said against the tensor to be written. */
@@ -115,7 +115,7 @@ static bool check_out(const struct grd_plan *p)
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
     for (int i = 0; i < p->nreads; i++)
-        if ((inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)) || !check_overlap(p, p->reads[i].t))
+        if (!check_overlap(p, p->reads[i].t) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
             return false;
     return true;
 }

@@ -28,7 +28,7 @@
 enum grd_overlap {
     GRD_OVERLAP_APART,   /* any: results are then made in fresh memory and copied */
     GRD_OVERLAP_ELEMENT, /* element by element; otherwise RuntimeError */
-    GRD_OVERLAP_NONE     /* none: RuntimeError */
+    GRD_OVERLAP_NONE     /* none, but what the results start from: RuntimeError */
 };
 
 struct grd_provider;
