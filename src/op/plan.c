@@ -97,13 +97,15 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-static bool check_overlap(const struct grd_plan *p, const grd_tensor *t)
+/* What the results start from is read first; where that is `out` itself, nothing has to be copied. */
+static bool check_overlap(const struct grd_plan *p, int read)
 {
+    const grd_tensor *t = p->reads[read].t;
     if (t == NULL || p->overlap == GRD_OVERLAP_APART)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
-    return (t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
+    return (read == 0 && t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
 /* Everything that can be said against the tensor to be written. */
@@ -115,7 +117,7 @@ static bool check_out(const struct grd_plan *p)
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
     for (int i = 0; i < p->nreads; i++)
-        if (!check_overlap(p, p->reads[i].t) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
+        if (!check_overlap(p, i) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
             return false;
     return true;
 }
