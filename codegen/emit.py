@@ -479,7 +479,7 @@ def operator_text(operator, operators):
 
 def family_file(family, members, operators):
     head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "dispatch/option.h"\n#include "gen/op_index.h"\n'
-            '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n#include "op/lines.h"\n#include "op/plan.h"\n\n')
+            '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n#include "op/lines.h"\n#include "op/plan.h"\n#include "op/reduce.h"\n\n')
     return head + "\n".join(operator_text(o, operators) for o in members)
 
 
