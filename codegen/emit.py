@@ -484,7 +484,7 @@ def view_calls(operators):
 
 def family_file(family, members, operators):
     head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "dispatch/option.h"\n#include "gen/op_index.h"\n'
-            '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n#include "op/lines.h"\n#include "op/plan.h"\n\n')
+            '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n#include "op/lines.h"\n#include "op/plan.h"\n#include "op/reduce.h"\n\n')
     return head + "\n".join(operator_text(o, operators) for o in members)
 
 
@@ -564,6 +564,7 @@ def table_row(operator):
     flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view), ("everywhere", operator.everywhere or operator.view),
                     ("returns_list", operator.returns_list), ("composite", operator.is_composite), ("counts_writes", counts_writes(operator))) if on)
     flags += f', .providers = "{operator.providers}"' if operator.providers else ""
+    flags += f", .fills = GRD_FILLS_{operator.fills.upper()}" if operator.fills else ""
     derivative = f"&grd_derivative_{operator.c_name}" if operator.grads else "NULL"
     schema = operator.schema.replace('"', '\\"')
     return (f'    [{index(operator)}] = {{.name = "{operator.name}", .schema = "{schema}",\n'

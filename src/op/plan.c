@@ -59,6 +59,19 @@ bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
     return grd_plan_strided(p, sizes, dense, dtype);
 }
 
+bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    if (requires_grad && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
+    p->requires_grad = requires_grad;
+    return grd_device_resolve(device, &p->device);
+}
+
+bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return grd_plan_factory(p, dtype, device, requires_grad) && grd_plan_result(p, sizes, dtype);
+}
+
 bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
 {
     p->reads[p->nreads++] = (struct grd_read){t, dtype};
@@ -90,18 +103,19 @@ static bool check_overlap(const struct grd_plan *p, const grd_tensor *t)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
-    return t == p->out || grd_check_no_overlap(p->out, t);
+    return (t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
 /* Everything that can be said against the tensor to be written. */
 static bool check_out(const struct grd_plan *p)
 {
     const grd_dims sizes = planned_sizes(&p->planned[0]);
+    const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0; /* otherwise out= may be what is read, and is resized */
     if (!check_device(p, p->out) || !grd_check_castable(p->planned[0].dtype, (grd_dtype)p->out->dtype) ||
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
     for (int i = 0; i < p->nreads; i++)
-        if ((p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)) || !check_overlap(p, p->reads[i].t))
+        if (!check_overlap(p, p->reads[i].t) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
             return false;
     return true;
 }
@@ -197,9 +211,12 @@ grd_tensor *grd_plan_close(struct grd_plan *p)
     release_scratch(p);
     if (grd_pending())
         return grd_failed;
-    if (p->out == NULL)
-        return finished(p, 0);
-    return grd_out_finish(p->out, p->results[0]);
+    if (p->out != NULL)
+        return grd_out_finish(p->out, p->results[0]);
+    grd_tensor *result = finished(p, 0);
+    if (p->requires_grad && !grd_pending())
+        grd_mark_requires_grad(result, true);
+    return result;
 }
 
 void grd_plan_close_many(struct grd_plan *p, grd_tensor **ret_results)

@@ -13,6 +13,7 @@
 #define ORDERED_DTYPES(X) \
     X(UINT8, uint8) X(INT8, int8) X(UINT16, uint16) X(INT16, int16) X(UINT32, uint32) X(INT32, int32) X(UINT64, uint64) X(INT64, int64) \
     X(FLOAT16, float16) X(BFLOAT16, bfloat16) X(FLOAT32, float32) X(FLOAT64, float64)
+#define FLOAT_DTYPES(X) X(FLOAT16, float16) X(BFLOAT16, bfloat16) X(FLOAT32, float32) X(FLOAT64, float64)
 #define STORED_DTYPES(X) X(FLOAT8_E4M3FN, float8_e4m3fn) X(FLOAT8_E5M2, float8_e5m2)
 /* clang-format on */
 
@@ -24,6 +25,8 @@
 #define HALF_UNARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(half, grd_unary_row, dtype),
 #define HALF_BINARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(half, grd_binary_row, dtype),
 #define HALF_TERNARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(half, grd_ternary_row, dtype),
+
+#define NLL(DTYPE, dtype) [GRD_##DTYPE] = &GRD_BUILT(nll, grd_nll_row, dtype),
 
 #define DECLARE(DTYPE, dtype)                                                                                                              \
     extern grd_loop_kernel *const GRD_BUILT(unary, grd_unary_row, dtype)[], *const GRD_BUILT(binary, grd_binary_row, dtype)[],             \
@@ -51,6 +54,12 @@ extern const struct grd_optim_row GRD_BUILT(optim, grd_optim_row, float32), GRD_
 extern const struct grd_layer_norm_row GRD_BUILT(layer_norm, grd_layer_norm_row, float32),
     GRD_BUILT(layer_norm, grd_layer_norm_row, float64);
 
+extern const struct grd_range_row GRD_BUILT(range, grd_range_row, int64), GRD_BUILT(range, grd_range_row, float32),
+    GRD_BUILT(range, grd_range_row, float64);
+
+#define DECLARE_NLL(DTYPE, dtype) extern const struct grd_nll_row GRD_BUILT(nll, grd_nll_row, dtype);
+FLOAT_DTYPES(DECLARE_NLL)
+
 extern const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table);
 
 const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
@@ -71,4 +80,8 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .optim = {[GRD_FLOAT32] = &GRD_BUILT(optim, grd_optim_row, float32), [GRD_FLOAT64] = &GRD_BUILT(optim, grd_optim_row, float64)},
     .layer_norm = {[GRD_FLOAT32] = &GRD_BUILT(layer_norm, grd_layer_norm_row, float32),
                    [GRD_FLOAT64] = &GRD_BUILT(layer_norm, grd_layer_norm_row, float64)},
+    .range = {[GRD_INT64] = &GRD_BUILT(range, grd_range_row, int64),
+              [GRD_FLOAT32] = &GRD_BUILT(range, grd_range_row, float32),
+              [GRD_FLOAT64] = &GRD_BUILT(range, grd_range_row, float64)},
+    .nll = {FLOAT_DTYPES(NLL)},
 };
