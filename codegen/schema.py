@@ -111,7 +111,12 @@ class Operator:
 
     @property
     def planned(self):
-        return self.law is not None or self.plan
+        return self.law is not None or (self.plan and not self.view)
+
+    @property
+    def planned_view(self):
+        """A view whose plan, in src/op/view.c, is all there is."""
+        return self.plan and self.view
 
     @property
     def is_composite(self):
