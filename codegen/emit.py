@@ -484,9 +484,14 @@ def operator_text(operator, operators):
     return "\n".join(p for p in parts if p)
 
 
+def view_calls(operators):
+    """op_<name> of the views that are planned."""
+    return BANNER.format("schema") + "\n".join(plans.view_call(o, implementation_prototype(o)) for o in operators.values() if o.planned_view)
+
+
 def family_file(family, members, operators):
     head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "dispatch/option.h"\n#include "gen/op_index.h"\n'
-            '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n#include "op/lines.h"\n#include "op/plan.h"\n\n')
+            '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n#include "op/lines.h"\n#include "op/plan.h"\n#include "op/reduce.h"\n\n')
     return head + "\n".join(operator_text(o, operators) for o in members)
 
 
@@ -566,6 +571,7 @@ def table_row(operator):
     flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view), ("everywhere", operator.everywhere or operator.view),
                     ("returns_list", operator.returns_list), ("composite", operator.is_composite), ("counts_writes", counts_writes(operator))) if on)
     flags += f', .providers = "{operator.providers}"' if operator.providers else ""
+    flags += f", .fills = GRD_FILLS_{operator.fills.upper()}" if operator.fills else ""
     derivative = f"&grd_derivative_{operator.c_name}" if operator.grads else "NULL"
     schema = operator.schema.replace('"', '\\"')
     return (f'    [{index(operator)}] = {{.name = "{operator.name}", .schema = "{schema}",\n'
@@ -677,7 +683,7 @@ def files(operators):
         families.setdefault(operator.file, []).append(operator)
     result = {"include/gradus/ops.h": public_header(operators), "gen/hidden_ops.h": hidden_header(operators), "gen/op_index.h": index_header(operators),
               "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators), "gen/half_rows.h": half_file(operators),
-              "gen/lines_kernels.h": lines_header(operators), "gen/lines_rows.h": lines_rows(operators)}
+              "gen/view_calls.h": view_calls(operators), "gen/lines_kernels.h": lines_header(operators), "gen/lines_rows.h": lines_rows(operators)}
     for kind in KERNELS:
         result[f"gen/{kind}_kernels.h"] = kernels_header(kind, operators)
         result[f"gen/{kind}_rows.h"] = rows_file(kind, operators)

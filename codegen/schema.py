@@ -16,11 +16,14 @@ KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "
 KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 OVERLAPS = ("apart", "element", "none")  # enum grd_overlap in src/op/plan.h
-LAWS = {"lines": {"keep", "sum"}}  # law -> its types
+LAWS = {"lines": {"keep", "sum"}, "reduce": {"keep", "sum", "mean", "float", "bool", "int64"}}  # law -> its types
+REDUCE_KEYS = {"passes", "empty", "none", "refuses", "name"}  # struct grd_reduce_rule in src/op/reduce.h
+REDUCE_KINDS = {"first", "sum", "prod", "difference", "abs", "square", "exp", "nonzero", "max", "min", "find"}
+REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log", "any", "all"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "plan", "run", "check", "shortcut", "overlap", "providers", "node", "out", "version", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -96,6 +99,7 @@ class Operator:
     version: bool = True  # a call that writes bumps the version; False: the kernel does it itself, since it may write nothing
     out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result
     law: str = None  # the plan and the run that it has in common with others
+    reduce: dict = field(default_factory=dict)  # of the law "reduce": REDUCE_KEYS
     plan: bool = False  # plan_<name> and run_<name> are written in C
     run: str = None  # the run is that of several operators, and reads the plan alone
     check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
@@ -103,6 +107,7 @@ class Operator:
     providers: str = None  # named implementations of the run, in the order they are tried; None: native alone
     overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
+    fills: str = None  # its vector of results fills an out= of any sizes: of a "given" length or one that is "computed" (enum grd_fills)
 
     @property
     def has_out(self):
@@ -110,7 +115,12 @@ class Operator:
 
     @property
     def planned(self):
-        return self.law is not None or self.plan
+        return self.law is not None or (self.plan and not self.view)
+
+    @property
+    def planned_view(self):
+        """A view whose plan, in src/op/view.c, is all there is."""
+        return self.plan and self.view
 
     @property
     def is_composite(self):
@@ -302,8 +312,8 @@ def read_operator(name, entry, file, lines):
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
-                    lines, entry.get("version", True), read_out(entry, results, forms, fail), entry.get("law"), entry.get("plan", False), entry.get("run"), entry.get("check", False),
-                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail))
+                    lines, entry.get("version", True), read_out(entry, results, forms, fail), entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", False), entry.get("run"), entry.get("check", False),
+                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), entry.get("fills"))
 
 
 def read_words(entry, args, name, fail):
@@ -351,6 +361,30 @@ def read_out(entry, results, forms, fail):
     if len(texts) != len(results):
         fail(f"out.text: a text for each of {len(results)} results", "out.text")
     return {"dtype": given["dtype"], "texts": texts}
+
+
+def read_reduce(entry, results, fail):
+    """The rule of an operator of the law "reduce". A pass is "KIND [FINISH] [-> RESULT]"; of one result it is the last that writes it."""
+    given = entry.get("reduce", {})
+    if bool(given) != (entry.get("law") == "reduce"):
+        fail("the law 'reduce' and its facts, reduce.…, belong together", "law")
+    for key in given:
+        if key not in REDUCE_KEYS:
+            fail(f"reduce.{key}: known are {', '.join(sorted(REDUCE_KEYS))}", f"reduce.{key}")
+    written = []
+    for text in given.get("passes", []):
+        words, arrow, result = text.partition(" -> ")
+        kind, _, finish = words.partition(" ")
+        if kind not in REDUCE_KINDS or finish not in REDUCE_FINISHES:
+            fail(f"cannot read the pass '{text}'", "reduce.passes")
+        written += [result] if arrow else []
+    if given and not 1 <= len(given.get("passes", [])) <= 3:
+        fail("a reduction has one to three passes", "reduce.passes")
+    if given and sorted(written) != (sorted(results) if len(results) > 1 else []):
+        fail("each of several results is written by one pass, 'KIND FINISH -> RESULT'", "reduce.passes")
+    if given.get("empty") not in (None, "RuntimeError", "IndexError"):
+        fail("reduce.empty is RuntimeError or IndexError", "reduce.empty")
+    return given
 
 
 def read_nodes(entry, args, grads, fail):

@@ -492,7 +492,7 @@ static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spe
 {
     const grd_tensor *out = spec->out;
     const bool fits = has_sizes(out, planned);
-    if (!spec->repeats && !grd_check_no_internal_overlap(out))
+    if (!grd_check_no_internal_overlap(out))
         return false;
     for (int i = 0; i < spec->ninputs; i++) {
         if (spec->inputs[i] == out && !grd_check_inplace_shape(out, planned_sizes(planned)))
@@ -514,7 +514,7 @@ bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const s
         return false;
     ret_planned->dtype = ret_planned->as = it->wanted[0];
     ret_planned->strided = false;
-    if (spec->out == NULL && !spec->row_major && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
+    if (spec->out == NULL && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
         plan_strides(it, ret_planned, spec);
     return true;
 }
@@ -579,7 +579,7 @@ grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned
     it->tensors[0] = result;
     for (int i = 0; i < spec->ninputs; i++)
         it->tensors[i + 1] = spec->inputs[i];
-    it->few = it->numel <= BUFFER_ELEMENTS && !spec->repeats;
+    it->few = it->numel <= BUFFER_ELEMENTS;
     if (it->few)
         bind_few(it, sizes);
     else

@@ -52,8 +52,6 @@ struct grd_iter_spec {
     enum grd_type_rule rule;
     grd_dtype dtype;      /* result dtype for KEEP */
     uint8_t promote_from; /* first input that takes part in promotion (1 for where: the condition does not) */
-    bool repeats;         /* elements of `out` may share memory: the caller has checked, and runs the kernel on one thread then */
-    bool row_major;       /* a new result is contiguous, whatever strides the inputs have */
 };
 
 struct grd_iter {

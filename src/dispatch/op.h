@@ -44,6 +44,9 @@ struct grd_out_rule {
     const char *texts[GRD_MAX_RESULTS]; /* the error for each result; out.c says what stands in braces */
 };
 
+/* Whether a vector of results fills an out= of as many elements, whatever its sizes, as PyTorch's ranges do; and if so, whether its length is an argument. */
+enum grd_fills { GRD_FILLS_NOT, GRD_FILLS_GIVEN, GRD_FILLS_COMPUTED };
+
 /* An operator, of the schema or defined at run time: every caller treats them alike. */
 struct grd_op {
     const char *name, *schema;
@@ -55,6 +58,7 @@ struct grd_op {
     bool returns_list;
     bool defined;  /* at run time: it is part of a struct grd_defined_op (define.h) */
     uint8_t forms; /* bit set of grd_form */
+    uint8_t fills; /* grd_fills */
     grd_thunk *thunk;
     const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */

@@ -23,8 +23,22 @@ enum grd_reduce_kind {
     GRD_REDUCE_COUNT
 };
 
-/* The dtype values of a kind are gathered in over elements of `dtype` (one that has a row). Centers have this dtype too, but for
- * FIND, whose centers are elements. Magnitudes and counts of complex numbers are gathered in the real part. */
+/* What becomes of a gathered value v, with a number a and the center c. */
+enum grd_reduce_finish {
+    GRD_FINISH_NONE,
+    GRD_FINISH_DIVIDE,      /* v / a */
+    GRD_FINISH_MEAN,        /* v / a + c */
+    GRD_FINISH_ROOT,        /* sqrt(v) */
+    GRD_FINISH_DIVIDE_ROOT, /* sqrt(v / a) */
+    GRD_FINISH_FINITE,      /* 0 where v is infinite: of MAX */
+    GRD_FINISH_LOG,         /* log(v) + c: of EXP */
+    GRD_FINISH_ANY,         /* v != 0: a byte for each value, the first n */
+    GRD_FINISH_ALL,         /* v == a: likewise */
+    GRD_FINISH_COUNT
+};
+
+/* The dtype values of a kind are gathered in over elements of `dtype` (one that has a row). Centers have this dtype too, but
+ * those of EXP and FIND are elements. Magnitudes and counts of complex numbers are gathered in the real part. */
 static inline grd_dtype grd_reduce_gathers(enum grd_reduce_kind kind, grd_dtype dtype)
 {
     if (kind == GRD_REDUCE_FIND)
@@ -32,6 +46,12 @@ static inline grd_dtype grd_reduce_gathers(enum grd_reduce_kind kind, grd_dtype 
     if (kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN)
         return dtype;
     return dtype == GRD_FLOAT32 ? GRD_FLOAT64 : dtype == GRD_UINT8 || dtype == GRD_UINT64 ? GRD_INT64 : dtype;
+}
+
+/* The dtype of what was gathered in `gathers` once it is finished. */
+static inline grd_dtype grd_reduce_finished(enum grd_reduce_finish finish, grd_dtype gathers)
+{
+    return finish >= GRD_FINISH_ANY ? GRD_BOOL : gathers;
 }
 
 /* A block of `outputs` x `n` elements. "lines" kernels want the n elements of an output contiguous, "columns" kernels the
@@ -46,8 +66,13 @@ struct grd_reduce_block {
 };
 typedef void grd_reduce_kernel(const struct grd_reduce_block *block);
 
+typedef void grd_reduce_begin(int64_t n, void *gathered);
+typedef void grd_reduce_end(int64_t n, void *gathered, const void *center, double number);
+
 struct grd_reduce_row {
     grd_reduce_kernel *lines[GRD_REDUCE_COUNT], *columns[GRD_REDUCE_COUNT]; /* NULL: not for this dtype */
+    grd_reduce_begin *begin[GRD_REDUCE_COUNT]; /* values that change nothing when others are combined into them */
+    grd_reduce_end *end[GRD_FINISH_COUNT];     /* in place; NULL: nothing to do */
 };
 
 struct grd_reduce_kernels {

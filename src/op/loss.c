@@ -86,29 +86,6 @@ grd_tensor *op_l1_loss(grd_tensor *self, grd_tensor *target, const char *reducti
     return grd_loss_reduce(grd_abs(grd_sub(self, target)), how);
 }
 
-static bool check_differences(const grd_tensor *differences, const char *name)
-{
-    return is_floating(differences) || grd_raise_no_kernel(name, (grd_dtype)differences->dtype);
-}
-
-grd_tensor *op_hidden_smooth_l1(grd_tensor *self, double beta)
-{
-    if (!check_differences(self, "smooth_l1"))
-        return grd_failed;
-    grd_tensor *size = grd_abs(self);
-    grd_tensor *near = grd_mul_scalar(grd_square(size), grd_float(0.5 / beta)), *far = grd_sub_scalar(size, grd_float(0.5 * beta));
-    return grd_where(grd_lt_scalar(size, grd_float(beta)), near, far);
-}
-
-grd_tensor *op_hidden_huber(grd_tensor *self, double delta)
-{
-    if (!check_differences(self, "huber"))
-        return grd_failed;
-    grd_tensor *size = grd_abs(self), *near = grd_mul_scalar(grd_square(size), grd_float(0.5));
-    grd_tensor *far = grd_mul_scalar(grd_sub_scalar(size, grd_float(0.5 * delta)), grd_float(delta));
-    return grd_where(grd_le_scalar(size, grd_float(delta)), near, far);
-}
-
 grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double beta)
 {
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
@@ -174,14 +151,9 @@ grd_tensor *op_kl_div(grd_tensor *self, grd_tensor *target, const char *reductio
     return grd_div_scalar(grd_sum(loss), grd_float(batch));
 }
 
-/* min(x, 0) - log(1 + exp(-|x|)) */
 grd_tensor *op_log_sigmoid(grd_tensor *self)
 {
-    const grd_dtype dtype = (grd_dtype)self->dtype;
-    const bool half = dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16;
-    grd_tensor *x = half ? grd_to(self, .dtype = GRD_FLOAT32) : self; /* rounded once, at the end */
-    grd_tensor *value = grd_sub(grd_clamp_max(x, grd_int(0)), grd_log1p(grd_exp(grd_neg(grd_abs(x)))));
-    return grd_pending() ? grd_failed : grd_composite_contiguous(half ? grd_to(value, .dtype = dtype) : value);
+    return grd_composite_contiguous(grd_hidden_log_sigmoid(self));
 }
 
 /* The losses before they are weighted and reduced. */

@@ -10,6 +10,11 @@
 
 static struct grd_planned *next_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype)
 {
+    int64_t numel;
+    if (GRD_UNLIKELY((uint64_t)sizes.n > GRD_MAX_DIMS)) {
+        grd_shape_numel(sizes, &numel); /* refuses them */
+        return NULL;
+    }
     struct grd_planned *planned = &p->planned[p->nresults++];
     planned->dtype = planned->as = dtype;
     planned->ndim = (uint8_t)sizes.n;
@@ -20,16 +25,26 @@ static struct grd_planned *next_result(struct grd_plan *p, grd_dims sizes, grd_d
 
 bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype)
 {
-    next_result(p, sizes, dtype);
-    return true;
+    return next_result(p, sizes, dtype) != NULL;
 }
 
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype)
 {
     struct grd_planned *planned = next_result(p, sizes, dtype);
+    if (planned == NULL)
+        return false;
     planned->strided = true;
     memcpy(planned->strides, strides, (size_t)sizes.n * sizeof *strides);
     return true;
+}
+
+bool grd_plan_in_order(struct grd_plan *p, grd_dims sizes, bool channels_last, grd_dtype dtype)
+{
+    int64_t strides[5];
+    if (!channels_last)
+        return grd_plan_result(p, sizes, dtype);
+    grd_shape_channels_last_strides(sizes, strides);
+    return grd_plan_strided(p, sizes, strides, dtype);
 }
 
 bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
@@ -38,18 +53,23 @@ bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
     const grd_dims sizes = grd_sizes(t);
     if (grd_has(t, GRD_FLAG_CANONICAL))
         return grd_plan_result(p, sizes, dtype);
-    if (grd_shape_is_dense(sizes, t->strides))
+    if (grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(sizes, t->strides))
         return grd_plan_strided(p, sizes, t->strides, dtype);
     grd_shape_dense_strides(sizes, t->strides, dense);
     return grd_plan_strided(p, sizes, dense, dtype);
 }
 
-bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad)
+bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     if (requires_grad && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
     p->requires_grad = requires_grad;
-    return grd_device_resolve(device, &p->device) && grd_plan_result(p, sizes, dtype);
+    return grd_device_resolve(device, &p->device);
+}
+
+bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return grd_plan_factory(p, dtype, device, requires_grad) && grd_plan_result(p, sizes, dtype);
 }
 
 bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
@@ -77,24 +97,27 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-static bool check_overlap(const struct grd_plan *p, const grd_tensor *t)
+/* What the results start from is read first; where that is `out` itself, nothing has to be copied. */
+static bool check_overlap(const struct grd_plan *p, int read)
 {
+    const grd_tensor *t = p->reads[read].t;
     if (t == NULL || p->overlap == GRD_OVERLAP_APART)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
-    return t == p->out || grd_check_no_overlap(p->out, t);
+    return (read == 0 && t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
 /* Everything that can be said against the tensor to be written. */
 static bool check_out(const struct grd_plan *p)
 {
     const grd_dims sizes = planned_sizes(&p->planned[0]);
+    const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0; /* otherwise out= may be what is read, and is resized */
     if (!check_device(p, p->out) || !grd_check_castable(p->planned[0].dtype, (grd_dtype)p->out->dtype) ||
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
     for (int i = 0; i < p->nreads; i++)
-        if ((p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)) || !check_overlap(p, p->reads[i].t))
+        if (!check_overlap(p, i) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
             return false;
     return true;
 }
@@ -102,7 +125,7 @@ static bool check_out(const struct grd_plan *p)
 bool grd_plan_admit(struct grd_plan *p)
 {
     for (int i = 0; i < p->nreads; i++)
-        if (p->reads[i].t != NULL && !check_device(p, p->reads[i].t))
+        if (p->reads[i].t != NULL && !p->any_device && !check_device(p, p->reads[i].t))
             return false;
     if (p->out != NULL && !check_out(p))
         return false;
@@ -117,18 +140,14 @@ bool grd_plan_admit(struct grd_plan *p)
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */
 
-static bool may_share(const grd_tensor *a, const grd_tensor *b)
-{
-    return a->storage == b->storage || (a->storage->release != NULL && b->storage->release != NULL);
-}
-
 static bool is_same_view(const grd_tensor *a, const grd_tensor *b)
 {
     return a == b || (a->data == b->data && a->dtype == b->dtype && grd_same_sizes(a, grd_sizes(b)) &&
                       memcmp(a->strides, b->strides, a->ndim * sizeof *a->strides) == 0);
 }
 
-/* Whether the run may write `out` itself: its memory is apart from all that is read, and arranged as the run writes it. */
+/* Whether the run may write `out` itself: its memory is apart from all that is read, and arranged as the run writes it. Memory of a device from outside
+ * is read whole, by way of the cpu, before any of it is written. */
 static bool takes_run(const struct grd_plan *p)
 {
     const struct grd_planned *planned = &p->planned[0];
@@ -136,10 +155,10 @@ static bool takes_run(const struct grd_plan *p)
     if (out->dtype != planned->as || !grd_same_sizes(out, planned_sizes(planned)) ||
         (!p->any_strides && !grd_has(out, GRD_FLAG_CONTIGUOUS)))
         return false;
-    if (p->start != NULL && p->start != out && may_share(out, p->start))
+    if (p->start != NULL && p->start != out && grd_may_share_bytes(out, p->start))
         return false;
-    for (int i = 0; i < p->nreads; i++)
-        if (p->in[i] != NULL && p->in[i] != p->start && may_share(out, p->in[i]) && !(p->aligned && is_same_view(out, p->in[i])))
+    for (int i = 0; i < p->nreads && !grd_is_extra(p->device); i++)
+        if (p->in[i] != NULL && p->in[i] != p->start && !(p->aligned && is_same_view(out, p->in[i])) && grd_may_share_bytes(out, p->in[i]))
             return false;
     return true;
 }

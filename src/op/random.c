@@ -19,7 +19,7 @@
 #include "op/plan.h"
 
 /* Elements made at a time, by one task, and of which the words are drawn at a time where making them is slow enough for several threads. */
-enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN };
+enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN, FEW_WORDS = 256 };
 
 bool grd_random_is_floating(grd_dtype dtype)
 {
@@ -50,6 +50,7 @@ struct draw {
     grd_task *task; /* makes elements of a batch */
     struct grd_generator *generator;
     uint32_t *words; /* room for those of a batch */
+    uint32_t few[FEW_WORDS];
 };
 
 struct batch {
@@ -148,12 +149,13 @@ static bool plan_draw(struct grd_plan *p, const grd_tensor *self, grd_generator 
     draw->generator = generator;
     p->device = grd_device_of(self);
     p->any_strides = p->aligned = true;
-    p->scratch_bytes = (size_t)(n < most ? n : most) * draw->kind.words * sizeof *draw->words;
+    const int64_t words = (n < most ? n : most) * draw->kind.words;
+    p->scratch_bytes = words > FEW_WORDS ? (size_t)words * sizeof *draw->words : 0;
     return grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-static bool plan_fill(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, grd_loop *loop, enum grd_random_kind kind,
-                      struct grd_random_numbers numbers)
+static bool plan_random_fill(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, grd_loop *loop,
+                             enum grd_random_kind kind, struct grd_random_numbers numbers)
 {
     struct draw *draw = draw_of(p);
     draw->number = kind;
@@ -182,7 +184,7 @@ void run_fill(const struct grd_plan *p)
     struct grd_iter it;
     grd_iter_raw(&it, grd_dims_from(sizes, ndim), 1 + p->nreads, (char *const[]){result->data, read->data},
                  (const int64_t *const[]){strides[0], strides[1]});
-    draw->words = (uint32_t *)p->scratch;
+    draw->words = p->scratch != NULL ? (uint32_t *)p->scratch : draw->few;
     draw->generator = grd_generator_lock(draw->generator);
     grd_iter_run_serial(&it, draw->loop, draw);
     grd_generator_unlock(draw->generator);
@@ -200,8 +202,8 @@ bool plan_normal(struct grd_plan *p, grd_tensor *self, double mean, double std, 
     if (!grd_random_is_floating(real))
         return grd_raise_no_kernel("normal_kernel", (grd_dtype)self->dtype);
     const bool in_blocks = self->numel * (1 + is_complex) >= GRD_NORMAL_BLOCK && grd_is_contiguous(self);
-    return plan_fill(p, self, generator, in_blocks ? normal_blocks : normal_loop, kind,
-                     (struct grd_random_numbers){.a = mean, .b = is_complex ? std / sqrt(2) : std});
+    return plan_random_fill(p, self, generator, in_blocks ? normal_blocks : normal_loop, kind,
+                            (struct grd_random_numbers){.a = mean, .b = is_complex ? std / sqrt(2) : std});
 }
 
 /* ---- uniform, exponential, bernoulli ------------------------------------------------------------------------------------------------ */
@@ -231,7 +233,7 @@ bool plan_uniform(struct grd_plan *p, grd_tensor *self, double from, double to, 
     if (!(to - from <= largest))
         return grd_raise(GRD_ERROR_RUNTIME, "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g and from=%g",
                          grd_dtype_type_name(dtype), to, from);
-    return plan_fill(p, self, generator, draw_loop, kind, (struct grd_random_numbers){.a = from, .b = to});
+    return plan_random_fill(p, self, generator, draw_loop, kind, (struct grd_random_numbers){.a = from, .b = to});
 }
 
 bool plan_exponential(struct grd_plan *p, grd_tensor *self, double lambd, grd_generator *generator)
@@ -243,7 +245,7 @@ bool plan_exponential(struct grd_plan *p, grd_tensor *self, double lambd, grd_ge
             GRD_ERROR_RUNTIME,
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified %s",
             grd_dtype_type_name((grd_dtype)self->dtype));
-    return plan_fill(p, self, generator, draw_loop, GRD_RANDOM_EXPONENTIAL, (struct grd_random_numbers){.a = lambd});
+    return plan_random_fill(p, self, generator, draw_loop, GRD_RANDOM_EXPONENTIAL, (struct grd_random_numbers){.a = lambd});
 }
 
 static bool check_bernoulli_dtype(const grd_tensor *self)
@@ -281,7 +283,7 @@ bool plan_bernoulli(struct grd_plan *p, grd_tensor *self, grd_scalar p_given, gr
     if (!(probability >= 0 && probability <= 1))
         return grd_raise(GRD_ERROR_RUNTIME, "bernoulli_ expects p to be in [0, 1], but got p=%g", probability);
     return check_bernoulli_dtype(self) &&
-           plan_fill(p, self, generator, draw_loop, GRD_RANDOM_BERNOULLI, (struct grd_random_numbers){.a = probability});
+           plan_random_fill(p, self, generator, draw_loop, GRD_RANDOM_BERNOULLI, (struct grd_random_numbers){.a = probability});
 }
 
 /* ---- random ------------------------------------------------------------------------------------------------------------------------- */
@@ -361,7 +363,7 @@ static void narrow_bounds(grd_dtype dtype, int64_t *from, int64_t *to)
 static bool plan_integers(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, struct grd_random_numbers numbers,
                           bool is_long)
 {
-    return plan_fill(p, self, generator, draw_loop, is_long ? GRD_RANDOM_LONG_INTEGERS : GRD_RANDOM_INTEGERS, numbers);
+    return plan_random_fill(p, self, generator, draw_loop, is_long ? GRD_RANDOM_LONG_INTEGERS : GRD_RANDOM_INTEGERS, numbers);
 }
 
 /* Which numbers are drawn from [from, to). */

@@ -35,19 +35,15 @@ static grd_dtype fold_dtype(enum grd_fold fold, grd_dtype dtype)
     }
 }
 
-grd_tensor *op_hidden_scatter_fold(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
+bool plan_hidden_scatter_fold(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
 {
     const enum grd_fold fold = fold_of(reduce);
     const grd_dtype dtype = fold_dtype(fold, self->dtype);
     grd_loop_kernel *kernel = fold < GRD_FOLDS ? grd_kernels->index->fold[fold][dtype] : NULL;
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
-        return grd_failed;
-    if (kernel == NULL)
-        return grd_fail_no_kernel("scatter_reduce", self->dtype);
-    grd_tensor *folded = grd_clone_contiguous(self, dtype), *values = grd_pending() ? src : grd_contiguous_as(src, dtype);
-    if (!grd_pending())
-        grd_scatter_elements(folded, folded, dim, index, values, NULL, kernel);
-    return grd_indexed_rounded(NULL, self, folded);
+        return false;
+    const struct grd_indexed_plan indexed = {.kernel = kernel, .unchecked = index->numel == 0, .range_code = GRD_ERROR_RUNTIME, .dim = dim};
+    return kernel != NULL ? grd_plan_writes(p, &indexed, self, index, src, dtype) : grd_raise_no_kernel("scatter_reduce", self->dtype);
 }
 
 /* Of equal extremes, where they are in self and src; their number is added up per place. */

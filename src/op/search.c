@@ -75,13 +75,11 @@ bool plan_searchsorted(struct grd_plan *p, grd_tensor *sorted, grd_tensor *self,
            grd_plan_result(p, grd_sizes(self), out_int32 ? GRD_INT32 : GRD_INT64);
 }
 
-bool check_searchsorted(struct grd_plan *p, grd_tensor *sorted, grd_tensor *self, bool out_int32, bool right, const char *side,
-                        grd_tensor *sorter)
+bool check_sorter(struct grd_plan *p)
 {
-    (void)self, (void)out_int32, (void)right, (void)side;
+    const grd_tensor *sorted = p->in[0], *sorter = p->in[2];
     return sorter == NULL ||
-           grd_kernels->index->check(sorter->numel, (const int64_t *)(const void *)p->in[2]->data, 0, sorted->sizes[sorted->ndim - 1]) <
-               0 ||
+           grd_kernels->index->check(sorter->numel, (const int64_t *)(const void *)sorter->data, 0, sorted->sizes[sorted->ndim - 1]) < 0 ||
            grd_raise(GRD_ERROR_RUNTIME, "sorter index out of range");
 }
 
@@ -164,14 +162,13 @@ bool check_bincount(struct grd_plan *p, grd_tensor *self, grd_tensor *weights, i
     return grd_plan_result(p, grd_dims(high >= minlength ? high + 1 : minlength), weights == NULL ? GRD_INT64 : p->reads[1].as);
 }
 
-void run_bincount(const struct grd_plan *p, grd_tensor *self, grd_tensor *weights, int64_t minlength)
+void run_bincount(const struct grd_plan *p)
 {
-    (void)minlength;
     int64_t one = 1;
-    grd_tensor *result = p->results[0];
+    grd_tensor *result = p->results[0], *value = p->in[0], *weight = p->in[1];
     const int64_t itemsize = result->itemsize;
     grd_zero_elements(result);
-    grd_kernels->index->add[result->dtype](self->numel,
-                                           (char *const[]){result->data, weights != NULL ? p->in[1]->data : (char *)&one, p->in[0]->data},
-                                           (const int64_t[]){0, weights != NULL ? itemsize : 0, (int64_t)sizeof one}, &itemsize);
+    grd_kernels->index->add[result->dtype](value->numel,
+                                           (char *const[]){result->data, weight != NULL ? weight->data : (char *)&one, value->data},
+                                           (const int64_t[]){0, weight != NULL ? itemsize : 0, value->itemsize}, &itemsize);
 }

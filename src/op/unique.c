@@ -23,7 +23,7 @@ static struct distinct *distinct_of(const struct grd_plan *p)
 
 bool plan_hidden_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool return_inverse, bool return_counts)
 {
-    (void)sorted, (void)return_inverse, (void)return_counts; /* they always are sorted; sizes are known to the check */
+    (void)sorted, (void)return_inverse, (void)return_counts; /* the check plans the results, always sorted */
     return grd_check_has_data(self) && grd_check_ordered("unique", (grd_dtype)self->dtype) && grd_plan_reads(p, self);
 }
 
@@ -41,15 +41,14 @@ bool check_hidden_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, boo
            grd_plan_result(p, grd_dims(return_counts ? d->runs : 0), GRD_INT64);
 }
 
-void run_hidden_unique2(const struct grd_plan *p, grd_tensor *self, bool sorted, bool return_inverse, bool return_counts)
+void run_unique(const struct grd_plan *p)
 {
-    (void)sorted, (void)return_counts;
     struct distinct *d = distinct_of(p);
     const grd_tensor *values = p->results[0], *inverse = p->results[1], *counts = p->results[2];
-    const int64_t size = self->itemsize, step = (int64_t)sizeof *d->starts;
+    const int64_t size = values->itemsize, step = (int64_t)sizeof *d->starts;
     grd_kernels->index->gather[grd_index_size(size)](d->runs, (char *const[]){values->data, d->sorted[0]->data, (char *)d->starts},
                                                      (const int64_t[]){size, 0, step}, &size);
-    if (return_inverse)
+    if (inverse->numel > 0)
         grd_kernels->index->number_runs(d->runs, d->starts, (const int64_t *)(const void *)d->sorted[1]->data,
                                         (int64_t *)(void *)inverse->data);
     grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB](

@@ -171,33 +171,11 @@ static void coordinates(const struct grd_coordinates_block *b)
 #define WORD unsigned __int128
 #include "kernel/cpu/index_sized.h"
 
-/* ---- Scattered addition of other than integers; float16 and bfloat16 are added up in float32 ------------------------------------ */
+/* ---- Scattered arithmetic; integers are added by their size, float16 and bfloat16 in float32 ------------------------------------ */
 
 static ALWAYS_INLINE void add_bool(char *restrict to, const char *restrict from)
 {
     *(uint8_t *)to = (*(uint8_t *)to | *(const uint8_t *)from) != 0;
-}
-
-static ALWAYS_INLINE void add_float32(char *restrict to, const char *restrict from)
-{
-    *(float *)to += *(const float *)from;
-}
-
-static ALWAYS_INLINE void add_float64(char *restrict to, const char *restrict from)
-{
-    *(double *)to += *(const double *)from;
-}
-
-static ALWAYS_INLINE void add_complex64(char *restrict to, const char *restrict from)
-{
-    ((float *)to)[0] += ((const float *)from)[0];
-    ((float *)to)[1] += ((const float *)from)[1];
-}
-
-static ALWAYS_INLINE void add_complex128(char *restrict to, const char *restrict from)
-{
-    ((double *)to)[0] += ((const double *)from)[0];
-    ((double *)to)[1] += ((const double *)from)[1];
 }
 
 static void add_bool_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
@@ -205,126 +183,33 @@ static void add_bool_loop(int64_t n, char *const *data, const int64_t *strides, 
     at_indices(n, data, strides, params, RESULT, add_row, add_bool, 1);
 }
 
-static void add_float32_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, add_float32, 4);
-}
-
-static void add_float64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, add_float64, 8);
-}
-
-static void add_complex64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, add_complex64, 8);
-}
-
-static void add_complex128_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, add_complex128, 16);
-}
-
-/* ---- Scattered products and extremes ------------------------------------------------------------------------------------------ */
-
-static ALWAYS_INLINE void prod_int64(char *restrict to, const char *restrict from)
-{
-    const uint64_t x = *(uint64_t *)to, y = *(const uint64_t *)from;
-    *(uint64_t *)to = x * y;
-}
-
-static ALWAYS_INLINE void prod_float64(char *restrict to, const char *restrict from)
-{
-    const double x = *(double *)to, y = *(const double *)from;
-    *(double *)to = x * y;
-}
-
-static ALWAYS_INLINE void prod_complex128(char *restrict to, const char *restrict from)
-{
-    const double _Complex x = *(double _Complex *)to, y = *(const double _Complex *)from;
-    *(double _Complex *)to = x * y;
-}
-
-static ALWAYS_INLINE void amax_int64(char *restrict to, const char *restrict from)
-{
-    const int64_t x = *(int64_t *)to, y = *(const int64_t *)from;
-    *(int64_t *)to = y > x ? y : x;
-}
-
-static ALWAYS_INLINE void amax_float32(char *restrict to, const char *restrict from)
-{
-    const float x = *(float *)to, y = *(const float *)from;
-    *(float *)to = y > x || y != y ? y : x;
-}
-
-static ALWAYS_INLINE void amax_float64(char *restrict to, const char *restrict from)
-{
-    const double x = *(double *)to, y = *(const double *)from;
-    *(double *)to = y > x || y != y ? y : x;
-}
-
-static ALWAYS_INLINE void amin_int64(char *restrict to, const char *restrict from)
-{
-    const int64_t x = *(int64_t *)to, y = *(const int64_t *)from;
-    *(int64_t *)to = y < x ? y : x;
-}
-
-static ALWAYS_INLINE void amin_float32(char *restrict to, const char *restrict from)
-{
-    const float x = *(float *)to, y = *(const float *)from;
-    *(float *)to = y < x || y != y ? y : x;
-}
-
-static ALWAYS_INLINE void amin_float64(char *restrict to, const char *restrict from)
-{
-    const double x = *(double *)to, y = *(const double *)from;
-    *(double *)to = y < x || y != y ? y : x;
-}
-
-static void prod_int64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, prod_int64, 8);
-}
-
-static void prod_float64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, prod_float64, 8);
-}
-
-static void prod_complex128_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, prod_complex128, 16);
-}
-
-static void amax_int64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, amax_int64, 8);
-}
-
-static void amax_float32_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, amax_float32, 4);
-}
-
-static void amax_float64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, amax_float64, 8);
-}
-
-static void amin_int64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, amin_int64, 8);
-}
-
-static void amin_float32_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, amin_float32, 4);
-}
-
-static void amin_float64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, amin_float64, 8);
-}
+#define ADDS 1
+#define MULTIPLIES 2
+#define COMPARES 4
+#define DOES (ADDS | COMPARES)
+#define TYPE float
+#define NAME float32
+#include "kernel/cpu/index_fold.h"
+#define DOES (ADDS | MULTIPLIES | COMPARES)
+#define TYPE double
+#define NAME float64
+#include "kernel/cpu/index_fold.h"
+#define DOES ADDS
+#define TYPE float _Complex
+#define NAME complex64
+#include "kernel/cpu/index_fold.h"
+#define DOES (ADDS | MULTIPLIES)
+#define TYPE double _Complex
+#define NAME complex128
+#include "kernel/cpu/index_fold.h"
+#define DOES MULTIPLIES
+#define TYPE uint64_t
+#define NAME uint64
+#include "kernel/cpu/index_fold.h"
+#define DOES COMPARES
+#define TYPE int64_t
+#define NAME int64
+#include "kernel/cpu/index_fold.h"
 
 extern grd_transpose_kernel grd_transpose_uint8_portable, grd_transpose_uint16_portable, grd_transpose_uint32_portable;
 extern grd_transpose_kernel grd_transpose_uint64_portable, grd_transpose_complex128_portable;
@@ -347,13 +232,13 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
             [GRD_INT32] = add_4,
             [GRD_UINT64] = add_8,
             [GRD_INT64] = add_8,
-            [GRD_FLOAT32] = add_float32_loop,
-            [GRD_FLOAT64] = add_float64_loop,
-            [GRD_COMPLEX64] = add_complex64_loop,
-            [GRD_COMPLEX128] = add_complex128_loop},
-    .fold = {{[GRD_INT64] = prod_int64_loop, [GRD_FLOAT64] = prod_float64_loop, [GRD_COMPLEX128] = prod_complex128_loop},
-             {[GRD_INT64] = amax_int64_loop, [GRD_FLOAT32] = amax_float32_loop, [GRD_FLOAT64] = amax_float64_loop},
-             {[GRD_INT64] = amin_int64_loop, [GRD_FLOAT32] = amin_float32_loop, [GRD_FLOAT64] = amin_float64_loop}},
+            [GRD_FLOAT32] = add_loop_float32,
+            [GRD_FLOAT64] = add_loop_float64,
+            [GRD_COMPLEX64] = add_loop_complex64,
+            [GRD_COMPLEX128] = add_loop_complex128},
+    .fold = {{[GRD_INT64] = prod_loop_uint64, [GRD_FLOAT64] = prod_loop_float64, [GRD_COMPLEX128] = prod_loop_complex128},
+             {[GRD_INT64] = amax_loop_int64, [GRD_FLOAT32] = amax_loop_float32, [GRD_FLOAT64] = amax_loop_float64},
+             {[GRD_INT64] = amin_loop_int64, [GRD_FLOAT32] = amin_loop_float32, [GRD_FLOAT64] = amin_loop_float64}},
     .find_zero = {find_zero_1, find_zero_2, find_zero_4, find_zero_8},
     .masked_fill = {masked_fill_1, masked_fill_2, masked_fill_4, masked_fill_8, masked_fill_16},
     .count = count,

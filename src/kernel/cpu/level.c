@@ -54,6 +54,12 @@ extern const struct grd_optim_row GRD_BUILT(optim, grd_optim_row, float32), GRD_
 extern const struct grd_layer_norm_row GRD_BUILT(layer_norm, grd_layer_norm_row, float32),
     GRD_BUILT(layer_norm, grd_layer_norm_row, float64);
 
+extern const struct grd_range_row GRD_BUILT(range, grd_range_row, int64), GRD_BUILT(range, grd_range_row, float32),
+    GRD_BUILT(range, grd_range_row, float64);
+
+extern void GRD_BUILT(distance, grd_distance, float32)(const struct grd_distance_block *),
+    GRD_BUILT(distance, grd_distance, float64)(const struct grd_distance_block *);
+
 #define DECLARE_NLL(DTYPE, dtype) extern const struct grd_nll_row GRD_BUILT(nll, grd_nll_row, dtype);
 FLOAT_DTYPES(DECLARE_NLL)
 
@@ -77,5 +83,9 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .optim = {[GRD_FLOAT32] = &GRD_BUILT(optim, grd_optim_row, float32), [GRD_FLOAT64] = &GRD_BUILT(optim, grd_optim_row, float64)},
     .layer_norm = {[GRD_FLOAT32] = &GRD_BUILT(layer_norm, grd_layer_norm_row, float32),
                    [GRD_FLOAT64] = &GRD_BUILT(layer_norm, grd_layer_norm_row, float64)},
+    .range = {[GRD_INT64] = &GRD_BUILT(range, grd_range_row, int64),
+              [GRD_FLOAT32] = &GRD_BUILT(range, grd_range_row, float32),
+              [GRD_FLOAT64] = &GRD_BUILT(range, grd_range_row, float64)},
+    .distance = {[GRD_FLOAT32] = GRD_BUILT(distance, grd_distance, float32), [GRD_FLOAT64] = GRD_BUILT(distance, grd_distance, float64)},
     .nll = {FLOAT_DTYPES(NLL)},
 };

@@ -13,6 +13,7 @@
 #include "op/elementwise.h"
 #include "op/lines.h"
 #include "op/plan.h"
+#include "op/reduce.h"
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
 
