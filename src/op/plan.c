@@ -163,19 +163,12 @@ static bool takes_run(const struct grd_plan *p)
     return true;
 }
 
-static grd_tensor *new_result(const struct grd_plan *p, const struct grd_planned *planned, grd_dtype dtype)
-{
-    const grd_dims sizes = planned_sizes(planned);
-    return planned->strided ? grd_new_strided(sizes, grd_dims_from(planned->strides, planned->ndim), dtype, p->device)
-                            : grd_new(sizes, dtype, p->device);
-}
-
 bool grd_plan_allocate(struct grd_plan *p)
 {
     bool empty = true;
     const bool direct = p->out != NULL && takes_run(p);
     for (int i = 0; i < p->nresults; i++) {
-        p->results[i] = i == 0 && direct ? p->out : new_result(p, &p->planned[i], p->planned[i].as);
+        p->results[i] = i == 0 && direct ? p->out : grd_new_planned(&p->planned[i], p->planned[i].as, p->device);
         if (grd_is_failed(p->results[i]))
             return false;
     }
@@ -198,7 +191,7 @@ static grd_tensor *finished(const struct grd_plan *p, int i)
     const struct grd_planned *planned = &p->planned[i];
     if (grd_pending() || planned->as == planned->dtype)
         return p->results[i];
-    grd_tensor *result = new_result(p, planned, planned->dtype);
+    grd_tensor *result = grd_new_planned(planned, planned->dtype, p->device);
     return !grd_is_failed(result) && grd_copy_elements(result, p->results[i]) ? result : grd_failed;
 }
 
