@@ -23,6 +23,13 @@ SHORTCUT = Template("""\
         return made;
 """)
 
+VIEW = Template("""\
+$prototype
+{
+$declared    return $plan ? $made(self, &v) : $failed;
+}
+""")
+
 
 def arguments(operator):
     return [a.name for a in operator.args]
@@ -83,6 +90,13 @@ def shortcut_call(operator):
     if operator.law == "reduce":
         return call("shortcut_reduce", f"&{operator.c_name}_rule", "out", *reduce_arguments(operator))
     return call(f"shortcut_{operator.c_name}", *out, *arguments(operator))
+
+
+def view_call(operator, prototype):
+    """op_<name> of a view that is planned: included where its plan is, so that the two are one function."""
+    room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct view v = {.size = room[0], .stride = room[1]};\n"
+    declared, made, failed = ("    struct views v;\n", "made_several", "no_tensors") if operator.returns_list else (room, "made", "grd_failed")
+    return VIEW.substitute(prototype=prototype, declared=declared, made=made, failed=failed, plan=call(f"plan_{operator.c_name}", "&v", *arguments(operator)))
 
 
 def implementation(operator, prototype, index):

@@ -251,14 +251,6 @@ grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device)
     return result;
 }
 
-bool grd_check_view_gradient(const grd_tensor *view, const grd_tensor *grad)
-{
-    char list[LIST_CHARS], other[LIST_CHARS];
-    return grd_same_sizes(view, grd_sizes(grad)) || grd_raise(GRD_ERROR_RUNTIME, "the gradient has sizes %s where the view has %s",
-                                                              grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim),
-                                                              grd_format_int64s(other, sizeof other, view->sizes, view->ndim));
-}
-
 /* ---- copy, fill, zero --------------------------------------------------------------------------------------------------------- */
 
 /* `src` broadcast to the sizes of `self`. */

@@ -35,7 +35,5 @@ void grd_zero_elements(grd_tensor *t);
 grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device);
 /* NotImplementedError unless there is a conversion between the dtypes. */
 bool grd_check_convertible(grd_dtype from, grd_dtype to);
-/* RuntimeError unless a gradient has the sizes of the view it belongs to. */
-bool grd_check_view_gradient(const grd_tensor *view, const grd_tensor *grad);
 
 #endif

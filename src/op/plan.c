@@ -97,13 +97,15 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-static bool check_overlap(const struct grd_plan *p, const grd_tensor *t)
+/* What the results start from is read first; where that is `out` itself, nothing has to be copied. */
+static bool check_overlap(const struct grd_plan *p, int read)
 {
+    const grd_tensor *t = p->reads[read].t;
     if (t == NULL || p->overlap == GRD_OVERLAP_APART)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
-    return (t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
+    return (read == 0 && t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
 /* Everything that can be said against the tensor to be written. */
@@ -115,7 +117,7 @@ static bool check_out(const struct grd_plan *p)
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
     for (int i = 0; i < p->nreads; i++)
-        if (!check_overlap(p, p->reads[i].t) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
+        if (!check_overlap(p, i) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
             return false;
     return true;
 }
@@ -161,19 +163,12 @@ static bool takes_run(const struct grd_plan *p)
     return true;
 }
 
-static grd_tensor *new_result(const struct grd_plan *p, const struct grd_planned *planned, grd_dtype dtype)
-{
-    const grd_dims sizes = planned_sizes(planned);
-    return planned->strided ? grd_new_strided(sizes, grd_dims_from(planned->strides, planned->ndim), dtype, p->device)
-                            : grd_new(sizes, dtype, p->device);
-}
-
 bool grd_plan_allocate(struct grd_plan *p)
 {
     bool empty = true;
     const bool direct = p->out != NULL && takes_run(p);
     for (int i = 0; i < p->nresults; i++) {
-        p->results[i] = i == 0 && direct ? p->out : new_result(p, &p->planned[i], p->planned[i].as);
+        p->results[i] = i == 0 && direct ? p->out : grd_new_planned(&p->planned[i], p->planned[i].as, p->device);
         if (grd_is_failed(p->results[i]))
             return false;
     }
@@ -196,7 +191,7 @@ static grd_tensor *finished(const struct grd_plan *p, int i)
     const struct grd_planned *planned = &p->planned[i];
     if (grd_pending() || planned->as == planned->dtype)
         return p->results[i];
-    grd_tensor *result = new_result(p, planned, planned->dtype);
+    grd_tensor *result = grd_new_planned(planned, planned->dtype, p->device);
     return !grd_is_failed(result) && grd_copy_elements(result, p->results[i]) ? result : grd_failed;
 }
 
