@@ -37,7 +37,9 @@ def call(function, *values):
 
 
 def lines_plan(operator):
-    """The call of plan_lines for an operator of the law "lines"."""
+    """The plan of an operator of the law "lines", which may have one of its own."""
+    if operator.plan:
+        return call(f"plan_{operator.c_name}", "&p", *arguments(operator))
     tensors = [a.name for a in operator.args if a.is_tensor]
     dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
     return call("plan_lines", "&p", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
@@ -84,7 +86,7 @@ def shortcut_call(operator):
 def implementation(operator, prototype, index):
     facts = ""
     if operator.law == "lines":
-        plan, run = lines_plan(operator), "run_lines(&p)"
+        plan, run = lines_plan(operator), call(f"run_{operator.run or 'lines'}", "&p")
     elif operator.law == "reduce":
         facts, plan, run = reduce_rule(operator), reduce_plan(operator), "run_reduce(&p)"
     else:
@@ -105,8 +107,9 @@ def declarations(operators):
     for o in operators.values():
         if not o.planned:
             continue
-        if o.law is None:
+        if o.law is None or o.plan:
             lines.append(f"bool plan_{o.c_name}({', '.join(parameters(o))});")
+        if o.law is None or o.run:
             lines.append(f"void run_{o.run}(const struct grd_plan *p);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *p'] + parameters(o)[1:])});")
         if o.check:
             lines.append(f"bool check_{o.c_name}({', '.join(parameters(o))});")

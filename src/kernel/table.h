@@ -19,7 +19,6 @@ struct grd_gemm_kernels;   /* kernel/gemm.h */
 struct grd_index_kernels;  /* kernel/index.h */
 struct grd_random_kernels; /* kernel/random.h */
 struct grd_optim_row;      /* kernel/optim.h */
-struct grd_layer_norm_row; /* kernel/layer_norm.h */
 
 struct grd_kernel_table {
     const char *isa;
@@ -35,8 +34,7 @@ struct grd_kernel_table {
     const struct grd_gemm_kernels *gemm;
     const struct grd_index_kernels *index;
     const struct grd_random_kernels *random;
-    const struct grd_optim_row *optim[GRD_DTYPE_COUNT];           /* float32 float64 */
-    const struct grd_layer_norm_row *layer_norm[GRD_DTYPE_COUNT]; /* float32 float64 */
+    const struct grd_optim_row *optim[GRD_DTYPE_COUNT]; /* float32 float64 */
 };
 
 /* The level in use (kernel/select.c). */
