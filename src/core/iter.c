@@ -858,34 +858,31 @@ static bool is_nothing(const struct grd_iter *it)
     return it->numel == 0 || it->device.type == GRD_DEVICE_META;
 }
 
-static __attribute__((noinline)) void run_many(const struct grd_iter *it, grd_loop *kernel, const void *params, bool serial)
+static __attribute__((noinline)) void run_many(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
     struct run run;
     make_run(&run, it, kernel, params);
-    if (serial)
-        run_range(&run, 0, it->numel, false);
-    else if (it->numel <= GRD_ITER_GRAIN)
+    if (it->numel <= GRD_ITER_GRAIN)
         run_piece(0, it->numel, &run);
     else
         grd_parallel_for(0, it->numel, GRD_ITER_GRAIN, run_piece, &run);
 }
 
-GRD_INLINE void run_all(const struct grd_iter *it, grd_loop *kernel, const void *params, bool serial)
+void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
     if (is_nothing(it))
         return;
     if (it->few)
         run_few(it, kernel, params);
     else
-        run_many(it, kernel, params, serial);
-}
-
-void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
-{
-    run_all(it, kernel, params, false);
+        run_many(it, kernel, params);
 }
 
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
-    run_all(it, kernel, params, true);
+    struct run run;
+    if (is_nothing(it))
+        return;
+    make_run(&run, it, kernel, params);
+    run_range(&run, 0, it->numel, false);
 }
