@@ -153,17 +153,24 @@ def implementation_prototype(operator):
     return f"{ctype.implementation_result(operator)}op_{operator.c_name}({ctype.implementation_parameters(operator)})"
 
 
-def elementwise_implementation(operator):
+def elementwise_entry(operator, operators):
+    """The initialiser of its struct grd_elementwise."""
+    members = [f".inputs = {KERNELS[operator.kernel]}", f".rule = GRD_TYPE_{operator.rule.upper()}", f".kernel = GRD_{operator.kernel.upper()}_{operator.c_name.upper()}"]
+    members += [f".{flag} = true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)]
+    for category, (error, text) in operator.refuse.items():
+        members.append(f".refusal = &(const struct grd_refusal){{GRD_CATEGORY_{category.upper()}, {error}, {json.dumps(text)}}}")
+    if operator.number:
+        members.append(f".number = &(const struct grd_elementwise){elementwise_entry(operators[operator.number], operators)}")
+    return f'{{{", ".join(members)}, .name = "{operator.name}"}}'
+
+
+def elementwise_implementation(operator, operators):
     tensors = ", ".join(a.name for a in operator.args if a.is_tensor)
     numbers = [ctype_scalar(a) for a in operator.args if a.kind in ctype.NUMBERS]
     parameters = f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
-    return (f"{implementation_prototype(operator)}\n{{\n"
-            f"    static const struct grd_elementwise op = {{.inputs = {KERNELS[operator.kernel]}, "
-            f".kernel = GRD_{operator.kernel.upper()}_{operator.c_name.upper()}, .rule = GRD_TYPE_{operator.rule.upper()}, "
-            f'{".mask = true, " if operator.mask else ""}{".divides = true, " if operator.divides else ""}'
-            f'{".truth = true, " if gives_bool(operator) else ""}'
-            f'{".integers = true, " if operator.divides or operator.rule == "float" else ""}.name = "{operator.name}"}};\n'
-            f"    return grd_op_{operator.kernel}(out, {tensors}, &op, {parameters});\n}}\n")
+    return (f"static const struct grd_elementwise {operator.c_name}_elementwise = {elementwise_entry(operator, operators)};\n\n"
+            f"{implementation_prototype(operator)}\n{{\n"
+            f"    return grd_op_{operator.kernel}(out, {tensors}, &{operator.c_name}_elementwise, {parameters});\n}}\n")
 
 
 def ctype_scalar(argument):
@@ -186,7 +193,7 @@ def formula_implementation(operator, operators):
 
 def implementation(operator, operators):
     if operator.kernel:
-        return elementwise_implementation(operator)
+        return elementwise_implementation(operator, operators)
     if operator.formula:
         return formula_implementation(operator, operators)
     if operator.planned:

@@ -7,9 +7,10 @@
 #include "base/transaction.h"
 #include "core/iter.h"
 #include "core/lifetimes.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "gradus/runtime.h"
-#include "kernel/table.h"
+#include "kernel/map.h"
 #include "op/provider.h"
 
 const char *grd_version(void)
@@ -52,6 +53,7 @@ __attribute__((constructor)) void grd_library_start(void)
     grd_lifetimes_init();
     grd_shortcuts_init();
     grd_iter_cast = grd_cast_kernel;
+    grd_iter_copy_lines = grd_copy_lines;
     grd_dispatch_init();
     grd_provider_init();
     grd_device_init();

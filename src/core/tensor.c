@@ -387,7 +387,7 @@ static inline __attribute__((always_inline)) void share(grd_tensor *view, const 
     /* An empty view may start anywhere, also past the end. */
     view->data = t->storage->data == NULL ? NULL : (char *)((uintptr_t)t->storage->data + (uintptr_t)offset * t->itemsize);
     flags |= set_strided(view, sizes, strides);
-    const uint64_t kept = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, 0, 0);
+    const uint64_t kept = GRD_TRAITS_DTYPE | GRD_TRAITS_LAYOUT | GRD_TRAITS_DEVICE;
     const uint64_t traits = (t->traits & kept) | grd_traits(0, 0, (grd_device){0, 0}, flags, sizes.n);
     grd_init_header(view, traits, t->itemsize, grd_keys_read(t) & ~(1u << GRD_KEY_AUTOGRAD));
 }

@@ -127,9 +127,14 @@ grd_tensor *grd_composite_like(grd_tensor *value, const grd_tensor *like)
     return with_strides(value, strides);
 }
 
+bool grd_composite_has_values(const grd_tensor *t)
+{
+    return !grd_pending() && !grd_is_meta(t) && t->numel > 0;
+}
+
 bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_largest)
 {
-    if (grd_pending() || grd_is_meta(t) || t->numel == 0)
+    if (!grd_composite_has_values(t))
         return false;
     *ret_least = grd_item_double(grd_amin(t));
     *ret_largest = grd_item_double(grd_amax(t));

@@ -16,14 +16,14 @@
 /* What must be equal in matrices that are multiplied, looked at at once: dtype, layout, device and number of dimensions. */
 static inline uint64_t kind_of(const grd_tensor *t)
 {
-    return t->traits & grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, 0, UINT16_MAX);
+    return t->traits & GRD_TRAITS_KIND;
 }
 
 /* Where a small product of that dtype is written: `out`, if it is given, or a new tensor. NULL where `out` cannot take it as it is. */
 static inline __attribute__((always_inline)) grd_tensor *small_result(grd_tensor *out, int64_t m, int64_t n, const grd_tensor *a,
                                                                       const grd_tensor *b)
 {
-    const uint64_t traits = kind_of(a) | grd_traits(0, 0, (grd_device){0, 0}, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL, 0);
+    const uint64_t traits = kind_of(a) | grd_traits_flags(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL);
     if (out != NULL) {
         const bool fits = kind_of(out) == kind_of(a) && grd_has(out, GRD_FLAG_CONTIGUOUS) && out->sizes[0] == m && out->sizes[1] == n;
         return fits && out->storage != a->storage && out->storage != b->storage ? out : NULL;

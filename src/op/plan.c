@@ -19,9 +19,7 @@ static struct grd_planned *next_result(struct grd_plan *p, grd_dims sizes, grd_d
     planned->dtype = planned->as = dtype;
     planned->ndim = (uint8_t)sizes.n;
     planned->strided = false;
-    planned->like = NULL;
-    for (int64_t i = 0; i < sizes.n; i++) /* few */
-        planned->sizes[i] = sizes.data[i];
+    memcpy(planned->sizes, sizes.data, (size_t)sizes.n * sizeof *sizes.data);
     return planned;
 }
 
@@ -53,10 +51,8 @@ bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
 {
     int64_t dense[GRD_MAX_DIMS];
     const grd_dims sizes = grd_sizes(t);
-    if (t->device == p->device.type && t->device_index == p->device.index) {
-        next_result(p, sizes, dtype)->like = t;
-        return true;
-    }
+    if (grd_has(t, GRD_FLAG_CANONICAL))
+        return grd_plan_result(p, sizes, dtype);
     if (grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(sizes, t->strides))
         return grd_plan_strided(p, sizes, t->strides, dtype);
     grd_shape_dense_strides(sizes, t->strides, dense);
@@ -101,13 +97,15 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-static bool check_overlap(const struct grd_plan *p, const grd_tensor *t)
+/* What the results start from is read first; where that is `out` itself, nothing has to be copied. */
+static bool check_overlap(const struct grd_plan *p, int read)
 {
+    const grd_tensor *t = p->reads[read].t;
     if (t == NULL || p->overlap == GRD_OVERLAP_APART)
         return true;
     if (p->overlap == GRD_OVERLAP_ELEMENT)
         return grd_check_no_partial_overlap(p->out, t);
-    return (t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
+    return (read == 0 && t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
 }
 
 /* Everything that can be said against the tensor to be written. */
@@ -119,27 +117,25 @@ static bool check_out(const struct grd_plan *p)
         (!p->repeats && !grd_check_no_internal_overlap(p->out)))
         return false;
     for (int i = 0; i < p->nreads; i++)
-        if (!check_overlap(p, p->reads[i].t) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
+        if (!check_overlap(p, i) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
             return false;
     return true;
 }
 
 bool grd_plan_admit(struct grd_plan *p)
 {
-    bool converts = false;
-    for (int i = 0; i < p->nreads; i++) {
-        grd_tensor *const t = p->in[i] = p->reads[i].t;
-        if (t != NULL && !p->any_device && !check_device(p, t))
+    for (int i = 0; i < p->nreads; i++)
+        if (p->reads[i].t != NULL && !p->any_device && !check_device(p, p->reads[i].t))
             return false;
-        converts |= t != NULL && p->reads[i].as != GRD_DTYPE_NONE;
-    }
     if (p->out != NULL && !check_out(p))
         return false;
     p->meta = p->device.type == GRD_DEVICE_META;
-    for (int i = 0; converts && i < p->nreads && !p->meta; i++)
-        if (p->in[i] != NULL && p->reads[i].as != GRD_DTYPE_NONE)
-            p->in[i] = grd_contiguous_as(p->in[i], p->reads[i].as);
-    return !converts || !grd_pending();
+    for (int i = 0; i < p->nreads; i++) {
+        const struct grd_read *read = &p->reads[i];
+        const bool as_it_lies = read->t == NULL || read->as == GRD_DTYPE_NONE || p->meta;
+        p->in[i] = as_it_lies ? read->t : grd_contiguous_as(read->t, read->as);
+    }
+    return !grd_pending();
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */
@@ -167,29 +163,21 @@ static bool takes_run(const struct grd_plan *p)
     return true;
 }
 
-static grd_tensor *new_result(const struct grd_plan *p, const struct grd_planned *planned, grd_dtype dtype)
-{
-    const grd_dims sizes = planned_sizes(planned);
-    if (planned->like != NULL)
-        return grd_new_like(planned->like, dtype);
-    return planned->strided ? grd_new_strided(sizes, grd_dims_from(planned->strides, planned->ndim), dtype, p->device)
-                            : grd_new(sizes, dtype, p->device);
-}
-
 bool grd_plan_allocate(struct grd_plan *p)
 {
     bool empty = true;
     const bool direct = p->out != NULL && takes_run(p);
     for (int i = 0; i < p->nresults; i++) {
-        p->results[i] = i == 0 && direct ? p->out : new_result(p, &p->planned[i], p->planned[i].as);
+        p->results[i] = i == 0 && direct ? p->out : grd_new_planned(&p->planned[i], p->planned[i].as, p->device);
         if (grd_is_failed(p->results[i]))
             return false;
-        empty &= p->results[i]->numel == 0;
     }
     if (p->prepare != NULL && !p->meta && !p->prepare(p))
         return false;
     if (p->scratch_bytes > 0 && !p->meta && (p->scratch = grd_alloc(p->scratch_bytes)) == NULL)
         return false;
+    for (int i = 0; i < p->nresults; i++)
+        empty &= p->results[i]->numel == 0;
     if (p->start != NULL && p->start != p->results[0] && !grd_copy_elements(p->results[0], p->start))
         return false;
     return !p->meta && !empty;
@@ -203,7 +191,7 @@ static grd_tensor *finished(const struct grd_plan *p, int i)
     const struct grd_planned *planned = &p->planned[i];
     if (grd_pending() || planned->as == planned->dtype)
         return p->results[i];
-    grd_tensor *result = new_result(p, planned, planned->dtype);
+    grd_tensor *result = grd_new_planned(planned, planned->dtype, p->device);
     return !grd_is_failed(result) && grd_copy_elements(result, p->results[i]) ? result : grd_failed;
 }
 

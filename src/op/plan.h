@@ -33,14 +33,6 @@ enum grd_overlap {
 
 struct grd_provider;
 
-struct grd_planned {
-    grd_dtype dtype, as; /* of the result, and what the run writes: converted once, at the end */
-    uint8_t ndim;
-    bool strided;           /* with the strides planned; otherwise contiguous */
-    const grd_tensor *like; /* NULL, or the tensor whose strides it has: as empty_like gives them */
-    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
-};
-
 /* A tensor that is read. */
 struct grd_read {
     grd_tensor *t; /* NULL: an optional argument that is absent */

@@ -57,6 +57,9 @@ extern const struct grd_layer_norm_row GRD_BUILT(layer_norm, grd_layer_norm_row,
 extern const struct grd_range_row GRD_BUILT(range, grd_range_row, int64), GRD_BUILT(range, grd_range_row, float32),
     GRD_BUILT(range, grd_range_row, float64);
 
+extern void GRD_BUILT(distance, grd_distance, float32)(const struct grd_distance_block *),
+    GRD_BUILT(distance, grd_distance, float64)(const struct grd_distance_block *);
+
 #define DECLARE_NLL(DTYPE, dtype) extern const struct grd_nll_row GRD_BUILT(nll, grd_nll_row, dtype);
 FLOAT_DTYPES(DECLARE_NLL)
 
@@ -83,5 +86,6 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .range = {[GRD_INT64] = &GRD_BUILT(range, grd_range_row, int64),
               [GRD_FLOAT32] = &GRD_BUILT(range, grd_range_row, float32),
               [GRD_FLOAT64] = &GRD_BUILT(range, grd_range_row, float64)},
+    .distance = {[GRD_FLOAT32] = GRD_BUILT(distance, grd_distance, float32), [GRD_FLOAT64] = GRD_BUILT(distance, grd_distance, float64)},
     .nll = {FLOAT_DTYPES(NLL)},
 };
