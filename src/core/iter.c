@@ -514,7 +514,6 @@ bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const s
         return false;
     ret_planned->dtype = ret_planned->as = it->wanted[0];
     ret_planned->strided = false;
-    ret_planned->like = NULL;
     if (spec->out == NULL && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
         plan_strides(it, ret_planned, spec);
     return true;
