@@ -24,6 +24,8 @@ def show(name, operators):
     rows = ""
     if operator.kernel:
         rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{emit.rows_file(operator.kernel, {name: operator})}"
+    if operator.planned_view:
+        rows = f"/* ---- gen/view_calls.h */\n{emit.view_calls({name: operator})}"
     header = "gen/hidden_ops.h" if operator.hidden else "include/gradus/ops.h"
     parts = [f"/* ---- {header} */\n{emit.declare(operator)}", emit.operator_text(operator, operators), rows,
              f"/* ---- test */\n{samples.operator_cases(operator)}"]

@@ -153,17 +153,24 @@ def implementation_prototype(operator):
     return f"{ctype.implementation_result(operator)}op_{operator.c_name}({ctype.implementation_parameters(operator)})"
 
 
-def elementwise_implementation(operator):
+def elementwise_entry(operator, operators):
+    """The initialiser of its struct grd_elementwise."""
+    members = [f".inputs = {KERNELS[operator.kernel]}", f".rule = GRD_TYPE_{operator.rule.upper()}", f".kernel = GRD_{operator.kernel.upper()}_{operator.c_name.upper()}"]
+    members += [f".{flag} = true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)]
+    for category, (error, text) in operator.refuse.items():
+        members.append(f".refusal = &(const struct grd_refusal){{GRD_CATEGORY_{category.upper()}, {error}, {json.dumps(text)}}}")
+    if operator.number:
+        members.append(f".number = &(const struct grd_elementwise){elementwise_entry(operators[operator.number], operators)}")
+    return f'{{{", ".join(members)}, .name = "{operator.name}"}}'
+
+
+def elementwise_implementation(operator, operators):
     tensors = ", ".join(a.name for a in operator.args if a.is_tensor)
     numbers = [ctype_scalar(a) for a in operator.args if a.kind in ctype.NUMBERS]
     parameters = f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
-    return (f"{implementation_prototype(operator)}\n{{\n"
-            f"    static const struct grd_elementwise op = {{.inputs = {KERNELS[operator.kernel]}, "
-            f".kernel = GRD_{operator.kernel.upper()}_{operator.c_name.upper()}, .rule = GRD_TYPE_{operator.rule.upper()}, "
-            f'{".mask = true, " if operator.mask else ""}{".divides = true, " if operator.divides else ""}'
-            f'{".truth = true, " if gives_bool(operator) else ""}'
-            f'{".integers = true, " if operator.divides or operator.rule == "float" else ""}.name = "{operator.name}"}};\n'
-            f"    return grd_op_{operator.kernel}(out, {tensors}, &op, {parameters});\n}}\n")
+    return (f"static const struct grd_elementwise {operator.c_name}_elementwise = {elementwise_entry(operator, operators)};\n\n"
+            f"{implementation_prototype(operator)}\n{{\n"
+            f"    return grd_op_{operator.kernel}(out, {tensors}, &{operator.c_name}_elementwise, {parameters});\n}}\n")
 
 
 def ctype_scalar(argument):
@@ -186,7 +193,7 @@ def formula_implementation(operator, operators):
 
 def implementation(operator, operators):
     if operator.kernel:
-        return elementwise_implementation(operator)
+        return elementwise_implementation(operator, operators)
     if operator.formula:
         return formula_implementation(operator, operators)
     if operator.planned:
@@ -477,6 +484,11 @@ def operator_text(operator, operators):
     return "\n".join(p for p in parts if p)
 
 
+def view_calls(operators):
+    """op_<name> of the views that are planned."""
+    return BANNER.format("schema") + "\n".join(plans.view_call(o, implementation_prototype(o)) for o in operators.values() if o.planned_view)
+
+
 def family_file(family, members, operators):
     head = (BANNER.format(family) + '#include <math.h>\n#include <string.h>\n\n#include "autograd/formula.h"\n#include "dispatch/op.h"\n#include "dispatch/option.h"\n#include "gen/op_index.h"\n'
             '#include "gen/hidden_ops.h"\n#include "gen/op_impl.h"\n#include "op/common.h"\n#include "op/composite.h"\n#include "op/elementwise.h"\n#include "op/lines.h"\n#include "op/plan.h"\n#include "op/reduce.h"\n\n')
@@ -558,6 +570,8 @@ def table_row(operator):
     arguments = f"(const struct grd_arg[]){{{', '.join(argument_row(a) for a in operator.args)}}}" if operator.args else "NULL"
     flags = "".join(f", .{name} = true" for name, on in (("has_out", operator.has_out), ("is_view", operator.view), ("everywhere", operator.everywhere or operator.view),
                     ("returns_list", operator.returns_list), ("composite", operator.is_composite), ("counts_writes", counts_writes(operator))) if on)
+    flags += f', .providers = "{operator.providers}"' if operator.providers else ""
+    flags += f", .fills = GRD_FILLS_{operator.fills.upper()}" if operator.fills else ""
     derivative = f"&grd_derivative_{operator.c_name}" if operator.grads else "NULL"
     schema = operator.schema.replace('"', '\\"')
     return (f'    [{index(operator)}] = {{.name = "{operator.name}", .schema = "{schema}",\n'
@@ -669,7 +683,7 @@ def files(operators):
         families.setdefault(operator.file, []).append(operator)
     result = {"include/gradus/ops.h": public_header(operators), "gen/hidden_ops.h": hidden_header(operators), "gen/op_index.h": index_header(operators),
               "gen/op_impl.h": implementation_header(operators), "gen/table.c": table_file(operators), "gen/half_rows.h": half_file(operators),
-              "gen/lines_kernels.h": lines_header(operators), "gen/lines_rows.h": lines_rows(operators)}
+              "gen/view_calls.h": view_calls(operators), "gen/lines_kernels.h": lines_header(operators), "gen/lines_rows.h": lines_rows(operators)}
     for kind in KERNELS:
         result[f"gen/{kind}_kernels.h"] = kernels_header(kind, operators)
         result[f"gen/{kind}_rows.h"] = rows_file(kind, operators)

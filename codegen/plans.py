@@ -10,17 +10,24 @@ REDUCE_TYPES = {"keep": "KEEP", "sum": "SUMS", "mean": "MEANS", "float": "FLOAT"
 BODY = Template("""\
 $facts$prototype
 {
-$shortcut    struct grd_plan p;
-    grd_plan_open(&p, &grd_op_table[$index], $out, GRD_OVERLAP_$overlap);
+$shortcut    struct grd_plan plan;
+    grd_plan_open(&plan, &grd_op_table[$index], $out, GRD_OVERLAP_$overlap);
     if ($plan && $prepare)
         $run;
 $close}
 """)
 
 SHORTCUT = Template("""\
-    grd_tensor *const made = $shortcut;
+    grd_tensor *const made = grd_shortcuts ? $shortcut : NULL;
     if (GRD_LIKELY(made != NULL))
         return made;
+""")
+
+VIEW = Template("""\
+$prototype
+{
+$declared    return $plan ? $made(self, &v) : $failed;
+}
 """)
 
 
@@ -29,7 +36,7 @@ def arguments(operator):
 
 
 def parameters(operator):
-    return ["struct grd_plan *p"] + [ctype.parameter(a) for a in operator.args]
+    return ["struct grd_plan *plan"] + [ctype.parameter(a) for a in operator.args]
 
 
 def call(function, *values):
@@ -39,10 +46,14 @@ def call(function, *values):
 def lines_plan(operator):
     """The plan of an operator of the law "lines", which may have one of its own."""
     if operator.plan:
-        return call(f"plan_{operator.c_name}", "&p", *arguments(operator))
+        return call(f"plan_{operator.c_name}", "&plan", *arguments(operator))
     tensors = [a.name for a in operator.args if a.is_tensor]
     dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
-    return call("plan_lines", "&p", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
+    return call("plan_lines", "&plan", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
+
+
+def check(operator):
+    return call(f"check_{operator.check}", "&plan") if isinstance(operator.check, str) else call(f"check_{operator.c_name}", "&plan", *arguments(operator))
 
 
 def reduce_rule(operator):
@@ -61,7 +72,7 @@ def reduce_rule(operator):
     name = given.get("name", operator.python.get("name", operator.name))
     return (f"static const struct grd_reduce_rule {operator.c_name}_rule = {{\n"
             f"    .name = {json.dumps(name)}, .type = GRD_REDUCE_{REDUCE_TYPES[operator.rule]}, .empty = GRD_EMPTY_{empty}, .none = {str(given.get('none', False)).lower()}, .npasses = {len(passes)},\n"
-            f"    .refuses = {{{refuses}}}, .passes = {{{', '.join(passes)}}}}};\n\n")
+            f"    .refuses = {{{refuses or 'NULL'}}}, .passes = {{{', '.join(passes)}}}}};\n\n")
 
 
 def reduce_arguments(operator):
@@ -73,7 +84,7 @@ def reduce_arguments(operator):
 
 def reduce_plan(operator):
     correction = "grd_reduce_correction(correction)" if operator.arg("correction") else "0"
-    return call("plan_reduce", "&p", f"&{operator.c_name}_rule", *reduce_arguments(operator), correction)
+    return call("plan_reduce", "&plan", f"&{operator.c_name}_rule", *reduce_arguments(operator), correction)
 
 
 def shortcut_call(operator):
@@ -83,20 +94,27 @@ def shortcut_call(operator):
     return call(f"shortcut_{operator.c_name}", *out, *arguments(operator))
 
 
+def view_call(operator, prototype):
+    """op_<name> of a view that is planned: included where its plan is, so that the two are one function."""
+    room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct view v = {.size = room[0], .stride = room[1]};\n"
+    declared, made, failed = ("    struct views v;\n", "made_several", "no_tensors") if operator.returns_list else (room, "made", "grd_failed")
+    return VIEW.substitute(prototype=prototype, declared=declared, made=made, failed=failed, plan=call(f"plan_{operator.c_name}", "&v", *arguments(operator)))
+
+
 def implementation(operator, prototype, index):
     facts = ""
     if operator.law == "lines":
-        plan, run = lines_plan(operator), call(f"run_{operator.run or 'lines'}", "&p")
+        plan, run = lines_plan(operator), call(f"run_{operator.run or 'lines'}", "&plan")
     elif operator.law == "reduce":
-        facts, plan, run = reduce_rule(operator), reduce_plan(operator), "run_reduce(&p)"
+        facts, plan, run = reduce_rule(operator), reduce_plan(operator), "run_reduce(&plan)"
     else:
-        plan = call(f"plan_{operator.c_name}", "&p", *arguments(operator))
-        run = call(f"run_{operator.run}", "&p") if operator.run else call(f"run_{operator.c_name}", "&p", *arguments(operator))
-    prepare = "grd_plan_prepare(&p)"
+        plan = call(f"plan_{operator.c_name}", "&plan", *arguments(operator))
+        run = call(f"run_{operator.run}", "&plan") if operator.run else call(f"run_{operator.c_name}", "&plan", *arguments(operator))
+    prepare = "grd_plan_prepare(&plan)"
     if operator.check:
-        prepare = f"grd_plan_admit(&p) && (p.meta || {call(f'check_{operator.c_name}', '&p', *arguments(operator))}) && grd_plan_allocate(&p)"
+        prepare = f"grd_plan_admit(&plan) && (plan.meta || {check(operator)}) && grd_plan_allocate(&plan)"
     out = "out" if operator.has_out else "NULL"
-    close = "    grd_plan_close_many(&p, ret);\n" if len(operator.results) > 1 else "    return grd_plan_close(&p);\n"
+    close = "    grd_plan_close_many(&plan, ret);\n" if len(operator.results) > 1 else "    return grd_plan_close(&plan);\n"
     shortcut = SHORTCUT.substitute(shortcut=shortcut_call(operator)) if operator.shortcut else ""
     return BODY.substitute(facts=facts, prototype=prototype, shortcut=shortcut, index=index, out=out, overlap=operator.overlap.upper(), plan=plan, prepare=prepare, run=run, close=close)
 
@@ -110,9 +128,9 @@ def declarations(operators):
         if o.law is None or o.plan:
             lines.append(f"bool plan_{o.c_name}({', '.join(parameters(o))});")
         if o.law is None or o.run:
-            lines.append(f"void run_{o.run}(const struct grd_plan *p);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *p'] + parameters(o)[1:])});")
+            lines.append(f"void run_{o.run}(const struct grd_plan *plan);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *plan'] + parameters(o)[1:])});")
         if o.check:
-            lines.append(f"bool check_{o.c_name}({', '.join(parameters(o))});")
+            lines.append(f"bool check_{o.check}(struct grd_plan *plan);" if isinstance(o.check, str) else f"bool check_{o.c_name}({', '.join(parameters(o))});")
         if o.shortcut and o.law is None:
             lines.append(f"grd_tensor *shortcut_{o.c_name}({', '.join((['grd_tensor *out'] if o.has_out else []) + parameters(o)[1:])});")
     return "".join(line + "\n" for line in dict.fromkeys(lines))

@@ -83,6 +83,40 @@ def check_calls():
                 yield f"{path.relative_to(ROOT)}:{number}: {match[1]} is not called in the library"
 
 
+ELEMENT = r"(?:double|float|u?int(?:8|16|32)_t|uint64_t|grd_complex\w+)"
+# Loops that are to move to src/kernel; nothing is added here.
+LOOPS_TO_MOVE = tuple(f"src/op/{f}.c" for f in ("arrange", "copy", "norm", "reduce", "scan"))
+
+
+def loops(text):
+    """The for, while and do statements of C, each with its line: (line, text)."""
+    for match in re.finditer(r"\b(for|while|do)\b", text):
+        end = match.end()
+        depth = 0
+        while depth or text[end] not in ";}":
+            depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(text[end], 0)
+            end += 1
+            if depth == 0 and text[end - 1] == "}":
+                break
+        yield text.count("\n", 0, match.start()) + 1, text[match.start():end]
+
+
+def check_elements():
+    """Every loop over elements is in src/kernel: no operator chooses one of many elements by a cast pointer, and none of its loops follows a
+    pointer to elements or chooses by dtype. A pointer to int64_t, which may be one to sizes, is taken for one to elements if a cast made it."""
+    chosen = re.compile(rf"\b(?:{ELEMENT}|int64_t) \*\)[^;,]*\)\[[a-z]")
+    for path in sources("src/op"):
+        text = strip_comments(path.read_text())
+        name = path.relative_to(ROOT)
+        names = re.findall(rf"\b{ELEMENT} \*(?:restrict )?(\w+)", text) + re.findall(r"\bint64_t \*(\w+) = [^;]*\bint64_t \*\)", text)
+        follows = re.compile(rf"(?<!\w)(?:{'|'.join(set(names)) or '-'})\[|\*\((?:const )?(?:{ELEMENT}|int64_t) \*\)|\bcase GRD_[A-Z]+\d|"
+                             r"memcpy\([^;]*itemsize\)")
+        found = {text.count("\n", 0, match.start()) + 1 for match in chosen.finditer(text)}
+        found |= {number + body.count("\n", 0, match.start()) for number, body in loops(text) for match in follows.finditer(body)}
+        for number in sorted(found) if str(name) not in LOOPS_TO_MOVE else []:
+            yield f"{name}:{number}: a loop over elements belongs to src/kernel"
+
+
 def check_notes():
     files = [*sources("src", "include", "test"), *ROOT.glob("*.md"), *(ROOT / "codegen").glob("*.py"), *(ROOT / "schema").glob("*.toml")]
     texts = {p: p.read_text() for p in files}
@@ -144,7 +178,7 @@ def check_mutants():
 
 
 def main():
-    checks = [check_floors, check_extension, check_words, check_calls, check_notes, check_documents, check_symbols, check_format, check_snapshots,
+    checks = [check_floors, check_extension, check_words, check_calls, check_elements, check_notes, check_documents, check_symbols, check_format, check_snapshots,
               check_mutants]
     problems = [problem for check in checks for problem in check()]
     print("\n".join(problems) or f"lint: {len(checks)} checks, nothing found")

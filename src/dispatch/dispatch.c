@@ -531,10 +531,28 @@ void grd_reset_slots(struct grd_op *op)
         reset_slot(op, (grd_key)key);
 }
 
-static void take_kernel(void *op, int key)
+void grd_reset_slot(struct grd_op *op, grd_key key)
 {
     pthread_mutex_lock(&registration);
-    reset_slot(op, (grd_key)key);
+    reset_slot(op, key);
+    pthread_mutex_unlock(&registration);
+}
+
+static void take_kernel(void *op, int key)
+{
+    grd_reset_slot(op, (grd_key)key);
+}
+
+static void fill_boxed(struct grd_op *op, grd_key key, grd_boxed_kernel *kernel, void *context)
+{
+    fill_slot(&op->boxed[key], kernel, context);
+    atomic_store_explicit(&op->typed[key], NULL, memory_order_release);
+}
+
+void grd_fill_slot(struct grd_op *op, grd_key key, grd_boxed_kernel *kernel, void *context)
+{
+    pthread_mutex_lock(&registration);
+    fill_boxed(op, key, kernel, context);
     pthread_mutex_unlock(&registration);
 }
 
@@ -557,8 +575,7 @@ void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *ker
     if (is_taken(op, key)) {
         grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has a kernel for dispatch key %s already", op_name, grd_key_name(key));
     } else if (grd_transaction_add(&kernel_step, op, key)) {
-        fill_slot(&op->boxed[key], kernel, context);
-        atomic_store_explicit(&op->typed[key], NULL, memory_order_release);
+        fill_boxed(op, key, kernel, context);
     }
     pthread_mutex_unlock(&registration);
 }

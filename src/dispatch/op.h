@@ -44,6 +44,9 @@ struct grd_out_rule {
     const char *texts[GRD_MAX_RESULTS]; /* the error for each result; out.c says what stands in braces */
 };
 
+/* Whether a vector of results fills an out= of as many elements, whatever its sizes, as PyTorch's ranges do; and if so, whether its length is an argument. */
+enum grd_fills { GRD_FILLS_NOT, GRD_FILLS_GIVEN, GRD_FILLS_COMPUTED };
+
 /* An operator, of the schema or defined at run time: every caller treats them alike. */
 struct grd_op {
     const char *name, *schema;
@@ -55,10 +58,12 @@ struct grd_op {
     bool returns_list;
     bool defined;  /* at run time: it is part of a struct grd_defined_op (define.h) */
     uint8_t forms; /* bit set of grd_form */
+    uint8_t fills; /* grd_fills */
     grd_thunk *thunk;
     const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */
     grd_kernel *kernel;                      /* from the tree */
+    const char *providers;                   /* of the tree, in the order they are tried: "blas native"; NULL: native alone */
     bool composite;     /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
     bool counts_writes; /* a call bumps the version of what it writes; parts of a composite do so themselves */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
@@ -71,6 +76,10 @@ extern const int64_t grd_op_table_size;
 
 /* The kernels an operator has before anything is registered for it. */
 void grd_reset_slots(struct grd_op *op);
+
+/* Puts a boxed kernel in the place of a key's, and the other way round, while others may call. */
+void grd_fill_slot(struct grd_op *op, grd_key key, grd_boxed_kernel *kernel, void *context);
+void grd_reset_slot(struct grd_op *op, grd_key key);
 
 /* Fills the slots; run once, before main, by the library's constructor. */
 void grd_dispatch_init(void);

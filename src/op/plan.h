@@ -28,15 +28,10 @@
 enum grd_overlap {
     GRD_OVERLAP_APART,   /* any: results are then made in fresh memory and copied */
     GRD_OVERLAP_ELEMENT, /* element by element; otherwise RuntimeError */
-    GRD_OVERLAP_NONE     /* none: RuntimeError */
+    GRD_OVERLAP_NONE     /* none, but what the results start from: RuntimeError */
 };
 
-struct grd_planned {
-    grd_dtype dtype, as; /* of the result, and what the run writes: converted once, at the end */
-    uint8_t ndim;
-    bool strided; /* with the strides planned; otherwise contiguous */
-    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
-};
+struct grd_provider;
 
 /* A tensor that is read. */
 struct grd_read {
@@ -51,11 +46,13 @@ struct grd_plan {
     grd_tensor *out;
 
     /* ---- What the plan says */
-    grd_device device;
+    grd_device device; /* of the results */
     uint8_t nresults, nreads;
     uint8_t overlap;      /* grd_overlap */
     bool repeats;         /* elements of out= may share memory: the plan has checked */
     bool any_strides;     /* the run writes its results by their strides */
+    bool requires_grad;   /* of what is returned: a factory is asked for it */
+    bool any_device;      /* the run reads tensors of other devices, too */
     bool aligned;         /* each element, or line, is read before it is written: the result may lie over what is read */
     grd_tensor *start;    /* results begin with the elements of this one; NULL: with anything */
     size_t scratch_bytes; /* memory for the run */
@@ -67,7 +64,8 @@ struct grd_plan {
     grd_tensor *in[GRD_PLAN_READS]; /* reads, as they were asked for */
     grd_tensor *results[GRD_MAX_RESULTS];
     char *scratch;
-    bool meta; /* nothing will be computed */
+    const struct grd_provider *provider; /* of a law with several (provider.h) */
+    bool meta;                           /* nothing will be computed */
 
     struct grd_planned planned[GRD_MAX_RESULTS];
     _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE]; /* what a law, or an operator, hands from its plan to its run; not cleared */
@@ -75,12 +73,18 @@ struct grd_plan {
 
 /* ---- What plans are made of: each returns true, so that they chain with checks ----------------------------------------------------- */
 
-/* One more result, contiguous, of the device of the first tensor read. */
+/* One more result, contiguous, of the device planned or else of the first tensor read. RuntimeError: too many dimensions. */
 bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype);
+/* The same with the channels of 4 or 5 dimensions innermost, if `channels_last`. */
+bool grd_plan_in_order(struct grd_plan *p, grd_dims sizes, bool channels_last, grd_dtype dtype);
 /* The same with strides. */
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype);
 /* The same with the sizes of `t`, and its strides where those have no gaps. */
 bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype);
+/* The device of a factory's result, and whether that is to require a gradient. RuntimeError: numbers of the dtype have none, or there is no such device. */
+bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad);
+/* The same, and its result, contiguous. */
+bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad);
 /* The last result is written by the run in another dtype. */
 static inline bool grd_plan_computed_in(struct grd_plan *p, grd_dtype dtype)
 {
@@ -101,7 +105,7 @@ static inline void grd_plan_open(struct grd_plan *p, const struct grd_op *op, gr
     p->device = (grd_device){GRD_DEVICE_NONE, 0};
     p->nresults = p->nreads = 0;
     p->overlap = (uint8_t)overlap;
-    p->repeats = p->any_strides = p->aligned = p->meta = false;
+    p->repeats = p->any_strides = p->any_device = p->aligned = p->requires_grad = p->meta = false;
     p->start = NULL;
     p->prepare = NULL;
     p->scratch_bytes = 0;

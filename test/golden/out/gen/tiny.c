@@ -17,10 +17,11 @@
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
 
+static const struct grd_elementwise tanh_elementwise = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_TANH, .name = "tanh"};
+
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self)
 {
-    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "tanh"};
-    return grd_op_unary(out, self, &op, NULL);
+    return grd_op_unary(out, self, &tanh_elementwise, NULL);
 }
 
 typedef grd_tensor *tanh_kernel(grd_tensor *out, grd_tensor *self);
@@ -198,10 +199,11 @@ const struct grd_derivative grd_derivative_add = {
 
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:22) */
 
+static const struct grd_elementwise sub_elementwise = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_SUB, .name = "sub"};
+
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
-    return grd_op_binary(out, self, other, &op, NULL);
+    return grd_op_binary(out, self, other, &sub_elementwise, NULL);
 }
 
 typedef grd_tensor *sub_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
@@ -276,10 +278,11 @@ const struct grd_derivative grd_derivative_sub = {
 
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:30) */
 
+static const struct grd_elementwise mul_elementwise = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
+
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
-    return grd_op_binary(out, self, other, &op, NULL);
+    return grd_op_binary(out, self, other, &mul_elementwise, NULL);
 }
 
 typedef grd_tensor *mul_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
@@ -357,10 +360,11 @@ const struct grd_derivative grd_derivative_mul = {
 
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:38) */
 
+static const struct grd_elementwise neg_elementwise = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
+
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self)
 {
-    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_NEG, .rule = GRD_TYPE_PROMOTE, .name = "neg"};
-    return grd_op_unary(out, self, &op, NULL);
+    return grd_op_unary(out, self, &neg_elementwise, NULL);
 }
 
 typedef grd_tensor *neg_kernel(grd_tensor *out, grd_tensor *self);
@@ -431,10 +435,11 @@ const struct grd_derivative grd_derivative_neg = {
 
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:45) */
 
+static const struct grd_elementwise sin_elementwise = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
+
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self)
 {
-    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "sin"};
-    return grd_op_unary(out, self, &op, NULL);
+    return grd_op_unary(out, self, &sin_elementwise, NULL);
 }
 
 typedef grd_tensor *sin_kernel(grd_tensor *out, grd_tensor *self);
@@ -493,10 +498,11 @@ grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self)
 
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:54) */
 
+static const struct grd_elementwise lt_elementwise = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
+
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .truth = true, .name = "lt"};
-    return grd_op_binary(out, self, other, &op, NULL);
+    return grd_op_binary(out, self, other, &lt_elementwise, NULL);
 }
 
 typedef grd_tensor *lt_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
