@@ -78,7 +78,7 @@ def reduce_rule(operator):
     name = given.get("name", operator.python.get("name", operator.name))
     return (f"static const struct grd_reduce_rule {operator.c_name}_rule = {{\n"
             f"    .name = {json.dumps(name)}, .type = GRD_REDUCE_{REDUCE_TYPES[operator.rule]}, .empty = GRD_EMPTY_{empty}, .none = {str(given.get('none', False)).lower()}, .npasses = {len(passes)},\n"
-            f"    .refuses = {{{refuses}}}, .passes = {{{', '.join(passes)}}}}};\n\n")
+            f"    .refuses = {{{refuses or 'NULL'}}}, .passes = {{{', '.join(passes)}}}}};\n\n")
 
 
 def reduce_arguments(operator):
