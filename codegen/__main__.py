@@ -3,8 +3,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from codegen import emit, python, samples, stubs
+from codegen import calls, emit, headers, kernels, python, samples, stubs
 from codegen.schema import SchemaError, read_schema
+from codegen.template import joined
 
 
 def write_changed(root, files):
@@ -21,13 +22,10 @@ def show(name, operators):
     if name not in operators:
         raise SchemaError(f"no operator '{name}'")
     operator = operators[name]
-    rows = ""
-    if operator.kernel:
-        rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{emit.rows_file(operator.kernel, {name: operator})}"
+    rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{kernels.rows_file(operator.kernel, {name: operator})}" if operator.kernel else ""
     header = "gen/hidden_ops.h" if operator.hidden else "include/gradus/ops.h"
-    parts = [f"/* ---- {header} */\n{emit.declare(operator)}", emit.operator_text(operator, operators), rows,
-             f"/* ---- test */\n{samples.operator_cases(operator)}"]
-    return "\n".join(p for p in parts if p)
+    return joined(f"/* ---- {header} */\n{headers.document(operator)}{headers.declare(operator)}", f"/* ---- The calls of its shape */\n{calls.functions([operator])}",
+                  emit.operator_text(operator, operators, {}), rows, f"/* ---- test */\n{samples.operator_cases(operator)}")
 
 
 def main():

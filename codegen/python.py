@@ -11,7 +11,7 @@ docstring of the function that it calls, and the tests run it.
 import textwrap
 from dataclasses import dataclass, field
 
-from codegen.emit import BANNER
+from codegen.headers import BANNER
 from codegen.schema import HOMES
 
 KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL", "dtype": "DTYPE", "device": "DEVICE",

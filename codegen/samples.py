@@ -7,7 +7,7 @@ derivative is not that of the function (embedding's padding) or does not exist.
 import ast
 
 from codegen import ctype
-from codegen.emit import BANNER
+from codegen.headers import BANNER
 from codegen.schema import KERNELS
 
 FAMILY = {"unary": ["T(3,4)", "T()", "T(0,3)"],

@@ -13,9 +13,11 @@ static inline bool grd_is_not_given(double number)
     return memcmp(&number, &mark, sizeof mark) == 0;
 }
 
-/* The number that was given, or `otherwise`. A plain one gets its kind, in `room`. */
-static inline const grd_scalar *grd_given_number(const grd_scalar *option, const grd_scalar *otherwise, grd_scalar *room)
+/* The number that was given, or `otherwise`; NULL: none was. A plain one gets its kind, in `room`. */
+GRD_INLINE const grd_scalar *grd_given_number(const grd_scalar *option, const grd_scalar *otherwise, grd_scalar *room)
 {
+    if (option == NULL)
+        return otherwise;
     if (option->kind != GRD_SCALAR_PLAIN)
         return option->kind == GRD_SCALAR_NONE ? otherwise : option;
     if (GRD_LIKELY(grd_is_not_given(option->v.c.re)))

@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
-from codegen import emit, python, samples, snapshots  # noqa: E402
+from codegen import emit, headers, python, samples, snapshots  # noqa: E402
 from codegen.schema import SchemaError, read_schema  # noqa: E402
 
 GOOD = '''
@@ -33,7 +33,7 @@ def test_snapshots():
 
 def test_every_operator_of_the_tree_is_generated():
     operators = read_schema(ROOT / "schema")
-    public, hidden = emit.public_header(operators), emit.hidden_header(operators)
+    public, hidden = headers.public_header(operators), headers.hidden_header(operators)
     for operator in operators.values():
         assert f"grd_{operator.c_name}" in (hidden if operator.hidden else public)
     assert len([o for o in operators.values() if not o.hidden]) >= 150

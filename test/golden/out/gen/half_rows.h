@@ -7,12 +7,10 @@ static void tanh_loop(int64_t n, char *const *data, const int64_t *strides, cons
 {
     through_float32(n, data, strides, params, FLOAT32_ROW(grd_unary_row)[GRD_UNARY_TANH], GRD_MAP_SIZES(sizeof(T), sizeof(T), 0, 0));
 }
-
 static void neg_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     through_float32(n, data, strides, params, FLOAT32_ROW(grd_unary_row)[GRD_UNARY_NEG], GRD_MAP_SIZES(sizeof(T), sizeof(T), 0, 0));
 }
-
 static void sin_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     through_float32(n, data, strides, params, FLOAT32_ROW(grd_unary_row)[GRD_UNARY_SIN], GRD_MAP_SIZES(sizeof(T), sizeof(T), 0, 0));
@@ -28,12 +26,10 @@ static void sub_loop(int64_t n, char *const *data, const int64_t *strides, const
 {
     through_float32(n, data, strides, params, FLOAT32_ROW(grd_binary_row)[GRD_BINARY_SUB], GRD_MAP_SIZES(sizeof(T), sizeof(T), sizeof(T), 0));
 }
-
 static void mul_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     through_float32(n, data, strides, params, FLOAT32_ROW(grd_binary_row)[GRD_BINARY_MUL], GRD_MAP_SIZES(sizeof(T), sizeof(T), sizeof(T), 0));
 }
-
 static void lt_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     through_float32(n, data, strides, params, FLOAT32_ROW(grd_binary_row)[GRD_BINARY_LT], GRD_MAP_SIZES(1, sizeof(T), sizeof(T), 0));
@@ -44,6 +40,7 @@ grd_loop_kernel *const GRD_TYPED(grd_binary_row)[GRD_BINARY_COUNT] = {
     [GRD_BINARY_MUL] = mul_loop,
     [GRD_BINARY_LT] = lt_loop,
 };
+
 
 grd_loop_kernel *const GRD_TYPED(grd_ternary_row)[GRD_TERNARY_COUNT] = {
 };

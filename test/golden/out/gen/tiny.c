@@ -5,12 +5,236 @@
 #include "autograd/formula.h"
 #include "dispatch/op.h"
 #include "dispatch/option.h"
-#include "gen/op_index.h"
 #include "gen/hidden_ops.h"
 #include "gen/op_impl.h"
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/elementwise.h"
+
+typedef grd_tensor *kernel_o_t(grd_tensor *out, grd_tensor *t0);
+
+static void unbox_o_t(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    grd_set_tensor(ret_results, ((kernel_o_t *)kernel)(out, args[0].v.tensor));
+}
+
+static __attribute__((noinline)) grd_tensor *boxed_o_t(grd_tensor *t0, grd_tensor *out, grd_keyset keys, int64_t mark, const struct grd_op *op)
+{
+    grd_value args[1];
+    grd_set_tensor(&args[0], t0);
+    return grd_boxed(op, keys, mark, out, args);
+}
+
+GRD_INLINE grd_tensor *call_o_t(grd_tensor *t0, grd_tensor *out, const struct grd_op *op)
+{
+    const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_if(out)) : grd_refused;
+    if (GRD_UNLIKELY(way.kernel == NULL))
+        return boxed_o_t(t0, out, way.keys, way.mark, op);
+    return grd_leave_written(op, way.mark, ((kernel_o_t *)way.kernel)(out, t0), out);
+}
+
+static __attribute__((noinline)) grd_tensor *write_o_t(grd_tensor *t0, grd_tensor *out, const struct grd_op *op)
+{
+    return grd_check_writable(op, out) ? call_o_t(t0, out, op) : grd_failed;
+}
+
+typedef grd_tensor *kernel_o_ttS(grd_tensor *out, grd_tensor *t0, grd_tensor *t1, grd_scalar s2);
+
+static void unbox_o_ttS(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    grd_set_tensor(ret_results, ((kernel_o_ttS *)kernel)(out, args[0].v.tensor, args[1].v.tensor, args[2].v.scalar));
+}
+
+static __attribute__((noinline)) grd_tensor *boxed_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, grd_keyset keys, int64_t mark, const struct grd_op *op)
+{
+    grd_value args[3];
+    grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1); grd_set_scalar(&args[2], s2);
+    return grd_boxed(op, keys, mark, out, args);
+}
+
+GRD_INLINE grd_tensor *call_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, const struct grd_op *op)
+{
+    grd_scalar room2;
+    s2 = grd_given_number(s2, &op->args[2].value.v.scalar, &room2);
+    const struct grd_way way = t0 != NULL && t1 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1) | grd_keys_if(out)) : grd_refused;
+    if (GRD_UNLIKELY(way.kernel == NULL))
+        return boxed_o_ttS(t0, t1, s2, out, way.keys, way.mark, op);
+    return grd_leave_written(op, way.mark, ((kernel_o_ttS *)way.kernel)(out, t0, t1, *s2), out);
+}
+
+static __attribute__((noinline)) grd_tensor *write_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, const struct grd_op *op)
+{
+    return grd_check_writable(op, out) ? call_o_ttS(t0, t1, s2, out, op) : grd_failed;
+}
+
+typedef grd_tensor *kernel_o_tt(grd_tensor *out, grd_tensor *t0, grd_tensor *t1);
+
+static void unbox_o_tt(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    grd_set_tensor(ret_results, ((kernel_o_tt *)kernel)(out, args[0].v.tensor, args[1].v.tensor));
+}
+
+static __attribute__((noinline)) grd_tensor *boxed_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out, grd_keyset keys, int64_t mark, const struct grd_op *op)
+{
+    grd_value args[2];
+    grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1);
+    return grd_boxed(op, keys, mark, out, args);
+}
+
+GRD_INLINE grd_tensor *call_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out, const struct grd_op *op)
+{
+    const struct grd_way way = t0 != NULL && t1 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1) | grd_keys_if(out)) : grd_refused;
+    if (GRD_UNLIKELY(way.kernel == NULL))
+        return boxed_o_tt(t0, t1, out, way.keys, way.mark, op);
+    return grd_leave_written(op, way.mark, ((kernel_o_tt *)way.kernel)(out, t0, t1), out);
+}
+
+static __attribute__((noinline)) grd_tensor *write_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out, const struct grd_op *op)
+{
+    return grd_check_writable(op, out) ? call_o_tt(t0, t1, out, op) : grd_failed;
+}
+
+typedef grd_tensor *kernel_t_t(grd_tensor *t0);
+
+static void unbox_t_t(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    (void)out;
+    grd_set_tensor(ret_results, ((kernel_t_t *)kernel)(args[0].v.tensor));
+}
+
+static __attribute__((noinline)) grd_tensor *boxed_t_t(grd_tensor *t0, grd_keyset keys, int64_t mark, const struct grd_op *op)
+{
+    grd_value args[1];
+    grd_set_tensor(&args[0], t0);
+    return grd_boxed(op, keys, mark, NULL, args);
+}
+
+GRD_INLINE grd_tensor *call_t_t(grd_tensor *t0, const struct grd_op *op)
+{
+    const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;
+    if (GRD_UNLIKELY(way.kernel == NULL))
+        return boxed_t_t(t0, way.keys, way.mark, op);
+    return grd_leave(op, way.mark, ((kernel_t_t *)way.kernel)(t0));
+}
+
+typedef grd_tensors kernel_l_ti(grd_tensor *t0, int64_t i1);
+
+static void unbox_l_ti(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    (void)out;
+    grd_set_tensors(ret_results, ((kernel_l_ti *)kernel)(args[0].v.tensor, args[1].v.integer));
+}
+
+static __attribute__((noinline)) grd_tensors boxed_l_ti(grd_tensor *t0, int64_t i1, grd_keyset keys, int64_t mark, const struct grd_op *op)
+{
+    grd_value args[2];
+    grd_set_tensor(&args[0], t0); grd_set_int(&args[1], i1);
+    return grd_boxed_list(op, keys, mark, args);
+}
+
+GRD_INLINE grd_tensors call_l_ti(grd_tensor *t0, int64_t i1, const struct grd_op *op)
+{
+    const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;
+    if (GRD_UNLIKELY(way.kernel == NULL))
+        return boxed_l_ti(t0, i1, way.keys, way.mark, op);
+    return grd_leave_list(op, way.mark, ((kernel_l_ti *)way.kernel)(t0, i1));
+}
+
+typedef grd_tensor *kernel_t_li(grd_tensors l0, int64_t i1);
+
+static void unbox_t_li(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    (void)out;
+    grd_set_tensor(ret_results, ((kernel_t_li *)kernel)(args[0].v.tensors, args[1].v.integer));
+}
+
+static __attribute__((noinline)) grd_tensor *boxed_t_li(grd_tensors l0, int64_t i1, grd_keyset keys, int64_t mark, const struct grd_op *op)
+{
+    grd_value args[2];
+    grd_set_tensors(&args[0], l0); grd_set_int(&args[1], i1);
+    return grd_boxed(op, keys, mark, NULL, args);
+}
+
+GRD_INLINE grd_tensor *call_t_li(grd_tensors l0, int64_t i1, const struct grd_op *op)
+{
+    const struct grd_way way = grd_is_tensor_list(l0) ? grd_enter(op, grd_list_keys(l0)) : grd_refused;
+    if (GRD_UNLIKELY(way.kernel == NULL))
+        return boxed_t_li(l0, i1, way.keys, way.mark, op);
+    return grd_leave(op, way.mark, ((kernel_t_li *)way.kernel)(l0, i1));
+}
+
+typedef void kernel_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results);
+
+static void unbox_m2_tib(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    (void)out;
+    grd_tensor *results[2];
+    ((kernel_m2_tib *)kernel)(args[0].v.tensor, args[1].v.integer, args[2].v.boolean, results);
+    grd_set_tensor(&ret_results[0], results[0]);
+    grd_set_tensor(&ret_results[1], results[1]);
+}
+
+static __attribute__((noinline)) void boxed_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results, grd_keyset keys, int64_t mark, const struct grd_op *op)
+{
+    grd_value args[3];
+    grd_set_tensor(&args[0], t0); grd_set_int(&args[1], i1); grd_set_bool(&args[2], b2);
+    grd_boxed_many(op, keys, mark, args, ret_results);
+}
+
+GRD_INLINE void call_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results, const struct grd_op *op)
+{
+    const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;
+    if (GRD_UNLIKELY(way.kernel == NULL))
+        return boxed_m2_tib(t0, i1, b2, ret_results, way.keys, way.mark, op);
+    ((kernel_m2_tib *)way.kernel)(t0, i1, b2, ret_results);
+    grd_leave_many(op, way.mark, ret_results, 2);
+}
+
+typedef grd_tensor *kernel_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4);
+
+static void unbox_t_ttibd(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    (void)out;
+    grd_set_tensor(ret_results, ((kernel_t_ttibd *)kernel)(args[0].v.tensor, args[1].v.tensor, args[2].v.integer, args[3].v.boolean, args[4].v.dims));
+}
+
+static __attribute__((noinline)) grd_tensor *boxed_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4, grd_keyset keys, int64_t mark, const struct grd_op *op)
+{
+    grd_value args[5];
+    grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1); grd_set_int(&args[2], i2); grd_set_bool(&args[3], b3); grd_set_dims(&args[4], d4);
+    return grd_boxed(op, keys, mark, NULL, args);
+}
+
+GRD_INLINE grd_tensor *call_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4, const struct grd_op *op)
+{
+    const struct grd_way way = t0 != NULL && t1 != NULL && grd_is_int_list(d4) ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1)) : grd_refused;
+    if (GRD_UNLIKELY(way.kernel == NULL))
+        return boxed_t_ttibd(t0, t1, i2, b3, d4, way.keys, way.mark, op);
+    return grd_leave(op, way.mark, ((kernel_t_ttibd *)way.kernel)(t0, t1, i2, b3, d4));
+}
+
+typedef grd_tensor *kernel_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3);
+
+static void unbox_t_dYvb(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    (void)out;
+    grd_set_tensor(ret_results, ((kernel_t_dYvb *)kernel)(args[0].v.dims, args[1].v.dtype, args[2].v.device, args[3].v.boolean));
+}
+
+static __attribute__((noinline)) grd_tensor *boxed_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3, grd_keyset keys, int64_t mark, const struct grd_op *op)
+{
+    grd_value args[4];
+    grd_set_dims(&args[0], d0); grd_set_dtype(&args[1], y1); grd_set_device(&args[2], v2); grd_set_bool(&args[3], b3);
+    return grd_boxed(op, keys, mark, NULL, args);
+}
+
+GRD_INLINE grd_tensor *call_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3, const struct grd_op *op)
+{
+    const struct grd_way way = grd_is_int_list(d0) && grd_is_dtype(y1) && !grd_is_plain_device(v2) ? grd_enter(op, grd_device_keys(v2)) : grd_refused;
+    if (GRD_UNLIKELY(way.kernel == NULL))
+        return boxed_t_dYvb(d0, y1, v2, b3, way.keys, way.mark, op);
+    return grd_leave(op, way.mark, ((kernel_t_dYvb *)way.kernel)(d0, y1, v2, b3));
+}
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
 
@@ -18,60 +242,6 @@ grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self)
 {
     static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "tanh"};
     return grd_op_unary(out, self, &op, NULL);
-}
-
-typedef grd_tensor *tanh_kernel(grd_tensor *out, grd_tensor *self);
-
-static __attribute__((noinline)) void tanh_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
-{
-    grd_value args[1];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    grd_call_boxed(&grd_op_table[GRD_OP_TANH], keys, out, args, results);
-}
-
-GRD_INLINE grd_tensor *tanh_call(grd_tensor *out, grd_tensor *self)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_TANH];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(self == NULL)) {
-        tanh_boxed(0, out, self, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | (out ? grd_keys_of(out) : 0));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((tanh_kernel *)kernel)(out, self);
-        grd_written(out);
-    } else {
-        grd_value boxed[1];
-        tanh_boxed(keys, out, self, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_TANH, mark, returned);
-}
-
-static __attribute__((noinline)) grd_tensor *tanh_write(grd_tensor *out, grd_tensor *self)
-{
-    return grd_check_writable(&grd_op_table[GRD_OP_TANH], out) ? tanh_call(out, self) : grd_failed;
-}
-
-grd_tensor *grd_tanh(grd_tensor *self)
-{
-    return tanh_call(NULL, self);
-}
-
-grd_tensor *grd_tanh_(grd_tensor *self)
-{
-    return tanh_write(self, self);
-}
-
-grd_tensor *grd_tanh_out(grd_tensor *out, grd_tensor *self)
-{
-    return tanh_write(out, self);
 }
 
 static void tanh_backward(const struct grd_backward *b)
@@ -85,97 +255,18 @@ static void tanh_backward(const struct grd_backward *b)
     }
 }
 
-static const struct grd_save tanh_saves[] = {{.how = GRD_SAVE_TENSOR, .result = true, .index = 0, .used_by = 1}};
-static const uint8_t tanh_differentiable[] = {0};
-const struct grd_derivative grd_derivative_tanh = {
-    .node_name = "TanhBackward0", .backward = tanh_backward, .saves = tanh_saves, .args = tanh_differentiable,
-    .others = 0, .nsaves = 1, .nargs = 1, .results = 1};
+static const struct grd_derivative tanh_derivative = {.node_name = "TanhBackward0", .backward = tanh_backward, .args = (const uint8_t[]){0}, .nargs = 1,
+    .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 0, .used_by = 1}}, .nsaves = 1, .results = 1};
+
+static const struct grd_arg tanh_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}};
+struct grd_op grd_operator_tanh = {.name = "tanh", .schema = "tanh(Tensor self) -> Tensor", .args = tanh_args, .nargs = 1, .nresults = 1, .forms = GRD_FORMS_ALL, .has_out = true,
+    .counts_writes = true, .unbox = unbox_o_t, .kernel = (grd_kernel *)op_tanh, .derivative = &tanh_derivative};
+
+grd_tensor *grd_tanh(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_tanh); }
+grd_tensor *grd_tanh_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_tanh); }
+grd_tensor *grd_tanh_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_tanh); }
 
 /* ---- add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor (schema/tiny.toml:13) */
-
-static const grd_add_options add_defaults = {.alpha = {.kind = GRD_SCALAR_INT, .v.i = 1}};
-
-typedef grd_tensor *add_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
-
-static __attribute__((noinline)) void add_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha, grd_value *results)
-{
-    grd_value args[3];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    args[1].kind = GRD_KIND_TENSOR;
-    args[1].v.tensor = other;
-    args[2].kind = GRD_KIND_SCALAR;
-    args[2].v.scalar = *alpha;
-    grd_call_boxed(&grd_op_table[GRD_OP_ADD], keys, out, args, results);
-}
-
-GRD_INLINE grd_tensor *add_call(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_ADD];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        add_boxed(0, out, self, other, alpha, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | grd_keys_of(other) | (out ? grd_keys_of(out) : 0));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((add_kernel *)kernel)(out, self, other, *alpha);
-        grd_written(out);
-    } else {
-        grd_value boxed[1];
-        add_boxed(keys, out, self, other, alpha, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_ADD, mark, returned);
-}
-
-static __attribute__((noinline)) grd_tensor *add_write(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_scalar *alpha)
-{
-    return grd_check_writable(&grd_op_table[GRD_OP_ADD], out) ? add_call(out, self, other, alpha) : grd_failed;
-}
-
-grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
-{
-    grd_scalar alpha;
-    if (options == NULL)
-        options = &add_defaults;
-    return add_call(NULL, self, other, grd_given_number(&options->alpha, &add_defaults.alpha, &alpha));
-}
-
-grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options *options)
-{
-    const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, grd_with_add(self, grd_number_argument(&grd_op_table[GRD_OP_ADD], other), options));
-}
-
-grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
-{
-    grd_scalar alpha;
-    if (options == NULL)
-        options = &add_defaults;
-    return add_write(self, self, other, grd_given_number(&options->alpha, &add_defaults.alpha, &alpha));
-}
-
-grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_add_options *options)
-{
-    grd_scalar alpha;
-    if (options == NULL)
-        options = &add_defaults;
-    const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, add_write(self, self, grd_number_argument(&grd_op_table[GRD_OP_ADD], other), grd_given_number(&options->alpha, &add_defaults.alpha, &alpha)));
-}
-
-grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options)
-{
-    grd_scalar alpha;
-    if (options == NULL)
-        options = &add_defaults;
-    return add_write(out, self, other, grd_given_number(&options->alpha, &add_defaults.alpha, &alpha));
-}
 
 static void add_backward(const struct grd_backward *b)
 {
@@ -187,11 +278,42 @@ static void add_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[1]] = grd_mul(grad, grd_number(alpha));
 }
 
-static const struct grd_save add_saves[] = {{.how = GRD_SAVE_VALUE, .result = false, .index = 2, .used_by = 2}};
-static const uint8_t add_differentiable[] = {0, 1};
-const struct grd_derivative grd_derivative_add = {
-    .node_name = "AddBackward0", .backward = add_backward, .saves = add_saves, .args = add_differentiable,
-    .others = 0, .nsaves = 1, .nargs = 2, .results = 1};
+static const struct grd_derivative add_derivative = {.node_name = "AddBackward0", .backward = add_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2,
+    .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 2, .used_by = 2}}, .nsaves = 1, .results = 1};
+
+static const struct grd_arg add_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}, {.name = "other", .kind = GRD_KIND_TENSOR},
+    {.name = "alpha", .kind = GRD_KIND_SCALAR, .value = {.kind = GRD_KIND_SCALAR, .v.scalar = {.kind = GRD_SCALAR_INT, .v.i = 1}}}};
+struct grd_op grd_operator_add = {.name = "add", .schema = "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", .args = add_args, .nargs = 3, .nresults = 1,
+    .forms = GRD_FORMS_ALL, .has_out = true, .counts_writes = true, .unbox = unbox_o_ttS, .kernel = (grd_kernel *)op_add, .derivative = &add_derivative};
+
+static const grd_add_options add_defaults = {.alpha = {.kind = GRD_SCALAR_INT, .v.i = 1}};
+
+grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
+{
+    options = options ? options : &add_defaults;
+    return call_o_ttS(self, other, &options->alpha, NULL, &grd_operator_add);
+}
+grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options *options)
+{
+    const int64_t mark = grd_pool_mark();
+    return grd_leave_number(mark, grd_with_add(self, grd_number_argument(&grd_operator_add, other), options));
+}
+grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
+{
+    options = options ? options : &add_defaults;
+    return write_o_ttS(self, other, &options->alpha, self, &grd_operator_add);
+}
+grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_add_options *options)
+{
+    options = options ? options : &add_defaults;
+    const int64_t mark = grd_pool_mark();
+    return grd_leave_number(mark, write_o_ttS(self, grd_number_argument(&grd_operator_add, other), &options->alpha, self, &grd_operator_add));
+}
+grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options)
+{
+    options = options ? options : &add_defaults;
+    return write_o_ttS(self, other, &options->alpha, out, &grd_operator_add);
+}
 
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:22) */
 
@@ -199,62 +321,6 @@ grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
     return grd_op_binary(out, self, other, &op, NULL);
-}
-
-typedef grd_tensor *sub_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
-
-static __attribute__((noinline)) void sub_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
-{
-    grd_value args[2];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    args[1].kind = GRD_KIND_TENSOR;
-    args[1].v.tensor = other;
-    grd_call_boxed(&grd_op_table[GRD_OP_SUB], keys, out, args, results);
-}
-
-GRD_INLINE grd_tensor *sub_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_SUB];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        sub_boxed(0, out, self, other, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | grd_keys_of(other) | (out ? grd_keys_of(out) : 0));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((sub_kernel *)kernel)(out, self, other);
-        grd_written(out);
-    } else {
-        grd_value boxed[1];
-        sub_boxed(keys, out, self, other, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_SUB, mark, returned);
-}
-
-static __attribute__((noinline)) grd_tensor *sub_write(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    return grd_check_writable(&grd_op_table[GRD_OP_SUB], out) ? sub_call(out, self, other) : grd_failed;
-}
-
-grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other)
-{
-    return sub_call(NULL, self, other);
-}
-
-grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other)
-{
-    return sub_write(self, self, other);
-}
-
-grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    return sub_write(out, self, other);
 }
 
 static void sub_backward(const struct grd_backward *b)
@@ -266,10 +332,15 @@ static void sub_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[1]] = grd_neg(grad);
 }
 
-static const uint8_t sub_differentiable[] = {0, 1};
-const struct grd_derivative grd_derivative_sub = {
-    .node_name = "SubBackward0", .backward = sub_backward, .saves = NULL, .args = sub_differentiable,
-    .others = 0, .nsaves = 0, .nargs = 2, .results = 1};
+static const struct grd_derivative sub_derivative = {.node_name = "SubBackward0", .backward = sub_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2, .results = 1};
+
+static const struct grd_arg sub_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}, {.name = "other", .kind = GRD_KIND_TENSOR}};
+struct grd_op grd_operator_sub = {.name = "sub", .schema = "sub(Tensor self, Tensor other) -> Tensor", .args = sub_args, .nargs = 2, .nresults = 1, .forms = GRD_FORMS_ALL,
+    .has_out = true, .counts_writes = true, .unbox = unbox_o_tt, .kernel = (grd_kernel *)op_sub, .derivative = &sub_derivative};
+
+grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_sub); }
+grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_sub); }
+grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
 
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:30) */
 
@@ -277,62 +348,6 @@ grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
     return grd_op_binary(out, self, other, &op, NULL);
-}
-
-typedef grd_tensor *mul_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
-
-static __attribute__((noinline)) void mul_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
-{
-    grd_value args[2];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    args[1].kind = GRD_KIND_TENSOR;
-    args[1].v.tensor = other;
-    grd_call_boxed(&grd_op_table[GRD_OP_MUL], keys, out, args, results);
-}
-
-GRD_INLINE grd_tensor *mul_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_MUL];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        mul_boxed(0, out, self, other, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | grd_keys_of(other) | (out ? grd_keys_of(out) : 0));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((mul_kernel *)kernel)(out, self, other);
-        grd_written(out);
-    } else {
-        grd_value boxed[1];
-        mul_boxed(keys, out, self, other, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_MUL, mark, returned);
-}
-
-static __attribute__((noinline)) grd_tensor *mul_write(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    return grd_check_writable(&grd_op_table[GRD_OP_MUL], out) ? mul_call(out, self, other) : grd_failed;
-}
-
-grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other)
-{
-    return mul_call(NULL, self, other);
-}
-
-grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other)
-{
-    return mul_write(self, self, other);
-}
-
-grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    return mul_write(out, self, other);
 }
 
 static void mul_backward(const struct grd_backward *b)
@@ -346,11 +361,15 @@ static void mul_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[1]] = grd_mul(grad, self);
 }
 
-static const struct grd_save mul_saves[] = {{.how = GRD_SAVE_TENSOR, .result = false, .index = 1, .used_by = 1}, {.how = GRD_SAVE_TENSOR, .result = false, .index = 0, .used_by = 2}};
-static const uint8_t mul_differentiable[] = {0, 1};
-const struct grd_derivative grd_derivative_mul = {
-    .node_name = "MulBackward0", .backward = mul_backward, .saves = mul_saves, .args = mul_differentiable,
-    .others = 0, .nsaves = 2, .nargs = 2, .results = 1};
+static const struct grd_derivative mul_derivative = {.node_name = "MulBackward0", .backward = mul_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2,
+    .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .index = 1, .used_by = 1}, {.how = GRD_SAVE_TENSOR, .index = 0, .used_by = 2}}, .nsaves = 2, .results = 1};
+
+struct grd_op grd_operator_mul = {.name = "mul", .schema = "mul(Tensor self, Tensor other) -> Tensor", .args = sub_args, .nargs = 2, .nresults = 1, .forms = GRD_FORMS_ALL,
+    .has_out = true, .counts_writes = true, .unbox = unbox_o_tt, .kernel = (grd_kernel *)op_mul, .derivative = &mul_derivative};
+
+grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_mul); }
+grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_mul); }
+grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
 
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:38) */
 
@@ -360,60 +379,6 @@ grd_tensor *op_neg(grd_tensor *out, grd_tensor *self)
     return grd_op_unary(out, self, &op, NULL);
 }
 
-typedef grd_tensor *neg_kernel(grd_tensor *out, grd_tensor *self);
-
-static __attribute__((noinline)) void neg_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
-{
-    grd_value args[1];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    grd_call_boxed(&grd_op_table[GRD_OP_NEG], keys, out, args, results);
-}
-
-GRD_INLINE grd_tensor *neg_call(grd_tensor *out, grd_tensor *self)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_NEG];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(self == NULL)) {
-        neg_boxed(0, out, self, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | (out ? grd_keys_of(out) : 0));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((neg_kernel *)kernel)(out, self);
-        grd_written(out);
-    } else {
-        grd_value boxed[1];
-        neg_boxed(keys, out, self, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_NEG, mark, returned);
-}
-
-static __attribute__((noinline)) grd_tensor *neg_write(grd_tensor *out, grd_tensor *self)
-{
-    return grd_check_writable(&grd_op_table[GRD_OP_NEG], out) ? neg_call(out, self) : grd_failed;
-}
-
-grd_tensor *grd_neg(grd_tensor *self)
-{
-    return neg_call(NULL, self);
-}
-
-grd_tensor *grd_neg_(grd_tensor *self)
-{
-    return neg_write(self, self);
-}
-
-grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self)
-{
-    return neg_write(out, self);
-}
-
 static void neg_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -421,10 +386,14 @@ static void neg_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd_neg(grad);
 }
 
-static const uint8_t neg_differentiable[] = {0};
-const struct grd_derivative grd_derivative_neg = {
-    .node_name = "NegBackward0", .backward = neg_backward, .saves = NULL, .args = neg_differentiable,
-    .others = 0, .nsaves = 0, .nargs = 1, .results = 1};
+static const struct grd_derivative neg_derivative = {.node_name = "NegBackward0", .backward = neg_backward, .args = (const uint8_t[]){0}, .nargs = 1, .results = 1};
+
+struct grd_op grd_operator_neg = {.name = "neg", .schema = "neg(Tensor self) -> Tensor", .args = tanh_args, .nargs = 1, .nresults = 1, .forms = GRD_FORMS_ALL, .has_out = true,
+    .counts_writes = true, .unbox = unbox_o_t, .kernel = (grd_kernel *)op_neg, .derivative = &neg_derivative};
+
+grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_neg); }
+grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_neg); }
+grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
 
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:45) */
 
@@ -434,59 +403,12 @@ grd_tensor *op_sin(grd_tensor *out, grd_tensor *self)
     return grd_op_unary(out, self, &op, NULL);
 }
 
-typedef grd_tensor *sin_kernel(grd_tensor *out, grd_tensor *self);
+struct grd_op grd_operator_sin = {.name = "sin", .schema = "sin(Tensor self) -> Tensor", .args = tanh_args, .nargs = 1, .nresults = 1, .forms = GRD_FORMS_ALL, .has_out = true,
+    .counts_writes = true, .unbox = unbox_o_t, .kernel = (grd_kernel *)op_sin};
 
-static __attribute__((noinline)) void sin_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_value *results)
-{
-    grd_value args[1];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    grd_call_boxed(&grd_op_table[GRD_OP_SIN], keys, out, args, results);
-}
-
-GRD_INLINE grd_tensor *sin_call(grd_tensor *out, grd_tensor *self)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_SIN];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(self == NULL)) {
-        sin_boxed(0, out, self, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | (out ? grd_keys_of(out) : 0));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((sin_kernel *)kernel)(out, self);
-        grd_written(out);
-    } else {
-        grd_value boxed[1];
-        sin_boxed(keys, out, self, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_SIN, mark, returned);
-}
-
-static __attribute__((noinline)) grd_tensor *sin_write(grd_tensor *out, grd_tensor *self)
-{
-    return grd_check_writable(&grd_op_table[GRD_OP_SIN], out) ? sin_call(out, self) : grd_failed;
-}
-
-grd_tensor *grd_sin(grd_tensor *self)
-{
-    return sin_call(NULL, self);
-}
-
-grd_tensor *grd_sin_(grd_tensor *self)
-{
-    return sin_write(self, self);
-}
-
-grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self)
-{
-    return sin_write(out, self);
-}
+grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_sin); }
+grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
+grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
 
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:54) */
 
@@ -496,152 +418,23 @@ grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other)
     return grd_op_binary(out, self, other, &op, NULL);
 }
 
-typedef grd_tensor *lt_kernel(grd_tensor *out, grd_tensor *self, grd_tensor *other);
+struct grd_op grd_operator_lt = {.name = "lt", .schema = "lt(Tensor self, Tensor other) -> Tensor", .args = sub_args, .nargs = 2, .nresults = 1, .forms = GRD_FORMS_ALL,
+    .has_out = true, .counts_writes = true, .unbox = unbox_o_tt, .kernel = (grd_kernel *)op_lt};
 
-static __attribute__((noinline)) void lt_boxed(grd_keyset keys, grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_value *results)
-{
-    grd_value args[2];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    args[1].kind = GRD_KIND_TENSOR;
-    args[1].v.tensor = other;
-    grd_call_boxed(&grd_op_table[GRD_OP_LT], keys, out, args, results);
-}
-
-GRD_INLINE grd_tensor *lt_call(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_LT];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(self == NULL || other == NULL)) {
-        lt_boxed(0, out, self, other, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self) | grd_keys_of(other) | (out ? grd_keys_of(out) : 0));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((lt_kernel *)kernel)(out, self, other);
-        grd_written(out);
-    } else {
-        grd_value boxed[1];
-        lt_boxed(keys, out, self, other, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_LT, mark, returned);
-}
-
-static __attribute__((noinline)) grd_tensor *lt_write(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    return grd_check_writable(&grd_op_table[GRD_OP_LT], out) ? lt_call(out, self, other) : grd_failed;
-}
-
-grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other)
-{
-    return lt_call(NULL, self, other);
-}
-
-grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other)
-{
-    return lt_write(self, self, other);
-}
-
-grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    return lt_write(out, self, other);
-}
+grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_lt); }
+grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_lt); }
+grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_lt); }
 
 /* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:62) */
 
-grd_tensor *op_twice(grd_tensor *self)
-{
-    return grd_mul(grd_number(grd_int(2)), self);
-}
+grd_tensor *op_twice(grd_tensor *self) { return grd_mul(grd_number(grd_int(2)), self); }
 
-typedef grd_tensor *twice_kernel(grd_tensor *self);
+struct grd_op grd_operator_twice = {.name = "twice", .schema = "twice(Tensor self) -> Tensor", .args = tanh_args, .nargs = 1, .nresults = 1, .forms = GRD_FORM_NEW,
+    .composite = true, .unbox = unbox_t_t, .kernel = (grd_kernel *)op_twice};
 
-static __attribute__((noinline)) void twice_boxed(grd_keyset keys, grd_tensor *self, grd_value *results)
-{
-    grd_value args[1];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    grd_call_boxed(&grd_op_table[GRD_OP_TWICE], keys, NULL, args, results);
-}
-
-GRD_INLINE grd_tensor *twice_call(grd_tensor *self)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_TWICE];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(self == NULL)) {
-        twice_boxed(0, self, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((twice_kernel *)kernel)(self);
-    } else {
-        grd_value boxed[1];
-        twice_boxed(keys, self, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_TWICE, mark, returned);
-}
-
-grd_tensor *grd_twice(grd_tensor *self)
-{
-    return twice_call(self);
-}
+grd_tensor *grd_twice(grd_tensor *self) { return call_t_t(self, &grd_operator_twice); }
 
 /* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:67) */
-
-static const grd_unbind_options unbind_defaults = {0};
-
-typedef grd_tensors unbind_kernel(grd_tensor *self, int64_t dim);
-
-static __attribute__((noinline)) void unbind_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, grd_value *results)
-{
-    grd_value args[2];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    args[1].kind = GRD_KIND_INT;
-    args[1].v.integer = dim;
-    grd_call_boxed(&grd_op_table[GRD_OP_UNBIND], keys, NULL, args, results);
-}
-
-GRD_INLINE grd_tensors_view unbind_call(grd_tensor *self, int64_t dim)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_UNBIND];
-    if (grd_pending())
-        return (grd_tensors){0};
-    if (GRD_UNLIKELY(self == NULL)) {
-        unbind_boxed(0, self, dim, NULL);
-        return (grd_tensors){0};
-    }
-    grd_tensors returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((unbind_kernel *)kernel)(self, dim);
-    } else {
-        grd_value boxed[1];
-        unbind_boxed(keys, self, dim, boxed);
-        returned = boxed[0].v.tensors;
-    }
-    return grd_leave_list(op, mark, returned);
-}
-
-grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options)
-{
-    if (options == NULL)
-        options = &unbind_defaults;
-    return unbind_call(self, options->dim);
-}
 
 static void unbind_backward(const struct grd_backward *b)
 {
@@ -651,57 +444,22 @@ static void unbind_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = dim);
 }
 
-static const struct grd_save unbind_saves[] = {{.how = GRD_SAVE_VALUE, .result = false, .index = 1, .used_by = 1}};
-static const uint8_t unbind_differentiable[] = {0};
-const struct grd_derivative grd_derivative_unbind = {
-    .node_name = "UnbindBackward0", .backward = unbind_backward, .saves = unbind_saves, .args = unbind_differentiable,
-    .others = 0, .nsaves = 1, .nargs = 1, .results = 1, .materialize = true};
+static const struct grd_derivative unbind_derivative = {.node_name = "UnbindBackward0", .backward = unbind_backward, .args = (const uint8_t[]){0}, .nargs = 1,
+    .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .materialize = true};
+
+static const struct grd_arg unbind_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}, {.name = "dim", .kind = GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
+struct grd_op grd_operator_unbind = {.name = "unbind", .schema = "unbind(Tensor self, int dim=0) -> Tensor[]", .args = unbind_args, .nargs = 2, .nresults = 1,
+    .forms = GRD_FORM_NEW, .is_view = true, .everywhere = true, .returns_list = true, .unbox = unbox_l_ti, .kernel = (grd_kernel *)op_unbind, .derivative = &unbind_derivative};
+
+static const grd_unbind_options unbind_defaults = {0};
+
+grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options)
+{
+    options = options ? options : &unbind_defaults;
+    return call_l_ti(self, options->dim, &grd_operator_unbind);
+}
 
 /* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:74) */
-
-static const grd_stack_options stack_defaults = {0};
-
-typedef grd_tensor *stack_kernel(grd_tensors tensors, int64_t dim);
-
-static __attribute__((noinline)) void stack_boxed(grd_keyset keys, grd_tensors tensors, int64_t dim, grd_value *results)
-{
-    grd_value args[2];
-    args[0].kind = GRD_KIND_TENSORS;
-    args[0].v.tensors = tensors;
-    args[1].kind = GRD_KIND_INT;
-    args[1].v.integer = dim;
-    grd_call_boxed(&grd_op_table[GRD_OP_STACK], keys, NULL, args, results);
-}
-
-GRD_INLINE grd_tensor *stack_call(grd_tensors tensors, int64_t dim)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_STACK];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(!grd_is_tensor_list(tensors))) {
-        stack_boxed(0, tensors, dim, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_list_keys(tensors));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((stack_kernel *)kernel)(tensors, dim);
-    } else {
-        grd_value boxed[1];
-        stack_boxed(keys, tensors, dim, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_STACK, mark, returned);
-}
-
-grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *options)
-{
-    if (options == NULL)
-        options = &stack_defaults;
-    return stack_call(tensors, options->dim);
-}
 
 static void stack_backward(const struct grd_backward *b)
 {
@@ -711,61 +469,22 @@ static void stack_backward(const struct grd_backward *b)
         grd_backward_spread(b, 0, grd_unbind(grad, .dim = dim));
 }
 
-static const struct grd_save stack_saves[] = {{.how = GRD_SAVE_VALUE, .result = false, .index = 1, .used_by = 1}};
-static const uint8_t stack_differentiable[] = {0};
-const struct grd_derivative grd_derivative_stack = {
-    .node_name = "StackBackward0", .backward = stack_backward, .saves = stack_saves, .args = stack_differentiable,
-    .others = 0, .nsaves = 1, .nargs = 1, .results = 1, .lists = true};
+static const struct grd_derivative stack_derivative = {.node_name = "StackBackward0", .backward = stack_backward, .args = (const uint8_t[]){0}, .nargs = 1,
+    .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .lists = true};
+
+static const struct grd_arg stack_args[] = {{.name = "tensors", .kind = GRD_KIND_TENSORS}, {.name = "dim", .kind = GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
+struct grd_op grd_operator_stack = {.name = "stack", .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor", .args = stack_args, .nargs = 2, .nresults = 1, .forms = GRD_FORM_NEW,
+    .unbox = unbox_t_li, .kernel = (grd_kernel *)op_stack, .derivative = &stack_derivative};
+
+static const grd_stack_options stack_defaults = {0};
+
+grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *options)
+{
+    options = options ? options : &stack_defaults;
+    return call_t_li(tensors, options->dim, &grd_operator_stack);
+}
 
 /* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:80) */
-
-static const grd_max_dim_options max_dim_defaults = {0};
-
-typedef void max_dim_kernel(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret);
-
-static __attribute__((noinline)) void max_dim_boxed(grd_keyset keys, grd_tensor *self, int64_t dim, bool keepdim, grd_value *results)
-{
-    grd_value args[3];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = self;
-    args[1].kind = GRD_KIND_INT;
-    args[1].v.integer = dim;
-    args[2].kind = GRD_KIND_BOOL;
-    args[2].v.boolean = keepdim;
-    grd_call_boxed(&grd_op_table[GRD_OP_MAX_DIM], keys, NULL, args, results);
-}
-
-GRD_INLINE grd_max_dim_result max_dim_call(grd_tensor *self, int64_t dim, bool keepdim)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_MAX_DIM];
-    if (grd_pending())
-        return (grd_max_dim_result){grd_failed, grd_failed};
-    if (GRD_UNLIKELY(self == NULL)) {
-        max_dim_boxed(0, self, dim, keepdim, NULL);
-        return (grd_max_dim_result){grd_failed, grd_failed};
-    }
-    grd_tensor *returned[2];
-    const grd_keyset keys = grd_active_keys(grd_keys_of(self));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        ((max_dim_kernel *)kernel)(self, dim, keepdim, returned);
-    } else {
-        grd_value boxed[2];
-        max_dim_boxed(keys, self, dim, keepdim, boxed);
-        returned[0] = boxed[0].v.tensor;
-        returned[1] = boxed[1].v.tensor;
-    }
-    grd_leave_many(op, mark, returned, 2);
-    return (grd_max_dim_result){returned[0], returned[1]};
-}
-
-grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options)
-{
-    if (options == NULL)
-        options = &max_dim_defaults;
-    return max_dim_call(self, dim, options->keepdim);
-}
 
 static void max_dim_backward(const struct grd_backward *b)
 {
@@ -778,106 +497,48 @@ static void max_dim_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd_hidden_place(grad, indices, dim, keepdim, self_shape);
 }
 
-static const struct grd_save max_dim_saves[] = {{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .result = false, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .result = false, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .result = false, .index = 0, .used_by = 1}};
-static const uint8_t max_dim_differentiable[] = {0};
-const struct grd_derivative grd_derivative_max_dim = {
-    .node_name = "MaxDimBackward0", .backward = max_dim_backward, .saves = max_dim_saves, .args = max_dim_differentiable,
-    .others = 0, .nsaves = 4, .nargs = 1, .results = 1, .sized = true, .materialize = true};
+static const struct grd_derivative max_dim_derivative = {.node_name = "MaxDimBackward0", .backward = max_dim_backward, .args = (const uint8_t[]){0}, .nargs = 1,
+    .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .index = 0, .used_by = 1}},
+    .nsaves = 4, .results = 1, .sized = true, .materialize = true};
+
+static const struct grd_arg max_dim_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}, {.name = "dim", .kind = GRD_KIND_INT},
+    {.name = "keepdim", .kind = GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
+struct grd_op grd_operator_max_dim = {.name = "max_dim", .schema = "max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", .args = max_dim_args,
+    .nargs = 3, .nresults = 2, .forms = GRD_FORM_NEW, .unbox = unbox_m2_tib, .kernel = (grd_kernel *)op_max_dim, .derivative = &max_dim_derivative};
+
+static const grd_max_dim_options max_dim_defaults = {0};
+
+grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options)
+{
+    options = options ? options : &max_dim_defaults;
+    grd_tensor *r[2];
+    call_m2_tib(self, dim, options->keepdim, r, &grd_operator_max_dim);
+    return (grd_max_dim_result){r[0], r[1]};
+}
 
 /* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:86) */
 
-typedef grd_tensor *hidden_place_kernel(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
-
-static __attribute__((noinline)) void hidden_place_boxed(grd_keyset keys, grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes, grd_value *results)
-{
-    grd_value args[5];
-    args[0].kind = GRD_KIND_TENSOR;
-    args[0].v.tensor = grad;
-    args[1].kind = GRD_KIND_TENSOR;
-    args[1].v.tensor = indices;
-    args[2].kind = GRD_KIND_INT;
-    args[2].v.integer = dim;
-    args[3].kind = GRD_KIND_BOOL;
-    args[3].v.boolean = keepdim;
-    args[4].kind = GRD_KIND_DIMS;
-    args[4].v.dims = sizes;
-    grd_call_boxed(&grd_op_table[GRD_OP_HIDDEN_PLACE], keys, NULL, args, results);
-}
-
-GRD_INLINE grd_tensor *hidden_place_call(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_HIDDEN_PLACE];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(grad == NULL || indices == NULL || !grd_is_int_list(sizes))) {
-        hidden_place_boxed(0, grad, indices, dim, keepdim, sizes, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_keys_of(grad) | grd_keys_of(indices));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((hidden_place_kernel *)kernel)(grad, indices, dim, keepdim, sizes);
-    } else {
-        grd_value boxed[1];
-        hidden_place_boxed(keys, grad, indices, dim, keepdim, sizes, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_HIDDEN_PLACE, mark, returned);
-}
+static const struct grd_arg hidden_place_args[] = {{.name = "grad", .kind = GRD_KIND_TENSOR}, {.name = "indices", .kind = GRD_KIND_TENSOR}, {.name = "dim", .kind = GRD_KIND_INT},
+    {.name = "keepdim", .kind = GRD_KIND_BOOL}, {.name = "sizes", .kind = GRD_KIND_DIMS}};
+struct grd_op grd_operator_hidden_place = {.name = "_place", .schema = "_place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor",
+    .args = hidden_place_args, .nargs = 5, .nresults = 1, .forms = GRD_FORM_NEW, .unbox = unbox_t_ttibd, .kernel = (grd_kernel *)op_hidden_place};
 
 grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims_view sizes)
 {
-    return hidden_place_call(grad, indices, dim, keepdim, sizes);
+    return call_t_ttibd(grad, indices, dim, keepdim, sizes, &grd_operator_hidden_place);
 }
 
 /* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:91) */
 
+static const struct grd_arg zeros_args[] = {{.name = "size", .kind = GRD_KIND_DIMS}, {.name = "dtype", .kind = GRD_KIND_DTYPE, .optional = true},
+    {.name = "device", .kind = GRD_KIND_DEVICE, .optional = true}, {.name = "requires_grad", .kind = GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
+struct grd_op grd_operator_zeros = {.name = "zeros", .schema = "zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor",
+    .args = zeros_args, .nargs = 4, .nresults = 1, .forms = GRD_FORM_NEW, .unbox = unbox_t_dYvb, .kernel = (grd_kernel *)op_zeros};
+
 static const grd_zeros_options zeros_defaults = {0};
-
-typedef grd_tensor *zeros_kernel(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad);
-
-static __attribute__((noinline)) void zeros_boxed(grd_keyset keys, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad, grd_value *results)
-{
-    grd_value args[4];
-    args[0].kind = GRD_KIND_DIMS;
-    args[0].v.dims = size;
-    args[1].kind = GRD_KIND_DTYPE;
-    args[1].v.dtype = dtype;
-    args[2].kind = GRD_KIND_DEVICE;
-    args[2].v.device = device;
-    args[3].kind = GRD_KIND_BOOL;
-    args[3].v.boolean = requires_grad;
-    grd_call_boxed(&grd_op_table[GRD_OP_ZEROS], keys, NULL, args, results);
-}
-
-GRD_INLINE grd_tensor *zeros_call(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    const struct grd_op *op = &grd_op_table[GRD_OP_ZEROS];
-    if (grd_pending())
-        return grd_failed;
-    if (GRD_UNLIKELY(!grd_is_int_list(size) || !grd_is_dtype(dtype) || grd_is_plain_device(device))) {
-        zeros_boxed(0, size, dtype, device, requires_grad, NULL);
-        return grd_failed;
-    }
-    grd_tensor *returned;
-    const grd_keyset keys = grd_active_keys(grd_device_keys(device));
-    const int64_t mark = grd_pool_mark();
-    grd_kernel *kernel = grd_typed_kernel(op, keys);
-    if (GRD_LIKELY(kernel != NULL)) {
-        returned = ((zeros_kernel *)kernel)(size, dtype, device, requires_grad);
-    } else {
-        grd_value boxed[1];
-        zeros_boxed(keys, size, dtype, device, requires_grad, boxed);
-        returned = boxed[0].v.tensor;
-    }
-    return grd_leave(GRD_OP_ZEROS, mark, returned);
-}
 
 grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
 {
-    if (options == NULL)
-        options = &zeros_defaults;
-    return zeros_call(size, options->dtype, options->device, options->requires_grad);
+    options = options ? options : &zeros_defaults;
+    return call_t_dYvb(size, options->dtype, options->device, options->requires_grad, &grd_operator_zeros);
 }

@@ -11,7 +11,6 @@ static void tanh_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_tanh(self_data[i]);
 }
-
 static void tanh_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     grd_map(n, data, strides, params, tanh_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0));
@@ -28,7 +27,6 @@ static void neg_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_neg(self_data[i]);
 }
-
 static void neg_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     grd_map(n, data, strides, params, neg_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0));
@@ -41,7 +39,6 @@ static void sin_block(int64_t n, char *const *data, const void *params)
     (void)params;
     unary_sin(n, (C *)data[0], (const C *)data[1]);
 }
-
 static void sin_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     grd_map(n, data, strides, params, sin_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0));
@@ -49,13 +46,13 @@ static void sin_loop(int64_t n, char *const *data, const int64_t *strides, const
 #endif
 
 grd_loop_kernel *const GRD_TYPED(grd_unary_row)[GRD_UNARY_COUNT] = {
-#if GRD_IS_COMPLEX || GRD_IS_FLOAT
+    #if GRD_IS_COMPLEX || GRD_IS_FLOAT
     [GRD_UNARY_TANH] = tanh_loop,
-#endif
-#if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
+    #endif
+    #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
     [GRD_UNARY_NEG] = neg_loop,
-#endif
-#if GRD_IS_FLOAT
+    #endif
+    #if GRD_IS_FLOAT
     [GRD_UNARY_SIN] = sin_loop,
-#endif
+    #endif
 };

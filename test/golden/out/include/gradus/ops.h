@@ -39,27 +39,19 @@ GRD_API grd_tensor *grd_tanh_out(grd_tensor *out, grd_tensor *self);
  * self + alpha * other, elementwise.
  * d/dself: grad
  * d/dother: grad * alpha */
-typedef struct grd_add_options {
-    grd_scalar alpha GRD_DEFAULT(1);
-} grd_add_options;
+typedef struct grd_add_options { grd_scalar alpha GRD_DEFAULT(1); } grd_add_options;
 GRD_API grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_options *options);
 GRD_API grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options *options);
 GRD_API grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_options *options);
 GRD_API grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_add_options *options);
 GRD_API grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options);
 #ifdef __cplusplus
-extern "C++" inline grd_tensor *grd_add(grd_tensor *self, grd_tensor *other, const grd_add_options &options = grd_add_options())
-{
-    return grd_with_add(self, other, &options);
-}
+extern "C++" inline grd_tensor *grd_add(grd_tensor *self, grd_tensor *other, const grd_add_options &options = grd_add_options()) { return grd_with_add(self, other, &options); }
 extern "C++" inline grd_tensor *grd_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options &options = grd_add_options())
 {
     return grd_with_add_scalar(self, other, &options);
 }
-extern "C++" inline grd_tensor *grd_add_(grd_tensor *self, grd_tensor *other, const grd_add_options &options = grd_add_options())
-{
-    return grd_with_add_(self, other, &options);
-}
+extern "C++" inline grd_tensor *grd_add_(grd_tensor *self, grd_tensor *other, const grd_add_options &options = grd_add_options()) { return grd_with_add_(self, other, &options); }
 extern "C++" inline grd_tensor *grd_add_scalar_(grd_tensor *self, grd_scalar other, const grd_add_options &options = grd_add_options())
 {
     return grd_with_add_scalar_(self, other, &options);
@@ -125,15 +117,10 @@ GRD_API grd_tensor *grd_twice(grd_tensor *self);
 /* unbind(Tensor self, int dim=0) -> Tensor[]
  * Slices along dim.
  * d/dself: stack(grads, dim=dim) */
-typedef struct grd_unbind_options {
-    int64_t dim GRD_DEFAULT(0);
-} grd_unbind_options;
+typedef struct grd_unbind_options { int64_t dim GRD_DEFAULT(0); } grd_unbind_options;
 GRD_API grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options);
 #ifdef __cplusplus
-extern "C++" inline grd_tensors_view grd_unbind(grd_tensor *self, const grd_unbind_options &options = grd_unbind_options())
-{
-    return grd_with_unbind(self, &options);
-}
+extern "C++" inline grd_tensors_view grd_unbind(grd_tensor *self, const grd_unbind_options &options = grd_unbind_options()) { return grd_with_unbind(self, &options); }
 #else
 #define GRD_UNBIND_DEFAULTS .dim = 0
 #define grd_unbind(...) grd_named_unbind(__VA_ARGS__, )
@@ -143,15 +130,10 @@ extern "C++" inline grd_tensors_view grd_unbind(grd_tensor *self, const grd_unbi
 /* stack(Tensor[] tensors, int dim=0) -> Tensor
  * Joins along a new dimension.
  * d/dtensors: unbind(grad, dim=dim) */
-typedef struct grd_stack_options {
-    int64_t dim GRD_DEFAULT(0);
-} grd_stack_options;
+typedef struct grd_stack_options { int64_t dim GRD_DEFAULT(0); } grd_stack_options;
 GRD_API grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *options);
 #ifdef __cplusplus
-extern "C++" inline grd_tensor *grd_stack(grd_tensors_view tensors, const grd_stack_options &options = grd_stack_options())
-{
-    return grd_with_stack(tensors, &options);
-}
+extern "C++" inline grd_tensor *grd_stack(grd_tensors_view tensors, const grd_stack_options &options = grd_stack_options()) { return grd_with_stack(tensors, &options); }
 #else
 #define GRD_STACK_DEFAULTS .dim = 0
 #define grd_stack(...) grd_named_stack(__VA_ARGS__, )
@@ -165,9 +147,7 @@ typedef struct grd_max_dim_result {
     grd_tensor *values;
     grd_tensor *indices;
 } grd_max_dim_result;
-typedef struct grd_max_dim_options {
-    bool keepdim GRD_DEFAULT(false);
-} grd_max_dim_options;
+typedef struct grd_max_dim_options { bool keepdim GRD_DEFAULT(false); } grd_max_dim_options;
 GRD_API grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options);
 #ifdef __cplusplus
 extern "C++" inline grd_max_dim_result grd_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options &options = grd_max_dim_options())
@@ -182,17 +162,10 @@ extern "C++" inline grd_max_dim_result grd_max_dim(grd_tensor *self, int64_t dim
 
 /* zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor
  * Filled with zeros. */
-typedef struct grd_zeros_options {
-    grd_dtype dtype GRD_DEFAULT(GRD_DTYPE_NONE);
-    grd_device device GRD_DEFAULT({});
-    bool requires_grad GRD_DEFAULT(false);
-} grd_zeros_options;
+typedef struct grd_zeros_options { grd_dtype dtype GRD_DEFAULT(GRD_DTYPE_NONE); grd_device device GRD_DEFAULT({}); bool requires_grad GRD_DEFAULT(false); } grd_zeros_options;
 GRD_API grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options);
 #ifdef __cplusplus
-extern "C++" inline grd_tensor *grd_zeros(grd_dims_view size, const grd_zeros_options &options = grd_zeros_options())
-{
-    return grd_with_zeros(size, &options);
-}
+extern "C++" inline grd_tensor *grd_zeros(grd_dims_view size, const grd_zeros_options &options = grd_zeros_options()) { return grd_with_zeros(size, &options); }
 #else
 #define GRD_ZEROS_DEFAULTS .device = GRD_NO_DEVICE, .requires_grad = false
 #define grd_zeros(...) grd_named_zeros(__VA_ARGS__, )

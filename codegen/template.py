@@ -1,0 +1,45 @@
+"""Templates: C that reads as C, with a $name, or ${name}, for each part that differs; and rows of tables.
+
+A line that is nothing but a $name takes the lines of its part, each indented as the $name is. Where the part is empty, the line goes.
+"""
+import re
+import textwrap
+
+WIDTH = 180
+
+
+def fill(template, **parts):
+    lines = []
+    for line in textwrap.dedent(template).strip("\n").split("\n"):
+        alone = re.fullmatch(r"( *)\$(\w+)", line)
+        if alone:
+            lines += [alone[1] + part if part else "" for part in str(parts[alone[2]]).splitlines()]
+        else:
+            lines.append(re.sub(r"\$(?:(\w+)|\{(\w+)\})", lambda name: str(parts[name[1] or name[2]]), line))
+    return "\n".join(lines) + "\n"
+
+
+def wrap(words, before="", after="", separator=", ", indent="    "):
+    """The words with separators, in lines of at most WIDTH columns; the first begins with `before`, the last ends with `after`."""
+    lines, line = [], before
+    words = list(words)
+    for i, word in enumerate(words):
+        last = i == len(words) - 1
+        piece = word + (after if last else separator)
+        if line.strip() and len(line) + len(piece.rstrip()) > WIDTH:
+            lines.append(line.rstrip())
+            line = indent
+        line += piece
+    return "\n".join([*lines, line if words else before + after]) + "\n"
+
+
+def function(head, body):
+    """A C function, in one line where it is one statement that fits."""
+    if "\n" not in body.strip() and len(head) + len(body.strip()) + 5 <= WIDTH:
+        return f"{head} {{ {body.strip()} }}\n"
+    return f"{head}\n{{\n{textwrap.indent(body.strip(chr(10)), '    ')}\n}}\n"
+
+
+def joined(*parts):
+    """The parts that are there, with empty lines between them."""
+    return "\n".join(part for part in parts if part)
