@@ -25,7 +25,7 @@ def show(name, operators):
     rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{kernels.rows_file(operator.kernel, {name: operator})}" if operator.kernel else ""
     header = "gen/hidden_ops.h" if operator.hidden else "include/gradus/ops.h"
     return joined(f"/* ---- {header} */\n{headers.document(operator)}{headers.declare(operator)}", f"/* ---- The calls of its shape */\n{calls.functions([operator])}",
-                  emit.operator_text(operator, operators, {}), rows, f"/* ---- test */\n{samples.operator_cases(operator)}")
+                  emit.operator_text(operator, operators, {}), rows, f"/* ---- test */\n{samples.reference(operator)}{samples.operator_cases(operator)}")
 
 
 def main():

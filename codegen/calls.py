@@ -202,5 +202,5 @@ def functions(members):
             parts.append(write_function(operator, name, arguments))
         if any(has_out_rule(o) for o in users):
             parts.append(out_function(operator, name, arguments))
-        text += "\n" + joined(*parts)
+        text += "\n" + parts[0] + joined(*parts[1:])
     return text

@@ -128,4 +128,4 @@ def derivative(operator, operators):
         c, member = saved_type(operator, save)
         declarations += f"{c}{save.variable} = b->saved[{i}].v.{member};\n"
     function = fill(BACKWARD, operator=operator.c_name, declarations=declarations, statements=statements or "(void)b;")
-    return function + "\n" + table(operator, saves, used)
+    return function + table(operator, saves, used)

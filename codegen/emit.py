@@ -80,9 +80,8 @@ def implementation(operator, operators):
 
 def operator_text(operator, operators, tables):
     """Everything generated for one operator, in reading order. `tables`: the argument tables that stand above (entries.py)."""
-    described = derivative.derivative(operator, operators)
-    return joined(f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n", implementation(operator, operators), described,
-                  entries.structure(operator, tables), entries.entries(operator))
+    return f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" + joined(
+        implementation(operator, operators), derivative.derivative(operator, operators) + entries.structure(operator, tables), entries.entries(operator))
 
 
 def family_file(family, members, operators):

@@ -23,7 +23,7 @@ NUMBER = """
 
 
 def argument_row(argument):
-    text = f'{{.name = "{argument.name}", .kind = GRD_KIND_{ctype.of(argument)[2]}'
+    text = f'{{"{argument.name}", GRD_KIND_{ctype.of(argument)[2]}'
     text += ", .optional = true" if argument.may_be_absent else ""
     if argument.has_default and argument.default is not None:
         text += f", .value = {ctype.value(argument, ctype.static_default(argument))}"
@@ -43,7 +43,7 @@ def argument_table(operator, tables):
 def out_rule(operator):
     """The rule that the dtype of an out= follows, and what the errors say."""
     texts = ", ".join(json.dumps(text) for text in operator.out["texts"])
-    return f"&(const struct grd_out_rule){{.dtype = GRD_OUT_{operator.out['dtype'].upper()}, .texts = {{{texts}}}}}"
+    return f"&(const struct grd_out_rule){{GRD_OUT_{operator.out['dtype'].upper()}, .texts = {{{texts}}}}}"
 
 
 def forms(operator):
@@ -53,15 +53,14 @@ def forms(operator):
 
 def structure(operator, tables):
     table, arguments = argument_table(operator, tables)
-    facts = {"name": json.dumps(operator.name), "schema": json.dumps(operator.schema), "args": arguments, "nargs": len(operator.args), "nresults": len(operator.results),
-             "forms": forms(operator)}
+    facts = [json.dumps(operator.name), json.dumps(operator.schema), arguments, str(len(operator.args)), str(len(operator.results)), forms(operator),
+             f"unbox_{shape(operator)}", f"(grd_kernel *)op_{operator.c_name}"]
+    facts += [f".derivative = &{operator.c_name}_derivative"] if operator.grads else []
+    facts += [f".out_rule = {out_rule(operator)}"] if operator.out else []
     flags = {"has_out": operator.has_out, "is_view": operator.view, "everywhere": operator.everywhere or operator.view, "returns_list": operator.returns_list,
              "composite": operator.is_composite, "counts_writes": counts_writes(operator), "alone": operator.alone}
-    facts |= {name: "true" for name, on in flags.items() if on}
-    facts |= {"unbox": f"unbox_{shape(operator)}", "kernel": f"(grd_kernel *)op_{operator.c_name}"}
-    facts |= {"derivative": f"&{operator.c_name}_derivative"} if operator.grads else {}
-    facts |= {"out_rule": out_rule(operator)} if operator.out else {}
-    return table + wrap((f".{name} = {value}" for name, value in facts.items()), f"struct grd_op grd_operator_{operator.c_name} = {{", "};")
+    facts += [f".{name} = true" for name, on in flags.items() if on]
+    return table + wrap(facts, f"struct grd_op grd_operator_{operator.c_name} = {{", "};")
 
 
 # ---- Entry functions ------------------------------------------------------------------------------------------------------------
@@ -102,8 +101,11 @@ def entry(operator, suffix, takes_out, scalar=False):
     before = ""
     if options(operator):
         name, words = f"with_{name}", [*words, f"const grd_{operator.c_name}_options *options"]
-        if "options->" in called:
-            before = f"options = options ? options : &{operator.c_name}_defaults;\n"
+        defaults_or = f"(options ? options : &{operator.c_name}_defaults)"
+        if called.count("options->") == 1:
+            called = called.replace("options->", f"{defaults_or}->")
+        elif "options->" in called:
+            before = f"options = {defaults_or[1:-1]};\n"
     if scalar:  # a number that becomes a tensor is a temporary of this call
         body = fill(NUMBER, before=before, call=called)
     elif len(operator.results) > 1:
@@ -115,7 +117,7 @@ def entry(operator, suffix, takes_out, scalar=False):
 
 
 def entries(operator):
-    text = defaults(operator) + "\n" if options(operator) else ""
+    text = defaults(operator) if options(operator) else ""
     for suffix, takes_out in form_names(operator):
         text += entry(operator, suffix, takes_out)
         if operator.scalar and not takes_out:

@@ -36,6 +36,12 @@ BLOCK_OF_ITS_OWN = """
     }
 """
 
+SIZES = """
+    enum {
+        $rows
+    };
+"""
+
 ROWS = """
     grd_loop_kernel *const GRD_TYPED(grd_${kind}_row)[GRD_${KIND}_COUNT] = {
         $rows
@@ -70,11 +76,19 @@ def block(operator):
                 words=", ".join([f"{name}[i]" for _, name in inputs] + numbers))
 
 
-def sizes(operator, element):
-    """The sizes of the operands, where that of an element is `element`."""
+def sizes(operator):
+    """The name of the sizes of the operands: SIZES_1_CC is a result of one byte of two operands of the dtype."""
     count = KERNELS[operator.kernel]
-    inputs = ["1" if operator.mask and i == 0 else element for i in range(count)] + ["0"] * (3 - count)
-    return f"GRD_MAP_SIZES({', '.join(['1' if gives_bool(operator) else element, *inputs])})"
+    return f"SIZES_{'1' if gives_bool(operator) else 'C'}_{''.join('1' if operator.mask and i == 0 else 'C' for i in range(count))}"
+
+
+def sizes_enum(operators, element):
+    """The sizes that these operators name, where that of an element is `element`."""
+    rows = ""
+    for name in sorted(set(map(sizes, operators))):
+        letters = name.removeprefix("SIZES_").replace("_", "").ljust(4, "0")
+        rows += f"{name} = GRD_MAP_SIZES({', '.join({'C': element}.get(c, c) for c in letters)}),\n"
+    return fill(SIZES, rows=rows)
 
 
 def loop(operator, call):
@@ -95,9 +109,10 @@ def rows_file(kind, operators):
     groups = {}
     for operator in (o for o in operators.values() if o.kernel == kind):
         groups.setdefault(condition(operator), []).append(operator)
-    text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n', ""
+    text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
+    text += sizes_enum([o for o in operators.values() if o.kernel == kind], "sizeof(C)")
     for dtypes, members in groups.items():
-        functions = "\n".join(block(o) + loop(o, f"grd_map(n, data, strides, params, {o.c_name}_block, {sizes(o, 'sizeof(C)')})") for o in members)
+        functions = "\n".join(block(o) + loop(o, f"grd_map(n, data, strides, params, {o.c_name}_block, {sizes(o)})") for o in members)
         text += f"\n#if {dtypes}\n{functions}#endif\n"
         rows += f"#if {dtypes}\n{''.join(map(row, members))}#endif\n"
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
@@ -105,10 +120,11 @@ def rows_file(kind, operators):
 
 def half_file(operators):
     """The kernels of half types: those of float32, between conversions."""
-    text = BANNER.format("schema") + "".join(f'#include "gen/{kind}_kernels.h"\n' for kind in KERNELS)
+    text = BANNER.format("schema") + "".join(f'#include "gen/{kind}_kernels.h"\n' for kind in KERNELS) + "\n"
+    text += sizes_enum([o for o in operators.values() if o.kernel and "float" in o.dtypes], "sizeof(T)")
     for kind in KERNELS:
         members = [o for o in operators.values() if o.kernel == kind and "float" in o.dtypes]
-        text += "\n" + "".join(loop(o, f"through_float32(n, data, strides, params, FLOAT32_ROW(grd_{kind}_row)[{index(o)}], {sizes(o, 'sizeof(T)')})") for o in members)
+        text += "\n" + "".join(loop(o, f"through_float32(n, data, strides, params, FLOAT32_ROW(grd_{kind}_row)[{index(o)}], {sizes(o)})") for o in members)
         text += "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows="".join(map(row, members)))
     return text
 

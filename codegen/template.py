@@ -19,18 +19,20 @@ def fill(template, **parts):
     return "\n".join(lines) + "\n"
 
 
+def pieces(text):
+    """The text, cut where a line may end: after commas and semicolons that stand outside strings."""
+    return re.findall(r"""(?:"(?:\\.|[^"\\])*"|[^",;]|[,;](?! ))*(?:[,;] |$)""", text)
+
+
 def wrap(words, before="", after="", separator=", ", indent="    "):
     """The words with separators, in lines of at most WIDTH columns; the first begins with `before`, the last ends with `after`."""
-    lines, line = [], before
-    words = list(words)
-    for i, word in enumerate(words):
-        last = i == len(words) - 1
-        piece = word + (after if last else separator)
+    lines, line = [], ""
+    for piece in pieces(before + separator.join(words) + after):
         if line.strip() and len(line) + len(piece.rstrip()) > WIDTH:
             lines.append(line.rstrip())
             line = indent
         line += piece
-    return "\n".join([*lines, line if words else before + after]) + "\n"
+    return "\n".join([*lines, line]) + "\n"
 
 
 def function(head, body):

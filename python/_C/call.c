@@ -295,3 +295,10 @@ PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *
     }
     return parse_and_run(function, self, args, nargs, names);
 }
+
+void py_fill(PyMethodDef *ret_table, const struct py_listed *functions, int n)
+{
+    for (int i = 0; i < n; i++)
+        ret_table[i] = (PyMethodDef){functions[i].function.name, (PyCFunction)(void (*)(void))functions[i].call,
+                                     METH_FASTCALL | METH_KEYWORDS, functions[i].doc};
+}

@@ -143,15 +143,15 @@ struct py_param {
 
 /* One way to call a function: parameters in the order of the operator's arguments, then those without effect. */
 struct py_signature {
+    const char *op; /* the operator */
     const struct py_param *params;
     uint8_t nparams, nvalues; /* all; those that are arguments of the operator */
     uint8_t positional;       /* may be given by position */
-    bool loose;               /* one list of sizes that may be given as several arguments: view(2, 3) */
-    const char *op;           /* operator, and its form */
-    grd_form form;
+    grd_form form;            /* of the operator */
     struct py_result *result; /* several results: how they are named; NULL: a plain tuple */
-    uint8_t device;           /* the parameter that has the default device when it is not given; 0: none */
     const uint8_t *order;     /* which argument of the operator each parameter is; NULL: the parameters begin with the arguments */
+    uint8_t device;           /* the parameter that has the default device when it is not given; 0: none */
+    bool loose;               /* one list of sizes that may be given as several arguments: view(2, 3) */
 };
 
 /* A named tuple of results: torch.return_types.max. */
@@ -181,13 +181,23 @@ struct py_arguments {
 struct py_function {
     const char *name;
     const struct py_signature *signatures; /* the others follow */
+    const grd_op **ops;                    /* the operators of the signatures, found on first use */
     int nsignatures, nothers;              /* others are tried when no signature fits */
     /* Short cuts for calls with exactly one or two tensors and nothing else; may be NULL. */
     grd_tensor *(*unary)(grd_tensor *x);
     grd_tensor *(*binary)(grd_tensor *x, grd_tensor *y);
     enum { PY_FUNCTION, PY_METHOD, PY_NN } home; /* of the module, of Tensor, of the module's nn */
-    const grd_op **ops;                          /* the operators of the signatures, found on first use */
 };
+
+/* A generated function: what Python calls, which calls py_call with the table, and its docstring. */
+struct py_listed {
+    struct py_function function;
+    PyObject *(*call)(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
+    const char *doc;
+};
+
+/* Makes Python's own table of functions of `n` generated ones, once. */
+void py_fill(PyMethodDef *ret_table, const struct py_listed *functions, int n);
 
 /* Finds the signature that fits and converts the arguments; `self` is NULL for a function. False with TypeError: what is wrong, when there is one
  * signature, and which there are, when there are several. */
@@ -227,10 +237,14 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
 /* Whether the class of the object has a __torch_function__ that is not disabled: a subclass of Tensor has, Tensor itself and Parameter have not. */
 bool py_is_overloaded(PyObject *object);
 
-/* ---- Tables and parts of the module: each adds its names. Generated: functions.c ------------------------------------------------ */
+/* ---- Tables and parts of the module: each adds its names. ------------------------------------------------------------------------ */
+/* Generated; empty until they are filled. */
 extern PyMethodDef py_functions[];    /* of the module */
 extern PyMethodDef py_nn_functions[]; /* of the module's nn */
 extern PyMethodDef py_methods[];      /* of Tensor */
+void py_functions_fill(void);
+void py_nn_functions_fill(void);
+void py_methods_fill(void);
 
 extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */
 extern PyMethodDef py_tensor_methods[];          /* hand-written (tensor_methods.c) */

@@ -49,16 +49,16 @@ struct grd_op {
     const char *name, *schema;
     const struct grd_arg *args;
     uint8_t nargs, nresults;
-    bool has_out;    /* typed kernels take `out` first: NULL allocates, args[0] is in place */
-    bool is_view;    /* the result shares storage with args[0] */
-    bool everywhere; /* the kernel of the tree follows no address of a device: it serves them all */
-    bool returns_list;
-    bool defined;  /* at run time: it is part of a struct grd_defined_op (define.h) */
     uint8_t forms; /* bit set of grd_form */
     grd_unbox *unbox;
+    grd_kernel *kernel;                      /* from the tree */
     const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */
-    grd_kernel *kernel;                      /* from the tree */
+    bool has_out;                            /* typed kernels take `out` first: NULL allocates, args[0] is in place */
+    bool is_view;                            /* the result shares storage with args[0] */
+    bool everywhere;                         /* the kernel of the tree follows no address of a device: it serves them all */
+    bool returns_list;
+    bool defined;       /* at run time: it is part of a struct grd_defined_op (define.h) */
     bool composite;     /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
     bool alone;         /* in place it changes where the memory of a tensor is, or its sizes: no other thread may use it meanwhile */
     bool counts_writes; /* a call bumps the version of what it writes; parts of a composite do so themselves */

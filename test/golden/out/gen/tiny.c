@@ -12,7 +12,6 @@
 #include "op/elementwise.h"
 
 typedef grd_tensor *kernel_o_t(grd_tensor *out, grd_tensor *t0);
-
 static void unbox_o_t(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     grd_set_tensor(ret_results, ((kernel_o_t *)kernel)(out, args[0].v.tensor));
@@ -39,7 +38,6 @@ static __attribute__((noinline)) grd_tensor *write_o_t(grd_tensor *t0, grd_tenso
 }
 
 typedef grd_tensor *kernel_o_ttS(grd_tensor *out, grd_tensor *t0, grd_tensor *t1, grd_scalar s2);
-
 static void unbox_o_ttS(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     grd_set_tensor(ret_results, ((kernel_o_ttS *)kernel)(out, args[0].v.tensor, args[1].v.tensor, args[2].v.scalar));
@@ -68,7 +66,6 @@ static __attribute__((noinline)) grd_tensor *write_o_ttS(grd_tensor *t0, grd_ten
 }
 
 typedef grd_tensor *kernel_o_tt(grd_tensor *out, grd_tensor *t0, grd_tensor *t1);
-
 static void unbox_o_tt(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     grd_set_tensor(ret_results, ((kernel_o_tt *)kernel)(out, args[0].v.tensor, args[1].v.tensor));
@@ -95,7 +92,6 @@ static __attribute__((noinline)) grd_tensor *write_o_tt(grd_tensor *t0, grd_tens
 }
 
 typedef grd_tensor *kernel_t_t(grd_tensor *t0);
-
 static void unbox_t_t(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     (void)out;
@@ -118,7 +114,6 @@ GRD_INLINE grd_tensor *call_t_t(grd_tensor *t0, const struct grd_op *op)
 }
 
 typedef grd_tensors kernel_l_ti(grd_tensor *t0, int64_t i1);
-
 static void unbox_l_ti(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     (void)out;
@@ -141,7 +136,6 @@ GRD_INLINE grd_tensors call_l_ti(grd_tensor *t0, int64_t i1, const struct grd_op
 }
 
 typedef grd_tensor *kernel_t_li(grd_tensors l0, int64_t i1);
-
 static void unbox_t_li(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     (void)out;
@@ -164,7 +158,6 @@ GRD_INLINE grd_tensor *call_t_li(grd_tensors l0, int64_t i1, const struct grd_op
 }
 
 typedef void kernel_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results);
-
 static void unbox_m2_tib(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     (void)out;
@@ -191,7 +184,6 @@ GRD_INLINE void call_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **re
 }
 
 typedef grd_tensor *kernel_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4);
-
 static void unbox_t_ttibd(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     (void)out;
@@ -214,7 +206,6 @@ GRD_INLINE grd_tensor *call_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, 
 }
 
 typedef grd_tensor *kernel_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3);
-
 static void unbox_t_dYvb(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     (void)out;
@@ -237,7 +228,6 @@ GRD_INLINE grd_tensor *call_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, boo
 }
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
-
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self)
 {
     static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "tanh"};
@@ -254,20 +244,17 @@ static void tanh_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd_mul(grad, t0);
     }
 }
-
 static const struct grd_derivative tanh_derivative = {.node_name = "TanhBackward0", .backward = tanh_backward, .args = (const uint8_t[]){0}, .nargs = 1,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 0, .used_by = 1}}, .nsaves = 1, .results = 1};
-
-static const struct grd_arg tanh_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}};
-struct grd_op grd_operator_tanh = {.name = "tanh", .schema = "tanh(Tensor self) -> Tensor", .args = tanh_args, .nargs = 1, .nresults = 1, .forms = GRD_FORMS_ALL, .has_out = true,
-    .counts_writes = true, .unbox = unbox_o_t, .kernel = (grd_kernel *)op_tanh, .derivative = &tanh_derivative};
+static const struct grd_arg tanh_args[] = {{"self", GRD_KIND_TENSOR}};
+struct grd_op grd_operator_tanh = {"tanh", "tanh(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_tanh, .derivative = &tanh_derivative,
+    .has_out = true, .counts_writes = true};
 
 grd_tensor *grd_tanh(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_tanh); }
 grd_tensor *grd_tanh_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_tanh); }
 grd_tensor *grd_tanh_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_tanh); }
 
 /* ---- add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor (schema/tiny.toml:13) */
-
 static void add_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -277,21 +264,17 @@ static void add_backward(const struct grd_backward *b)
     if (b->needs >> 1 & 1) /* other: grad * alpha */
         b->ret_grads[b->first_edge[1]] = grd_mul(grad, grd_number(alpha));
 }
-
 static const struct grd_derivative add_derivative = {.node_name = "AddBackward0", .backward = add_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 2, .used_by = 2}}, .nsaves = 1, .results = 1};
-
-static const struct grd_arg add_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}, {.name = "other", .kind = GRD_KIND_TENSOR},
-    {.name = "alpha", .kind = GRD_KIND_SCALAR, .value = {.kind = GRD_KIND_SCALAR, .v.scalar = {.kind = GRD_SCALAR_INT, .v.i = 1}}}};
-struct grd_op grd_operator_add = {.name = "add", .schema = "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", .args = add_args, .nargs = 3, .nresults = 1,
-    .forms = GRD_FORMS_ALL, .has_out = true, .counts_writes = true, .unbox = unbox_o_ttS, .kernel = (grd_kernel *)op_add, .derivative = &add_derivative};
+static const struct grd_arg add_args[] = {{"self", GRD_KIND_TENSOR}, {"other", GRD_KIND_TENSOR}, {"alpha", GRD_KIND_SCALAR, .value = {.kind = GRD_KIND_SCALAR,
+    .v.scalar = {.kind = GRD_SCALAR_INT, .v.i = 1}}}};
+struct grd_op grd_operator_add = {"add", "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", add_args, 3, 1, GRD_FORMS_ALL, unbox_o_ttS, (grd_kernel *)op_add,
+    .derivative = &add_derivative, .has_out = true, .counts_writes = true};
 
 static const grd_add_options add_defaults = {.alpha = {.kind = GRD_SCALAR_INT, .v.i = 1}};
-
 grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
-    options = options ? options : &add_defaults;
-    return call_o_ttS(self, other, &options->alpha, NULL, &grd_operator_add);
+    return call_o_ttS(self, other, &(options ? options : &add_defaults)->alpha, NULL, &grd_operator_add);
 }
 grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_add_options *options)
 {
@@ -300,23 +283,19 @@ grd_tensor *grd_with_add_scalar(grd_tensor *self, grd_scalar other, const grd_ad
 }
 grd_tensor *grd_with_add_(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
-    options = options ? options : &add_defaults;
-    return write_o_ttS(self, other, &options->alpha, self, &grd_operator_add);
+    return write_o_ttS(self, other, &(options ? options : &add_defaults)->alpha, self, &grd_operator_add);
 }
 grd_tensor *grd_with_add_scalar_(grd_tensor *self, grd_scalar other, const grd_add_options *options)
 {
-    options = options ? options : &add_defaults;
     const int64_t mark = grd_pool_mark();
-    return grd_leave_number(mark, write_o_ttS(self, grd_number_argument(&grd_operator_add, other), &options->alpha, self, &grd_operator_add));
+    return grd_leave_number(mark, write_o_ttS(self, grd_number_argument(&grd_operator_add, other), &(options ? options : &add_defaults)->alpha, self, &grd_operator_add));
 }
 grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
-    options = options ? options : &add_defaults;
-    return write_o_ttS(self, other, &options->alpha, out, &grd_operator_add);
+    return write_o_ttS(self, other, &(options ? options : &add_defaults)->alpha, out, &grd_operator_add);
 }
 
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:22) */
-
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
@@ -331,19 +310,16 @@ static void sub_backward(const struct grd_backward *b)
     if (b->needs >> 1 & 1) /* other: -grad */
         b->ret_grads[b->first_edge[1]] = grd_neg(grad);
 }
-
 static const struct grd_derivative sub_derivative = {.node_name = "SubBackward0", .backward = sub_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2, .results = 1};
-
-static const struct grd_arg sub_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}, {.name = "other", .kind = GRD_KIND_TENSOR}};
-struct grd_op grd_operator_sub = {.name = "sub", .schema = "sub(Tensor self, Tensor other) -> Tensor", .args = sub_args, .nargs = 2, .nresults = 1, .forms = GRD_FORMS_ALL,
-    .has_out = true, .counts_writes = true, .unbox = unbox_o_tt, .kernel = (grd_kernel *)op_sub, .derivative = &sub_derivative};
+static const struct grd_arg sub_args[] = {{"self", GRD_KIND_TENSOR}, {"other", GRD_KIND_TENSOR}};
+struct grd_op grd_operator_sub = {"sub", "sub(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_sub, .derivative = &sub_derivative,
+    .has_out = true, .counts_writes = true};
 
 grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_sub); }
 grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_sub); }
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
 
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:30) */
-
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
@@ -360,19 +336,16 @@ static void mul_backward(const struct grd_backward *b)
     if (b->needs >> 1 & 1) /* other: grad * self */
         b->ret_grads[b->first_edge[1]] = grd_mul(grad, self);
 }
-
 static const struct grd_derivative mul_derivative = {.node_name = "MulBackward0", .backward = mul_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .index = 1, .used_by = 1}, {.how = GRD_SAVE_TENSOR, .index = 0, .used_by = 2}}, .nsaves = 2, .results = 1};
-
-struct grd_op grd_operator_mul = {.name = "mul", .schema = "mul(Tensor self, Tensor other) -> Tensor", .args = sub_args, .nargs = 2, .nresults = 1, .forms = GRD_FORMS_ALL,
-    .has_out = true, .counts_writes = true, .unbox = unbox_o_tt, .kernel = (grd_kernel *)op_mul, .derivative = &mul_derivative};
+struct grd_op grd_operator_mul = {"mul", "mul(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_mul, .derivative = &mul_derivative,
+    .has_out = true, .counts_writes = true};
 
 grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_mul); }
 grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_mul); }
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
 
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:38) */
-
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self)
 {
     static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_NEG, .rule = GRD_TYPE_PROMOTE, .name = "neg"};
@@ -385,57 +358,49 @@ static void neg_backward(const struct grd_backward *b)
     if (b->needs >> 0 & 1) /* self: -grad */
         b->ret_grads[b->first_edge[0]] = grd_neg(grad);
 }
-
 static const struct grd_derivative neg_derivative = {.node_name = "NegBackward0", .backward = neg_backward, .args = (const uint8_t[]){0}, .nargs = 1, .results = 1};
-
-struct grd_op grd_operator_neg = {.name = "neg", .schema = "neg(Tensor self) -> Tensor", .args = tanh_args, .nargs = 1, .nresults = 1, .forms = GRD_FORMS_ALL, .has_out = true,
-    .counts_writes = true, .unbox = unbox_o_t, .kernel = (grd_kernel *)op_neg, .derivative = &neg_derivative};
+struct grd_op grd_operator_neg = {"neg", "neg(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_neg, .derivative = &neg_derivative,
+    .has_out = true, .counts_writes = true};
 
 grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_neg); }
 grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_neg); }
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
 
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:45) */
-
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self)
 {
     static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "sin"};
     return grd_op_unary(out, self, &op, NULL);
 }
 
-struct grd_op grd_operator_sin = {.name = "sin", .schema = "sin(Tensor self) -> Tensor", .args = tanh_args, .nargs = 1, .nresults = 1, .forms = GRD_FORMS_ALL, .has_out = true,
-    .counts_writes = true, .unbox = unbox_o_t, .kernel = (grd_kernel *)op_sin};
+struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
 
 grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_sin); }
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
 
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:54) */
-
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .truth = true, .name = "lt"};
     return grd_op_binary(out, self, other, &op, NULL);
 }
 
-struct grd_op grd_operator_lt = {.name = "lt", .schema = "lt(Tensor self, Tensor other) -> Tensor", .args = sub_args, .nargs = 2, .nresults = 1, .forms = GRD_FORMS_ALL,
-    .has_out = true, .counts_writes = true, .unbox = unbox_o_tt, .kernel = (grd_kernel *)op_lt};
+struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
+    .counts_writes = true};
 
 grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_lt); }
 grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_lt); }
 grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_lt); }
 
 /* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:62) */
-
 grd_tensor *op_twice(grd_tensor *self) { return grd_mul(grd_number(grd_int(2)), self); }
 
-struct grd_op grd_operator_twice = {.name = "twice", .schema = "twice(Tensor self) -> Tensor", .args = tanh_args, .nargs = 1, .nresults = 1, .forms = GRD_FORM_NEW,
-    .composite = true, .unbox = unbox_t_t, .kernel = (grd_kernel *)op_twice};
+struct grd_op grd_operator_twice = {"twice", "twice(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORM_NEW, unbox_t_t, (grd_kernel *)op_twice, .composite = true};
 
 grd_tensor *grd_twice(grd_tensor *self) { return call_t_t(self, &grd_operator_twice); }
 
 /* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:67) */
-
 static void unbind_backward(const struct grd_backward *b)
 {
     grd_tensors grads = {b->ngrads, b->grads};
@@ -443,24 +408,16 @@ static void unbind_backward(const struct grd_backward *b)
     if (b->needs >> 0 & 1) /* self: stack(grads, dim=dim) */
         b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = dim);
 }
-
 static const struct grd_derivative unbind_derivative = {.node_name = "UnbindBackward0", .backward = unbind_backward, .args = (const uint8_t[]){0}, .nargs = 1,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .materialize = true};
-
-static const struct grd_arg unbind_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}, {.name = "dim", .kind = GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
-struct grd_op grd_operator_unbind = {.name = "unbind", .schema = "unbind(Tensor self, int dim=0) -> Tensor[]", .args = unbind_args, .nargs = 2, .nresults = 1,
-    .forms = GRD_FORM_NEW, .is_view = true, .everywhere = true, .returns_list = true, .unbox = unbox_l_ti, .kernel = (grd_kernel *)op_unbind, .derivative = &unbind_derivative};
+static const struct grd_arg unbind_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
+struct grd_op grd_operator_unbind = {"unbind", "unbind(Tensor self, int dim=0) -> Tensor[]", unbind_args, 2, 1, GRD_FORM_NEW, unbox_l_ti, (grd_kernel *)op_unbind,
+    .derivative = &unbind_derivative, .is_view = true, .everywhere = true, .returns_list = true};
 
 static const grd_unbind_options unbind_defaults = {0};
-
-grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options)
-{
-    options = options ? options : &unbind_defaults;
-    return call_l_ti(self, options->dim, &grd_operator_unbind);
-}
+grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options) { return call_l_ti(self, (options ? options : &unbind_defaults)->dim, &grd_operator_unbind); }
 
 /* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:74) */
-
 static void stack_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -468,24 +425,19 @@ static void stack_backward(const struct grd_backward *b)
     if (b->needs >> 0 & 1) /* tensors: unbind(grad, dim=dim) */
         grd_backward_spread(b, 0, grd_unbind(grad, .dim = dim));
 }
-
 static const struct grd_derivative stack_derivative = {.node_name = "StackBackward0", .backward = stack_backward, .args = (const uint8_t[]){0}, .nargs = 1,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .lists = true};
-
-static const struct grd_arg stack_args[] = {{.name = "tensors", .kind = GRD_KIND_TENSORS}, {.name = "dim", .kind = GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
-struct grd_op grd_operator_stack = {.name = "stack", .schema = "stack(Tensor[] tensors, int dim=0) -> Tensor", .args = stack_args, .nargs = 2, .nresults = 1, .forms = GRD_FORM_NEW,
-    .unbox = unbox_t_li, .kernel = (grd_kernel *)op_stack, .derivative = &stack_derivative};
+static const struct grd_arg stack_args[] = {{"tensors", GRD_KIND_TENSORS}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
+struct grd_op grd_operator_stack = {"stack", "stack(Tensor[] tensors, int dim=0) -> Tensor", stack_args, 2, 1, GRD_FORM_NEW, unbox_t_li, (grd_kernel *)op_stack,
+    .derivative = &stack_derivative};
 
 static const grd_stack_options stack_defaults = {0};
-
 grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *options)
 {
-    options = options ? options : &stack_defaults;
-    return call_t_li(tensors, options->dim, &grd_operator_stack);
+    return call_t_li(tensors, (options ? options : &stack_defaults)->dim, &grd_operator_stack);
 }
 
 /* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:80) */
-
 static void max_dim_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -496,32 +448,26 @@ static void max_dim_backward(const struct grd_backward *b)
     if (b->needs >> 0 & 1) /* self: _place(grad, indices, dim, keepdim, shape(self)) */
         b->ret_grads[b->first_edge[0]] = grd_hidden_place(grad, indices, dim, keepdim, self_shape);
 }
-
 static const struct grd_derivative max_dim_derivative = {.node_name = "MaxDimBackward0", .backward = max_dim_backward, .args = (const uint8_t[]){0}, .nargs = 1,
-    .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .index = 0, .used_by = 1}},
-    .nsaves = 4, .results = 1, .sized = true, .materialize = true};
-
-static const struct grd_arg max_dim_args[] = {{.name = "self", .kind = GRD_KIND_TENSOR}, {.name = "dim", .kind = GRD_KIND_INT},
-    {.name = "keepdim", .kind = GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
-struct grd_op grd_operator_max_dim = {.name = "max_dim", .schema = "max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", .args = max_dim_args,
-    .nargs = 3, .nresults = 2, .forms = GRD_FORM_NEW, .unbox = unbox_m2_tib, .kernel = (grd_kernel *)op_max_dim, .derivative = &max_dim_derivative};
+    .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1},
+    {.how = GRD_SAVE_VALUE, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .index = 0, .used_by = 1}}, .nsaves = 4, .results = 1, .sized = true, .materialize = true};
+static const struct grd_arg max_dim_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
+struct grd_op grd_operator_max_dim = {"max_dim", "max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", max_dim_args, 3, 2, GRD_FORM_NEW,
+    unbox_m2_tib, (grd_kernel *)op_max_dim, .derivative = &max_dim_derivative};
 
 static const grd_max_dim_options max_dim_defaults = {0};
-
 grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options)
 {
-    options = options ? options : &max_dim_defaults;
     grd_tensor *r[2];
-    call_m2_tib(self, dim, options->keepdim, r, &grd_operator_max_dim);
+    call_m2_tib(self, dim, (options ? options : &max_dim_defaults)->keepdim, r, &grd_operator_max_dim);
     return (grd_max_dim_result){r[0], r[1]};
 }
 
 /* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:86) */
-
-static const struct grd_arg hidden_place_args[] = {{.name = "grad", .kind = GRD_KIND_TENSOR}, {.name = "indices", .kind = GRD_KIND_TENSOR}, {.name = "dim", .kind = GRD_KIND_INT},
-    {.name = "keepdim", .kind = GRD_KIND_BOOL}, {.name = "sizes", .kind = GRD_KIND_DIMS}};
-struct grd_op grd_operator_hidden_place = {.name = "_place", .schema = "_place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor",
-    .args = hidden_place_args, .nargs = 5, .nresults = 1, .forms = GRD_FORM_NEW, .unbox = unbox_t_ttibd, .kernel = (grd_kernel *)op_hidden_place};
+static const struct grd_arg hidden_place_args[] = {{"grad", GRD_KIND_TENSOR}, {"indices", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL}, {"sizes",
+    GRD_KIND_DIMS}};
+struct grd_op grd_operator_hidden_place = {"_place", "_place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor", hidden_place_args, 5, 1, GRD_FORM_NEW,
+    unbox_t_ttibd, (grd_kernel *)op_hidden_place};
 
 grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims_view sizes)
 {
@@ -529,14 +475,12 @@ grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim,
 }
 
 /* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:91) */
-
-static const struct grd_arg zeros_args[] = {{.name = "size", .kind = GRD_KIND_DIMS}, {.name = "dtype", .kind = GRD_KIND_DTYPE, .optional = true},
-    {.name = "device", .kind = GRD_KIND_DEVICE, .optional = true}, {.name = "requires_grad", .kind = GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
-struct grd_op grd_operator_zeros = {.name = "zeros", .schema = "zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor",
-    .args = zeros_args, .nargs = 4, .nresults = 1, .forms = GRD_FORM_NEW, .unbox = unbox_t_dYvb, .kernel = (grd_kernel *)op_zeros};
+static const struct grd_arg zeros_args[] = {{"size", GRD_KIND_DIMS}, {"dtype", GRD_KIND_DTYPE, .optional = true}, {"device", GRD_KIND_DEVICE, .optional = true}, {"requires_grad",
+    GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
+struct grd_op grd_operator_zeros = {"zeros", "zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor", zeros_args, 4, 1, GRD_FORM_NEW,
+    unbox_t_dYvb, (grd_kernel *)op_zeros};
 
 static const grd_zeros_options zeros_defaults = {0};
-
 grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
 {
     options = options ? options : &zeros_defaults;
