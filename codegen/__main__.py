@@ -8,14 +8,21 @@ from codegen.schema import SchemaError, read_schema
 from codegen.template import joined
 
 
+OWN = ("gen/calls", "gen/impl", "gen/ops", "include/gradus/ops")  # folders that hold nothing else
+
+
 def write_changed(root, files):
-    """Leaves files that would not change alone, so that nothing that includes them is built again."""
+    """Leaves files that would not change alone, so that nothing that includes them is built again; headers of what is gone go."""
     for name, text in files.items():
         path = root / name
         if path.exists() and path.read_text() == text:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    for folder in OWN:
+        for path in (root / folder).glob("*"):
+            if f"{folder}/{path.name}" not in files:
+                path.unlink()
 
 
 def show(name, operators):
@@ -23,9 +30,9 @@ def show(name, operators):
         raise SchemaError(f"no operator '{name}'")
     operator = operators[name]
     rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{kernels.rows_file(operator.kernel, {name: operator})}" if operator.kernel else ""
-    header = "gen/hidden_ops.h" if operator.hidden else "include/gradus/ops.h"
-    return joined(f"/* ---- {header} */\n{headers.document(operator)}{headers.declare(operator)}", f"/* ---- The calls of its shape */\n{calls.functions([operator])}",
-                  emit.operator_text(operator, operators, {}), rows, f"/* ---- test */\n{samples.reference(operator)}{samples.operator_cases(operator)}")
+    return joined(f"/* ---- ops.h */\n{headers.document(operator)}", f"/* ---- {headers.header_path(operator)} */\n{headers.header(operator)}",
+                  f"/* ---- {calls.header_path(operator)} */\n{calls.functions([operator])}", emit.operator_text(operator, operators, {}), rows,
+                  f"/* ---- test */\n{samples.reference(operator)}{samples.operator_cases(operator)}")
 
 
 def main():

@@ -12,16 +12,16 @@ FAMILY = """
     #include "autograd/formula.h"
     #include "dispatch/op.h"
     #include "dispatch/option.h"
-    #include "gen/hidden_ops.h"
-    #include "gen/op_impl.h"
+    #include "gen/impl/$family.h"
     #include "op/common.h"
     #include "op/composite.h"
     #include "op/elementwise.h"
+    $operators
 """
 
 ELEMENTWISE = """
-    static const struct grd_elementwise op = {$facts};
-    return grd_op_$kernel(out, $tensors, &op, $numbers);
+    static const struct grd_elementwise ${operator}_facts = {$facts};
+    $function
 """
 
 COMPOSITE_IN_PLACE = """
@@ -51,9 +51,9 @@ def elementwise_implementation(operator):
     flags = {"mask": operator.mask, "divides": operator.divides, "truth": kernels.gives_bool(operator), "integers": operator.divides or operator.rule == "float"}
     facts |= {name: "true" for name, on in flags.items() if on} | {"name": f'"{operator.name}"'}
     numbers = [a.name if argument_type(a) == "Scalar" else f"grd_{argument_type(a)}({a.name})" for a in operator.args if a.kind in ctype.NUMBERS]
-    return fill(ELEMENTWISE, facts=", ".join(f".{name} = {value}" for name, value in facts.items()), kernel=operator.kernel,
-                tensors=", ".join(a.name for a in operator.args if a.is_tensor),
-                numbers=f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL")
+    words = ["out", *(a.name for a in operator.args if a.is_tensor), f"&{operator.c_name}_facts", f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"]
+    return fill(ELEMENTWISE, operator=operator.c_name, facts=", ".join(f".{name} = {value}" for name, value in facts.items()),
+                function=function(implementation_prototype(operator), f"return grd_op_{operator.kernel}({', '.join(words)});"))
 
 
 def formula_implementation(operator, operators):
@@ -69,7 +69,7 @@ def formula_implementation(operator, operators):
 def implementation(operator, operators):
     """The function that implements an operator, where the schema says all of it; '' where it is written by hand."""
     if operator.kernel:
-        return function(implementation_prototype(operator), elementwise_implementation(operator))
+        return elementwise_implementation(operator)
     if operator.formula:
         return function(implementation_prototype(operator), formula_implementation(operator, operators))
     return ""
@@ -86,7 +86,9 @@ def operator_text(operator, operators, tables):
 
 def family_file(family, members, operators):
     tables = {}
-    return BANNER.format(family) + fill(FAMILY) + calls.functions(members) + "".join(f"\n{operator_text(o, operators, tables)}" for o in members)
+    text = "".join(f"\n{operator_text(o, operators, tables)}" for o in members)
+    declared = headers.include(sorted({calls.header_path(o) for o in members} | {headers.header_path(o) for o in members} | headers.needed(text, operators)))
+    return BANNER.format(family) + fill(FAMILY, family=headers.family_name(family), operators=declared) + text
 
 
 def table_file(operators):
@@ -101,8 +103,7 @@ def files(operators):
     families = {}
     for operator in operators.values():
         families.setdefault(operator.file, []).append(operator)
-    result = {"include/gradus/ops.h": headers.public_header(operators), "gen/hidden_ops.h": headers.hidden_header(operators),
-              "gen/op_impl.h": headers.implementation_header(operators), "gen/table.c": table_file(operators)}
+    result = {"gen/table.c": table_file(operators)}
     for family, members in families.items():
-        result[f"gen/{family.split('/')[-1].removesuffix('.toml')}.c"] = family_file(family, members, operators)
-    return result | kernels.files(operators)
+        result[f"gen/{headers.family_name(family)}.c"] = family_file(family, members, operators)
+    return result | headers.files(operators, families) | calls.files(operators) | kernels.files(operators)

@@ -1,5 +1,6 @@
 """The declarations of operators: public functions with their options, and the functions that implement them."""
 import json
+import re
 
 from codegen import ctype
 from codegen.schema import WORDS
@@ -107,24 +108,34 @@ def declare(operator):
     for name, words in functions:
         names, given = [w.split()[-1].lstrip("*") for w in words], "".join(f"{w}, " for w in words)
         prototypes += f"{api}{result}grd_with_{name}({given}const {struct} *options);\n"
-        cpp += function(f'extern "C++" inline {result}grd_{name}({given}const {struct} &options = {struct}())',
+        cpp += function(f'extern "C++" inline {result}grd_{name}({given}const {struct} &options = {{}})',
                         f"return grd_with_{name}({''.join(f'{n}, ' for n in names)}&options);")
         named += macros(operator, name, names)
     members = wrap(option_members(operator), f"typedef struct {struct} {{ ", f" }} {struct};", separator=" ")
     return text + fill(OPTIONS, struct=members, prototypes=prototypes, cpp=cpp, marks=f"GRD_{operator.c_name.upper()}_DEFAULTS", values=option_marks(operator), macros=named)
 
 
+def header_path(operator):
+    """Where an operator is declared: a header for each, so that a new one builds nothing again but what includes it."""
+    return f"gen/ops/{operator.name}.h" if operator.hidden else f"gradus/ops/{operator.name}.h"
+
+
+def header(operator):
+    return (f'#pragma once /* Generated from {operator.file} by codegen. */\n'
+            f'#include "gradus/{"options" if options(operator) else "types"}.h"\n{declare(operator)}')
+
+
 def document(operator):
-    lines = [f"/* {operator.schema}", f" * {operator.doc}"]
-    lines += [f" * {name}: {words}." for name, words in operator.words.items()]
-    lines += [f" * d/d{name}: {formula}" for name, formula in (operator.grads or {}).items()]
-    lines += [f" * Formula: {operator.formula}"] * bool(operator.formula)
-    return "\n".join(lines) + " */\n"
+    """What ops.h says of an operator, with the names of its functions beside the header that declares them."""
+    lines = [operator.schema, operator.doc, *(f"{name}: {words}." for name, words in operator.words.items()),
+             *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items())] + [f"Formula: {operator.formula}"] * bool(operator.formula)
+    names = ", ".join(f"grd_{name}" for name, _ in public_functions(operator))
+    return "/* " + "\n * ".join(lines) + f' */\n#include "{header_path(operator)}" /* {names} */\n'
 
 
-INTRODUCTION = """/* Every operator, generated from its entry in schema/.
+INTRODUCTION = """/* Every operator, from its entry in schema/, and below it the header that declares its functions.
  *
- * How to read it. Above each function stands the operator's signature as PyTorch writes it, what it computes, and for each argument that has a derivative its
+ * How to read it. Above each header stands the operator's signature as PyTorch writes it, what it computes, and for each argument that has a derivative its
  * formula: d/dself: grad * other. "Formula" is what the operator is, in terms of others. grd_add returns a new tensor (or a view, where it says so), grd_add_ writes
  * its first argument and returns it, grd_add_out writes `out`, whose size it sets. grd_add_scalar is grd_add with a number for a tensor.
  *
@@ -145,16 +156,47 @@ INTRODUCTION = """/* Every operator, generated from its entry in schema/.
 """
 
 
-def public_header(operators):
-    body = "\n".join(document(o) + declare(o) for o in operators.values() if not o.hidden)
-    return (BANNER.format("schema") + INTRODUCTION + "#ifndef GRADUS_OPS_H\n#define GRADUS_OPS_H\n\n"
-            '#include "gradus/options.h"\n#include "gradus/tensor.h"\n#include "gradus/types.h"\n\nGRD_BEGIN_DECLS\n\n' + body + "\nGRD_END_DECLS\n#endif\n")
+OPS = """
+    $introduction
+    #ifndef GRADUS_OPS_H
+    #define GRADUS_OPS_H
+
+    #include "gradus/options.h"
+    #include "gradus/tensor.h"
+    #include "gradus/types.h"
+
+    GRD_BEGIN_DECLS
+
+    $body
+
+    GRD_END_DECLS
+    #endif
+"""
 
 
-def hidden_header(operators):
-    """Hidden operators, which the library alone calls by these functions: others find them by name."""
-    body = "\n".join(document(o) + declare(o) for o in operators.values() if o.hidden)
-    return BANNER.format("schema") + '#ifndef GRD_GEN_HIDDEN_OPS_H\n#define GRD_GEN_HIDDEN_OPS_H\n\n#include "gradus/ops.h"\n\n' + body + "\n#endif\n"
+def needed(text, operators):
+    """The headers of the operators that a C text names."""
+    words = set(re.findall(r"\b(?:grd|GRD)_\w+", text))
+    return {header_path(o) for o in operators.values() if not words.isdisjoint(declared_names(o))}
+
+
+def declared_names(operator):
+    """What the header of an operator declares."""
+    names = [f"grd_{prefix}{name}" for name, _ in public_functions(operator) for prefix in ("", "with_")]
+    return [*names, f"grd_{operator.c_name}_options", f"grd_{operator.c_name}_result", f"GRD_{operator.c_name.upper()}_DEFAULTS"]
+
+
+def include(paths):
+    return "".join(f'#include "{path}"\n' for path in paths)
+
+
+def public_headers(operators):
+    """ops.h as it is installed, with the words of the schema, and as the tree includes it, without: another word builds nothing again."""
+    shown = [o for o in operators.values() if not o.hidden]
+    documented, plain = "\n".join(map(document, shown)), include(map(header_path, shown))
+    introduction = BANNER.format("schema") + INTRODUCTION
+    return {"install/gradus/ops.h": fill(OPS, introduction=introduction, body=documented),
+            "include/gradus/ops.h": fill(OPS, introduction=BANNER.format("schema"), body=plain)}
 
 
 # ---- Implementations --------------------------------------------------------------------------------------------------------------
@@ -164,15 +206,39 @@ def implementation_prototype(operator):
     return f"{ctype.implementation_result(operator)}op_{operator.c_name}({ctype.implementation_parameters(operator)})"
 
 
-def words_macros(operators):
+WORDS_OF_ARGUMENTS = """
+    #pragma once
+
+    $macros
+"""
+
+IMPLEMENTATIONS = """
+    #pragma once
+
+    #include "gradus/types.h"
+
+    $prototypes
+"""
+
+
+def words_header(operators):
     """For errors: what a string argument accepts, GRD_WORDS_REDUCTION or, where the operator has words of its own, GRD_WORDS_KL_DIV_REDUCTION."""
     found = {f"GRD_WORDS_{argument.upper()}": text for argument, text in WORDS.items()}
     for operator in operators.values():
         found |= {f"GRD_WORDS_{operator.c_name.upper()}_{name.upper()}": text for name, text in operator.words.items() if text != WORDS.get(name)}
-    return "".join(f"#define {name} {json.dumps(text)}\n" for name, text in found.items())
+    return BANNER.format("schema") + fill(WORDS_OF_ARGUMENTS, macros="".join(f"#define {name} {json.dumps(text)}\n" for name, text in found.items()))
 
 
-def implementation_header(operators):
-    rows = "".join(f"{implementation_prototype(o)};\n" for o in operators.values())
-    return (BANNER.format("schema") + "#ifndef GRD_GEN_OP_IMPL_H\n#define GRD_GEN_OP_IMPL_H\n\n"
-            f'#include "gradus/types.h"\n\n{words_macros(operators)}\n{rows}\n#endif\n')
+def implementation_header(family, members):
+    """The functions that implement the operators of a family."""
+    return BANNER.format(family) + fill(IMPLEMENTATIONS, prototypes="".join(f"{implementation_prototype(o)};\n" for o in members))
+
+
+def family_name(file):
+    return file.split("/")[-1].removesuffix(".toml")
+
+
+def files(operators, families):
+    result = public_headers(operators) | {"gen/words.h": words_header(operators)}
+    result |= {("" if o.hidden else "include/") + header_path(o): header(o) for o in operators.values()}
+    return result | {f"gen/impl/{family_name(family)}.h": implementation_header(family, members) for family, members in families.items()}

@@ -170,6 +170,7 @@ def functions(operators):
 
 FILE = """
     #include "extension.h"
+    #include "gradus/ops.h"
     #include "python_docs.h"
 
     $results
@@ -184,12 +185,12 @@ FILE = """
 # Python's table of each home is made of the list when the module is loaded; it has an end that is empty.
 HOME = """
 
-    static const struct py_listed $list[$count];
+    static struct py_listed $list[$count];
 
     $calls
 
-    /* The name; the ways to call it, each with the operator, the parameters, how many they are, are arguments of the operator, and are by position; the operators. */
-    static const struct py_listed $list[$count] = {
+    /* The name; the ways to call it, each with the operator, the parameters, how many they are, are arguments of the operator, and are by position. */
+    static struct py_listed $list[$count] = {
     $rows
     };
 
@@ -197,7 +198,8 @@ HOME = """
 
     void ${table}_fill(void)
     {
-        py_fill($table, $list, $count);
+        static const grd_op *ops[$ways];
+        py_fill($table, $list, $count, ops);
     }
 """
 
@@ -311,8 +313,13 @@ class Tables:
         self.params, self.orders = {}, {}
 
     def param_list(self, name, parameters):
-        rows = tuple(f"{{{json.dumps(p.name)}, {p.kind}, {' | '.join(p.flags) or '0'}, {'NULL' if p.default is None else json.dumps(p.default)}}}" for p in parameters)
+        rows = tuple(f"{{{', '.join(self.param(p))}}}" for p in parameters)
         return self.params.setdefault(rows, f"{name}_params") if rows else "NULL"
+
+    @staticmethod
+    def param(p):
+        default = [json.dumps(p.default)] if p.default is not None else []
+        return [json.dumps(p.name), p.kind, *([" | ".join(p.flags) or "0"] if p.flags or default else []), *default]
 
     def order(self, name, places):
         """Which value of the operator each parameter is, where that is not the parameter's own place."""
@@ -338,12 +345,14 @@ def signature_row(function, index, one, tables):
 def function_row(function, tables):
     ways = [*function.signatures, *function.others]
     signatures = ", ".join(signature_row(function, i, s, tables) for i, s in enumerate(ways))
-    facts = [json.dumps(function.name), f"(const struct py_signature[]){{{signatures}}}", f"(const grd_op *[{len(ways)}]){{0}}", str(len(function.signatures))]
+    facts = [json.dumps(function.name), f"(py_ways){{{signatures}}}", str(len(function.signatures))]
     facts += [str(len(function.others))] if function.others else []
     facts += [f".{name} = {short_cut_name(short_cut(function, n), n)}" for n, name in ((1, "unary"), (2, "binary")) if short_cut(function, n)]
     facts += [f".home = PY_{function.home.upper()}"] if function.home != "function" else []
     facts[0], facts[-1] = "{" + facts[0], facts[-1] + "}"
-    return wrap([*facts, f"call_{function.symbol}"], "    {", ",", indent="     ") + wrap(docstring(function), "     ", "},", separator=" ")
+    row, doc = ", ".join([*facts, f"call_{function.symbol}"]), " ".join(docstring(function))
+    together = f"    {{{row}, {doc}}},\n"
+    return together if len(together) <= WIDTH else wrap([row], "    {", ",", indent="     ") + f"     {doc}}},\n"
 
 
 def call_text(function, index, listed):
@@ -354,7 +363,7 @@ def call_text(function, index, listed):
 
 def home_text(home, members, tables):
     listed = METHOD_LISTS[home].removeprefix("py_")
-    return fill(HOME, list=listed, table=METHOD_LISTS[home], count=len(members), size=len(members) + 1, calls="".join(call_text(f, i, listed) for i, f in enumerate(members)),
+    return fill(HOME, list=listed, table=METHOD_LISTS[home], count=len(members), size=len(members) + 1, ways=sum(len(f.signatures) + len(f.others) for f in members), calls="".join(call_text(f, i, listed) for i, f in enumerate(members)),
                 rows="".join(function_row(f, tables) for f in members))
 
 

@@ -117,8 +117,8 @@ def reference(operator):
         return ""
     count = KERNELS[operator.kernel] if operator.kernel else sum(a.is_tensor for a in operator.args)
     names = ["x", "y", "z"][:count]
-    reads = "".join(f"const double {n} = in[{i}];\n" for i, n in enumerate(names) if re.search(rf"\b{n}\b", operator.test["ref"]))
-    return function(f"static double {operator.c_name}_reference(const double *in)", f"{reads}return {operator.test['ref']};")
+    body = re.sub(rf"\b[{''.join(names)}]\b", lambda name: f"in[{names.index(name[0])}]", operator.test["ref"])
+    return function(f"static double {operator.c_name}_reference(const double *in)", f"return {body};")
 
 
 def differentiable(operator):

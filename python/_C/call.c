@@ -296,9 +296,13 @@ PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *
     return parse_and_run(function, self, args, nargs, names);
 }
 
-void py_fill(PyMethodDef *ret_table, const struct py_listed *functions, int n)
+void py_fill(PyMethodDef *ret_table, struct py_listed *functions, int n, const grd_op **ops)
 {
-    for (int i = 0; i < n; i++)
-        ret_table[i] = (PyMethodDef){functions[i].function.name, (PyCFunction)(void (*)(void))functions[i].call,
-                                     METH_FASTCALL | METH_KEYWORDS, functions[i].doc};
+    for (int i = 0; i < n; i++) {
+        struct py_function *function = &functions[i].function;
+        function->ops = ops;
+        ops += function->nsignatures + function->nothers;
+        ret_table[i] =
+            (PyMethodDef){function->name, (PyCFunction)(void (*)(void))functions[i].call, METH_FASTCALL | METH_KEYWORDS, functions[i].doc};
+    }
 }

@@ -12,7 +12,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "gradus/gradus.h"
+#include "gradus/library.h"
 
 #if PY_VERSION_HEX < 0x030A0000
 static inline PyObject *Py_NewRef(PyObject *object)
@@ -181,13 +181,16 @@ struct py_arguments {
 struct py_function {
     const char *name;
     const struct py_signature *signatures; /* the others follow */
-    const grd_op **ops;                    /* the operators of the signatures, found on first use */
     int nsignatures, nothers;              /* others are tried when no signature fits */
     /* Short cuts for calls with exactly one or two tensors and nothing else; may be NULL. */
     grd_tensor *(*unary)(grd_tensor *x);
     grd_tensor *(*binary)(grd_tensor *x, grd_tensor *y);
     enum { PY_FUNCTION, PY_METHOD, PY_NN } home; /* of the module, of Tensor, of the module's nn */
+    const grd_op **ops;                          /* the operators of the signatures, found on first use */
 };
+
+/* The ways to call a function, as its row in a table has them. */
+typedef const struct py_signature py_ways[];
 
 /* A generated function: what Python calls, which calls py_call with the table, and its docstring. */
 struct py_listed {
@@ -196,8 +199,8 @@ struct py_listed {
     const char *doc;
 };
 
-/* Makes Python's own table of functions of `n` generated ones, once. */
-void py_fill(PyMethodDef *ret_table, const struct py_listed *functions, int n);
+/* Makes Python's own table of functions of `n` generated ones, once. `ops`: room for the operators of all their signatures. */
+void py_fill(PyMethodDef *ret_table, struct py_listed *functions, int n, const grd_op **ops);
 
 /* Finds the signature that fits and converts the arguments; `self` is NULL for a function. False with TypeError: what is wrong, when there is one
  * signature, and which there are, when there are several. */

@@ -118,6 +118,8 @@ static inline grd_keyset grd_device_keys(grd_device device)
     return device.type == GRD_DEVICE_NONE ? 0 : grd_keys_of_device(device);
 }
 
+/* Apart from what calls it, so that the common way is short; not every file that sees it calls it. */
+#define GRD_APART static __attribute__((noinline, unused))
 /* Rarely called: apart from what calls it. */
 #define GRD_COLD static __attribute__((noinline, cold))
 

@@ -1,7 +1,12 @@
 /* var, std, and both with the mean: two passes over one plan, the second around the result of the first. */
 #include "base/memory.h"
-#include "gen/op_impl.h"
-#include "gen/hidden_ops.h"
+#include "gradus/ops/mean.h"
+#include "gradus/ops/mul.h"
+#include "gradus/ops/std_mean.h"
+#include "gradus/ops/sub.h"
+#include "gradus/ops/var_mean.h"
+#include "gen/impl/reduction.h"
+#include "gen/ops/_var_backward.h"
 #include "op/reduce.h"
 
 /* The means, in strip order, from the differences to each one's first element: exact where all elements are equal. False when memory ran

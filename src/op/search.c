@@ -3,8 +3,10 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "gen/op_impl.h"
-#include "gradus/gradus.h"
+#include "gradus/ops/searchsorted.h"
+#include "gen/impl/sort.h"
+#include "gen/impl/view.h"
+#include "gradus/library.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/order.h"

@@ -1,7 +1,6 @@
 /* softmax, log_softmax and their gradients. The loops are in kernel/cpu/softmax.c; a line is always done by one thread. */
 #include "base/parallel.h"
-#include "gen/op_impl.h"
-#include "gradus/ops.h"
+#include "gen/impl/reduction.h"
 #include "kernel/reduce.h"
 #include "kernel/table.h"
 #include "op/common.h"

@@ -7,9 +7,18 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "gen/hidden_ops.h"
-#include "gen/op_impl.h"
-#include "gradus/gradus.h"
+#include "gradus/ops/clone.h"
+#include "gradus/ops/expand.h"
+#include "gradus/ops/permute.h"
+#include "gradus/ops/reshape.h"
+#include "gradus/ops/slice.h"
+#include "gradus/ops/split.h"
+#include "gradus/ops/split_with_sizes.h"
+#include "gradus/ops/transpose.h"
+#include "gradus/ops/view.h"
+#include "gen/impl/view.h"
+#include "gen/ops/_unsafe_view.h"
+#include "gradus/library.h"
 #include "op/common.h"
 
 enum { LIST_CHARS = 512 }; /* of a formatted list in an error */

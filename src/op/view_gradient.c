@@ -3,9 +3,14 @@
  * Lives here too: as_strided, any geometry over the storage; its gradient goes from one geometry to another through the memory both
  * lie in (_restride).
  * Invariant: elements that share memory are added up, in row-major order. */
-#include "gen/op_impl.h"
-#include "gen/hidden_ops.h"
-#include "gradus/gradus.h"
+#include "gradus/ops/add.h"
+#include "gradus/ops/div.h"
+#include "gradus/ops/index_add.h"
+#include "gradus/ops/ones.h"
+#include "gen/impl/creation.h"
+#include "gen/impl/view.h"
+#include "gen/ops/_restride.h"
+#include "gradus/library.h"
 #include "op/common.h"
 #include "op/copy.h"
 

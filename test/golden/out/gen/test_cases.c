@@ -3,11 +3,7 @@
 
 #include "matrix.h"
 
-static double tanh_reference(const double *in)
-{
-    const double x = in[0];
-    return tanh(x);
-}
+static double tanh_reference(const double *in) { return tanh(in[0]); }
 
 const struct test_case test_cases[] = {
     {"tanh", "T(3,4)", 1, (const struct test_arg[1]){{TEST_FLOATS, -3, 3, 2, {3, 4}}}, .reference = tanh_reference},

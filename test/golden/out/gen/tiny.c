@@ -5,234 +5,36 @@
 #include "autograd/formula.h"
 #include "dispatch/op.h"
 #include "dispatch/option.h"
-#include "gen/hidden_ops.h"
-#include "gen/op_impl.h"
+#include "gen/impl/tiny.h"
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/elementwise.h"
-
-typedef grd_tensor *kernel_o_t(grd_tensor *out, grd_tensor *t0);
-static void unbox_o_t(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    grd_set_tensor(ret_results, ((kernel_o_t *)kernel)(out, args[0].v.tensor));
-}
-
-static __attribute__((noinline)) grd_tensor *boxed_o_t(grd_tensor *t0, grd_tensor *out, grd_keyset keys, int64_t mark, const struct grd_op *op)
-{
-    grd_value args[1];
-    grd_set_tensor(&args[0], t0);
-    return grd_boxed(op, keys, mark, out, args);
-}
-
-GRD_INLINE grd_tensor *call_o_t(grd_tensor *t0, grd_tensor *out, const struct grd_op *op)
-{
-    const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_if(out)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_o_t(t0, out, way.keys, way.mark, op);
-    return grd_leave_written(op, way.mark, ((kernel_o_t *)way.kernel)(out, t0), out);
-}
-
-static __attribute__((noinline)) grd_tensor *write_o_t(grd_tensor *t0, grd_tensor *out, const struct grd_op *op)
-{
-    return grd_check_writable(op, out) ? call_o_t(t0, out, op) : grd_failed;
-}
-
-typedef grd_tensor *kernel_o_ttS(grd_tensor *out, grd_tensor *t0, grd_tensor *t1, grd_scalar s2);
-static void unbox_o_ttS(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    grd_set_tensor(ret_results, ((kernel_o_ttS *)kernel)(out, args[0].v.tensor, args[1].v.tensor, args[2].v.scalar));
-}
-
-static __attribute__((noinline)) grd_tensor *boxed_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, grd_keyset keys, int64_t mark, const struct grd_op *op)
-{
-    grd_value args[3];
-    grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1); grd_set_scalar(&args[2], s2);
-    return grd_boxed(op, keys, mark, out, args);
-}
-
-GRD_INLINE grd_tensor *call_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, const struct grd_op *op)
-{
-    grd_scalar room2;
-    s2 = grd_given_number(s2, &op->args[2].value.v.scalar, &room2);
-    const struct grd_way way = t0 != NULL && t1 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1) | grd_keys_if(out)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_o_ttS(t0, t1, s2, out, way.keys, way.mark, op);
-    return grd_leave_written(op, way.mark, ((kernel_o_ttS *)way.kernel)(out, t0, t1, *s2), out);
-}
-
-static __attribute__((noinline)) grd_tensor *write_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, const struct grd_op *op)
-{
-    return grd_check_writable(op, out) ? call_o_ttS(t0, t1, s2, out, op) : grd_failed;
-}
-
-typedef grd_tensor *kernel_o_tt(grd_tensor *out, grd_tensor *t0, grd_tensor *t1);
-static void unbox_o_tt(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    grd_set_tensor(ret_results, ((kernel_o_tt *)kernel)(out, args[0].v.tensor, args[1].v.tensor));
-}
-
-static __attribute__((noinline)) grd_tensor *boxed_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out, grd_keyset keys, int64_t mark, const struct grd_op *op)
-{
-    grd_value args[2];
-    grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1);
-    return grd_boxed(op, keys, mark, out, args);
-}
-
-GRD_INLINE grd_tensor *call_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out, const struct grd_op *op)
-{
-    const struct grd_way way = t0 != NULL && t1 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1) | grd_keys_if(out)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_o_tt(t0, t1, out, way.keys, way.mark, op);
-    return grd_leave_written(op, way.mark, ((kernel_o_tt *)way.kernel)(out, t0, t1), out);
-}
-
-static __attribute__((noinline)) grd_tensor *write_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out, const struct grd_op *op)
-{
-    return grd_check_writable(op, out) ? call_o_tt(t0, t1, out, op) : grd_failed;
-}
-
-typedef grd_tensor *kernel_t_t(grd_tensor *t0);
-static void unbox_t_t(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    (void)out;
-    grd_set_tensor(ret_results, ((kernel_t_t *)kernel)(args[0].v.tensor));
-}
-
-static __attribute__((noinline)) grd_tensor *boxed_t_t(grd_tensor *t0, grd_keyset keys, int64_t mark, const struct grd_op *op)
-{
-    grd_value args[1];
-    grd_set_tensor(&args[0], t0);
-    return grd_boxed(op, keys, mark, NULL, args);
-}
-
-GRD_INLINE grd_tensor *call_t_t(grd_tensor *t0, const struct grd_op *op)
-{
-    const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_t_t(t0, way.keys, way.mark, op);
-    return grd_leave(op, way.mark, ((kernel_t_t *)way.kernel)(t0));
-}
-
-typedef grd_tensors kernel_l_ti(grd_tensor *t0, int64_t i1);
-static void unbox_l_ti(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    (void)out;
-    grd_set_tensors(ret_results, ((kernel_l_ti *)kernel)(args[0].v.tensor, args[1].v.integer));
-}
-
-static __attribute__((noinline)) grd_tensors boxed_l_ti(grd_tensor *t0, int64_t i1, grd_keyset keys, int64_t mark, const struct grd_op *op)
-{
-    grd_value args[2];
-    grd_set_tensor(&args[0], t0); grd_set_int(&args[1], i1);
-    return grd_boxed_list(op, keys, mark, args);
-}
-
-GRD_INLINE grd_tensors call_l_ti(grd_tensor *t0, int64_t i1, const struct grd_op *op)
-{
-    const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_l_ti(t0, i1, way.keys, way.mark, op);
-    return grd_leave_list(op, way.mark, ((kernel_l_ti *)way.kernel)(t0, i1));
-}
-
-typedef grd_tensor *kernel_t_li(grd_tensors l0, int64_t i1);
-static void unbox_t_li(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    (void)out;
-    grd_set_tensor(ret_results, ((kernel_t_li *)kernel)(args[0].v.tensors, args[1].v.integer));
-}
-
-static __attribute__((noinline)) grd_tensor *boxed_t_li(grd_tensors l0, int64_t i1, grd_keyset keys, int64_t mark, const struct grd_op *op)
-{
-    grd_value args[2];
-    grd_set_tensors(&args[0], l0); grd_set_int(&args[1], i1);
-    return grd_boxed(op, keys, mark, NULL, args);
-}
-
-GRD_INLINE grd_tensor *call_t_li(grd_tensors l0, int64_t i1, const struct grd_op *op)
-{
-    const struct grd_way way = grd_is_tensor_list(l0) ? grd_enter(op, grd_list_keys(l0)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_t_li(l0, i1, way.keys, way.mark, op);
-    return grd_leave(op, way.mark, ((kernel_t_li *)way.kernel)(l0, i1));
-}
-
-typedef void kernel_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results);
-static void unbox_m2_tib(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    (void)out;
-    grd_tensor *results[2];
-    ((kernel_m2_tib *)kernel)(args[0].v.tensor, args[1].v.integer, args[2].v.boolean, results);
-    grd_set_tensor(&ret_results[0], results[0]);
-    grd_set_tensor(&ret_results[1], results[1]);
-}
-
-static __attribute__((noinline)) void boxed_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results, grd_keyset keys, int64_t mark, const struct grd_op *op)
-{
-    grd_value args[3];
-    grd_set_tensor(&args[0], t0); grd_set_int(&args[1], i1); grd_set_bool(&args[2], b2);
-    grd_boxed_many(op, keys, mark, args, ret_results);
-}
-
-GRD_INLINE void call_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results, const struct grd_op *op)
-{
-    const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_m2_tib(t0, i1, b2, ret_results, way.keys, way.mark, op);
-    ((kernel_m2_tib *)way.kernel)(t0, i1, b2, ret_results);
-    grd_leave_many(op, way.mark, ret_results, 2);
-}
-
-typedef grd_tensor *kernel_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4);
-static void unbox_t_ttibd(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    (void)out;
-    grd_set_tensor(ret_results, ((kernel_t_ttibd *)kernel)(args[0].v.tensor, args[1].v.tensor, args[2].v.integer, args[3].v.boolean, args[4].v.dims));
-}
-
-static __attribute__((noinline)) grd_tensor *boxed_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4, grd_keyset keys, int64_t mark, const struct grd_op *op)
-{
-    grd_value args[5];
-    grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1); grd_set_int(&args[2], i2); grd_set_bool(&args[3], b3); grd_set_dims(&args[4], d4);
-    return grd_boxed(op, keys, mark, NULL, args);
-}
-
-GRD_INLINE grd_tensor *call_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4, const struct grd_op *op)
-{
-    const struct grd_way way = t0 != NULL && t1 != NULL && grd_is_int_list(d4) ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_t_ttibd(t0, t1, i2, b3, d4, way.keys, way.mark, op);
-    return grd_leave(op, way.mark, ((kernel_t_ttibd *)way.kernel)(t0, t1, i2, b3, d4));
-}
-
-typedef grd_tensor *kernel_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3);
-static void unbox_t_dYvb(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results)
-{
-    (void)out;
-    grd_set_tensor(ret_results, ((kernel_t_dYvb *)kernel)(args[0].v.dims, args[1].v.dtype, args[2].v.device, args[3].v.boolean));
-}
-
-static __attribute__((noinline)) grd_tensor *boxed_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3, grd_keyset keys, int64_t mark, const struct grd_op *op)
-{
-    grd_value args[4];
-    grd_set_dims(&args[0], d0); grd_set_dtype(&args[1], y1); grd_set_device(&args[2], v2); grd_set_bool(&args[3], b3);
-    return grd_boxed(op, keys, mark, NULL, args);
-}
-
-GRD_INLINE grd_tensor *call_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3, const struct grd_op *op)
-{
-    const struct grd_way way = grd_is_int_list(d0) && grd_is_dtype(y1) && !grd_is_plain_device(v2) ? grd_enter(op, grd_device_keys(v2)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_t_dYvb(d0, y1, v2, b3, way.keys, way.mark, op);
-    return grd_leave(op, way.mark, ((kernel_t_dYvb *)way.kernel)(d0, y1, v2, b3));
-}
+#include "gen/calls/l_ti.h"
+#include "gen/calls/m2_tib.h"
+#include "gen/calls/o_t.h"
+#include "gen/calls/o_tt.h"
+#include "gen/calls/o_ttS.h"
+#include "gen/calls/t_dYvb.h"
+#include "gen/calls/t_li.h"
+#include "gen/calls/t_t.h"
+#include "gen/calls/t_ttibd.h"
+#include "gen/ops/_place.h"
+#include "gradus/ops/add.h"
+#include "gradus/ops/lt.h"
+#include "gradus/ops/max_dim.h"
+#include "gradus/ops/mul.h"
+#include "gradus/ops/neg.h"
+#include "gradus/ops/sin.h"
+#include "gradus/ops/stack.h"
+#include "gradus/ops/sub.h"
+#include "gradus/ops/tanh.h"
+#include "gradus/ops/twice.h"
+#include "gradus/ops/unbind.h"
+#include "gradus/ops/zeros.h"
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
-grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self)
-{
-    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "tanh"};
-    return grd_op_unary(out, self, &op, NULL);
-}
+static const struct grd_elementwise tanh_facts = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "tanh"};
+grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &tanh_facts, NULL); }
 
 static void tanh_backward(const struct grd_backward *b)
 {
@@ -296,11 +98,8 @@ grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *othe
 }
 
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:22) */
-grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
-    return grd_op_binary(out, self, other, &op, NULL);
-}
+static const struct grd_elementwise sub_facts = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
+grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &sub_facts, NULL); }
 
 static void sub_backward(const struct grd_backward *b)
 {
@@ -320,11 +119,8 @@ grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(se
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
 
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:30) */
-grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
-    return grd_op_binary(out, self, other, &op, NULL);
-}
+static const struct grd_elementwise mul_facts = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
+grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &mul_facts, NULL); }
 
 static void mul_backward(const struct grd_backward *b)
 {
@@ -346,11 +142,8 @@ grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(se
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
 
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:38) */
-grd_tensor *op_neg(grd_tensor *out, grd_tensor *self)
-{
-    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_NEG, .rule = GRD_TYPE_PROMOTE, .name = "neg"};
-    return grd_op_unary(out, self, &op, NULL);
-}
+static const struct grd_elementwise neg_facts = {.inputs = 1, .kernel = GRD_UNARY_NEG, .rule = GRD_TYPE_PROMOTE, .name = "neg"};
+grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &neg_facts, NULL); }
 
 static void neg_backward(const struct grd_backward *b)
 {
@@ -367,11 +160,8 @@ grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_opera
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
 
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:45) */
-grd_tensor *op_sin(grd_tensor *out, grd_tensor *self)
-{
-    static const struct grd_elementwise op = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "sin"};
-    return grd_op_unary(out, self, &op, NULL);
-}
+static const struct grd_elementwise sin_facts = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "sin"};
+grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &sin_facts, NULL); }
 
 struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
 
@@ -380,11 +170,8 @@ grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_opera
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
 
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:54) */
-grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other)
-{
-    static const struct grd_elementwise op = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .truth = true, .name = "lt"};
-    return grd_op_binary(out, self, other, &op, NULL);
-}
+static const struct grd_elementwise lt_facts = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .truth = true, .name = "lt"};
+grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &lt_facts, NULL); }
 
 struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
     .counts_writes = true};
