@@ -21,9 +21,9 @@ from codegen.template import function as c_function
 KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL", "dtype": "DTYPE", "device": "DEVICE",
          "str": "STRING", "Generator": "GENERATOR"}
 LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
-# Parameters that are checked and have no effect: kind, default, whether it is given by keyword only.
-EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", True), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", True),
-          "cudnn_enable": ("GRD_KIND_BOOL", "True", False), "cudnn_enabled": ("GRD_KIND_BOOL", "True", False)}
+# Parameters that are checked and have no effect: kind, default, and whether it is given by position, or by keyword, then before out= or last of all.
+EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", "last"),
+          "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position")}
 METHOD_LISTS = {"function": "py_functions", "method": "py_methods", "nn": "py_nn_functions"}
 
 
@@ -107,20 +107,18 @@ def extra_parameters(operator, home, form):
     def keyword(name, kind, default):
         return Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE", "PY_KEYWORD"], default)
 
-    extra = []
+    extra, last = [], []
     for name in operator.python.get("extra", "").split():
-        kind, default, by_keyword = EXTRAS[name]
-        extra.append(Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE"] + ["PY_KEYWORD"] * by_keyword, default))
+        kind, default, place = EXTRAS[name]
+        (last if place == "last" else extra).append(Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE"] + ["PY_KEYWORD"] * (place != "position"), default))
     if form != "functional":
-        return extra
+        return extra + last
     if "out" in operator.forms or home == "function" and not operator.view and not operator.returns_list:
         extra.append(keyword("out", "PY_KIND_OUT" if len(operator.results) == 1 else "PY_KIND_OUTS", "None"))
     if operator.arg("requires_grad"):
         extra.append(keyword("layout", "PY_KIND_LAYOUT", "None"))
         extra.append(keyword("pin_memory", "PY_KIND_PIN_MEMORY", "False"))
-        if operator.name.startswith("empty") or names(operator)[0].endswith("_like"):
-            extra.append(keyword("memory_format", "PY_KIND_MEMORY_FORMAT", "None"))
-    return extra
+    return extra + last
 
 
 def signature(operator, form, home):
@@ -339,6 +337,7 @@ def signature_row(function, index, one, tables):
     facts += [f".result = &result_{one.operator.name}"] if has_names(one.operator) else []
     facts += [f".order = {tables.order(name, one.order)}"] if one.order else []
     facts += [f".device = {place}" for place in [device_place(function, one)] if place] + [".loose = true"] * one.loose
+    facts += [".alone = true"] * (one.operator.alone and one.form == "inplace")
     return f"{{{', '.join(map(str, facts))}}}"
 
 

@@ -17,7 +17,7 @@ KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "node", "out", "version", "alone", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "node", "out", "version", "alone", "symbol", "shortcut", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -90,6 +90,8 @@ class Operator:
     version: bool = True  # a call that writes bumps the version; False: the kernel does it itself, since it may write nothing
     alone: bool = False  # in place it changes where the memory of the tensor is, or its sizes, so no other thread may use the tensor meanwhile
     out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result
+    symbol: str = ""  # in formulas: "+", or "unary -"
+    shortcut: str = ""  # the C function of autograd/formula.h that derivatives call in its place
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
 
     @property
@@ -277,7 +279,8 @@ def read_operator(name, entry, file, lines):
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
-                    lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), read_nodes(entry, args, grads, fail))
+                    lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("shortcut", ""),
+                    read_nodes(entry, args, grads, fail))
 
 
 def read_words(entry, args, name, fail):

@@ -93,20 +93,12 @@ static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_
     return ok;
 }
 
-/* resize_, while nobody works with the tensor. */
-static void call_resize(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
+/* In place, while nobody works with the tensor. */
+static void call_alone(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     py_begin_change();
     grd_call(op, GRD_INPLACE, arguments->values, arguments->signature->nvalues, NULL, ret_results);
     py_end_change();
-}
-
-static bool is_resize(const grd_op *op)
-{
-    static const grd_op *resize;
-    if (PY_UNLIKELY(resize == NULL))
-        resize = grd_op_find("resize");
-    return op == resize;
 }
 
 /* The tensors among the arguments, and those in lists; returns how many. The array has room for all of them. */
@@ -239,8 +231,8 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     grd_value results[GRD_MAX_RESULTS];
     if (arguments->nouts > 0)
         call_into(*op, arguments, results);
-    else if (PY_UNLIKELY(is_resize(*op)))
-        call_resize(*op, arguments, results);
+    else if (PY_UNLIKELY(signature->alone))
+        call_alone(*op, arguments, results);
     else
         call_op(*op, arguments, results);
     const int n = grd_op_result_count(*op);

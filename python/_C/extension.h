@@ -152,6 +152,7 @@ struct py_signature {
     const uint8_t *order;     /* which argument of the operator each parameter is; NULL: the parameters begin with the arguments */
     uint8_t device;           /* the parameter that has the default device when it is not given; 0: none */
     bool loose;               /* one list of sizes that may be given as several arguments: view(2, 3) */
+    bool alone;               /* the call changes the memory of its tensor, or its sizes: no other thread may work meanwhile */
 };
 
 /* A named tuple of results: torch.return_types.max. */

@@ -15,7 +15,7 @@ sig = "(Tensor self) -> Tensor"
 doc = "-self."
 type = "promote"
 kernel = "unary"
-grad.self = "-grad"
+grad.self = "neg(grad)"
 '''
 
 

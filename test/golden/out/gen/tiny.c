@@ -97,7 +97,7 @@ grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *othe
     return write_o_ttS(self, other, &(options ? options : &add_defaults)->alpha, out, &grd_operator_add);
 }
 
-/* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:22) */
+/* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:23) */
 static const struct grd_elementwise sub_facts = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &sub_facts, NULL); }
 
@@ -118,7 +118,7 @@ grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other) { return call_o_tt(self
 grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_sub); }
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
 
-/* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:30) */
+/* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:32) */
 static const struct grd_elementwise mul_facts = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &mul_facts, NULL); }
 
@@ -141,7 +141,7 @@ grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other) { return call_o_tt(self
 grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_mul); }
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
 
-/* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:38) */
+/* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:41) */
 static const struct grd_elementwise neg_facts = {.inputs = 1, .kernel = GRD_UNARY_NEG, .rule = GRD_TYPE_PROMOTE, .name = "neg"};
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &neg_facts, NULL); }
 
@@ -159,7 +159,7 @@ grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operato
 grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_neg); }
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
 
-/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:45) */
+/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:49) */
 static const struct grd_elementwise sin_facts = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "sin"};
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &sin_facts, NULL); }
 
@@ -169,7 +169,7 @@ grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operato
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
 
-/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:54) */
+/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:58) */
 static const struct grd_elementwise lt_facts = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .truth = true, .name = "lt"};
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &lt_facts, NULL); }
 
@@ -180,14 +180,14 @@ grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self,
 grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_lt); }
 grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_lt); }
 
-/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:62) */
+/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:66) */
 grd_tensor *op_twice(grd_tensor *self) { return grd_mul(grd_number(grd_int(2)), self); }
 
 struct grd_op grd_operator_twice = {"twice", "twice(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORM_NEW, unbox_t_t, (grd_kernel *)op_twice, .composite = true};
 
 grd_tensor *grd_twice(grd_tensor *self) { return call_t_t(self, &grd_operator_twice); }
 
-/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:67) */
+/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:71) */
 static void unbind_backward(const struct grd_backward *b)
 {
     grd_tensors grads = {b->ngrads, b->grads};
@@ -204,7 +204,7 @@ struct grd_op grd_operator_unbind = {"unbind", "unbind(Tensor self, int dim=0) -
 static const grd_unbind_options unbind_defaults = {0};
 grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options) { return call_l_ti(self, (options ? options : &unbind_defaults)->dim, &grd_operator_unbind); }
 
-/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:74) */
+/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:78) */
 static void stack_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -224,7 +224,7 @@ grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *op
     return call_t_li(tensors, (options ? options : &stack_defaults)->dim, &grd_operator_stack);
 }
 
-/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:80) */
+/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:84) */
 static void max_dim_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -250,7 +250,7 @@ grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max
     return (grd_max_dim_result){r[0], r[1]};
 }
 
-/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:86) */
+/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:90) */
 static const struct grd_arg hidden_place_args[] = {{"grad", GRD_KIND_TENSOR}, {"indices", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL}, {"sizes",
     GRD_KIND_DIMS}};
 struct grd_op grd_operator_hidden_place = {"_place", "_place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor", hidden_place_args, 5, 1, GRD_FORM_NEW,
@@ -261,7 +261,7 @@ grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim,
     return call_t_ttibd(grad, indices, dim, keepdim, sizes, &grd_operator_hidden_place);
 }
 
-/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:91) */
+/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:95) */
 static const struct grd_arg zeros_args[] = {{"size", GRD_KIND_DIMS}, {"dtype", GRD_KIND_DTYPE, .optional = true}, {"device", GRD_KIND_DEVICE, .optional = true}, {"requires_grad",
     GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
 struct grd_op grd_operator_zeros = {"zeros", "zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor", zeros_args, 4, 1, GRD_FORM_NEW,
