@@ -16,7 +16,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-skipped test-dev test-tsan test-levels test-builtin test-package-asan test-package-debug test-package-tsan mutate wheel dev release tsan lint format fuzz bench coverage docs show golden install clean
+.PHONY: help demo test test-all test-skipped test-dev test-tsan test-levels test-builtin test-package-asan test-package-debug test-package-tsan mutate wheel dev release tsan lint format fuzz bench coverage docs show golden install clean
 
 help: ## what each target does
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,12 @@ test: $(TESTING) ## build and run every test; ends with how many passed, failed 
 
 test-skipped: $(TESTING) ## the tests that `make test` has skipped, once what they wanted is installed
 	@$(BIN)/python tools/test.py --skipped
+
+test-all: ## everything there is, within an hour: `make test`, each level, without OpenBLAS, all sanitizers over all tests, the wrong edits
+	sh tools/install-packages.sh
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r tools/requirements-oracle.txt
+	$(MAKE) test lint test-levels test-builtin test-dev test-tsan test-package-asan test-package-debug test-package-tsan mutate
+	@$(BIN)/python tools/test.py --sum
 
 test-dev: $(TESTING) ## the C tests under AddressSanitizer and UBSan
 	@$(BIN)/python tools/test.py --preset dev

@@ -26,7 +26,7 @@ struct bench {
 
 /* ---- Small tensors ------------------------------------------------------------------------------------------------------------- */
 
-static grd_tensor *a, *b, *matrix, *one, *x, *y, *input[2], *weight[2], *bias[2];
+static grd_tensor *a, *b, *matrix, *turned, *one, *rows_of_8, *x, *y, *input[2], *weight[2], *bias[2];
 
 static grd_tensor *uniform(grd_dims sizes)
 {
@@ -38,6 +38,8 @@ static void prepare_small(void)
     a = uniform(grd_dims(4));
     b = uniform(grd_dims(4));
     matrix = uniform(grd_dims(4, 4));
+    turned = grd_keep(grd_t(uniform(grd_dims(4, 4))));
+    rows_of_8 = uniform(grd_dims(4, 8));
     one = uniform(grd_dims(1));
     input[0] = uniform(grd_dims(1, 8));
     weight[0] = uniform(grd_dims(8, 8));
@@ -59,6 +61,24 @@ static void add_number(int argument)
 {
     (void)argument;
     grd_add_scalar(a, grd_float(2));
+}
+
+static void add_bias(int argument)
+{
+    (void)argument;
+    grd_add(rows_of_8, bias[0]);
+}
+
+static void add_transposed(int argument)
+{
+    (void)argument;
+    grd_add(matrix, turned);
+}
+
+static void softmax(int argument)
+{
+    (void)argument;
+    grd_softmax(matrix, 1);
 }
 
 static void add_recorded(int argument)
@@ -212,6 +232,9 @@ static const struct bench small[] = {
     {"add", add, 0},
     {"add_number", add_number, 0},
     {"add_recorded", add_recorded, 0},
+    {"add_bias", add_bias, 0},
+    {"add_transposed", add_transposed, 0},
+    {"softmax", softmax, 0},
     {"select", select_row, 0},
     {"view", view, 0},
     {"transpose", transpose, 0},

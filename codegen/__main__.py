@@ -30,6 +30,8 @@ def show(name, operators):
         raise SchemaError(f"no operator '{name}'")
     operator = operators[name]
     rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{kernels.rows_file(operator.kernel, {name: operator})}" if operator.kernel else ""
+    if operator.planned_view:
+        rows = f"/* ---- gen/view_calls.h */\n{emit.view_calls({name: operator})}"
     return joined(f"/* ---- ops.h */\n{headers.document(operator)}", f"/* ---- {headers.header_path(operator)} */\n{headers.header(operator)}",
                   f"/* ---- {calls.header_path(operator)} */\n{calls.functions([operator])}", emit.operator_text(operator, operators, {}), rows,
                   f"/* ---- test */\n{samples.reference(operator)}{samples.operator_cases(operator)}")

@@ -6,7 +6,7 @@ leaves; and, where operators write a tensor, write_… and out_… around that.
 from dataclasses import replace
 
 from codegen import ctype
-from codegen.template import fill, function, joined, wrap
+from codegen.template import fill, function, wrap
 
 LETTERS = {"TENSOR": "t", "TENSORS": "l", "SCALAR": "s", "INT": "i", "FLOAT": "f", "BOOL": "b", "DIMS": "d", "DTYPE": "y",
            "DEVICE": "v", "STRING": "z", "GENERATOR": "g"}
@@ -24,7 +24,6 @@ UNBOX = """
 BOXED = """
     GRD_APART ${result}boxed_$shape($parameters)
     {
-        grd_value args[$count];
         $args
         $boxed
     }
@@ -131,7 +130,7 @@ def unbox_function(operator, name, arguments):
 
 
 def boxed_function(operator, name, arguments):
-    setters = wrap([set_value(f"args[{i}]", a) for i, a in enumerate(arguments)], separator=" ", indent="") if arguments else ""
+    setters = wrap([f"grd_value args[{len(arguments) or 1}];", *(set_value(f"args[{i}]", a) for i, a in enumerate(arguments))], separator=" ", indent="")
     if len(operator.results) > 1:
         boxed = "grd_boxed_many(op, keys, mark, args, ret_results);"
     elif operator.returns_list:
@@ -139,7 +138,7 @@ def boxed_function(operator, name, arguments):
     else:
         boxed = f"return grd_boxed(op, keys, mark, {'out' if operator.has_out else 'NULL'}, args);"
     return fill(BOXED, result=result(operator), shape=name, parameters=parameters(operator, arguments, "grd_keyset keys", "int64_t mark"),
-                count=len(arguments) or 1, args=setters, boxed=boxed)
+                args=setters, boxed=boxed)
 
 
 def call_function(operator, name, arguments):
@@ -194,7 +193,7 @@ def functions(users):
         parts.append(write_function(operator, name, arguments))
     if any(map(has_out_rule, users)):
         parts.append(out_function(operator, name, arguments))
-    return kernel_type(operator, name, arguments) + joined(*parts)
+    return kernel_type(operator, name, arguments) + "".join(parts)
 
 
 def header_path(operator):

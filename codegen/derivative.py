@@ -4,7 +4,7 @@ import re
 
 from codegen import ctype
 from codegen.formula import Lowering
-from codegen.template import fill, wrap
+from codegen.template import WIDTH, fill, wrap
 
 BACKWARD = """
     static void ${operator}_backward(const struct grd_backward *b)
@@ -122,6 +122,10 @@ def derivative(operator, operators):
         result = lowering.convert(value, "Tensor[]" if is_list else "Tensor")
         target = f"grd_backward_spread(b, {position}, {result});" if is_list else f"b->ret_grads[b->first_edge[{position}]] = {result};"
         braces = (" {", "}") if lowering.statements else ("", "")
+        plain = f"if (b->needs >> {position} & 1) {target} /* {name}: {formula} */\n"
+        if not lowering.statements and len(plain) + 4 <= WIDTH:
+            statements += plain
+            continue
         statements += fill(GRADIENT, position=position, name=name, formula=formula, before="\n".join(lowering.statements), target=target, opening=braces[0], closing=braces[1])
     declarations = gradient_declarations(operator, used)
     for i, save in enumerate(saves):

@@ -1,5 +1,7 @@
 """From operators to C: everything about one operator stands together in gen/<family>.c, so that it can be read, and shown, as a whole."""
-from codegen import calls, ctype, derivative, entries, headers, kernels
+import json
+
+from codegen import calls, ctype, derivative, entries, headers, kernels, plans
 from codegen.formula import Lowering, argument_type
 from codegen.headers import BANNER, implementation_prototype
 from codegen.schema import KERNELS
@@ -16,12 +18,10 @@ FAMILY = """
     #include "op/common.h"
     #include "op/composite.h"
     #include "op/elementwise.h"
+    #include "op/lines.h"
+    #include "op/plan.h"
+    #include "op/reduce.h"
     $operators
-"""
-
-ELEMENTWISE = """
-    static const struct grd_elementwise ${operator}_facts = {$facts};
-    $function
 """
 
 COMPOSITE_IN_PLACE = """
@@ -46,14 +46,22 @@ TABLE = """
 # ---- Implementations that the schema declares -------------------------------------------------------------------------
 
 
-def elementwise_implementation(operator):
-    facts = {"inputs": KERNELS[operator.kernel], "kernel": kernels.index(operator), "rule": f"GRD_TYPE_{operator.rule.upper()}"}
-    flags = {"mask": operator.mask, "divides": operator.divides, "truth": kernels.gives_bool(operator), "integers": operator.divides or operator.rule == "float"}
-    facts |= {name: "true" for name, on in flags.items() if on} | {"name": f'"{operator.name}"'}
+def elementwise_facts(operator, operators):
+    """The initialiser of its struct grd_elementwise."""
+    facts = {"inputs": KERNELS[operator.kernel], "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
+    facts |= {flag: "true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)}
+    for category, (error, text) in operator.refuse.items():
+        facts["refusal"] = f"&(const struct grd_refusal){{GRD_CATEGORY_{category.upper()}, {error}, {json.dumps(text)}}}"
+    if operator.number:
+        facts["number"] = f"&(const struct grd_elementwise){elementwise_facts(operators[operator.number], operators)}"
+    return "{" + ", ".join(f".{name} = {value}" for name, value in (facts | {"name": json.dumps(operator.name)}).items()) + "}"
+
+
+def elementwise_implementation(operator, operators):
     numbers = [a.name if argument_type(a) == "Scalar" else f"grd_{argument_type(a)}({a.name})" for a in operator.args if a.kind in ctype.NUMBERS]
     words = ["out", *(a.name for a in operator.args if a.is_tensor), f"&{operator.c_name}_facts", f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"]
-    return fill(ELEMENTWISE, operator=operator.c_name, facts=", ".join(f".{name} = {value}" for name, value in facts.items()),
-                function=function(implementation_prototype(operator), f"return grd_op_{operator.kernel}({', '.join(words)});"))
+    return (wrap([elementwise_facts(operator, operators)], f"static const struct grd_elementwise {operator.c_name}_facts = ", ";")
+            + function(implementation_prototype(operator), f"return grd_op_{operator.kernel}({', '.join(words)});"))
 
 
 def formula_implementation(operator, operators):
@@ -69,9 +77,11 @@ def formula_implementation(operator, operators):
 def implementation(operator, operators):
     """The function that implements an operator, where the schema says all of it; '' where it is written by hand."""
     if operator.kernel:
-        return elementwise_implementation(operator)
+        return elementwise_implementation(operator, operators)
     if operator.formula:
         return function(implementation_prototype(operator), formula_implementation(operator, operators))
+    if operator.planned:
+        return plans.implementation(operator, implementation_prototype(operator))
     return ""
 
 
@@ -91,6 +101,11 @@ def family_file(family, members, operators):
     return BANNER.format(family) + fill(FAMILY, family=headers.family_name(family), operators=declared) + text
 
 
+def view_calls(operators):
+    """op_<name> of the views that are planned."""
+    return BANNER.format("schema") + "\n".join(plans.view_call(o, implementation_prototype(o)) for o in operators.values() if o.planned_view)
+
+
 def table_file(operators):
     """The operators of the schema, in its order."""
     names = [f"grd_operator_{o.c_name}" for o in operators.values()]
@@ -103,7 +118,7 @@ def files(operators):
     families = {}
     for operator in operators.values():
         families.setdefault(operator.file, []).append(operator)
-    result = {"gen/table.c": table_file(operators)}
+    result = {"gen/table.c": table_file(operators), "gen/view_calls.h": view_calls(operators)}
     for family, members in families.items():
         result[f"gen/{headers.family_name(family)}.c"] = family_file(family, members, operators)
     return result | headers.files(operators, families) | calls.files(operators) | kernels.files(operators)

@@ -57,6 +57,8 @@ def structure(operator, tables):
              f"unbox_{shape(operator)}", f"(grd_kernel *)op_{operator.c_name}"]
     facts += [f".derivative = &{operator.c_name}_derivative"] if operator.grads else []
     facts += [f".out_rule = {out_rule(operator)}"] if operator.out else []
+    facts += [f".providers = {json.dumps(operator.providers)}"] if operator.providers else []
+    facts += [f".fills = GRD_FILLS_{operator.fills.upper()}"] if operator.fills else []
     flags = {"has_out": operator.has_out, "is_view": operator.view, "everywhere": operator.everywhere or operator.view, "returns_list": operator.returns_list,
              "composite": operator.is_composite, "counts_writes": counts_writes(operator), "alone": operator.alone}
     facts += [f".{name} = true" for name, on in flags.items() if on]

@@ -206,7 +206,7 @@ class Lowering:
             if callee.arg(keyword.arg) is None or keyword.arg in given:
                 raise self.fail(f"'{callee.name}' does not take '{keyword.arg}' here")
             given[keyword.arg] = keyword.value
-        shortcut = callee.shortcut if self.gradients else ""
+        shortcut = callee.inlined if self.gradients else ""
         words, options, operands = [], [], []
         for argument in callee.args:
             if argument.name in given:

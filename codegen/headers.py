@@ -2,17 +2,11 @@
 import json
 import re
 
-from codegen import ctype
+from codegen import ctype, plans
 from codegen.schema import WORDS
 from codegen.template import fill, function, wrap
 
 BANNER = "/* Generated from {} by codegen. Do not edit. */\n"
-
-RESULT = """
-    typedef struct grd_${name}_result {
-        $fields
-    } grd_${name}_result;
-"""
 
 # Plain prototypes; with options, a macro that names them in C and a default argument in C++, over grd_with_….
 OPTIONS = """
@@ -98,9 +92,13 @@ def macros(operator, name, names):
     return fill(MACROS, name=name, names="".join(f"{n}, " for n in names), words="".join(f"({n}), " for n in names), given=given)
 
 
+def struct_type(name, members):
+    return wrap(members, f"typedef struct {name} {{ ", f" }} {name};", separator=" ")
+
+
 def declare(operator):
     api, result, functions = "" if operator.hidden else "GRD_API ", result_type(operator), public_functions(operator)
-    text = fill(RESULT, name=operator.c_name, fields="\n".join(f"grd_tensor *{name};" for name in operator.results)) if len(operator.results) > 1 else ""
+    text = struct_type(f"grd_{operator.c_name}_result", [f"grd_tensor *{name};" for name in operator.results]) if len(operator.results) > 1 else ""
     if not options(operator):
         return text + "".join(f"{api}{result}grd_{name}({', '.join(words) or 'void'});\n" for name, words in functions)
     struct = f"grd_{operator.c_name}_options"
@@ -111,8 +109,7 @@ def declare(operator):
         cpp += function(f'extern "C++" inline {result}grd_{name}({given}const {struct} &options = {{}})',
                         f"return grd_with_{name}({''.join(f'{n}, ' for n in names)}&options);")
         named += macros(operator, name, names)
-    members = wrap(option_members(operator), f"typedef struct {struct} {{ ", f" }} {struct};", separator=" ")
-    return text + fill(OPTIONS, struct=members, prototypes=prototypes, cpp=cpp, marks=f"GRD_{operator.c_name.upper()}_DEFAULTS", values=option_marks(operator), macros=named)
+    return text + fill(OPTIONS, struct=struct_type(struct, option_members(operator)), prototypes=prototypes, cpp=cpp, marks=f"GRD_{operator.c_name.upper()}_DEFAULTS", values=option_marks(operator), macros=named)
 
 
 def header_path(operator):
@@ -193,7 +190,7 @@ def include(paths):
 def public_headers(operators):
     """ops.h as it is installed, with the words of the schema, and as the tree includes it, without: another word builds nothing again."""
     shown = [o for o in operators.values() if not o.hidden]
-    documented, plain = "\n".join(map(document, shown)), include(map(header_path, shown))
+    documented, plain = "".join(map(document, shown)), include(map(header_path, shown))
     introduction = BANNER.format("schema") + INTRODUCTION
     return {"install/gradus/ops.h": fill(OPS, introduction=introduction, body=documented),
             "include/gradus/ops.h": fill(OPS, introduction=BANNER.format("schema"), body=plain)}
@@ -217,6 +214,9 @@ IMPLEMENTATIONS = """
 
     #include "gradus/types.h"
 
+    struct grd_plan;
+
+    $planned
     $prototypes
 """
 
@@ -230,8 +230,9 @@ def words_header(operators):
 
 
 def implementation_header(family, members):
-    """The functions that implement the operators of a family."""
-    return BANNER.format(family) + fill(IMPLEMENTATIONS, prototypes="".join(f"{implementation_prototype(o)};\n" for o in members))
+    """The functions that implement the operators of a family, and the operators whose implementation is generated around a plan, which hands them on."""
+    planned = [f"grd_operator_{o.c_name}" for o in members if o.planned]
+    return BANNER.format(family) + fill(IMPLEMENTATIONS, planned=wrap(planned, "extern struct grd_op ", ";") if planned else "", prototypes="".join(f"{implementation_prototype(o)};\n" for o in members) + plans.declarations(members))
 
 
 def family_name(file):

@@ -5,15 +5,12 @@ from codegen.schema import KERNELS
 from codegen.template import fill, function
 
 TABLE = """
-    #ifndef GRD_GEN_${KIND}_KERNELS_H
-    #define GRD_GEN_${KIND}_KERNELS_H
+    #pragma once
 
     enum grd_${kind}_kernel {
         $rows
         GRD_${KIND}_COUNT
     };
-
-    #endif
 """
 
 BLOCK = """
@@ -129,8 +126,35 @@ def half_file(operators):
     return text
 
 
+LINES = """
+    #pragma once
+
+    enum grd_lines_kernel_index {
+        $rows
+        GRD_LINES_COUNT
+    };
+"""
+
+LINES_ROWS = """
+    grd_lines_kernel *const GRD_TYPED(grd_lines_row)[GRD_LINES_COUNT] = {
+    $rows
+    };
+"""
+
+
+def lines_header(members):
+    """The indices of the kernels over lines."""
+    return BANNER.format("schema") + fill(LINES, rows="".join(f"GRD_LINES_{o.c_name.upper()},\n" for o in members))
+
+
+def lines_rows(members):
+    """Those that a dtype has: lines_NAME of src/kernel/cpu/lines.c."""
+    return BANNER.format("schema") + fill(LINES_ROWS, rows="".join(f"#if {condition(o)}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n" for o in members))
+
+
 def files(operators):
-    result = {"gen/half_rows.h": half_file(operators)}
+    lines = [o for o in operators.values() if o.law == "lines"]
+    result = {"gen/half_rows.h": half_file(operators), "gen/lines_kernels.h": lines_header(lines), "gen/lines_rows.h": lines_rows(lines)}
     for kind in KERNELS:
         result |= {f"gen/{kind}_kernels.h": kernels_header(kind, operators), f"gen/{kind}_rows.h": rows_file(kind, operators)}
     return result

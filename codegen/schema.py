@@ -15,9 +15,15 @@ except ModuleNotFoundError:  # before Python 3.11
 KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "Generator"}
 KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
 RULES = {"promote", "float", "compare", "bool", "keep"}
+OVERLAPS = ("apart", "element", "none")  # enum grd_overlap in src/op/plan.h
+LAWS = {"lines": {"keep", "sum"}, "reduce": {"keep", "sum", "mean", "float", "bool", "int64"}}  # law -> its types
+REDUCE_KEYS = {"passes", "empty", "none", "refuses", "name"}  # struct grd_reduce_rule in src/op/reduce.h
+REDUCE_KINDS = {"first", "sum", "prod", "difference", "abs", "square", "exp", "nonzero", "max", "min", "find"}
+REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log", "any", "all"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
+REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "block", "node", "out", "version", "alone", "symbol", "shortcut", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -74,6 +80,9 @@ class Operator:
     rule: str = None
     mask: bool = False
     divides: bool = False  # integer division by zero is an error
+    commutes: bool = False  # a number may come first
+    refuse: dict = field(default_factory=dict)  # a category without kernels -> (error code, text), where PyTorch says more than that there is none
+    number: str = None  # the operator that runs where the last input is a number for tensors of a half type, which is not rounded to that type
     block: bool = False  # the body of the kernel takes n contiguous elements, not one
     dtypes: frozenset = frozenset()
     formula: str = None
@@ -91,12 +100,30 @@ class Operator:
     alone: bool = False  # in place it changes where the memory of the tensor is, or its sizes, so no other thread may use the tensor meanwhile
     out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result
     symbol: str = ""  # in formulas: "+", or "unary -"
-    shortcut: str = ""  # the C function of autograd/formula.h that derivatives call in its place
+    inlined: str = ""  # the C function of autograd/formula.h that derivatives call in its place
+    law: str = None  # the plan and the run that it has in common with others
+    reduce: dict = field(default_factory=dict)  # of the law "reduce": REDUCE_KEYS
+    plan: bool = False  # plan_<name> and run_<name> are written in C
+    run: str = None  # the run is that of several operators, and reads the plan alone
+    check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
+    shortcut: bool = False  # shortcut_<name> is tried first
+    providers: str = None  # named implementations of the run, in the order they are tried; None: native alone
+    overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
+    fills: str = None  # its vector of results fills an out= of any sizes: of a "given" length or one that is "computed" (enum grd_fills)
 
     @property
     def has_out(self):
         return "inplace" in self.forms or "out" in self.forms
+
+    @property
+    def planned(self):
+        return self.law is not None or (self.plan and not self.view)
+
+    @property
+    def planned_view(self):
+        """A view whose plan, in src/op/view.c, is all there is."""
+        return self.plan and self.view
 
     @property
     def is_composite(self):
@@ -254,9 +281,18 @@ def read_operator(name, entry, file, lines):
             fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
         if entry.get("block") and (kernel != "unary" or len(args) > 1):
             fail("a body for blocks takes one tensor and nothing else", "block")
+    if "law" in entry:
+        if entry["law"] not in LAWS:
+            fail(f"law is one of {', '.join(LAWS)}, not '{entry['law']}'", "law")
+        if entry.get("type") not in LAWS[entry["law"]]:
+            fail(f"type is one of {', '.join(sorted(LAWS[entry['law']]))}", "type")
+    if entry.get("overlap", "apart") not in OVERLAPS:
+        fail(f"overlap is one of {', '.join(OVERLAPS)}", "overlap")
     dtypes = frozenset(entry.get("dtypes", "bool integer float complex").split())
     if dtypes - CATEGORIES:
         fail(f"dtypes knows {', '.join(sorted(CATEGORIES))}, not '{' '.join(sorted(dtypes - CATEGORIES))}'", "dtypes")
+    if entry.get("type") == "float" and kernel and dtypes & {"bool", "integer"}:
+        fail("type = \"float\" computes with floating numbers: no kernel for bool or integer", "dtypes")
     forms = tuple(entry["forms"].split()) if "forms" in entry else default_forms(entry)
     if set(forms) - set(FORMS):
         fail(f"forms are {', '.join(FORMS)}", "forms")
@@ -277,10 +313,11 @@ def read_operator(name, entry, file, lines):
             fail(f"unknown test fact '{key}'; known are {', '.join(sorted(TEST_KEYS))}", f"test.{key}")
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
-                    entry.get("block", False), dtypes, formula, composite,
+                    entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
-                    lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("shortcut", ""),
-                    read_nodes(entry, args, grads, fail))
+                    lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
+                    entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", False), entry.get("run"), entry.get("check", False),
+                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), entry.get("fills"))
 
 
 def read_words(entry, args, name, fail):
@@ -294,6 +331,17 @@ def read_words(entry, args, name, fail):
         if words[argument] is None and not name.startswith("_"):
             fail(f"say which words '{argument}' accepts: words.{argument} = \"…\"")
     return {argument: text for argument, text in words.items() if text}
+
+
+def read_refuse(entry, dtypes, fail):
+    """{category: (error code, text)} of the one refusal an entry may have: refuse.bool = "RuntimeError: …"."""
+    refuse = {}
+    for category, text in entry.get("refuse", {}).items():
+        error, _, text = text.partition(": ")
+        if category not in CATEGORIES - dtypes or error not in REFUSALS or "kernel" not in entry or len(entry["refuse"]) > 1:
+            fail(f"refuse.<category> = \"<{' or '.join(REFUSALS)}>: <text>\", for one category without kernels", f"refuse.{category}")
+        refuse[category] = (REFUSALS[error], text)
+    return refuse
 
 
 def read_out(entry, results, forms, fail):
@@ -317,6 +365,30 @@ def read_out(entry, results, forms, fail):
     if len(texts) != len(results):
         fail(f"out.text: a text for each of {len(results)} results", "out.text")
     return {"dtype": given["dtype"], "texts": texts}
+
+
+def read_reduce(entry, results, fail):
+    """The rule of an operator of the law "reduce". A pass is "KIND [FINISH] [-> RESULT]"; of one result it is the last that writes it."""
+    given = entry.get("reduce", {})
+    if bool(given) != (entry.get("law") == "reduce"):
+        fail("the law 'reduce' and its facts, reduce.…, belong together", "law")
+    for key in given:
+        if key not in REDUCE_KEYS:
+            fail(f"reduce.{key}: known are {', '.join(sorted(REDUCE_KEYS))}", f"reduce.{key}")
+    written = []
+    for text in given.get("passes", []):
+        words, arrow, result = text.partition(" -> ")
+        kind, _, finish = words.partition(" ")
+        if kind not in REDUCE_KINDS or finish not in REDUCE_FINISHES:
+            fail(f"cannot read the pass '{text}'", "reduce.passes")
+        written += [result] if arrow else []
+    if given and not 1 <= len(given.get("passes", [])) <= 3:
+        fail("a reduction has one to three passes", "reduce.passes")
+    if given and sorted(written) != (sorted(results) if len(results) > 1 else []):
+        fail("each of several results is written by one pass, 'KIND FINISH -> RESULT'", "reduce.passes")
+    if given.get("empty") not in (None, "RuntimeError", "IndexError"):
+        fail("reduce.empty is RuntimeError or IndexError", "reduce.empty")
+    return given
 
 
 def read_nodes(entry, args, grads, fail):
@@ -349,6 +421,15 @@ def read_grads(entry, args, kernel, formula, composite, fail):
     return {a.name: grad[a.name] for a in args if a.name in grad}
 
 
+def check_numbers(operators):
+    """`number` names an operator with a kernel, which takes one tensor less, and a number for it."""
+    for operator in operators.values():
+        other = operators.get(operator.number)
+        if operator.number and (other is None or other.kernel is None or operator.kernel is None or KERNELS[other.kernel] + 1 != KERNELS[operator.kernel]
+                                or other.args[-1].kind != "Scalar"):
+            raise operator.error(f"number = \"{operator.number}\": not an operator that takes a number for the last tensor", "number")
+
+
 def read_schema(folder):
     """Every operator of the folder, by name, in order of file and line."""
     operators = {}
@@ -365,4 +446,5 @@ def read_schema(folder):
             if name in operators:
                 raise operator.error(f"is defined in {operators[name].file}:{operators[name].line} already")
             operators[name] = operator
+    check_numbers(operators)
     return operators

@@ -18,7 +18,7 @@ OPERATORS = ("gradus/ops", "gradus/gradus.h")
 # floor -> prefixes of what it may include, besides the C library. An include only ever goes down (ARCHITECTURE.md).
 FLOORS = {
     "base": ["base/", "gradus/export.h", "gradus/error.h", "gradus/types.h", "gradus/runtime.h"],
-    "kernel": ["base/", "kernel/", "gradus/export.h", "gradus/types.h", "gen/unary_", "gen/binary_", "gen/ternary_", "gen/half_", "gen/kernel_levels.h"],
+    "kernel": ["base/", "kernel/", "gradus/export.h", "gradus/types.h", "gen/unary_", "gen/binary_", "gen/ternary_", "gen/half_", "gen/lines_", "gen/kernel_levels.h"],
     "core": ["base/", "core/", "gradus/"],
     "dispatch": ["base/", "core/", "dispatch/", "gradus/"],
     "op": ["base/", "core/", "dispatch/", "op/", "kernel/", "gen/", "gradus/"],
@@ -89,6 +89,40 @@ def check_calls():
                 yield f"{path.relative_to(ROOT)}:{number}: {match[1]} is not called in the library"
 
 
+ELEMENT = r"(?:double|float|u?int(?:8|16|32)_t|uint64_t|grd_complex\w+)"
+# Loops that are to move to src/kernel; nothing is added here.
+LOOPS_TO_MOVE = tuple(f"src/op/{f}.c" for f in ("arrange", "copy", "norm", "reduce", "scan"))
+
+
+def loops(text):
+    """The for, while and do statements of C, each with its line: (line, text)."""
+    for match in re.finditer(r"\b(for|while|do)\b", text):
+        end = match.end()
+        depth = 0
+        while depth or text[end] not in ";}":
+            depth += {"(": 1, "{": 1, ")": -1, "}": -1}.get(text[end], 0)
+            end += 1
+            if depth == 0 and text[end - 1] == "}":
+                break
+        yield text.count("\n", 0, match.start()) + 1, text[match.start():end]
+
+
+def check_elements():
+    """Every loop over elements is in src/kernel: no operator chooses one of many elements by a cast pointer, and none of its loops follows a
+    pointer to elements or chooses by dtype. A pointer to int64_t, which may be one to sizes, is taken for one to elements if a cast made it."""
+    chosen = re.compile(rf"\b(?:{ELEMENT}|int64_t) \*\)[^;,]*\)\[[a-z]")
+    for path in sources("src/op"):
+        text = strip_comments(path.read_text())
+        name = path.relative_to(ROOT)
+        names = re.findall(rf"\b{ELEMENT} \*(?:restrict )?(\w+)", text) + re.findall(r"\bint64_t \*(\w+) = [^;]*\bint64_t \*\)", text)
+        follows = re.compile(rf"(?<!\w)(?:{'|'.join(set(names)) or '-'})\[|\*\((?:const )?(?:{ELEMENT}|int64_t) \*\)|\bcase GRD_[A-Z]+\d|"
+                             r"memcpy\([^;]*itemsize\)")
+        found = {text.count("\n", 0, match.start()) + 1 for match in chosen.finditer(text)}
+        found |= {number + body.count("\n", 0, match.start()) for number, body in loops(text) for match in follows.finditer(body)}
+        for number in sorted(found) if str(name) not in LOOPS_TO_MOVE else []:
+            yield f"{name}:{number}: a loop over elements belongs to src/kernel"
+
+
 def check_notes():
     files = [*sources("src", "include", "test"), *ROOT.glob("*.md"), *(ROOT / "codegen").glob("*.py"), *(ROOT / "schema").glob("*.toml")]
     texts = {p: p.read_text() for p in files}
@@ -153,10 +187,19 @@ def check_includes():
     yield from includes.check()
 
 
+def words_of_the_language():
+    """The words that an entry may say: the tables of codegen/schema.py."""
+    for name, table in vars(schema).items():
+        if name.isupper() and isinstance(table, (set, tuple, dict)):
+            for word in table:
+                yield word
+                if isinstance(table, dict) and isinstance(table[word], set):
+                    yield from table[word]
+
+
 def check_names():
     """The generator and the dispatcher know no operator by name: what is particular to one is a fact of its entry."""
-    language = schema.KEYS | schema.PYTHON_KEYS | schema.TEST_KEYS | schema.CATEGORIES | set(schema.OUT_DTYPES)
-    names = {name for name in schema.read_schema(ROOT / "schema") if len(name) > 1} - language
+    names = {name for name in schema.read_schema(ROOT / "schema") if len(name) > 1} - set(words_of_the_language())
     for path in sorted((ROOT / "codegen").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and node.value in names:
@@ -182,7 +225,7 @@ def check_bodies(root=ROOT):
 
 
 def main():
-    checks = [check_floors, check_extension, check_words, check_calls, check_notes, check_documents, check_symbols, check_format, check_snapshots,
+    checks = [check_floors, check_extension, check_words, check_calls, check_elements, check_notes, check_documents, check_symbols, check_format, check_snapshots,
               check_mutants, check_includes, check_names, check_bodies]
     problems = [problem for check in checks for problem in check()]
     print("\n".join(problems) or f"lint: {len(checks)} checks, nothing found")

@@ -161,5 +161,28 @@ GRD_API void grd_register_fallback(grd_key key, grd_boxed_kernel *kernel, void *
 GRD_API void grd_unregister_kernel(const char *op_name, grd_key key);
 GRD_API void grd_unregister_fallback(grd_key key);
 
+/* ---- Providers ---------------------------------------------------------------------------------------------------------- */
+
+/* A provider is another implementation of an operator on the cpu, for the calls that it takes. The library has made the plan: arguments are
+ * checked, and results[i], fresh memory, has the sizes, dtype and strides that the result will have. What remains is to compute. Its results go to out= or the
+ * first argument of an in-place call only when it has succeeded: a provider that fails, with grd_error_set and false, has changed nothing. */
+typedef bool grd_provider_condition(const grd_op *op, const grd_value *args, void *context);
+typedef bool grd_provider_run(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context);
+
+/* Has a call planned, then run, and its results delivered, as that of a provider: with this a boxed kernel, of a device or a key, leaves everything but the
+ * computing to the library. RuntimeError for the operators that cannot have a provider, and those of the operator itself. */
+GRD_API void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, grd_value *ret_results, grd_provider_run *run,
+                             void *context);
+
+/* Registers a provider, to be tried before those of the library and after those registered before it. takes NULL: it takes every call.
+ * RuntimeError: there is no such operator, it is a composite, a view or one that returns a list, it has a provider of that name, or a kernel was registered for
+ * it. Operators whose sizes depend on data, which the meta device refuses, cannot be provided: their calls raise NotImplementedError. */
+GRD_API void grd_register_provider(const char *op_name, const char *name, grd_provider_condition *takes, grd_provider_run *run,
+                                   void *context);
+
+/* The providers of an operator in the order they are tried, "mine blas native"; "" for a composite. Valid until this thread asks again.
+ * The environment variable GRADUS_PROVIDER wants or forbids some, by commas: "mm:native,-blas". RuntimeError: there is no such operator. */
+GRD_API const char *grd_providers(const char *op_name);
+
 GRD_END_DECLS
 #endif

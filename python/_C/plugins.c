@@ -118,11 +118,30 @@ static PyObject *load_library(PyObject *Py_UNUSED(module), PyObject *path)
     Py_RETURN_NONE;
 }
 
+static PyObject *providers(PyObject *Py_UNUSED(module), PyObject *name)
+{
+    const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    if (text == NULL)
+        return PyErr_Occurred() ? NULL
+                                : PyErr_Format(PyExc_TypeError, "providers(): argument 'name' must be str, not %s", Py_TYPE(name)->tp_name);
+    const char *names = grd_providers(text);
+    if (!grd_ok())
+        return py_raise();
+    PyObject *list = PyUnicode_FromString(names), *words = list != NULL ? PyUnicode_Split(list, NULL, -1) : NULL;
+    Py_XDECREF(list);
+    return words;
+}
+
 static PyMethodDef functions[] = {
     {"load_library", load_library, METH_O,
      "load_library(path)\n--\n\nLoads a plug-in: its operators are then in gradus.ops, its devices among the devices. OSError when the "
      "file cannot be "
      "read; RuntimeError when it is no plug-in, or one of another version."},
+    {"providers", providers, METH_O,
+     "providers(name)\n--\n\nWhat may run an operator, in the order it is tried; an empty list for one that is made of others. The "
+     "environment variable "
+     "GRADUS_PROVIDER=mm:native,-blas wants and forbids some. RuntimeError: there is no such operator.\n\n"
+     ">>> import gradus as torch\n>>> torch.ops.providers('mm')\n['blas', 'native']"},
     {"_find_op", find_op, METH_O, "_find_op(name)\n--\n\nThe operator of that name as a function, or None."},
     {NULL, NULL, 0, NULL},
 };

@@ -6,7 +6,7 @@
     tensor([1., 1.])
 """
 from gradus import _C
-from gradus._C import load_library  # noqa: F401
+from gradus._C import load_library, providers  # noqa: F401
 
 
 class _Namespace:

@@ -7,9 +7,11 @@
 #include "base/transaction.h"
 #include "core/iter.h"
 #include "core/lifetimes.h"
+#include "core/tensor.h"
 #include "dispatch/op.h"
 #include "gradus/runtime.h"
-#include "kernel/table.h"
+#include "kernel/map.h"
+#include "op/provider.h"
 
 const char *grd_version(void)
 {
@@ -49,8 +51,11 @@ __attribute__((constructor)) void grd_library_start(void)
     grd_debug_init();
     grd_blocks_init();
     grd_lifetimes_init();
+    grd_shortcuts_init();
     grd_iter_cast = grd_cast_kernel;
+    grd_iter_copy_lines = grd_copy_lines;
     grd_dispatch_init();
+    grd_provider_init();
     grd_device_init();
     grd_autograd_init();
     grd_plugin_init();

@@ -89,7 +89,7 @@ struct grd_output {
 /* The traits of a tensor that its gradient has, too. */
 static inline uint64_t grd_output_traits(const grd_tensor *t)
 {
-    return t->traits & grd_traits(UINT8_MAX, 0, (grd_device){UINT8_MAX, -1}, 0, UINT16_MAX);
+    return t->traits & (GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE | GRD_TRAITS_NDIM);
 }
 
 /* One call of a node. Results are pooled or borrowed from the arguments. */

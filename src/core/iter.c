@@ -3,7 +3,7 @@
  * Lives here: promotion of several inputs, overlap of tensors, the order of dimensions, the loops over everything but the innermost
  * dimension, conversion in cache-sized pieces. Not here: what an operator computes, and conversions themselves (grd_iter_cast).
  *
- * Invariant: after grd_iter_elementwise nothing can fail; pieces of work are the same for every number of threads. */
+ * Invariant: after grd_iter_bind nothing can fail; pieces of work are the same for every number of threads. */
 #include "core/iter.h"
 
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "base/text.h"
 
 grd_loop *(*grd_iter_cast)(grd_dtype from, grd_dtype to);
+grd_copy_lines_kernel *grd_iter_copy_lines;
 
 static enum grd_category category_of(grd_dtype dtype)
 {
@@ -100,28 +101,6 @@ static grd_dtype dtype_to_compare(const struct grd_iter_spec *spec, grd_dtype co
     return common;
 }
 
-/* Sets compute, dtypes and wanted of the inputs, and wanted[0]. */
-static bool resolve_dtypes(struct grd_iter *it, const struct grd_iter_spec *spec)
-{
-    grd_dtype common = spec->dtype;
-    if (spec->rule != GRD_TYPE_KEEP) {
-        common = grd_result_type(spec->inputs + spec->promote_from, spec->ninputs - spec->promote_from);
-        if (common == GRD_DTYPE_NONE)
-            return false;
-    }
-    if (spec->rule == GRD_TYPE_FLOAT && is_integral(common))
-        common = grd_default_dtype();
-    if (spec->rule == GRD_TYPE_COMPARE)
-        common = dtype_to_compare(spec, common);
-    it->compute = common;
-    it->wanted[0] = spec->rule == GRD_TYPE_COMPARE || spec->rule == GRD_TYPE_BOOL ? GRD_BOOL : common;
-    for (int i = 0; i < spec->ninputs; i++) {
-        it->dtypes[i + 1] = spec->inputs[i]->dtype;
-        it->wanted[i + 1] = spec->rule == GRD_TYPE_KEEP ? (grd_dtype)spec->inputs[i]->dtype : i < spec->promote_from ? GRD_BOOL : common;
-    }
-    return true;
-}
-
 static bool can_convert(grd_dtype from, grd_dtype to)
 {
     return from == to || (grd_iter_cast != NULL && grd_iter_cast(from, to) != NULL) ||
@@ -129,8 +108,37 @@ static bool can_convert(grd_dtype from, grd_dtype to)
                      grd_dtype_type_name(to));
 }
 
+/* What the kernel reads an input as. */
+static grd_dtype wanted_input(const struct grd_iter_spec *spec, int input, grd_dtype common)
+{
+    return spec->rule == GRD_TYPE_KEEP ? (grd_dtype)spec->inputs[input]->dtype : input < spec->promote_from ? GRD_BOOL : common;
+}
+
+/* Sets compute, dtypes and wanted; `common` is what the inputs promote to. */
+GRD_INLINE void set_dtypes(struct grd_iter *it, const struct grd_iter_spec *spec, grd_dtype common)
+{
+    const bool all_common = spec->rule != GRD_TYPE_KEEP && spec->promote_from == 0;
+    if (spec->rule == GRD_TYPE_FLOAT && is_integral(common))
+        common = grd_default_dtype();
+    if (spec->rule == GRD_TYPE_COMPARE)
+        common = dtype_to_compare(spec, common);
+    it->compute = common;
+    it->wanted[0] = grd_gives_bool(spec->rule) ? GRD_BOOL : common;
+    it->dtypes[0] = spec->out != NULL ? (grd_dtype)spec->out->dtype : it->wanted[0];
+    unsigned different = it->dtypes[0] ^ it->wanted[0];
+    for (int i = 0; i < spec->ninputs; i++) {
+        const grd_dtype own = (grd_dtype)spec->inputs[i]->dtype, wanted = all_common ? common : wanted_input(spec, i, common);
+        it->dtypes[i + 1] = own;
+        it->wanted[i + 1] = wanted;
+        different |= own ^ wanted;
+    }
+    it->converts = different != 0;
+}
+
 static bool check_conversions(const struct grd_iter *it)
 {
+    if (!it->converts)
+        return true;
     for (int i = 1; i < it->noperands; i++)
         if (!can_convert(it->dtypes[i], it->wanted[i]))
             return false;
@@ -144,32 +152,47 @@ static bool same_device(const grd_tensor *a, const grd_tensor *b)
     return a->device == b->device && a->device_index == b->device_index;
 }
 
-static bool different_devices(const grd_tensor *a, const grd_tensor *b)
+static bool is_bare(const grd_tensor *t)
 {
-    return grd_raise_devices(grd_device_of(a), grd_device_of(b));
+    return t->ndim == 0 && t->device == GRD_DEVICE_CPU;
 }
 
-/* The tensor whose device is that of the result: 0-d cpu tensors go anywhere. */
-static const grd_tensor *resolve_device(const struct grd_iter_spec *spec)
+/* Sets the device of the result: 0-d cpu tensors go anywhere. */
+static bool plan_device(struct grd_iter *it, const struct grd_iter_spec *spec)
 {
-    const grd_tensor *chosen = NULL;
-    for (int i = 0; i < spec->ninputs; i++) {
-        const grd_tensor *t = spec->inputs[i];
-        if (chosen == NULL || (chosen->ndim == 0 && chosen->device == GRD_DEVICE_CPU && !same_device(t, chosen)))
-            chosen = t;
+    const grd_tensor *chosen = spec->inputs[0];
+    for (int i = 1; i < spec->ninputs; i++)
+        if (is_bare(chosen) && !same_device(spec->inputs[i], chosen))
+            chosen = spec->inputs[i];
+    it->device = grd_device_of(chosen);
+    for (int i = 0; i < spec->ninputs; i++)
+        if (!same_device(spec->inputs[i], chosen) && !is_bare(spec->inputs[i]))
+            return grd_raise_devices(it->device, grd_device_of(spec->inputs[i]));
+    return spec->out == NULL || same_device(spec->out, chosen) || grd_raise_devices(it->device, grd_device_of(spec->out));
+}
+
+/* Sets devices and dtypes. Mostly all tensors are of one, and none is a plain number. */
+static bool plan_kinds(struct grd_iter *it, const struct grd_iter_spec *spec)
+{
+    const uint64_t looked_at = GRD_TRAITS_DTYPE | GRD_TRAITS_DEVICE | grd_traits_flags(GRD_FLAG_NUMBER);
+    const uint64_t kind = spec->inputs[0]->traits & looked_at & ~grd_traits_flags(GRD_FLAG_NUMBER);
+    uint64_t others = 0;
+    for (int i = 0; i < spec->ninputs; i++)
+        others |= spec->inputs[i]->traits ^ kind;
+    it->device = grd_device_of(spec->inputs[0]);
+    if (GRD_LIKELY((others & looked_at) == 0 && spec->out == NULL && spec->rule != GRD_TYPE_KEEP)) {
+        set_dtypes(it, spec, (grd_dtype)spec->inputs[0]->dtype);
+        return true;
     }
-    for (int i = 0; i < spec->ninputs; i++) {
-        const grd_tensor *t = spec->inputs[i];
-        if (!same_device(t, chosen) && !(t->ndim == 0 && t->device == GRD_DEVICE_CPU)) {
-            different_devices(chosen, t);
-            return NULL;
-        }
-    }
-    if (spec->out != NULL && !same_device(spec->out, chosen)) {
-        different_devices(chosen, spec->out);
-        return NULL;
-    }
-    return chosen;
+    if (!plan_device(it, spec))
+        return false;
+    grd_dtype common = spec->dtype;
+    if (spec->rule != GRD_TYPE_KEEP)
+        common = grd_result_type(spec->inputs + spec->promote_from, spec->ninputs - spec->promote_from);
+    if (common == GRD_DTYPE_NONE)
+        return false;
+    set_dtypes(it, spec, common);
+    return true;
 }
 
 /* ---- Overlap --------------------------------------------------------------------------------------------------------------- */
@@ -319,106 +342,64 @@ bool grd_check_no_partial_overlap(const grd_tensor *written, const grd_tensor *r
     return partial_overlap();
 }
 
-/* ---- Geometry ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Sizes and strides ------------------------------------------------------------------------------------------------------- */
 
-/* The operands as logical dimensions, before they are ordered: strides in bytes. */
-struct geometry {
-    int64_t ndim, numel;
-    int64_t sizes[GRD_MAX_DIMS];
-    int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS];
-    int order[GRD_MAX_DIMS]; /* innermost first */
-};
-
-static bool same_shape(const grd_tensor *t, const struct geometry *g)
+static grd_dims planned_sizes(const struct grd_planned *planned)
 {
-    return t->ndim == g->ndim && memcmp(t->sizes, g->sizes, (size_t)g->ndim * sizeof *g->sizes) == 0;
+    return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-static bool resolve_shape(struct geometry *g, const struct grd_iter_spec *spec)
+static bool has_sizes(const grd_tensor *t, const struct grd_planned *planned)
 {
-    g->ndim = spec->inputs[0]->ndim;
-    memcpy(g->sizes, spec->inputs[0]->sizes, (size_t)g->ndim * sizeof *g->sizes);
-    for (int i = 1; i < spec->ninputs; i++) {
-        const grd_tensor *t = spec->inputs[i];
-        if (same_shape(t, g))
-            continue;
-        int64_t sizes[GRD_MAX_DIMS];
-        if (!grd_shape_broadcast(grd_dims_from(g->sizes, g->ndim), grd_sizes(t), sizes, &g->ndim))
-            return false;
-        memcpy(g->sizes, sizes, (size_t)g->ndim * sizeof *sizes);
-    }
-    return grd_shape_numel(grd_dims_from(g->sizes, g->ndim), &g->numel);
-}
-
-/* Sets an operand's strides in bytes: those given for `t`, and 0 where `t` is broadcast. A stride too large for that is of a dimension with at most
- * one element, which needs none. */
-static void set_strides(struct geometry *g, int operand, const grd_tensor *t, const int64_t *strides)
-{
-    const int64_t missing = g->ndim - t->ndim;
-    for (int64_t i = 0; i < g->ndim; i++) {
-        const bool broadcast = i < missing || (t->sizes[i - missing] == 1 && g->sizes[i] != 1);
-        if (__builtin_mul_overflow(broadcast ? 0 : strides[i - missing], (int64_t)t->itemsize, &g->strides[operand][i]))
-            g->strides[operand][i] = 0;
-    }
-}
-
-/* Orders dimensions so that memory is walked in small steps. */
-static void order_dims(struct geometry *g, int noperands)
-{
-    grd_shape_order(grd_dims_from(g->sizes, g->ndim), (const int64_t(*)[GRD_MAX_DIMS])g->strides, noperands, g->order);
-}
-
-/* Fills shape and strides of the iterator, unless it is empty: in order, without dimensions of size 1, neighbours joined where every operand allows it. */
-static void coalesce(struct grd_iter *it, const struct geometry *g)
-{
-    int ndim = 0;
-    for (int64_t k = 0; k < g->ndim && g->numel > 0; k++) {
-        int dim = g->order[k];
-        if (g->sizes[dim] == 1)
-            continue;
-        bool joins = ndim > 0;
-        for (int i = 0; joins && i < it->noperands; i++)
-            joins = g->strides[i][dim] == grd_wrapping_product(it->strides[i][ndim - 1], it->shape[ndim - 1]);
-        if (joins) {
-            it->shape[ndim - 1] = grd_wrapping_product(it->shape[ndim - 1], g->sizes[dim]);
-            continue;
-        }
-        it->shape[ndim] = g->sizes[dim];
-        for (int i = 0; i < it->noperands; i++)
-            it->strides[i][ndim] = g->strides[i][dim];
-        ndim++;
-    }
-    it->ndim = ndim;
-}
-
-/* ---- The result ----------------------------------------------------------------------------------------------------------------- */
-
-static bool wrong_inplace_shape(const grd_tensor *out, const struct geometry *g)
-{
-    char have[256], need[256];
-    grd_dims sizes = grd_sizes(out);
-    return grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
-                     grd_format_int64s(have, sizeof have, sizes.data, sizes.n), grd_format_int64s(need, sizeof need, g->sizes, g->ndim));
-}
-
-/* Everything that can be said against a given result tensor. */
-static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct geometry *g)
-{
-    const grd_tensor *out = spec->out;
-    bool fits = same_shape(out, g);
-    if (!spec->repeats && !grd_check_no_internal_overlap(out))
+    if (t->ndim != planned->ndim)
         return false;
-    for (int i = 0; i < spec->ninputs; i++) {
-        if (!fits && spec->inputs[i] == out)
-            return wrong_inplace_shape(out, g);
-        if (!fits && may_share(out, spec->inputs[i])) /* after resizing it would cover other elements */
-            return partial_overlap();
-        if (!grd_check_no_partial_overlap(out, spec->inputs[i]))
+    for (int i = 0; i < t->ndim; i++)
+        if (t->sizes[i] != planned->sizes[i])
             return false;
+    return true;
+}
+
+/* True if `t` is broadcast to the sizes planned so far. */
+static bool stays_within(const grd_tensor *t, const struct grd_planned *planned)
+{
+    const int missing = planned->ndim - t->ndim;
+    for (int i = 0; i < t->ndim && missing >= 0; i++)
+        if (t->sizes[i] != planned->sizes[i + missing] && t->sizes[i] != 1)
+            return false;
+    return missing >= 0;
+}
+
+/* Sets the sizes that the inputs broadcast to; returns their product in ret_numel. */
+GRD_INLINE bool plan_sizes(struct grd_planned *planned, const struct grd_iter_spec *spec, int64_t *ret_numel)
+{
+    const grd_tensor *first = spec->inputs[0];
+    bool grows = false;
+    planned->ndim = (uint8_t)first->ndim;
+    for (int i = 0; i < first->ndim; i++)
+        planned->sizes[i] = first->sizes[i];
+    for (int i = 1; i < spec->ninputs; i++) {
+        int64_t ndim;
+        if (stays_within(spec->inputs[i], planned))
+            continue;
+        grows = true;
+        if (!grd_shape_broadcast(planned_sizes(planned), grd_sizes(spec->inputs[i]), planned->sizes, &ndim))
+            return false;
+        planned->ndim = (uint8_t)ndim;
     }
-    return grd_can_cast(it->wanted[0], out->dtype) ||
-           grd_raise(GRD_ERROR_RUNTIME, "result type %s can't be cast to the desired output type %s", grd_dtype_type_name(it->wanted[0]),
-                     grd_dtype_type_name(out->dtype));
+    *ret_numel = first->numel;
+    return !grows || grd_shape_numel(planned_sizes(planned), ret_numel);
+}
+
+/* Writes strides in bytes along the dimensions of `sizes`: those given for `t`, and 0 where it is broadcast. A stride too large for that is of a
+ * dimension with at most one element, which needs none. */
+static void byte_strides(const grd_tensor *t, const int64_t *strides, grd_dims sizes, int64_t *ret_strides)
+{
+    const int64_t missing = sizes.n - t->ndim;
+    for (int64_t i = 0; i < sizes.n; i++) {
+        const bool broadcast = i < missing || (t->sizes[i - missing] == 1 && sizes.data[i] != 1);
+        if (__builtin_mul_overflow(broadcast ? 0 : strides[i - missing], (int64_t)t->itemsize, &ret_strides[i]))
+            ret_strides[i] = 0;
+    }
 }
 
 /* Strides of `t` as PyTorch's iterator sees them, which converts an input of another dtype into a dense tensor first. */
@@ -432,46 +413,52 @@ static const int64_t *strides_as_computed(const struct grd_iter *it, int operand
 
 /* Writes strides that need no order of dimensions: those of row-major order, of channels last, or of all inputs. The inputs have the result's
  * shape. False if there are none. */
-static bool common_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct geometry *g, int64_t *ret_strides)
+static bool common_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, grd_dims sizes, int64_t *ret_strides)
 {
-    const grd_dims sizes = grd_dims_from(g->sizes, g->ndim);
     int64_t buffers[2][GRD_MAX_DIMS];
     const int64_t *model = strides_as_computed(it, 1, spec->inputs[0], buffers[0]);
-    bool contiguous = true, channels_last = g->ndim == 4, equal = true;
+    bool contiguous = true, channels_last = sizes.n == 4, equal = true;
     for (int i = 0; i < spec->ninputs; i++) {
         const int64_t *strides = i == 0 ? model : strides_as_computed(it, i + 1, spec->inputs[i], buffers[1]);
         contiguous &= grd_shape_is_contiguous(sizes, strides);
-        channels_last &= g->ndim == 4 && grd_shape_is_channels_last(sizes, strides);
-        equal &= memcmp(strides, model, (size_t)g->ndim * sizeof *strides) == 0;
+        channels_last &= sizes.n == 4 && grd_shape_is_channels_last(sizes, strides);
+        equal &= memcmp(strides, model, (size_t)sizes.n * sizeof *strides) == 0;
     }
     if (contiguous)
         grd_shape_contiguous_strides(sizes, ret_strides);
     else if (channels_last)
         grd_shape_channels_last_strides(sizes, ret_strides);
     else if (equal && grd_shape_is_dense(sizes, model))
-        memcpy(ret_strides, model, (size_t)g->ndim * sizeof *model);
+        memcpy(ret_strides, model, (size_t)sizes.n * sizeof *model);
     else
         return false;
     return true;
 }
 
 /* Writes the strides of a dense result whose dimensions are ordered as the inputs' strides say. */
-static void ordered_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct geometry *g, int64_t *ret_strides)
+static void ordered_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, grd_dims sizes, int64_t *ret_strides)
 {
-    struct geometry told;
-    told.ndim = g->ndim;
-    memcpy(told.sizes, g->sizes, (size_t)g->ndim * sizeof *g->sizes);
-    for (int i = 0; i < spec->ninputs; i++) {
-        int64_t buffer[GRD_MAX_DIMS];
-        set_strides(&told, i, spec->inputs[i], strides_as_computed(it, i + 1, spec->inputs[i], buffer));
-    }
-    grd_shape_ordered_strides(grd_dims_from(g->sizes, g->ndim), (const int64_t(*)[GRD_MAX_DIMS])told.strides, spec->ninputs, ret_strides);
+    int64_t told[GRD_ITER_INPUTS][GRD_MAX_DIMS], buffer[GRD_MAX_DIMS];
+    for (int i = 0; i < spec->ninputs; i++)
+        byte_strides(spec->inputs[i], strides_as_computed(it, i + 1, spec->inputs[i], buffer), sizes, told[i]);
+    grd_shape_ordered_strides(sizes, (const int64_t(*)[GRD_MAX_DIMS])told, spec->ninputs, ret_strides);
 }
 
-static bool inputs_have_result_shape(const struct grd_iter_spec *spec, const struct geometry *g)
+static bool all_have_sizes(const struct grd_iter_spec *spec, const struct grd_planned *planned)
 {
     for (int i = 0; i < spec->ninputs; i++)
-        if (!same_shape(spec->inputs[i], g))
+        if (!has_sizes(spec->inputs[i], planned))
+            return false;
+    return true;
+}
+
+/* True if the strides of `t` alone put the dimensions in row-major order, whatever others say. */
+static bool decides_row_major(const grd_tensor *t, const struct grd_planned *planned)
+{
+    if (!grd_has(t, GRD_FLAG_CONTIGUOUS) || t->ndim != planned->ndim)
+        return false;
+    for (int i = 0; i < t->ndim; i++)
+        if (t->sizes[i] < 2 || t->sizes[i] != planned->sizes[i])
             return false;
     return true;
 }
@@ -480,109 +467,183 @@ static bool inputs_have_result_shape(const struct grd_iter_spec *spec, const str
  * They are PyTorch's. Inputs of one shape that are all contiguous, all channels last, or all dense with equal strides give a result like them.
  * Otherwise the result is dense, with its dimensions in the order that the inputs' strides tell. A zero-dimensional input is not of the result's
  * shape, so beside a number even the strides of dimensions of size 1 count. */
-static void result_strides(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct geometry *g, int64_t *ret_strides)
+static void plan_strides(const struct grd_iter *it, struct grd_planned *planned, const struct grd_iter_spec *spec)
 {
-    if (!inputs_have_result_shape(spec, g) || !common_strides(it, spec, g, ret_strides))
-        ordered_strides(it, spec, g, ret_strides);
+    const grd_dims sizes = planned_sizes(planned);
+    if (!all_have_sizes(spec, planned) || !common_strides(it, spec, sizes, planned->strides))
+        ordered_strides(it, spec, sizes, planned->strides);
+    planned->strided = true;
 }
 
 bool grd_iter_result_strides(grd_tensors inputs, int64_t *ret_strides)
 {
     struct grd_iter_spec spec = {.ninputs = (int)inputs.n};
-    struct grd_iter it = {.noperands = spec.ninputs + 1};
-    struct geometry g;
-    for (int i = 0; i < spec.ninputs; i++)
+    struct grd_iter it; /* every dtype is as wanted */
+    struct grd_planned planned;
+    int64_t numel;
+    for (int i = 0; i < spec.ninputs; i++) {
         spec.inputs[i] = inputs.data[i];
-    if (!resolve_shape(&g, &spec))
+        it.dtypes[i + 1] = it.wanted[i + 1] = (grd_dtype)inputs.data[i]->dtype;
+    }
+    if (!plan_sizes(&planned, &spec, &numel))
         return false;
-    result_strides(&it, &spec, &g, ret_strides);
+    plan_strides(&it, &planned, &spec);
+    memcpy(ret_strides, planned.strides, (size_t)planned.ndim * sizeof *ret_strides);
     return true;
 }
 
-static grd_tensor *new_result(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct geometry *g, grd_device device)
+/* ---- The plan ------------------------------------------------------------------------------------------------------------------ */
+
+static bool wrong_inplace_shape(const grd_tensor *out, grd_dims sizes)
 {
-    const grd_dims sizes = grd_dims_from(g->sizes, g->ndim);
-    int64_t strides[GRD_MAX_DIMS];
-    if (g->ndim < 2 || spec->row_major)
-        return grd_new(sizes, it->wanted[0], device);
-    result_strides(it, spec, g, strides);
-    return grd_new_strided(sizes, grd_dims_from(strides, g->ndim), it->wanted[0], device);
+    char have[256], need[256];
+    const grd_dims own = grd_sizes(out);
+    return grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+                     grd_format_int64s(have, sizeof have, own.data, own.n), grd_format_int64s(need, sizeof need, sizes.data, sizes.n));
 }
 
-grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec *spec)
+/* Everything that can be said against a given result tensor. */
+static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spec, const struct grd_planned *planned)
 {
-    struct geometry g;
+    const grd_tensor *out = spec->out;
+    const bool fits = has_sizes(out, planned);
+    if (!spec->repeats && !grd_check_no_internal_overlap(out))
+        return false;
+    for (int i = 0; i < spec->ninputs; i++) {
+        if (!fits && spec->inputs[i] == out)
+            return wrong_inplace_shape(out, planned_sizes(planned));
+        if (!fits && may_share(out, spec->inputs[i])) /* after resizing it would cover other elements */
+            return partial_overlap();
+        if (!grd_check_no_partial_overlap(out, spec->inputs[i]))
+            return false;
+    }
+    return grd_can_cast(it->wanted[0], out->dtype) ||
+           grd_raise(GRD_ERROR_RUNTIME, "result type %s can't be cast to the desired output type %s", grd_dtype_type_name(it->wanted[0]),
+                     grd_dtype_type_name(out->dtype));
+}
+
+bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const struct grd_iter_spec *spec)
+{
     it->noperands = spec->ninputs + 1;
-    it->numel = 0;
-    const grd_tensor *on = resolve_device(spec);
-    if (on == NULL || !resolve_dtypes(it, spec) || !resolve_shape(&g, spec))
-        return grd_failed;
-    it->dtypes[0] = spec->out != NULL ? (grd_dtype)spec->out->dtype : it->wanted[0];
-    if ((spec->out != NULL && !check_out(it, spec, &g)) || (spec->accept != NULL && !spec->accept(spec, it->compute, spec->context)) ||
-        !check_conversions(it))
-        return grd_failed;
-    for (int i = 0; i < spec->ninputs; i++)
-        set_strides(&g, i + 1, spec->inputs[i], spec->inputs[i]->strides);
+    if (!plan_kinds(it, spec) || !plan_sizes(ret_planned, spec, &it->numel))
+        return false;
+    if ((spec->out != NULL && !check_out(it, spec, ret_planned)) || !check_conversions(it))
+        return false;
+    ret_planned->dtype = ret_planned->as = it->wanted[0];
+    ret_planned->strided = false;
+    if (spec->out == NULL && !spec->row_major && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
+        plan_strides(it, ret_planned, spec);
+    return true;
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------------------------------------- */
+
+/* Sets shape and strides in the order that walks memory in small steps: dimensions of size 1 are left out, neighbours joined where every operand
+ * allows it. Nothing is empty. */
+static void set_walk(struct grd_iter *it, grd_dims sizes, const int64_t (*strides)[GRD_MAX_DIMS])
+{
+    int order[GRD_MAX_DIMS], ndim = 0;
+    grd_shape_order(sizes, strides, it->noperands, order);
+    for (int64_t k = 0; k < sizes.n; k++) {
+        const int dim = order[k];
+        if (sizes.data[dim] == 1)
+            continue;
+        bool joins = ndim > 0;
+        for (int i = 0; joins && i < it->noperands; i++)
+            joins = strides[i][dim] == it->strides[i][ndim - 1] * it->shape[ndim - 1];
+        if (joins) {
+            it->shape[ndim - 1] *= sizes.data[dim];
+            continue;
+        }
+        it->shape[ndim] = sizes.data[dim];
+        for (int i = 0; i < it->noperands; i++)
+            it->strides[i][ndim] = strides[i][dim];
+        ndim++;
+    }
+    it->ndim = ndim;
+}
+
+/* Of one operand: all of them stay in the first-level cache. */
+enum { BUFFER_BYTES = 4096, BUFFER_ELEMENTS = BUFFER_BYTES / 16 };
+
+static void bind_few(struct grd_iter *it, grd_dims sizes)
+{
+    it->ndim = (int)sizes.n;
+    for (int64_t i = 0; i < sizes.n; i++)
+        it->shape[i] = sizes.data[sizes.n - 1 - i];
+}
+
+static __attribute__((noinline)) void bind_many(struct grd_iter *it, grd_dims sizes)
+{
+    int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS];
+    for (int i = 0; i < it->noperands; i++) {
+        it->data[i] = it->tensors[i]->data;
+        byte_strides(it->tensors[i], it->tensors[i]->strides, sizes, strides[i]);
+    }
+    set_walk(it, sizes, (const int64_t(*)[GRD_MAX_DIMS])strides);
+}
+
+grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned, const struct grd_iter_spec *spec)
+{
+    const grd_dims sizes = planned_sizes(planned);
     grd_tensor *result = spec->out;
     if (result == NULL)
-        result = new_result(it, spec, &g, grd_device_of(on));
-    else if (!same_shape(result, &g) && !grd_resize_out(result, grd_dims_from(g.sizes, g.ndim)))
+        result = grd_new_planned(planned, planned->dtype, it->device);
+    else if (!has_sizes(result, planned) && !grd_resize_out(result, sizes))
         return grd_failed;
-    if (grd_is_failed(result))
-        return grd_failed;
-    set_strides(&g, 0, result, result->strides);
-    order_dims(&g, it->noperands);
-    coalesce(it, &g);
-    it->numel = g.numel;
-    it->meta = grd_is_meta(result);
-    it->data[0] = result->data;
+    if (grd_is_failed(result) || it->device.type == GRD_DEVICE_META || it->numel == 0)
+        return result;
+    it->tensors[0] = result;
     for (int i = 0; i < spec->ninputs; i++)
-        it->data[i + 1] = spec->inputs[i]->data;
+        it->tensors[i + 1] = spec->inputs[i];
+    it->few = it->numel <= BUFFER_ELEMENTS && !spec->repeats;
+    if (it->few)
+        bind_few(it, sizes);
+    else
+        bind_many(it, sizes);
     return result;
 }
 
 void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes)
 {
-    struct geometry g = {.ndim = sizes.n, .numel = grd_sizes_product(sizes.data, sizes.n)};
+    int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS];
     it->noperands = noperands;
     it->compute = GRD_DTYPE_NONE;
-    it->meta = false;
-    for (int64_t i = 0; i < sizes.n; i++)
-        g.sizes[i] = sizes.data[i];
+    it->device = GRD_CPU;
+    it->few = it->converts = false;
+    it->numel = grd_sizes_product(sizes.data, sizes.n);
     for (int i = 0; i < noperands; i++) {
         it->dtypes[i] = it->wanted[i] = GRD_DTYPE_NONE;
         it->data[i] = data[i];
         for (int64_t dim = 0; dim < sizes.n; dim++)
-            g.strides[i][dim] = strides_bytes[i][dim];
+            strides[i][dim] = strides_bytes[i][dim];
     }
-    order_dims(&g, noperands);
-    coalesce(it, &g);
-    it->numel = g.numel;
+    if (it->numel > 0)
+        set_walk(it, sizes, (const int64_t(*)[GRD_MAX_DIMS])strides);
 }
 
 /* ---- Running ---------------------------------------------------------------------------------------------------------------------- */
-
-/* Bytes of one operand converted at a time: all of them stay in the first-level cache. */
-enum { BUFFER_BYTES = 4096, BUFFER_ELEMENTS = BUFFER_BYTES / 16 };
 
 struct run {
     const struct grd_iter *it;
     grd_loop *kernel;
     const void *params;
-    bool converts;
     grd_loop *cast[GRD_ITER_OPERANDS]; /* NULL: as it lies in memory */
 };
 
-static struct run make_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
+static grd_loop *cast_of(const struct grd_iter *it, int operand)
 {
-    struct run run = {.it = it, .kernel = kernel, .params = params};
-    for (int i = 0; i < it->noperands; i++) {
-        if (it->dtypes[i] == it->wanted[i])
-            continue;
-        run.cast[i] = i == 0 ? grd_iter_cast(it->wanted[0], it->dtypes[0]) : grd_iter_cast(it->dtypes[i], it->wanted[i]);
-        run.converts = true;
-    }
-    return run;
+    const grd_dtype memory = it->dtypes[operand], wanted = it->wanted[operand];
+    return operand == 0 ? grd_iter_cast(wanted, memory) : grd_iter_cast(memory, wanted);
+}
+
+static void make_run(struct run *run, const struct grd_iter *it, grd_loop *kernel, const void *params)
+{
+    run->it = it;
+    run->kernel = kernel;
+    run->params = params;
+    for (int i = 0; i < it->noperands && it->converts; i++)
+        run->cast[i] = it->dtypes[i] != it->wanted[i] ? cast_of(it, i) : NULL;
 }
 
 /* n elements in a line, some of them in another dtype than the kernel's. An operand with stride 0 is converted once. */
@@ -615,7 +676,7 @@ static void run_converted(const struct run *run, int64_t n, char *const *data, c
 
 static void run_line(const struct run *run, int64_t n, char *const *data, const int64_t *strides)
 {
-    if (run->converts)
+    if (run->it->converts)
         run_converted(run, n, data, strides);
     else
         run->kernel(n, data, strides, run->params);
@@ -720,21 +781,133 @@ static void run_piece(int64_t begin, int64_t end, void *context)
     run_range(run, begin, end, has_short_lines(run->it));
 }
 
-void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
+/* ---- Few elements --------------------------------------------------------------------------------------------------------------- */
+
+/* An operand's elements as lines of lines, and their number and strides along each dimension. */
+struct lines {
+    int ndim;
+    int64_t shape[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+};
+
+/* As few dimensions as it takes for one operand, but two at least. */
+static void find_lines(struct lines *lines, const struct grd_iter *it, const grd_tensor *t)
 {
-    if (it->meta || it->numel == 0)
-        return;
-    struct run run = make_run(it, kernel, params);
-    if (it->numel <= GRD_ITER_GRAIN)
+    const int64_t *const sizes = t->sizes, *const strides = t->strides, itemsize = t->itemsize;
+    int64_t next = 0; /* the stride that would go on along the last one */
+    int ndim = 0;
+    for (int k = 0, own = t->ndim - 1; k < it->ndim; k++, own--) {
+        const int64_t size = it->shape[k], stride = own >= 0 && sizes[own] == size ? grd_wrapping_product(strides[own], itemsize) : 0;
+        if (size == 1)
+            continue;
+        if (ndim > 0 && stride == next) {
+            lines->shape[ndim - 1] *= size;
+        } else {
+            lines->shape[ndim] = size;
+            lines->strides[ndim++] = stride;
+        }
+        next = grd_wrapping_product(lines->shape[ndim - 1], lines->strides[ndim - 1]);
+    }
+    for (; ndim < 2; ndim++)
+        lines->shape[ndim] = 1, lines->strides[ndim] = 0;
+    lines->ndim = ndim;
+}
+
+/* Brings the lines of one dimension to a block that has their elements one after the other, or from there. */
+GRD_INLINE void bring_lines(const struct lines *lines, grd_loop *cast, char *data, char *block, int64_t size, bool back)
+{
+    const int64_t n = lines->shape[0], packed[] = {size, n * size};
+    if (cast != NULL && back)
+        for (int64_t k = 0; k < lines->shape[1]; k++, data += lines->strides[1], block += packed[1])
+            cast(n, (char *const[]){data, block}, (const int64_t[]){lines->strides[0], size}, NULL);
+    else if (cast != NULL)
+        for (int64_t k = 0; k < lines->shape[1]; k++, data += lines->strides[1], block += packed[1])
+            cast(n, (char *const[]){block, data}, (const int64_t[]){size, lines->strides[0]}, NULL);
+    else if (back)
+        grd_iter_copy_lines(lines->shape[1], n, size, data, lines->strides, block, packed);
+    else
+        grd_iter_copy_lines(lines->shape[1], n, size, block, packed, data, lines->strides);
+}
+
+/* The same for a whole operand. */
+static void bring(const struct grd_iter *it, int operand, char *block, int64_t size, bool back)
+{
+    const grd_tensor *t = it->tensors[operand];
+    grd_loop *const cast = it->dtypes[operand] != it->wanted[operand] ? cast_of(it, operand) : NULL;
+    struct lines lines;
+    int64_t index[GRD_MAX_DIMS];
+    find_lines(&lines, it, t);
+    for (int d = 2; d < lines.ndim; d++)
+        index[d] = 0;
+    char *data = t->data;
+    for (int d = 1; d < lines.ndim; block += lines.shape[0] * lines.shape[1] * size) {
+        bring_lines(&lines, cast, data, block, size, back);
+        for (d = 2; d < lines.ndim && ++index[d] == lines.shape[d]; d++) {
+            data -= (index[d] - 1) * lines.strides[d];
+            index[d] = 0;
+        }
+        data += d < lines.ndim ? lines.strides[d] : 0;
+    }
+}
+
+/* Note [Few elements]
+ * Where all elements of an operand fit into a buffer, those that do not lie there one after the other, as the kernel takes them, are brought together
+ * first, and the kernel is called once: to order dimensions, and to call it for single lines, would cost more than the work. */
+static void run_few(const struct grd_iter *it, grd_loop *kernel, const void *params)
+{
+    _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES];
+    char *at[GRD_ITER_OPERANDS];
+    int64_t sizes[GRD_ITER_OPERANDS];
+    for (int i = 0; i < it->noperands; i++) {
+        const grd_tensor *t = it->tensors[i];
+        at[i] = t->data;
+        sizes[i] = t->itemsize;
+        if (grd_has(t, GRD_FLAG_CONTIGUOUS) && t->numel == it->numel && it->dtypes[i] == it->wanted[i])
+            continue;
+        at[i] = buffers[i];
+        sizes[i] = grd_dtype_table[it->wanted[i]].size;
+        if (i > 0)
+            bring(it, i, buffers[i], sizes[i], false);
+    }
+    kernel(it->numel, at, sizes, params);
+    if (at[0] == buffers[0])
+        bring(it, 0, buffers[0], sizes[0], true);
+}
+
+/* ---- All elements ------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_nothing(const struct grd_iter *it)
+{
+    return it->numel == 0 || it->device.type == GRD_DEVICE_META;
+}
+
+static __attribute__((noinline)) void run_many(const struct grd_iter *it, grd_loop *kernel, const void *params, bool serial)
+{
+    struct run run;
+    make_run(&run, it, kernel, params);
+    if (serial)
+        run_range(&run, 0, it->numel, false);
+    else if (it->numel <= GRD_ITER_GRAIN)
         run_piece(0, it->numel, &run);
     else
         grd_parallel_for(0, it->numel, GRD_ITER_GRAIN, run_piece, &run);
 }
 
+GRD_INLINE void run_all(const struct grd_iter *it, grd_loop *kernel, const void *params, bool serial)
+{
+    if (is_nothing(it))
+        return;
+    if (it->few)
+        run_few(it, kernel, params);
+    else
+        run_many(it, kernel, params, serial);
+}
+
+void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
+{
+    run_all(it, kernel, params, false);
+}
+
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
-    if (it->meta || it->numel == 0)
-        return;
-    struct run run = make_run(it, kernel, params);
-    run_range(&run, 0, it->numel, false);
+    run_all(it, kernel, params, true);
 }

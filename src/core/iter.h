@@ -1,9 +1,17 @@
 /* Elementwise iteration: broadcasts, promotes, checks overlap, allocates the result, reorders and coalesces dimensions,
  * splits the work over threads and calls a one-dimensional kernel.
  *
+ * Cut in two: the plan says everything about the result and finds every error, and touches no data; then memory is taken, and bound.
+ *
+ *     const struct grd_iter_spec spec = {.out = out, .inputs = {a, b}, .ninputs = 2, …};
  *     struct grd_iter it;
- *     grd_tensor *result = grd_iter_elementwise(&it, &(struct grd_iter_spec){.out = out, .inputs = {a, b}, .ninputs = 2, …});
- *     if (!grd_pending()) grd_iter_run(&it, kernel, params);
+ *     struct grd_planned planned;
+ *     if (!grd_iter_plan(&it, &planned, &spec) || … checks that read data …)
+ *         return grd_failed;
+ *     grd_tensor *result = grd_iter_bind(&it, &planned, &spec);
+ *     if (!grd_is_failed(result))
+ *         grd_iter_run(&it, kernel, params);
+ *     return result;
  *
  * Invariant: nothing is written before every check has passed. */
 #ifndef GRD_CORE_ITER_H
@@ -16,16 +24,26 @@
 typedef void grd_loop(int64_t n, char *const *data, const int64_t *strides, const void *params);
 extern grd_loop *(*grd_iter_cast)(grd_dtype from, grd_dtype to);
 
+/* Copies lines of n elements of `size` bytes. strides[0] is along a line, strides[1] from line to line. See kernel/map.h; set as grd_iter_cast is. */
+typedef void grd_copy_lines_kernel(int64_t lines, int64_t n, int64_t size, char *to, const int64_t *to_strides, const char *from,
+                                   const int64_t *from_strides);
+extern grd_copy_lines_kernel *grd_iter_copy_lines;
+
 enum { GRD_ITER_OPERANDS = 6, GRD_ITER_INPUTS = 4 };
 
 /* What dtype the kernel computes in and what the result has. */
 enum grd_type_rule {
     GRD_TYPE_PROMOTE, /* result and computation: the promoted dtype of the inputs */
     GRD_TYPE_FLOAT,   /* the same, with integers and bool promoted to the default float dtype */
+    GRD_TYPE_KEEP,    /* result dtype given in spec.dtype; inputs are not converted (where's condition, copy) */
     GRD_TYPE_COMPARE, /* computes in the promoted dtype, the result is bool */
-    GRD_TYPE_BOOL,    /* every input is used as is: inputs promoted, result bool; the kernel reads the promoted dtype (logical_*) */
-    GRD_TYPE_KEEP     /* result dtype given in spec.dtype; inputs are not converted (where's condition, copy) */
+    GRD_TYPE_BOOL     /* every input is used as is: inputs promoted, result bool; the kernel reads the promoted dtype (logical_*) */
 };
+
+static inline bool grd_gives_bool(enum grd_type_rule rule)
+{
+    return rule >= GRD_TYPE_COMPARE;
+}
 
 struct grd_iter_spec {
     grd_tensor *out; /* NULL: allocate; one of the inputs: in place */
@@ -36,10 +54,6 @@ struct grd_iter_spec {
     uint8_t promote_from; /* first input that takes part in promotion (1 for where: the condition does not) */
     bool repeats;         /* elements of `out` may share memory: the caller has checked, and runs the kernel on one thread then */
     bool row_major;       /* a new result is contiguous, whatever strides the inputs have */
-    const char *name;     /* of the operator, for errors */
-    /* Called once the dtypes are known and before anything is allocated, resized or written: raises and returns false to refuse. NULL: none. */
-    bool (*accept)(const struct grd_iter_spec *spec, grd_dtype compute, const void *context);
-    const void *context;
 };
 
 struct grd_iter {
@@ -47,15 +61,27 @@ struct grd_iter {
     grd_dtype compute;                   /* dtype the kernel is to be taken for */
     grd_dtype dtypes[GRD_ITER_OPERANDS]; /* of the operands in memory */
     grd_dtype wanted[GRD_ITER_OPERANDS]; /* what the kernel reads and writes; converted in cache-sized pieces where different */
+    bool converts;                       /* somewhere they differ */
     char *data[GRD_ITER_OPERANDS];
     int64_t numel;
+    grd_device device;                                /* of the result; on meta nothing is computed */
     int64_t shape[GRD_MAX_DIMS];                      /* shape[0] is the innermost dimension */
+    bool few;                                         /* Note [Few elements] in iter.c: then there are no strides */
+    const grd_tensor *tensors[GRD_ITER_OPERANDS];     /* of few elements */
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS]; /* bytes */
-    bool meta;                                        /* nothing to compute */
 };
 
-/* Returns the result tensor, or grd_failed with the error raised. `it` is then ready for grd_iter_run. */
-grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec *spec);
+/* Says what the result will be, and what the kernel computes in; everything that can be said against the inputs or out= is raised here. */
+bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const struct grd_iter_spec *spec);
+/* Returns the result, a new one or out= with the planned sizes; `it` is then ready for grd_iter_run. grd_failed: no memory. */
+grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned, const struct grd_iter_spec *spec);
+
+/* Both, for a caller with nothing to do between them. */
+static inline grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct grd_iter_spec *spec)
+{
+    struct grd_planned planned;
+    return grd_iter_plan(it, &planned, spec) ? grd_iter_bind(it, &planned, spec) : grd_failed;
+}
 
 /* Writes the strides that a new result for these inputs, at most GRD_ITER_INPUTS of one dtype, has. RuntimeError: they do not broadcast. */
 bool grd_iter_result_strides(grd_tensors inputs, int64_t *ret_strides);

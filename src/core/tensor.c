@@ -3,6 +3,7 @@
  * What an operator computes is not here. Invariants are those of tensor.h. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -133,6 +134,16 @@ bool grd_refuse_tensor(const grd_tensor *t, const char *function, const char *ar
 static const grd_tensor *required(const grd_tensor *t, const char *function)
 {
     return grd_given(t, function, "t") ? t : grd_failed;
+}
+
+/* ---- Shorter ways -------------------------------------------------------------------------------------------------------- */
+
+bool grd_shortcuts = true;
+
+void grd_shortcuts_init(void)
+{
+    const char *wanted = getenv("GRADUS_SHORTCUTS");
+    grd_shortcuts = wanted == NULL || strcmp(wanted, "off") != 0;
 }
 
 /* ---- Geometry ------------------------------------------------------------------------------------------------------------ */
@@ -376,7 +387,7 @@ static inline __attribute__((always_inline)) void share(grd_tensor *view, const 
     /* An empty view may start anywhere, also past the end. */
     view->data = t->storage->data == NULL ? NULL : (char *)((uintptr_t)t->storage->data + (uintptr_t)offset * t->itemsize);
     flags |= set_strided(view, sizes, strides);
-    const uint64_t kept = grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, 0, 0);
+    const uint64_t kept = GRD_TRAITS_DTYPE | GRD_TRAITS_LAYOUT | GRD_TRAITS_DEVICE;
     const uint64_t traits = (t->traits & kept) | grd_traits(0, 0, (grd_device){0, 0}, flags, sizes.n);
     grd_init_header(view, traits, t->itemsize, grd_keys_read(t) & ~(1u << GRD_KEY_AUTOGRAD));
 }

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/object.h"
+#include "base/thread.h"
 #include "gradus/device.h"
 #include "gradus/tensor.h"
 #include "gradus/wrapper.h"
@@ -128,6 +129,13 @@ grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device);
 grd_tensor *grd_new_strided(grd_dims sizes, grd_dims strides, grd_dtype dtype, grd_device device);
 /* A new tensor, contiguous, or with the channels of 4 or 5 dimensions innermost. */
 grd_tensor *grd_new_in_order(grd_dims sizes, bool channels_last, grd_dtype dtype, grd_device device);
+/* A tensor to be made. */
+struct grd_planned {
+    grd_dtype dtype, as; /* of the result, and what the run writes: converted once, at the end */
+    uint8_t ndim;
+    bool strided; /* with the strides planned; otherwise contiguous, and they are not set */
+    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+};
 /* Uninitialised, of the same sizes, and of the same strides where `like` is dense and non-overlapping (otherwise contiguous
  * in the order of its strides), as empty_like. dtype NONE: that of `like`. */
 grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype);
@@ -148,6 +156,13 @@ bool grd_warn_resized(const grd_tensor *out, grd_dims sizes);
 /* grd_resize for an out= that a caller gave: with the warning. */
 bool grd_resize_out(grd_tensor *out, grd_dims sizes);
 
+static inline grd_tensor *grd_new_planned(const struct grd_planned *planned, grd_dtype dtype, grd_device device)
+{
+    const grd_dims sizes = grd_dims_from(planned->sizes, planned->ndim);
+    return planned->strided ? grd_new_strided(sizes, grd_dims_from(planned->strides, planned->ndim), dtype, device)
+                            : grd_new(sizes, dtype, device);
+}
+
 extern struct grd_block grd_failed_block;
 
 /* The word that lies over the fields from `dtype` to `ndim`, to be written and compared at once. */
@@ -157,6 +172,26 @@ static inline uint64_t grd_traits(unsigned dtype, unsigned layout, grd_device de
     return dtype | layout << 8 | (unsigned)device.type << 16 | (unsigned)(uint8_t)device.index << 24 |
            (uint64_t)(flags | (unsigned)ndim << 16) << 32;
 }
+
+/* Parts of the traits, as masks. */
+#define GRD_TRAITS_DTYPE UINT64_C(0xff)
+#define GRD_TRAITS_LAYOUT UINT64_C(0xff00)
+#define GRD_TRAITS_DEVICE_TYPE UINT64_C(0xff0000)
+#define GRD_TRAITS_DEVICE UINT64_C(0xffff0000) /* with its index */
+#define GRD_TRAITS_NDIM (UINT64_C(0xffff) << 48)
+/* What tensors have in common that one kernel takes as they are: all but the flags. */
+#define GRD_TRAITS_KIND (GRD_TRAITS_DTYPE | GRD_TRAITS_LAYOUT | GRD_TRAITS_DEVICE | GRD_TRAITS_NDIM)
+
+/* Some flags, where the traits have them. */
+static inline uint64_t grd_traits_flags(unsigned flags)
+{
+    return (uint64_t)flags << 32;
+}
+
+/* Whether operators take the shorter ways they have for simple operands: results are the same, bit for bit. False with GRADUS_SHORTCUTS=off. */
+extern GRD_HIDDEN bool grd_shortcuts;
+/* Reads it; run once by the library's constructor. */
+void grd_shortcuts_init(void);
 
 /* What a view counts for among the owners of its base. */
 #define GRD_VIEW_WEIGHT ((INT64_C(1) << 32) + 1)

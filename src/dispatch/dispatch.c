@@ -154,12 +154,13 @@ static __attribute__((noinline)) void call_any(const struct grd_op *op, grd_keys
         grd_defined_check_results(op, key, args, ret_results);
 }
 
-/* A boxed kernel may leave its results unwritten when it fails. */
-GRD_INLINE void call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+/* A boxed kernel may leave its results unwritten when it fails. `one`: the operator is known to be of the schema and to have one tensor as its result. */
+GRD_INLINE void call_boxed(const struct grd_op *op, bool one, grd_keyset keys, grd_tensor *out, const grd_value *args,
+                           grd_value *ret_results)
 {
     const struct grd_boxed_slot *slot = boxed_slot(op, grd_top_key(keys));
     grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
-    if (GRD_LIKELY(boxed != NULL && op->nresults == 1 && !op->returns_list && !op->defined)) {
+    if (GRD_LIKELY(boxed != NULL && (one || (op->nresults == 1 && !op->returns_list && !op->defined)))) {
         grd_set_tensor(&ret_results[0], &grd_failed_block.tensor);
         boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
     } else {
@@ -169,7 +170,7 @@ GRD_INLINE void call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor 
 
 void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
-    call_boxed(op, keys, out, args, ret_results);
+    call_boxed(op, false, keys, out, args, ret_results);
 }
 
 bool grd_check_boxed(const struct grd_op *op, const grd_value *args, const grd_value *ret_results, const char *function)
@@ -232,11 +233,11 @@ grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors re
 /* ---- Calls with generic values -------------------------------------------------------------------------------------------- */
 
 /* False for a call that is refused, after the error is raised. */
-GRD_INLINE bool call_entered(const struct grd_op *op, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args,
+GRD_INLINE bool call_entered(const struct grd_op *op, bool one, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args,
                              grd_value *ret_results)
 {
     if (GRD_LIKELY(mark >= 0))
-        call_boxed(op, keys, out, args, ret_results);
+        call_boxed(op, one, keys, out, args, ret_results);
     else if (!grd_pending())
         refuse_call(op, args);
     return mark >= 0;
@@ -245,19 +246,19 @@ GRD_INLINE bool call_entered(const struct grd_op *op, grd_keyset keys, int64_t m
 grd_tensor *grd_boxed(const struct grd_op *op, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args)
 {
     grd_value result;
-    return call_entered(op, keys, mark, out, args, &result) ? grd_leave(op, mark, result.v.tensor) : grd_failed;
+    return call_entered(op, true, keys, mark, out, args, &result) ? grd_leave(op, mark, result.v.tensor) : grd_failed;
 }
 
 grd_tensors grd_boxed_list(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args)
 {
     grd_value result;
-    return call_entered(op, keys, mark, NULL, args, &result) ? grd_leave_list(op, mark, result.v.tensors) : (grd_tensors){0};
+    return call_entered(op, false, keys, mark, NULL, args, &result) ? grd_leave_list(op, mark, result.v.tensors) : (grd_tensors){0};
 }
 
 void grd_boxed_many(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args, grd_tensor **ret_results)
 {
     grd_value results[GRD_MAX_RESULTS];
-    const bool called = call_entered(op, keys, mark, NULL, args, results);
+    const bool called = call_entered(op, false, keys, mark, NULL, args, results);
     for (int i = 0; i < op->nresults; i++)
         ret_results[i] = called ? results[i].v.tensor : grd_failed;
     if (called)
@@ -565,10 +566,28 @@ void grd_reset_slots(struct grd_op *op)
         reset_slot(op, (grd_key)key);
 }
 
-static void take_kernel(void *op, int key)
+void grd_reset_slot(struct grd_op *op, grd_key key)
 {
     pthread_mutex_lock(&registration);
-    reset_slot(op, (grd_key)key);
+    reset_slot(op, key);
+    pthread_mutex_unlock(&registration);
+}
+
+static void take_kernel(void *op, int key)
+{
+    grd_reset_slot(op, (grd_key)key);
+}
+
+static void fill_boxed(struct grd_op *op, grd_key key, grd_boxed_kernel *kernel, void *context)
+{
+    fill_slot(&op->boxed[key], kernel, context);
+    atomic_store_explicit(&op->typed[key], NULL, memory_order_release);
+}
+
+void grd_fill_slot(struct grd_op *op, grd_key key, grd_boxed_kernel *kernel, void *context)
+{
+    pthread_mutex_lock(&registration);
+    fill_boxed(op, key, kernel, context);
     pthread_mutex_unlock(&registration);
 }
 
@@ -591,8 +610,7 @@ void grd_register_kernel(const char *op_name, grd_key key, grd_boxed_kernel *ker
     if (is_taken(op, key)) {
         grd_raise(GRD_ERROR_RUNTIME, "operator '%s' has a kernel for dispatch key %s already", op_name, grd_key_name(key));
     } else if (grd_transaction_add(&kernel_step, op, key)) {
-        fill_slot(&op->boxed[key], kernel, context);
-        atomic_store_explicit(&op->typed[key], NULL, memory_order_release);
+        fill_boxed(op, key, kernel, context);
     }
     pthread_mutex_unlock(&registration);
 }

@@ -44,6 +44,9 @@ struct grd_out_rule {
     const char *texts[GRD_MAX_RESULTS]; /* the error for each result; out.c says what stands in braces */
 };
 
+/* Whether a vector of results fills an out= of as many elements, whatever its sizes, as PyTorch's ranges do; and if so, whether its length is an argument. */
+enum grd_fills { GRD_FILLS_NOT, GRD_FILLS_GIVEN, GRD_FILLS_COMPUTED };
+
 /* An operator, of the schema or defined at run time: every caller treats them alike. */
 struct grd_op {
     const char *name, *schema;
@@ -54,6 +57,8 @@ struct grd_op {
     grd_kernel *kernel;                      /* from the tree */
     const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */
+    const char *providers;                   /* of the tree, in the order they are tried: "blas native"; NULL: native alone */
+    uint8_t fills;                           /* grd_fills */
     bool has_out;                            /* typed kernels take `out` first: NULL allocates, args[0] is in place */
     bool is_view;                            /* the result shares storage with args[0] */
     bool everywhere;                         /* the kernel of the tree follows no address of a device: it serves them all */
@@ -81,6 +86,10 @@ enum {
 
 /* The kernels an operator has before anything is registered for it. */
 void grd_reset_slots(struct grd_op *op);
+
+/* Puts a boxed kernel in the place of a key's, and the other way round, while others may call. */
+void grd_fill_slot(struct grd_op *op, grd_key key, grd_boxed_kernel *kernel, void *context);
+void grd_reset_slot(struct grd_op *op, grd_key key);
 
 /* Fills the slots; run once, before main, by the library's constructor. */
 void grd_dispatch_init(void);
@@ -300,7 +309,7 @@ grd_tensor *grd_boxed(const struct grd_op *op, grd_keyset keys, int64_t mark, gr
 grd_tensors grd_boxed_list(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args);
 void grd_boxed_many(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args, grd_tensor **ret_results);
 
-grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark);
+__attribute__((cold)) grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark);
 
 /* The way out of an operator: drops its temporaries, moves the result to the caller's scope, names the operator in an error. */
 GRD_INLINE grd_tensor *grd_leave(const struct grd_op *op, int64_t mark, grd_tensor *result)

@@ -10,6 +10,22 @@
 
 enum { GRD_INDEX_SIZES = 5 }; /* 1, 2, 4, 8 and 16 bytes */
 
+/* What becomes of an element that several values go to. NaN is above and below every number. */
+enum grd_fold { GRD_FOLD_PROD, GRD_FOLD_AMAX, GRD_FOLD_AMIN, GRD_FOLDS };
+
+/* An indexed dimension: negative indices are counted from its end. */
+struct grd_indexed_dim {
+    int64_t size, stride;
+};
+/* The coordinates of the set bytes of a mask of some sizes, of which `first` is the place of mask[0]: column d of row r goes to
+ * to[d * column + r]. */
+struct grd_coordinates_block {
+    int64_t n, first, ndim;
+    const uint8_t *mask;
+    const int64_t *sizes;
+    int64_t *to, column;
+};
+
 /* The number of set bytes among n. */
 typedef int64_t grd_mask_count(int64_t n, const uint8_t *mask);
 /* Moves elements one after the other to (compress) or from (expand) a dense list, where the mask is set; returns how many. */
@@ -22,11 +38,20 @@ typedef void grd_transpose_kernel(int64_t rows, int64_t columns, char *to, int64
 struct grd_index_kernels {
     /* The position of the first of n indices outside [low, high), or -1. */
     int64_t (*check)(int64_t n, const int64_t *index, int64_t low, int64_t high);
+    /* Lowers *low and raises *high to those of n values. */
+    void (*range)(int64_t n, const int64_t *values, int64_t *low, int64_t *high);
+    /* data: int64 offsets and indices; params: struct grd_indexed_dim. offset += stride * index */
+    grd_loop_kernel *add_offsets;
+    /* inverse[places[i]] = r for i from starts[r] to starts[r + 1] */
+    void (*number_runs)(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse);
+    void (*coordinates)(const struct grd_coordinates_block *block);
     /* data: integers, of 8 bytes or fewer; params: a pointer to the atomic_bool that is set if one is 0 */
     grd_loop_kernel *find_zero[GRD_INDEX_SIZES];
     grd_loop_kernel *gather[GRD_INDEX_SIZES];  /* result[i] = source[index[i]] */
     grd_loop_kernel *scatter[GRD_INDEX_SIZES]; /* result[index[i]] = source[i] */
     grd_loop_kernel *add[GRD_DTYPE_COUNT];     /* result[index[i]] += source[i], i rising; bool: or; no 16-bit floats */
+    /* result[index[i]] = fold(result[index[i]], source[i]), i rising; int64 float64 complex128, extremes float32 too */
+    grd_loop_kernel *fold[GRD_FOLDS][GRD_DTYPE_COUNT];
     /* data: result, source, bool mask; params: the element to put where the mask is set */
     grd_loop_kernel *masked_fill[GRD_INDEX_SIZES];
     grd_mask_count *count;

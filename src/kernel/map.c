@@ -63,6 +63,40 @@ void grd_copy_16(int64_t n, char *const *data, const int64_t *strides, const voi
     copy(n, data[0], strides[0], data[1], strides[1], 16);
 }
 
+INLINE void copy_lines(int64_t lines, int64_t n, char *to, const int64_t *to_strides, const char *from, const int64_t *from_strides,
+                       int64_t size)
+{
+    const int64_t to_line = to_strides[1], from_line = from_strides[1];
+    if (n <= 0)
+        return;
+    if (lines == 1)
+        copy(n, to, to_strides[0], from, from_strides[0], size);
+    else if (to_strides[0] == size && from_strides[0] == size)
+        for (; lines > 0; lines--, to += to_line, from += from_line)
+            memcpy(to, from, (size_t)(n * size));
+    else if (to_strides[0] == size)
+        for (const int64_t stride = from_strides[0]; lines > 0; lines--, to += to_line, from += from_line)
+            move(n, to, size, from, stride, size);
+    else
+        for (; lines > 0; lines--, to += to_line, from += from_line)
+            move(n, to, to_strides[0], from, from_strides[0], size);
+}
+
+void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int64_t *to_strides, const char *from,
+                    const int64_t *from_strides)
+{
+    if (size == 4)
+        copy_lines(lines, n, to, to_strides, from, from_strides, 4);
+    else if (size == 8)
+        copy_lines(lines, n, to, to_strides, from, from_strides, 8);
+    else if (size == 1)
+        copy_lines(lines, n, to, to_strides, from, from_strides, 1);
+    else if (size == 2)
+        copy_lines(lines, n, to, to_strides, from, from_strides, 2);
+    else
+        copy_lines(lines, n, to, to_strides, from, from_strides, 16);
+}
+
 /* ---- Buffers ----------------------------------------------------------------------------------------------------------------- */
 
 enum { PIECE = 512 }; /* elements: what a call fills of its buffers stays in the first-level cache */
@@ -72,41 +106,68 @@ static int64_t at_most(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* To a buffer or from one: one of the strides is the size. */
-static void copy_of_size(int64_t size, int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride)
+/* Fills `bytes` of a buffer, which are not 0, with one element; up to 15 more than those are written. */
+INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)
 {
-    if (size == 4)
-        copy(n, to, to_stride, from, from_stride, 4);
-    else if (size == 8)
-        copy(n, to, to_stride, from, from_stride, 8);
-    else if (size == 1)
-        copy(n, to, to_stride, from, from_stride, 1);
-    else if (size == 2)
-        copy(n, to, to_stride, from, from_stride, 2);
-    else
-        copy(n, to, to_stride, from, from_stride, 16);
+    uint64_t pattern[2];
+    uint32_t word;
+    uint16_t half;
+    if (size == sizeof word) {
+        memcpy(&word, element, sizeof word);
+        pattern[0] = pattern[1] = word * UINT64_C(0x100000001);
+    } else if (size == sizeof half) {
+        memcpy(&half, element, sizeof half);
+        pattern[0] = pattern[1] = half * UINT64_C(0x1000100010001);
+    } else if (size == 1) {
+        pattern[0] = pattern[1] = (uint8_t)*element * UINT64_C(0x101010101010101);
+    } else {
+        memcpy(&pattern[0], element, sizeof pattern[0]);
+        memcpy(&pattern[1], element + size - sizeof pattern[1], sizeof pattern[1]);
+    }
+    do
+        memcpy(buffer, pattern, sizeof pattern);
+    while (buffer += sizeof pattern, (bytes -= (int64_t)sizeof pattern) > 0);
 }
 
-static __attribute__((noinline)) void through_buffers(int64_t n, char *const *data, const int64_t *strides, const void *params,
-                                                      grd_block_kernel *block, uint32_t sizes)
+typedef char piece[PIECE * WIDEST];
+
+/* At most PIECE elements. The first piece is the longest: what fills a buffer with one element there does for all. */
+INLINE void run_piece(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_block_kernel *block, uint32_t sizes,
+                      piece *buffers, bool first)
 {
-    _Alignas(64) char buffers[GRD_MAP_OPERANDS][PIECE * WIDEST];
     char *at[GRD_MAP_OPERANDS];
     const int64_t result_size = sizes & 0xff;
+    at[0] = strides[0] == result_size ? data[0] : buffers[0];
+    uint32_t rest = sizes >> 8;
+    for (int k = 1; rest != 0; k++, rest >>= 8) {
+        const int64_t size = rest & 0xff, stride = strides[k];
+        at[k] = stride == size ? data[k] : buffers[k];
+        if (stride == 0 && first)
+            fill(buffers[k], n * size, data[k], size);
+        else if (stride != 0 && stride != size)
+            grd_copy_lines(1, n, size, buffers[k], (const int64_t[]){size, 0}, data[k], (const int64_t[]){stride, 0});
+    }
+    block(n, at, params);
+    if (strides[0] != result_size)
+        grd_copy_lines(1, n, result_size, data[0], (const int64_t[]){strides[0], 0}, buffers[0], (const int64_t[]){result_size, 0});
+}
+
+static __attribute__((noinline)) void in_one_piece(int64_t n, char *const *data, const int64_t *strides, const void *params,
+                                                   grd_block_kernel *block, uint32_t sizes)
+{
+    _Alignas(16) piece buffers[GRD_MAP_OPERANDS];
+    run_piece(n, data, strides, params, block, sizes, buffers, true);
+}
+
+static __attribute__((noinline)) void in_pieces(int64_t n, char *const *data, const int64_t *strides, const void *params,
+                                                grd_block_kernel *block, uint32_t sizes)
+{
+    _Alignas(64) piece buffers[GRD_MAP_OPERANDS];
+    char *here[GRD_MAP_OPERANDS];
     for (int64_t start = 0; start < n; start += PIECE) {
-        const int64_t m = at_most(n - start, PIECE);
-        uint32_t rest = sizes;
-        for (int k = 0; rest != 0; k++, rest >>= 8) {
-            const int64_t size = rest & 0xff, stride = strides[k];
-            char *here = data[k] + start * stride;
-            at[k] = stride == size ? here : buffers[k];
-            /* The first piece is the longest: what fills it once does for all. */
-            if (k > 0 && stride != size && (stride != 0 || start == 0))
-                copy_of_size(size, m, buffers[k], size, here, stride);
-        }
-        block(m, at, params);
-        if (strides[0] != result_size)
-            copy_of_size(result_size, m, data[0] + start * strides[0], strides[0], buffers[0], result_size);
+        for (int k = 0; k < GRD_MAP_OPERANDS && sizes >> 8 * k != 0; k++)
+            here[k] = data[k] + start * strides[k];
+        run_piece(at_most(n - start, PIECE), here, strides, params, block, sizes, buffers, start == 0);
     }
 }
 
@@ -122,10 +183,12 @@ static inline bool all_contiguous(const int64_t *strides, uint32_t sizes)
 
 void grd_map(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_block_kernel *block, uint32_t sizes)
 {
-    if (strides == NULL || all_contiguous(strides, sizes) || n == 1)
+    if (strides == NULL || all_contiguous(strides, sizes) || n <= 1)
         block(n, data, params);
+    else if (n <= PIECE)
+        in_one_piece(n, data, strides, params, block, sizes);
     else
-        through_buffers(n, data, strides, params, block, sizes);
+        in_pieces(n, data, strides, params, block, sizes);
 }
 
 void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loop_kernel *first, int64_t size, grd_loop_kernel *second)

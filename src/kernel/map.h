@@ -23,4 +23,8 @@ void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loo
 /* Elements of 1, 2, 4, 8 and 16 bytes moved as they are. */
 grd_loop_kernel grd_copy_1, grd_copy_2, grd_copy_4, grd_copy_8, grd_copy_16;
 
+/* Lines of n elements of `size` bytes: strides[0] is along a line, strides[1] from line to line. */
+void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int64_t *to_strides, const char *from,
+                    const int64_t *from_strides);
+
 #endif

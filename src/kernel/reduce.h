@@ -1,4 +1,4 @@
-/* Kernels that reduce, scan and normalise along one dimension. E is the type of an element, G what values are gathered in.
+/* Kernels that reduce. E is the type of an element, G what values are gathered in.
  *
  * Only a few dtypes have rows: the caller converts the others, block by block, to one that has (grd_reduce_kernels.reduce[dtype] != NULL).
  * Invariant: the order in which values are combined depends on the block alone, never on the instruction-set level or the thread. */
@@ -23,8 +23,22 @@ enum grd_reduce_kind {
     GRD_REDUCE_COUNT
 };
 
-/* The dtype values of a kind are gathered in over elements of `dtype` (one that has a row). Centers have this dtype too, but for
- * FIND, whose centers are elements. Magnitudes and counts of complex numbers are gathered in the real part. */
+/* What becomes of a gathered value v, with a number a and the center c. */
+enum grd_reduce_finish {
+    GRD_FINISH_NONE,
+    GRD_FINISH_DIVIDE,      /* v / a */
+    GRD_FINISH_MEAN,        /* v / a + c */
+    GRD_FINISH_ROOT,        /* sqrt(v) */
+    GRD_FINISH_DIVIDE_ROOT, /* sqrt(v / a) */
+    GRD_FINISH_FINITE,      /* 0 where v is infinite: of MAX */
+    GRD_FINISH_LOG,         /* log(v) + c: of EXP */
+    GRD_FINISH_ANY,         /* v != 0: a byte for each value, the first n */
+    GRD_FINISH_ALL,         /* v == a: likewise */
+    GRD_FINISH_COUNT
+};
+
+/* The dtype values of a kind are gathered in over elements of `dtype` (one that has a row). Centers have this dtype too, but
+ * those of EXP and FIND are elements. Magnitudes and counts of complex numbers are gathered in the real part. */
 static inline grd_dtype grd_reduce_gathers(enum grd_reduce_kind kind, grd_dtype dtype)
 {
     if (kind == GRD_REDUCE_FIND)
@@ -32,6 +46,12 @@ static inline grd_dtype grd_reduce_gathers(enum grd_reduce_kind kind, grd_dtype 
     if (kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN)
         return dtype;
     return dtype == GRD_FLOAT32 ? GRD_FLOAT64 : dtype == GRD_UINT8 || dtype == GRD_UINT64 ? GRD_INT64 : dtype;
+}
+
+/* The dtype of what was gathered in `gathers` once it is finished. */
+static inline grd_dtype grd_reduce_finished(enum grd_reduce_finish finish, grd_dtype gathers)
+{
+    return finish >= GRD_FINISH_ANY ? GRD_BOOL : gathers;
 }
 
 /* A block of `outputs` x `n` elements. "lines" kernels want the n elements of an output contiguous, "columns" kernels the
@@ -46,53 +66,17 @@ struct grd_reduce_block {
 };
 typedef void grd_reduce_kernel(const struct grd_reduce_block *block);
 
+typedef void grd_reduce_begin(int64_t n, void *gathered);
+typedef void grd_reduce_end(int64_t n, void *gathered, const void *center, double number);
+
 struct grd_reduce_row {
     grd_reduce_kernel *lines[GRD_REDUCE_COUNT], *columns[GRD_REDUCE_COUNT]; /* NULL: not for this dtype */
-};
-
-/* A running reduction down `rows` rows of `cols` contiguous columns, or along `lines` contiguous lines (cols 1, stride that of an
- * element); in and out may be the same. */
-enum grd_scan_kind {
-    GRD_SCAN_SUM,    /* carry = carry + x */
-    GRD_SCAN_PROD,   /* carry = carry * x */
-    GRD_SCAN_LINEAR, /* carry = factor * carry + x */
-    GRD_SCAN_COUNT
-};
-struct grd_scan_block {
-    int64_t lines, rows, cols;
-    int64_t stride; /* bytes between rows, of in, factor and out */
-    const char *in, *factor;
-    char *out;
-    void *carry; /* G[cols]: double for float32, otherwise that of the elements; lines all start from carry[0] */
-};
-typedef void grd_scan_kernel(const struct grd_scan_block *block);
-
-struct grd_scan_row {
-    grd_scan_kernel *scan[GRD_SCAN_COUNT];
-};
-
-/* Softmax and its relatives over a contiguous [outer, n, inner] piece: outputs in [begin, end) of outer * inner.
- *   softmax          out = exp(in - max) / sum(exp(in - max))
- *   log_softmax      out = in - max - log(sum(exp(in - max)))
- *   softmax back     out = (grad - sum(grad * in)) * in,  in being softmax's result
- *   log_softmax back out = grad - exp(in) * sum(grad),    in being log_softmax's result */
-enum grd_softmax_kind { GRD_SOFTMAX, GRD_LOG_SOFTMAX, GRD_SOFTMAX_BACKWARD, GRD_LOG_SOFTMAX_BACKWARD, GRD_SOFTMAX_COUNT };
-struct grd_softmax_block {
-    int64_t lines, n, inner; /* inner is 1 for lines; columns kernels take at most GRD_SOFTMAX_COLUMNS lines */
-    const void *in, *grad;
-    void *out;
-};
-enum { GRD_SOFTMAX_COLUMNS = 64 };
-typedef void grd_softmax_kernel(const struct grd_softmax_block *block);
-
-struct grd_softmax_row {
-    grd_softmax_kernel *lines[GRD_SOFTMAX_COUNT], *columns[GRD_SOFTMAX_COUNT];
+    grd_reduce_begin *begin[GRD_REDUCE_COUNT]; /* values that change nothing when others are combined into them */
+    grd_reduce_end *end[GRD_FINISH_COUNT];     /* in place; NULL: nothing to do */
 };
 
 struct grd_reduce_kernels {
-    const struct grd_reduce_row *reduce[GRD_DTYPE_COUNT];   /* uint8 int64 uint64 float32 float64 complex128 */
-    const struct grd_scan_row *scan[GRD_DTYPE_COUNT];       /* int64 float32 float64 complex128 */
-    const struct grd_softmax_row *softmax[GRD_DTYPE_COUNT]; /* float32 float64 */
+    const struct grd_reduce_row *reduce[GRD_DTYPE_COUNT]; /* uint8 int64 uint64 float32 float64 complex128 */
 };
 
 #endif

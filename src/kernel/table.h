@@ -13,12 +13,17 @@
 
 typedef void grd_loop_kernel(int64_t n, char *const *data, const int64_t *strides, const void *params);
 
+struct grd_lines_block;    /* kernel/lines.h */
 struct grd_reduce_kernels; /* kernel/reduce.h */
 struct grd_gemm_kernels;   /* kernel/gemm.h */
 struct grd_index_kernels;  /* kernel/index.h */
 struct grd_random_kernels; /* kernel/random.h */
+struct grd_order_row;      /* kernel/order.h */
 struct grd_optim_row;      /* kernel/optim.h */
 struct grd_layer_norm_row; /* kernel/layer_norm.h */
+struct grd_nll_row;        /* kernel/nll.h */
+struct grd_range_row;      /* kernel/range.h */
+struct grd_distance_block; /* kernel/distance.h */
 
 struct grd_kernel_table {
     const char *isa;
@@ -28,12 +33,18 @@ struct grd_kernel_table {
     grd_loop_kernel *const *ternary[GRD_DTYPE_COUNT];
     /* Conversion: cast[from][to]; same to same is a copy. All dtypes but quantized: ask grd_cast_kernel. */
     grd_loop_kernel *const *cast[GRD_DTYPE_COUNT];
+    /* Over lines, indexed by enum grd_lines_kernel_index: int64 float32 float64 complex128. */
+    void (*const *lines[GRD_DTYPE_COUNT])(const struct grd_lines_block *block);
     const struct grd_reduce_kernels *reduce;
     const struct grd_gemm_kernels *gemm;
     const struct grd_index_kernels *index;
     const struct grd_random_kernels *random;
-    const struct grd_optim_row *optim[GRD_DTYPE_COUNT];           /* float32 float64 */
-    const struct grd_layer_norm_row *layer_norm[GRD_DTYPE_COUNT]; /* float32 float64 */
+    const struct grd_order_row *order[GRD_DTYPE_COUNT];                        /* real dtypes of at most 8 bytes, but float8 */
+    const struct grd_optim_row *optim[GRD_DTYPE_COUNT];                        /* float32 float64 */
+    const struct grd_layer_norm_row *layer_norm[GRD_DTYPE_COUNT];              /* float32 float64 */
+    const struct grd_range_row *range[GRD_DTYPE_COUNT];                        /* int64 float32 float64 */
+    void (*distance[GRD_DTYPE_COUNT])(const struct grd_distance_block *block); /* float32 float64 */
+    const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */
 };
 
 /* The level in use (kernel/select.c). */

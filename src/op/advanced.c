@@ -9,7 +9,6 @@
 #include "core/iter.h"
 #include "gradus/ops/index_put.h"
 #include "gradus/ops/zeros.h"
-#include "gen/impl/copy.h"
 #include "gen/impl/index.h"
 #include "gen/impl/view.h"
 #include "gradus/library.h"
@@ -17,6 +16,7 @@
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/indexed.h"
+#include "op/plan.h"
 
 enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
@@ -38,7 +38,7 @@ static bool is_mask(const grd_tensor *index)
     return index->dtype == GRD_BOOL || index->dtype == GRD_UINT8;
 }
 
-static bool check_index(const grd_tensor *self, const grd_tensor *index, int64_t dim)
+static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t dim)
 {
     char list[LIST_CHARS], own[LIST_CHARS];
     if (!is_mask(index) && (grd_category_of((grd_dtype)index->dtype) != GRD_CATEGORY_INTEGER || index->dtype == GRD_UINT64))
@@ -70,7 +70,7 @@ static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, s
             return false;
         if (dim < next)
             return grd_raise(GRD_ERROR_VALUE, "the dimensions of index tensors must rise, and a mask takes as many as it has");
-        if (!check_index(self, index, dim))
+        if (!check_one(self, index, dim))
             return false;
         next = dim + (is_mask(index) ? index->ndim : 1);
         if (!is_mask(index)) {
@@ -137,21 +137,6 @@ static int64_t place_of(const grd_tensor *self, const struct places *p)
 
 /* ---- Where the elements are --------------------------------------------------------------------------------------------------------- */
 
-/* A dimension whose part of the offsets is added. */
-struct addition {
-    int64_t size, stride;
-};
-
-/* data[0] += stride * data[1], negative indices counted from the end. */
-static void add_offsets(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    const struct addition *a = params;
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t index = *(const int64_t *)(const void *)(data[1] + i * strides[1]);
-        *(int64_t *)(void *)(data[0] + i * strides[0]) += (index < 0 ? index + a->size : index) * a->stride;
-    }
-}
-
 /* Adds the offsets that one dimension's index names to a list of them. */
 static void add_dimension(const grd_tensor *self, int64_t dim, const struct grd_indices *indices, const struct places *p, char *offsets)
 {
@@ -165,7 +150,7 @@ static void add_dimension(const grd_tensor *self, int64_t dim, const struct grd_
     struct grd_iter it;
     grd_iter_raw(&it, grd_dims_from(p->sizes, p->n), 2, (char *const[]){offsets, (char *)(uintptr_t)indices->data},
                  (const int64_t *const[]){own, strides});
-    grd_iter_run(&it, add_offsets, &(struct addition){self->sizes[dim], self->strides[dim]});
+    grd_iter_run(&it, grd_kernels->index->add_offsets, &(struct grd_indexed_dim){self->sizes[dim], self->strides[dim]});
 }
 
 /* True unless an index names elements of a dimension that has none, whatever the other sizes are. */
@@ -220,6 +205,14 @@ static bool locate(const grd_tensor *self, struct places *p)
     return true;
 }
 
+static bool has_mask(grd_tensors indices)
+{
+    for (int64_t i = 0; i < indices.n; i++)
+        if (is_mask(indices.data[i]))
+            return true;
+    return false;
+}
+
 static bool check_devices(const grd_tensor *self, grd_tensors indices)
 {
     for (int64_t i = 0; i < indices.n; i++)
@@ -228,10 +221,11 @@ static bool check_devices(const grd_tensor *self, grd_tensors indices)
     return true;
 }
 
+/* Everything about the places but where they are. Reads masks. */
 static bool find_places(const grd_tensor *self, grd_tensors indices, grd_dims dims, struct places *p)
 {
     *p = (struct places){.count = 1};
-    if (!check_devices(self, indices) || !assign(self, indices, dims, p) || !broadcast(self, p))
+    if (!assign(self, indices, dims, p) || !broadcast(self, p))
         return false;
     p->at = place_of(self, p);
     for (int64_t dim = 0; dim < self->ndim; dim++)
@@ -239,7 +233,13 @@ static bool find_places(const grd_tensor *self, grd_tensors indices, grd_dims di
             p->left[p->nleft++] = dim;
     if (p->nleft + p->n > GRD_MAX_DIMS)
         return grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)(p->nleft + p->n), GRD_MAX_DIMS);
-    return check_nonempty_dims(self, p) && (grd_is_meta(self) || locate(self, p));
+    return check_nonempty_dims(self, p);
+}
+
+static struct places *places_of(const struct grd_plan *p)
+{
+    _Static_assert(sizeof(struct places) <= GRD_PLAN_STATE, "room in the plan");
+    return (struct places *)(uintptr_t)p->state;
 }
 
 /* ---- The loops ----------------------------------------------------------------------------------------------------------------------- */
@@ -257,18 +257,24 @@ static grd_dims named_sizes(const grd_tensor *self, const struct places *p, bool
     return grd_dims_from(ret_sizes, n);
 }
 
-/* Between the elements of `self` that are named, on the side `named`, and those of `plain`, whose strides over the flat sizes are given. */
-static void run(const grd_tensor *self, int named, const struct places *p, const grd_tensor *plain, const int64_t *plain_strides,
-                grd_loop_kernel *kernel)
+/* Between the elements of `self` that are named, on the side `named`, and those of `plain`, whose strides are given. What is written is written in the
+ * order of the index, as one dimension. */
+static void run_places(const grd_tensor *self, int named, const struct places *p, const grd_tensor *plain, const int64_t *plain_strides,
+                       grd_loop_kernel *kernel)
 {
-    const int other = named == GRD_RESULT ? GRD_SOURCE : GRD_RESULT;
-    struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = named == GRD_RESULT, .dim = p->at, .n = p->nleft + 1};
-    named_sizes(self, p, true, x.sizes);
+    const bool flat = named == GRD_RESULT;
+    const int other = flat ? GRD_SOURCE : GRD_RESULT;
+    const int64_t span = flat ? 1 : p->n;
+    struct grd_indexed x = {.kernel = kernel, .step = p->step, .in_order = flat, .dim = p->at};
+    int64_t list[GRD_MAX_DIMS];
+    x.n = named_sizes(self, p, flat, x.sizes).n;
+    grd_shape_contiguous_strides(grd_dims_from(flat ? &p->count : p->sizes, span), list);
     for (int64_t i = 0; i < p->nleft; i++)
-        x.strides[named][i + (i >= p->at)] = grd_byte_stride(self, p->left[i]);
+        x.strides[named][i < p->at ? i : i + span] = grd_byte_stride(self, p->left[i]);
     for (int64_t i = 0; i < x.n; i++)
         x.strides[other][i] = grd_wrapping_product(plain_strides[i], plain->itemsize);
-    x.strides[GRD_INDEX][p->at] = p->count == 1 ? 0 : (int64_t)sizeof(int64_t);
+    for (int64_t i = 0; i < span; i++)
+        x.strides[GRD_INDEX][p->at + i] = p->count == 1 ? 0 : list[i] * (int64_t)sizeof(int64_t);
     x.data[named] = self->data;
     x.data[other] = plain->data;
     x.data[GRD_INDEX] = (char *)(uintptr_t)p->list.data;
@@ -292,14 +298,14 @@ static void index_strides(const grd_tensor *index, const struct places *p, grd_d
             ret_strides[i] = 0;
 }
 
-/* A new result, dense, with its dimensions in the order that the strides of self and of the index tensors tell. */
-static grd_tensor *new_result(const grd_tensor *self, const struct places *p)
+/* A result without gaps, with its dimensions in the order that the strides of self and of the index tensors tell. */
+static bool plan_selection(struct grd_plan *plan, const grd_tensor *self, const struct places *p)
 {
-    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], numel;
     const grd_dims named = named_sizes(self, p, false, sizes);
     int64_t(*told)[GRD_MAX_DIMS] = grd_pool_array((int64_t)self->ndim + 1, sizeof *told);
     if (told == NULL)
-        return grd_failed;
+        return false;
     memset(told[0], 0, sizeof told[0]);
     for (int64_t i = 0; i < p->nleft; i++)
         told[0][i < p->at ? i : i + p->n] = self->strides[p->left[i]];
@@ -307,83 +313,112 @@ static grd_tensor *new_result(const grd_tensor *self, const struct places *p)
     for (int64_t dim = 0; dim < self->ndim; dim++)
         if (p->index[dim] != NULL)
             index_strides(p->index[dim], p, named, told[n++]);
-    int64_t numel;
     if (!grd_shape_numel(named, &numel))
-        return grd_failed;
-    if (numel > 1)
-        grd_shape_ordered_strides(named, (const int64_t(*)[GRD_MAX_DIMS])told, n, strides);
-    else
-        grd_shape_contiguous_strides(named, strides);
-    return grd_new_strided(named, grd_dims_from(strides, named.n), (grd_dtype)self->dtype, grd_device_of(self));
+        return false;
+    if (numel <= 1)
+        return grd_plan_result(plan, named, (grd_dtype)self->dtype);
+    grd_shape_ordered_strides(named, (const int64_t(*)[GRD_MAX_DIMS])told, n, strides);
+    return grd_plan_strided(plan, named, strides, (grd_dtype)self->dtype);
 }
 
-grd_tensor *op_index(grd_tensor *self, grd_tensors indices, grd_dims dims)
+/* How much a mask selects is known to the check alone. */
+bool plan_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_dims dims)
 {
-    struct places p;
-    int64_t flat[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
-    if (!find_places(self, indices, dims, &p))
-        return grd_failed;
-    grd_tensor *result = new_result(self, &p), *filled = result;
-    if (grd_is_failed(result) || grd_is_meta(self))
-        return result;
-    const grd_dims wanted = named_sizes(self, &p, true, flat);
-    if (!grd_shape_view_strides(grd_sizes(result), result->strides, wanted, strides)) {
-        filled = grd_new(grd_sizes(result), (grd_dtype)self->dtype, grd_device_of(self));
-        grd_shape_contiguous_strides(wanted, strides);
-    }
-    if (grd_is_failed(filled))
-        return grd_failed;
-    run(self, GRD_SOURCE, &p, filled, strides, grd_kernel_of_size(grd_kernels->index->gather, self));
-    if (filled != result)
-        grd_copy_strided(result, filled);
-    return result;
+    if (!check_devices(self, indices) || !grd_plan_reads(p, self))
+        return false;
+    return has_mask(indices) ? grd_check_has_data(self)
+                             : find_places(self, indices, dims, places_of(p)) && plan_selection(p, self, places_of(p));
 }
 
-/* `values` as the loops read them: broadcast, with one dimension for all of the index tensors'. */
-static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, const struct places *p, int64_t *ret_strides)
+bool check_index(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_dims dims)
 {
-    int64_t sizes[GRD_MAX_DIMS], flat[GRD_MAX_DIMS + 1];
-    const grd_dims named = named_sizes(self, p, false, sizes), wanted = named_sizes(self, p, true, flat);
+    struct places *places = places_of(p);
+    return (!has_mask(indices) || (find_places(self, indices, dims, places) && plan_selection(p, self, places))) && locate(self, places);
+}
+
+void run_index(const struct grd_plan *p)
+{
+    run_places(p->in[0], GRD_SOURCE, places_of(p), p->results[0], p->results[0]->strides,
+               grd_kernel_of_size(grd_kernels->index->gather, p->in[0]));
+}
+
+/* What index_put hands from its check to its run: the places, and the strides of the values with one dimension for all of the index tensors'. */
+struct put {
+    struct places places;
+    int64_t strides[GRD_MAX_DIMS + 1];
+    grd_loop_kernel *kernel;
+};
+
+static bool check_values(const grd_tensor *self, const grd_tensor *values, const struct places *p)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    const grd_dims named = named_sizes(self, p, false, sizes);
     char have[LIST_CHARS], need[LIST_CHARS];
     bool fits = values->ndim <= named.n;
     for (int64_t i = 0; fits && i < values->ndim; i++)
         fits = values->sizes[i] == 1 || values->sizes[i] == named.data[named.n - values->ndim + i];
-    if (!fits)
-        return grd_fail(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
-                        grd_format_int64s(have, sizeof have, values->sizes, values->ndim),
-                        grd_format_int64s(need, sizeof need, named.data, named.n));
+    return fits ||
+           grd_raise(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+                     grd_format_int64s(have, sizeof have, values->sizes, values->ndim),
+                     grd_format_int64s(need, sizeof need, named.data, named.n));
+}
+
+/* `values` as the loops read them: broadcast, with one dimension for all of the index tensors'. */
+static grd_tensor *flattened(const grd_tensor *self, grd_tensor *values, struct put *put)
+{
+    int64_t sizes[GRD_MAX_DIMS], flat[GRD_MAX_DIMS + 1];
+    const grd_dims named = named_sizes(self, &put->places, false, sizes), wanted = named_sizes(self, &put->places, true, flat);
     values = op_expand(values, named);
-    if (grd_pending() || grd_shape_view_strides(named, values->strides, wanted, ret_strides))
+    if (grd_pending() || grd_shape_view_strides(named, values->strides, wanted, put->strides))
         return values;
-    grd_shape_contiguous_strides(wanted, ret_strides);
+    grd_shape_contiguous_strides(wanted, put->strides);
     return grd_contiguous_as(values, GRD_DTYPE_NONE);
 }
 
-grd_tensor *op_index_put(grd_tensor *out, grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims)
+/* Places are those of the tensor that is written. */
+static bool locate_result(struct grd_plan *p)
 {
-    struct places p;
-    int64_t strides[GRD_MAX_DIMS + 1];
-    const grd_dtype dtype = (grd_dtype)self->dtype, sums_dtype = accumulate ? grd_sum_dtype(dtype) : dtype;
+    return locate(p->results[0], places_of(p));
+}
+
+bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype, as = accumulate ? grd_sum_dtype(dtype) : dtype;
+    _Static_assert(sizeof(struct put) <= GRD_PLAN_STATE, "room in the plan");
     if (values->dtype != dtype)
-        return grd_fail(GRD_ERROR_RUNTIME,
-                        "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
-                        grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)values->dtype));
-    if (accumulate && grd_kernels->index->add[sums_dtype] == NULL)
-        return grd_fail_no_kernel("index_put", dtype);
-    if (!grd_check_same_device(grd_tensors(self, values)) || !grd_check_apart(out, indices) || !grd_check_apart(out, grd_tensors(values)))
-        return grd_failed;
-    /* Places are those of what is written: sums of half types are formed in a float32 copy. */
-    grd_tensor *target = sums_dtype != dtype ? grd_clone_contiguous(self, sums_dtype) : out != NULL ? out : op_clone(self, NULL);
-    if (grd_pending() || !find_places(target, indices, dims, &p))
-        return grd_failed;
-    values = sums_dtype != dtype ? grd_contiguous_as(values, sums_dtype) : values;
-    values = grd_pending() ? grd_failed : flattened(target, values, &p, strides);
-    if (grd_pending() || !grd_check_repeated_out(out, "index_put_", "tensor[indices] = tensor"))
-        return grd_failed;
-    if (!grd_is_meta(target))
-        run(target, GRD_RESULT, &p, values, strides,
-            accumulate ? grd_kernels->index->add[sums_dtype] : grd_kernel_of_size(grd_kernels->index->scatter, target));
-    return sums_dtype != dtype ? grd_indexed_rounded(out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE), self, target) : target;
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Index put requires the source and destination dtypes match, got %s for the destination and %s for the source.",
+                         grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)values->dtype));
+    struct put *put = (struct put *)(void *)p->state;
+    put->kernel = accumulate ? grd_kernels->index->add[as] : grd_kernel_of_size(grd_kernels->index->scatter, self);
+    if (put->kernel == NULL)
+        return grd_raise_no_kernel("index_put", dtype);
+    if (!grd_check_apart(p->out, indices) || !check_devices(self, indices))
+        return false;
+    if (has_mask(indices) ? !grd_check_has_data(self)
+                          : !find_places(self, indices, dims, places_of(p)) || !check_values(self, values, places_of(p)))
+        return false;
+    p->start = self;
+    p->repeats = p->any_strides = true;
+    p->prepare = locate_result;
+    return grd_check_repeated_out(p->out, "index_put_", "tensor[indices] = tensor") && grd_plan_reads(p, self) &&
+           grd_plan_reads_as(p, values, as == dtype ? GRD_DTYPE_NONE : as) && grd_plan_like(p, self, dtype) && grd_plan_computed_in(p, as);
+}
+
+bool check_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, grd_tensor *values, bool accumulate, grd_dims dims)
+{
+    (void)accumulate;
+    struct places *places = places_of(p);
+    if (has_mask(indices) && !(find_places(self, indices, dims, places) && check_values(self, values, places)))
+        return false;
+    p->in[1] = flattened(self, p->in[1], (struct put *)(void *)p->state);
+    return !grd_pending();
+}
+
+void run_index_put(const struct grd_plan *p)
+{
+    const struct put *put = (const struct put *)(const void *)p->state;
+    run_places(p->results[0], GRD_RESULT, &put->places, p->in[1], put->strides, put->kernel);
 }
 
 /* ---- Gradients: composites, differentiable in their turn -------------------------------------------------------------------------------- */

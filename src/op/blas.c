@@ -49,8 +49,7 @@ static double imaginary_part(grd_scalar s)
     return s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
 }
 
-/* False where CBLAS has no call for the dtype. */
-static bool multiply(const struct grd_openblas *blas, grd_dtype dtype, const struct grd_gemm *g, const struct operand *a,
+static void multiply(const struct grd_openblas *blas, grd_dtype dtype, const struct grd_gemm *g, const struct operand *a,
                      const struct operand *b, int64_t ldc)
 {
     const int64_t m = g->m, n = g->n, k = g->k;
@@ -59,41 +58,47 @@ static bool multiply(const struct grd_openblas *blas, grd_dtype dtype, const str
         blas->sgemm(GRD_BLAS_ROW_MAJOR, a->transposition, b->transposition, m, n, k, (float)grd_scalar_double(g->alpha),
                     (const float *)g->a, a->leading, (const float *)g->b, b->leading, (float)grd_scalar_double(g->beta), (float *)g->c,
                     ldc);
-        return true;
+        return;
     case GRD_FLOAT64:
         blas->dgemm(GRD_BLAS_ROW_MAJOR, a->transposition, b->transposition, m, n, k, grd_scalar_double(g->alpha), (const double *)g->a,
                     a->leading, (const double *)g->b, b->leading, grd_scalar_double(g->beta), (double *)g->c, ldc);
-        return true;
+        return;
     case GRD_COMPLEX64: {
         float alpha[2] = {(float)grd_scalar_double(g->alpha), (float)imaginary_part(g->alpha)};
         float beta[2] = {(float)grd_scalar_double(g->beta), (float)imaginary_part(g->beta)};
         blas->cgemm(GRD_BLAS_ROW_MAJOR, a->transposition, b->transposition, m, n, k, alpha, g->a, a->leading, g->b, b->leading, beta, g->c,
                     ldc);
-        return true;
+        return;
     }
-    case GRD_COMPLEX128: {
+    default: {
         double alpha[2] = {grd_scalar_double(g->alpha), imaginary_part(g->alpha)};
         double beta[2] = {grd_scalar_double(g->beta), imaginary_part(g->beta)};
         blas->zgemm(GRD_BLAS_ROW_MAJOR, a->transposition, b->transposition, m, n, k, alpha, g->a, a->leading, g->b, b->leading, beta, g->c,
                     ldc);
-        return true;
+        return;
     }
-    default:
-        return false;
     }
+}
+
+static bool read_operands(const struct grd_gemm *g, struct operand *ret_a, struct operand *ret_b, struct operand *ret_c)
+{
+    return read_operand(g->m, g->k, g->a_row, g->a_col, ret_a) && read_operand(g->k, g->n, g->b_row, g->b_col, ret_b) &&
+           read_operand(g->m, g->n, g->c_row, g->c_col, ret_c) && ret_c->transposition == GRD_BLAS_NO_TRANSPOSE;
+}
+
+bool grd_blas_serves(grd_dtype dtype, const struct grd_gemm *g)
+{
+    struct operand a, b, c;
+    const bool has_call = dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64 || dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128;
+    return has_call && g->m > 0 && g->n > 0 && g->k > 0 && read_operands(g, &a, &b, &c) && grd_openblas() != NULL;
 }
 
 bool grd_blas_gemm(grd_dtype dtype, const struct grd_gemm *g)
 {
     struct operand a, b, c;
-    if (g->m == 0 || g->n == 0 || g->k == 0 || !read_operand(g->m, g->k, g->a_row, g->a_col, &a) ||
-        !read_operand(g->k, g->n, g->b_row, g->b_col, &b) || !read_operand(g->m, g->n, g->c_row, g->c_col, &c) ||
-        c.transposition == GRD_BLAS_TRANSPOSE)
+    if (!read_operands(g, &a, &b, &c) || !grd_openblas_begin())
         return false;
-    const struct grd_openblas *blas = grd_openblas();
-    if (blas == NULL || !grd_openblas_begin())
-        return false;
-    const bool is_done = multiply(blas, dtype, g, &a, &b, c.leading);
+    multiply(grd_openblas(), dtype, g, &a, &b, c.leading);
     grd_openblas_end();
-    return is_done;
+    return true;
 }

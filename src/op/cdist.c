@@ -1,14 +1,16 @@
-/* Distances between all pairs of rows, and their gradient. Differences are made for a block of pairs at a time, so the memory needed beside
- * the result is that of a block or of one operand. Schema: schema/loss.toml. */
+/* Distances between all pairs of rows, and their gradient, of which differences are made for a block of pairs at a time, so that the memory it
+ * needs beside the result is that of a block or of one operand. Schema: schema/loss.toml. */
+#include "kernel/distance.h"
+
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "gradus/ops/abs.h"
 #include "gradus/ops/cat.h"
 #include "gradus/ops/clamp_min.h"
 #include "gradus/ops/div.h"
-#include "gradus/ops/empty.h"
 #include "gradus/ops/eq.h"
 #include "gradus/ops/expand.h"
 #include "gradus/ops/isnan.h"
@@ -16,7 +18,6 @@
 #include "gradus/ops/matmul.h"
 #include "gradus/ops/mul.h"
 #include "gradus/ops/narrow.h"
-#include "gradus/ops/norm.h"
 #include "gradus/ops/ones_like.h"
 #include "gradus/ops/pow.h"
 #include "gradus/ops/reshape.h"
@@ -27,17 +28,19 @@
 #include "gradus/ops/transpose.h"
 #include "gradus/ops/unsqueeze.h"
 #include "gradus/ops/where.h"
-#include "gradus/ops/zero.h"
 #include "gradus/ops/zeros_like.h"
 #include "gen/impl/loss.h"
-#include "gen/ops/_unsafe_view.h"
+#include "gen/ops/_cdist_forward.h"
 #include "gen/words.h"
 #include "gradus/library.h"
-#include "op/common.h"
+#include "kernel/table.h"
+#include "op/composite.h"
+#include "op/plan.h"
 #include "op/reduce.h"
 
 enum {
     BLOCK = 1 << 18, /* differences made at a time */
+    GRAIN = 1 << 15, /* differences of one piece of work */
     MM_ROWS = 25     /* PyTorch's: from more rows on distances for p = 2 come from a product */
 };
 
@@ -58,6 +61,19 @@ static int64_t size_from_end(const grd_tensor *x, int from_end)
     return x->sizes[x->ndim - from_end];
 }
 
+static bool check_operands(const grd_tensor *x1, const grd_tensor *x2, double p)
+{
+    if (!check_rows("X1", x1) || !check_rows("X2", x2))
+        return false;
+    if (size_from_end(x1, 1) != size_from_end(x2, 1))
+        return grd_raise(GRD_ERROR_RUNTIME, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld",
+                         (long long)size_from_end(x1, 1), (long long)size_from_end(x2, 1));
+    if (x1->dtype != x2->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)x1->dtype),
+                         grd_dtype_type_name((grd_dtype)x2->dtype));
+    return p >= 0 || grd_raise(GRD_ERROR_RUNTIME, "cdist only supports non-negative p values");
+}
+
 /* Sets *ret_by_product to true if distances are to come from a product of the operands. */
 static bool read_mode(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2, bool *ret_by_product)
 {
@@ -73,7 +89,94 @@ static bool read_mode(const char *mode, double p, const grd_tensor *x1, const gr
     return true;
 }
 
-/* ---- All pairs, block by block -------------------------------------------------------------------------------------------------------- */
+/* ---- Distances ------------------------------------------------------------------------------------------------------------------------- */
+
+/* The sizes of the distances; false, with an error pending, where the batches do not broadcast. */
+static bool sizes_of(const grd_tensor *x1, const grd_tensor *x2, int64_t *ret_sizes, int64_t *ret_ndim)
+{
+    const grd_dims batch1 = grd_dims_from(x1->sizes, x1->ndim - 2), batch2 = grd_dims_from(x2->sizes, x2->ndim - 2);
+    if (!grd_shape_broadcast(batch1, batch2, ret_sizes, ret_ndim))
+        return false;
+    *ret_ndim += 2;
+    ret_sizes[*ret_ndim - 2] = size_from_end(x1, 2);
+    ret_sizes[*ret_ndim - 1] = size_from_end(x2, 2);
+    return true;
+}
+
+/* |a - b|^2 = |a|^2 - 2 ab + |b|^2, as one product of longer rows. */
+static grd_tensor *distances_by_product(grd_tensor *x1, grd_tensor *x2)
+{
+    const grd_dims last = grd_dims(-1);
+    grd_tensor *square1 = grd_sum(grd_mul(x1, x1), .dim = last, .keepdim = true),
+               *square2 = grd_sum(grd_mul(x2, x2), .dim = last, .keepdim = true);
+    grd_tensor *left = grd_cat(grd_tensors(grd_mul_scalar(x1, grd_int(-2)), square1, grd_ones_like(square1)), .dim = -1);
+    grd_tensor *right = grd_cat(grd_tensors(x2, grd_ones_like(square2), square2), .dim = -1);
+    return grd_sqrt_(grd_clamp_min_(grd_matmul(left, grd_transpose(right, -2, -1)), grd_int(0)));
+}
+
+bool plan_hidden_cdist_forward(struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, double p)
+{
+    int64_t sizes[GRD_MAX_DIMS], ndim;
+    (void)p;
+    if (!check_operands(x1, x2, p) || !sizes_of(x1, x2, sizes, &ndim))
+        return false;
+    const grd_dtype dtype = (grd_dtype)x1->dtype, as = dtype == GRD_FLOAT64 ? GRD_FLOAT64 : GRD_FLOAT32;
+    return grd_plan_reads_as(plan, x1, as) && grd_plan_reads_as(plan, x2, as) && grd_plan_result(plan, grd_dims_from(sizes, ndim), dtype) &&
+           grd_plan_computed_in(plan, as);
+}
+
+/* The matrix of a contiguous operand that broadcasts to matrix `index` of the result. */
+static const char *matrix_of(const grd_tensor *x, const grd_tensor *result, int64_t index)
+{
+    int64_t offset = 0;
+    for (int d = x->ndim - 3, of = result->ndim - 3; d >= 0; d--, of--) {
+        offset += x->sizes[d] == 1 ? 0 : index % result->sizes[of] * x->strides[d];
+        index /= result->sizes[of];
+    }
+    return x->data + offset * x->itemsize;
+}
+
+struct distances {
+    const struct grd_plan *plan;
+    double p;
+};
+
+/* Rows [begin, end) of all matrices of the result. */
+static void distances_of_rows(int64_t begin, int64_t end, void *context)
+{
+    const struct distances *d = context;
+    const grd_tensor *x1 = d->plan->in[0], *x2 = d->plan->in[1], *result = d->plan->results[0];
+    struct grd_distance_block block = {.others = size_from_end(x2, 2), .width = size_from_end(x1, 1), .p = d->p};
+    const int64_t rows = size_from_end(x1, 2), itemsize = result->itemsize;
+    for (int64_t row = begin; row < end; row += block.rows) {
+        const int64_t matrix = row / rows, first = row % rows, left = rows - first;
+        block.rows = end - row < left ? end - row : left;
+        block.x1 = matrix_of(x1, result, matrix) + first * block.width * itemsize;
+        block.x2 = matrix_of(x2, result, matrix);
+        block.out = result->data + row * block.others * itemsize;
+        grd_kernels->distance[result->dtype](&block);
+    }
+}
+
+void run_hidden_cdist_forward(const struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, double p)
+{
+    const int64_t others = size_from_end(x2, 2), cost = others * (size_from_end(x1, 1) + 1);
+    struct distances d = {plan, p};
+    grd_parallel_for(0, plan->results[0]->numel / others, cost < GRAIN ? GRAIN / cost : 1, distances_of_rows, &d);
+}
+
+grd_tensor *op_cdist(grd_tensor *x1, grd_tensor *x2, double p, const char *compute_mode)
+{
+    int64_t sizes[GRD_MAX_DIMS], ndim;
+    bool by_product;
+    if (!check_operands(x1, x2, p) || !read_mode(compute_mode, p, x1, x2, &by_product))
+        return grd_failed;
+    if (!by_product)
+        return grd_hidden_cdist_forward(x1, x2, p);
+    return sizes_of(x1, x2, sizes, &ndim) ? distances_by_product(x1, x2) : grd_failed;
+}
+
+/* ---- Its gradient: composites, differentiable in their turn ---------------------------------------------------------------------------- */
 
 struct pairs {
     int64_t sizes[GRD_MAX_DIMS], ndim; /* of the distances */
@@ -96,15 +199,11 @@ static grd_tensor *with_batch(grd_tensor *x, const struct pairs *pairs)
 static bool pair_rows(grd_tensor *x1, grd_tensor *x2, struct pairs *ret_pairs)
 {
     struct pairs pairs = {.rows = size_from_end(x1, 2), .others = size_from_end(x2, 2), .width = size_from_end(x1, 1)};
-    const grd_dims batch1 = grd_dims_from(x1->sizes, x1->ndim - 2), batch2 = grd_dims_from(x2->sizes, x2->ndim - 2);
-    if (!grd_shape_broadcast(batch1, batch2, pairs.sizes, &pairs.ndim))
+    if (!sizes_of(x1, x2, pairs.sizes, &pairs.ndim))
         return false;
-    pairs.batch = grd_sizes_product(pairs.sizes, pairs.ndim);
-    pairs.ndim += 2;
+    pairs.batch = grd_sizes_product(pairs.sizes, pairs.ndim - 2);
     pairs.x1 = with_batch(x1, &pairs);
     pairs.x2 = with_batch(x2, &pairs);
-    pairs.sizes[pairs.ndim - 2] = pairs.rows;
-    pairs.sizes[pairs.ndim - 1] = pairs.others;
     *ret_pairs = pairs;
     return !grd_pending();
 }
@@ -144,54 +243,6 @@ static grd_tensor *differences(const struct pairs *pairs, const struct block *bl
     grd_tensor *x2 = grd_narrow(pairs->x2, 0, block->matrix, block->matrices);
     return grd_sub(grd_unsqueeze(rows_of(pairs->x1, block), -2), grd_unsqueeze(x2, -3));
 }
-
-/* ---- Distances ------------------------------------------------------------------------------------------------------------------------- */
-
-/* |a - b|^2 = |a|^2 - 2 ab + |b|^2, as one product of longer rows. */
-static grd_tensor *distances_by_product(grd_tensor *x1, grd_tensor *x2)
-{
-    const grd_dims last = grd_dims(-1);
-    grd_tensor *square1 = grd_sum(grd_mul(x1, x1), .dim = last, .keepdim = true),
-               *square2 = grd_sum(grd_mul(x2, x2), .dim = last, .keepdim = true);
-    grd_tensor *left = grd_cat(grd_tensors(grd_mul_scalar(x1, grd_int(-2)), square1, grd_ones_like(square1)), .dim = -1);
-    grd_tensor *right = grd_cat(grd_tensors(x2, grd_ones_like(square2), square2), .dim = -1);
-    return grd_sqrt_(grd_clamp_min_(grd_matmul(left, grd_transpose(right, -2, -1)), grd_int(0)));
-}
-
-grd_tensor *op_cdist(grd_tensor *x1, grd_tensor *x2, double p, const char *compute_mode)
-{
-    bool by_product;
-    struct pairs pairs;
-    if (!check_rows("X1", x1) || !check_rows("X2", x2))
-        return grd_failed;
-    if (size_from_end(x1, 1) != size_from_end(x2, 1))
-        grd_raise(GRD_ERROR_RUNTIME, "X1 and X2 must have the same number of columns. X1: %lld X2: %lld", (long long)size_from_end(x1, 1),
-                  (long long)size_from_end(x2, 1));
-    else if (x1->dtype != x2->dtype)
-        grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)x1->dtype),
-                  grd_dtype_type_name((grd_dtype)x2->dtype));
-    else if (!(p >= 0))
-        grd_raise(GRD_ERROR_RUNTIME, "cdist only supports non-negative p values");
-    if (grd_pending() || !read_mode(compute_mode, p, x1, x2, &by_product) || !pair_rows(x1, x2, &pairs))
-        return grd_failed;
-    if (by_product)
-        return grd_hidden_unsafe_view(distances_by_product(pairs.x1, pairs.x2), grd_dims_from(pairs.sizes, pairs.ndim));
-    grd_tensor *result =
-        grd_empty(grd_dims(pairs.batch, pairs.rows, pairs.others), .dtype = (grd_dtype)x1->dtype, .device = grd_tensor_device(x1));
-    struct block block = {0};
-    while (pairs.width > 0 && !grd_is_meta(result) && next_block(&pairs, &block)) {
-        const grd_scope scope = grd_scope_open();
-        grd_norm_out(rows_of(result, &block), differences(&pairs, &block), .p = grd_float(p), .dim = grd_dims(-1));
-        grd_scope_close(scope);
-        if (grd_pending())
-            return grd_failed;
-    }
-    if (pairs.width == 0)
-        grd_zero_(result);
-    return grd_hidden_unsafe_view(result, grd_dims_from(pairs.sizes, pairs.ndim));
-}
-
-/* ---- Its gradient: composites, differentiable in their turn ---------------------------------------------------------------------------- */
 
 /* d|x|_p / dx for differences x of rows with these distances, 0 where that is 0 / 0. For p < 1 the slope is infinite at 0, and 0 is taken. */
 static grd_tensor *slopes(grd_tensor *x, grd_tensor *distance, double p)
@@ -253,7 +304,7 @@ grd_tensor *op_hidden_cdist_backward(grd_tensor *grad, grd_tensor *x1, grd_tenso
     memcpy(sizes, pairs.sizes, sizeof sizes);
     sizes[pairs.ndim - 1] = pairs.width;
     const grd_dims to = grd_dims_from(sizes, pairs.ndim), flat = grd_dims(pairs.batch, pairs.rows, pairs.others);
-    if (p == 0 || pairs.batch * pairs.rows * pairs.others * pairs.width == 0 || grd_is_meta(grad))
+    if (p == 0 || pairs.batch * pairs.rows * pairs.others * pairs.width == 0 || !grd_composite_has_values(grad))
         return grd_reshape(grd_zeros_like(pairs.x1), to);
     grad = grd_reshape(grad, flat);
     result = grd_reshape(result, flat);

@@ -66,8 +66,7 @@ grd_tensor *op_complex(grd_tensor *real, grd_tensor *imag)
                         grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)imag->dtype));
     struct grd_iter it;
     grd_tensor *result = grd_iter_elementwise(
-        &it, &(struct grd_iter_spec){
-                 .inputs = {real, imag}, .ninputs = 2, .rule = GRD_TYPE_KEEP, .dtype = grd_dtype_to_complex(dtype), .name = "complex"});
+        &it, &(struct grd_iter_spec){.inputs = {real, imag}, .ninputs = 2, .rule = GRD_TYPE_KEEP, .dtype = grd_dtype_to_complex(dtype)});
     if (grd_pending())
         return grd_failed;
     grd_tensor *parts = grd_view_as_real(result);

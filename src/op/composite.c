@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "core/iter.h"
 #include "dispatch/op.h"
+#include "gradus/ops/amax.h"
+#include "gradus/ops/amin.h"
 #include "gradus/ops/clone.h"
 #include "gradus/ops/copy.h"
 #include "gradus/ops/reshape.h"
@@ -44,24 +46,14 @@ static grd_tensor *apart(const grd_tensor *out, grd_tensor *value)
     return out->storage == value->storage ? grd_clone(value) : value;
 }
 
-/* True for operators whose vector of results fills an out= of as many elements, whatever its sizes, as PyTorch's ranges do. */
-static bool fills_in_order(const grd_op *op)
-{
-    static const char *const names[] = {"arange", "arange_end", "linspace", "logspace"};
-    for (int i = 0; i < GRD_LENGTH(names); i++)
-        if (strcmp(op->name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 /* What PyTorch says of an out= with elements and other sizes than the result. Functions without tensors to read are asked for their sizes and resize it
- * silently; only the length of arange is computed. */
+ * silently, unless their length is computed. */
 static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
     char have[256], text[640];
     if (inputs.n > 0)
         return grd_warn_resized(out, grd_sizes(result));
-    if (strncmp(op->name, "arange", 6) != 0 || out->numel == 0 || out->numel == result->numel)
+    if (op->fills != GRD_FILLS_COMPUTED || out->numel == 0 || out->numel == result->numel)
         return true;
     const long long n = (long long)result->numel;
     snprintf(text, sizeof text,
@@ -140,6 +132,20 @@ grd_tensor *grd_composite_like(grd_tensor *value, const grd_tensor *like)
     return with_strides(value, strides);
 }
 
+bool grd_composite_has_values(const grd_tensor *t)
+{
+    return !grd_pending() && !grd_is_meta(t) && t->numel > 0;
+}
+
+bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_largest)
+{
+    if (!grd_composite_has_values(t))
+        return false;
+    *ret_least = grd_item_double(grd_amin(t));
+    *ret_largest = grd_item_double(grd_amax(t));
+    return !grd_pending();
+}
+
 /* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
@@ -186,7 +192,7 @@ bool grd_write_results(const grd_op *op, grd_tensors inputs, grd_tensors outs, g
         ok = warn_resized(op, inputs, outs.data[i], results.data[i]);
     for (int64_t i = 0; i < outs.n && ok; i++) {
         grd_tensor *out = outs.data[i], *value = results.data[i];
-        if (out->numel == value->numel && fills_in_order(op))
+        if (out->numel == value->numel && op->fills != GRD_FILLS_NOT)
             value = grd_reshape(value, grd_sizes(out));
         ok = out == value || !grd_is_failed(fill_out(out, value));
     }

@@ -2,7 +2,7 @@
  *
  * Lives here: the fast ways through memory (one block, runs of bytes, blocked transposition) and the operators around them.
  * Conversion between dtypes is the cast table's, element by element.
- * Invariant: an operator checks everything, then calls the functions of copy.h, which cannot fail. */
+ * Invariant: what is written was checked before; only a device from outside can fail to copy, which leaves its error pending. */
 #include "op/copy.h"
 
 #include <string.h>
@@ -17,13 +17,13 @@
 #include "gradus/ops/fill.h"
 #include "gradus/ops/to.h"
 #include "gen/impl/copy.h"
-#include "gen/impl/creation.h"
 #include "gen/impl/view.h"
 #include "gen/ops/_to_copy.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
 #include "op/common.h"
 #include "op/composite.h"
+#include "op/plan.h"
 
 enum {
     LIST_CHARS = 512,             /* of a formatted list in an error */
@@ -258,14 +258,6 @@ grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device)
     return result;
 }
 
-bool grd_check_view_gradient(const grd_tensor *view, const grd_tensor *grad)
-{
-    char list[LIST_CHARS], other[LIST_CHARS];
-    return grd_same_sizes(view, grd_sizes(grad)) || grd_raise(GRD_ERROR_RUNTIME, "the gradient has sizes %s where the view has %s",
-                                                              grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim),
-                                                              grd_format_int64s(other, sizeof other, view->sizes, view->ndim));
-}
-
 /* ---- copy, fill, zero --------------------------------------------------------------------------------------------------------- */
 
 /* `src` broadcast to the sizes of `self`. */
@@ -290,16 +282,21 @@ bool grd_check_convertible(grd_dtype from, grd_dtype to)
                : grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "no conversion from %s to %s", grd_dtype_name(from), grd_dtype_name(to));
 }
 
-static bool check_readable(const grd_tensor *src, const grd_tensor *to)
+/* Copies between any two devices are planned: the run does not ask where its operands lie. */
+static bool check_copy(struct grd_plan *p, grd_tensor *src, grd_device device, grd_dtype dtype)
 {
-    return !grd_is_meta(src) || grd_is_meta(to) || grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+    p->device = device;
+    p->any_device = true;
+    if (src->device == GRD_DEVICE_META && device.type != GRD_DEVICE_META)
+        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+    return grd_check_convertible((grd_dtype)src->dtype, dtype);
 }
 
-/* Whether the two may have bytes in common. */
-static bool may_share_memory(const grd_tensor *a, const grd_tensor *b)
+bool grd_may_share_bytes(const grd_tensor *a, const grd_tensor *b)
 {
     int64_t a_low, a_high, b_low, b_high;
-    if (a->storage != b->storage || a->numel == 0 || b->numel == 0)
+    const bool borrowed = a->storage->release != NULL && b->storage->release != NULL;
+    if ((a->storage != b->storage && !borrowed) || a->numel == 0 || b->numel == 0)
         return false;
     if (!grd_shape_extent(grd_sizes(a), a->strides, &a_low, &a_high) || !grd_shape_extent(grd_sizes(b), b->strides, &b_low, &b_high))
         return true;
@@ -307,56 +304,68 @@ static bool may_share_memory(const grd_tensor *a, const grd_tensor *b)
            b->data + b_low * b->itemsize < a->data + (a_high + 1) * a->itemsize;
 }
 
-/* Between devices, or on one from outside: bytes where they lie alike, otherwise by way of the cpu. `from` has the sizes of `to`. */
-static grd_tensor *copy_between(grd_tensor *to, grd_tensor *from)
+/* Between devices, or on one from outside: bytes where they lie alike, otherwise by way of the cpu. */
+static void copy_between(grd_tensor *to, grd_tensor *from)
 {
     const bool one_way = to->device == from->device || to->device == GRD_DEVICE_CPU || from->device == GRD_DEVICE_CPU;
     const bool alike = to->dtype == from->dtype && same_strides(to, from) && covers_block(to);
-    if (one_way && alike && !may_share_memory(to, from))
-        return grd_transfer(to, from) ? to : grd_failed;
-    from = grd_on_cpu(from);
-    if (grd_pending())
-        return grd_failed;
-    if (to->device == GRD_DEVICE_CPU) {
-        grd_copy_strided(to, from);
-        return to;
+    if (one_way && alike && !grd_may_share_bytes(to, from)) {
+        grd_transfer(to, from);
+        return;
     }
-    grd_tensor *staged = grd_new_strided(grd_sizes(to), grd_strides(to), to->dtype, GRD_CPU);
-    if (grd_pending())
-        return grd_failed;
+    from = grd_on_cpu(from);
+    grd_tensor *staged = to;
+    if (to->device != GRD_DEVICE_CPU)
+        staged = grd_new_strided(grd_sizes(to), grd_strides(to), to->dtype, GRD_CPU);
     grd_copy_strided(staged, from);
-    return grd_transfer(to, staged) ? to : grd_failed;
+    if (staged != to && !grd_pending())
+        grd_transfer(to, staged);
 }
 
-grd_tensor *op_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non_blocking)
+/* Writes what is read to the result. */
+void run_elements(const struct grd_plan *p)
 {
-    (void)self;
+    if (grd_is_extra(p->device) || grd_is_extra(grd_device_of(p->in[0])))
+        copy_between(p->results[0], p->in[0]);
+    else
+        grd_copy_strided(p->results[0], p->in[0]);
+}
+
+bool plan_copy(struct grd_plan *p, grd_tensor *self, grd_tensor *src, bool non_blocking)
+{
     (void)non_blocking;
-    if (!check_readable(src, out) || !grd_check_convertible(src->dtype, out->dtype) || !grd_check_no_internal_overlap(out))
-        return grd_failed;
+    p->any_strides = p->aligned = p->repeats = true;
+    if (!check_copy(p, src, grd_device_of(self), (grd_dtype)self->dtype) || !grd_check_no_internal_overlap(self))
+        return false;
     /* Of memory with gaps PyTorch does not ask how it overlaps. */
-    if (covers_block(out) && covers_block(src) && !grd_check_no_partial_overlap(out, src))
-        return grd_failed;
-    grd_tensor *from = broadcast_source(out, src);
-    if (!grd_pending() && !grd_is_meta(out) && (grd_is_extra(grd_device_of(out)) || grd_is_extra(grd_device_of(src))))
-        return copy_between(out, from);
-    bool same = out->data == from->data && out->dtype == from->dtype && same_strides(out, from);
-    if (!grd_pending() && !same && !grd_is_meta(out) && may_share_memory(out, from))
-        from = grd_clone_contiguous(from, GRD_DTYPE_NONE);
-    if (!grd_pending())
-        grd_copy_strided(out, from);
-    return grd_pending() ? grd_failed : out;
+    if (covers_block(self) && covers_block(src) && !grd_check_no_partial_overlap(self, src))
+        return false;
+    grd_tensor *from = broadcast_source(self, src);
+    return !grd_pending() && grd_plan_reads(p, from) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-grd_tensor *op_fill(grd_tensor *out, grd_tensor *self, grd_scalar value)
+/* Fill with an element of the result's dtype, which the plan's state begins with. */
+static bool plan_filled(struct grd_plan *p, const grd_tensor *self)
 {
-    char element[16];
-    if (!grd_scalar_write(value, self->dtype, element))
-        return grd_failed;
-    grd_tensor *result = out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE);
-    if (!grd_is_failed(result))
-        grd_fill_elements(result, element);
-    return result;
+    p->device = grd_device_of(self);
+    p->any_strides = p->repeats = true;
+    return grd_plan_like(p, self, (grd_dtype)self->dtype);
+}
+
+bool plan_fill(struct grd_plan *p, grd_tensor *self, grd_scalar value)
+{
+    return grd_scalar_write(value, self->dtype, p->state) && plan_filled(p, self);
+}
+
+bool plan_zero(struct grd_plan *p, grd_tensor *self)
+{
+    memset(p->state, 0, self->itemsize);
+    return plan_filled(p, self);
+}
+
+void run_fill_element(const struct grd_plan *p)
+{
+    grd_fill_elements(p->results[0], p->state);
 }
 
 grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
@@ -374,14 +383,6 @@ grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)
     return grd_composite_finish(out, self, grd_expand(grd_to(value, .dtype = self->dtype, .device = grd_device_of(self)), grd_sizes(self)));
 }
 
-grd_tensor *op_zero(grd_tensor *out, grd_tensor *self)
-{
-    grd_tensor *result = out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE);
-    if (!grd_is_failed(result))
-        grd_zero_elements(result);
-    return result;
-}
-
 /* ---- clone, contiguous, to ------------------------------------------------------------------------------------------------------ */
 
 enum memory_format { PRESERVE, CONTIGUOUS, CHANNELS_LAST, UNKNOWN_FORMAT };
@@ -395,41 +396,34 @@ static enum memory_format memory_format_of(const char *name, enum memory_format 
             format++;
     if (format == UNKNOWN_FORMAT)
         grd_raise(GRD_ERROR_VALUE, "memory_format must be 'preserve', 'contiguous' or 'channels_last', not '%s'", name);
-    else if (format == CHANNELS_LAST && self->ndim != 4 && self->ndim != 5)
-        grd_raise(GRD_ERROR_RUNTIME, "required rank 4 or 5 tensor to use channels_last format");
-    return format;
+    if (format != CHANNELS_LAST || self->ndim == 4 || self->ndim == 5)
+        return format;
+    grd_raise(GRD_ERROR_RUNTIME, "required rank 4 or 5 tensor to use channels_last format");
+    return UNKNOWN_FORMAT;
 }
 
-static grd_tensor *new_in_format(const grd_tensor *self, enum memory_format format)
+bool plan_clone(struct grd_plan *p, grd_tensor *self, const char *memory_format)
 {
-    if (format == PRESERVE)
-        return grd_new_like(self, GRD_DTYPE_NONE);
-    return grd_new_in_order(grd_sizes(self), format == CHANNELS_LAST, self->dtype, grd_device_of(self));
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    const enum memory_format format = memory_format_of(memory_format, PRESERVE, self);
+    if (format == UNKNOWN_FORMAT || !grd_check_convertible(dtype, dtype))
+        return false;
+    return grd_plan_reads(p, self) &&
+           (format == PRESERVE ? grd_plan_like(p, self, dtype) : grd_plan_in_order(p, grd_sizes(self), format == CHANNELS_LAST, dtype));
 }
 
-grd_tensor *op_clone(grd_tensor *self, const char *memory_format)
+bool plan_hidden_restrided(struct grd_plan *p, grd_tensor *self, grd_dims strides)
 {
-    enum memory_format format = memory_format_of(memory_format, PRESERVE, self);
-    if (grd_pending() || !grd_check_convertible(self->dtype, self->dtype))
-        return grd_failed;
-    grd_tensor *result = new_in_format(self, format);
-    if (!grd_is_failed(result))
-        grd_copy_strided(result, self);
-    return result;
-}
-
-grd_tensor *op_hidden_restrided(grd_tensor *self, grd_dims strides)
-{
-    grd_tensor *result = grd_new_strided(grd_sizes(self), strides, self->dtype, grd_device_of(self));
-    if (!grd_is_failed(result))
-        grd_copy_strided(result, self);
-    return result;
+    if (strides.n != self->ndim)
+        return grd_raise(GRD_ERROR_RUNTIME, "dimensionality of sizes (%d) must match dimensionality of strides (%lld)", self->ndim,
+                         (long long)strides.n);
+    return grd_plan_reads(p, self) && grd_plan_strided(p, grd_sizes(self), strides.data, (grd_dtype)self->dtype);
 }
 
 grd_tensor *op_contiguous(grd_tensor *self, const char *memory_format)
 {
     enum memory_format format = memory_format_of(memory_format, CONTIGUOUS, self);
-    if (grd_pending())
+    if (format == UNKNOWN_FORMAT)
         return grd_failed;
     if (format == PRESERVE)
         return grd_fail(GRD_ERROR_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
@@ -449,26 +443,12 @@ grd_tensor *op_to(grd_tensor *self, grd_dtype dtype, grd_device device, bool cop
     return copy ? grd_clone(self) : self;
 }
 
-grd_tensor *op_hidden_to_copy(grd_tensor *self, grd_dtype dtype, grd_device device)
+bool plan_hidden_to_copy(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device)
 {
-    grd_device target = device;
+    grd_device target = grd_device_of(self);
     if (dtype == GRD_DTYPE_NONE)
         dtype = self->dtype;
-    if (device.type == GRD_DEVICE_NONE)
-        target = grd_device_of(self);
-    else if (!grd_device_resolve(device, &target))
-        return grd_failed;
-    if (grd_is_meta(self) && target.type != GRD_DEVICE_META)
-        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
-    if (!grd_check_convertible(self->dtype, dtype))
-        return grd_failed;
-    grd_tensor *result;
-    if (target.type == self->device && target.index == self->device_index && !grd_is_extra(target)) {
-        result = grd_new_like(self, dtype);
-        if (!grd_is_failed(result))
-            grd_copy_strided(result, self);
-        return result;
-    }
-    result = op_empty_like(self, dtype, target, false);
-    return target.type == GRD_DEVICE_META || grd_is_failed(result) ? result : grd_copy_(result, self);
+    if (device.type != GRD_DEVICE_NONE && !grd_device_resolve(device, &target))
+        return false;
+    return check_copy(p, self, target, dtype) && grd_plan_reads(p, self) && grd_plan_like(p, self, dtype);
 }

@@ -1,7 +1,6 @@
 /* Factories: tensors made of nothing, of a number, or of a rule; and the triangles of matrices.
  *
- * Lives here: dtype inference, sizes, and the rules themselves, computed in int64 or float64 pieces and converted on the way out.
- * Random factories are elsewhere. Invariant: arguments are checked before memory is taken. */
+ * Lives here: dtype inference, sizes, and what numbers the rules take. Random factories are elsewhere. */
 #include <math.h>
 #include <string.h>
 
@@ -9,9 +8,10 @@
 #include "gen/impl/copy.h"
 #include "gen/impl/creation.h"
 #include "gradus/library.h"
+#include "kernel/range.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/copy.h"
+#include "op/plan.h"
 
 enum {
     PIECE = 512,            /* elements computed before they are converted */
@@ -19,217 +19,175 @@ enum {
     BYTES_GRAIN = 256 * 1024
 };
 
-/* ---- What every factory checks ---------------------------------------------------------------------------------------- */
-
-static bool check_requires_grad(grd_dtype dtype, bool requires_grad)
+static grd_dtype dtype_or(grd_dtype dtype, grd_dtype otherwise)
 {
-    return !requires_grad || grd_dtype_is_floating(dtype) || grd_dtype_is_complex(dtype) ||
-           grd_raise(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
+    return dtype == GRD_DTYPE_NONE ? otherwise : dtype;
 }
 
-static grd_tensor *new_tensor(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+/* ---- Of nothing ------------------------------------------------------------------------------------------------------------------ */
+
+bool plan_empty(struct grd_plan *p, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    if (!check_requires_grad(dtype, requires_grad) || !grd_device_resolve(device, &device))
-        return grd_failed;
-    return grd_new(size, dtype, device);
+    return grd_plan_new(p, size, dtype_or(dtype, grd_default_dtype()), device, requires_grad);
 }
 
-/* The last step of a factory. */
-static grd_tensor *finished(grd_tensor *t, bool requires_grad)
+bool plan_empty_strided(struct grd_plan *p, grd_dims size, grd_dims stride, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    if (requires_grad && !grd_is_failed(t))
-        grd_mark_requires_grad(t, true);
+    dtype = dtype_or(dtype, grd_default_dtype());
+    if (size.n != stride.n)
+        return grd_raise(GRD_ERROR_RUNTIME, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)", (long long)size.n,
+                         (long long)stride.n);
+    return grd_plan_factory(p, dtype, device, requires_grad) && grd_plan_strided(p, size, stride.data, dtype);
+}
+
+bool plan_empty_like(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    dtype = dtype_or(dtype, (grd_dtype)self->dtype);
+    return grd_plan_factory(p, dtype, device.type == GRD_DEVICE_NONE ? grd_device_of(self) : device, requires_grad) &&
+           grd_plan_like(p, self, dtype);
+}
+
+void run_nothing(const struct grd_plan *p)
+{
+    (void)p;
+}
+
+/* ---- Of a number ------------------------------------------------------------------------------------------------------------------ */
+
+/* The element, of the result's dtype, is the state. */
+void run_constant(const struct grd_plan *p)
+{
+    grd_fill_elements(p->results[0], p->state);
+}
+
+bool plan_full(struct grd_plan *p, grd_dims size, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    dtype = dtype_or(dtype, grd_scalar_dtype(fill_value));
+    return grd_scalar_write(fill_value, dtype, p->state) && grd_plan_new(p, size, dtype, device, requires_grad);
+}
+
+bool plan_zeros(struct grd_plan *p, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return plan_full(p, size, grd_int(0), dtype_or(dtype, grd_default_dtype()), device, requires_grad);
+}
+
+bool plan_ones(struct grd_plan *p, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return plan_full(p, size, grd_int(1), dtype_or(dtype, grd_default_dtype()), device, requires_grad);
+}
+
+bool plan_scalar_tensor(struct grd_plan *p, grd_scalar s, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return plan_full(p, GRD_NO_DIMS, s, dtype_or(dtype, grd_default_dtype()), device, requires_grad);
+}
+
+bool plan_full_like(struct grd_plan *p, grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return grd_scalar_write(fill_value, dtype_or(dtype, (grd_dtype)self->dtype), p->state) &&
+           plan_empty_like(p, self, dtype, device, requires_grad);
+}
+
+bool plan_zeros_like(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return plan_full_like(p, self, grd_int(0), dtype, device, requires_grad);
+}
+
+bool plan_ones_like(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return plan_full_like(p, self, grd_int(1), dtype, device, requires_grad);
+}
+
+/* ---- Shortcuts: the two halves in one, without a plan, on the cpu and without a gradient -------------------------------------------- */
+
+static bool is_plain(grd_device device, bool requires_grad)
+{
+    return (device.type == GRD_DEVICE_NONE || device.type == GRD_DEVICE_CPU) && !requires_grad;
+}
+
+static grd_tensor *filled(grd_tensor *t, grd_scalar value)
+{
+    char element[16];
+    if (!grd_is_failed(t) && grd_scalar_write(value, (grd_dtype)t->dtype, element))
+        grd_fill_elements(t, element);
     return t;
 }
 
-static grd_tensor *filled(grd_tensor *t, const void *element, bool requires_grad)
+grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    if (!grd_is_failed(t))
-        grd_fill_elements(t, element);
-    return finished(t, requires_grad);
+    return is_plain(device, requires_grad) ? grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU) : NULL;
 }
 
-static grd_dtype dtype_or_default(grd_dtype dtype)
+grd_tensor *shortcut_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    return dtype == GRD_DTYPE_NONE ? grd_default_dtype() : dtype;
+    return is_plain(device, requires_grad) ? filled(grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU), grd_int(0)) : NULL;
 }
 
-/* ---- Everywhere the same --------------------------------------------------------------------------------------------------- */
-
-static grd_tensor *constant(grd_dims size, grd_scalar value, grd_dtype dtype, grd_device device, bool requires_grad)
+grd_tensor *shortcut_ones(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    char element[16];
-    if (!grd_scalar_write(value, dtype, element))
-        return grd_failed;
-    return filled(new_tensor(size, dtype, device, requires_grad), element, requires_grad);
+    return is_plain(device, requires_grad) ? filled(grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU), grd_int(1)) : NULL;
 }
 
-grd_tensor *op_empty(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+grd_tensor *shortcut_zeros_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    return finished(new_tensor(size, dtype_or_default(dtype), device, requires_grad), requires_grad);
+    return is_plain(device, requires_grad) && device.type == GRD_DEVICE_NONE ? filled(grd_new_like(self, dtype), grd_int(0)) : NULL;
 }
 
-grd_tensor *op_empty_strided(grd_dims size, grd_dims stride, grd_dtype dtype, grd_device device, bool requires_grad)
+grd_tensor *shortcut_ones_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    dtype = dtype_or_default(dtype);
-    if (size.n != stride.n)
-        return grd_fail(GRD_ERROR_RUNTIME, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)", (long long)size.n,
-                        (long long)stride.n);
-    if (!check_requires_grad(dtype, requires_grad) || !grd_device_resolve(device, &device))
-        return grd_failed;
-    return finished(grd_new_strided(size, stride, dtype, device), requires_grad);
-}
-
-grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return constant(size, grd_int(0), dtype_or_default(dtype), device, requires_grad);
-}
-
-grd_tensor *op_ones(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return constant(size, grd_int(1), dtype_or_default(dtype), device, requires_grad);
-}
-
-grd_tensor *op_full(grd_dims size, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return constant(size, fill_value, dtype == GRD_DTYPE_NONE ? grd_scalar_dtype(fill_value) : dtype, device, requires_grad);
-}
-
-grd_tensor *op_scalar_tensor(grd_scalar s, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return constant(GRD_NO_DIMS, s, dtype_or_default(dtype), device, requires_grad);
-}
-
-/* ---- Like another tensor ------------------------------------------------------------------------------------------------------- */
-
-static grd_tensor *new_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    if (dtype == GRD_DTYPE_NONE)
-        dtype = self->dtype;
-    if (!check_requires_grad(dtype, requires_grad) || (device.type != GRD_DEVICE_NONE && !grd_device_resolve(device, &device)))
-        return grd_failed;
-    if (device.type == GRD_DEVICE_NONE || (device.type == self->device && device.index == self->device_index))
-        return grd_new_like(self, dtype);
-    int64_t strides[GRD_MAX_DIMS];
-    grd_shape_dense_strides(grd_sizes(self), self->strides, strides);
-    return grd_new_strided(grd_sizes(self), grd_dims_from(strides, self->ndim), dtype, device);
-}
-
-static grd_tensor *constant_like(grd_tensor *self, grd_scalar value, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    char element[16];
-    if (!grd_scalar_write(value, dtype == GRD_DTYPE_NONE ? (grd_dtype)self->dtype : dtype, element))
-        return grd_failed;
-    return filled(new_like(self, dtype, device, requires_grad), element, requires_grad);
-}
-
-grd_tensor *op_empty_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return finished(new_like(self, dtype, device, requires_grad), requires_grad);
-}
-
-grd_tensor *op_zeros_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return constant_like(self, grd_int(0), dtype, device, requires_grad);
-}
-
-grd_tensor *op_ones_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return constant_like(self, grd_int(1), dtype, device, requires_grad);
-}
-
-grd_tensor *op_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return constant_like(self, fill_value, dtype, device, requires_grad);
+    return is_plain(device, requires_grad) && device.type == GRD_DEVICE_NONE ? filled(grd_new_like(self, dtype), grd_int(1)) : NULL;
 }
 
 /* ---- Ranges ---------------------------------------------------------------------------------------------------------------------- */
 
-/* Element i of a range, as int64 (integer) or as real and imaginary float64. */
+/* Element i is start + i * step in the first half, and end + (i - (n - 1)) * step in the second, for each part of a complex number. */
 struct range {
-    grd_loop_kernel *cast; /* from int64, float64 or complex128 to the dtype of the result */
-    char *to;
-    int64_t itemsize;
-    bool integer, complex, logarithmic, single; /* single: steps are rounded to float32, as the result is */
-    int64_t n, first, step;                     /* integer: first + i * step */
-    double start[2], end[2], delta[2];          /* start + i * delta in the first half, from the end in the second */
-    bool from_start;                            /* in both halves */
+    grd_dtype made; /* the numbers: int64, float32 where every step is to round to it, otherwise float64 */
+    int parts;
+    bool logarithmic, from_start; /* from_start: in both halves */
+    int64_t n;
+    grd_scalar start[2], end[2], step[2];
     double base;
 };
 
-/* In float32 where the result is: so that every step rounds as PyTorch's do. */
-static void line_single(int64_t n, int64_t first, double start, double delta, double *ret, int64_t stride)
+/* Elements [first, first + n) of one part. */
+static void range_part(const struct range *r, int64_t first, int64_t n, int part, char *values)
 {
-    float from = (float)start, step = (float)delta;
-    for (int64_t i = 0; i < n; i++)
-        ret[i * stride] = (double)(from + step * (float)(first + i));
-}
-
-static void line_double(int64_t n, int64_t first, double start, double delta, double *ret, int64_t stride)
-{
-    for (int64_t i = 0; i < n; i++)
-        ret[i * stride] = start + delta * (double)(first + i);
-}
-
-/* Elements [first, first + n) of one part: from the start in the first half, from the end in the second. */
-static void range_part(const struct range *r, int64_t first, int64_t n, int part, double *ret, int64_t stride)
-{
-    int64_t half = r->from_start ? r->n : r->n / 2, ahead = half - first;
-    void (*line)(int64_t, int64_t, double, double, double *, int64_t) = r->single ? line_single : line_double;
+    const struct grd_range_row *kernels = grd_kernels->range[r->made];
+    const int64_t size = grd_dtype_size(r->made);
+    int64_t ahead = (r->from_start ? r->n : r->n / 2) - first;
     ahead = ahead < 0 ? 0 : ahead > n ? n : ahead;
-    line(ahead, first, r->start[part], r->delta[part], ret, stride);
-    line(n - ahead, first + ahead - (r->n - 1), r->end[part], r->delta[part], ret + ahead * stride, stride);
-    for (int64_t i = 0; r->logarithmic && !r->complex && i < n; i++)
-        ret[i * stride] = pow(r->base, ret[i * stride]);
-}
-
-/* base^(x + iy) = base^x (cos(y log(base)) + i sin(y log(base))), in place. */
-static void complex_powers(const struct range *r, int64_t n, double *parts)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const double size = pow(r->base, parts[2 * i]), angle = parts[2 * i + 1] * log(r->base);
-        parts[2 * i] = size * cos(angle);
-        parts[2 * i + 1] = size * sin(angle);
-    }
+    if (ahead > 0)
+        kernels->line(ahead, first, r->start[part], r->step[part], values + part * size, r->parts);
+    if (ahead < n)
+        kernels->line(n - ahead, first + ahead - (r->n - 1), r->end[part], r->step[part], values + (ahead * r->parts + part) * size,
+                      r->parts);
 }
 
 static void range_pieces(int64_t begin, int64_t end, void *context)
 {
-    const struct range *r = context;
-    union {
-        int64_t integers[PIECE];
-        double parts[2 * PIECE];
-    } piece;
-    const int64_t strides[2] = {r->itemsize, r->complex ? 16 : 8};
+    const struct grd_plan *p = context;
+    const struct range *r = (const struct range *)p->state;
+    const grd_tensor *result = p->results[0];
+    const grd_dtype made = r->parts == 2 ? grd_dtype_to_complex(r->made) : r->made;
+    const int64_t itemsize = result->itemsize;
+    _Alignas(double) char piece[PIECE * 2 * sizeof(double)];
     for (int64_t first = begin; first < end; first += PIECE) {
-        int64_t n = end - first < PIECE ? end - first : PIECE;
-        for (int64_t i = 0; r->integer && i < n; i++)
-            piece.integers[i] = (int64_t)((uint64_t)r->first + (uint64_t)r->step * (uint64_t)(first + i));
-        if (!r->integer)
-            range_part(r, first, n, 0, piece.parts, r->complex ? 2 : 1);
-        if (r->complex)
-            range_part(r, first, n, 1, piece.parts + 1, 2);
-        if (r->complex && r->logarithmic)
-            complex_powers(r, n, piece.parts);
-        r->cast(n, (char *const[]){r->to + first * r->itemsize, (char *)&piece}, strides, NULL);
+        const int64_t n = end - first < PIECE ? end - first : PIECE;
+        char *target = result->data + first * itemsize, *values = made == (grd_dtype)result->dtype ? target : piece;
+        for (int part = 0; part < r->parts; part++)
+            range_part(r, first, n, part, values);
+        if (r->logarithmic)
+            (r->parts == 2 ? grd_kernels->range[GRD_FLOAT64]->complex_powers : grd_kernels->range[GRD_FLOAT64]->powers)(n, r->base,
+                                                                                                                        (double *)values);
+        if (values != target)
+            grd_kernels->cast[made][result->dtype](n, (char *const[]){target, values}, (const int64_t[]){itemsize, grd_dtype_size(made)},
+                                                   NULL);
     }
 }
 
-static double rounded(const struct range *r, double value)
+void run_range(const struct grd_plan *p)
 {
-    return r->single ? (double)(float)value : value;
-}
-
-static grd_tensor *run_range(struct range *r, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    grd_tensor *result = new_tensor(grd_dims(r->n), dtype, device, requires_grad);
-    if (!grd_is_failed(result) && !grd_is_meta(result)) {
-        r->cast = grd_kernels->cast[r->integer ? GRD_INT64 : r->complex ? GRD_COMPLEX128 : GRD_FLOAT64][dtype];
-        r->to = result->data;
-        r->itemsize = result->itemsize;
-        grd_parallel_for(0, r->n, ELEMENTS_GRAIN, range_pieces, r);
-    }
-    return finished(result, requires_grad);
+    grd_parallel_for(0, p->results[0]->numel, ELEMENTS_GRAIN, range_pieces, (void *)(uintptr_t)p);
 }
 
 /* ceil((end - start) / step) of int64 numbers, whose difference may need 65 bits. */
@@ -256,91 +214,107 @@ static bool check_range_dtype(const char *name, grd_dtype dtype, bool complex_to
            (complex_too && category == GRD_CATEGORY_COMPLEX) || grd_raise_no_kernel(name, dtype);
 }
 
-grd_tensor *op_arange(grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device, bool requires_grad)
+bool plan_arange(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scalar step, grd_dtype dtype, grd_device device,
+                 bool requires_grad)
 {
     if (end.kind == GRD_SCALAR_NONE) {
         end = start;
         start = grd_int(0);
     }
-    bool integral = grd_scalar_is_integral(start) && grd_scalar_is_integral(end) && grd_scalar_is_integral(step);
-    if (dtype == GRD_DTYPE_NONE)
-        dtype = integral ? GRD_INT64 : grd_default_dtype();
-    if (!check_range_dtype("arange", dtype, false))
-        return grd_failed;
-    struct range r = {.integer = grd_dtype_is_integer(dtype), .from_start = true};
-    double a = grd_scalar_double(start), b = grd_scalar_double(end), by = grd_scalar_double(step), count;
-    if (!check_range(a, b, by))
-        return grd_failed;
-    if (r.integer) {
-        if (!grd_scalar_write(start, GRD_INT64, &r.first) || !grd_scalar_write(step, GRD_INT64, &r.step))
-            return grd_failed;
-    }
-    if (dtype == GRD_INT64) {
-        int64_t last;
-        if (!grd_scalar_write(end, GRD_INT64, &last) || !check_range((double)r.first, (double)last, (double)r.step))
-            return grd_failed;
-        count = integer_steps(r.first, last, r.step);
-    } else {
-        count = ceil((b - a) / by);
+    const bool integral = grd_scalar_is_integral(start) && grd_scalar_is_integral(end) && grd_scalar_is_integral(step);
+    dtype = dtype_or(dtype, integral ? GRD_INT64 : grd_default_dtype());
+    const double a = grd_scalar_double(start), b = grd_scalar_double(end), by = grd_scalar_double(step);
+    if (!check_range_dtype("arange", dtype, false) || !check_range(a, b, by))
+        return false;
+    struct range *r = (struct range *)p->state;
+    r->made = GRD_FLOAT64;
+    r->parts = 1;
+    r->logarithmic = false;
+    r->from_start = true;
+    r->start[0] = grd_float(a);
+    r->step[0] = grd_float(by);
+    double count = ceil((b - a) / by);
+    if (grd_dtype_is_integer(dtype)) {
+        int64_t first, last, increment;
+        if (!grd_scalar_write(start, GRD_INT64, &first) || !grd_scalar_write(step, GRD_INT64, &increment))
+            return false;
+        r->made = GRD_INT64;
+        r->start[0] = grd_int(first);
+        r->step[0] = grd_int(increment);
+        if (dtype == GRD_INT64) {
+            if (!grd_scalar_write(end, GRD_INT64, &last) || !check_range((double)first, (double)last, (double)increment))
+                return false;
+            count = integer_steps(first, last, increment);
+        }
     }
     if (!(count >= 0 && count < 9223372036854775807.0))
-        return grd_fail(GRD_ERROR_RUNTIME, "invalid size, possible overflow?");
-    r.n = (int64_t)count;
-    r.start[0] = a;
-    r.delta[0] = by;
-    return run_range(&r, dtype, device, requires_grad);
+        return grd_raise(GRD_ERROR_RUNTIME, "invalid size, possible overflow?");
+    r->n = (int64_t)count;
+    return grd_plan_new(p, grd_dims(r->n), dtype, device, requires_grad);
 }
 
-static void scalar_parts(grd_scalar s, double *ret_parts)
+static double rounded(const struct range *r, double value)
 {
-    ret_parts[0] = grd_scalar_double(s);
-    ret_parts[1] = s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
+    return r->made == GRD_FLOAT32 ? (double)(float)value : value;
 }
 
-static grd_tensor *spaced(const char *name, grd_scalar start, grd_scalar end, int64_t steps, double base, bool logarithmic, grd_dtype dtype,
-                          grd_device device, bool requires_grad)
+/* The numbers of one part, between two of the caller's. */
+static void set_part(struct range *r, int part, double start, double end)
 {
-    bool is_complex = start.kind == GRD_SCALAR_COMPLEX || end.kind == GRD_SCALAR_COMPLEX;
-    if (dtype == GRD_DTYPE_NONE)
-        dtype = is_complex ? grd_dtype_to_complex(grd_default_dtype()) : grd_default_dtype();
+    start = rounded(r, start);
+    end = rounded(r, end);
+    r->start[part] = grd_float(start);
+    r->end[part] = grd_float(end);
+    r->step[part] = grd_float(r->n > 1 ? rounded(r, rounded(r, end - start) / (double)(r->n - 1)) : 0);
+}
+
+static double imaginary_part(grd_scalar s)
+{
+    return s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
+}
+
+static bool plan_spaced(struct grd_plan *p, const char *name, grd_scalar start, grd_scalar end, int64_t steps, double base,
+                        bool logarithmic, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    const bool is_complex = start.kind == GRD_SCALAR_COMPLEX || end.kind == GRD_SCALAR_COMPLEX;
+    dtype = dtype_or(dtype, is_complex ? grd_dtype_to_complex(grd_default_dtype()) : grd_default_dtype());
+    const bool is_integer = grd_dtype_is_integer(dtype);
     if (steps < 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "number of steps must be non-negative");
+        return grd_raise(GRD_ERROR_RUNTIME, "number of steps must be non-negative");
     if (!check_range_dtype(name, dtype, true))
-        return grd_failed;
+        return false;
     if (is_complex && !grd_dtype_is_complex(dtype))
-        return grd_fail(GRD_ERROR_RUNTIME,
-                        "inferred dtype complex for a range between complex numbers can't be safely cast to passed dtype %s",
-                        grd_dtype_name(dtype));
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "inferred dtype complex for a range between complex numbers can't be safely cast to passed dtype %s",
+                         grd_dtype_name(dtype));
     char element[16];
-    if (grd_dtype_is_integer(dtype) &&
-        ((steps > 0 && !grd_scalar_write(start, dtype, element)) || (steps > 1 && !grd_scalar_write(end, dtype, element))))
-        return grd_failed;
-    struct range r = {.n = steps, .complex = grd_dtype_is_complex(dtype), .logarithmic = logarithmic, .base = base};
-    r.single = !logarithmic && dtype != GRD_FLOAT64 && dtype != GRD_COMPLEX128 && !grd_dtype_is_integer(dtype);
-    scalar_parts(start, r.start);
-    scalar_parts(end, r.end);
-    for (int part = 0; part < 2; part++) {
-        if (grd_dtype_is_integer(dtype) && !(logarithmic && steps == 1)) { /* a single power is computed before it is cut off */
-            r.start[part] = trunc(r.start[part]);
-            r.end[part] = trunc(r.end[part]);
-        }
-        r.start[part] = rounded(&r, r.start[part]);
-        r.end[part] = rounded(&r, r.end[part]);
-        r.delta[part] = steps > 1 ? rounded(&r, rounded(&r, r.end[part] - r.start[part]) / (double)(steps - 1)) : 0;
-    }
-    r.from_start = steps == 1;
-    return run_range(&r, dtype, device, requires_grad);
+    if (is_integer && ((steps > 0 && !grd_scalar_write(start, dtype, element)) || (steps > 1 && !grd_scalar_write(end, dtype, element))))
+        return false;
+    const bool single = !logarithmic && dtype != GRD_FLOAT64 && dtype != GRD_COMPLEX128 && !is_integer;
+    struct range *r = (struct range *)p->state;
+    *r = (struct range){.made = single ? GRD_FLOAT32 : GRD_FLOAT64,
+                        .parts = grd_dtype_is_complex(dtype) ? 2 : 1,
+                        .logarithmic = logarithmic,
+                        .from_start = steps == 1,
+                        .n = steps,
+                        .base = base};
+    const bool whole = is_integer && !(logarithmic && steps == 1); /* a single power is computed before it is cut off */
+    const double first = grd_scalar_double(start), last = grd_scalar_double(end);
+    set_part(r, 0, whole ? trunc(first) : first, whole ? trunc(last) : last);
+    set_part(r, 1, imaginary_part(start), imaginary_part(end));
+    return grd_plan_new(p, grd_dims(steps), dtype, device, requires_grad);
 }
 
-grd_tensor *op_linspace(grd_scalar start, grd_scalar end, int64_t steps, grd_dtype dtype, grd_device device, bool requires_grad)
+bool plan_linspace(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t steps, grd_dtype dtype, grd_device device,
+                   bool requires_grad)
 {
-    return spaced("linspace", start, end, steps, 0, false, dtype, device, requires_grad);
+    return plan_spaced(p, "linspace", start, end, steps, 0, false, dtype, device, requires_grad);
 }
 
-grd_tensor *op_logspace(grd_scalar start, grd_scalar end, int64_t steps, double base, grd_dtype dtype, grd_device device,
-                        bool requires_grad)
+bool plan_logspace(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t steps, double base, grd_dtype dtype, grd_device device,
+                   bool requires_grad)
 {
-    return spaced("logspace", start, end, steps, base, true, dtype, device, requires_grad);
+    return plan_spaced(p, "logspace", start, end, steps, base, true, dtype, device, requires_grad);
 }
 
 /* ---- Sizes --------------------------------------------------------------------------------------------------------------------------- */
@@ -359,79 +333,63 @@ grd_tensor *op_resize(grd_tensor *out, grd_tensor *self, grd_dims size)
 
 /* ---- Matrices ------------------------------------------------------------------------------------------------------------------------ */
 
-grd_tensor *op_eye(int64_t n, grd_scalar m, grd_dtype dtype, grd_device device, bool requires_grad)
+bool plan_eye(struct grd_plan *p, int64_t n, grd_scalar m, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    char one[16];
-    int64_t columns = m.kind == GRD_SCALAR_NONE ? n : grd_scalar_int64(m);
+    const int64_t columns = m.kind == GRD_SCALAR_NONE ? n : grd_scalar_int64(m);
     if (n < 0 || columns < 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "%s must be greater or equal to 0, got %lld", n < 0 ? "n" : "m",
-                        (long long)(n < 0 ? n : columns));
-    dtype = dtype_or_default(dtype);
-    if (!grd_scalar_write(grd_int(1), dtype, one))
-        return grd_failed;
-    grd_tensor *result = new_tensor(grd_dims(n, columns), dtype, device, requires_grad);
-    if (grd_is_failed(result))
-        return result;
-    grd_zero_elements(result);
-    for (int64_t i = 0; !grd_is_meta(result) && i < n && i < columns; i++)
-        memcpy(result->data + i * (columns + 1) * result->itemsize, one, result->itemsize);
-    return finished(result, requires_grad);
+        return grd_raise(GRD_ERROR_RUNTIME, "%s must be greater or equal to 0, got %lld", n < 0 ? "n" : "m",
+                         (long long)(n < 0 ? n : columns));
+    dtype = dtype_or(dtype, grd_default_dtype());
+    return grd_scalar_write(grd_int(1), dtype, p->state) && grd_plan_new(p, grd_dims(n, columns), dtype, device, requires_grad);
 }
 
-struct triangle {
-    char *to;
-    const char *from;
-    int64_t rows, columns, itemsize, diagonal;
-    bool upper;
-};
-
-/* Row by row: what lies left of the boundary, and what lies right of it. */
-static void triangle_rows(int64_t begin, int64_t end, void *context)
+/* Zeros, and on the diagonal the element that is the state. */
+void run_eye(const struct grd_plan *p)
 {
-    const struct triangle *t = context;
-    for (int64_t row = begin; row < end; row++) {
-        int64_t boundary = row % t->rows + t->diagonal + (t->upper ? 0 : 1);
-        boundary = boundary < 0 ? 0 : boundary > t->columns ? t->columns : boundary;
-        size_t left = (size_t)(boundary * t->itemsize), right = (size_t)((t->columns - boundary) * t->itemsize);
-        char *to = t->to + row * t->columns * t->itemsize;
-        const char *from = t->from + row * t->columns * t->itemsize;
-        if (t->upper) {
-            memset(to, 0, left);
-            memmove(to + left, from + left, right);
-        } else {
-            memmove(to, from, left);
-            memset(to + left, 0, right);
-        }
-    }
+    grd_tensor *result = p->results[0];
+    const int64_t rows = result->sizes[0], columns = result->sizes[1], itemsize = result->itemsize;
+    grd_zero_elements(result);
+    grd_cast_kernel((grd_dtype)result->dtype, (grd_dtype)result->dtype)(rows < columns ? rows : columns,
+                                                                        (char *const[]){result->data, (char *)(uintptr_t)p->state},
+                                                                        (const int64_t[]){(columns + 1) * itemsize, 0}, NULL);
 }
 
-static grd_tensor *triangle(grd_tensor *out, grd_tensor *self, int64_t diagonal, bool upper)
+static bool plan_triangle(struct grd_plan *p, grd_tensor *self, int64_t diagonal, bool upper)
 {
     if (self->ndim < 2)
-        return grd_fail(GRD_ERROR_RUNTIME, "input tensor must have at least 2 dimensions");
-    if (out != NULL && !grd_check_no_internal_overlap(out))
-        return grd_failed;
-    grd_tensor *from = grd_contiguous_as(self, GRD_DTYPE_NONE);
-    bool direct = out != NULL && grd_is_contiguous(out);
-    grd_tensor *result = grd_pending() ? grd_failed : direct ? out : grd_new(grd_sizes(self), self->dtype, grd_device_of(self));
-    if (grd_is_failed(result) || self->numel == 0 || grd_is_meta(self))
-        return grd_is_failed(result) || out == NULL ? result : out;
-    int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1];
-    struct triangle t = {result->data, from->data, rows, columns, self->itemsize, diagonal, upper};
-    t.diagonal = diagonal < -rows ? -rows : diagonal > columns ? columns : diagonal;
-    int64_t bytes = columns * t.itemsize;
-    grd_parallel_for(0, self->numel / columns, bytes < BYTES_GRAIN ? BYTES_GRAIN / bytes : 1, triangle_rows, &t);
-    if (out != NULL && !direct)
-        grd_copy_strided(out, result);
-    return out != NULL ? out : result;
+        return grd_raise(GRD_ERROR_RUNTIME, "input tensor must have at least 2 dimensions");
+    const int64_t rows = self->sizes[self->ndim - 2], columns = self->sizes[self->ndim - 1];
+    *(struct grd_triangle *)p->state = (struct grd_triangle){.rows = rows,
+                                                             .columns = columns,
+                                                             .itemsize = self->itemsize,
+                                                             .diagonal = diagonal < -rows     ? -rows
+                                                                         : diagonal > columns ? columns
+                                                                                              : diagonal,
+                                                             .upper = upper};
+    p->aligned = true;
+    return grd_plan_reads_as(p, self, (grd_dtype)self->dtype) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-grd_tensor *op_tril(grd_tensor *out, grd_tensor *self, int64_t diagonal)
+bool plan_tril(struct grd_plan *p, grd_tensor *self, int64_t diagonal)
 {
-    return triangle(out, self, diagonal, false);
+    return plan_triangle(p, self, diagonal, false);
 }
 
-grd_tensor *op_triu(grd_tensor *out, grd_tensor *self, int64_t diagonal)
+bool plan_triu(struct grd_plan *p, grd_tensor *self, int64_t diagonal)
 {
-    return triangle(out, self, diagonal, true);
+    return plan_triangle(p, self, diagonal, true);
+}
+
+static void triangle_rows(int64_t begin, int64_t end, void *context)
+{
+    grd_triangle_rows(context, begin, end);
+}
+
+void run_triangle(const struct grd_plan *p)
+{
+    struct grd_triangle t = *(const struct grd_triangle *)p->state;
+    const int64_t bytes = t.columns * t.itemsize;
+    t.from = p->in[0]->data;
+    t.to = p->results[0]->data;
+    grd_parallel_for(0, p->results[0]->numel / t.columns, bytes < BYTES_GRAIN ? BYTES_GRAIN / bytes : 1, triangle_rows, &t);
 }

@@ -1,4 +1,4 @@
-/* The one implementation behind every operator declared with kernel = "unary", "binary" or "ternary". */
+/* The law of elementwise operators: every operator declared with kernel = "unary", "binary" or "ternary". */
 #ifndef GRD_OP_ELEMENTWISE_H
 #define GRD_OP_ELEMENTWISE_H
 
@@ -8,14 +8,23 @@
 #include "gen/unary_kernels.h"
 #include "kernel/table.h"
 
+/* Where PyTorch says more than that there is no kernel: `refuse` in the schema. */
+struct grd_refusal {
+    uint8_t category; /* grd_category: for dtypes of it */
+    grd_error_code code;
+    const char *text;
+};
+
+/* An entry of the schema. */
 struct grd_elementwise {
-    uint8_t inputs;  /* 1, 2, 3: which kernel table */
-    uint16_t kernel; /* in that table */
-    uint8_t rule;    /* grd_type_rule */
-    bool mask;       /* the first input is a bool mask and takes no part in promotion */
-    bool divides;    /* a zero in the last input is an error for integers */
-    bool truth;      /* the result is bool, whatever the inputs are */
-    bool integers;   /* for them, or bool, there is more to do than to call the kernel: they are converted, or looked through for zeros */
+    uint8_t inputs;                       /* 1, 2, 3: which kernel table */
+    uint8_t rule;                         /* grd_type_rule */
+    uint16_t kernel;                      /* in that table */
+    bool mask;                            /* the first input is a bool mask and takes no part in promotion */
+    bool divides;                         /* a zero in the last input is an error for integers */
+    bool commutes;                        /* a number may come first, too */
+    const struct grd_refusal *refusal;    /* NULL: none */
+    const struct grd_elementwise *number; /* what runs where the last input is a number for tensors of a half type; NULL: this one */
     const char *name;
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "gen/binary_kernels.h"
 #include "gradus/ops/div.h"
 #include "gradus/ops/embedding.h"
 #include "gradus/ops/eq.h"
@@ -37,94 +38,102 @@ static bool check_embedding(grd_dims weight, const grd_tensor *indices)
                      grd_dtype_name(indices->dtype));
 }
 
-/* Indices as a contiguous list of int64, all in [0, rows). */
-static bool read_rows(grd_tensor *index, int64_t rows, struct grd_indices *ret)
+/* in[1], the indices, name rows of a table that has as many as the plan says. */
+bool check_table_rows(struct grd_plan *p)
 {
-    grd_tensor *plain = grd_contiguous_as(index, GRD_INT64);
-    if (grd_pending())
-        return false;
-    *ret = (struct grd_indices){.data = (const int64_t *)(const void *)plain->data, .unique = plain->numel};
-    return grd_indices_in_range(ret, 0, rows) || grd_raise(GRD_ERROR_INDEX, "index out of range in self");
+    const grd_tensor *index = p->in[1];
+    return grd_kernels->index->check(index->numel, (const int64_t *)(const void *)index->data, 0, *(const int64_t *)(void *)p->state) < 0 ||
+           grd_raise(GRD_ERROR_INDEX, "index out of range in self");
 }
 
-grd_tensor *op_embedding(grd_tensor *weight, grd_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq)
+static bool plan_rows(struct grd_plan *p, grd_tensor *self, grd_dtype as, grd_tensor *indices, int64_t rows)
 {
-    (void)padding_idx;
-    (void)scale_grad_by_freq;
+    *(int64_t *)(void *)p->state = rows;
+    return grd_plan_reads_as(p, self, as) && grd_plan_reads_as(p, indices, GRD_INT64);
+}
+
+bool plan_embedding(struct grd_plan *p, grd_tensor *weight, grd_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq)
+{
+    (void)padding_idx, (void)scale_grad_by_freq;
     int64_t sizes[GRD_MAX_DIMS];
-    if (!check_embedding(grd_sizes(weight), indices) || !grd_check_same_device(grd_tensors(weight, indices)))
-        return grd_failed;
+    if (!check_embedding(grd_sizes(weight), indices))
+        return false;
     memcpy(sizes, indices->sizes, indices->ndim * sizeof *sizes);
     sizes[indices->ndim] = weight->sizes[1];
-    struct grd_indices rows;
-    if (!grd_is_meta(weight) && !read_rows(indices, weight->sizes[0], &rows))
-        return grd_failed;
-    grd_tensor *result = grd_new(grd_dims_from(sizes, (int64_t)indices->ndim + 1), weight->dtype, grd_device_of(weight));
-    if (!grd_is_failed(result) && !grd_is_meta(weight)) {
-        struct grd_indexed x = {.kernel = grd_kernel_of_size(grd_kernels->index->gather, weight), .data[GRD_RESULT] = result->data};
-        grd_indexed_slices(&x, weight, GRD_SOURCE, &rows, 0, rows.unique);
-        x.strides[GRD_RESULT][0] = weight->sizes[1] * weight->itemsize;
-        x.strides[GRD_RESULT][1] = weight->itemsize;
-        grd_indexed_run(&x);
-    }
-    return result;
+    return plan_rows(p, weight, GRD_DTYPE_NONE, indices, weight->sizes[0]) &&
+           grd_plan_result(p, grd_dims_from(sizes, (int64_t)indices->ndim + 1), (grd_dtype)weight->dtype);
 }
 
-/* Adds row i of grad to row rows[i] of sums. */
-static void add_rows(grd_tensor *sums, grd_tensor *grad, const struct grd_indices *rows, grd_loop_kernel *kernel)
+/* The loops over rows of `table`, on the side `named`, that in[1] names, and over those of a contiguous list. */
+static struct grd_indexed rows_of(const struct grd_plan *p, const grd_tensor *table, int named, char *list)
 {
-    grd_tensor *from = grd_contiguous_as(grad, sums->dtype);
-    if (grd_pending())
-        return;
-    struct grd_indexed x = {.kernel = kernel, .in_order = true};
-    grd_indexed_slices(&x, sums, GRD_RESULT, rows, 0, rows->unique);
-    x.data[GRD_SOURCE] = from->data;
-    x.strides[GRD_SOURCE][0] = sums->sizes[1] * sums->itemsize;
-    x.strides[GRD_SOURCE][1] = sums->itemsize;
+    const grd_tensor *index = p->in[1];
+    const struct grd_indices rows = {.data = (const int64_t *)(const void *)index->data, .unique = index->numel};
+    const int other = named == GRD_RESULT ? GRD_SOURCE : GRD_RESULT;
+    struct grd_indexed x = {.in_order = named == GRD_RESULT};
+    grd_indexed_slices(&x, table, named, &rows, 0, index->numel);
+    x.data[other] = list;
+    x.strides[other][0] = table->sizes[1] * table->itemsize;
+    x.strides[other][1] = table->itemsize;
+    return x;
+}
+
+void run_embedding(const struct grd_plan *p)
+{
+    struct grd_indexed x = rows_of(p, p->in[0], GRD_SOURCE, p->results[0]->data);
+    x.kernel = grd_kernel_of_size(grd_kernels->index->gather, p->in[0]);
     grd_indexed_run(&x);
 }
 
-/* Divides every row by how often it is named. */
-static void divide_rows(grd_tensor *t, const struct grd_indices *rows)
+bool plan_hidden_embedding_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx,
+                                    bool scale_grad_by_freq)
 {
-    grd_tensor *counts = grd_new_zeros(grd_dims(t->sizes[0], 1), GRD_INT64, grd_device_of(t));
-    if (grd_is_failed(counts))
-        return;
-    int64_t *count = (int64_t *)(void *)counts->data;
-    for (int64_t i = 0; i < rows->unique; i++)
-        count[rows->data[i]]++;
-    for (int64_t i = 0; i < counts->numel; i++)
-        count[i] += count[i] == 0;
-    grd_tensor *divisor = grd_clone_contiguous(counts, t->dtype);
-    if (!grd_pending())
-        grd_div_(t, divisor);
+    (void)padding_idx;
+    char list[LIST_CHARS];
+    const grd_dtype dtype = grd_sum_dtype(grad->dtype);
+    if (!check_embedding(sizes, indices))
+        return false;
+    if (grad->numel != indices->numel * sizes.data[1] || grad->ndim != indices->ndim + 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "gradient of sizes %s does not belong to the indices",
+                         grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim));
+    if (grd_kernels->index->add[dtype] == NULL || (scale_grad_by_freq && grd_kernels->binary[dtype][GRD_BINARY_HIDDEN_DIV_TRUE] == NULL))
+        return grd_raise_no_kernel("embedding_backward", grad->dtype);
+    p->scratch_bytes = scale_grad_by_freq ? (size_t)sizes.data[0] * (sizeof(int64_t) + (size_t)grd_dtype_size(dtype)) : 0;
+    return plan_rows(p, grad, dtype, indices, sizes.data[0]) && grd_plan_result(p, sizes, (grd_dtype)grad->dtype) &&
+           grd_plan_computed_in(p, dtype);
 }
 
-grd_tensor *op_hidden_embedding_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx,
-                                         bool scale_grad_by_freq)
+/* Divides every row by how often it is named, at least once: a number that is counted in scratch and then converted beside. */
+static void divide_rows(const struct grd_plan *p)
 {
-    char list[LIST_CHARS];
-    if (!check_embedding(sizes, indices) || !grd_check_same_device(grd_tensors(grad, indices)))
-        return grd_failed;
-    if (grad->numel != indices->numel * sizes.data[1] || grad->ndim != indices->ndim + 1)
-        return grd_fail(GRD_ERROR_RUNTIME, "gradient of sizes %s does not belong to the indices",
-                        grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim));
-    grd_dtype dtype = grd_sum_dtype(grad->dtype);
-    grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
-    if (kernel == NULL)
-        return grd_fail_no_kernel("embedding_backward", grad->dtype);
-    grd_tensor *sums = grd_new_zeros(sizes, dtype, grd_device_of(grad));
-    struct grd_indices rows;
-    if (!grd_pending() && !grd_is_meta(grad) && read_rows(indices, sizes.data[0], &rows)) {
-        add_rows(sums, grad, &rows, kernel);
-        if (scale_grad_by_freq && !grd_pending())
-            divide_rows(sums, &rows);
-        if (padding_idx >= 0 && padding_idx < sizes.data[0])
-            memset(sums->data + padding_idx * sizes.data[1] * sums->itemsize, 0, (size_t)(sizes.data[1] * sums->itemsize));
-    }
-    if (grd_pending())
-        return grd_failed;
-    return dtype == grad->dtype ? sums : grd_clone_contiguous(sums, grad->dtype);
+    const grd_tensor *t = p->results[0], *index = p->in[1];
+    const int64_t one = 1, rows = t->sizes[0], step = (int64_t)sizeof one, size = t->itemsize;
+    char *counts = p->scratch, *divisors = counts + rows * step;
+    memset(counts, 0, (size_t)(rows * step));
+    grd_kernels->index->add[GRD_INT64](index->numel, (char *const[]){counts, (char *)(uintptr_t)&one, index->data},
+                                       (const int64_t[]){0, 0, step}, &step);
+    grd_kernels->binary[GRD_INT64][GRD_BINARY_MAXIMUM](rows, (char *const[]){counts, counts, (char *)(uintptr_t)&one},
+                                                       (const int64_t[]){step, step, 0}, NULL);
+    grd_kernels->cast[GRD_INT64][t->dtype](rows, (char *const[]){divisors, counts}, (const int64_t[]){size, step}, NULL);
+    const int64_t own[] = {t->sizes[1] * size, size}, each[] = {size, 0};
+    struct grd_iter it;
+    grd_iter_raw(&it, grd_sizes(t), 3, (char *const[]){t->data, t->data, divisors}, (const int64_t *const[]){own, own, each});
+    grd_iter_run(&it, grd_kernels->binary[t->dtype][GRD_BINARY_HIDDEN_DIV_TRUE], NULL);
+}
+
+void run_hidden_embedding_backward(const struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx,
+                                   bool scale_grad_by_freq)
+{
+    (void)grad, (void)indices;
+    grd_tensor *result = p->results[0];
+    struct grd_indexed x = rows_of(p, result, GRD_RESULT, p->in[0]->data);
+    x.kernel = grd_kernels->index->add[result->dtype];
+    grd_zero_elements(result);
+    grd_indexed_run(&x);
+    if (scale_grad_by_freq)
+        divide_rows(p);
+    if (padding_idx >= 0 && padding_idx < sizes.data[0])
+        memset(result->data + padding_idx * sizes.data[1] * result->itemsize, 0, (size_t)(sizes.data[1] * result->itemsize));
 }
 
 grd_tensor *op_hidden_embedding_double_backward(grd_tensor *grad, grd_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq)
@@ -145,50 +154,49 @@ grd_tensor *op_hidden_embedding_double_backward(grd_tensor *grad, grd_tensor *in
 
 /* ---- one_hot ------------------------------------------------------------------------------------------------------------- */
 
-/* The smallest and the largest of n > 0 numbers. */
-static void extremes(const int64_t *values, int64_t n, int64_t *ret_low, int64_t *ret_high)
+static bool plan_classes(struct grd_plan *p, const grd_tensor *self, int64_t classes)
 {
-    int64_t low = values[0], high = values[0];
-    for (int64_t i = 1; i < n; i++) {
-        low = values[i] < low ? values[i] : low;
-        high = values[i] > high ? values[i] : high;
-    }
-    *ret_low = low;
-    *ret_high = high;
-}
-
-grd_tensor *op_one_hot(grd_tensor *self, int64_t num_classes)
-{
-    int64_t sizes[GRD_MAX_DIMS], low = 0, high = 0;
-    if (self->dtype != GRD_INT64)
-        return grd_fail(GRD_ERROR_RUNTIME, "one_hot is only applicable to index tensor of type LongTensor.");
-    if (self->ndim >= GRD_MAX_DIMS)
-        return grd_fail(GRD_ERROR_RUNTIME, "too many dimensions: %d, the limit is %d", self->ndim + 1, GRD_MAX_DIMS);
-    if (self->numel == 0 && num_classes <= 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "Can not infer total number of classes from empty tensor.");
-    if (num_classes < -1)
-        return grd_fail(GRD_ERROR_RUNTIME, "Class values must be smaller than num_classes.");
-    if (num_classes < 0 && !grd_check_has_data(self))
-        return grd_failed;
-    grd_tensor *plain = grd_contiguous_as(self, GRD_DTYPE_NONE);
-    bool reads = !grd_pending() && self->numel > 0 && !grd_is_meta(self);
-    if (reads)
-        extremes((const int64_t *)(const void *)plain->data, plain->numel, &low, &high);
-    if (low < 0)
-        grd_raise(GRD_ERROR_RUNTIME, "Class values must be non-negative.");
-    else if (reads && num_classes >= 0 && high >= num_classes)
-        grd_raise(GRD_ERROR_RUNTIME, "Class values must be smaller than num_classes.");
-    if (grd_pending())
-        return grd_failed;
-    int64_t classes = num_classes >= 0 ? num_classes : high == INT64_MAX ? high : high + 1;
+    int64_t sizes[GRD_MAX_DIMS];
     memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
     sizes[self->ndim] = classes;
-    grd_tensor *result = grd_new_zeros(grd_dims_from(sizes, (int64_t)self->ndim + 1), GRD_INT64, grd_device_of(self));
-    if (!grd_is_failed(result) && reads) {
-        const int64_t *from = (const int64_t *)(const void *)plain->data;
-        int64_t *to = (int64_t *)(void *)result->data;
-        for (int64_t i = 0; i < plain->numel; i++)
-            to[i * classes + from[i]] = 1;
-    }
-    return result;
+    return grd_plan_result(p, grd_dims_from(sizes, (int64_t)self->ndim + 1), GRD_INT64);
+}
+
+bool plan_one_hot(struct grd_plan *p, grd_tensor *self, int64_t num_classes)
+{
+    if (self->dtype != GRD_INT64)
+        return grd_raise(GRD_ERROR_RUNTIME, "one_hot is only applicable to index tensor of type LongTensor.");
+    if (self->ndim >= GRD_MAX_DIMS)
+        return grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %d, the limit is %d", self->ndim + 1, GRD_MAX_DIMS);
+    if (self->numel == 0 && num_classes <= 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "Can not infer total number of classes from empty tensor.");
+    if (num_classes < -1)
+        return grd_raise(GRD_ERROR_RUNTIME, "Class values must be smaller than num_classes.");
+    return grd_plan_reads_as(p, self, GRD_INT64) && (num_classes < 0 ? grd_check_has_data(self) : plan_classes(p, self, num_classes));
+}
+
+bool check_one_hot(struct grd_plan *p, grd_tensor *self, int64_t num_classes)
+{
+    int64_t low = 0, high = -1;
+    grd_kernels->index->range(self->numel, (const int64_t *)(const void *)p->in[0]->data, &low, &high);
+    if (low < 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "Class values must be non-negative.");
+    if (num_classes >= 0)
+        return high < num_classes || grd_raise(GRD_ERROR_RUNTIME, "Class values must be smaller than num_classes.");
+    return plan_classes(p, self, high == INT64_MAX ? high : high + 1);
+}
+
+void run_one_hot(const struct grd_plan *p)
+{
+    grd_tensor *result = p->results[0], *index = p->in[0];
+    int64_t one = 1, size = (int64_t)sizeof one;
+    struct grd_indexed x = {.kernel = grd_kernels->index->scatter[grd_index_size(size)], .step = size, .dim = 0, .n = 1};
+    x.sizes[0] = index->numel;
+    x.strides[GRD_RESULT][0] = result->sizes[index->ndim] * size;
+    x.strides[GRD_INDEX][0] = size;
+    x.data[GRD_RESULT] = result->data;
+    x.data[GRD_SOURCE] = (char *)&one;
+    x.data[GRD_INDEX] = index->data;
+    grd_zero_elements(result);
+    grd_indexed_run(&x);
 }

@@ -12,6 +12,7 @@
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
+#include "gen/impl/index.h"
 
 enum {
     LIST_CHARS = 512, /* of a formatted list in an error */
@@ -250,12 +251,79 @@ grd_dtype grd_sum_dtype(grd_dtype dtype)
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
 }
 
-/* ---- What is written ----------------------------------------------------------------------------------------------------- */
+/* ---- Operators along one dimension ---------------------------------------------------------------------------------------- */
 
-grd_tensor *grd_indexed_target(grd_tensor *out, grd_tensor *self)
+static struct grd_indexed_plan *indexed_of(const struct grd_plan *p)
 {
-    return out != NULL ? out : grd_clone_contiguous(self, GRD_DTYPE_NONE);
+    return (struct grd_indexed_plan *)(uintptr_t)p->state;
 }
+
+bool grd_plan_writes(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_tensor *source,
+                     grd_dtype as)
+{
+    *indexed_of(p) = *indexed;
+    indexed_of(p)->writes = p->any_strides = true;
+    p->start = self;
+    return grd_plan_reads(p, self) && grd_plan_reads(p, index) && grd_plan_reads_as(p, source, as == self->dtype ? GRD_DTYPE_NONE : as) &&
+           (indexed->keeps_layout ? grd_plan_like(p, self, (grd_dtype)self->dtype)
+                                  : grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype)) &&
+           grd_plan_computed_in(p, as);
+}
+
+bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_dims sizes)
+{
+    *indexed_of(p) = *indexed;
+    p->any_strides = true;
+    return grd_plan_reads(p, self) && grd_plan_reads(p, index) && grd_plan_result(p, sizes, (grd_dtype)self->dtype);
+}
+
+/* A list of the indices with the negative ones counted from the end. */
+static bool wrap_indices(struct grd_indices *indices, int64_t size)
+{
+    const int64_t step = (int64_t)sizeof *indices->data;
+    grd_tensor *wrapped = grd_new_zeros(grd_dims(indices->unique), GRD_INT64, GRD_CPU);
+    if (grd_is_failed(wrapped))
+        return false;
+    grd_kernels->index->add_offsets(indices->unique, (char *const[]){wrapped->data, (char *)(uintptr_t)indices->data},
+                                    (const int64_t[]){step, step}, &(struct grd_indexed_dim){size, 1});
+    indices->data = (const int64_t *)(const void *)wrapped->data;
+    return true;
+}
+
+bool check_indexed(struct grd_plan *p)
+{
+    struct grd_indexed_plan *x = indexed_of(p);
+    const int64_t size = grd_size_along(p->in[0], x->dim);
+    if (x->unchecked)
+        return true;
+    if (!grd_read_indices(p->in[1], &x->indices))
+        return false;
+    if (!grd_indices_in_range(&x->indices, x->wraps ? -size : 0, size))
+        return x->range_code == GRD_ERROR_NONE ? grd_raise(GRD_ERROR_INDEX, "index out of range in self")
+                                               : grd_raise_out_of_bounds(x->range_code, &x->indices, x->dim, size);
+    return !x->wraps || wrap_indices(&x->indices, size);
+}
+
+void run_indexed(const struct grd_plan *p)
+{
+    struct grd_indexed_plan *plan = indexed_of(p);
+    const grd_tensor *self = plan->writes ? p->results[0] : p->in[0], *index = p->in[1];
+    const int named = plan->writes ? GRD_RESULT : GRD_SOURCE;
+    struct grd_indexed x = {.kernel = plan->kernel, .in_order = plan->writes, .data[GRD_SOURCE] = plan->element};
+    if (plan->slices)
+        grd_indexed_slices(&x, self, named, &plan->indices, plan->dim, index->numel);
+    else
+        grd_indexed_elements(&x, self, named, index, &plan->indices, plan->dim);
+    if (!plan->writes)
+        grd_indexed_operand(&x, GRD_RESULT, p->results[0]);
+    else if (p->in[2] != NULL)
+        grd_indexed_operand(&x, GRD_SOURCE, p->in[2]);
+    if (plan->slices && plan->indices.unique == 1)
+        x.strides[GRD_INDEX][plan->dim] = 0;
+    grd_indexed_run(&x);
+}
+
+/* ---- What is written ----------------------------------------------------------------------------------------------------- */
 
 static bool is_expanded(const grd_tensor *t)
 {
@@ -290,14 +358,4 @@ bool grd_check_apart(const grd_tensor *out, grd_tensors read)
         if (read.data[i] != NULL && !grd_check_no_overlap(out, read.data[i]))
             return false;
     return true;
-}
-
-grd_tensor *grd_indexed_rounded(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums)
-{
-    grd_tensor *result = grd_pending() ? grd_failed
-                         : out != NULL ? out
-                                       : grd_new(grd_sizes(self), (grd_dtype)self->dtype, grd_device_of(self));
-    if (!grd_is_failed(result))
-        grd_copy_strided(result, sums);
-    return result;
 }

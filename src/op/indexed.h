@@ -1,17 +1,10 @@
 /* Loops over places that an index tensor names: what every operator that indexes by tensors checks, reads and runs.
- *
- *     if (!grd_read_indices(index, &indices) || !grd_indices_in_range(&indices, 0, size))
- *         return grd_failed;
- *     struct grd_indexed x = {.kernel = …};
- *     grd_indexed_elements(&x, places, GRD_SOURCE, index, &indices, dim);       … or grd_indexed_slices
- *     grd_indexed_operand(&x, GRD_RESULT, result);
- *     grd_indexed_run(&x);
  */
 #ifndef GRD_OP_INDEXED_H
 #define GRD_OP_INDEXED_H
 
-#include "core/tensor.h"
 #include "kernel/index.h"
+#include "op/plan.h"
 
 /* ---- Indices ------------------------------------------------------------------------------------------------------------- */
 
@@ -69,27 +62,41 @@ grd_loop_kernel *grd_kernel_of_size(grd_loop_kernel *const *kernels, const grd_t
  * adds therefore works on float32 copies and converts its result once. */
 grd_dtype grd_sum_dtype(grd_dtype dtype);
 
-/* ---- Scatter ------------------------------------------------------------------------------------------------------------- */
+/* ---- Operators along one dimension -------------------------------------------------------------------------------------------- */
+
+/* What a plan leaves the check and the run of an operator whose index names places along one dimension of a tensor: of a result that starts as
+ * self, when it writes, and otherwise of self. in[0] is self, in[1] the index, in[2] the source, NULL when one element is written everywhere. */
+struct grd_indexed_plan {
+    grd_loop_kernel *kernel;
+    bool writes;
+    bool slices;               /* the index is a vector, of slices; otherwise each of its elements names an element */
+    bool wraps;                /* negative indices are counted from the end */
+    bool keeps_layout;         /* a new result has self's strides; otherwise it is contiguous */
+    bool unchecked;            /* the index names nothing */
+    grd_error_code range_code; /* for "index 5 is out of bounds …"; NONE: "index out of range in self" */
+    int64_t dim;
+    struct grd_indices indices; /* set by the check */
+    _Alignas(16) char element[16];
+};
+
+/* Plans an operator that writes; `source` may be NULL, and is converted to `as`, the dtype computed in. */
+bool grd_plan_writes(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_tensor *source,
+                     grd_dtype as);
+/* Plans one that reads. */
+bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed, grd_tensor *self, grd_tensor *index, grd_dims sizes);
 
 /* What scatter asks of its arguments; `src` is NULL when it scatters one number. */
 bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src);
 /* What index_add and its like ask of their source. */
 bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
-/* Runs a kernel over the elements of src and the places in self (or out) that index names, in its order. `src` NULL: one element, `value`. */
-grd_tensor *grd_scatter_elements(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, char *value,
-                                 grd_loop_kernel *kernel);
 
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 
-/* What an in-place or functional operator writes: out, or a contiguous copy of self. */
-grd_tensor *grd_indexed_target(grd_tensor *out, grd_tensor *self);
 /* RuntimeError when `out`, unless it is NULL, has elements that share memory with each other or with one of `read` (NULL entries are skipped). */
 bool grd_check_indexed_out(const grd_tensor *out, grd_tensors read);
 /* The second half alone. */
 bool grd_check_apart(const grd_tensor *out, grd_tensors read);
 /* The first half, for operators that PyTorch still lets write expanded tensors: those are a warning that names the operator and the indexing. */
 bool grd_check_repeated_out(const grd_tensor *out, const char *name, const char *example);
-/* Sums formed in a copy of self, as the operator returns them: in `out`, or in a contiguous tensor. */
-grd_tensor *grd_indexed_rounded(grd_tensor *out, const grd_tensor *self, const grd_tensor *sums);
 
 #endif

@@ -16,11 +16,11 @@
 #include "gradus/ops/unbind.h"
 #include "gradus/ops/unsqueeze.h"
 #include "gen/impl/copy.h"
-#include "gen/impl/view.h"
 #include "gen/ops/_unsafe_view.h"
 #include "gradus/library.h"
 #include "op/common.h"
 #include "op/copy.h"
+#include "op/plan.h"
 
 enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
@@ -45,48 +45,43 @@ static bool check_cat_sizes(const grd_tensor *first, const grd_tensor *t, int64_
     return true;
 }
 
-struct cat_plan {
-    const grd_tensor *first; /* that takes part; NULL: none does */
-    int64_t dim;
-    grd_dtype dtype;
-    bool channels_last; /* as all tensors are */
-    int64_t sizes[GRD_MAX_DIMS];
-};
-
-static bool plan_cat(grd_tensors tensors, int64_t dim, struct cat_plan *plan)
+/* The sizes of what is joined; false and an error where the tensors do not fit together. `first` takes part. */
+static bool joined_sizes(grd_tensors tensors, const grd_tensor *first, int64_t dim, grd_dtype dtype, int64_t *ret_sizes)
 {
-    if (tensors.n == 0)
-        return grd_raise(GRD_ERROR_VALUE, "expected a non-empty list of Tensors");
-    plan->first = NULL;
-    plan->dtype = tensors.data[0]->dtype;
-    plan->channels_last = true;
-    for (int64_t i = 0; i < tensors.n; i++) {
-        const grd_tensor *t = tensors.data[i];
-        plan->channels_last &= t->ndim == tensors.data[0]->ndim && grd_shape_suggests_channels_last(grd_sizes(t), t->strides);
-        if (t->ndim == 0)
-            return grd_raise(GRD_ERROR_RUNTIME, "zero-dimensional tensor (at position %lld) cannot be concatenated", (long long)i);
-        plan->dtype = grd_promote(plan->dtype, t->dtype);
-        if (plan->first == NULL && !is_left_out(t))
-            plan->first = t;
-    }
-    if (!grd_check_same_device(tensors) || !grd_wrap_dim(plan->first ? plan->first : tensors.data[0], dim, &plan->dim))
-        return false;
-    if (plan->first == NULL) {
-        plan->sizes[0] = 0;
-        return true;
-    }
-    memcpy(plan->sizes, plan->first->sizes, plan->first->ndim * sizeof *plan->sizes);
-    plan->sizes[plan->dim] = 0;
+    memcpy(ret_sizes, first->sizes, first->ndim * sizeof *ret_sizes);
+    ret_sizes[dim] = 0;
     for (int64_t i = 0; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
         if (is_left_out(t))
             continue;
-        if (!check_cat_sizes(plan->first, t, plan->dim, i) || !grd_check_convertible(t->dtype, plan->dtype))
+        if (!check_cat_sizes(first, t, dim, i) || !grd_check_convertible(t->dtype, dtype))
             return false;
-        if (__builtin_add_overflow(plan->sizes[plan->dim], t->sizes[plan->dim], &plan->sizes[plan->dim]))
-            return grd_raise(GRD_ERROR_RUNTIME, "the sizes along dimension %lld overflow", (long long)plan->dim);
+        if (__builtin_add_overflow(ret_sizes[dim], t->sizes[dim], &ret_sizes[dim]))
+            return grd_raise(GRD_ERROR_RUNTIME, "the sizes along dimension %lld overflow", (long long)dim);
     }
     return true;
+}
+
+bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    if (tensors.n == 0)
+        return grd_raise(GRD_ERROR_VALUE, "expected a non-empty list of Tensors");
+    const grd_tensor *first = tensors.data[0];
+    grd_dtype dtype = first->dtype;
+    bool channels_last = true; /* as all tensors are */
+    for (int64_t i = 0; i < tensors.n; i++) {
+        const grd_tensor *t = tensors.data[i];
+        channels_last &= t->ndim == tensors.data[0]->ndim && grd_shape_suggests_channels_last(grd_sizes(t), t->strides);
+        if (t->ndim == 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "zero-dimensional tensor (at position %lld) cannot be concatenated", (long long)i);
+        dtype = grd_promote(dtype, t->dtype);
+        if (is_left_out(first))
+            first = t;
+    }
+    p->device = grd_device_of(first);
+    return grd_check_same_device(tensors) && grd_wrap_dim(first, dim, &dim) && joined_sizes(tensors, first, dim, dtype, sizes) &&
+           grd_plan_in_order(p, grd_dims_from(sizes, first->ndim), channels_last, dtype);
 }
 
 struct row_copy {
@@ -116,33 +111,21 @@ static void place(grd_tensor *result, const grd_tensor *t, int64_t dim, int64_t 
             grd_parallel_for(0, outer, copy.bytes < GRD_COPY_GRAIN ? GRD_COPY_GRAIN / copy.bytes : 1, copy_rows, &copy);
         return;
     }
-    /* The part of the result as a tensor, without a view's cost and its reference. */
-    grd_tensor part = *result;
-    part.flags = 0;
-    part.sizes = t->sizes;
-    part.data = to;
-    part.numel = t->numel;
+    grd_tensor part = grd_part_of(result, to, t->sizes, result->strides);
     grd_copy_strided(&part, t);
 }
 
-grd_tensor *op_cat(grd_tensors tensors, int64_t dim)
+void run_cat(const struct grd_plan *p, grd_tensors tensors, int64_t dim)
 {
-    struct cat_plan plan;
-    if (!plan_cat(tensors, dim, &plan))
-        return grd_failed;
-    grd_tensor *result = grd_new_in_order(grd_dims_from(plan.sizes, plan.first ? plan.first->ndim : 1), plan.channels_last, plan.dtype,
-                                          grd_device_of(tensors.data[0]));
-    if (grd_is_failed(result) || grd_is_meta(result) || result->numel == 0)
-        return result;
+    grd_tensor *result = p->results[0];
+    const int64_t along = dim < 0 ? dim + result->ndim : dim;
     for (int64_t i = 0, start = 0; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
-        if (is_left_out(t))
-            continue;
         if (t->numel > 0)
-            place(result, t, plan.dim, start);
-        start += t->sizes[plan.dim];
+            place(result, t, along, start);
+        if (!is_left_out(t))
+            start += t->sizes[along];
     }
-    return result;
 }
 
 grd_tensors op_hidden_cat_backward(grd_tensor *grad, grd_dims sizes, int64_t dim)
@@ -194,27 +177,24 @@ grd_tensors op_hidden_stack_backward(grd_tensor *grad, int64_t dim)
 
 /* ---- Moved and repeated elements --------------------------------------------------------------------------------------------------- */
 
-grd_tensor *op_flip(grd_tensor *self, grd_dims dims)
+bool plan_flip(struct grd_plan *p, grd_tensor *self, grd_dims dims)
 {
     uint64_t mask = 0;
-    if (dims.n > 0 && !grd_shape_dim_mask(dims, self->ndim, &mask))
-        return grd_failed;
-    grd_tensor *result = grd_new_like(self, GRD_DTYPE_NONE);
-    if (grd_is_failed(result) || grd_is_meta(self) || self->numel == 0)
-        return result;
-    /* The same elements read backwards: only this function sees them, so no view is made. */
+    return (dims.n == 0 || grd_shape_dim_mask(dims, self->ndim, &mask)) && grd_plan_reads(p, self) &&
+           grd_plan_like(p, self, (grd_dtype)self->dtype);
+}
+
+void run_flip(const struct grd_plan *p, grd_tensor *self, grd_dims dims)
+{
     int64_t strides[GRD_MAX_DIMS];
-    grd_tensor reversed = *self;
-    reversed.flags = 0;
-    reversed.strides = strides;
-    for (int64_t i = 0; i < self->ndim; i++) {
-        bool flipped = mask >> i & 1;
-        strides[i] = flipped ? -self->strides[i] : self->strides[i];
-        if (flipped)
-            reversed.data += (self->sizes[i] - 1) * grd_byte_stride(self, i);
+    grd_tensor reversed = grd_part_of(self, self->data, self->sizes, strides);
+    memcpy(strides, self->strides, self->ndim * sizeof *strides);
+    for (int64_t i = 0; i < dims.n && self->ndim > 0; i++) {
+        const int64_t dim = dims.data[i] < 0 ? dims.data[i] + self->ndim : dims.data[i];
+        reversed.data += (self->sizes[dim] - 1) * grd_byte_stride(self, dim);
+        strides[dim] = -strides[dim];
     }
-    grd_copy_strided(result, &reversed);
-    return result;
+    grd_copy_strided(p->results[0], &reversed);
 }
 
 /* The index that comes first once `size` elements, at least one, are moved by `shift` places. */
@@ -224,51 +204,85 @@ static int64_t first_rolled(int64_t size, int64_t shift)
     return moved > 0 ? size - moved : -moved;
 }
 
-/* The elements of every index of dim moved by `shift` places, the last ones to the front. */
-static grd_tensor *roll_dim(grd_tensor *self, int64_t dim, int64_t shift)
+/* Where each dimension begins after all shifts are done, and the strides of the result: as PyTorch rolls, one dimension after the other, each by a cat of
+ * two slices. starts is 0 before. */
+static bool rolled_geometry(const grd_tensor *self, grd_dims shifts, grd_dims dims, int64_t *starts, int64_t *ret_strides)
 {
-    if (self->numel == 0)
-        return op_clone(self, NULL);
-    const int64_t size = self->sizes[dim], start = first_rolled(size, shift);
-    grd_tensor *last = op_slice(self, dim, grd_int(start), grd_int(size), 1), *first = op_slice(self, dim, grd_int(0), grd_int(start), 1);
-    return grd_pending() ? grd_failed : op_cat(grd_tensors(last, first), dim);
-}
-
-/* Without dims: the elements in row-major order, as one dimension. */
-static grd_tensor *roll_flat(grd_tensor *self, int64_t shift)
-{
-    grd_tensor *result = grd_new(grd_sizes(self), self->dtype, grd_device_of(self));
-    if (grd_is_failed(result) || grd_is_meta(self) || self->numel == 0)
-        return result;
-    const grd_tensor *from = grd_contiguous_as(self, GRD_DTYPE_NONE);
-    if (grd_pending())
-        return grd_failed;
-    const int64_t start = first_rolled(self->numel, shift) * self->itemsize, rest = self->numel * self->itemsize - start;
-    grd_copy_block(result->data, from->data + start, rest);
-    grd_copy_block(result->data + rest, from->data, start);
-    return result;
-}
-
-grd_tensor *op_roll(grd_tensor *self, grd_dims shifts, grd_dims dims)
-{
-    if (shifts.n == 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "`shifts` required");
-    if (dims.n == 0 && shifts.n == 1)
-        return roll_flat(self, shifts.data[0]);
-    if (shifts.n != dims.n)
-        return grd_fail(GRD_ERROR_RUNTIME, "shifts and dimensions must align. shifts: %lld, dims:%lld", (long long)shifts.n,
-                        (long long)dims.n);
-    if (self->ndim == 0)
-        return grd_fail(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dims.data[0]);
-    int64_t dim;
-    for (int64_t i = 0; i < dims.n; i++)
+    int64_t sizes[GRD_MAX_DIMS];
+    const grd_dims slice = grd_dims_from(sizes, self->ndim);
+    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
+    memcpy(ret_strides, self->strides, self->ndim * sizeof *ret_strides);
+    for (int64_t i = 0; i < dims.n; i++) {
+        int64_t dim;
         if (!grd_wrap_dim(self, dims.data[i], &dim))
-            return grd_failed;
-    grd_tensor *result = self;
-    for (int64_t i = 0; i < shifts.n && !grd_pending(); i++)
-        if (grd_wrap_dim(self, dims.data[i], &dim))
-            result = roll_dim(result, dim, shifts.data[i]);
-    return grd_pending() ? grd_failed : result;
+            return false;
+        const int64_t size = self->sizes[dim], start = size > 0 ? first_rolled(size, shifts.data[i]) : 0;
+        sizes[dim] = size - start;
+        bool channels_last = grd_shape_suggests_channels_last(slice, ret_strides);
+        sizes[dim] = start;
+        channels_last &= grd_shape_suggests_channels_last(slice, ret_strides);
+        sizes[dim] = size;
+        (channels_last ? grd_shape_channels_last_strides : grd_shape_contiguous_strides)(slice, ret_strides);
+        starts[dim] = start < size - starts[dim] ? start + starts[dim] : start - (size - starts[dim]);
+    }
+    return true;
+}
+
+bool plan_roll(struct grd_plan *p, grd_tensor *self, grd_dims shifts, grd_dims dims)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (shifts.n == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "`shifts` required");
+    if (dims.n == 0 && shifts.n == 1)
+        return grd_plan_reads_as(p, self, dtype) && grd_plan_result(p, grd_sizes(self), dtype);
+    if (shifts.n != dims.n)
+        return grd_raise(GRD_ERROR_RUNTIME, "shifts and dimensions must align. shifts: %lld, dims:%lld", (long long)shifts.n,
+                         (long long)dims.n);
+    if (self->ndim == 0)
+        return grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dims.data[0]);
+    int64_t *starts = memset(p->state, 0, self->ndim * sizeof *starts), strides[GRD_MAX_DIMS];
+    if (!rolled_geometry(self, shifts, dims, starts, strides) || !grd_check_convertible(dtype, dtype) || !grd_plan_reads(p, self))
+        return false;
+    return self->numel == 0 ? grd_plan_like(p, self, dtype) : grd_plan_strided(p, grd_sizes(self), strides, dtype);
+}
+
+/* Copies from dimension `dim` on: the elements of one that is rolled in two parts, which change places. The tensors' sizes are one array. */
+static void copy_rolled(grd_tensor *to, grd_tensor *from, const int64_t *starts, int64_t dim)
+{
+    while (dim < to->ndim && starts[dim] == 0)
+        dim++;
+    if (dim == to->ndim) {
+        to->numel = from->numel = grd_sizes_product(to->sizes, to->ndim);
+        grd_copy_strided(to, from);
+        return;
+    }
+    char *const data = to->data, *const read = from->data;
+    const int64_t start = starts[dim], rest = to->sizes[dim] - start;
+    to->sizes[dim] = rest;
+    from->data = read + start * grd_byte_stride(from, dim);
+    copy_rolled(to, from, starts, dim + 1);
+    to->sizes[dim] = start;
+    to->data = data + rest * grd_byte_stride(to, dim);
+    from->data = read;
+    copy_rolled(to, from, starts, dim + 1);
+    to->sizes[dim] = start + rest;
+    to->data = data;
+}
+
+void run_roll(const struct grd_plan *p, grd_tensor *self, grd_dims shifts, grd_dims dims)
+{
+    grd_tensor *result = p->results[0], *from = p->in[0];
+    if (dims.n == 0) { /* in row-major order, as one dimension */
+        const int64_t start = first_rolled(self->numel, shifts.data[0]) * self->itemsize, rest = self->numel * self->itemsize - start;
+        grd_copy_block(result->data, from->data + start, rest);
+        grd_copy_block(result->data + rest, from->data, start);
+        return;
+    }
+    int64_t sizes[GRD_MAX_DIMS];
+    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
+    grd_tensor to_part = grd_part_of(result, result->data, sizes, result->strides);
+    grd_tensor from_part = grd_part_of(from, from->data, sizes, from->strides);
+    copy_rolled(&to_part, &from_part, (const int64_t *)(const void *)p->state, 0);
 }
 
 grd_tensor *op_hidden_roll_backward(grd_tensor *grad, grd_dims shifts, grd_dims dims)

@@ -24,26 +24,21 @@
 #include "gen/ops/_unsafe_view.h"
 #include "op/common.h"
 #include "op/product.h"
+#include "op/provider.h"
 
 /* ---- Running a product ------------------------------------------------------------------------------------------------------- */
-
-/* Whether `out` can be written while a and b are read. */
-static bool apart(const grd_tensor *out, const grd_tensor *a, const grd_tensor *b)
-{
-    return !grd_same_storage(out, a) && !grd_same_storage(out, b);
-}
 
 /* What must be equal in matrices that are multiplied, looked at at once: dtype, layout, device and number of dimensions. */
 static inline uint64_t kind_of(const grd_tensor *t)
 {
-    return t->traits & grd_traits(UINT8_MAX, UINT8_MAX, (grd_device){UINT8_MAX, -1}, 0, UINT16_MAX);
+    return t->traits & GRD_TRAITS_KIND;
 }
 
 /* Where a small product of that dtype is written: `out`, if it is given, or a new tensor. NULL where `out` cannot take it as it is. */
 static inline __attribute__((always_inline)) grd_tensor *small_result(grd_tensor *out, int64_t m, int64_t n, const grd_tensor *a,
                                                                       const grd_tensor *b)
 {
-    const uint64_t traits = kind_of(a) | grd_traits(0, 0, (grd_device){0, 0}, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL, 0);
+    const uint64_t traits = kind_of(a) | grd_traits_flags(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL);
     if (out != NULL) {
         const bool fits = kind_of(out) == kind_of(a) && grd_has(out, GRD_FLAG_CONTIGUOUS) && out->sizes[0] == m && out->sizes[1] == n;
         return fits && out->storage != a->storage && out->storage != b->storage ? out : NULL;
@@ -64,7 +59,8 @@ static inline __attribute__((always_inline)) grd_tensor *small_product(grd_tenso
                                                                        const grd_tensor *b)
 {
     const grd_dtype dtype = (grd_dtype)a->dtype;
-    if (kind_of(a) != grd_traits(dtype, GRD_STRIDED, GRD_CPU, 0, 2) || kind_of(b) != kind_of(a) || a->sizes[1] != b->sizes[0])
+    if (grd_provider_wishes || kind_of(a) != grd_traits(dtype, GRD_STRIDED, GRD_CPU, 0, 2) || kind_of(b) != kind_of(a) ||
+        a->sizes[1] != b->sizes[0])
         return NULL;
     const int64_t m = a->sizes[0], n = b->sizes[1], k = a->sizes[1];
     const bool matrix = self != NULL && self->ndim == 2; /* otherwise a row */
@@ -93,63 +89,95 @@ static inline __attribute__((always_inline)) grd_tensor *small_product(grd_tenso
     return result;
 }
 
-/* beta * self + alpha * a @ b into `out`; self NULL: none. All shapes and dtypes have been checked; `name` is for the error of a dtype
- * without products. The result has the given sizes: (m, n), (batch, m, n) or (m). */
-static grd_tensor *add_product(grd_tensor *out, grd_tensor *self, grd_tensor *a, grd_tensor *b, grd_dims sizes, grd_scalar beta,
-                               grd_scalar alpha, const char *name)
+static struct grd_product *product_of(const struct grd_plan *p)
 {
-    grd_dtype dtype = (grd_dtype)a->dtype;
-    if (!grd_out_check_inputs(out, grd_tensors(self)))
-        return grd_failed;
-    if (!grd_product_exists(dtype))
-        return grd_fail_no_kernel(name, dtype);
-    if (grd_category_of(dtype) == GRD_CATEGORY_INTEGER) {
+    _Static_assert(sizeof(struct grd_product) + sizeof(void *) <= GRD_PLAN_STATE, "room in the plan");
+    return (struct grd_product *)(uintptr_t)p->state;
+}
+
+static bool blas_serves(const struct grd_plan *p)
+{
+    return grd_product_blas_serves(product_of(p));
+}
+
+static bool blas_wins(const struct grd_plan *p)
+{
+    return grd_product_blas_wins(product_of(p));
+}
+
+static void run_blas(const struct grd_plan *p)
+{
+    grd_product_run_blas(product_of(p));
+}
+
+static void run_native(const struct grd_plan *p)
+{
+    grd_product_run(product_of(p), p->scratch);
+}
+
+/* `providers` in the schema. */
+static const struct grd_provider providers[] = {{"blas", blas_serves, blas_wins, run_blas}, {.name = "native", .run = run_native}};
+
+/* Describes the product in strides as the kernels read them, of the last two dimensions; a vector is a column. */
+static bool prepare_product(struct grd_plan *p)
+{
+    struct grd_product *x = product_of(p);
+    const grd_tensor *a = p->in[0], *b = p->in[1], *c = p->results[0];
+    const bool vector = b->ndim == 1, batched = a->ndim == 3;
+    if (c->numel == 0)
+        return true;
+    x->g.m = a->sizes[batched];
+    x->g.n = vector ? 1 : b->sizes[batched + 1];
+    x->g.k = a->sizes[batched + 1];
+    x->g.a = a->data;
+    x->g.b = b->data;
+    x->g.c = c->data;
+    x->g.a_row = a->strides[batched];
+    x->g.a_col = a->strides[batched + 1];
+    x->g.b_row = b->strides[batched];
+    x->g.b_col = vector ? 1 : b->strides[batched + 1];
+    x->g.c_row = c->strides[batched];
+    x->g.c_col = vector ? 1 : c->strides[batched + 1];
+    x->batch = batched ? a->sizes[0] : 1;
+    x->a_batch = batched ? a->strides[0] : 0;
+    x->b_batch = batched ? b->strides[0] : 0;
+    x->c_batch = batched ? c->strides[0] : 0;
+    p->provider = grd_choose_provider(p, providers, GRD_LENGTH(providers));
+    if (p->provider != NULL && p->provider->run == run_native)
+        p->scratch_bytes = grd_product_scratch(x);
+    return p->provider != NULL;
+}
+
+/* beta * self + alpha * a @ b, self NULL: none. Shapes and dtypes have been checked; `name` is for the error of a dtype without products. The
+ * result has the given sizes: (m, n), (batch, m, n) or (m). */
+static bool plan_product(struct grd_plan *p, grd_tensor *self, grd_tensor *a, grd_tensor *b, grd_dims sizes, grd_scalar beta,
+                         grd_scalar alpha, const char *name)
+{
+    struct grd_product *x = product_of(p);
+    x->dtype = (grd_dtype)a->dtype;
+    if (!grd_out_check_inputs(p->out, grd_tensors(self)))
+        return false;
+    if (!grd_product_exists(x->dtype))
+        return grd_raise_no_kernel(name, x->dtype);
+    if (grd_category_of(x->dtype) == GRD_CATEGORY_INTEGER) {
         alpha = grd_int(grd_scalar_int64(alpha));
         beta = grd_int(grd_scalar_int64(beta));
     }
-    if (self == NULL || grd_scalar_is_zero(beta))
-        beta = grd_int(0), self = NULL;
-    grd_tensor *result = out == NULL        ? grd_new(sizes, dtype, grd_device_of(a))
-                         : apart(out, a, b) ? grd_out_prepare(out, sizes, dtype, grd_device_of(a))
-                                            : grd_out_prepare_apart(out, sizes, dtype, grd_device_of(a));
-    if (grd_pending())
-        return grd_failed;
-    if (!grd_is_meta(result) && result->numel > 0) {
-        /* Strides as the kernels read them, of the last two dimensions; a vector is a column. */
-        const bool vector = b->ndim == 1, batched = a->ndim == 3;
-        const int64_t *const x = a->strides + batched, *const y = b->strides + batched, *const z = result->strides + batched;
-        struct grd_product p = {.g = {.m = a->sizes[batched],
-                                      .n = vector ? 1 : b->sizes[batched + 1],
-                                      .k = a->sizes[batched + 1],
-                                      .a = a->data,
-                                      .b = b->data,
-                                      .c = result->data,
-                                      .a_row = x[0],
-                                      .a_col = x[1],
-                                      .b_row = y[0],
-                                      .b_col = vector ? 1 : y[1],
-                                      .c_row = z[0],
-                                      .c_col = vector ? 1 : z[1],
-                                      .alpha = alpha,
-                                      .beta = beta},
-                                .batch = 1,
-                                .dtype = dtype};
-        if (batched) {
-            p.batch = a->sizes[0];
-            p.a_batch = a->strides[0];
-            p.b_batch = b->strides[0];
-            p.c_batch = result->strides[0];
-        }
-        struct grd_product_memory memory;
-        if (!grd_product_prepare(&p, &memory))
-            return grd_failed;
-        if (self != NULL && self != result && !grd_copy_elements(result, self)) {
-            grd_product_release(memory);
-            return grd_failed;
-        }
-        grd_product_run(&p, memory);
-    }
-    return grd_out_finish(out, result);
+    const bool added = self != NULL && !grd_scalar_is_zero(beta);
+    x->g.alpha = alpha;
+    x->g.beta = added ? beta : grd_int(0);
+    p->prepare = prepare_product;
+    grd_plan_reads(p, a);
+    grd_plan_reads(p, b);
+    if (self != NULL)
+        grd_plan_reads(p, self);
+    p->start = added ? self : NULL;
+    return grd_plan_result(p, sizes, x->dtype);
+}
+
+void run_product(const struct grd_plan *p)
+{
+    p->provider->run(p);
 }
 
 /* ---- Checks -------------------------------------------------------------------------------------------------------------------- */
@@ -266,16 +294,17 @@ static bool check_expands(const grd_tensor *self, grd_dims sizes)
 
 /* ---- Operators ------------------------------------------------------------------------------------------------------------------ */
 
-grd_tensor *op_mm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
+grd_tensor *shortcut_mm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
 {
-    grd_tensor *const product = small_product(out, NULL, self, mat2);
-    if (GRD_LIKELY(product != NULL))
-        return product;
+    return small_product(out, NULL, self, mat2);
+}
+
+bool plan_mm(struct grd_plan *p, grd_tensor *self, grd_tensor *mat2)
+{
     if (self->ndim != 2 || mat2->ndim != 2)
-        return grd_fail(GRD_ERROR_RUNTIME, "%s must be a matrix", self->ndim != 2 ? "self" : "mat2");
-    if (!check_matrices(self, "self", mat2) || !grd_check_same_device(grd_tensors(self, mat2)))
-        return grd_failed;
-    return add_product(out, NULL, self, mat2, grd_dims(self->sizes[0], mat2->sizes[1]), grd_int(0), grd_int(1), "addmm_impl");
+        return grd_raise(GRD_ERROR_RUNTIME, "%s must be a matrix", self->ndim != 2 ? "self" : "mat2");
+    return check_matrices(self, "self", mat2) &&
+           plan_product(p, NULL, self, mat2, grd_dims(self->sizes[0], mat2->sizes[1]), grd_int(0), grd_int(1), "addmm_impl");
 }
 
 grd_tensor *op_hidden_mm_strided(grd_tensor *self, grd_tensor *mat2, grd_dims strides, grd_scalar alpha)
@@ -287,88 +316,86 @@ grd_tensor *op_hidden_mm_strided(grd_tensor *self, grd_tensor *mat2, grd_dims st
     return grd_transpose(grd_hidden_times_conj(transposed, alpha), 0, 1);
 }
 
-grd_tensor *op_addmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat1, grd_tensor *mat2, grd_scalar beta, grd_scalar alpha)
+grd_tensor *shortcut_addmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat1, grd_tensor *mat2, grd_scalar beta, grd_scalar alpha)
 {
-    if (GRD_UNLIKELY(out != NULL) && !grd_out_check_inputs(out, grd_tensors(self)))
-        return grd_failed;
-    grd_tensor *const sum = grd_scalar_is_one(beta) && grd_scalar_is_one(alpha) ? small_product(out, self, mat1, mat2) : NULL;
-    if (GRD_LIKELY(sum != NULL))
-        return sum;
-    if (!check_matrices(mat1, "mat1", mat2) || !grd_check_same_device(grd_tensors(self, mat1, mat2)))
-        return grd_failed;
-    grd_dims sizes = grd_dims(mat1->sizes[0], mat2->sizes[1]);
+    if (GRD_UNLIKELY(out != NULL) && out != self && grd_same_storage(out, self))
+        return NULL;
+    return grd_scalar_is_one(beta) && grd_scalar_is_one(alpha) ? small_product(out, self, mat1, mat2) : NULL;
+}
+
+bool plan_addmm(struct grd_plan *p, grd_tensor *self, grd_tensor *mat1, grd_tensor *mat2, grd_scalar beta, grd_scalar alpha)
+{
+    if (!check_matrices(mat1, "mat1", mat2))
+        return false;
     if (self->dtype != mat2->dtype)
-        grd_raise(GRD_ERROR_RUNTIME, "self and mat2 must have the same dtype, but got %s and %s",
-                  grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)mat2->dtype));
-    if (grd_pending() || !check_expands(self, sizes) || (out == self && !grd_check_inplace_shape(self, sizes)))
-        return grd_failed;
-    return add_product(out, self, mat1, mat2, sizes, beta, alpha, "addmm_impl");
+        return grd_raise(GRD_ERROR_RUNTIME, "self and mat2 must have the same dtype, but got %s and %s",
+                         grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)mat2->dtype));
+    const grd_dims sizes = grd_dims(mat1->sizes[0], mat2->sizes[1]);
+    return check_expands(self, sizes) && plan_product(p, self, mat1, mat2, sizes, beta, alpha, "addmm_impl");
 }
 
-grd_tensor *op_bmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat2)
+bool plan_bmm(struct grd_plan *p, grd_tensor *self, grd_tensor *mat2)
 {
-    if (!check_batches(self, mat2) || !grd_check_same_device(grd_tensors(self, mat2)))
-        return grd_failed;
-    return add_product(out, NULL, self, mat2, grd_dims(self->sizes[0], self->sizes[1], mat2->sizes[2]), grd_int(0), grd_int(1), "bmm");
+    return check_batches(self, mat2) &&
+           plan_product(p, NULL, self, mat2, grd_dims(self->sizes[0], self->sizes[1], mat2->sizes[2]), grd_int(0), grd_int(1), "bmm");
 }
 
-grd_tensor *op_baddbmm(grd_tensor *out, grd_tensor *self, grd_tensor *batch1, grd_tensor *batch2, grd_scalar beta, grd_scalar alpha)
+bool plan_baddbmm(struct grd_plan *p, grd_tensor *self, grd_tensor *batch1, grd_tensor *batch2, grd_scalar beta, grd_scalar alpha)
 {
     if (batch1->dtype != batch2->dtype || self->dtype != batch1->dtype)
-        grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
-                  type_name((grd_dtype)self->dtype), type_name((grd_dtype)batch1->dtype), type_name((grd_dtype)batch2->dtype));
-    if (grd_pending() || !check_batches(batch1, batch2) || !grd_check_same_device(grd_tensors(self, batch1, batch2)))
-        return grd_failed;
-    grd_dims sizes = grd_dims(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);
-    if (!check_expands(self, sizes) || (out == self && !grd_check_inplace_shape(self, sizes)))
-        return grd_failed;
-    return add_product(out, self, batch1, batch2, sizes, beta, alpha, "baddbmm");
+        return grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+                         type_name((grd_dtype)self->dtype), type_name((grd_dtype)batch1->dtype), type_name((grd_dtype)batch2->dtype));
+    if (!check_batches(batch1, batch2))
+        return false;
+    const grd_dims sizes = grd_dims(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);
+    return check_expands(self, sizes) && plan_product(p, self, batch1, batch2, sizes, beta, alpha, "baddbmm");
 }
 
-grd_tensor *op_mv(grd_tensor *out, grd_tensor *self, grd_tensor *vec)
+bool plan_mv(struct grd_plan *p, grd_tensor *self, grd_tensor *vec)
 {
-    if (!check_matrix_vector(NULL, self, vec) || !grd_check_same_device(grd_tensors(self, vec)))
-        return grd_failed;
-    return add_product(out, NULL, self, vec, grd_dims(self->sizes[0]), grd_int(0), grd_int(1), "addmv_impl");
+    return check_matrix_vector(NULL, self, vec) &&
+           plan_product(p, NULL, self, vec, grd_dims(self->sizes[0]), grd_int(0), grd_int(1), "addmv_impl");
 }
 
-grd_tensor *op_addmv(grd_tensor *out, grd_tensor *self, grd_tensor *mat, grd_tensor *vec, grd_scalar beta, grd_scalar alpha)
+bool plan_addmv(struct grd_plan *p, grd_tensor *self, grd_tensor *mat, grd_tensor *vec, grd_scalar beta, grd_scalar alpha)
 {
-    if (!check_matrix_vector(self, mat, vec) || !grd_check_same_device(grd_tensors(self, mat, vec)))
-        return grd_failed;
-    grd_dims sizes = grd_dims(mat->sizes[0]);
-    if (!check_expands(self, sizes) || (out == self && !grd_check_inplace_shape(self, sizes)))
-        return grd_failed;
-    return add_product(out, self, mat, vec, sizes, beta, alpha, "addmv_impl");
+    const grd_dims sizes = grd_dims(mat->ndim > 0 ? mat->sizes[0] : 0);
+    return check_matrix_vector(self, mat, vec) && check_expands(self, sizes) &&
+           plan_product(p, self, mat, vec, sizes, beta, alpha, "addmv_impl");
 }
 
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------ */
 
-grd_tensor *op_dot(grd_tensor *out, grd_tensor *self, grd_tensor *tensor)
+bool plan_dot(struct grd_plan *p, grd_tensor *self, grd_tensor *tensor)
 {
-    grd_dtype dtype = (grd_dtype)self->dtype;
+    const grd_dtype dtype = (grd_dtype)self->dtype;
     if (self->ndim != 1 || tensor->ndim != 1)
-        grd_raise(GRD_ERROR_RUNTIME, "1D tensors expected, but got %dD and %dD tensors", self->ndim, tensor->ndim);
-    else if (self->dtype != tensor->dtype)
-        grd_raise(GRD_ERROR_RUNTIME, "expected both vectors to have same dtype, but found %s and %s", grd_dtype_type_name(dtype),
-                  grd_dtype_type_name((grd_dtype)tensor->dtype));
-    else if (self->numel != tensor->numel)
-        grd_raise(
+        return grd_raise(GRD_ERROR_RUNTIME, "1D tensors expected, but got %dD and %dD tensors", self->ndim, tensor->ndim);
+    if (self->dtype != tensor->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected both vectors to have same dtype, but found %s and %s", grd_dtype_type_name(dtype),
+                         grd_dtype_type_name((grd_dtype)tensor->dtype));
+    if (self->numel != tensor->numel)
+        return grd_raise(
             GRD_ERROR_RUNTIME,
             "inconsistent tensor size, expected tensor [%lld] and src [%lld] to have the same number of elements, but got %lld and %lld "
             "elements respectively",
             (long long)self->numel, (long long)tensor->numel, (long long)self->numel, (long long)tensor->numel);
-    else if (!grd_product_exists(dtype))
-        grd_raise_no_kernel("dot", dtype);
-    if (grd_pending() || !grd_check_same_device(grd_tensors(self, tensor)))
-        return grd_failed;
-    grd_tensor *result = grd_out_prepare(out, GRD_NO_DIMS, dtype, grd_device_of(self));
-    if (grd_pending())
-        return grd_failed;
-    if (!grd_is_meta(result) &&
-        !grd_product_dot(dtype, self->numel, self->data, self->strides[0], tensor->data, tensor->strides[0], result->data))
-        return grd_failed;
-    return grd_out_finish(out, result);
+    if (!grd_product_exists(dtype))
+        return grd_raise_no_kernel("dot", dtype);
+    p->scratch_bytes = grd_product_dot_scratch(self->numel);
+    return grd_plan_reads(p, self) && grd_plan_reads(p, tensor) && grd_plan_result(p, GRD_NO_DIMS, dtype);
+}
+
+void run_dot(const struct grd_plan *p, grd_tensor *self, grd_tensor *tensor)
+{
+    grd_product_dot(&(struct grd_product_dot){.dtype = (grd_dtype)self->dtype,
+                                              .n = self->numel,
+                                              .x = self->data,
+                                              .x_stride = self->strides[0],
+                                              .y = tensor->data,
+                                              .y_stride = tensor->strides[0],
+                                              .sum = p->results[0]->data},
+                    p->scratch);
 }
 
 grd_tensor *op_vdot(grd_tensor *self, grd_tensor *other)

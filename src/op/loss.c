@@ -1,15 +1,11 @@
-/* Losses: composites over elementwise operators, and the pair behind nll_loss, which walks memory.
+/* Losses: composites over elementwise operators. nll_loss is in nll_loss.c.
  * Invariant: a composite never divides by or takes the logarithm of something whose gradient would be lost to infinity. */
 #include <math.h>
 #include <string.h>
 
-#include "base/half.h"
 #include "base/text.h"
 #include "gradus/ops/abs.h"
 #include "gradus/ops/add.h"
-#include "gradus/ops/amax.h"
-#include "gradus/ops/amin.h"
-#include "gradus/ops/clamp_max.h"
 #include "gradus/ops/clamp_min.h"
 #include "gradus/ops/div.h"
 #include "gradus/ops/eq.h"
@@ -17,13 +13,11 @@
 #include "gradus/ops/expand.h"
 #include "gradus/ops/index_select.h"
 #include "gradus/ops/l1_loss.h"
-#include "gradus/ops/le.h"
 #include "gradus/ops/log.h"
 #include "gradus/ops/log1p.h"
 #include "gradus/ops/log_sigmoid.h"
 #include "gradus/ops/log_softmax.h"
 #include "gradus/ops/logical_not.h"
-#include "gradus/ops/lt.h"
 #include "gradus/ops/masked_fill.h"
 #include "gradus/ops/mean.h"
 #include "gradus/ops/mul.h"
@@ -37,8 +31,7 @@
 #include "gradus/ops/where.h"
 #include "gen/impl/loss.h"
 #include "gen/ops/_huber.h"
-#include "gen/ops/_nll_loss2d_forward.h"
-#include "gen/ops/_nll_loss_forward.h"
+#include "gen/ops/_log_sigmoid.h"
 #include "gen/ops/_smooth_l1.h"
 #include "gen/ops/_smooth_l1_loss.h"
 #include "gen/words.h"
@@ -122,29 +115,6 @@ grd_tensor *op_l1_loss(grd_tensor *self, grd_tensor *target, const char *reducti
     return grd_loss_reduce(grd_abs(grd_sub(self, target)), how);
 }
 
-static bool check_differences(const grd_tensor *differences, const char *name)
-{
-    return is_floating(differences) || grd_raise_no_kernel(name, (grd_dtype)differences->dtype);
-}
-
-grd_tensor *op_hidden_smooth_l1(grd_tensor *self, double beta)
-{
-    if (!check_differences(self, "smooth_l1"))
-        return grd_failed;
-    grd_tensor *size = grd_abs(self);
-    grd_tensor *near = grd_mul_scalar(grd_square(size), grd_float(0.5 / beta)), *far = grd_sub_scalar(size, grd_float(0.5 * beta));
-    return grd_where(grd_lt_scalar(size, grd_float(beta)), near, far);
-}
-
-grd_tensor *op_hidden_huber(grd_tensor *self, double delta)
-{
-    if (!check_differences(self, "huber"))
-        return grd_failed;
-    grd_tensor *size = grd_abs(self), *near = grd_mul_scalar(grd_square(size), grd_float(0.5));
-    grd_tensor *far = grd_mul_scalar(grd_sub_scalar(size, grd_float(0.5 * delta)), grd_float(delta));
-    return grd_where(grd_le_scalar(size, grd_float(delta)), near, far);
-}
-
 grd_tensor *op_smooth_l1_loss(grd_tensor *self, grd_tensor *target, const char *reduction, double beta)
 {
     enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
@@ -210,26 +180,17 @@ grd_tensor *op_kl_div(grd_tensor *self, grd_tensor *target, const char *reductio
     return grd_div_scalar(grd_sum(loss), grd_float(batch));
 }
 
-/* min(x, 0) - log(1 + exp(-|x|)) */
 grd_tensor *op_log_sigmoid(grd_tensor *self)
 {
-    const grd_dtype dtype = (grd_dtype)self->dtype;
-    const bool half = dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16;
-    grd_tensor *x = half ? grd_to(self, .dtype = GRD_FLOAT32) : self; /* rounded once, at the end */
-    grd_tensor *value = grd_sub(grd_clamp_max(x, grd_int(0)), grd_log1p(grd_exp(grd_neg(grd_abs(x)))));
-    return grd_pending() ? grd_failed : grd_composite_contiguous(half ? grd_to(value, .dtype = dtype) : value);
+    return grd_composite_contiguous(grd_hidden_log_sigmoid(self));
 }
 
 /* The losses before they are weighted and reduced. */
 static grd_tensor *binary_cross_entropies(grd_tensor *self, grd_tensor *target)
 {
-    if (!grd_is_meta(self) && self->numel > 0) {
-        double low = grd_item_double(grd_amin(self)), high = grd_item_double(grd_amax(self));
-        if (!grd_pending() && !(low >= 0 && high <= 1))
-            grd_raise(GRD_ERROR_RUNTIME, "all elements of input should be between 0 and 1");
-        if (grd_pending())
-            return grd_failed;
-    }
+    double low, high;
+    if (grd_composite_extremes(self, &low, &high) && !(low >= 0 && high <= 1))
+        return grd_fail(GRD_ERROR_RUNTIME, "all elements of input should be between 0 and 1");
     grd_scalar floor = grd_int(-100);
     grd_tensor *no = grd_clamp_min(grd_log1p(grd_neg(self)), floor), *yes = grd_clamp_min(grd_log(self), floor);
     return grd_sub(grd_mul(grd_sub_scalar(target, grd_int(1)), no), grd_mul(target, yes));
@@ -275,202 +236,6 @@ grd_tensor *op_binary_cross_entropy_with_logits(grd_tensor *self, grd_tensor *ta
     if (grd_pending() || !grd_check_inplace_shape(negative, grd_sizes(loss)))
         return grd_failed;
     return weighted(grd_composite_like(loss, negative), weight, how);
-}
-
-/* ---- nll_loss ----------------------------------------------------------------------------------------------------------------------- */
-
-static double read_element(const char *data, int64_t index, grd_dtype dtype)
-{
-    switch (dtype) {
-    case GRD_FLOAT16:
-        return grd_from_float16(((const uint16_t *)data)[index]);
-    case GRD_BFLOAT16:
-        return grd_from_bfloat16(((const uint16_t *)data)[index]);
-    case GRD_FLOAT64:
-        return ((const double *)data)[index];
-    default:
-        return ((const float *)data)[index];
-    }
-}
-
-static void write_element(char *data, int64_t index, grd_dtype dtype, double x)
-{
-    switch (dtype) {
-    case GRD_FLOAT16:
-        ((uint16_t *)data)[index] = grd_to_float16((float)x);
-        return;
-    case GRD_BFLOAT16:
-        ((uint16_t *)data)[index] = grd_to_bfloat16((float)x);
-        return;
-    case GRD_FLOAT64:
-        ((double *)data)[index] = x;
-        return;
-    default:
-        ((float *)data)[index] = (float)x;
-    }
-}
-
-/* An input of (N, C, d1, …) as N x C x D, with contiguous targets and weights. */
-struct nll {
-    int64_t n, classes, d;
-    const int64_t *target;
-    const char *weight; /* NULL: ones */
-    grd_dtype dtype;    /* of input and weight */
-    int64_t ignore;
-};
-
-static double weight_of(const struct nll *x, int64_t class)
-{
-    return x->weight == NULL ? 1 : read_element(x->weight, class, x->dtype);
-}
-
-static bool check_target_sizes(grd_dims size, const grd_tensor *target)
-{
-    if (size.n == 0)
-        return grd_raise(GRD_ERROR_VALUE, "Expected 1 or more dimensions (got 0)");
-    if (size.n == 1) {
-        if (target->ndim > 1)
-            return grd_raise(GRD_ERROR_RUNTIME, "0D or 1D target tensor expected, multi-target not supported");
-        return target->numel == 1 ||
-               grd_raise(GRD_ERROR_VALUE, "For 1D input, 1D target must have size 1, but got target size: %lld", (long long)target->numel);
-    }
-    int64_t batch = target->ndim > 0 ? target->sizes[0] : 1;
-    if (batch != size.data[0])
-        return grd_raise(GRD_ERROR_VALUE, "Expected input batch_size (%lld) to match target batch_size (%lld).", (long long)size.data[0],
-                         (long long)batch);
-    if (size.n == 2 && target->ndim != 1)
-        return grd_raise(GRD_ERROR_RUNTIME, "0D or 1D target tensor expected, multi-target not supported");
-    int64_t want[GRD_MAX_DIMS] = {size.data[0]};
-    memcpy(want + 1, size.data + 2, (size_t)(size.n - 2) * sizeof *want);
-    if (grd_same_sizes(target, grd_dims_from(want, size.n - 1)))
-        return true;
-    char text[1024], have[1024];
-    return grd_raise(GRD_ERROR_RUNTIME, "Expected target size %s, got %s", grd_format_int64s(text, sizeof text, want, size.n - 1),
-                     grd_format_int64s(have, sizeof have, target->sizes, target->ndim));
-}
-
-/* Checks everything about an input of that size and dtype and reads the target; false with the error raised. */
-static bool prepare_nll(struct nll *x, grd_dims size, grd_dtype dtype, grd_tensor *target, grd_tensor *weight, int64_t ignore_index)
-{
-    if (grd_category_of(dtype) != GRD_CATEGORY_FLOAT || dtype == GRD_FLOAT8_E4M3FN || dtype == GRD_FLOAT8_E5M2)
-        return grd_raise_no_kernel("nll_loss_out_frame", dtype);
-    if (target->dtype != GRD_INT64 && target->dtype != GRD_UINT8)
-        return grd_raise(GRD_ERROR_RUNTIME, "expected target dtype to be Long or Byte, but got %s",
-                         grd_dtype_type_name((grd_dtype)target->dtype));
-    if (!check_target_sizes(size, target))
-        return false;
-    *x = (struct nll){
-        .n = size.n == 1 ? 1 : size.data[0], .classes = size.data[size.n == 1 ? 0 : 1], .d = 1, .dtype = dtype, .ignore = ignore_index};
-    for (int64_t i = 2; i < size.n; i++)
-        x->d *= size.data[i];
-    if (weight != NULL && (weight->ndim != 1 || weight->numel != x->classes)) {
-        char have[1024];
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
-                         (long long)x->classes, grd_format_int64s(have, sizeof have, weight->sizes, weight->ndim));
-    }
-    if (weight != NULL && weight->dtype != dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name(dtype),
-                         grd_dtype_type_name((grd_dtype)weight->dtype));
-    if (grd_is_meta(target))
-        return true;
-    grd_tensor *classes = grd_contiguous_as(target, GRD_INT64),
-               *weights = weight == NULL ? NULL : grd_contiguous_as(weight, GRD_DTYPE_NONE);
-    if (grd_pending())
-        return false;
-    x->target = (const int64_t *)classes->data;
-    x->weight = weights == NULL ? NULL : weights->data;
-    for (int64_t i = 0; i < x->n * x->d; i++)
-        if (x->target[i] != ignore_index && (x->target[i] < 0 || x->target[i] >= x->classes))
-            return grd_raise(GRD_ERROR_INDEX, "Target %lld is out of bounds.", (long long)x->target[i]);
-    return true;
-}
-
-/* The result of reduction "none": the target's sizes, but 0-d for one sample without a batch. */
-static grd_dims loss_sizes(grd_dims size, const grd_tensor *target, enum grd_loss_reduction how)
-{
-    return how == GRD_LOSS_NONE && size.n > 1 ? grd_dims_from(target->sizes, target->ndim) : grd_dims_from(target->sizes, 0);
-}
-
-/* Sums in double: mean = -sum(w x) / sum(w). */
-void op_hidden_nll_loss_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
-                                grd_tensor **ret)
-{
-    struct nll x;
-    grd_dims size = grd_dims_from(self->sizes, self->ndim);
-    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
-    ret[0] = ret[1] = grd_failed;
-    if (how == GRD_LOSS_INVALID || !grd_check_same_device(grd_tensors(self, target, weight)) ||
-        !prepare_nll(&x, size, (grd_dtype)self->dtype, target, weight, ignore_index))
-        return;
-    grd_tensor *input = grd_contiguous_as(self, GRD_DTYPE_NONE);
-    grd_tensor *output = grd_new(loss_sizes(size, target, how), x.dtype, grd_device_of(self));
-    grd_tensor *total_weight = grd_new(GRD_NO_DIMS, GRD_FLOAT64, grd_device_of(self));
-    if (grd_pending())
-        return;
-    ret[0] = output;
-    ret[1] = total_weight;
-    if (grd_is_meta(self))
-        return;
-    double sum = 0, total = 0;
-    for (int64_t n = 0; n < x.n; n++)
-        for (int64_t d = 0; d < x.d; d++) {
-            int64_t class = x.target[n * x.d + d];
-            double loss = 0;
-            if (class != x.ignore) {
-                double w = weight_of(&x, class);
-                loss = -w * read_element(input->data, (n * x.classes + class) * x.d + d, x.dtype);
-                total += w;
-            }
-            sum += loss;
-            if (how == GRD_LOSS_NONE)
-                write_element(output->data, n * x.d + d, x.dtype, loss);
-        }
-    if (how != GRD_LOSS_NONE)
-        write_element(output->data, 0, x.dtype, how == GRD_LOSS_MEAN ? sum / total : sum);
-    *(double *)total_weight->data = total;
-}
-
-grd_tensor *op_hidden_nll_loss_backward(grd_tensor *grad_output, grd_dims size, grd_tensor *target, grd_tensor *weight,
-                                        const char *reduction, int64_t ignore_index, grd_tensor *total_weight)
-{
-    struct nll x;
-    enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
-    if (how == GRD_LOSS_INVALID || !prepare_nll(&x, size, (grd_dtype)grad_output->dtype, target, weight, ignore_index))
-        return grd_failed;
-    grd_dims want = loss_sizes(size, target, how);
-    if (!grd_same_sizes(grad_output, want))
-        grd_raise(GRD_ERROR_RUNTIME, "grad_output does not have the sizes of the loss");
-    grd_tensor *grad = grd_contiguous_as(grad_output, GRD_DTYPE_NONE);
-    grd_tensor *result = grd_new(size, x.dtype, grd_device_of(grad_output));
-    if (grd_pending() || grd_is_meta(result))
-        return grd_pending() ? grd_failed : result;
-    memset(result->data, 0, (size_t)(result->numel * (int64_t)result->itemsize));
-    double scale = how == GRD_LOSS_MEAN ? 1 / *(const double *)total_weight->data : 1;
-    for (int64_t n = 0; n < x.n; n++)
-        for (int64_t d = 0; d < x.d; d++) {
-            int64_t class = x.target[n * x.d + d];
-            if (class == x.ignore)
-                continue;
-            double g = read_element(grad->data, how == GRD_LOSS_NONE ? n * x.d + d : 0, x.dtype);
-            write_element(result->data, (n * x.classes + class) * x.d + d, x.dtype, -weight_of(&x, class) * scale * g);
-        }
-    return result;
-}
-
-void op_hidden_nll_loss2d_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
-                                  grd_tensor **ret)
-{
-    const grd_hidden_nll_loss_forward_result result = grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index);
-    ret[0] = result.output;
-    ret[1] = result.total_weight;
-}
-
-grd_tensor *op_nll_loss(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index)
-{
-    if (self->ndim <= 2)
-        return grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index).output;
-    return grd_hidden_nll_loss2d_forward(self, target, weight, reduction, ignore_index).output;
 }
 
 /* ---- Cross entropy ------------------------------------------------------------------------------------------------------------------ */

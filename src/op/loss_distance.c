@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "gradus/ops/add.h"
-#include "gradus/ops/any.h"
 #include "gradus/ops/clamp_min.h"
 #include "gradus/ops/detach.h"
 #include "gradus/ops/div.h"
@@ -15,7 +14,6 @@
 #include "gradus/ops/le.h"
 #include "gradus/ops/log.h"
 #include "gradus/ops/log1p.h"
-#include "gradus/ops/lt.h"
 #include "gradus/ops/masked_fill.h"
 #include "gradus/ops/minimum.h"
 #include "gradus/ops/mul.h"
@@ -34,6 +32,7 @@
 #include "gen/ops/_norm.h"
 #include "gradus/library.h"
 #include "op/common.h"
+#include "op/composite.h"
 #include "op/loss.h"
 
 enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
@@ -208,10 +207,9 @@ grd_tensor *op_gaussian_nll_loss(grd_tensor *input, grd_tensor *target, grd_tens
     if (how == GRD_LOSS_INVALID)
         return grd_failed;
     var = variance_of(input, var);
-    if (!grd_pending() && !grd_is_meta(var) && grd_item_double(grd_any(grd_lt_scalar(var, grd_int(0)))) != 0)
-        grd_raise(GRD_ERROR_VALUE, "var has negative entry/entries");
-    if (grd_pending())
-        return grd_failed;
+    double least, largest;
+    if (grd_composite_extremes(var, &least, &largest) && least < 0)
+        return grd_fail(GRD_ERROR_VALUE, "var has negative entry/entries");
     var = raised(var, eps);
     grd_tensor *loss = grd_mul_scalar(grd_add(grd_log(var), grd_div(grd_square(grd_sub(input, target)), var)), grd_float(0.5));
     return grd_loss_reduce(full ? grd_add_scalar(loss, grd_float(0.5 * log(two_pi))) : loss, how);

@@ -12,6 +12,7 @@
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/indexed.h"
+#include "op/plan.h"
 
 enum { MASK_BLOCK = 16 * 1024 }; /* elements that one thread counts and moves */
 
@@ -23,34 +24,51 @@ static bool check_mask(const grd_tensor *mask)
            grd_raise(GRD_ERROR_RUNTIME, "only boolean masks are supported, but got mask with dtype %s", grd_dtype_name(mask->dtype));
 }
 
-grd_tensor *op_masked_fill(grd_tensor *out, grd_tensor *self, grd_tensor *mask, grd_scalar value)
+static grd_tensor *expanded(grd_tensor *t, grd_dims sizes)
 {
-    _Alignas(16) char element[16];
-    if (!check_mask(mask) || !grd_check_same_device(grd_tensors(self, mask)) || !grd_scalar_write(value, self->dtype, element) ||
-        !grd_check_repeated_out(out, "masked_fill_", "tensor[mask] = scalar"))
-        return grd_failed;
-    struct grd_iter it;
-    grd_tensor *result = grd_iter_elementwise(&it, &(struct grd_iter_spec){.out = out,
-                                                                           .inputs = {self, mask},
-                                                                           .ninputs = 2,
-                                                                           .rule = GRD_TYPE_KEEP,
-                                                                           .dtype = self->dtype,
-                                                                           .name = "masked_fill",
-                                                                           .row_major = true,
-                                                                           .repeats = true});
-    if (!grd_pending())
-        (out != NULL && !grd_has(out, GRD_FLAG_CONTIGUOUS) ? grd_iter_run_serial : grd_iter_run)(
-            &it, grd_kernel_of_size(grd_kernels->index->masked_fill, self), element);
-    return result;
+    return grd_same_sizes(t, sizes) ? t : op_expand(t, sizes);
 }
 
-grd_tensor *op_masked_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *mask, grd_tensor *value)
+bool plan_masked_fill(struct grd_plan *p, grd_tensor *self, grd_tensor *mask, grd_scalar value)
+{
+    int64_t storage[GRD_MAX_DIMS], n;
+    if (!check_mask(mask) || !grd_scalar_write(value, self->dtype, p->state) ||
+        !grd_check_repeated_out(p->out, "masked_fill_", "tensor[mask] = scalar") ||
+        !grd_shape_broadcast(grd_sizes(self), grd_sizes(mask), storage, &n))
+        return false;
+    const grd_dims sizes = grd_dims_from(storage, n);
+    p->repeats = p->any_strides = p->aligned = true;
+    return (p->out == NULL || grd_check_inplace_shape(p->out, sizes)) && grd_plan_reads(p, expanded(self, sizes)) &&
+           grd_plan_reads(p, expanded(mask, sizes)) && grd_plan_result(p, sizes, (grd_dtype)self->dtype);
+}
+
+void run_masked_fill(const struct grd_plan *p)
+{
+    const grd_tensor *const operands[] = {p->results[0], p->in[0], p->in[1]};
+    int64_t strides[GRD_LENGTH(operands)][GRD_MAX_DIMS];
+    for (int i = 0; i < GRD_LENGTH(operands); i++)
+        for (int64_t d = 0; d < operands[i]->ndim; d++)
+            strides[i][d] = grd_byte_stride(operands[i], d);
+    struct grd_iter it;
+    grd_iter_raw(&it, grd_sizes(operands[0]), GRD_LENGTH(operands),
+                 (char *const[]){operands[0]->data, operands[1]->data, operands[2]->data},
+                 (const int64_t *const[]){strides[0], strides[1], strides[2]});
+    (grd_has(operands[0], GRD_FLAG_CONTIGUOUS) ? grd_iter_run : grd_iter_run_serial)(
+        &it, grd_kernel_of_size(grd_kernels->index->masked_fill, operands[0]), p->state);
+}
+
+bool plan_masked_fill_tensor(struct grd_plan *p, grd_tensor *self, grd_tensor *mask, grd_tensor *value)
 {
     if (value->ndim > 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "only a 0-dimensional value tensor is supported, but got tensor with %d dimension(s).",
-                        value->ndim);
-    grd_scalar number = grd_is_meta(value) ? grd_int(0) : grd_scalar_read(value->data, value->dtype);
-    return op_masked_fill(out, self, mask, number);
+        return grd_raise(GRD_ERROR_RUNTIME, "only a 0-dimensional value tensor is supported, but got tensor with %d dimension(s).",
+                         value->ndim);
+    return plan_masked_fill(p, self, mask, grd_int(0));
+}
+
+bool check_masked_fill_tensor(struct grd_plan *p, grd_tensor *self, grd_tensor *mask, grd_tensor *value)
+{
+    (void)mask;
+    return grd_check_has_data(value) && grd_scalar_write(grd_scalar_read(value->data, value->dtype), self->dtype, p->state);
 }
 
 /* ---- Counting and moving ------------------------------------------------------------------------------------------------- */
@@ -60,13 +78,13 @@ struct counted_mask {
     const uint8_t *data;
     int64_t n, total;
     int64_t *before;
-    /* What move_blocks does with it: */
-    grd_mask_move *move;
-    char *to;
-    const char *from;
-    int64_t itemsize;
-    bool expands; /* the dense list is `from` */
+    const struct grd_plan *plan;
 };
+
+static struct counted_mask *mask_of(const struct grd_plan *p)
+{
+    return (struct counted_mask *)(uintptr_t)p->state;
+}
 
 static void count_blocks(int64_t begin, int64_t end, void *context)
 {
@@ -82,30 +100,36 @@ static int64_t mask_blocks(const struct counted_mask *mask)
     return mask->n == 0 ? 0 : (mask->n - 1) / MASK_BLOCK + 1;
 }
 
-/* `t` is a contiguous bool tensor. */
-static bool count_mask(const grd_tensor *t, struct counted_mask *ret)
+/* Counts a mask, a contiguous bool tensor, for the run. */
+static bool count_mask(struct grd_plan *p, const grd_tensor *t)
 {
-    *ret = (struct counted_mask){.data = (const uint8_t *)t->data, .n = t->numel};
-    int64_t blocks = mask_blocks(ret);
-    ret->before = grd_pool_array(blocks + 1, sizeof *ret->before);
-    if (ret->before == NULL)
+    struct counted_mask *mask = mask_of(p);
+    *mask = (struct counted_mask){.data = (const uint8_t *)t->data, .n = t->numel, .plan = p};
+    int64_t blocks = mask_blocks(mask);
+    mask->before = grd_pool_array(blocks + 1, sizeof *mask->before);
+    if (mask->before == NULL)
         return false;
-    grd_parallel_for(0, blocks, 1, count_blocks, ret);
+    grd_parallel_for(0, blocks, 1, count_blocks, mask);
     for (int64_t i = 0; i < blocks; i++) {
-        int64_t here = ret->before[i];
-        ret->before[i] = ret->total;
-        ret->total += here;
+        int64_t here = mask->before[i];
+        mask->before[i] = mask->total;
+        mask->total += here;
     }
     return true;
 }
 
+/* Moves what the mask selects between result and in[0]: from where the mask is set to a dense list, or, if in[0] is that list, back. */
 static void move_blocks(int64_t begin, int64_t end, void *context)
 {
-    struct counted_mask *mask = context;
+    const struct counted_mask *mask = context;
+    const grd_tensor *to = mask->plan->results[0], *from = mask->plan->in[0];
+    const bool expands = to->numel == mask->n;
+    grd_mask_move *const *moves = expands ? grd_kernels->index->expand : grd_kernels->index->compress;
     for (int64_t block = begin; block < end; block++) {
         int64_t first = block * MASK_BLOCK, n = mask->n - first < MASK_BLOCK ? mask->n - first : MASK_BLOCK;
-        int64_t dense = mask->before[block] * mask->itemsize, sparse = first * mask->itemsize;
-        mask->move(n, mask->data + first, mask->to + (mask->expands ? sparse : dense), mask->from + (mask->expands ? dense : sparse));
+        int64_t dense = mask->before[block] * to->itemsize, sparse = first * to->itemsize;
+        moves[grd_index_size(to->itemsize)](n, mask->data + first, to->data + (expands ? sparse : dense),
+                                            from->data + (expands ? dense : sparse));
     }
 }
 
@@ -121,103 +145,80 @@ static bool common_sizes(grd_dims a, const grd_tensor *mask, int64_t *ret_sizes,
     return true;
 }
 
-grd_tensor *op_masked_select(grd_tensor *self, grd_tensor *mask)
+bool plan_masked_select(struct grd_plan *p, grd_tensor *self, grd_tensor *mask)
 {
     int64_t storage[GRD_MAX_DIMS];
     grd_dims sizes;
-    if (!common_sizes(grd_sizes(self), mask, storage, &sizes) || !grd_check_has_data(self))
-        return grd_failed;
-    grd_tensor *from = op_expand(self, sizes), *where = op_expand(mask, sizes);
-    struct counted_mask counted;
-    if (!grd_pending())
-        from = grd_contiguous_as(from, GRD_DTYPE_NONE);
-    if (!grd_pending())
-        where = grd_contiguous_as(where, GRD_DTYPE_NONE);
-    if (grd_pending() || !count_mask(where, &counted))
-        return grd_failed;
-    grd_tensor *result = grd_new(grd_dims(counted.total), self->dtype, grd_device_of(self));
-    if (!grd_is_failed(result)) {
-        counted.move = grd_kernels->index->compress[grd_index_size(self->itemsize)];
-        counted.to = result->data;
-        counted.from = from->data;
-        counted.itemsize = self->itemsize;
-        grd_parallel_for(0, mask_blocks(&counted), 1, move_blocks, &counted);
-    }
-    return result;
+    return common_sizes(grd_sizes(self), mask, storage, &sizes) && grd_check_has_data(self) &&
+           grd_plan_reads_as(p, op_expand(self, sizes), (grd_dtype)self->dtype) && grd_plan_reads_as(p, op_expand(mask, sizes), GRD_BOOL) &&
+           !grd_pending();
 }
 
-grd_tensor *op_hidden_masked_select_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *mask)
+bool check_masked_select(struct grd_plan *p)
+{
+    return count_mask(p, p->in[1]) && grd_plan_result(p, grd_dims(mask_of(p)->total), (grd_dtype)p->in[0]->dtype);
+}
+
+void run_masked_select(const struct grd_plan *p)
+{
+    grd_parallel_for(0, mask_blocks(mask_of(p)), 1, move_blocks, mask_of(p));
+}
+
+bool plan_hidden_masked_select_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *mask)
 {
     int64_t storage[GRD_MAX_DIMS];
     grd_dims common;
-    if (!common_sizes(sizes, mask, storage, &common) || !grd_check_has_data(grad))
-        return grd_failed;
-    grd_tensor *where = op_expand(mask, common), *from = grd_contiguous_as(grad, GRD_DTYPE_NONE);
-    struct counted_mask counted;
-    if (!grd_pending())
-        where = grd_contiguous_as(where, GRD_DTYPE_NONE);
-    if (grd_pending() || !count_mask(where, &counted))
-        return grd_failed;
-    if (counted.total != grad->numel)
-        return grd_fail(GRD_ERROR_RUNTIME, "the mask has %lld elements set where the gradient has %lld", (long long)counted.total,
-                        (long long)grad->numel);
-    grd_tensor *result = grd_new_zeros(common, grad->dtype, grd_device_of(grad));
-    if (!grd_is_failed(result)) {
-        counted.move = grd_kernels->index->expand[grd_index_size(grad->itemsize)];
-        counted.to = result->data;
-        counted.from = from->data;
-        counted.itemsize = grad->itemsize;
-        counted.expands = true;
-        grd_parallel_for(0, mask_blocks(&counted), 1, move_blocks, &counted);
-    }
-    return result;
+    return common_sizes(sizes, mask, storage, &common) && grd_check_has_data(grad) && grd_plan_reads_as(p, grad, (grd_dtype)grad->dtype) &&
+           grd_plan_reads_as(p, op_expand(mask, common), GRD_BOOL) && grd_plan_result(p, common, (grd_dtype)grad->dtype) && !grd_pending();
+}
+
+bool check_masked_expand(struct grd_plan *p)
+{
+    const int64_t n = p->in[0]->numel;
+    return count_mask(p, p->in[1]) &&
+           (mask_of(p)->total == n || grd_raise(GRD_ERROR_RUNTIME, "the mask has %lld elements set where the gradient has %lld",
+                                                (long long)mask_of(p)->total, (long long)n));
+}
+
+void run_masked_expand(const struct grd_plan *p)
+{
+    grd_zero_elements(p->results[0]);
+    run_masked_select(p);
 }
 
 /* ---- nonzero ------------------------------------------------------------------------------------------------------------- */
 
-struct coordinates {
-    const struct counted_mask *mask;
-    int64_t *to; /* a column after the other, of `total` rows */
-    int64_t total;
-    grd_dims sizes;
-};
-
-/* Rows of coordinates: the position is counted like an odometer, so that nothing is divided per element. */
 static void write_coordinates(int64_t begin, int64_t end, void *context)
 {
-    const struct coordinates *c = context;
-    int64_t ndim = c->sizes.n, at[GRD_MAX_DIMS];
+    const struct counted_mask *mask = context;
+    const grd_tensor *result = mask->plan->results[0];
+    const grd_dims sizes = grd_sizes(mask->plan->in[0]);
     for (int64_t block = begin; block < end; block++) {
-        int64_t first = block * MASK_BLOCK, last = first + MASK_BLOCK < c->mask->n ? first + MASK_BLOCK : c->mask->n, rest = first;
-        int64_t *row = c->to + c->mask->before[block];
-        for (int64_t d = ndim - 1; d >= 0; d--) {
-            at[d] = rest % c->sizes.data[d];
-            rest /= c->sizes.data[d];
-        }
-        for (int64_t i = first; i < last; i++) {
-            if (c->mask->data[i]) {
-                for (int64_t d = 0; d < ndim; d++)
-                    row[d * c->total] = at[d];
-                row++;
-            }
-            for (int64_t d = ndim - 1; d >= 0 && ++at[d] == c->sizes.data[d]; d--)
-                at[d] = 0;
-        }
+        const int64_t first = block * MASK_BLOCK, rest = mask->n - first;
+        grd_kernels->index->coordinates(&(struct grd_coordinates_block){.n = rest < MASK_BLOCK ? rest : MASK_BLOCK,
+                                                                        .first = first,
+                                                                        .ndim = sizes.n,
+                                                                        .mask = mask->data + first,
+                                                                        .sizes = sizes.data,
+                                                                        .to = (int64_t *)(void *)result->data + mask->before[block],
+                                                                        .column = mask->total});
     }
 }
 
-grd_tensor *op_nonzero(grd_tensor *self)
+bool plan_nonzero(struct grd_plan *p, grd_tensor *self)
 {
-    if (!grd_check_has_data(self))
-        return grd_failed;
-    grd_tensor *set = grd_contiguous_as(self, GRD_BOOL);
-    struct counted_mask counted;
-    if (grd_pending() || !count_mask(set, &counted))
-        return grd_failed;
-    grd_tensor *result = grd_new_strided(grd_dims(counted.total, self->ndim), grd_dims(1, counted.total), GRD_INT64, grd_device_of(self));
-    if (!grd_is_failed(result) && self->ndim > 0) {
-        struct coordinates c = {&counted, (int64_t *)(void *)result->data, counted.total, grd_sizes(self)};
-        grd_parallel_for(0, mask_blocks(&counted), 1, write_coordinates, &c);
-    }
-    return result;
+    return grd_check_has_data(self) && grd_plan_reads_as(p, self, GRD_BOOL);
+}
+
+bool check_nonzero(struct grd_plan *p)
+{
+    if (!count_mask(p, p->in[0]))
+        return false;
+    const int64_t total = mask_of(p)->total, strides[] = {1, total};
+    return grd_plan_strided(p, grd_dims(total, p->in[0]->ndim), strides, GRD_INT64);
+}
+
+void run_nonzero(const struct grd_plan *p)
+{
+    grd_parallel_for(0, mask_blocks(mask_of(p)), 1, write_coordinates, mask_of(p));
 }

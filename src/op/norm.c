@@ -1,12 +1,13 @@
-/* Vector norms, magnitudes and logsumexp. */
+/* Vector norms and logsumexp, as composites over what follows the law "reduce". */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "gradus/ops/add.h"
 #include "gradus/ops/amax.h"
+#include "gradus/ops/amin.h"
 #include "gradus/ops/conj.h"
+#include "gradus/ops/contiguous.h"
 #include "gradus/ops/div.h"
 #include "gradus/ops/eq.h"
 #include "gradus/ops/exp.h"
@@ -16,6 +17,7 @@
 #include "gradus/ops/logical_or.h"
 #include "gradus/ops/masked_fill.h"
 #include "gradus/ops/mul.h"
+#include "gradus/ops/ne.h"
 #include "gradus/ops/norm.h"
 #include "gradus/ops/pow.h"
 #include "gradus/ops/real.h"
@@ -26,7 +28,11 @@
 #include "gradus/ops/to.h"
 #include "gradus/ops/zeros_like.h"
 #include "gen/impl/reduction.h"
+#include "gen/ops/_logsumexp.h"
 #include "gen/ops/_modulus.h"
+#include "gen/ops/_norm_1.h"
+#include "gen/ops/_norm_2.h"
+#include "op/composite.h"
 #include "op/reduce.h"
 
 /* ---- Norms -------------------------------------------------------------------------------------------------------------------------- */
@@ -53,100 +59,59 @@ static double norm_order(grd_scalar p)
     return p.kind == GRD_SCALAR_NONE ? 2 : grd_scalar_double(p);
 }
 
-grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dims dim, bool keepdim, grd_dtype dtype)
+static bool check_norm(const grd_tensor *self, double p, grd_dims dim, grd_dtype as)
 {
     uint64_t mask;
-    double p = norm_order(order);
-    grd_dtype from = (grd_dtype)self->dtype, as = dtype != GRD_DTYPE_NONE ? dtype : from, to = grd_dtype_to_real(as);
+    const grd_dtype from = (grd_dtype)self->dtype;
     if (!grd_dtype_is_floating(from) && !grd_dtype_is_complex(from))
-        return grd_fail(GRD_ERROR_RUNTIME, "Expected a floating point or complex tensor as input. Got %s", grd_dtype_type_name(from));
+        return grd_raise(GRD_ERROR_RUNTIME, "Expected a floating point or complex tensor as input. Got %s", grd_dtype_type_name(from));
     if (!grd_dtype_is_floating(as) && !grd_dtype_is_complex(as))
-        return grd_fail(GRD_ERROR_RUNTIME, "dtype should be floating point or complex, but got %s", grd_dtype_type_name(as));
+        return grd_raise(GRD_ERROR_RUNTIME, "dtype should be floating point or complex, but got %s", grd_dtype_type_name(as));
     if (grd_dtype_is_complex(from) != grd_dtype_is_complex(as))
-        return grd_fail(GRD_ERROR_RUNTIME, "dtype should be %s for %s inputs, but got %s", grd_dtype_is_complex(from) ? "complex" : "real",
-                        grd_dtype_is_complex(from) ? "complex" : "real", grd_dtype_type_name(as));
-    if (!grd_reduce_check("norm", self, as) || !grd_shape_dim_mask(dim, self->ndim, &mask) ||
-        !check_norm_not_empty(self, dim.n > 0, mask, p) || !grd_out_check(out, to, grd_device_of(self)))
-        return grd_failed;
-    if (as != from && !grd_is_meta(self))
-        self = grd_contiguous_as(self, as);
-    if (grd_pending())
-        return grd_failed;
-    if (p == 0)
-        return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, GRD_FINISH_NONE, 0);
-    if (p == 1 || grd_is_meta(self))
-        return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_ABS, to, GRD_FINISH_NONE, 0);
-    if (p == 2)
-        return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_SQUARE, to, GRD_FINISH_ROOT, 0);
-    grd_tensor *magnitudes = grd_reduce(NULL, self, 0, false, GRD_REDUCE_ABS, to, GRD_FINISH_NONE, 0);
-    if (isinf(p)) {
-        if (grd_pending())
-            return grd_failed;
-        return grd_reduce(out, magnitudes, mask, keepdim, p > 0 ? GRD_REDUCE_MAX : GRD_REDUCE_MIN, to, GRD_FINISH_NONE, 0);
+        return grd_raise(GRD_ERROR_RUNTIME, "dtype should be %s for %s inputs, but got %s", grd_dtype_is_complex(from) ? "complex" : "real",
+                         grd_dtype_is_complex(from) ? "complex" : "real", grd_dtype_type_name(as));
+    if (from > GRD_COMPLEX128 || as > GRD_COMPLEX128)
+        return grd_raise_no_kernel("norm", from > GRD_COMPLEX128 ? from : as);
+    return grd_shape_dim_mask(dim, self->ndim, &mask) && check_norm_not_empty(self, dim.n > 0, mask, p);
+}
+
+static grd_tensor *norm(grd_tensor *self, double p, grd_dims dim, bool keepdim)
+{
+    if (p == 0) {
+        grd_tensor *count = grd_sum(grd_ne_scalar(self, grd_int(0)), .dim = dim, .keepdim = keepdim);
+        return grd_to(count, .dtype = grd_dtype_to_real(grd_tensor_dtype(self)));
     }
-    grd_tensor *powers = grd_pow_scalar(magnitudes, grd_float(p));
-    if (grd_pending())
+    if (p == 1)
+        return grd_hidden_norm_1(self, dim, keepdim);
+    if (p == 2)
+        return grd_hidden_norm_2(self, dim, keepdim);
+    grd_tensor *sizes = grd_hidden_modulus(self);
+    if (isinf(p))
+        return p > 0 ? grd_amax(sizes, .dim = dim, .keepdim = keepdim) : grd_amin(sizes, .dim = dim, .keepdim = keepdim);
+    return grd_pow_scalar(grd_sum(grd_pow_scalar(sizes, grd_float(p)), .dim = dim, .keepdim = keepdim), grd_float(1 / p));
+}
+
+grd_tensor *op_norm(grd_tensor *out, grd_tensor *self, grd_scalar order, grd_dims dim, bool keepdim, grd_dtype dtype)
+{
+    const double p = norm_order(order);
+    const grd_dtype from = (grd_dtype)self->dtype, as = dtype != GRD_DTYPE_NONE ? dtype : from;
+    if (!check_norm(self, p, dim, as))
         return grd_failed;
-    grd_tensor *sum = grd_reduce(NULL, powers, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_NONE, 0);
-    grd_tensor *norm = grd_pow_scalar(sum, grd_float(1 / p));
-    return grd_out_finish(out, norm);
+    if (as != from)
+        self = grd_contiguous(grd_to(self, .dtype = as));
+    return grd_composite_finish(out, NULL, norm(self, p, dim, keepdim));
 }
 
 grd_tensor *op_norm_name(grd_tensor *out, grd_tensor *self, const char *p, grd_dims dim, bool keepdim, grd_dtype dtype)
 {
-    if (strcmp(p, "fro") == 0)
-        return out == NULL ? grd_norm(self, .dim = dim, .keepdim = keepdim, .dtype = dtype)
-                           : grd_norm_out(out, self, .dim = dim, .keepdim = keepdim, .dtype = dtype);
     if (strcmp(p, "nuc") == 0)
-        grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the nuclear norm is not implemented");
-    else
-        grd_raise(GRD_ERROR_RUNTIME, "only valid p values for string inputs are 'fro' and 'nuc', but got '%s'", p);
-    return grd_failed;
+        return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "the nuclear norm is not implemented");
+    if (strcmp(p, "fro") != 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "only valid p values for string inputs are 'fro' and 'nuc', but got '%s'", p);
+    return grd_composite_finish(out, NULL, grd_norm(self, .dim = dim, .keepdim = keepdim, .dtype = dtype));
 }
 
-/* |self|, for complex numbers too: the norm over no dims. */
-grd_tensor *op_hidden_modulus(grd_tensor *self)
-{
-    grd_dtype dtype = (grd_dtype)self->dtype;
-    if (grd_reduce_is_integral(dtype) || !grd_reduce_has_arithmetic(dtype))
-        return grd_fail_no_kernel("_modulus", dtype);
-    return grd_reduce(NULL, self, 0, false, GRD_REDUCE_ABS, grd_dtype_to_real(dtype), GRD_FINISH_NONE, 0);
-}
-
-/* ---- logsumexp: log(sum(exp(x - max))) + max ------------------------------------------------------------------------------- */
-static bool log_sum_exp(grd_tensor *result, const grd_tensor *self, uint64_t mask)
-{
-    struct grd_reduction r;
-    grd_reduction_plan(&r, self->dtype == GRD_FLOAT64 ? GRD_FLOAT64 : GRD_FLOAT32, self, mask);
-    grd_reduction_kernel(&r, GRD_REDUCE_MAX);
-    int64_t bytes = grd_reduction_scratch(&r, true), center_bytes = (r.outputs + 1) * (int64_t)sizeof(double);
-    struct grd_reduction second = r;
-    grd_reduction_kernel(&second, GRD_REDUCE_EXP);
-    second.finish = GRD_FINISH_LOG;
-    grd_reduction_store(&second, result);
-    int64_t second_bytes = grd_reduction_scratch(&second, false);
-    bool done = false;
-    r.gathered = grd_alloc((size_t)bytes);
-    double *center = grd_alloc((size_t)center_bytes);
-    if (second_bytes > 0)
-        second.gathered = grd_alloc((size_t)second_bytes);
-    if (!grd_pending()) {
-        grd_reduction_run(&r);
-        /* An infinite maximum cannot be subtracted, and need not: exp of it is 0 or infinite already. */
-        for (int64_t i = 0; i < r.outputs; i++) {
-            double max = r.gathers == GRD_FLOAT64 ? ((double *)(void *)r.gathered)[i] : (double)((float *)(void *)r.gathered)[i];
-            center[i] = isinf(max) ? 0 : max;
-        }
-        second.center = (const char *)center;
-        grd_reduction_run(&second);
-        done = true;
-    }
-    grd_free(second.gathered, (size_t)second_bytes);
-    grd_free(center, (size_t)center_bytes);
-    grd_free(r.gathered, (size_t)bytes);
-    return done;
-}
-
+/* ---- logsumexp ------------------------------------------------------------------------------------------------------------- */
 /* The largest real part is subtracted, unless it is infinite. */
 static grd_tensor *complex_log_sum_exp(grd_tensor *self, grd_dims dim, bool keepdim)
 {
@@ -162,22 +127,12 @@ static grd_tensor *complex_log_sum_exp(grd_tensor *self, grd_dims dim, bool keep
 
 grd_tensor *op_logsumexp(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim)
 {
+    if (!grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_composite_finish(out, NULL, grd_hidden_logsumexp(self, dim, keepdim));
     uint64_t mask;
-    grd_dtype to = grd_dtype_to_float((grd_dtype)self->dtype);
-    if (!grd_reduce_check("logsumexp", self, to) || !grd_shape_dim_mask(dim, self->ndim, &mask))
+    if (!grd_shape_dim_mask(dim, self->ndim, &mask))
         return grd_failed;
-    if (grd_dtype_is_complex(to))
-        return grd_out_finish(out, complex_log_sum_exp(self, dim, keepdim));
-    grd_tensor *result = grd_reduce_prepare(out, self, mask, keepdim, to);
-    if (grd_pending())
-        return grd_failed;
-    if (!grd_is_meta(result)) {
-        if (grd_reduce_is_integral((grd_dtype)self->dtype))
-            self = grd_contiguous_as(self, to);
-        if (grd_pending() || !log_sum_exp(result, self, mask))
-            return grd_failed;
-    }
-    return grd_out_finish(out, result);
+    return grd_composite_finish(out, NULL, complex_log_sum_exp(self, dim, keepdim));
 }
 
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */

@@ -5,12 +5,9 @@
 #include "gradus/ops/cat.h"
 #include "gradus/ops/clone.h"
 #include "gradus/ops/constant_pad_nd.h"
-#include "gradus/ops/copy.h"
 #include "gradus/ops/expand.h"
-#include "gradus/ops/fill.h"
 #include "gradus/ops/flip.h"
 #include "gradus/ops/narrow.h"
-#include "gen/impl/copy.h"
 #include "gen/impl/pad.h"
 #include "gen/ops/_index_select_backward.h"
 #include "gen/ops/_reflection_pad1d.h"
@@ -23,6 +20,8 @@
 #include "gradus/library.h"
 #include "op/common.h"
 #include "op/composite.h"
+#include "op/copy.h"
+#include "op/plan.h"
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------------------- */
 
@@ -89,21 +88,31 @@ static bool padded_sizes(const grd_tensor *self, grd_dims pad, int64_t *sizes)
     return true;
 }
 
-grd_tensor *op_constant_pad_nd(grd_tensor *self, grd_dims pad, grd_scalar value)
+bool plan_constant_pad_nd(struct grd_plan *p, grd_tensor *self, grd_dims pad, grd_scalar value)
 {
     int64_t sizes[GRD_MAX_DIMS];
+    const grd_dtype dtype = (grd_dtype)self->dtype;
     if (!check_pad(self, pad) || !padded_sizes(self, pad, sizes))
-        return grd_failed;
+        return false;
     grd_tensor *original = kept(self, pad, true);
-    if (grd_pending())
-        return grd_failed;
+    if (grd_pending() || !grd_plan_reads(p, original))
+        return false;
     if (!has_border(pad))
-        return op_clone(original, NULL);
-    grd_tensor *result =
-        grd_new_in_order(grd_dims_from(sizes, self->ndim), grd_shape_suggests_channels_last(grd_sizes(self), self->strides),
-                         (grd_dtype)self->dtype, grd_device_of(self));
-    grd_copy_(kept(grd_fill_(result, value), pad, false), original);
-    return grd_pending() ? grd_failed : result;
+        return grd_plan_like(p, original, dtype);
+    return grd_scalar_write(value, dtype, p->state) &&
+           grd_plan_in_order(p, grd_dims_from(sizes, self->ndim), grd_shape_suggests_channels_last(grd_sizes(self), self->strides), dtype);
+}
+
+void run_constant_pad_nd(const struct grd_plan *p, grd_tensor *self, grd_dims pad, grd_scalar value)
+{
+    (void)value;
+    grd_tensor *result = p->results[0];
+    if (has_border(pad))
+        grd_fill_elements(result, p->state);
+    grd_tensor original = grd_part_of(result, result->data, p->in[0]->sizes, result->strides);
+    for (int64_t i = 0; i < self->ndim; i++)
+        original.data += positive(length_at(pad, self->ndim, i, false), false) * grd_byte_stride(result, i);
+    grd_copy_strided(&original, p->in[0]);
 }
 
 grd_tensor *op_hidden_constant_pad_backward(grd_tensor *grad, grd_dims pad)

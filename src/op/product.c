@@ -1,8 +1,8 @@
-/* Running a product, in one of four ways, all cut at points that depend on the shapes alone:
+/* Running a product. Provider "native" has three ways, "blas" one, all cut at points that depend on the shapes alone:
  *
  *   small    matrices of a batch, each one call of the kernel for small ones
  *   direct   small or thin: pieces of the result, each one call of the kernel that reads operands as they lie
- *   BLAS     the same, each one call of OpenBLAS, where that is faster
+ *   blas     the same, each one call of OpenBLAS
  *   packed   large: for each slab (a block of rows, of columns and of k, for as many matrices as the memory holds) both operands
  *            are packed first, by all threads, then all threads multiply pieces of the slab
  *
@@ -84,15 +84,14 @@ static int64_t grain_of(double piece_work, double task_work)
     return piece_work >= task_work ? 1 : (int64_t)(task_work / (piece_work > 1 ? piece_work : 1)) + 1; /* there may be no work at all */
 }
 
-/* ---- Operands as they lie, and BLAS ---------------------------------------------------------------------------------------------- */
+/* ---- Operands as they lie ---------------------------------------------------------------------------------------------------------- */
 
 struct cut {
     const struct grd_product *p;
-    const struct grd_product_kernels *kernels;
     int64_t itemsize;
     int64_t row_pieces, column_pieces, piece_rows, piece_columns;
     grd_small_gemm_kernel *small; /* NULL: another */
-    bool blas;
+    void (*multiply)(const struct cut *cut, const struct grd_gemm *g);
 };
 
 static void multiply(const struct cut *cut, const struct grd_gemm *g)
@@ -111,8 +110,15 @@ static void multiply(const struct cut *cut, const struct grd_gemm *g)
                                             .b_col = g->b_col,
                                             .added_row = g->c_row,
                                             .c_row = g->c_row});
-    else if (!cut->blas || !grd_blas_gemm(cut->p->dtype, g))
-        cut->kernels->direct(g);
+    else
+        kernels_of(cut->p->dtype)->direct(g);
+}
+
+/* Where OpenBLAS can have no memory any more, the kernels do the piece. */
+static void multiply_blas(const struct cut *cut, const struct grd_gemm *g)
+{
+    if (!grd_blas_gemm(cut->p->dtype, g))
+        kernels_of(cut->p->dtype)->direct(g);
 }
 
 /* Pieces [begin, end) of all matrices, in the order (matrix, row piece, column piece). */
@@ -134,32 +140,25 @@ static void run_pieces(int64_t begin, int64_t end, void *context)
         g.a += (matrix * p->a_batch + row * g.a_row) * cut->itemsize;
         g.b += (matrix * p->b_batch + column * g.b_col) * cut->itemsize;
         g.c += (matrix * p->c_batch + row * g.c_row + column * g.c_col) * cut->itemsize;
-        multiply(cut, &g);
+        cut->multiply(cut, &g);
     }
 }
 
-static void run_direct(const struct grd_product *p)
+static double work_of(const struct grd_product *p)
 {
-    int64_t m = p->g.m, n = p->g.n, k = p->g.k;
-    struct cut cut = {.p = p,
-                      .kernels = kernels_of(p->dtype),
-                      .itemsize = grd_dtype_size(p->dtype),
-                      .row_pieces = 1,
-                      .column_pieces = 1,
-                      .piece_rows = m,
-                      .piece_columns = n};
-    if (p->g.c_col == 1 && grd_scalar_is_one(p->g.alpha) && (grd_scalar_is_zero(p->g.beta) || grd_scalar_is_one(p->g.beta)))
-        cut.small = grd_product_small(p->dtype, m, n, k);
-    double work = (double)m * (double)n * (double)(k > 0 ? k : 1), wanted = work / PIECE_WORK;
-    if (wanted * (double)p->batch < 2) { /* small: no division is worth its time */
-        cut.blas = grd_blas_worth(p->dtype, m, n, k);
-        if (p->batch == 1)
-            multiply(&cut, &p->g);
-        else
-            run_pieces(0, p->batch, &cut);
-        return;
-    }
-    int64_t most_columns = ceil_div(n, PIECE_COLUMNS), most_rows = ceil_div(m, PIECE_ROWS);
+    return (double)p->g.m * (double)p->g.n * (double)(p->g.k > 0 ? p->g.k : 1);
+}
+
+/* How a product is cut. What is small stays whole: no division is worth its time. */
+static struct cut cut_product(const struct grd_product *p)
+{
+    const int64_t m = p->g.m, n = p->g.n;
+    struct cut cut = {.p = p, .row_pieces = 1, .column_pieces = 1, .piece_rows = m, .piece_columns = n, .multiply = multiply};
+    cut.itemsize = grd_dtype_size(p->dtype);
+    double wanted = work_of(p) / PIECE_WORK;
+    if (wanted * (double)p->batch < 2)
+        return cut;
+    const int64_t most_columns = ceil_div(n, PIECE_COLUMNS), most_rows = ceil_div(m, PIECE_ROWS);
     cut.column_pieces = wanted < 2 ? 1 : wanted < (double)most_columns ? (int64_t)wanted : most_columns;
     wanted /= (double)cut.column_pieces;
     cut.row_pieces = wanted < 2 ? 1 : wanted < (double)most_rows ? (int64_t)wanted : most_rows;
@@ -167,9 +166,45 @@ static void run_direct(const struct grd_product *p)
     cut.piece_rows = round_up(ceil_div(m, cut.row_pieces), ROW_UNIT);
     cut.column_pieces = ceil_div(n, cut.piece_columns);
     cut.row_pieces = ceil_div(m, cut.piece_rows);
-    cut.blas = grd_blas_worth(p->dtype, least(m, cut.piece_rows), least(n, cut.piece_columns), k);
-    int64_t pieces = cut.row_pieces * cut.column_pieces;
-    grd_parallel_for(0, p->batch * pieces, grain_of(work / (double)pieces, PIECE_WORK), run_pieces, &cut);
+    return cut;
+}
+
+static void run_cut(struct cut *cut)
+{
+    const struct grd_product *p = cut->p;
+    const int64_t pieces = cut->row_pieces * cut->column_pieces;
+    if (pieces * p->batch == 1)
+        cut->multiply(cut, &p->g);
+    else
+        grd_parallel_for(0, p->batch * pieces, grain_of(work_of(p) / (double)pieces, PIECE_WORK), run_pieces, cut);
+}
+
+static void run_direct(const struct grd_product *p)
+{
+    struct cut cut = cut_product(p);
+    if (p->g.c_col == 1 && grd_scalar_is_one(p->g.alpha) && (grd_scalar_is_zero(p->g.beta) || grd_scalar_is_one(p->g.beta)))
+        cut.small = grd_product_small(p->dtype, p->g.m, p->g.n, p->g.k);
+    run_cut(&cut);
+}
+
+/* ---- BLAS ------------------------------------------------------------------------------------------------------------------------------ */
+
+bool grd_product_blas_wins(const struct grd_product *p)
+{
+    const struct cut cut = cut_product(p);
+    return grd_blas_worth(p->dtype, least(p->g.m, cut.piece_rows), least(p->g.n, cut.piece_columns), p->g.k);
+}
+
+bool grd_product_blas_serves(const struct grd_product *p)
+{
+    return grd_blas_serves(p->dtype, &p->g);
+}
+
+void grd_product_run_blas(const struct grd_product *p)
+{
+    struct cut cut = cut_product(p);
+    cut.multiply = multiply_blas;
+    run_cut(&cut);
 }
 
 /* ---- Packed operands --------------------------------------------------------------------------------------------------------------- */
@@ -194,8 +229,7 @@ static bool is_packed(const struct grd_product *p)
     const int64_t m = p->g.m, n = p->g.n, k = p->g.k;
     if (computed_in(p->dtype) != p->dtype)
         return true;
-    return m >= PACKED_SIDE && n >= PACKED_SIDE && k >= PACKED_SIDE && (double)m * (double)n * (double)k >= PACKED_WORK &&
-           !grd_blas_worth(p->dtype, m, n, k);
+    return m >= PACKED_SIDE && n >= PACKED_SIDE && k >= PACKED_SIDE && (double)m * (double)n * (double)k >= PACKED_WORK;
 }
 
 static struct packed plan_packed(const struct grd_product *p)
@@ -388,31 +422,22 @@ static void run_packed(struct packed *s, char *memory)
 
 /* ---- From the operators -------------------------------------------------------------------------------------------------------------- */
 
-bool grd_product_prepare(const struct grd_product *p, struct grd_product_memory *ret_memory)
+size_t grd_product_scratch(const struct grd_product *p)
 {
-    *ret_memory = (struct grd_product_memory){NULL, 0};
     if (!is_packed(p))
-        return true;
+        return 0;
     const struct packed plan = plan_packed(p);
-    ret_memory->size = (size_t)(plan.most_matrices * (plan.left_bytes + plan.right_bytes + plan.sums_bytes)) + 64;
-    ret_memory->block = grd_alloc(ret_memory->size);
-    return ret_memory->block != NULL;
+    return (size_t)(plan.most_matrices * (plan.left_bytes + plan.right_bytes + plan.sums_bytes)) + 64;
 }
 
-void grd_product_run(const struct grd_product *p, struct grd_product_memory memory)
+void grd_product_run(const struct grd_product *p, char *scratch)
 {
-    if (memory.block == NULL) {
+    if (!is_packed(p)) {
         run_direct(p);
         return;
     }
     struct packed plan = plan_packed(p);
-    run_packed(&plan, (char *)(((uintptr_t)memory.block + 63) & ~(uintptr_t)63));
-    grd_product_release(memory);
-}
-
-void grd_product_release(struct grd_product_memory memory)
-{
-    grd_free(memory.block, memory.size);
+    run_packed(&plan, (char *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63));
 }
 
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------ */
@@ -462,31 +487,29 @@ static void dot_pieces(int64_t begin, int64_t end, void *context)
     }
 }
 
-bool grd_product_dot(grd_dtype dtype, int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, char *ret_sum)
+size_t grd_product_dot_scratch(int64_t n)
 {
-    const grd_dtype computed = computed_in(dtype);
-    const int64_t pieces = n <= DOT_PIECE ? 1 : ceil_div(n, DOT_PIECE);
+    return n <= DOT_PIECE ? 0 : (size_t)ceil_div(n, DOT_PIECE) * DOT_SLOT;
+}
+
+void grd_product_dot(const struct grd_product_dot *given, char *scratch)
+{
+    const grd_dtype computed = computed_in(given->dtype);
+    const int64_t pieces = given->n <= DOT_PIECE ? 1 : ceil_div(given->n, DOT_PIECE);
     _Alignas(16) char one_sum[DOT_SLOT], total[DOT_SLOT];
-    struct dot d = {.x = x,
-                    .y = y,
-                    .n = n,
-                    .x_stride = x_stride,
-                    .y_stride = y_stride,
-                    .itemsize = grd_dtype_size(dtype),
+    struct dot d = {.x = given->x,
+                    .y = given->y,
+                    .n = given->n,
+                    .x_stride = given->x_stride,
+                    .y_stride = given->y_stride,
+                    .itemsize = grd_dtype_size(given->dtype),
                     .size = grd_dtype_size(computed),
-                    .kernels = kernels_of(dtype),
+                    .kernels = kernels_of(given->dtype),
                     .computed = computed,
-                    .widen = computed != dtype ? grd_cast_kernel(dtype, computed) : NULL,
-                    .sums = pieces == 1 ? one_sum : grd_alloc((size_t)pieces * DOT_SLOT)};
-    if (d.sums == NULL)
-        return false;
+                    .widen = computed != given->dtype ? grd_cast_kernel(given->dtype, computed) : NULL,
+                    .sums = pieces == 1 ? one_sum : scratch};
     grd_parallel_for(0, pieces, 1, dot_pieces, &d);
-    const char *sum = one_sum;
-    if (pieces > 1) {
+    if (pieces > 1)
         add_slots(&d, pieces, d.sums, total);
-        grd_free(d.sums, (size_t)pieces * DOT_SLOT);
-        sum = total;
-    }
-    grd_cast_kernel(computed, dtype)(1, (char *const[]){ret_sum, (char *)sum}, (const int64_t[]){0, 0}, NULL);
-    return true;
+    grd_cast_kernel(computed, given->dtype)(1, (char *const[]){given->sum, pieces > 1 ? total : one_sum}, (const int64_t[]){0, 0}, NULL);
 }

@@ -34,19 +34,25 @@ static inline bool grd_scalar_is_one(grd_scalar s)
     return s.kind == GRD_SCALAR_INT ? s.v.i == 1 : s.kind == GRD_SCALAR_FLOAT && s.v.c.re == 1;
 }
 
-/* Memory for operands packed and, where the dtype is not computed in itself, for sums. No block: they are read as they lie. */
-struct grd_product_memory {
-    void *block;
-    size_t size;
+/* Bytes of memory for operands packed and, where the dtype is not computed in itself, for sums; 0: operands are read as they lie. */
+size_t grd_product_scratch(const struct grd_product *p);
+/* The provider "native": every product whose dtype has kernels, and whose result is not empty. */
+void grd_product_run(const struct grd_product *p, char *scratch);
+
+/* The provider "blas": OpenBLAS on one thread per piece. It serves where it is there, has a call for the dtype, and can read the strides; it wins where
+ * it is faster than the kernels of this level. */
+bool grd_product_blas_wins(const struct grd_product *p);
+bool grd_product_blas_serves(const struct grd_product *p);
+void grd_product_run_blas(const struct grd_product *p);
+
+/* The sum of x[i] * y[i], strides in elements, written as one element of the dtype. */
+struct grd_product_dot {
+    grd_dtype dtype;
+    int64_t n, x_stride, y_stride;
+    const char *x, *y;
+    char *sum;
 };
-
-/* Takes the memory that running `p`, whose result is not empty, needs; false when there is none. */
-bool grd_product_prepare(const struct grd_product *p, struct grd_product_memory *ret_memory);
-/* Runs it and gives the memory back. */
-void grd_product_run(const struct grd_product *p, struct grd_product_memory memory);
-void grd_product_release(struct grd_product_memory memory);
-
-/* The sum of x[i] * y[i], strides in elements, written as one element of the dtype. False when there is no memory. */
-bool grd_product_dot(grd_dtype dtype, int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, char *ret_sum);
+size_t grd_product_dot_scratch(int64_t n);
+void grd_product_dot(const struct grd_product_dot *dot, char *scratch);
 
 #endif

@@ -1,136 +1,56 @@
-/* Random numbers: what a distribution makes of the generator's words, and the operators that fill a tensor in place.
+/* Random numbers: the operators that fill a tensor in place. What a distribution makes of the generator's words is in kernel/cpu/random.c.
  *
  * A fill draws the words of many elements at once, makes values of them on all threads, as float, double, bool or int64, and converts those
  * to the tensor's dtype, in the order of memory. Operators that make a tensor are in sample.c.
- * Invariants: words are drawn under the generator's lock, and in the order and number PyTorch draws them, so that the stream of numbers is the
- * same; nothing is drawn before every check has passed. */
+ * Invariant: words are drawn under the generator's lock, and in the order and number PyTorch draws them, so that the stream of numbers is the
+ * same. */
 #include "op/random.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/half.h"
-#include "base/memory.h"
 #include "base/parallel.h"
-#include "gradus/ops/amax.h"
-#include "gradus/ops/amin.h"
 #include "gradus/ops/expand.h"
 #include "gen/impl/random.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
-#include "op/common.h"
+#include "op/composite.h"
+#include "op/plan.h"
 
 /* Elements made at a time, by one task, and of which the words are drawn at a time where making them is slow enough for several threads. */
-enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN, NORMAL_BLOCK = 16 };
+enum { PIECE = 512, GRAIN = 4 * PIECE, BATCH = 16 * GRAIN, FEW_WORDS = 256 };
 
 bool grd_random_is_floating(grd_dtype dtype)
 {
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 || dtype == GRD_FLOAT32 || dtype == GRD_FLOAT64;
 }
 
-static bool is_half(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16;
-}
-
-/* ---- Distributions ----------------------------------------------------------------------------------------------------------------- */
-
-struct fill;
-
-/* Makes n values, at most PIECE, of the fill's source dtype; a function of the words alone. */
-typedef void make_function(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values);
-
-struct fill {
-    make_function *make;
-    grd_dtype source, dtype; /* of the values made, of the tensor */
-    int words;               /* per element: 1 or 2 */
-    bool slow;               /* several threads pay */
-    double a, b;             /* numbers of the distribution */
-    uint64_t range;          /* of integers: modulus, 0 for none */
-    int64_t base;
-};
-
-static void convert(grd_dtype from, grd_dtype to, int64_t n, const void *values, void *ret_values)
-{
-    grd_kernels->cast[from][to](n, (char *const[]){ret_values, (char *)values}, (const int64_t[]){grd_dtype_size(to), grd_dtype_size(from)},
-                                NULL);
-}
-
-static void make_uniform_float(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->uniform_float(n, words, (float)fill->a, (float)fill->b, ret_values);
-}
-
-static void make_uniform_double(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->uniform_double(n, words, fill->a, fill->b, ret_values);
-}
-
-/* What rounding made the upper bound becomes the lower one. */
-static void make_uniform_half(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    const float bounds[] = {(float)fill->a, (float)fill->b};
-    float wide[PIECE];
-    uint16_t *values = ret_values, ends[2];
-    grd_kernels->random->uniform_float(n, words, bounds[0], bounds[1], wide);
-    convert(GRD_FLOAT32, fill->dtype, n, wide, values);
-    convert(GRD_FLOAT32, fill->dtype, 2, bounds, ends);
-    const uint16_t zero = ends[1] & 0x7fff; /* 0 and -0 are the same bound */
-    for (int64_t i = 0; i < n; i++)
-        values[i] = values[i] == ends[1] || ((values[i] & 0x7fff) | zero) == 0 ? ends[0] : values[i];
-}
-
-static void make_exponential(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    double *values = ret_values, scale = -1.0 / fill->a;
-    grd_kernels->random->uniform_double(n, words, 0, 1, values);
-    for (int64_t i = 0; i < n; i++)
-        values[i] = scale * log1p(-values[i]);
-}
-
-static void make_bernoulli(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->bernoulli(n, words, fill->a, ret_values);
-}
-
-static void make_integers(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    int64_t *values = ret_values;
-    const uint64_t base = (uint64_t)fill->base;
-    if (fill->words == 1) {
-        const uint32_t range = (uint32_t)fill->range; /* 0 for 2^32, too */
-        for (int64_t i = 0; i < n; i++)
-            values[i] = (int64_t)((range == 0 ? words[i] : words[i] % range) + base);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t bits = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
-        values[i] = (int64_t)((fill->range == 0 ? bits : bits % fill->range) + base);
-    }
-}
-
-/* Whole blocks of normal numbers. */
-static void make_normal_float(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->uniform_float(n, words, 0, 1, ret_values);
-    grd_kernels->random->normal_float(n / NORMAL_BLOCK, ret_values, (float)fill->a, (float)fill->b);
-}
-
-static void make_normal_double(const struct fill *fill, int64_t n, const uint32_t *words, void *ret_values)
-{
-    grd_kernels->random->uniform_double(n, words, 0, 1, ret_values);
-    grd_kernels->random->normal_double(n / NORMAL_BLOCK, ret_values, fill->a, fill->b);
-}
-
 /* ---- Fills -------------------------------------------------------------------------------------------------------------------------- */
+
+/* Of a kind of numbers: the dtype they are made in, the words of each, and whether making them is slow enough for several threads. */
+static const struct kind {
+    uint8_t source, words;
+    bool slow;
+} kinds[GRD_RANDOM_KIND_COUNT] = {
+    [GRD_RANDOM_UNIFORM_FLOAT] = {GRD_FLOAT32, 1, false},   [GRD_RANDOM_UNIFORM_DOUBLE] = {GRD_FLOAT64, 2, false},
+    [GRD_RANDOM_UNIFORM_FLOAT16] = {GRD_FLOAT16, 1, false}, [GRD_RANDOM_UNIFORM_BFLOAT16] = {GRD_BFLOAT16, 1, false},
+    [GRD_RANDOM_EXPONENTIAL] = {GRD_FLOAT64, 2, true},      [GRD_RANDOM_BERNOULLI] = {GRD_BOOL, 2, false},
+    [GRD_RANDOM_INTEGERS] = {GRD_INT64, 1, false},          [GRD_RANDOM_LONG_INTEGERS] = {GRD_INT64, 2, false},
+    [GRD_RANDOM_NORMAL_FLOAT] = {GRD_FLOAT32, 1, false},    [GRD_RANDOM_NORMAL_DOUBLE] = {GRD_FLOAT64, 2, true},
+};
 
 /* What draws the elements of a tensor. */
 struct draw {
-    struct fill fill;
+    enum grd_random_kind number; /* of kinds */
+    struct kind kind;
+    grd_dtype dtype; /* of the tensor, or of its real part */
+    struct grd_random_numbers numbers;
+    grd_loop *loop; /* over the elements */
     grd_task *task; /* makes elements of a batch */
     struct grd_generator *generator;
     uint32_t *words; /* room for those of a batch */
-    size_t size;     /* of that room */
+    uint32_t few[FEW_WORDS];
 };
 
 struct batch {
@@ -140,21 +60,25 @@ struct batch {
     const int64_t *strides;
 };
 
+static void convert(grd_dtype from, grd_dtype to, int64_t n, const void *values, char *target, int64_t stride)
+{
+    grd_kernels->cast[from][to](n, (char *const[]){target, (char *)values}, (const int64_t[]){stride, grd_dtype_size(from)}, NULL);
+}
+
 static void fill_task(int64_t begin, int64_t end, void *context)
 {
     const struct batch *batch = context;
-    const struct fill *fill = &batch->draw->fill;
+    const struct draw *draw = batch->draw;
+    const grd_dtype source = (grd_dtype)draw->kind.source, dtype = draw->dtype;
     const int64_t stride = batch->strides[0];
-    const bool direct = fill->source == fill->dtype && stride == grd_dtype_size(fill->dtype);
+    const bool direct = source == dtype && stride == grd_dtype_size(dtype);
     _Alignas(double) char values[PIECE * sizeof(double)];
     for (int64_t at = begin; at < end; at += PIECE) {
         const int64_t n = end - at < PIECE ? end - at : PIECE;
-        const uint32_t *words = batch->draw->words + at * fill->words;
         char *target = batch->data[0] + (batch->first + at) * stride;
-        fill->make(fill, n, words, direct ? target : values);
+        grd_kernels->random->make[draw->number](&draw->numbers, n, draw->words + at * draw->kind.words, direct ? target : values);
         if (!direct)
-            grd_kernels->cast[fill->source][fill->dtype](n, (char *const[]){target, values},
-                                                         (const int64_t[]){stride, grd_dtype_size(fill->source)}, NULL);
+            convert(source, dtype, n, values, target, stride);
     }
 }
 
@@ -162,111 +86,42 @@ static void fill_task(int64_t begin, int64_t end, void *context)
 static void bernoulli_tensor_task(int64_t begin, int64_t end, void *context)
 {
     const struct batch *batch = context;
-    const struct fill *fill = &batch->draw->fill;
+    const struct draw *draw = batch->draw;
+    const grd_dtype source = (grd_dtype)draw->kind.source;
     const int64_t *strides = batch->strides;
-    double u[PIECE], p[PIECE];
-    float narrow[PIECE];
+    double p[PIECE];
     uint8_t values[PIECE];
     for (int64_t at = begin; at < end; at += PIECE) {
         const int64_t n = end - at < PIECE ? end - at : PIECE, element = batch->first + at;
-        const uint32_t *words = batch->draw->words + at * fill->words;
-        grd_kernels->cast[fill->source][GRD_FLOAT64](n, (char *const[]){(char *)p, batch->data[1] + element * strides[1]},
-                                                     (const int64_t[]){sizeof *p, strides[1]}, NULL);
-        if (fill->source == GRD_FLOAT64)
-            grd_kernels->random->uniform_double(n, words, 0, 1, u);
-        else
-            grd_kernels->random->uniform_float(n, words, 0, 1, narrow);
-        for (int64_t i = 0; i < n; i++)
-            values[i] = (fill->source == GRD_FLOAT64 ? u[i] : (double)narrow[i]) < p[i];
-        grd_kernels->cast[GRD_BOOL][fill->dtype](n, (char *const[]){batch->data[0] + element * strides[0], (char *)values},
-                                                 (const int64_t[]){strides[0], 1}, NULL);
+        grd_kernels->cast[source][GRD_FLOAT64](n, (char *const[]){(char *)p, batch->data[1] + element * strides[1]},
+                                               (const int64_t[]){sizeof *p, strides[1]}, NULL);
+        grd_kernels->random->bernoulli_each(n, draw->words + at * draw->kind.words, p, source == GRD_FLOAT64, values);
+        convert(GRD_BOOL, draw->dtype, n, values, batch->data[0] + element * strides[0], strides[0]);
     }
 }
 
 static void draw_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     const struct draw *draw = params;
-    const int64_t most = draw->fill.slow ? BATCH : GRAIN;
+    const int64_t most = draw->kind.slow ? BATCH : GRAIN;
     for (int64_t at = 0; at < n; at += most) {
         const int64_t count = n - at < most ? n - at : most;
-        grd_kernels->random->words(&draw->generator->engine, count * draw->fill.words, draw->words);
+        grd_kernels->random->words(&draw->generator->engine, count * draw->kind.words, draw->words);
         grd_parallel_for(0, count, GRAIN, draw->task, &(struct batch){draw, at, data, strides});
     }
 }
 
-/* Begins to draw n elements: room for the words, and the generator locked. */
-static bool start_draw(struct draw *draw, int64_t n, grd_generator *generator)
+/* n >= 16 contiguous elements: blocks of 16, and the last 16 once more, freshly drawn, where n is no multiple of 16. */
+static void normal_blocks(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
-    const int64_t most = draw->fill.slow ? BATCH : GRAIN;
-    draw->size = (size_t)(n < most ? n : most) * (size_t)draw->fill.words * sizeof *draw->words;
-    draw->words = grd_alloc(draw->size);
-    if (draw->words != NULL)
-        draw->generator = grd_generator_lock(generator);
-    return draw->words != NULL;
-}
-
-static void end_draw(struct draw *draw)
-{
-    grd_generator_unlock(draw->generator);
-    grd_free(draw->words, draw->size);
-}
-
-/* Runs a loop over the elements in the order of memory. A complex tensor is a real one with one dimension more. */
-static void for_elements(grd_tensor *self, grd_loop *loop, const void *params)
-{
-    const grd_dtype real = grd_dtype_to_real((grd_dtype)self->dtype);
-    const int64_t itemsize = grd_dtype_size(real);
-    int64_t sizes[GRD_MAX_DIMS + 1], strides[GRD_MAX_DIMS + 1], ndim = self->ndim;
-    for (int64_t d = 0; d < ndim; d++) {
-        sizes[d] = self->sizes[d];
-        strides[d] = grd_byte_stride(self, d);
-    }
-    if (real != (grd_dtype)self->dtype) {
-        sizes[ndim] = 2;
-        strides[ndim++] = itemsize;
-    }
-    struct grd_iter it;
-    grd_iter_raw(&it, grd_dims_from(sizes, ndim), 1, (char *const[]){self->data}, (const int64_t *const[]){strides});
-    grd_iter_run_serial(&it, loop, params);
-}
-
-/* Checks that self can be written; *ret_done when there is nothing to draw. */
-static bool check_written(const grd_tensor *self, bool *ret_done)
-{
-    *ret_done = self->numel == 0 || grd_is_meta(self);
-    return grd_check_no_internal_overlap(self);
-}
-
-static grd_tensor *run_fill(grd_tensor *self, grd_generator *generator, struct fill fill)
-{
-    struct draw draw = {.fill = fill, .task = fill_task};
-    bool done;
-    if (!check_written(self, &done))
-        return grd_failed;
-    if (done)
-        return self;
-    draw.fill.dtype = grd_dtype_to_real((grd_dtype)self->dtype);
-    if (!start_draw(&draw, 2 * self->numel, generator))
-        return grd_failed;
-    for_elements(self, draw_loop, &draw);
-    end_draw(&draw);
-    return self;
-}
-
-/* ---- normal ------------------------------------------------------------------------------------------------------------------------- */
-
-/* Box–Muller on one pair; the second value waits in the generator for the next call. */
-static double unit_normal(struct grd_generator *generator)
-{
-    if (generator->has_normal_double) {
-        generator->has_normal_double = false;
-        return generator->normal_double;
-    }
-    double u1 = grd_random_unit_double(generator), u2 = grd_random_unit_double(generator);
-    double radius = sqrt(-2 * log1p(-u2)), angle = 6.283185307179586477 * u1;
-    generator->normal_double = radius * sin(angle);
-    generator->has_normal_double = true;
-    return radius * cos(angle);
+    const struct draw *draw = params;
+    const int64_t rest = n % GRD_NORMAL_BLOCK;
+    draw_loop(n - rest, data, strides, draw);
+    if (rest == 0)
+        return;
+    if (draw->kind.source == draw->dtype) /* the rest is drawn, too, and overwritten; the half dtypes leave it out */
+        grd_kernels->random->words(&draw->generator->engine, rest * draw->kind.words, draw->words);
+    draw_loop(GRD_NORMAL_BLOCK, (char *const[]){data[0] + (n - GRD_NORMAL_BLOCK) * strides[0]}, strides, draw);
 }
 
 static void normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
@@ -275,57 +130,80 @@ static void normal_loop(int64_t n, char *const *data, const int64_t *strides, co
     double values[PIECE];
     for (int64_t at = 0; at < n; at += PIECE) {
         const int64_t count = n - at < PIECE ? n - at : PIECE;
-        for (int64_t i = 0; i < count; i++)
-            values[i] = fma(unit_normal(draw->generator), draw->fill.b, draw->fill.a);
-        grd_kernels->cast[GRD_FLOAT64][draw->fill.dtype](count, (char *const[]){data[0] + at * strides[0], (char *)values},
-                                                         (const int64_t[]){strides[0], sizeof *values}, NULL);
+        grd_kernels->random->normal_one_by_one(&draw->numbers, draw->generator, count, values);
+        convert(GRD_FLOAT64, draw->dtype, count, values, data[0] + at * strides[0], strides[0]);
     }
 }
 
-/* n >= 16 contiguous elements: blocks of 16, and the last 16 once more, freshly drawn, where n is no multiple of 16. */
-static void normal_blocks(const struct draw *draw, char *data, int64_t n)
+static struct draw *draw_of(const struct grd_plan *p)
 {
-    const struct fill *fill = &draw->fill;
-    const int64_t itemsize = grd_dtype_size(fill->dtype), rest = n % NORMAL_BLOCK;
-    draw_loop(n - rest, (char *const[]){data}, &itemsize, draw);
-    if (rest == 0)
-        return;
-    if (fill->source == fill->dtype) /* the rest is drawn, too, and overwritten; the half dtypes leave it out */
-        grd_kernels->random->words(&draw->generator->engine, rest * fill->words, draw->words);
-    draw_loop(NORMAL_BLOCK, (char *const[]){data + (n - NORMAL_BLOCK) * itemsize}, &itemsize, draw);
+    return (struct draw *)(uintptr_t)p->state;
 }
 
-grd_tensor *op_normal(grd_tensor *out, grd_tensor *self, double mean, double std, grd_generator *generator)
+/* A result of self's sizes, drawn as the state says. A new one, of bernoulli, is contiguous. */
+static bool plan_draw(struct grd_plan *p, const grd_tensor *self, grd_generator *generator)
 {
-    (void)out;
+    struct draw *draw = draw_of(p);
+    const int64_t n = 2 * self->numel, most = draw->kind.slow ? BATCH : GRAIN;
+    draw->dtype = grd_dtype_to_real((grd_dtype)self->dtype);
+    draw->generator = generator;
+    p->device = grd_device_of(self);
+    p->any_strides = p->aligned = true;
+    const int64_t words = (n < most ? n : most) * draw->kind.words;
+    p->scratch_bytes = words > FEW_WORDS ? (size_t)words * sizeof *draw->words : 0;
+    return grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
+}
+
+static bool plan_random_fill(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, grd_loop *loop,
+                             enum grd_random_kind kind, struct grd_random_numbers numbers)
+{
+    struct draw *draw = draw_of(p);
+    draw->number = kind;
+    draw->kind = kinds[kind];
+    draw->numbers = numbers;
+    draw->loop = loop;
+    draw->task = fill_task;
+    return plan_draw(p, self, generator);
+}
+
+/* Over the elements in the order of memory. A complex tensor is a real one with one dimension more. */
+void run_fill(const struct grd_plan *p)
+{
+    struct draw *draw = draw_of(p);
+    const grd_tensor *result = p->results[0], *read = p->nreads > 0 ? p->in[0] : result;
+    int64_t sizes[GRD_MAX_DIMS + 1], strides[2][GRD_MAX_DIMS + 1], ndim = result->ndim;
+    for (int64_t d = 0; d < ndim; d++) {
+        sizes[d] = result->sizes[d];
+        strides[0][d] = grd_byte_stride(result, d);
+        strides[1][d] = grd_byte_stride(read, d);
+    }
+    if (draw->dtype != (grd_dtype)result->dtype) {
+        sizes[ndim] = 2;
+        strides[0][ndim++] = grd_dtype_size(draw->dtype);
+    }
+    struct grd_iter it;
+    grd_iter_raw(&it, grd_dims_from(sizes, ndim), 1 + p->nreads, (char *const[]){result->data, read->data},
+                 (const int64_t *const[]){strides[0], strides[1]});
+    draw->words = p->scratch != NULL ? (uint32_t *)p->scratch : draw->few;
+    draw->generator = grd_generator_lock(draw->generator);
+    grd_iter_run_serial(&it, draw->loop, draw);
+    grd_generator_unlock(draw->generator);
+}
+
+/* ---- normal ------------------------------------------------------------------------------------------------------------------------- */
+
+bool plan_normal(struct grd_plan *p, grd_tensor *self, double mean, double std, grd_generator *generator)
+{
     const grd_dtype real = grd_dtype_to_real((grd_dtype)self->dtype);
-    const bool wide = real == GRD_FLOAT64, is_complex = real != (grd_dtype)self->dtype;
-    bool done;
+    const bool is_complex = real != (grd_dtype)self->dtype;
+    const enum grd_random_kind kind = real == GRD_FLOAT64 ? GRD_RANDOM_NORMAL_DOUBLE : GRD_RANDOM_NORMAL_FLOAT;
     if (!(std >= 0))
-        grd_raise(GRD_ERROR_RUNTIME, "normal expects std >= 0.0, but found std %g", std);
-    else if (!grd_random_is_floating(real))
-        grd_raise_no_kernel("normal_kernel", (grd_dtype)self->dtype);
-    if (grd_pending() || !check_written(self, &done))
-        return grd_failed;
-    if (done)
-        return self;
-    const int64_t n = is_complex ? 2 * self->numel : self->numel;
-    struct draw draw = {.fill = {.make = wide ? make_normal_double : make_normal_float,
-                                 .source = wide ? GRD_FLOAT64 : GRD_FLOAT32,
-                                 .dtype = real,
-                                 .words = wide ? 2 : 1,
-                                 .slow = wide,
-                                 .a = mean,
-                                 .b = is_complex ? std / sqrt(2) : std},
-                        .task = fill_task};
-    if (!start_draw(&draw, n, generator))
-        return grd_failed;
-    if (n >= NORMAL_BLOCK && grd_is_contiguous(self))
-        normal_blocks(&draw, self->data, n);
-    else
-        for_elements(self, normal_loop, &draw);
-    end_draw(&draw);
-    return self;
+        return grd_raise(GRD_ERROR_RUNTIME, "normal expects std >= 0.0, but found std %g", std);
+    if (!grd_random_is_floating(real))
+        return grd_raise_no_kernel("normal_kernel", (grd_dtype)self->dtype);
+    const bool in_blocks = self->numel * (1 + is_complex) >= GRD_NORMAL_BLOCK && grd_is_contiguous(self);
+    return plan_random_fill(p, self, generator, in_blocks ? normal_blocks : normal_loop, kind,
+                            (struct grd_random_numbers){.a = mean, .b = is_complex ? std / sqrt(2) : std});
 }
 
 /* ---- uniform, exponential, bernoulli ------------------------------------------------------------------------------------------------ */
@@ -338,45 +216,36 @@ static double largest_finite(grd_dtype dtype)
                                    : 0x1.fffffffffffffp1023;
 }
 
-grd_tensor *op_uniform(grd_tensor *out, grd_tensor *self, double from, double to, grd_generator *generator)
+bool plan_uniform(struct grd_plan *p, grd_tensor *self, double from, double to, grd_generator *generator)
 {
-    (void)out;
-    grd_dtype dtype = grd_dtype_to_real((grd_dtype)self->dtype);
-    double largest = largest_finite(dtype);
+    const grd_dtype dtype = grd_dtype_to_real((grd_dtype)self->dtype);
+    const double largest = largest_finite(dtype);
+    const enum grd_random_kind kind = dtype == GRD_FLOAT16    ? GRD_RANDOM_UNIFORM_FLOAT16
+                                      : dtype == GRD_BFLOAT16 ? GRD_RANDOM_UNIFORM_BFLOAT16
+                                      : dtype == GRD_FLOAT64  ? GRD_RANDOM_UNIFORM_DOUBLE
+                                                              : GRD_RANDOM_UNIFORM_FLOAT;
     if (!grd_random_is_floating(dtype))
-        grd_raise_no_kernel("check_uniform_bounds", (grd_dtype)self->dtype);
-    else if (!(fabs(from) <= largest && fabs(to) <= largest))
-        grd_raise(GRD_ERROR_RUNTIME, "%s is out of bounds for %s", fabs(from) <= largest ? "to" : "from", grd_dtype_name(dtype));
-    else if (!(from <= to))
-        grd_raise(GRD_ERROR_RUNTIME, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
-    else if (!(to - from <= largest))
-        grd_raise(GRD_ERROR_RUNTIME, "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g and from=%g",
-                  grd_dtype_type_name(dtype), to, from);
-    if (grd_pending())
-        return grd_failed;
-    const bool half = is_half(dtype), wide = dtype == GRD_FLOAT64;
-    return run_fill(self, generator,
-                    (struct fill){.make = half   ? make_uniform_half
-                                          : wide ? make_uniform_double
-                                                 : make_uniform_float,
-                                  .source = dtype,
-                                  .words = wide ? 2 : 1,
-                                  .a = from,
-                                  .b = to});
+        return grd_raise_no_kernel("check_uniform_bounds", (grd_dtype)self->dtype);
+    if (!(fabs(from) <= largest && fabs(to) <= largest))
+        return grd_raise(GRD_ERROR_RUNTIME, "%s is out of bounds for %s", fabs(from) <= largest ? "to" : "from", grd_dtype_name(dtype));
+    if (!(from <= to))
+        return grd_raise(GRD_ERROR_RUNTIME, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g", from, to);
+    if (!(to - from <= largest))
+        return grd_raise(GRD_ERROR_RUNTIME, "uniform_ expects to-from <= std::numeric_limits<%s>::max(), but found to=%g and from=%g",
+                         grd_dtype_type_name(dtype), to, from);
+    return plan_random_fill(p, self, generator, draw_loop, kind, (struct grd_random_numbers){.a = from, .b = to});
 }
 
-grd_tensor *op_exponential(grd_tensor *out, grd_tensor *self, double lambd, grd_generator *generator)
+bool plan_exponential(struct grd_plan *p, grd_tensor *self, double lambd, grd_generator *generator)
 {
-    (void)out;
     if (!(lambd > 0))
-        grd_raise(GRD_ERROR_RUNTIME, "exponential_ expects lambda > 0.0, but found lambda=%g", lambd);
-    else if (!grd_random_is_floating((grd_dtype)self->dtype))
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified %s",
-                  grd_dtype_type_name((grd_dtype)self->dtype));
-    if (grd_pending())
-        return grd_failed;
-    return run_fill(self, generator, (struct fill){.make = make_exponential, .source = GRD_FLOAT64, .words = 2, .slow = true, .a = lambd});
+        return grd_raise(GRD_ERROR_RUNTIME, "exponential_ expects lambda > 0.0, but found lambda=%g", lambd);
+    if (!grd_random_is_floating((grd_dtype)self->dtype))
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified %s",
+            grd_dtype_type_name((grd_dtype)self->dtype));
+    return plan_random_fill(p, self, generator, draw_loop, GRD_RANDOM_EXPONENTIAL, (struct grd_random_numbers){.a = lambd});
 }
 
 static bool check_bernoulli_dtype(const grd_tensor *self)
@@ -386,60 +255,35 @@ static bool check_bernoulli_dtype(const grd_tensor *self)
 }
 
 /* Probabilities broadcast to self. */
-static grd_tensor *fill_bernoulli(grd_tensor *self, grd_tensor *p, grd_generator *generator)
+bool plan_bernoulli_tensor(struct grd_plan *p, grd_tensor *self, grd_tensor *probabilities, grd_generator *generator)
 {
-    bool done;
-    if (!grd_random_is_floating((grd_dtype)p->dtype))
-        grd_raise_no_kernel("bernoulli_tensor", (grd_dtype)p->dtype);
-    if (grd_pending() || !check_bernoulli_dtype(self) || !grd_check_same_device(grd_tensors(self, p)) || !check_written(self, &done))
-        return grd_failed;
-    grd_tensor *spread = grd_expand(p, grd_dims_from(self->sizes, self->ndim));
-    if (grd_pending() || done)
-        return grd_pending() ? grd_failed : self;
-    if (!grd_check_no_partial_overlap(self, p))
-        return grd_failed;
-    double low = grd_item_double(grd_amin(p)), high = grd_item_double(grd_amax(p));
-    if (!(low >= 0 && high <= 1))
-        grd_raise(GRD_ERROR_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got probabilities from %g to %g", low, high);
-    if (grd_pending())
-        return grd_failed;
-    int64_t strides[2][GRD_MAX_DIMS];
-    for (int64_t d = 0; d < self->ndim; d++) {
-        strides[0][d] = grd_byte_stride(self, d);
-        strides[1][d] = grd_byte_stride(spread, d);
-    }
-    struct draw draw = {.fill = {.source = (grd_dtype)p->dtype, .dtype = (grd_dtype)self->dtype, .words = p->dtype == GRD_FLOAT64 ? 2 : 1},
-                        .task = bernoulli_tensor_task};
-    if (!start_draw(&draw, self->numel, generator))
-        return grd_failed;
-    struct grd_iter it;
-    grd_iter_raw(&it, grd_dims_from(self->sizes, self->ndim), 2, (char *const[]){self->data, spread->data},
-                 (const int64_t *const[]){strides[0], strides[1]});
-    grd_iter_run_serial(&it, draw_loop, &draw);
-    end_draw(&draw);
-    return self;
+    const grd_dtype dtype = (grd_dtype)probabilities->dtype;
+    struct draw *draw = draw_of(p);
+    if (!grd_random_is_floating(dtype))
+        return grd_raise_no_kernel("bernoulli_tensor", dtype);
+    draw->kind = (struct kind){.source = (uint8_t)dtype, .words = dtype == GRD_FLOAT64 ? 2 : 1};
+    draw->loop = draw_loop;
+    draw->task = bernoulli_tensor_task;
+    return check_bernoulli_dtype(self) && plan_draw(p, self, generator) && grd_plan_reads(p, grd_expand(probabilities, grd_sizes(self))) &&
+           !grd_pending();
 }
 
-grd_tensor *op_bernoulli(grd_tensor *out, grd_tensor *self, grd_scalar p, grd_generator *generator)
+bool check_probabilities(struct grd_plan *p)
 {
-    if (out == NULL) {
-        grd_tensor *result = grd_new(grd_dims_from(self->sizes, self->ndim), (grd_dtype)self->dtype, grd_device_of(self));
-        if (grd_pending())
-            return grd_failed;
-        return p.kind == GRD_SCALAR_NONE ? fill_bernoulli(result, self, generator) : op_bernoulli(result, result, p, generator);
-    }
-    double probability = p.kind == GRD_SCALAR_NONE ? 0.5 : grd_scalar_double(p);
+    double low, high;
+    return p->nreads == 0 || !grd_composite_extremes(p->in[0], &low, &high) || (low >= 0 && high <= 1) ||
+           grd_raise(GRD_ERROR_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got probabilities from %g to %g", low, high);
+}
+
+bool plan_bernoulli(struct grd_plan *p, grd_tensor *self, grd_scalar p_given, grd_generator *generator)
+{
+    if (p->out == NULL && p_given.kind == GRD_SCALAR_NONE)
+        return plan_bernoulli_tensor(p, self, self, generator);
+    const double probability = p_given.kind == GRD_SCALAR_NONE ? 0.5 : grd_scalar_double(p_given);
     if (!(probability >= 0 && probability <= 1))
-        grd_raise(GRD_ERROR_RUNTIME, "bernoulli_ expects p to be in [0, 1], but got p=%g", probability);
-    if (grd_pending() || !check_bernoulli_dtype(self))
-        return grd_failed;
-    return run_fill(self, generator, (struct fill){.make = make_bernoulli, .source = GRD_BOOL, .words = 2, .a = probability});
-}
-
-grd_tensor *op_bernoulli_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *p, grd_generator *generator)
-{
-    (void)out;
-    return fill_bernoulli(self, p, generator);
+        return grd_raise(GRD_ERROR_RUNTIME, "bernoulli_ expects p to be in [0, 1], but got p=%g", probability);
+    return check_bernoulli_dtype(self) &&
+           plan_random_fill(p, self, generator, draw_loop, GRD_RANDOM_BERNOULLI, (struct grd_random_numbers){.a = probability});
 }
 
 /* ---- random ------------------------------------------------------------------------------------------------------------------------- */
@@ -516,57 +360,75 @@ static void narrow_bounds(grd_dtype dtype, int64_t *from, int64_t *to)
         *to = down - ((int64_t)1 << (log2_of((uint64_t)llabs(previous)) - digits + 1));
 }
 
-grd_tensor *op_random(grd_tensor *out, grd_tensor *self, grd_scalar from, grd_scalar to, grd_generator *generator)
+static bool plan_integers(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, struct grd_random_numbers numbers,
+                          bool is_long)
 {
-    (void)out;
-    grd_dtype dtype = (grd_dtype)self->dtype;
-    bool floating = grd_random_is_floating(dtype);
-    struct fill fill = {.make = make_integers, .source = GRD_INT64};
-    if (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating)
-        return grd_fail(GRD_ERROR_RUNTIME, "check_random_bounds handles only integral, floating-point and boolean types");
-    if (from.kind == GRD_SCALAR_NONE && to.kind == GRD_SCALAR_NONE) {
-        int digits = grd_random_digits(dtype);
-        fill.words = dtype == GRD_FLOAT64 || dtype == GRD_INT64 || dtype == GRD_UINT64 ? 2 : 1;
-        fill.range = digits >= 64 ? 0 : floating ? ((uint64_t)1 << digits) + 1 : (uint64_t)1 << digits;
-        return run_fill(self, generator, fill);
-    }
-    int64_t low, high, first = grd_scalar_int64(from), end = grd_scalar_int64(to);
+    return plan_random_fill(p, self, generator, draw_loop, is_long ? GRD_RANDOM_LONG_INTEGERS : GRD_RANDOM_INTEGERS, numbers);
+}
+
+/* Which numbers are drawn from [from, to). */
+static bool bounded(grd_dtype dtype, int64_t from, int64_t to, struct grd_random_numbers *ret_numbers)
+{
+    int64_t low, high;
     grd_random_bounds(dtype, &low, &high);
+    if (from >= to)
+        return grd_raise(GRD_ERROR_RUNTIME, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)from,
+                         (long long)to);
+    if (grd_random_is_floating(dtype))
+        narrow_bounds(dtype, &from, &to);
+    if (from >= to)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=%lld >= to=%lld",
+                         (long long)from, (long long)to);
+    if (from < low || from > high)
+        return grd_raise(GRD_ERROR_RUNTIME, "from is out of bounds for %s", grd_dtype_name(dtype));
+    if (to - 1 < low || to - 1 > high)
+        return grd_raise(GRD_ERROR_RUNTIME, "to - 1 is out of bounds for %s", grd_dtype_name(dtype));
+    *ret_numbers = (struct grd_random_numbers){.range = (uint64_t)to - (uint64_t)from, .base = from};
+    return true;
+}
+
+/* Up to the largest integer of the dtype, or to the one below which a floating dtype holds all. */
+static bool bounded_below(grd_dtype dtype, int64_t from, struct grd_random_numbers *ret_numbers)
+{
+    const bool floating = grd_random_is_floating(dtype);
+    int64_t low, high;
+    grd_random_bounds(dtype, &low, &high);
+    const int64_t last = floating ? (int64_t)1 << grd_random_digits(dtype) : high;
+    if (floating)
+        narrow_bounds(dtype, &from, NULL);
+    if (from > last)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got "
+                         "from=%lld > to_inc=%lld",
+                         (long long)from, (long long)last);
+    if (from < low)
+        return grd_raise(GRD_ERROR_RUNTIME, "from is out of bounds for %s", grd_dtype_name(dtype));
+    *ret_numbers = (struct grd_random_numbers){.range = (uint64_t)last - (uint64_t)from + 1, .base = from};
+    return true;
+}
+
+bool plan_random(struct grd_plan *p, grd_tensor *self, grd_scalar from, grd_scalar to, grd_generator *generator)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    const bool floating = grd_random_is_floating(dtype);
+    struct grd_random_numbers numbers = {0};
+    if (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating)
+        return grd_raise(GRD_ERROR_RUNTIME, "check_random_bounds handles only integral, floating-point and boolean types");
+    if (from.kind == GRD_SCALAR_NONE && to.kind == GRD_SCALAR_NONE) {
+        const int digits = grd_random_digits(dtype);
+        numbers.range = digits >= 64 ? 0 : floating ? ((uint64_t)1 << digits) + 1 : (uint64_t)1 << digits;
+        return plan_integers(p, self, generator, numbers, dtype == GRD_FLOAT64 || dtype == GRD_INT64 || dtype == GRD_UINT64);
+    }
+    const int64_t first = grd_scalar_int64(from);
     if (to.kind != GRD_SCALAR_NONE) {
-        if (first >= end)
-            grd_raise(GRD_ERROR_RUNTIME, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)first,
-                      (long long)end);
-        else if (floating)
-            narrow_bounds(dtype, &first, &end);
-        if (!grd_pending() && first >= end)
-            grd_raise(GRD_ERROR_RUNTIME,
-                      "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=%lld >= to=%lld",
-                      (long long)first, (long long)end);
-        else if (!grd_pending() && (first < low || first > high))
-            grd_raise(GRD_ERROR_RUNTIME, "from is out of bounds for %s", grd_dtype_name(dtype));
-        else if (!grd_pending() && (end - 1 < low || end - 1 > high))
-            grd_raise(GRD_ERROR_RUNTIME, "to - 1 is out of bounds for %s", grd_dtype_name(dtype));
-        if (grd_pending())
-            return grd_failed;
-        fill.range = (uint64_t)end - (uint64_t)first;
-        fill.base = first;
+        if (!bounded(dtype, first, grd_scalar_int64(to), &numbers))
+            return false;
     } else if (first != INT64_MIN) {
-        int64_t last = floating ? (int64_t)1 << grd_random_digits(dtype) : high;
-        if (floating)
-            narrow_bounds(dtype, &first, NULL);
-        if (first > last)
-            grd_raise(GRD_ERROR_RUNTIME,
-                      "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got "
-                      "from=%lld > to_inc=%lld",
-                      (long long)first, (long long)last);
-        else if (first < low)
-            grd_raise(GRD_ERROR_RUNTIME, "from is out of bounds for %s", grd_dtype_name(dtype));
-        if (grd_pending())
-            return grd_failed;
-        fill.range = (uint64_t)last - (uint64_t)first + 1;
-        fill.base = first;
-    } else if (dtype != GRD_INT64 && dtype != GRD_FLOAT64 && dtype != GRD_FLOAT32 && dtype != GRD_BFLOAT16)
-        return grd_fail(GRD_ERROR_RUNTIME, "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
-    fill.words = fill.range == 0 || fill.range >= (uint64_t)1 << 28 ? 2 : 1;
-    return run_fill(self, generator, fill);
+        if (!bounded_below(dtype, first, &numbers))
+            return false;
+    } else if (dtype != GRD_INT64 && dtype != GRD_FLOAT64 && dtype != GRD_FLOAT32 && dtype != GRD_BFLOAT16) {
+        return grd_raise(GRD_ERROR_RUNTIME, "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
+    }
+    return plan_integers(p, self, generator, numbers, numbers.range == 0 || numbers.range >= (uint64_t)1 << 28);
 }

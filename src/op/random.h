@@ -5,12 +5,6 @@
 #include "base/random.h"
 #include "core/tensor.h"
 
-/* [0, 1) in steps of 2^-53. */
-static inline double grd_random_unit_double(struct grd_generator *generator)
-{
-    return (double)(grd_random64(generator) & 0x1fffffffffffff) * 0x1p-53;
-}
-
 /* Whether a dtype takes numbers of a continuous distribution: float16, bfloat16, float32, float64. */
 bool grd_random_is_floating(grd_dtype dtype);
 /* Significant bits of a floating dtype, or bits above the sign of an integer one. */

@@ -1,117 +1,127 @@
-/* The engine of reductions: a plan of how a tensor is walked, kernels for it, and its run. Operators are in reduction.c, moments.c, norm.c.
+/* The law "reduce": sums, extremes, moments, norms. An operator of it says in its schema entry what its rule is; here is what the rules are made of.
  *
- *     struct grd_reduction r;
- *     grd_reduction_plan(&r, read, self, mask);
- *     grd_reduction_kernel(&r, kind);
- *     r.finish = …, r.number = …;
- *     grd_reduction_store(&r, result);
- *     r.gathered = (memory of grd_reduction_scratch bytes, where that is not 0);
- *     grd_reduction_run(&r);
+ * A reduction is one to three passes over its tensor. A pass gathers a value for each output (kernel/reduce.h), finishes it, writes it to a result
+ * of the operator or to none, and hands it to the next pass, whose center it is: var gathers each output's first element, then the mean
+ * difference to it, then the squared distances from that mean.
  *
- * which grd_reduce does for the operators of one pass. Those of two copy the planned struct, choose another kernel over it, and give
- * the gathered values of the first pass to the second as centers. */
+ * What a rule asks for is planned in reduction.c; how passes run is in reduce.c. */
 #ifndef GRD_OP_REDUCE_H
 #define GRD_OP_REDUCE_H
 
 #include "kernel/reduce.h"
 #include "kernel/table.h"
-#include "op/common.h"
+#include "op/plan.h"
 
-/* What becomes of a gathered value v, with the number a and the center c, before it is converted to the result's dtype. */
-enum grd_reduce_finish {
-    GRD_FINISH_NONE,
-    GRD_FINISH_DIVIDE,      /* v / a */
-    GRD_FINISH_MEAN,        /* v / a + c */
-    GRD_FINISH_ROOT,        /* sqrt(v) */
-    GRD_FINISH_DIVIDE_ROOT, /* sqrt(v / a) */
-    GRD_FINISH_LOG,         /* log(v) + c */
-    GRD_FINISH_ANY,         /* v != 0 */
-    GRD_FINISH_ALL          /* v == a */
+enum {
+    GRD_REDUCE_PASSES = 3,
+    GRD_REDUCE_NO_RESULT = -1,
+    GRD_REDUCE_STRIP = 256, /* outputs done together */
+    GRD_REDUCE_LINES = 8,   /* as many lines of a small tensor are */
+    GRD_REDUCE_LEAF = 8192, /* elements of a line per kernel call */
+    GRD_REDUCE_ROWS = 64,   /* rows of columns per kernel call */
+    GRD_REDUCE_WIDEST = 16  /* bytes of the largest gathered value */
 };
+
+/* The dtype of results. Of counts, magnitudes and squares it is the real one, of places int64. */
+enum grd_reduce_type {
+    GRD_REDUCE_KEEP,  /* that of self */
+    GRD_REDUCE_SUMS,  /* the argument's, or that of self; int64 for bool and integers */
+    GRD_REDUCE_MEANS, /* the argument's, or that of self; floating point or complex */
+    GRD_REDUCE_FLOAT, /* that of self; the default float for bool and integers */
+    GRD_REDUCE_TRUTH, /* bool, and uint8 for uint8 */
+    GRD_REDUCE_INT64
+};
+
+/* What comes of an empty dimension. */
+enum grd_reduce_empty { GRD_EMPTY_TAKEN, GRD_EMPTY_RUNTIME_ERROR, GRD_EMPTY_INDEX_ERROR };
+
+struct grd_reduce_pass {
+    uint8_t kind, finish;
+    int8_t result; /* where its values go: GRD_REDUCE_NO_RESULT, none */
+    bool first;    /* over the first element of each output only */
+};
+
+struct grd_reduce_rule {
+    const char *name; /* for "… not implemented for" */
+    uint8_t type, empty, npasses;
+    bool none;                                        /* an empty list of dims reduces none, not all */
+    const char *refuses[GRD_CATEGORY_QUANTIZED + 1];  /* NULL: taken; "": not implemented; otherwise the text of a RuntimeError */
+    struct grd_reduce_pass passes[GRD_REDUCE_PASSES]; /* at most */
+};
+
+/* IndexError: a dim is out of range, or empty. RuntimeError: a dim is there twice, is empty, or the rule refuses the dtype. NotImplementedError: no
+ * kernel for the dtype. `correction` is taken off the number of elements that is divided by. */
+bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype,
+                 double correction);
+void run_reduce(const struct grd_plan *p);
+/* One call of the kernel for the first or last dims of a small contiguous tensor; the plan would come to the same call. NULL: does not apply. */
+grd_tensor *shortcut_reduce(const struct grd_reduce_rule *rule, grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim,
+                            grd_dtype dtype);
+
+/* An argument that is one dim or none. */
+static inline grd_dims grd_reduce_dim(grd_scalar dim, int64_t *storage)
+{
+    *storage = grd_scalar_int64(dim);
+    return dim.kind == GRD_SCALAR_NONE ? (grd_dims){0} : grd_dims_from(storage, 1);
+}
+
+static inline double grd_reduce_correction(grd_scalar correction)
+{
+    return correction.kind == GRD_SCALAR_NONE ? 1 : grd_scalar_double(correction);
+}
+
+/* ---- Between the plan and the run: the state of the plan ----------------------------------------------------------------------------- */
 
 struct grd_reduction_dim {
     int64_t size, stride; /* bytes of the input */
     int64_t step;         /* of a kept dim: outputs */
 };
 
-struct grd_reduction {
-    enum grd_reduce_kind kind;
-    grd_dtype read, gathers; /* what the kernel reads and gathers in */
+struct grd_reduction_pass {
+    struct grd_reduce_pass what;
     grd_reduce_kernel *kernel, *merge;
+    grd_reduce_begin *begin;
+    grd_reduce_end *end;
+    grd_loop_kernel *store; /* to the result's dtype */
+    int64_t gathered_size, center_size, finished_size, result_size;
+    int64_t n, piece, pieces; /* elements for each output; they are gathered in pieces */
+    int64_t gathered;         /* where [pieces][outputs] lie in the scratch, in strip order; -1: each strip is finished at once */
+    double number;
+    char *result;
+};
+
+struct grd_reduction {
+    grd_dtype read; /* what the kernels read */
+    uint64_t mask;  /* the dims that are reduced */
+    int npasses;
+    struct grd_reduction_pass passes[GRD_REDUCE_PASSES];
     grd_loop_kernel *convert; /* to `read`; NULL: elements are read in place */
     const char *in;
-    int64_t in_size, read_size, gathered_size, center_size; /* bytes of one */
-    bool columns; /* which kernel: neighbours in a strip are contiguous, or the elements of one output */
-    bool in_one;  /* a block can be converted in one call: its lines (or rows) follow each other without gaps */
+    int64_t in_size, read_size; /* bytes of one */
+    bool columns;               /* which kernel: neighbours in a strip are contiguous, or the elements of one output */
     int nreduced, nkept;
     struct grd_reduction_dim strip;                                     /* the kept dim whose neighbours are done together */
     struct grd_reduction_dim reduced[GRD_MAX_DIMS], kept[GRD_MAX_DIMS]; /* the innermost first; kept is without strip */
     int64_t outputs, n;                                                 /* results, and elements for each */
-    int64_t width, strips_per_row, strips, piece, pieces;
-    const char *center; /* in strip order */
-    char *gathered;     /* [pieces][outputs], in strip order; NULL: finish each strip at once */
-    enum grd_reduce_finish finish;
-    double number;
-    char *result; /* NULL: only gather */
-    int64_t result_size;
-    grd_loop_kernel *store; /* to the result's dtype */
+    int64_t width, strips_per_row, strips;
 };
 
-/* Everything but what to do with the results. `mask`: the dims that are reduced. */
-void grd_reduction_plan(struct grd_reduction *r, grd_dtype read, const grd_tensor *self, uint64_t mask);
-/* Chooses the kernels: after the plan, and again for another kind over the same plan. */
-void grd_reduction_kernel(struct grd_reduction *r, enum grd_reduce_kind kind);
-/* Results go to `result`, which is contiguous; after kernel and finish are known. */
-void grd_reduction_store(struct grd_reduction *r, grd_tensor *result);
-/* Bytes of scratch for gathered values, when they are wanted or have to be merged. */
-int64_t grd_reduction_scratch(const struct grd_reduction *r, bool wanted);
-void grd_reduction_run(const struct grd_reduction *r);
+static inline struct grd_reduction *grd_reduction_of(const struct grd_plan *p)
+{
+    _Static_assert(sizeof(struct grd_reduction) <= GRD_PLAN_STATE, "room in the plan");
+    return (struct grd_reduction *)(uintptr_t)p->state;
+}
 
-/* The whole way of a reduction in one pass. */
-grd_tensor *grd_reduce(grd_tensor *out, grd_tensor *self, uint64_t mask, bool keepdim, enum grd_reduce_kind kind, grd_dtype dtype,
-                       enum grd_reduce_finish finish, double number);
+/* The step of the plan that knows strides: after mask, read, and what and number of each pass. */
+bool grd_reduction_prepare(struct grd_plan *p);
 
-/* ---- Around it -------------------------------------------------------------------------------------------------------------- */
-/* The result tensor of a reduction; grd_failed, with the error raised, when there can be none. */
-grd_tensor *grd_reduce_prepare(grd_tensor *out, const grd_tensor *self, uint64_t mask, bool keepdim, grd_dtype dtype);
+/* ---- For gradients --------------------------------------------------------------------------------------------------------------- */
+
 /* Elements for each result. */
 double grd_reduce_count(grd_dims sizes, uint64_t mask);
-/* For gradients, in reduction.c. A reduced tensor with its reduced dims back as size 1. */
+/* A reduced tensor with its reduced dims back as size 1. */
 grd_tensor *grd_reduce_restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bool keepdim);
 /* a / b with 0 where b is 0. */
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);
-
-/* float8 and quantized dtypes are stored and converted only. */
-static inline bool grd_reduce_has_arithmetic(grd_dtype dtype)
-{
-    return dtype <= GRD_COMPLEX128;
-}
-
-/* NotImplementedError unless there is arithmetic for both. */
-static inline bool grd_reduce_check(const char *name, const grd_tensor *self, grd_dtype dtype)
-{
-    return (grd_reduce_has_arithmetic((grd_dtype)self->dtype) || grd_raise_no_kernel(name, (grd_dtype)self->dtype)) &&
-           (grd_reduce_has_arithmetic(dtype) || grd_raise_no_kernel(name, dtype));
-}
-
-static inline bool grd_reduce_is_integral(grd_dtype dtype)
-{
-    return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
-}
-
-/* The dtype with a kernel that elements of `from` are read as, to give a result of dtype `to`. */
-static inline grd_dtype grd_reduce_read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to)
-{
-    bool choosing = kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN || kind == GRD_REDUCE_FIND;
-    bool summing = kind == GRD_REDUCE_SUM || kind == GRD_REDUCE_PROD;
-    grd_dtype wanted = summing && !(grd_reduce_is_integral(from) && grd_reduce_is_integral(to)) ? to : from;
-    if (grd_category_of(wanted) == GRD_CATEGORY_COMPLEX)
-        return GRD_COMPLEX128;
-    if (grd_category_of(wanted) == GRD_CATEGORY_FLOAT)
-        return from == GRD_FLOAT32 || from == GRD_FLOAT16 || from == GRD_BFLOAT16 ? GRD_FLOAT32 : GRD_FLOAT64;
-    if (from == GRD_UINT64 && choosing)
-        return GRD_UINT64;
-    return from == GRD_BOOL || from == GRD_UINT8 ? GRD_UINT8 : GRD_INT64;
-}
 
 #endif

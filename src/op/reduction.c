@@ -1,6 +1,6 @@
-/* Sums and products, any, all, counts, extremes and their places. Moments are in moments.c, norms and logsumexp in norm.c, scans in
- * scan.c; how a reduction runs is in reduce.c. */
-#include "base/memory.h"
+/* What the rules of reductions ask for, and the operators that are made of reductions. How a reduction runs is in reduce.c. */
+#include <string.h>
+
 #include "base/text.h"
 #include "gradus/ops/amax.h"
 #include "gradus/ops/amin.h"
@@ -23,45 +23,237 @@
 #include "gen/impl/reduction.h"
 #include "op/reduce.h"
 
-/* ---- Sums and products ------------------------------------------------------------------------------------------------------------ */
-static uint64_t all_dims(const grd_tensor *self)
+/* ---- Dtypes -------------------------------------------------------------------------------------------------------------------------- */
+static inline bool is_integral(grd_dtype dtype)
 {
-    return self->ndim == 64 ? ~(uint64_t)0 : ((uint64_t)1 << self->ndim) - 1;
+    return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
 }
 
-/* The mask of an optional single dim: all when absent. */
-static bool optional_dim_mask(const grd_tensor *self, grd_scalar dim, uint64_t *ret_mask)
+/* float8 and quantized dtypes are stored and converted only. */
+static inline bool has_arithmetic(grd_dtype dtype)
 {
-    int64_t d;
-    if (dim.kind == GRD_SCALAR_NONE) {
-        *ret_mask = all_dims(self);
-        return true;
+    return dtype <= GRD_COMPLEX128;
+}
+
+static inline grd_dtype type_of(enum grd_reduce_type type, const grd_tensor *out, grd_dtype from, grd_dtype dtype)
+{
+    const bool given = dtype != GRD_DTYPE_NONE;
+    switch (type) {
+    case GRD_REDUCE_SUMS:
+        return given ? dtype : is_integral(from) ? GRD_INT64 : from;
+    case GRD_REDUCE_MEANS:
+        return given ? dtype : from;
+    case GRD_REDUCE_FLOAT:
+        return grd_dtype_to_float(from);
+    case GRD_REDUCE_TRUTH:
+        return out != NULL ? (grd_dtype)out->dtype : from == GRD_UINT8 ? GRD_UINT8 : GRD_BOOL;
+    case GRD_REDUCE_INT64:
+        return GRD_INT64;
+    default:
+        return from;
     }
-    if (!grd_wrap_dim(self, grd_scalar_int64(dim), &d))
-        return false;
-    *ret_mask = (uint64_t)1 << d;
+}
+
+/* The dtype of what a pass writes, where the type of the operator is `to`. */
+static inline grd_dtype pass_dtype(enum grd_reduce_kind kind, grd_dtype to)
+{
+    if (kind == GRD_REDUCE_FIND)
+        return GRD_INT64;
+    return kind == GRD_REDUCE_NONZERO || kind == GRD_REDUCE_ABS || kind == GRD_REDUCE_SQUARE ? grd_dtype_to_real(to) : to;
+}
+
+/* The dtype with a kernel that elements of `from` are read as, to give a result of dtype `to`. */
+static inline grd_dtype read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to)
+{
+    const bool summing = kind == GRD_REDUCE_SUM || kind == GRD_REDUCE_PROD;
+    const grd_dtype wanted = summing && !(is_integral(from) && is_integral(to)) ? to : from;
+    if (grd_category_of(wanted) == GRD_CATEGORY_COMPLEX)
+        return GRD_COMPLEX128;
+    if (grd_category_of(wanted) == GRD_CATEGORY_FLOAT)
+        return from == GRD_FLOAT32 || from == GRD_FLOAT16 || from == GRD_BFLOAT16 ? GRD_FLOAT32 : GRD_FLOAT64;
+    if (from == GRD_UINT64 && (kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN))
+        return GRD_UINT64;
+    return from == GRD_BOOL || from == GRD_UINT8 ? GRD_UINT8 : GRD_INT64;
+}
+
+/* ---- The plan ------------------------------------------------------------------------------------------------------------------------ */
+static bool check_dtypes(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to, bool given)
+{
+    const char *const refused = rule->refuses[grd_category_of(from)];
+    if (refused != NULL && *refused != 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s", refused);
+    if (rule->type == GRD_REDUCE_MEANS && !grd_dtype_is_floating(to) && !grd_dtype_is_complex(to))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
+                         given ? "Optional" : "Input", grd_dtype_type_name(to));
+    if (refused != NULL || !has_arithmetic(from))
+        return grd_raise_no_kernel(rule->name, from);
+    return has_arithmetic(to) || rule->type == GRD_REDUCE_TRUTH || grd_raise_no_kernel(rule->name, to);
+}
+
+/* There is no extreme of nothing. */
+static bool check_not_empty(const struct grd_reduce_rule *rule, const grd_tensor *self, bool dim_given, uint64_t mask)
+{
+    const bool runtime = rule->empty == GRD_EMPTY_RUNTIME_ERROR;
+    if (rule->empty == GRD_EMPTY_TAKEN || self->numel != 0)
+        return true;
+    if (!dim_given)
+        return grd_raise(runtime ? GRD_ERROR_RUNTIME : GRD_ERROR_INDEX, "Expected reduction dim to be specified for input.numel() == 0.%s",
+                         runtime ? " Specify the reduction dim with the 'dim' argument." : "");
+    for (int d = 0; d < self->ndim; d++)
+        if (mask >> d & 1 && self->sizes[d] == 0)
+            return grd_raise(GRD_ERROR_INDEX, "Expected reduction dim %d to have non-zero size.", d);
     return true;
 }
 
-/* Integers and bool add up in int64. */
-static grd_dtype sum_dtype(const grd_tensor *self, grd_dtype dtype)
+static bool check_truth(const struct grd_reduce_rule *rule, const grd_tensor *out)
 {
-    if (dtype != GRD_DTYPE_NONE)
-        return dtype;
-    return grd_reduce_is_integral((grd_dtype)self->dtype) ? GRD_INT64 : (grd_dtype)self->dtype;
+    return rule->type != GRD_REDUCE_TRUTH || out == NULL || out->dtype == GRD_BOOL || out->dtype == GRD_UINT8 ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s only supports bool tensor for result, got: %s", rule->name,
+                     grd_dtype_type_name((grd_dtype)out->dtype));
 }
 
-grd_tensor *op_sum(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
+static inline bool reduces_none(const struct grd_reduce_rule *rule, grd_dims dim)
 {
-    uint64_t mask;
-    grd_dtype to = sum_dtype(self, dtype);
-    if (!grd_reduce_check("sum", self, to) || !grd_shape_dim_mask(dim, self->ndim, &mask))
-        return grd_failed;
-    if (to == GRD_BOOL)
-        return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, GRD_FINISH_ANY, 0);
-    return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_NONE, 0);
+    return rule->none && dim.data != NULL && dim.n == 0;
 }
 
+static inline int64_t reduced_sizes(const grd_tensor *self, uint64_t mask, bool keepdim, int64_t *ret_sizes)
+{
+    int64_t n = 0;
+    if (!keepdim && mask + 1 == (uint64_t)1 << self->ndim)
+        return 0;
+    for (int d = 0; d < self->ndim; d++) {
+        if (!(mask >> d & 1))
+            ret_sizes[n++] = self->sizes[d];
+        else if (keepdim)
+            ret_sizes[n++] = 1;
+    }
+    return n;
+}
+
+double grd_reduce_count(grd_dims sizes, uint64_t mask)
+{
+    double count = 1;
+    for (int64_t d = 0; d < sizes.n; d++)
+        if (mask >> d & 1)
+            count *= (double)sizes.data[d];
+    return count;
+}
+
+/* The passes with their numbers. A sum in bool is whether any element is not zero, a product whether all are. */
+static void plan_passes(struct grd_reduction *r, const struct grd_reduce_rule *rule, grd_dtype to, double count, double correction)
+{
+    r->npasses = rule->npasses;
+    for (int i = 0; i < r->npasses; i++) {
+        struct grd_reduction_pass *pass = &r->passes[i];
+        pass->what = rule->passes[i];
+        if (rule->type == GRD_REDUCE_SUMS && to == GRD_BOOL) {
+            pass->what.finish = pass->what.kind == GRD_REDUCE_SUM ? GRD_FINISH_ANY : GRD_FINISH_ALL;
+            pass->what.kind = GRD_REDUCE_NONZERO;
+        }
+        const bool divides = pass->what.finish == GRD_FINISH_DIVIDE || pass->what.finish == GRD_FINISH_DIVIDE_ROOT;
+        pass->number = !divides ? count : count > correction ? count - correction : 0;
+    }
+}
+
+/* In which dtype and layout the passes read self. */
+static grd_dtype reads_self(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, grd_dtype to)
+{
+    const grd_dtype from = (grd_dtype)self->dtype;
+    const bool converts = rule->type == GRD_REDUCE_FLOAT && is_integral(from);
+    /* A place among all elements is one in row-major order: over a contiguous tensor all dims are one. */
+    const bool in_order = rule->passes[rule->npasses - 1].kind == GRD_REDUCE_FIND && dim.n == 0;
+    grd_plan_reads_as(p, self, converts ? to : in_order ? from : GRD_DTYPE_NONE);
+    return converts ? to : from;
+}
+
+bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype,
+                 double correction)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    struct grd_reduction *r = grd_reduction_of(p);
+    const grd_dtype to = type_of(rule->type, p->out, (grd_dtype)self->dtype, dtype);
+    r->mask = 0;
+    if (!check_dtypes(rule, (grd_dtype)self->dtype, to, dtype != GRD_DTYPE_NONE) ||
+        !(reduces_none(rule, dim) || grd_shape_dim_mask(dim, self->ndim, &r->mask)) || !check_not_empty(rule, self, dim.n > 0, r->mask) ||
+        !check_truth(rule, p->out))
+        return false;
+    const grd_dtype from = reads_self(p, rule, self, dim, to);
+    const int64_t n = reduced_sizes(self, r->mask, keepdim, sizes);
+    plan_passes(r, rule, to, grd_reduce_count(grd_sizes(self), r->mask), correction);
+    r->read = read_as(r->passes[0].what.kind, from, to);
+    for (int result = 0; result < p->op->nresults; result++)
+        for (int i = 0; i < r->npasses; i++)
+            if (r->passes[i].what.result == result)
+                grd_plan_result(p, grd_dims_from(sizes, n), pass_dtype(r->passes[i].what.kind, to));
+    p->prepare = grd_reduction_prepare;
+    return true;
+}
+
+/* ---- The shortcut -------------------------------------------------------------------------------------------------------------------- */
+/* The dims that are reduced; 0: none, or an error. */
+static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_tensor *self, grd_dims dim)
+{
+    uint64_t mask = 0;
+    if (dim.n == 0)
+        return reduces_none(rule, dim) ? 0 : ((uint64_t)1 << self->ndim) - 1;
+    for (int64_t i = 0; i < dim.n; i++) {
+        const int64_t d = dim.data[i] < 0 ? dim.data[i] + self->ndim : dim.data[i];
+        if ((uint64_t)d >= self->ndim || mask >> d & 1)
+            return 0;
+        mask |= (uint64_t)1 << d;
+    }
+    return mask;
+}
+
+/* Whether elements of `from` are read in place for a result of `to`. */
+static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to)
+{
+    if (rule->refuses[grd_category_of(from)] != NULL || grd_kernels->reduce->reduce[from] == NULL ||
+        (rule->type == GRD_REDUCE_MEANS && is_integral(to)))
+        return false;
+    return to == from || (to != GRD_BOOL && has_arithmetic(to) && read_as(rule->passes[0].kind, from, to) == from);
+}
+
+/* One call of a kernel: the first dims of a contiguous tensor are columns, the last are lines. */
+static void reduce_block(const struct grd_reduce_pass *pass, const grd_tensor *self, int64_t n, bool columns, grd_tensor *result)
+{
+    const grd_dtype from = (grd_dtype)self->dtype, gathers = grd_reduce_gathers(pass->kind, from);
+    const grd_dtype finished = grd_reduce_finished(pass->finish, gathers);
+    const struct grd_reduce_row *row = grd_kernels->reduce->reduce[from];
+    const int64_t outputs = result->numel;
+    _Alignas(GRD_REDUCE_WIDEST) char gathered[GRD_REDUCE_STRIP * GRD_REDUCE_WIDEST];
+    row->begin[pass->kind](outputs, gathered);
+    (columns ? row->columns : row->lines)[pass->kind](&(struct grd_reduce_block){
+        .outputs = outputs, .n = n, .stride = (columns ? outputs : n) * self->itemsize, .in = self->data, .gathered = gathered});
+    if (row->end[pass->finish] != NULL)
+        row->end[pass->finish](outputs, gathered, NULL, (double)n);
+    grd_kernels->cast[finished][result->dtype](outputs, (char *const[]){result->data, gathered},
+                                               (const int64_t[]){result->itemsize, grd_dtype_table[finished].size}, NULL);
+}
+
+grd_tensor *shortcut_reduce(const struct grd_reduce_rule *rule, grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim,
+                            grd_dtype dtype)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    const grd_dtype from = (grd_dtype)self->dtype, to = type_of(rule->type, NULL, from, dtype);
+    if (out != NULL || !grd_has(self, GRD_FLAG_CONTIGUOUS) || self->numel == 0 || self->numel > GRD_REDUCE_LEAF ||
+        self->ndim >= GRD_MAX_DIMS || self->device != GRD_DEVICE_CPU || !reads_in_place(rule, from, to))
+        return NULL;
+    const uint64_t mask = small_mask(rule, self, dim);
+    const int64_t ndim = reduced_sizes(self, mask, keepdim, sizes), outputs = ndim == 0 ? 1 : grd_sizes_product(sizes, ndim);
+    const int64_t n = outputs == 1 ? self->numel : (uint32_t)self->numel / (uint32_t)outputs;
+    const bool lines = outputs <= GRD_REDUCE_LINES && mask + (mask & -mask) == (uint64_t)1 << self->ndim;
+    if (mask == 0 || n < 2 || (!lines && (outputs > GRD_REDUCE_STRIP || n > GRD_REDUCE_ROWS || (mask & (mask + 1)) != 0)))
+        return NULL;
+    grd_tensor *result = grd_new(grd_dims_from(sizes, ndim), pass_dtype(rule->passes[0].kind, to), grd_device_of(self));
+    if (!grd_pending())
+        reduce_block(&rule->passes[0], self, n, !lines, result);
+    return result;
+}
+
+/* ---- Made of reductions ---------------------------------------------------------------------------------------------------------------- */
 grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
 {
     int64_t dims[GRD_MAX_DIMS];
@@ -87,30 +279,6 @@ grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
     return extra > 0 ? grd_reshape(sum, size) : sum;
 }
 
-grd_tensor *op_mean(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
-{
-    uint64_t mask;
-    grd_dtype to = dtype != GRD_DTYPE_NONE ? dtype : (grd_dtype)self->dtype;
-    if (!grd_dtype_is_floating(to) && !grd_dtype_is_complex(to))
-        return grd_fail(GRD_ERROR_RUNTIME,
-                        "could not infer output dtype. %s dtype must be either a floating point or complex dtype. Got: %s",
-                        dtype != GRD_DTYPE_NONE ? "Optional" : "Input", grd_dtype_type_name(to));
-    if (!grd_reduce_check("mean", self, to) || !grd_shape_dim_mask(dim, self->ndim, &mask))
-        return grd_failed;
-    return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_SUM, to, GRD_FINISH_DIVIDE, grd_reduce_count(grd_sizes(self), mask));
-}
-
-grd_tensor *op_prod(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool keepdim, grd_dtype dtype)
-{
-    uint64_t mask;
-    grd_dtype to = sum_dtype(self, dtype);
-    if (!grd_reduce_check("prod", self, to) || !optional_dim_mask(self, dim, &mask))
-        return grd_failed;
-    if (to == GRD_BOOL)
-        return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, GRD_FINISH_ALL, grd_reduce_count(grd_sizes(self), mask));
-    return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_PROD, to, GRD_FINISH_NONE, 0);
-}
-
 grd_tensor *op_nansum(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
 {
     if (grd_dtype_is_complex((grd_dtype)self->dtype))
@@ -118,192 +286,6 @@ grd_tensor *op_nansum(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dt
     if (grd_dtype_is_floating((grd_dtype)self->dtype))
         self = grd_masked_fill(self, grd_ne(self, self), grd_int(0));
     return grd_sum(self, .dim = dim, .keepdim = keepdim, .dtype = dtype);
-}
-
-/* ---- Truth and counts --------------------------------------------------------------------------------------------------------------- */
-/* Unlike elsewhere, an empty list of dims reduces none. */
-static bool truth_mask(const grd_tensor *self, grd_dims dim, uint64_t *ret_mask)
-{
-    if (dim.data != NULL && dim.n == 0) {
-        *ret_mask = 0;
-        return true;
-    }
-    return grd_shape_dim_mask(dim, self->ndim, ret_mask);
-}
-
-static grd_tensor *truth(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim, const char *name, enum grd_reduce_finish finish)
-{
-    uint64_t mask;
-    grd_dtype to = self->dtype == GRD_UINT8 ? GRD_UINT8 : GRD_BOOL;
-    if (!grd_reduce_check(name, self, to) || !truth_mask(self, dim, &mask))
-        return grd_failed;
-    if (out != NULL && out->dtype != GRD_BOOL && out->dtype != GRD_UINT8)
-        return grd_fail(GRD_ERROR_RUNTIME, "%s only supports bool tensor for result, got: %s", name,
-                        grd_dtype_type_name((grd_dtype)out->dtype));
-    if (out != NULL)
-        to = (grd_dtype)out->dtype;
-    return grd_reduce(out, self, mask, keepdim, GRD_REDUCE_NONZERO, to, finish, grd_reduce_count(grd_sizes(self), mask));
-}
-
-grd_tensor *op_any(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim)
-{
-    return truth(out, self, dim, keepdim, "any", GRD_FINISH_ANY);
-}
-
-grd_tensor *op_all(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim)
-{
-    return truth(out, self, dim, keepdim, "all", GRD_FINISH_ALL);
-}
-
-grd_tensor *op_count_nonzero(grd_tensor *out, grd_tensor *self, grd_dims dim)
-{
-    uint64_t mask;
-    if (!grd_reduce_check("count_nonzero", self, GRD_INT64) || !grd_shape_dim_mask(dim, self->ndim, &mask))
-        return grd_failed;
-    return grd_reduce(out, self, mask, false, GRD_REDUCE_NONZERO, GRD_INT64, GRD_FINISH_NONE, 0);
-}
-
-/* ---- Extremes ----------------------------------------------------------------------------------------------------------------------- */
-/* There is no extreme of nothing. */
-static bool check_not_empty(const grd_tensor *self, bool dim_given, uint64_t mask, grd_error_code code, const char *hint)
-{
-    if (self->numel != 0)
-        return true;
-    if (!dim_given)
-        return grd_raise(code, "Expected reduction dim to be specified for input.numel() == 0.%s", hint);
-    for (int d = 0; d < self->ndim; d++)
-        if (mask >> d & 1 && self->sizes[d] == 0)
-            return grd_raise(GRD_ERROR_INDEX, "Expected reduction dim %d to have non-zero size.", d);
-    return true;
-}
-
-static const char specify_dim[] = " Specify the reduction dim with the 'dim' argument.";
-
-static grd_tensor *extreme(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim, const char *name, enum grd_reduce_kind kind)
-{
-    uint64_t mask;
-    grd_dtype dtype = (grd_dtype)self->dtype;
-    if (dtype == GRD_COMPLEX64 || dtype == GRD_COMPLEX128 || !grd_reduce_has_arithmetic(dtype))
-        return grd_fail_no_kernel(name, dtype);
-    if (!grd_shape_dim_mask(dim, self->ndim, &mask) || !check_not_empty(self, dim.n > 0, mask, GRD_ERROR_RUNTIME, specify_dim))
-        return grd_failed;
-    return grd_reduce(out, self, mask, keepdim, kind, dtype, GRD_FINISH_NONE, 0);
-}
-
-grd_tensor *op_max(grd_tensor *out, grd_tensor *self)
-{
-    return extreme(out, self, (grd_dims){0, NULL}, false, "max", GRD_REDUCE_MAX);
-}
-
-grd_tensor *op_min(grd_tensor *out, grd_tensor *self)
-{
-    return extreme(out, self, (grd_dims){0, NULL}, false, "min", GRD_REDUCE_MIN);
-}
-
-grd_tensor *op_amax(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim)
-{
-    return extreme(out, self, dim, keepdim, "amax", GRD_REDUCE_MAX);
-}
-
-grd_tensor *op_amin(grd_tensor *out, grd_tensor *self, grd_dims dim, bool keepdim)
-{
-    return extreme(out, self, dim, keepdim, "amin", GRD_REDUCE_MIN);
-}
-
-/* The extreme in a first pass, its first place in a second; `values` may be NULL. False when memory ran out. */
-static bool find_extreme(grd_tensor *values, grd_tensor *places, const grd_tensor *self, uint64_t mask, enum grd_reduce_kind kind)
-{
-    struct grd_reduction r;
-    grd_reduction_plan(&r, grd_reduce_read_as(kind, (grd_dtype)self->dtype, (grd_dtype)self->dtype), self, mask);
-    grd_reduction_kernel(&r, kind);
-    int64_t extreme_bytes = grd_reduction_scratch(&r, true);
-    char *extremes = grd_alloc((size_t)extreme_bytes);
-    if (extremes == NULL)
-        return false;
-    if (values != NULL)
-        grd_reduction_store(&r, values);
-    r.gathered = extremes;
-    struct grd_reduction second = r;
-    grd_reduction_kernel(&second, GRD_REDUCE_FIND);
-    second.center = extremes;
-    grd_reduction_store(&second, places);
-    int64_t bytes = grd_reduction_scratch(&second, false);
-    second.gathered = NULL;
-    if (bytes > 0 && (second.gathered = grd_alloc((size_t)bytes)) == NULL) {
-        grd_free(extremes, (size_t)extreme_bytes);
-        return false;
-    }
-    grd_reduction_run(&r);
-    grd_reduction_run(&second);
-    grd_free(second.gathered, (size_t)bytes);
-    grd_free(extremes, (size_t)extreme_bytes);
-    return true;
-}
-
-static void extreme_with_place(grd_tensor *self, int64_t dim, bool keepdim, const char *name, enum grd_reduce_kind kind, grd_tensor **ret)
-{
-    int64_t d;
-    grd_dtype dtype = (grd_dtype)self->dtype;
-    ret[0] = ret[1] = grd_failed;
-    if (grd_dtype_is_complex(dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME, "does not support complex input");
-        return;
-    }
-    if (!grd_reduce_has_arithmetic(dtype)) {
-        grd_raise_no_kernel(name, dtype);
-        return;
-    }
-    if (!grd_wrap_dim(self, dim, &d) || !check_not_empty(self, true, (uint64_t)1 << d, GRD_ERROR_INDEX, ""))
-        return;
-    grd_tensor *values = grd_reduce_prepare(NULL, self, (uint64_t)1 << d, keepdim, dtype);
-    grd_tensor *places = grd_reduce_prepare(NULL, self, (uint64_t)1 << d, keepdim, GRD_INT64);
-    if (grd_pending() || (!grd_is_meta(values) && !find_extreme(values, places, self, (uint64_t)1 << d, kind)))
-        return;
-    ret[0] = values;
-    ret[1] = places;
-}
-
-void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
-{
-    extreme_with_place(self, dim, keepdim, "max", GRD_REDUCE_MAX, ret);
-}
-
-void op_min_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
-{
-    extreme_with_place(self, dim, keepdim, "min", GRD_REDUCE_MIN, ret);
-}
-
-static grd_tensor *place(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool keepdim, const char *name, enum grd_reduce_kind kind)
-{
-    uint64_t mask;
-    grd_dtype dtype = (grd_dtype)self->dtype;
-    bool everywhere = dim.kind == GRD_SCALAR_NONE;
-    if (grd_dtype_is_complex(dtype) || dtype == GRD_BOOL)
-        return grd_fail(GRD_ERROR_RUNTIME, "does not support %s input", dtype == GRD_BOOL ? "bool" : "complex");
-    if (!grd_reduce_has_arithmetic(dtype))
-        return grd_fail_no_kernel(name, dtype);
-    if (!optional_dim_mask(self, dim, &mask) || !check_not_empty(self, !everywhere, mask, GRD_ERROR_INDEX, ""))
-        return grd_failed;
-    grd_tensor *places = grd_reduce_prepare(out, self, mask, keepdim, GRD_INT64);
-    if (grd_pending())
-        return grd_failed;
-    if (!grd_is_meta(places)) {
-        /* The place in row-major order: over a contiguous tensor all dims are one. */
-        grd_tensor *in_order = everywhere ? grd_contiguous_as(self, GRD_DTYPE_NONE) : self;
-        if (grd_pending() || !find_extreme(NULL, places, in_order, mask, kind))
-            return grd_failed;
-    }
-    return grd_out_finish(out, places);
-}
-
-grd_tensor *op_argmax(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool keepdim)
-{
-    return place(out, self, dim, keepdim, "argmax", GRD_REDUCE_MAX);
-}
-
-grd_tensor *op_argmin(grd_tensor *out, grd_tensor *self, grd_scalar dim, bool keepdim)
-{
-    return place(out, self, dim, keepdim, "argmin", GRD_REDUCE_MIN);
 }
 
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */

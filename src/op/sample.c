@@ -3,30 +3,29 @@
  * The fills they call are in random.c. Invariants are those of random.c: drawn serially, in PyTorch's order and width, after every check. */
 #include <math.h>
 
-#include "base/half.h"
-#include "base/memory.h"
 #include "gradus/ops/add.h"
+#include "gradus/ops/argmax.h"
 #include "gradus/ops/bernoulli.h"
+#include "gradus/ops/detach.h"
 #include "gradus/ops/div.h"
 #include "gradus/ops/empty.h"
 #include "gradus/ops/empty_like.h"
 #include "gradus/ops/exponential.h"
-#include "gradus/ops/min.h"
 #include "gradus/ops/mul.h"
 #include "gradus/ops/normal.h"
 #include "gradus/ops/random.h"
+#include "gradus/ops/sum.h"
 #include "gradus/ops/to.h"
+#include "gradus/ops/topk.h"
 #include "gradus/ops/uniform.h"
 #include "gradus/ops/zeros.h"
 #include "gen/impl/random.h"
+#include "gen/ops/_multinomial_with_replacement.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
-#include "op/common.h"
+#include "op/composite.h"
+#include "op/plan.h"
 #include "op/random.h"
-#include "op/order.h"
-#include "op/rank.h"
-
-enum { WORDS = 512 }; /* drawn at a time */
 
 /* ---- Factories ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -96,10 +95,9 @@ static bool check_deviations(grd_tensor *std)
 {
     if (grd_dtype_is_complex((grd_dtype)std->dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "normal expects standard deviation to be non-complex");
-    if (grd_is_meta(std) || std->numel == 0)
-        return true;
-    const double least = grd_item_double(grd_min(std));
-    return !grd_pending() && (least >= 0 || grd_raise(GRD_ERROR_RUNTIME, "normal expects all elements of std >= 0.0"));
+    double least, largest;
+    return !grd_composite_extremes(std, &least, &largest) || least >= 0 ||
+           grd_raise(GRD_ERROR_RUNTIME, "normal expects all elements of std >= 0.0");
 }
 
 /* Standard normal numbers are drawn, then scaled and moved: PyTorch's order, which gives its bits. */
@@ -137,63 +135,32 @@ grd_tensor *op_normal_sized(double mean, double std, grd_dims size, grd_generato
 /* From this length on PyTorch draws 64 bits per step, from the inside out. */
 #define LONG_PERMUTATION ((int64_t)(UINT32_MAX / 20))
 
-static void shuffle(struct grd_generator *generator, uint32_t *values, int64_t n)
+bool plan_randperm(struct grd_plan *p, int64_t n, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    uint32_t words[WORDS];
-    for (int64_t i = 0; i < n; i++)
-        values[i] = (uint32_t)i;
-    for (int64_t begin = 0; begin < n - 1; begin += WORDS) {
-        const int64_t count = n - 1 - begin < WORDS ? n - 1 - begin : WORDS;
-        grd_kernels->random->words(&generator->engine, count, words);
-        for (int64_t i = begin; i < begin + count; i++) {
-            const int64_t z = i + words[i - begin] % (uint32_t)(n - i);
-            const uint32_t saved = values[i];
-            values[i] = values[z];
-            values[z] = saved;
-        }
-    }
-}
-
-static void shuffle_long(struct grd_generator *generator, int64_t *values, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t z = (int64_t)(grd_random64(generator) % (uint64_t)(i + 1));
-        values[i] = i;
-        values[i] = values[z];
-        values[z] = i;
-    }
-}
-
-grd_tensor *op_randperm(int64_t n, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
-{
+    (void)generator;
     if (dtype == GRD_DTYPE_NONE)
         dtype = GRD_INT64;
-    bool floating = grd_random_is_floating(dtype);
+    const bool floating = grd_random_is_floating(dtype);
     int64_t low, high;
     if (dtype == GRD_BOOL || (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating))
-        return grd_fail_no_kernel("randperm", dtype);
+        return grd_raise_no_kernel("randperm", dtype);
     grd_random_bounds(dtype, &low, &high);
-    int64_t most = floating ? ((int64_t)1 << grd_random_digits(dtype)) + 1 : high == INT64_MAX ? high : high + 1;
+    const int64_t most = floating ? ((int64_t)1 << grd_random_digits(dtype)) + 1 : high == INT64_MAX ? high : high + 1;
     if (n > most && dtype != GRD_BFLOAT16) /* which PyTorch lets round */
-        grd_raise(GRD_ERROR_RUNTIME, "n cannot be greater than %lld for %s type.", (long long)most, grd_dtype_type_name(dtype));
-    grd_tensor *result = grd_empty(grd_dims(n), .dtype = dtype, .device = device);
-    if (grd_pending())
-        return grd_failed;
-    if (!grd_is_meta(result)) {
-        const bool is_long = n >= LONG_PERMUTATION;
-        grd_tensor *values = grd_new(grd_dims(n), is_long ? GRD_INT64 : GRD_UINT32, grd_device_of(result));
-        if (grd_pending())
-            return grd_failed;
-        struct grd_generator *locked = grd_generator_lock(generator);
-        if (is_long)
-            shuffle_long(locked, (int64_t *)values->data, n);
-        else
-            shuffle(locked, (uint32_t *)values->data, n);
-        grd_generator_unlock(locked);
-        if (!grd_copy_elements(result, values))
-            return grd_failed;
-    }
-    return finish_factory(result, requires_grad);
+        return grd_raise(GRD_ERROR_RUNTIME, "n cannot be greater than %lld for %s type.", (long long)most, grd_dtype_type_name(dtype));
+    return grd_plan_new(p, grd_dims(n), dtype, device, requires_grad) &&
+           grd_plan_computed_in(p, n >= LONG_PERMUTATION ? GRD_INT64 : GRD_UINT32);
+}
+
+void run_randperm(const struct grd_plan *p, int64_t n, grd_generator *generator, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    (void)dtype, (void)device, (void)requires_grad;
+    struct grd_generator *locked = grd_generator_lock(generator);
+    if (p->planned[0].as == GRD_INT64)
+        grd_kernels->random->shuffle_long(&locked->engine, n, (int64_t *)p->results[0]->data);
+    else
+        grd_kernels->random->shuffle(&locked->engine, n, (uint32_t *)p->results[0]->data);
+    grd_generator_unlock(locked);
 }
 
 /* ---- dropout, multinomial ----------------------------------------------------------------------------------------------------------- */
@@ -215,131 +182,75 @@ grd_tensor *op_dropout(grd_tensor *input, double p, bool training, grd_generator
     return grd_mul(input, half ? grd_to(noise, .dtype = (grd_dtype)input->dtype) : noise);
 }
 
-/* The first class whose cumulated probability reaches u; without branches, which could not be foreseen. */
-static int64_t find_class(const double *cumulated, int64_t classes, double u)
+/* Of all classes or the sum of them, for each row. */
+static bool check_finite(grd_tensor *p)
 {
-    const double *first = cumulated;
-    for (int64_t n = classes; n > 1; n -= n / 2)
-        first += (first[n / 2 - 1] < u) * (n / 2);
-    return first - cumulated;
-}
-
-/* With replacement: a binary search in the cumulated probabilities, which are kept in float for dtypes up to float32. */
-static void draw_rows(struct grd_generator *generator, const double *p, int64_t rows, int64_t classes, int64_t samples, bool wide,
-                      double *cumulated, int64_t *ret_indices)
-{
-    for (int64_t row = 0; row < rows; row++, p += classes, ret_indices += samples) {
-        double sum = 0;
-        for (int64_t i = 0; i < classes; i++) {
-            sum = wide ? sum + p[i] : (double)((float)sum + (float)p[i]);
-            cumulated[i] = sum;
-        }
-        for (int64_t i = 0; i < classes; i++)
-            cumulated[i] = wide ? cumulated[i] / sum : (double)((float)cumulated[i] / (float)sum);
-        cumulated[classes - 1] = 1;
-        for (int64_t s = 0; s < samples; s += WORDS / 2) {
-            const int64_t count = samples - s < WORDS / 2 ? samples - s : WORDS / 2;
-            uint32_t words[WORDS];
-            double u[WORDS / 2];
-            grd_kernels->random->words(&generator->engine, 2 * count, words);
-            grd_kernels->random->uniform_double(count, words, 0, 1, u);
-            for (int64_t i = 0; i < count; i++)
-                ret_indices[s + i] = find_class(cumulated, classes, u[i]);
-        }
-    }
-}
-
-/* p / q as the dtype rounds it. */
-static double quotient(double p, double q, grd_dtype dtype)
-{
-    switch (dtype) {
-    case GRD_FLOAT16:
-        return grd_from_float16(grd_to_float16((float)p / (float)q));
-    case GRD_BFLOAT16:
-        return grd_from_bfloat16(grd_to_bfloat16((float)p / (float)q));
-    case GRD_FLOAT32:
-        return (float)p / (float)q;
-    default:
-        return p / q;
-    }
+    double low, high;
+    if (!grd_composite_extremes(p, &low, &high))
+        return !grd_pending();
+    if (!(low >= 0 && high < INFINITY))
+        return grd_raise(GRD_ERROR_RUNTIME, "probability tensor contains either `inf`, `nan` or element < 0");
+    return (grd_composite_extremes(grd_sum(p, .dim = grd_dims(-1)), &low, &high) && low > 0) || grd_pending() ||
+           grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (sum of probabilities <= 0)");
 }
 
 /* Without replacement: the places of the largest p / q, with q exponentially distributed. */
-static void rank_rows(const double *p, const double *q, int64_t rows, int64_t classes, int64_t samples, grd_dtype dtype,
-                      struct grd_ranked *scores, int64_t *ret_indices)
+grd_tensor *op_multinomial(grd_tensor *self, int64_t num_samples, bool replacement, grd_generator *generator)
 {
-    for (int64_t row = 0; row < rows; row++, p += classes, q += classes, ret_indices += samples) {
-        for (int64_t i = 0; i < classes; i++)
-            scores[i] = (struct grd_ranked){grd_order_key(quotient(p[i], q[i], dtype)), i};
-        if (samples == 1) {
-            int64_t best = 0;
-            for (int64_t i = 1; i < classes; i++)
-                if (scores[i].key > scores[best].key)
-                    best = i;
-            ret_indices[0] = best;
-            continue;
-        }
-        grd_rank_largest(scores, classes, samples);
-        for (int64_t s = 0; s < samples; s++)
-            ret_indices[s] = scores[s].index;
-    }
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (self->ndim < 1 || self->ndim > 2)
+        return grd_fail(GRD_ERROR_RUNTIME, "prob_dist must be 1 or 2 dim");
+    if (!grd_random_is_floating(dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "multinomial only supports floating-point dtypes for input, got: %s",
+                        grd_dtype_type_name(dtype));
+    if (num_samples <= 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "cannot sample n_sample <= 0 samples");
+    if (!replacement && num_samples > self->sizes[self->ndim - 1])
+        return grd_fail(GRD_ERROR_RUNTIME, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+    if (self->sizes[self->ndim - 1] > 1 << 24)
+        return grd_fail(GRD_ERROR_RUNTIME, "number of categories cannot exceed 2^24");
+    self = grd_detach(self);
+    if (replacement && num_samples > 1)
+        return grd_hidden_multinomial_with_replacement(self, num_samples, .generator = generator);
+    if (!check_finite(self))
+        return grd_failed;
+    grd_tensor *scores = grd_div(self, grd_exponential_(grd_empty_like(self), .generator = generator));
+    return num_samples == 1 ? grd_argmax(scores, .dim = grd_int(-1), .keepdim = true) : grd_topk(scores, num_samples).indices;
 }
 
-static bool check_probabilities(const double *p, int64_t rows, int64_t classes, bool replacement)
+bool plan_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *self, int64_t num_samples, grd_generator *generator)
 {
-    for (int64_t row = 0; row < rows; row++, p += classes) {
-        double sum = 0;
-        for (int64_t i = 0; i < classes; i++) {
-            if (!replacement && !(p[i] >= 0 && p[i] < INFINITY))
-                return grd_raise(GRD_ERROR_RUNTIME, "probability tensor contains either `inf`, `nan` or element < 0");
-            if (!(p[i] >= 0))
-                return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (encountering probability entry < 0)");
-            if (p[i] == INFINITY)
-                return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
-            sum += p[i];
-        }
-        if (!(sum > 0))
-            return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (sum of probabilities <= 0)");
+    (void)generator;
+    p->scratch_bytes = (size_t)self->sizes[self->ndim - 1] * sizeof(double);
+    return grd_plan_reads_as(p, self, GRD_FLOAT64) &&
+           grd_plan_result(p, self->ndim == 2 ? grd_dims(self->sizes[0], num_samples) : grd_dims(num_samples), GRD_INT64);
+}
+
+bool check_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *self, int64_t num_samples, grd_generator *generator)
+{
+    static const char *const faults[] = {[GRD_PROBABILITIES_NEGATIVE] = "encountering probability entry < 0",
+                                         [GRD_PROBABILITIES_INFINITE] = "encountering probability entry = infinity or NaN",
+                                         [GRD_PROBABILITIES_ZERO] = "sum of probabilities <= 0"};
+    (void)num_samples, (void)generator;
+    const int64_t classes = self->sizes[self->ndim - 1], rows = self->ndim == 2 ? self->sizes[0] : 1;
+    for (int64_t row = 0; row < rows; row++) {
+        const enum grd_probabilities found =
+            grd_kernels->random->check_probabilities(classes, (const double *)p->in[0]->data + row * classes);
+        if (found != GRD_PROBABILITIES_FINE)
+            return grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (%s)", faults[found]);
     }
     return true;
 }
 
-grd_tensor *op_multinomial(grd_tensor *self, int64_t num_samples, bool replacement, grd_generator *generator)
+/* A binary search in the cumulated probabilities, which are kept in float for dtypes up to float32. */
+void run_hidden_multinomial_with_replacement(const struct grd_plan *p, grd_tensor *self, int64_t num_samples, grd_generator *generator)
 {
-    grd_dtype dtype = (grd_dtype)self->dtype;
-    if (self->ndim < 1 || self->ndim > 2)
-        grd_raise(GRD_ERROR_RUNTIME, "prob_dist must be 1 or 2 dim");
-    else if (!grd_random_is_floating(dtype))
-        grd_raise(GRD_ERROR_RUNTIME, "multinomial only supports floating-point dtypes for input, got: %s", grd_dtype_type_name(dtype));
-    else if (num_samples <= 0)
-        grd_raise(GRD_ERROR_RUNTIME, "cannot sample n_sample <= 0 samples");
-    else if (!replacement && num_samples > self->sizes[self->ndim - 1])
-        grd_raise(GRD_ERROR_RUNTIME, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-    else if (self->sizes[self->ndim - 1] > 1 << 24)
-        grd_raise(GRD_ERROR_RUNTIME, "number of categories cannot exceed 2^24");
-    if (grd_pending())
-        return grd_failed;
-    int64_t classes = self->sizes[self->ndim - 1], rows = self->ndim == 2 ? self->sizes[0] : 1;
-    grd_tensor *result = grd_new(self->ndim == 2 ? grd_dims(rows, num_samples) : grd_dims(num_samples), GRD_INT64, grd_device_of(self));
-    if (grd_pending() || grd_is_meta(result) || result->numel == 0)
-        return grd_pending() ? grd_failed : result;
-    grd_tensor *p = grd_contiguous_as(self, GRD_FLOAT64);
-    bool cumulative = replacement && num_samples > 1;
-    if (grd_pending() || !check_probabilities((const double *)p->data, rows, classes, cumulative))
-        return grd_failed;
-    size_t size = (size_t)classes * (cumulative ? sizeof(double) : sizeof(struct grd_ranked));
-    void *work = grd_alloc(size);
-    if (work == NULL)
-        return grd_failed;
-    if (cumulative) {
-        struct grd_generator *locked = grd_generator_lock(generator);
-        draw_rows(locked, (const double *)p->data, rows, classes, num_samples, dtype == GRD_FLOAT64, work, (int64_t *)result->data);
-        grd_generator_unlock(locked);
-    } else {
-        grd_tensor *q = grd_contiguous_as(grd_exponential_(grd_new_like(self, GRD_DTYPE_NONE), .generator = generator), GRD_FLOAT64);
-        if (!grd_pending())
-            rank_rows((const double *)p->data, (const double *)q->data, rows, classes, num_samples, dtype, work, (int64_t *)result->data);
+    const int64_t classes = self->sizes[self->ndim - 1], rows = p->results[0]->numel / num_samples;
+    double *cumulated = (double *)p->scratch;
+    struct grd_generator *locked = grd_generator_lock(generator);
+    for (int64_t row = 0; row < rows; row++) {
+        grd_kernels->random->cumulate(classes, (const double *)p->in[0]->data + row * classes, self->dtype == GRD_FLOAT64, cumulated);
+        grd_kernels->random->choose(&locked->engine, classes, cumulated, num_samples, (int64_t *)p->results[0]->data + row * num_samples);
     }
-    grd_free(work, size);
-    return grd_pending() ? grd_failed : result;
+    grd_generator_unlock(locked);
 }

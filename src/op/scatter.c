@@ -13,7 +13,6 @@
 #include "gradus/ops/view.h"
 #include "gradus/ops/zeros.h"
 #include "gradus/ops/zeros_like.h"
-#include "gen/impl/copy.h"
 #include "gen/impl/index.h"
 #include "gen/ops/_slice_backward.h"
 #include "gradus/library.h"
@@ -58,27 +57,12 @@ static bool has_empty_slices(const grd_tensor *self, int64_t dim)
     return false;
 }
 
-/* Writes slices of source with the kernel, in the order of the index. */
-static grd_tensor *write_slices(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source,
-                                grd_loop_kernel *kernel, grd_error_code range_error)
+static bool plan_slices(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_loop_kernel *kernel,
+                        grd_error_code range_code, grd_dtype as)
 {
-    if (!grd_check_same_device(grd_tensors(self, index, source)) || !grd_check_indexed_out(out, grd_tensors(index, source)))
-        return grd_failed;
-    struct grd_indices indices;
-    const bool skip = grd_is_meta(self) || has_empty_slices(self, dim);
-    if (!skip && (!grd_read_indices(index, &indices) || (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
-                                                         !grd_raise_out_of_bounds(range_error, &indices, dim, grd_size_along(self, dim)))))
-        return grd_failed;
-    grd_tensor *result = grd_indexed_target(out, self);
-    if (!grd_is_failed(result) && !skip) {
-        struct grd_indexed x = {.kernel = kernel, .in_order = true};
-        grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
-        grd_indexed_operand(&x, GRD_SOURCE, source);
-        if (indices.unique == 1)
-            x.strides[GRD_INDEX][dim] = 0;
-        grd_indexed_run(&x);
-    }
-    return result;
+    const struct grd_indexed_plan indexed = {
+        .kernel = kernel, .slices = true, .unchecked = has_empty_slices(self, dim), .range_code = range_code, .dim = dim};
+    return grd_plan_writes(p, &indexed, self, index, source, as);
 }
 
 static bool is_one(grd_scalar s)
@@ -99,26 +83,24 @@ static grd_tensor *scaled(grd_tensor *source, grd_scalar alpha)
     return grd_mul(source, factor);
 }
 
-grd_tensor *op_index_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_scalar alpha)
+bool plan_index_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_scalar alpha)
 {
-    grd_dtype dtype = grd_sum_dtype(self->dtype);
+    (void)alpha;
+    const grd_dtype dtype = grd_sum_dtype(self->dtype);
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source))
-        return grd_failed;
-    if (kernel == NULL)
-        return grd_fail_no_kernel("index_add", self->dtype);
-    if (!grd_check_indexed_out(out, grd_tensors(index, source)))
-        return grd_failed;
-    if (dtype == self->dtype) {
-        source = scaled(source, alpha);
-        return grd_pending() ? grd_failed : write_slices(out, self, dim, index, source, kernel, GRD_ERROR_RUNTIME);
-    }
-    grd_tensor *sums = grd_clone_contiguous(self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(source, dtype);
-    if (!grd_pending())
-        terms = scaled(terms, alpha);
-    if (!grd_pending())
-        write_slices(sums, sums, dim, index, terms, kernel, GRD_ERROR_RUNTIME);
-    return grd_indexed_rounded(out, self, sums);
+        return false;
+    return kernel != NULL ? plan_slices(p, self, dim, index, source, kernel, GRD_ERROR_RUNTIME, dtype)
+                          : grd_raise_no_kernel("index_add", self->dtype);
+}
+
+bool check_index_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, grd_scalar alpha)
+{
+    (void)self, (void)dim, (void)index, (void)source;
+    if (!check_indexed(p))
+        return false;
+    p->in[2] = scaled(p->in[2], alpha);
+    return !grd_pending();
 }
 
 grd_tensor *op_hidden_index_add_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes, grd_scalar alpha)
@@ -133,56 +115,45 @@ grd_tensor *op_hidden_index_add_source_backward(grd_tensor *grad, int64_t dim, g
     return grd_mul(part, grd_number(alpha));
 }
 
-grd_tensor *op_index_copy(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source)
+bool plan_index_copy(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source)
 {
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source))
-        return grd_failed;
-    return write_slices(out, self, dim, index, source, grd_kernel_of_size(grd_kernels->index->scatter, self), GRD_ERROR_INDEX);
+    return grd_wrap_dim(self, dim, &dim) && grd_check_index_source(self, dim, index, source) &&
+           plan_slices(p, self, dim, index, source, grd_kernel_of_size(grd_kernels->index->scatter, self), GRD_ERROR_INDEX,
+                       (grd_dtype)self->dtype);
 }
 
-/* Negative indices are counted from the end, once they are known to be in range. */
-static void wrap_indices(int64_t *index, int64_t n, int64_t size)
+bool plan_index_fill(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
 {
-    for (int64_t i = 0; i < n; i++)
-        index[i] += index[i] < 0 ? size : 0;
-}
-
-grd_tensor *op_index_fill(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
-{
-    _Alignas(16) char element[16];
     if (value.kind == GRD_SCALAR_COMPLEX && grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_COMPLEX)
-        return grd_fail(GRD_ERROR_RUNTIME, "Converting complex Scalar to non-complex type is not supported");
+        return grd_raise(GRD_ERROR_RUNTIME, "Converting complex Scalar to non-complex type is not supported");
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_vector(index) || !grd_check_index_dtype(index) ||
-        !grd_check_same_device(grd_tensors(self, index)) || !grd_check_apart(out, grd_tensors(index)) ||
-        !grd_check_repeated_out(out, "index_fill_", "tensor[mask] = scalar") || !grd_scalar_write(value, self->dtype, element))
-        return grd_failed;
-    struct grd_indices indices;
-    const bool skip = grd_is_meta(self) || has_empty_slices(self, dim);
-    int64_t size = grd_size_along(self, dim);
-    if (!skip) {
-        grd_tensor *own = grd_clone_contiguous(index, GRD_INT64);
-        if (grd_pending() || !grd_read_indices(own, &indices) ||
-            (!grd_indices_in_range(&indices, -size, size) && !grd_raise_out_of_bounds(GRD_ERROR_INDEX, &indices, dim, size)))
-            return grd_failed;
-        wrap_indices((int64_t *)(void *)own->data, own->numel, size);
-    }
-    grd_tensor *result = out != NULL ? out : op_clone(self, NULL);
-    if (!grd_is_failed(result) && !skip) {
-        struct grd_indexed x = {.kernel = grd_kernel_of_size(grd_kernels->index->scatter, self), .in_order = true};
-        grd_indexed_slices(&x, result, GRD_RESULT, &indices, dim, index->numel);
-        x.data[GRD_SOURCE] = element;
-        grd_indexed_run(&x);
-    }
-    return result;
+        !grd_check_repeated_out(p->out, "index_fill_", "tensor[mask] = scalar"))
+        return false;
+    struct grd_indexed_plan indexed = {.kernel = grd_kernel_of_size(grd_kernels->index->scatter, self),
+                                       .slices = true,
+                                       .wraps = true,
+                                       .keeps_layout = true,
+                                       .unchecked = has_empty_slices(self, dim),
+                                       .range_code = GRD_ERROR_INDEX,
+                                       .dim = dim};
+    p->repeats = true;
+    return grd_scalar_write(value, self->dtype, indexed.element) && grd_plan_writes(p, &indexed, self, index, NULL, (grd_dtype)self->dtype);
 }
 
-grd_tensor *op_index_fill_tensor(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *value)
+bool plan_index_fill_tensor(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *value)
 {
     if (value->ndim > 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
-                        value->ndim);
-    const grd_scalar number = grd_is_meta(value) ? grd_int(0) : grd_scalar_read(value->data, value->dtype);
-    return op_index_fill(out, self, dim, index, number);
+        return grd_raise(GRD_ERROR_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+                         value->ndim);
+    return plan_index_fill(p, self, dim, index, grd_int(0));
+}
+
+bool check_index_fill_tensor(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *value)
+{
+    (void)dim, (void)index;
+    struct grd_indexed_plan *indexed = (struct grd_indexed_plan *)(void *)p->state;
+    return grd_check_has_data(value) && grd_scalar_write(grd_scalar_read(value->data, value->dtype), self->dtype, indexed->element) &&
+           check_indexed(p);
 }
 
 grd_tensor *op_hidden_filled(grd_tensor *self, int64_t dim, grd_tensor *index)
@@ -221,60 +192,32 @@ bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *in
                      own, (long long)dim, grd_format_int64s(other, sizeof other, src->sizes, src->ndim));
 }
 
-grd_tensor *grd_scatter_elements(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, char *value,
-                                 grd_loop_kernel *kernel)
+static bool plan_elements(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_loop_kernel *kernel,
+                          grd_dtype as)
 {
-    grd_tensor *present = src != NULL ? src : self;
-    if (!grd_check_same_device(grd_tensors(self, index, present)) || !grd_check_indexed_out(out, grd_tensors(index, src)))
-        return grd_failed;
-    struct grd_indices indices;
-    bool skip = grd_is_meta(self) || index->numel == 0;
-    if (!skip &&
-        (!grd_read_indices(index, &indices) || (!grd_indices_in_range(&indices, 0, grd_size_along(self, dim)) &&
-                                                !grd_raise_out_of_bounds(GRD_ERROR_RUNTIME, &indices, dim, grd_size_along(self, dim)))))
-        return grd_failed;
-    grd_tensor *result = grd_indexed_target(out, self);
-    if (!grd_is_failed(result) && !skip) {
-        struct grd_indexed x = {.kernel = kernel, .in_order = true, .data[GRD_SOURCE] = value};
-        if (src != NULL)
-            grd_indexed_operand(&x, GRD_SOURCE, src);
-        grd_indexed_elements(&x, result, GRD_RESULT, index, &indices, dim);
-        grd_indexed_run(&x);
-    }
-    return result;
+    const struct grd_indexed_plan indexed = {.kernel = kernel, .unchecked = index->numel == 0, .range_code = GRD_ERROR_RUNTIME, .dim = dim};
+    return grd_plan_writes(p, &indexed, self, index, src, as);
 }
 
-grd_tensor *op_scatter(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src)
+bool plan_scatter(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src)
 {
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
-        return grd_failed;
-    return grd_scatter_elements(out, self, dim, index, src, NULL, grd_kernel_of_size(grd_kernels->index->scatter, self));
+    return grd_wrap_dim(self, dim, &dim) && grd_check_scatter(self, dim, index, src) &&
+           plan_elements(p, self, dim, index, src, grd_kernel_of_size(grd_kernels->index->scatter, self), (grd_dtype)self->dtype);
 }
 
-grd_tensor *op_scatter_value(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
+bool plan_scatter_value(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value)
 {
-    _Alignas(16) char element[16];
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, NULL) || !grd_scalar_write(value, self->dtype, element))
-        return grd_failed;
-    return grd_scatter_elements(out, self, dim, index, NULL, element, grd_kernel_of_size(grd_kernels->index->scatter, self));
+    struct grd_indexed_plan *indexed = (struct grd_indexed_plan *)(void *)p->state;
+    return plan_scatter(p, self, dim, index, NULL) && grd_scalar_write(value, self->dtype, indexed->element);
 }
 
-grd_tensor *op_scatter_add(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src)
+bool plan_scatter_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src)
 {
-    grd_dtype dtype = grd_sum_dtype(self->dtype);
+    const grd_dtype dtype = grd_sum_dtype(self->dtype);
     grd_loop_kernel *kernel = grd_kernels->index->add[dtype];
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
-        return grd_failed;
-    if (kernel == NULL)
-        return grd_fail_no_kernel("scatter_add", self->dtype);
-    if (dtype == self->dtype)
-        return grd_scatter_elements(out, self, dim, index, src, NULL, kernel);
-    if (!grd_check_indexed_out(out, grd_tensors(index, src)))
-        return grd_failed;
-    grd_tensor *sums = grd_clone_contiguous(self, dtype), *terms = grd_pending() ? sums : grd_contiguous_as(src, dtype);
-    if (!grd_pending())
-        grd_scatter_elements(sums, sums, dim, index, terms, NULL, kernel);
-    return grd_indexed_rounded(out, self, sums);
+        return false;
+    return kernel != NULL ? plan_elements(p, self, dim, index, src, kernel, dtype) : grd_raise_no_kernel("scatter_add", self->dtype);
 }
 
 /* Elements of src beyond the index had no part in the result. */

@@ -1,6 +1,5 @@
 /* Reductions of what an index sends to one place: scatter_reduce, index_reduce, scatter with a word for how. Sums are scatter_add's; products and
- * extremes have loops here. Schema: schema/index.toml. */
-#include <complex.h>
+ * extremes have loops of their own (kernel/cpu/index.c). Schema: schema/index.toml. */
 #include <math.h>
 #include <string.h>
 
@@ -32,112 +31,40 @@
 #include "op/composite.h"
 #include "op/indexed.h"
 
-enum fold { FOLD_PROD, FOLD_AMAX, FOLD_AMIN, FOLDS };
-
-/* ---- The loops: result[index[i]] = fold(result[index[i]], source[i]), in the order of the index ---------------------------------- */
-
-static char *place(char *const *data, const int64_t *strides, const void *params, int64_t i)
-{
-    return data[GRD_RESULT] + i * strides[GRD_RESULT] +
-           *(const int64_t *)(data[GRD_INDEX] + i * strides[GRD_INDEX]) * *(const int64_t *)params;
-}
-
-static void prod_float64(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    for (int64_t i = 0; i < n; i++)
-        *(double *)place(data, strides, params, i) *= *(const double *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
-}
-
-static void prod_complex128(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    for (int64_t i = 0; i < n; i++)
-        *(double _Complex *)place(data, strides, params, i) *= *(const double _Complex *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
-}
-
-static void prod_int64(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    for (int64_t i = 0; i < n; i++)
-        *(uint64_t *)place(data, strides, params, i) *= *(const uint64_t *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
-}
-
-static void amax_float64(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    for (int64_t i = 0; i < n; i++) {
-        double *to = (double *)place(data, strides, params, i), x = *(const double *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
-        if (x > *to || isnan(x))
-            *to = x;
-    }
-}
-
-static void amin_float64(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    for (int64_t i = 0; i < n; i++) {
-        double *to = (double *)place(data, strides, params, i), x = *(const double *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
-        if (x < *to || isnan(x))
-            *to = x;
-    }
-}
-
-static void amax_int64(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    for (int64_t i = 0; i < n; i++) {
-        int64_t *to = (int64_t *)place(data, strides, params, i), x = *(const int64_t *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
-        *to = x > *to ? x : *to;
-    }
-}
-
-static void amin_int64(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    for (int64_t i = 0; i < n; i++) {
-        int64_t *to = (int64_t *)place(data, strides, params, i), x = *(const int64_t *)(data[GRD_SOURCE] + i * strides[GRD_SOURCE]);
-        *to = x < *to ? x : *to;
-    }
-}
-
 /* ---- Products and extremes --------------------------------------------------------------------------------------------------------- */
 
-static const char *const fold_names[FOLDS] = {"prod", "amax", "amin"};
-
-/* FOLDS when there is no such word. */
-static enum fold fold_of(const char *name)
+/* GRD_FOLDS when there is no such word. */
+static enum grd_fold fold_of(const char *name)
 {
+    static const char *const names[GRD_FOLDS] = {"prod", "amax", "amin"};
     int fold = 0;
-    while (fold < FOLDS && strcmp(name, fold_names[fold]) != 0)
+    while (fold < GRD_FOLDS && strcmp(name, names[fold]) != 0)
         fold++;
-    return (enum fold)fold;
+    return (enum grd_fold)fold;
 }
 
-/* The dtype it is computed in, and the loop; NULL where there is none. */
-static grd_loop_kernel *fold_kernel(enum fold fold, grd_dtype dtype, grd_dtype *ret_dtype)
+/* The dtype it is computed in. */
+static grd_dtype fold_dtype(enum grd_fold fold, grd_dtype dtype)
 {
-    static grd_loop_kernel *const floats[FOLDS] = {prod_float64, amax_float64, amin_float64};
-    static grd_loop_kernel *const integers[FOLDS] = {prod_int64, amax_int64, amin_int64};
     switch (grd_category_of(dtype)) {
     case GRD_CATEGORY_FLOAT:
-        *ret_dtype = GRD_FLOAT64;
-        return floats[fold];
+        return fold == GRD_FOLD_PROD || dtype == GRD_FLOAT64 ? GRD_FLOAT64 : GRD_FLOAT32;
     case GRD_CATEGORY_COMPLEX:
-        *ret_dtype = GRD_COMPLEX128;
-        return fold == FOLD_PROD ? prod_complex128 : NULL;
+        return GRD_COMPLEX128;
     default:
-        *ret_dtype = GRD_INT64;
-        return dtype == GRD_UINT64 && fold != FOLD_PROD ? NULL : integers[fold];
+        return dtype == GRD_UINT64 && fold != GRD_FOLD_PROD ? dtype : GRD_INT64;
     }
 }
 
-grd_tensor *op_hidden_scatter_fold(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
+bool plan_hidden_scatter_fold(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
 {
-    grd_dtype dtype;
-    const enum fold fold = fold_of(reduce);
-    grd_loop_kernel *kernel = fold < FOLDS ? fold_kernel(fold, self->dtype, &dtype) : NULL;
+    const enum grd_fold fold = fold_of(reduce);
+    const grd_dtype dtype = fold_dtype(fold, self->dtype);
+    grd_loop_kernel *kernel = fold < GRD_FOLDS ? grd_kernels->index->fold[fold][dtype] : NULL;
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_scatter(self, dim, index, src))
-        return grd_failed;
-    if (kernel == NULL)
-        return grd_fail_no_kernel("scatter_reduce", self->dtype);
-    grd_tensor *folded = grd_clone_contiguous(self, dtype), *values = grd_pending() ? src : grd_contiguous_as(src, dtype);
-    if (!grd_pending())
-        grd_scatter_elements(folded, folded, dim, index, values, NULL, kernel);
-    return grd_indexed_rounded(NULL, self, folded);
+        return false;
+    const struct grd_indexed_plan indexed = {.kernel = kernel, .unchecked = index->numel == 0, .range_code = GRD_ERROR_RUNTIME, .dim = dim};
+    return kernel != NULL ? grd_plan_writes(p, &indexed, self, index, src, dtype) : grd_raise_no_kernel("scatter_reduce", self->dtype);
 }
 
 /* Of equal extremes, where they are in self and src; their number is added up per place. */
@@ -179,7 +106,7 @@ grd_tensor *op_hidden_scatter_fold_backward(grd_tensor *grad_output, grd_tensor 
     grd_tensor *values = used(src, index), *grad;
     if (grd_pending())
         return grd_failed;
-    if (fold_of(reduce) != FOLD_PROD)
+    if (fold_of(reduce) != GRD_FOLD_PROD)
         grad = extreme_backward(grad_output, self, dim, index, values, result, of_src);
     else if (of_src)
         grad = product_backward(grad_output, self, dim, index, values, result);
@@ -198,19 +125,19 @@ grd_tensor *op_hidden_scatter_fold_backward(grd_tensor *grad_output, grd_tensor 
 /* ---- By name ------------------------------------------------------------------------------------------------------------------------ */
 
 /* What a place starts from when it does not count itself. */
-static grd_scalar identity_of(enum fold fold, grd_dtype dtype)
+static grd_scalar identity_of(enum grd_fold fold, grd_dtype dtype)
 {
-    const double sign = fold == FOLD_AMAX ? -1 : 1;
-    if (fold == FOLD_PROD)
+    const double sign = fold == GRD_FOLD_AMAX ? -1 : 1;
+    if (fold == GRD_FOLD_PROD)
         return grd_int(1);
     if (grd_category_of(dtype) == GRD_CATEGORY_FLOAT)
         return grd_float(sign * INFINITY);
     if (dtype == GRD_BOOL)
-        return grd_int(fold == FOLD_AMIN);
+        return grd_int(fold == GRD_FOLD_AMIN);
     const bool is_unsigned = dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32;
     const int64_t bits = 8 * grd_dtype_size(dtype) - !is_unsigned;
     const int64_t largest = bits >= 63 ? INT64_MAX : ((int64_t)1 << bits) - 1;
-    return grd_int(fold == FOLD_AMIN ? largest : is_unsigned ? 0 : -largest - 1);
+    return grd_int(fold == GRD_FOLD_AMIN ? largest : is_unsigned ? 0 : -largest - 1);
 }
 
 /* How many values a mean is over at each place; 1 where there is none. */
@@ -230,8 +157,8 @@ static grd_tensor *mean_of(grd_tensor *base, grd_tensor *self, int64_t dim, grd_
 static grd_tensor *reduced(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce, bool include_self)
 {
     const bool sum = strcmp(reduce, "sum") == 0, mean = strcmp(reduce, "mean") == 0;
-    const enum fold fold = fold_of(reduce);
-    if (fold == FOLDS && !sum && !mean)
+    const enum grd_fold fold = fold_of(reduce);
+    if (fold == GRD_FOLDS && !sum && !mean)
         return grd_fail(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", reduce);
     grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, sum || mean ? grd_int(0) : identity_of(fold, self->dtype));
     if (sum)
@@ -242,9 +169,9 @@ static grd_tensor *reduced(grd_tensor *self, int64_t dim, grd_tensor *index, grd
 static grd_tensor *reduced_backward(grd_tensor *grad, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_tensor *result,
                                     const char *reduce, bool include_self, bool of_src)
 {
-    const enum fold fold = fold_of(reduce);
+    const enum grd_fold fold = fold_of(reduce);
     grd_tensor *each;
-    if (fold < FOLDS) {
+    if (fold < GRD_FOLDS) {
         grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, identity_of(fold, self->dtype));
         each = grd_hidden_scatter_fold_backward(grad, base, dim, index, src, result, reduce, of_src);
     } else {
@@ -287,7 +214,7 @@ grd_tensor *op_hidden_index_reduce_backward(grd_tensor *grad_output, grd_tensor 
 grd_tensor *op_index_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, const char *reduce,
                             bool include_self)
 {
-    if (fold_of(reduce) == FOLDS && strcmp(reduce, "mean") != 0)
+    if (fold_of(reduce) == GRD_FOLDS && strcmp(reduce, "mean") != 0)
         return grd_fail(GRD_ERROR_RUNTIME, "Expected reduce to be one of prod, mean, amax or amin but got %s.", reduce);
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source) ||
         !grd_check_indexed_out(out, grd_tensors(index, source)))

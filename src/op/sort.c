@@ -1,188 +1,116 @@
-/* Sorting along a dimension: sort, topk and the running extremes.
+/* Sorting along a dimension: sort, topk and the running extremes. The loops are in kernel/cpu/order.c.
  *
- * Elements are compared by keys (order.h), so one algorithm serves every dtype. A stable sort moves keys byte by byte (radix sort, from the least
- * significant byte), or by insertion where there are few; what need not be stable leaves equal elements as PyTorch does (rank.h).
  * Invariant: a line is the work of one thread; lines are divided at fixed places. */
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/parallel.h"
 #include "gradus/ops/full.h"
-#include "gradus/ops/isnan.h"
-#include "gradus/ops/max_dim.h"
 #include "gradus/ops/median_dim.h"
 #include "gradus/ops/reshape.h"
-#include "gradus/ops/select.h"
 #include "gradus/ops/sort.h"
-#include "gradus/ops/to.h"
-#include "gradus/ops/where.h"
 #include "gen/impl/sort.h"
-#include "op/common.h"
 #include "op/order.h"
-#include "op/rank.h"
+#include "op/plan.h"
 
-enum { FEW = 48, MANY = 32768, PARTS = 16, BYTES = 8, VALUES = 256 };
+enum { MANY = 32768, PARTS = 16, COLUMNS = 512, GRAIN = 1 << 14 };
 
-/* ---- One line --------------------------------------------------------------------------------------------------------------------- */
-
-static void sort_by_insertion(struct grd_ranked *items, int64_t n)
+static int64_t length_along(const grd_tensor *self, int64_t dim)
 {
-    for (int64_t i = 1; i < n; i++) {
-        const struct grd_ranked item = items[i];
-        int64_t j = i;
-        for (; j > 0 && items[j - 1].key > item.key; j--)
-            items[j] = items[j - 1];
-        items[j] = item;
-    }
+    return self->ndim > 0 ? self->sizes[dim] : 1;
 }
 
-/* Ascending by key, equal keys in the order they come in. `other` has room for n. */
-static void sort_by_key(struct grd_ranked *items, struct grd_ranked *other, int64_t n)
-{
-    if (n <= FEW) {
-        sort_by_insertion(items, n);
-        return;
-    }
-    int64_t counts[BYTES][VALUES] = {{0}};
-    for (int64_t i = 0; i < n; i++)
-        for (int byte = 0; byte < BYTES; byte++)
-            counts[byte][items[i].key >> 8 * byte & 0xff]++;
-    struct grd_ranked *from = items, *to = other;
-    for (int byte = 0; byte < BYTES; byte++) {
-        int64_t *at = counts[byte], next = 0;
-        if (at[from[0].key >> 8 * byte & 0xff] == n) /* the same everywhere */
-            continue;
-        for (int value = 0; value < VALUES; value++) {
-            const int64_t count = at[value];
-            at[value] = next;
-            next += count;
-        }
-        for (int64_t i = 0; i < n; i++)
-            to[at[from[i].key >> 8 * byte & 0xff]++] = from[i];
-        struct grd_ranked *swapped = from;
-        from = to;
-        to = swapped;
-    }
-    if (from != items)
-        memcpy(items, from, (size_t)n * sizeof *items);
-}
+/* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
-/* ---- All lines ---------------------------------------------------------------------------------------------------------------------- */
-
-/* What becomes of the lines of a tensor along one dimension: of each, `kept` values with their places. */
+/* Of each line of a tensor along one dimension `block.kept` values with their places. */
 struct lines {
-    const grd_tensor *self;
-    grd_tensor *values, *indices; /* of equal strides */
-    bool keeps_layout;            /* these are self's where self is dense, and contiguous otherwise */
-    int64_t dim, n, kept, count, part;
-    int64_t first; /* of those kept, once arranged */
-    bool flipped;  /* the keys are */
-    void (*arrange)(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other);
-    struct grd_ranked *scratch;
-    int64_t scratch_part; /* items for each part */
+    struct grd_rank_block block; /* of which each line has its own */
+    int64_t dim, count, part;    /* lines, and those of a part */
+    int64_t scratch;             /* items for each part */
+    int64_t strides[GRD_MAX_DIMS];
+    const struct grd_plan *plan;
 };
 
-static void read_line(const struct lines *l, const char *data, struct grd_ranked *items, uint64_t *keys)
+static struct lines *lines_of(const struct grd_plan *p)
 {
-    const int64_t stride = l->self->ndim > 0 ? grd_byte_stride(l->self, l->dim) : 0;
-    const uint64_t flip = l->flipped ? UINT64_MAX : 0;
-    grd_order_keys((grd_dtype)l->self->dtype, l->n, data, stride, keys);
-    for (int64_t i = 0; i < l->n; i++)
-        items[i] = (struct grd_ranked){keys[i] ^ flip, i};
+    _Static_assert(sizeof(struct lines) <= GRD_PLAN_STATE, "room in the plan");
+    return (struct lines *)(uintptr_t)p->state;
 }
 
-/* The first element of a line of self, and where in the results it begins, in elements. */
-static const char *find_line(const struct lines *l, int64_t line, int64_t *ret_at, int64_t *ret_step)
+/* What `block` says is done with each line along dim; its results are planned beside. */
+static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, struct grd_rank_block block)
 {
-    const grd_tensor *self = l->self;
-    const char *data = self->data;
-    int64_t inner = 1, at = 0;
+    struct lines *l = lines_of(p);
+    block.n = length_along(self, dim);
+    l->block = block;
+    l->dim = dim;
+    l->count = block.n > 0 ? self->numel / block.n : 0;
+    l->part = l->count > PARTS ? (l->count - 1) / PARTS + 1 : 1;
+    l->scratch = grd_rank_scratch(block.kind, block.n, block.kept);
+    p->scratch_bytes = (size_t)((l->count > PARTS ? PARTS : l->count) * l->scratch) * sizeof *block.items;
+    return grd_plan_reads(p, self);
+}
+
+/* `kept` elements of each line, contiguous. Without `keepdim` the dimension, of which one is kept, is not among the results'. */
+static bool plan_kept(struct grd_plan *p, const grd_tensor *self, int64_t dim, int64_t kept, bool keepdim)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    grd_dims dims = grd_dims_from(sizes, self->ndim);
+    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
+    if (self->ndim > 0) {
+        sizes[dim] = kept;
+        grd_shape_contiguous_strides(dims, lines_of(p)->strides);
+        memmove(sizes + dim, sizes + dim + !keepdim, (size_t)(self->ndim - dim - !keepdim) * sizeof *sizes);
+        dims.n -= !keepdim;
+    }
+    return grd_plan_result(p, dims, (grd_dtype)self->dtype) && grd_plan_result(p, dims, GRD_INT64);
+}
+
+/* Points a block to a line of self and to its place in the results. */
+static void find_line(const struct lines *l, int64_t line, struct grd_rank_block *block)
+{
+    const grd_tensor *self = l->plan->in[0];
+    int64_t at = 0;
+    block->in = self->data;
     for (int64_t i = self->ndim - 1; i >= 0; i--) {
         if (i == l->dim)
             continue;
-        const int64_t index = line / inner % self->sizes[i];
-        inner *= self->sizes[i];
-        data += index * grd_byte_stride(self, i);
-        at += index * l->values->strides[i];
+        const int64_t index = line % self->sizes[i];
+        line /= self->sizes[i];
+        block->in += index * grd_byte_stride(self, i);
+        at += index * l->strides[i];
     }
-    *ret_at = at;
-    *ret_step = self->ndim > 0 ? l->values->strides[l->dim] : 1;
-    return data;
+    block->values = l->plan->results[0]->data + at * self->itemsize;
+    block->indices = (int64_t *)(void *)l->plan->results[1]->data + at;
 }
 
 static void do_lines(int64_t begin, int64_t end, void *context)
 {
     const struct lines *l = context;
-    const int64_t size = l->self->itemsize, stride = l->self->ndim > 0 ? grd_byte_stride(l->self, l->dim) : 0;
     for (int64_t part = begin; part < end; part++) {
-        struct grd_ranked *items = l->scratch + part * l->scratch_part, *other = items + l->n;
+        struct grd_rank_block block = l->block;
         const int64_t last = (part + 1) * l->part < l->count ? (part + 1) * l->part : l->count;
+        block.items = (struct grd_ranked *)(void *)l->plan->scratch + part * l->scratch;
         for (int64_t line = part * l->part; line < last; line++) {
-            int64_t at, step;
-            const char *data = find_line(l, line, &at, &step);
-            read_line(l, data, items, (uint64_t *)other);
-            l->arrange(l, items, other);
-            for (int64_t i = 0; i < l->kept; i++) {
-                const int64_t index = items[l->first + i].index;
-                memcpy(l->values->data + (at + i * step) * size, data + index * stride, (size_t)size);
-                ((int64_t *)(void *)l->indices->data)[at + i * step] = index;
-            }
+            find_line(l, line, &block);
+            grd_kernels->order[l->plan->in[0]->dtype]->rank(&block);
         }
     }
 }
 
-/* Fills ret with values and places, of the sizes of self but `kept` along dim. */
-static void run_lines(struct lines *l, grd_tensor **ret)
+void run_rank(const struct grd_plan *p)
 {
-    int64_t sizes[GRD_MAX_DIMS];
-    const grd_tensor *self = l->self;
-    memcpy(sizes, self->sizes, self->ndim * sizeof *sizes);
-    if (self->ndim > 0)
-        sizes[l->dim] = l->kept;
-    l->n = self->ndim > 0 ? self->sizes[l->dim] : 1;
-    l->count = l->n > 0 ? self->numel / l->n : 0;
-    if (l->keeps_layout) {
-        l->values = grd_new_like(self, GRD_DTYPE_NONE);
-        l->indices = grd_new_like(self, GRD_INT64);
-    } else {
-        l->values = grd_new(grd_dims_from(sizes, self->ndim), (grd_dtype)self->dtype, grd_device_of(self));
-        l->indices = grd_new(grd_dims_from(sizes, self->ndim), GRD_INT64, grd_device_of(self));
-    }
-    if (grd_pending())
-        return;
-    if (!grd_is_meta(self) && l->count > 0 && l->kept > 0) {
-        l->part = (l->count - 1) / PARTS + 1;
-        l->scratch_part = 2 * l->n;
-        const int64_t parts = (l->count - 1) / l->part + 1;
-        const size_t bytes = (size_t)(parts * l->scratch_part) * sizeof *l->scratch;
-        if ((l->scratch = grd_alloc(bytes)) == NULL)
-            return;
-        grd_parallel_for(0, parts, 1, do_lines, l);
-        grd_free(l->scratch, bytes);
-    }
-    ret[0] = l->values;
-    ret[1] = l->indices;
+    struct lines *l = lines_of(p);
+    const grd_tensor *self = p->in[0], *values = p->results[0];
+    if (values->ndim == self->ndim)
+        memcpy(l->strides, values->strides, self->ndim * sizeof *l->strides);
+    l->plan = p;
+    l->block.stride = self->ndim > 0 ? grd_byte_stride(self, l->dim) : 0;
+    l->block.step = self->ndim > 0 ? l->strides[l->dim] : 1;
+    grd_parallel_for(0, (l->count - 1) / l->part + 1, 1, do_lines, l);
 }
 
 /* ---- sort, topk ------------------------------------------------------------------------------------------------------------------------ */
-
-static void arrange_stably(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
-{
-    sort_by_key(items, other, l->n);
-}
-
-static void arrange(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
-{
-    (void)other;
-    grd_rank_sort(items, l->n);
-}
-
-static void arrange_largest(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
-{
-    (void)other;
-    grd_rank_largest(items, l->n, l->kept);
-}
 
 /* PyTorch has a radix sort of its own for many integers. */
 static bool is_always_stable(const grd_tensor *self, bool descending)
@@ -190,18 +118,14 @@ static bool is_always_stable(const grd_tensor *self, bool descending)
     return self->ndim == 1 && self->numel >= MANY && !descending && grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_INTEGER;
 }
 
-void op_sort(grd_tensor *self, int64_t dim, bool descending, bool stable, grd_tensor **ret)
+bool plan_sort(struct grd_plan *p, grd_tensor *self, int64_t dim, bool descending, bool stable)
 {
-    struct lines l = {.self = self};
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
-        return;
-    l.kept = self->ndim > 0 ? self->sizes[l.dim] : 1;
-    l.keeps_layout = true;
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered("sort", (grd_dtype)self->dtype))
+        return false;
     stable = stable || is_always_stable(self, descending);
-    l.arrange = stable ? arrange_stably : arrange;
-    l.flipped = stable == descending;
-    run_lines(&l, ret);
+    const struct grd_rank_block block = {
+        .kind = stable ? GRD_RANK_SORT_STABLY : GRD_RANK_SORT, .flipped = stable == descending, .kept = length_along(self, dim)};
+    return plan_lines_along(p, self, dim, block) && grd_plan_like(p, self, (grd_dtype)self->dtype) && grd_plan_like(p, self, GRD_INT64);
 }
 
 grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stable)
@@ -209,95 +133,44 @@ grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stab
     return grd_sort(self, .dim = dim, .descending = descending, .stable = stable).indices;
 }
 
-/* The order among equal elements is PyTorch's (rank.h). */
-void op_topk(grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, grd_tensor **ret)
+/* The order among equal elements is PyTorch's (kernel/rank.h). */
+bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted)
 {
     (void)sorted; /* they always are */
-    struct lines l = {.self = self, .kept = k, .flipped = !largest, .arrange = arrange_largest};
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &l.dim) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
-        return;
-    if (k < 0 || k > (self->ndim > 0 ? self->sizes[l.dim] : 1)) {
-        grd_raise(GRD_ERROR_RUNTIME, "selected index k out of range");
-        return;
-    }
-    run_lines(&l, ret);
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
+        return false;
+    if (k < 0 || k > length_along(self, dim))
+        return grd_raise(GRD_ERROR_RUNTIME, "selected index k out of range");
+    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_LARGEST, .kept = k, .flipped = !largest}) &&
+           plan_kept(p, self, dim, k, true);
 }
 
 /* ---- Single elements of the order ------------------------------------------------------------------------------------------------------ */
 
 static bool check_not_empty(const grd_tensor *self, int64_t dim, const char *name)
 {
-    return self->ndim == 0 || self->sizes[dim] > 0 ||
+    return length_along(self, dim) > 0 ||
            grd_raise(GRD_ERROR_INDEX, "%s(): Expected reduction dim %lld to have non-zero size.", name, (long long)dim);
 }
 
-/* One element of each line as the results of an operator. */
-static void drop_dim(int64_t dim, bool keepdim, grd_tensor **ret)
+bool plan_kthvalue(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim)
 {
-    if (keepdim || grd_pending() || ret[0]->ndim == 0)
-        return;
-    ret[0] = grd_new_detached(grd_select(ret[0], dim, 0)); /* no view: what is recorded of a call is its result alone */
-    ret[1] = grd_new_detached(grd_select(ret[1], dim, 0));
-}
-
-static void arrange_kth(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
-{
-    (void)other;
-    grd_rank_kth(items, l->n, l->first);
-}
-
-void op_kthvalue(grd_tensor *self, int64_t k, int64_t dim, bool keepdim, grd_tensor **ret)
-{
-    struct lines l = {.self = self, .kept = 1, .arrange = arrange_kth};
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &l.dim) || !check_not_empty(self, l.dim, "kthvalue") ||
-        !grd_check_ordered("kthvalue", (grd_dtype)self->dtype))
-        return;
-    if (k < 1 || k > (self->ndim > 0 ? self->sizes[l.dim] : 1)) {
-        grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)l.dim);
-        return;
-    }
-    l.first = k - 1;
-    run_lines(&l, ret);
-    drop_dim(l.dim, keepdim, ret);
+    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "kthvalue") || !grd_check_ordered("kthvalue", (grd_dtype)self->dtype))
+        return false;
+    if (k < 1 || k > length_along(self, dim))
+        return grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)dim);
+    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_KTH, .kept = 1, .first = k - 1}) &&
+           plan_kept(p, self, dim, 1, keepdim);
 }
 
 /* Of elements equal to the median the one that a stable sort would put there. */
-static void arrange_median(const struct lines *l, struct grd_ranked *items, struct grd_ranked *other)
+bool plan_median_dim(struct grd_plan *p, grd_tensor *self, int64_t dim, bool keepdim)
 {
-    const uint64_t *keys = (const uint64_t *)other; /* where read_line left them */
-    grd_rank_kth(items, l->n, l->first);
-    struct grd_ranked *median = &items[l->first];
-    int64_t before = l->first;
-    for (int64_t i = 0; i < l->n; i++)
-        before -= keys[i] < median->key;
-    for (int64_t i = 0; i < l->n; i++)
-        if (keys[i] == median->key && before-- == 0)
-            median->index = i;
-}
-
-/* The first NaN of each line, where there is one, in place of the median. */
-static void prefer_nan(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
-{
-    if (grd_category_of((grd_dtype)self->dtype) != GRD_CATEGORY_FLOAT || self->ndim == 0 || grd_pending())
-        return;
-    const grd_max_dim_result first = grd_max_dim(grd_to(grd_isnan(self), .dtype = GRD_UINT8), dim, .keepdim = keepdim);
-    grd_tensor *found = grd_to(first.values, .dtype = GRD_BOOL);
-    ret[0] = grd_where(found, grd_number(grd_float((double)NAN)), ret[0]);
-    ret[1] = grd_where(found, first.indices, ret[1]);
-}
-
-void op_median_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
-{
-    struct lines l = {.self = self, .kept = 1, .arrange = arrange_median};
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &l.dim) || !check_not_empty(self, l.dim, "median") || !grd_check_ordered("median", (grd_dtype)self->dtype))
-        return;
-    l.first = self->ndim > 0 ? (self->sizes[l.dim] - 1) / 2 : 0;
-    run_lines(&l, ret);
-    drop_dim(l.dim, keepdim, ret);
-    prefer_nan(self, l.dim, keepdim, ret);
+    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "median") || !grd_check_ordered("median", (grd_dtype)self->dtype))
+        return false;
+    const int64_t first = (length_along(self, dim) - 1) / 2;
+    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_MEDIAN, .kept = 1, .first = first}) &&
+           plan_kept(p, self, dim, 1, keepdim);
 }
 
 grd_tensor *op_median(grd_tensor *self)
@@ -309,43 +182,63 @@ grd_tensor *op_median(grd_tensor *self)
 
 /* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
 
-/* Of equal elements the later one; NaN stays from where it comes. */
-static void run_extremes(grd_tensor *self, int64_t dim, bool smallest, const char *name, grd_tensor **ret)
+/* Contiguous [outer, n, inner]; a strip is up to COLUMNS neighbours of inner. */
+struct extremes {
+    struct grd_extremes_block block; /* of which a strip is a part */
+    int64_t inner;
+    const struct grd_plan *plan;
+};
+
+static int64_t strips_of(int64_t inner)
 {
-    ret[0] = ret[1] = grd_failed;
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered(name, (grd_dtype)self->dtype))
-        return;
-    struct lines l = {.self = self, .dim = dim, .n = self->ndim > 0 ? self->sizes[dim] : 1};
-    l.kept = l.n;
-    l.values = grd_new(grd_sizes(self), (grd_dtype)self->dtype, grd_device_of(self));
-    l.indices = grd_new(grd_sizes(self), GRD_INT64, grd_device_of(self));
-    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(l.n, sizeof *keys);
-    if (keys == NULL)
-        return;
-    ret[0] = l.values;
-    ret[1] = l.indices;
-    const bool has_nan = grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_FLOAT;
-    const int64_t size = self->itemsize, stride = self->ndim > 0 ? grd_byte_stride(self, dim) : 0;
-    for (int64_t line = 0; !grd_is_meta(self) && self->numel > 0 && line < self->numel / l.n; line++) {
-        int64_t at, step, best = 0;
-        const char *data = find_line(&l, line, &at, &step);
-        grd_order_keys((grd_dtype)self->dtype, l.n, data, stride, keys);
-        for (int64_t i = 0; i < l.n; i++) {
-            const uint64_t key = smallest && !(has_nan && keys[i] == UINT64_MAX) ? ~keys[i] : keys[i];
-            keys[i] = key;
-            best = key >= keys[best] ? i : best;
-            memcpy(l.values->data + (at + i * step) * size, data + best * stride, (size_t)size);
-            ((int64_t *)(void *)l.indices->data)[at + i * step] = best;
-        }
+    return (inner - 1) / COLUMNS + 1;
+}
+
+static void do_strips(int64_t begin, int64_t end, void *context)
+{
+    const struct extremes *e = context;
+    const grd_tensor *in = e->plan->in[0], *values = e->plan->results[0], *indices = e->plan->results[1];
+    const int64_t strips = strips_of(e->inner);
+    for (int64_t strip = begin; strip < end; strip++) {
+        struct grd_extremes_block block = e->block;
+        const int64_t first = strip % strips * COLUMNS, at = strip / strips * block.n * e->inner + first;
+        block.columns = e->inner - first < COLUMNS ? e->inner - first : COLUMNS;
+        block.in = in->data + at * in->itemsize;
+        block.values = values->data + at * in->itemsize;
+        block.indices = (int64_t *)(void *)indices->data + at;
+        grd_kernels->order[in->dtype]->extremes(&block);
     }
 }
 
-void op_cummax(grd_tensor *self, int64_t dim, grd_tensor **ret)
+void run_extremes(const struct grd_plan *p)
 {
-    run_extremes(self, dim, false, "cummax", ret);
+    struct extremes e = *(const struct extremes *)(const void *)p->state;
+    const int64_t work = e.block.n * (e.inner < COLUMNS ? e.inner : COLUMNS);
+    e.plan = p;
+    e.block.step = e.inner;
+    grd_parallel_for(0, p->in[0]->numel / e.block.n / e.inner * strips_of(e.inner), work < GRAIN ? GRAIN / work : 1, do_strips, &e);
 }
 
-void op_cummin(grd_tensor *self, int64_t dim, grd_tensor **ret)
+/* Of equal elements the later one; NaN stays from where it comes. */
+static bool plan_extremes(struct grd_plan *p, grd_tensor *self, int64_t dim, bool smallest)
 {
-    run_extremes(self, dim, true, "cummin", ret);
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered(p->op->name, dtype))
+        return false;
+    struct extremes *e = (struct extremes *)(void *)p->state;
+    *e = (struct extremes){.block = {.smallest = smallest, .n = length_along(self, dim)}, .inner = 1};
+    for (int64_t i = dim + 1; i < self->ndim; i++)
+        e->inner *= self->sizes[i];
+    return grd_plan_reads_as(p, self, dtype) && grd_plan_result(p, grd_sizes(self), dtype) &&
+           grd_plan_result(p, grd_sizes(self), GRD_INT64);
+}
+
+bool plan_cummax(struct grd_plan *p, grd_tensor *self, int64_t dim)
+{
+    return plan_extremes(p, self, dim, false);
+}
+
+bool plan_cummin(struct grd_plan *p, grd_tensor *self, int64_t dim)
+{
+    return plan_extremes(p, self, dim, true);
 }

@@ -1,8 +1,7 @@
 /* Distinct elements and slices: unique, unique_consecutive.
  *
  * None has a derivative, as in PyTorch: which of equal elements is taken would be arbitrary. So the parts these are made of record nothing. */
-#include <string.h>
-
+#include "gen/binary_kernels.h"
 #include "gradus/ops/any.h"
 #include "gradus/ops/arange_end.h"
 #include "gradus/ops/argsort.h"
@@ -23,59 +22,55 @@
 #include "gen/impl/sort.h"
 #include "gen/impl/view.h"
 #include "gradus/library.h"
+#include "kernel/index.h"
 #include "op/common.h"
 #include "op/order.h"
+#include "op/plan.h"
 
 /* ---- Elements --------------------------------------------------------------------------------------------------------------- */
 
-/* Over sorted elements: how many runs of equal ones there are, and where the runs lead. Arrays that are NULL are not written. NaN equals nothing. */
-static int64_t find_runs(const uint64_t *keys, const int64_t *places, int64_t n, bool has_nan, int64_t *starts, int64_t *inverse)
+struct distinct {
+    grd_tensor *sorted[2]; /* the elements in order, and where they were */
+    int64_t *starts, runs;
+};
+
+static struct distinct *distinct_of(const struct grd_plan *p)
 {
-    int64_t runs = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (i == 0 || keys[i] != keys[i - 1] || (has_nan && keys[i] == UINT64_MAX)) {
-            if (starts != NULL)
-                starts[runs] = i;
-            runs++;
-        }
-        if (inverse != NULL)
-            inverse[places[i]] = runs - 1;
-    }
-    return runs;
+    return (struct distinct *)(uintptr_t)p->state;
 }
 
-void op_hidden_unique2(grd_tensor *self, bool sorted, bool return_inverse, bool return_counts, grd_tensor **ret)
+bool plan_hidden_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool return_inverse, bool return_counts)
 {
-    (void)sorted; /* they always are */
-    ret[0] = ret[1] = ret[2] = grd_failed;
-    if (!grd_check_has_data(self) || !grd_check_ordered("unique", (grd_dtype)self->dtype))
-        return;
-    const int64_t n = self->numel;
-    grd_tensor *order[2] = {grd_failed, grd_failed};
-    op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, order);
-    uint64_t *keys = grd_pending() ? NULL : grd_pool_array(n, sizeof *keys);
-    int64_t *starts = keys == NULL ? NULL : grd_pool_array(n + 1, sizeof *starts);
-    grd_tensor *inverse =
-        starts == NULL ? grd_failed : grd_new(return_inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64, grd_device_of(self));
-    if (grd_pending())
-        return;
-    grd_order_keys((grd_dtype)self->dtype, n, order[0]->data, self->itemsize, keys);
-    const bool has_nan = grd_category_of((grd_dtype)self->dtype) == GRD_CATEGORY_FLOAT;
-    const int64_t runs = find_runs(keys, (const int64_t *)(const void *)order[1]->data, n, has_nan, starts,
-                                   return_inverse ? (int64_t *)(void *)inverse->data : NULL);
-    grd_tensor *values = grd_new(grd_dims(runs), (grd_dtype)self->dtype, grd_device_of(self));
-    grd_tensor *counts = grd_new(grd_dims(return_counts ? runs : 0), GRD_INT64, grd_device_of(self));
-    if (grd_pending())
-        return;
-    starts[runs] = n;
-    for (int64_t i = 0; i < runs; i++) {
-        memcpy(values->data + i * self->itemsize, order[0]->data + starts[i] * self->itemsize, (size_t)self->itemsize);
-        if (return_counts)
-            ((int64_t *)(void *)counts->data)[i] = starts[i + 1] - starts[i];
-    }
-    ret[0] = values;
-    ret[1] = inverse;
-    ret[2] = counts;
+    (void)sorted, (void)return_inverse, (void)return_counts; /* the check plans the results, always sorted */
+    return grd_check_has_data(self) && grd_check_ordered("unique", (grd_dtype)self->dtype) && grd_plan_reads(p, self);
+}
+
+bool check_hidden_unique2(struct grd_plan *p, grd_tensor *self, bool sorted, bool return_inverse, bool return_counts)
+{
+    (void)sorted;
+    struct distinct *d = distinct_of(p);
+    op_sort(op_reshape(self, grd_dims(-1)), 0, false, true, d->sorted);
+    d->starts = grd_pending() ? NULL : grd_pool_array(self->numel + 1, sizeof *d->starts);
+    if (d->starts == NULL)
+        return false;
+    d->runs = grd_kernels->order[self->dtype]->runs(self->numel, d->sorted[0]->data, d->starts);
+    return grd_plan_result(p, grd_dims(d->runs), (grd_dtype)self->dtype) &&
+           grd_plan_result(p, return_inverse ? grd_sizes(self) : grd_dims(0), GRD_INT64) &&
+           grd_plan_result(p, grd_dims(return_counts ? d->runs : 0), GRD_INT64);
+}
+
+void run_unique(const struct grd_plan *p)
+{
+    struct distinct *d = distinct_of(p);
+    const grd_tensor *values = p->results[0], *inverse = p->results[1], *counts = p->results[2];
+    const int64_t size = values->itemsize, step = (int64_t)sizeof *d->starts;
+    grd_kernels->index->gather[grd_index_size(size)](d->runs, (char *const[]){values->data, d->sorted[0]->data, (char *)d->starts},
+                                                     (const int64_t[]){size, 0, step}, &size);
+    if (inverse->numel > 0)
+        grd_kernels->index->number_runs(d->runs, d->starts, (const int64_t *)(const void *)d->sorted[1]->data,
+                                        (int64_t *)(void *)inverse->data);
+    grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB](
+        counts->numel, (char *const[]){counts->data, (char *)(d->starts + 1), (char *)d->starts}, NULL, NULL);
 }
 
 /* ---- Slices and runs -------------------------------------------------------------------------------------------------------- */

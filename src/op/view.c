@@ -1,95 +1,99 @@
 /* Views: the geometry of operators whose result shares storage with their argument.
  *
- * Bounds against the storage are checked once, by grd_new_view, but where dimensions are only rearranged, repeated or left out: then the
- * view lies within its tensor (part_with). as_strided, and the hidden operators that put a gradient back where a
- * view took it from, are in view_gradient.c.
- * Invariant: no element is read or written. */
+ * A view is planned as other operators are, but its plan says all: sizes, strides and offset. op_<name>, which makes the tensor, is generated
+ * (gen/view_calls.h, at the end). Here, too, are the operators that put a gradient back where a view took it from: they plan the same view, of zeros.
+ * Invariant: no element is read or written by a view. */
 #include <string.h>
 
 #include "base/text.h"
+#include "gradus/ops/add.h"
 #include "gradus/ops/clone.h"
 #include "gradus/ops/expand.h"
 #include "gradus/ops/permute.h"
 #include "gradus/ops/reshape.h"
+#include "gradus/ops/select.h"
 #include "gradus/ops/slice.h"
 #include "gradus/ops/split.h"
 #include "gradus/ops/split_with_sizes.h"
 #include "gradus/ops/transpose.h"
+#include "gradus/ops/unfold.h"
 #include "gradus/ops/view.h"
+#include "gradus/ops/zeros.h"
 #include "gen/impl/view.h"
 #include "gen/ops/_unsafe_view.h"
 #include "gradus/library.h"
 #include "op/common.h"
+#include "op/copy.h"
+#include "op/plan.h"
 
 enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
-/* Sizes and strides under construction; starts as those of a tensor. */
-struct geometry {
-    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
+/* A view as planned. */
+struct view {
     int64_t n, offset;
+    const int64_t *sizes, *strides; /* of n dimensions: in the room below, or those of another tensor */
+    int64_t *size, *stride; /* room for GRD_MAX_DIMS dimensions, apart from here: what the compiler keeps in registers then is the rest */
+    bool checked;           /* against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
 };
 
-/* Few dimensions are copied as many, which costs a few moves and no loop. */
-static inline void geometry_of(const grd_tensor *t, struct geometry *g)
+/* n dimensions still to be written. */
+static inline void view_start(struct view *v, const grd_tensor *t, int64_t n)
+{
+    v->n = n;
+    v->offset = t->offset;
+    v->sizes = v->size;
+    v->strides = v->stride;
+    v->checked = false;
+}
+
+/* The dimensions of `t`. Few are copied as many, which costs a few moves and no loop. */
+static inline __attribute__((always_inline)) void view_of(struct view *v, const grd_tensor *t)
 {
     const size_t n = t->sizes == t->inline_dims ? GRD_INLINE_DIMS : t->ndim;
+    view_start(v, t, t->ndim);
     if (GRD_LIKELY(n == GRD_INLINE_DIMS)) {
-        memcpy(g->sizes, t->sizes, GRD_INLINE_DIMS * sizeof *g->sizes);
-        memcpy(g->strides, t->strides, GRD_INLINE_DIMS * sizeof *g->strides);
+        memcpy(v->size, t->sizes, GRD_INLINE_DIMS * sizeof *v->size);
+        memcpy(v->stride, t->strides, GRD_INLINE_DIMS * sizeof *v->stride);
     } else {
-        memcpy(g->sizes, t->sizes, n * sizeof *g->sizes);
-        memcpy(g->strides, t->strides, n * sizeof *g->strides);
+        memcpy(v->size, t->sizes, n * sizeof *v->size);
+        memcpy(v->stride, t->strides, n * sizeof *v->stride);
     }
-    g->n = t->ndim;
-    g->offset = t->offset;
 }
 
-/* n dimensions still to be written. */
-static inline void geometry_start(const grd_tensor *t, int64_t n, struct geometry *g)
+static inline void append(struct view *v, int64_t size, int64_t stride)
 {
-    g->n = n;
-    g->offset = t->offset;
+    v->size[v->n] = size;
+    v->stride[v->n++] = stride;
 }
 
-static void remove_dim(struct geometry *g, int64_t dim)
+/* The dimensions of `t` but those of a bit set. */
+static inline __attribute__((always_inline)) void view_without(struct view *v, const grd_tensor *t, uint64_t dims)
 {
-    size_t rest = (size_t)(g->n - dim - 1) * sizeof *g->sizes;
-    memmove(g->sizes + dim, g->sizes + dim + 1, rest);
-    memmove(g->strides + dim, g->strides + dim + 1, rest);
-    g->n--;
-}
-
-static void insert_dim(struct geometry *g, int64_t dim, int64_t size, int64_t stride)
-{
-    size_t rest = (size_t)(g->n - dim) * sizeof *g->sizes;
-    memmove(g->sizes + dim + 1, g->sizes + dim, rest);
-    memmove(g->strides + dim + 1, g->strides + dim, rest);
-    g->sizes[dim] = size;
-    g->strides[dim] = stride;
-    g->n++;
+    view_start(v, t, 0);
+    for (int64_t i = 0; i < t->ndim; i++)
+        if (!(dims >> i & 1))
+            append(v, t->sizes[i], t->strides[i]);
 }
 
 /* Where the first element moves to. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
 static inline int64_t moved(int64_t offset, int64_t steps, int64_t stride)
 {
     int64_t there;
-    const bool leads_out = __builtin_mul_overflow(steps, stride, &there) || __builtin_add_overflow(offset, there, &there) || there < 0;
-    return GRD_UNLIKELY(leads_out) ? offset : there;
+    if (GRD_UNLIKELY(__builtin_mul_overflow(steps, stride, &there)) || GRD_UNLIKELY(__builtin_add_overflow(offset, there, &there)) ||
+        GRD_UNLIKELY(there < 0))
+        return offset;
+    return there;
 }
 
-static void advance(struct geometry *g, int64_t steps, int64_t stride)
+static inline void advance(struct view *v, int64_t steps, int64_t stride)
 {
-    g->offset = moved(g->offset, steps, stride);
+    v->offset = moved(v->offset, steps, stride);
 }
 
-static grd_tensor *view_with(grd_tensor *self, const struct geometry *g)
+static inline grd_tensor *made(grd_tensor *self, const struct view *v)
 {
-    return grd_new_view(self, grd_dims_from(g->sizes, g->n), grd_dims_from(g->strides, g->n), g->offset);
-}
-
-static grd_tensor *part_with(grd_tensor *self, const struct geometry *g)
-{
-    return grd_new_part(self, grd_dims_from(g->sizes, g->n), grd_dims_from(g->strides, g->n), g->offset);
+    const grd_dims sizes = grd_dims_from(v->sizes, v->n), strides = grd_dims_from(v->strides, v->n);
+    return v->checked ? grd_new_view(self, sizes, strides, v->offset) : grd_new_part(self, sizes, strides, v->offset);
 }
 
 static bool check_ndim(int64_t n)
@@ -106,19 +110,18 @@ grd_tensor *op_detach(grd_tensor *self)
 
 /* ---- Other sizes, same elements --------------------------------------------------------------------------------------- */
 
-grd_tensor *op_view(grd_tensor *self, grd_dims size)
+static inline bool plan_view(struct view *v, grd_tensor *self, grd_dims size)
 {
-    struct geometry g;
-    geometry_start(self, size.n, &g);
-    if (!grd_shape_infer(size, self->numel, g.sizes))
-        return grd_failed;
-    if (grd_has(self, GRD_FLAG_CANONICAL)) {
-        grd_shape_contiguous_strides(grd_dims_from(g.sizes, g.n), g.strides);
-    } else if (!grd_shape_view_strides(grd_sizes(self), self->strides, grd_dims_from(g.sizes, g.n), g.strides))
-        return grd_fail(GRD_ERROR_RUNTIME,
-                        "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
-                        "two contiguous subspaces). Use .reshape(...) instead.");
-    return part_with(self, &g);
+    view_start(v, self, size.n);
+    if (!grd_shape_infer(size, self->numel, v->size))
+        return false;
+    if (grd_has(self, GRD_FLAG_CANONICAL))
+        grd_shape_contiguous_strides(grd_dims_from(v->size, size.n), v->stride);
+    else if (!grd_shape_view_strides(grd_sizes(self), self->strides, grd_dims_from(v->size, size.n), v->stride))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "view size is not compatible with input tensor's size and stride (at least one dimension spans across "
+                         "two contiguous subspaces). Use .reshape(...) instead.");
+    return true;
 }
 
 grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
@@ -134,7 +137,7 @@ grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
 
 grd_tensor *op_hidden_unsafe_view(grd_tensor *self, grd_dims size)
 {
-    return grd_new_detached(op_view(self, size));
+    return grd_new_detached(grd_view(self, size));
 }
 
 grd_tensor *op_view_as(grd_tensor *self, grd_tensor *other)
@@ -207,55 +210,52 @@ grd_tensor *op_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes)
 }
 
 /* Note that an empty list squeezes nothing, while an absent one squeezes everything. */
-grd_tensor *op_squeeze(grd_tensor *self, grd_dims dim)
+static inline bool plan_squeeze(struct view *v, grd_tensor *self, grd_dims dim)
 {
     uint64_t mask = 0;
     if ((dim.data == NULL || dim.n > 0) && !grd_shape_dim_mask(dim, self->ndim, &mask))
-        return grd_failed;
-    struct geometry g;
-    geometry_start(self, 0, &g);
-    for (int64_t i = 0; i < self->ndim; i++) {
-        if (self->sizes[i] == 1 && (mask >> i & 1))
-            continue;
-        g.sizes[g.n] = self->sizes[i];
-        g.strides[g.n++] = self->strides[i];
-    }
-    return part_with(self, &g);
+        return false;
+    for (int64_t i = 0; i < self->ndim; i++)
+        if (self->sizes[i] != 1)
+            mask &= ~(UINT64_C(1) << i);
+    view_without(v, self, mask);
+    return true;
 }
 
-grd_tensor *op_unsqueeze(grd_tensor *self, int64_t dim)
+static inline bool plan_unsqueeze(struct view *v, grd_tensor *self, int64_t dim)
 {
-    if (!check_ndim(self->ndim + 1) || !grd_shape_wrap_dim(dim, self->ndim + 1, &dim))
-        return grd_failed;
-    struct geometry g;
-    geometry_of(self, &g);
     int64_t stride = 1;
+    if (!check_ndim(self->ndim + 1) || !grd_shape_wrap_dim(dim, self->ndim + 1, &dim))
+        return false;
     if (dim < self->ndim && __builtin_mul_overflow(self->sizes[dim], self->strides[dim], &stride))
         stride = 1;
-    insert_dim(&g, dim, 1, stride);
-    return part_with(self, &g);
+    view_start(v, self, 0);
+    for (int64_t i = 0; i <= self->ndim; i++) {
+        if (i == dim)
+            append(v, 1, stride);
+        if (i < self->ndim)
+            append(v, self->sizes[i], self->strides[i]);
+    }
+    return true;
 }
 
 /* ---- Other order of dimensions ------------------------------------------------------------------------------------------ */
 
-static grd_tensor *swapped(grd_tensor *self, int64_t a, int64_t b)
+static inline bool swap(struct view *v, const grd_tensor *self, int64_t a, int64_t b)
 {
-    struct geometry g;
-    geometry_of(self, &g);
+    view_of(v, self);
     if (a != b) {
-        g.sizes[a] = self->sizes[b];
-        g.sizes[b] = self->sizes[a];
-        g.strides[a] = self->strides[b];
-        g.strides[b] = self->strides[a];
+        v->size[a] = self->sizes[b];
+        v->size[b] = self->sizes[a];
+        v->stride[a] = self->strides[b];
+        v->stride[b] = self->strides[a];
     }
-    return part_with(self, &g);
+    return true;
 }
 
-grd_tensor *op_transpose(grd_tensor *self, int64_t dim0, int64_t dim1)
+static inline bool plan_transpose(struct view *v, grd_tensor *self, int64_t dim0, int64_t dim1)
 {
-    if (!grd_wrap_dim(self, dim0, &dim0) || !grd_wrap_dim(self, dim1, &dim1))
-        return grd_failed;
-    return swapped(self, dim0, dim1);
+    return grd_wrap_dim(self, dim0, &dim0) && grd_wrap_dim(self, dim1, &dim1) && swap(v, self, dim0, dim1);
 }
 
 grd_tensor *op_swapaxes(grd_tensor *self, int64_t axis0, int64_t axis1)
@@ -263,18 +263,18 @@ grd_tensor *op_swapaxes(grd_tensor *self, int64_t axis0, int64_t axis1)
     return grd_transpose(self, axis0, axis1);
 }
 
-grd_tensor *op_t(grd_tensor *self)
+static inline bool plan_t(struct view *v, grd_tensor *self)
 {
     if (self->ndim > 2)
-        return grd_fail(GRD_ERROR_RUNTIME, "expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
-    return swapped(self, 0, self->ndim == 2);
+        return grd_raise(GRD_ERROR_RUNTIME, "expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
+    return swap(v, self, 0, self->ndim == 2);
 }
 
-grd_tensor *op_mT(grd_tensor *self)
+static inline bool plan_mT(struct view *v, grd_tensor *self)
 {
     if (self->ndim < 2)
-        return grd_fail(GRD_ERROR_RUNTIME, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", self->ndim);
-    return swapped(self, self->ndim - 2, self->ndim - 1);
+        return grd_raise(GRD_ERROR_RUNTIME, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", self->ndim);
+    return swap(v, self, self->ndim - 2, self->ndim - 1);
 }
 
 /* Wraps the dims and checks that each occurs once. */
@@ -296,18 +296,15 @@ static bool check_permutation(int64_t ndim, grd_dims dims, int64_t *ret_dims)
     return true;
 }
 
-grd_tensor *op_permute(grd_tensor *self, grd_dims dims)
+static inline bool plan_permute(struct view *v, grd_tensor *self, grd_dims dims)
 {
     int64_t order[GRD_MAX_DIMS];
     if (!check_permutation(self->ndim, dims, order))
-        return grd_failed;
-    struct geometry g;
-    geometry_start(self, dims.n, &g);
-    for (int64_t i = 0; i < dims.n; i++) {
-        g.sizes[i] = self->sizes[order[i]];
-        g.strides[i] = self->strides[order[i]];
-    }
-    return part_with(self, &g);
+        return false;
+    view_start(v, self, 0);
+    for (int64_t i = 0; i < dims.n; i++)
+        append(v, self->sizes[order[i]], self->strides[order[i]]);
+    return true;
 }
 
 grd_tensor *op_hidden_permute_backward(grd_tensor *grad, grd_dims dims)
@@ -368,7 +365,7 @@ grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 
 /* ---- Repeated elements --------------------------------------------------------------------------------------------------- */
 
-static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct geometry *g)
+static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct view *v)
 {
     char list[LIST_CHARS], own[LIST_CHARS];
     int64_t dim = i - (size.n - self->ndim), wanted = size.data[i];
@@ -385,39 +382,38 @@ static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t 
                          "Target sizes: %s.  Tensor sizes: %s",
                          (long long)wanted, (long long)present, (long long)i, grd_format_int64s(list, sizeof list, size.data, size.n),
                          grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
-    g->sizes[i] = wanted;
+    v->size[i] = wanted;
     if (dim >= 0 && wanted == present)
-        g->strides[i] = self->strides[dim];
+        v->stride[i] = self->strides[dim];
     else if (dim < 0 && wanted == 1 && self->ndim > 0 && i + 1 == size.n)
-        g->strides[i] = 1;
-    else if (dim < 0 && wanted == 1 && self->ndim > 0 && !__builtin_mul_overflow(g->sizes[i + 1], g->strides[i + 1], &g->strides[i]))
+        v->stride[i] = 1;
+    else if (dim < 0 && wanted == 1 && self->ndim > 0 && !__builtin_mul_overflow(v->size[i + 1], v->stride[i + 1], &v->stride[i]))
         return true;
     else
-        g->strides[i] = 0;
+        v->stride[i] = 0;
     return true;
 }
 
-grd_tensor *op_expand(grd_tensor *self, grd_dims size)
+static inline bool plan_expand(struct view *v, grd_tensor *self, grd_dims size)
 {
     char list[LIST_CHARS], own[LIST_CHARS];
     if (!check_ndim(size.n))
-        return grd_failed;
+        return false;
     if (size.n < self->ndim)
-        return grd_fail(GRD_ERROR_RUNTIME,
-                        "tensor of size %s, size=%s: the number of sizes provided (%lld) must be greater or equal to the number of "
-                        "dimensions in the tensor (%d)",
-                        grd_format_int64s(own, sizeof own, self->sizes, self->ndim),
-                        grd_format_int64s(list, sizeof list, size.data, size.n), (long long)size.n, self->ndim);
-    struct geometry g;
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "tensor of size %s, size=%s: the number of sizes provided (%lld) must be greater or equal to the number of "
+                         "dimensions in the tensor (%d)",
+                         grd_format_int64s(own, sizeof own, self->sizes, self->ndim),
+                         grd_format_int64s(list, sizeof list, size.data, size.n), (long long)size.n, self->ndim);
     int64_t numel = 1;
     bool large = false;
-    geometry_start(self, size.n, &g);
+    view_start(v, self, size.n);
     for (int64_t i = size.n - 1; i >= 0; i--) {
-        if (!expanded_size(self, size, i, &g))
-            return grd_failed;
-        large |= __builtin_mul_overflow(numel, g.sizes[i] > 1 ? g.sizes[i] : 1, &numel);
+        if (!expanded_size(self, size, i, v))
+            return false;
+        large |= __builtin_mul_overflow(numel, v->size[i] > 1 ? v->size[i] : 1, &numel);
     }
-    return !large || grd_shape_numel(grd_dims_from(g.sizes, g.n), &numel) ? part_with(self, &g) : grd_failed;
+    return !large || grd_shape_numel(grd_dims_from(v->size, size.n), &numel);
 }
 
 grd_tensor *op_expand_as(grd_tensor *self, grd_tensor *other)
@@ -447,28 +443,22 @@ static inline bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index
     return GRD_LIKELY((uint64_t)*ret_index < (uint64_t)size) || refuse_index(self, dim, index);
 }
 
-static __attribute__((noinline)) grd_tensor *without_dim(grd_tensor *self, int64_t dim, int64_t offset)
-{
-    struct geometry g;
-    geometry_of(self, &g);
-    remove_dim(&g, dim);
-    g.offset = offset;
-    return part_with(self, &g);
-}
-
-grd_tensor *op_select(grd_tensor *self, int64_t dim, int64_t index)
+static inline __attribute__((always_inline)) bool plan_select(struct view *v, grd_tensor *self, int64_t dim, int64_t index)
 {
     if (self->ndim == 0)
-        return grd_fail(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
+        return grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
     if (!grd_wrap_dim(self, dim, &dim) || !wrap_index(self, dim, index, &index))
-        return grd_failed;
-    const int64_t rest = self->ndim - 1, offset = moved(self->offset, index, self->strides[dim]);
-    /* All but the first dimension lie together, and all but the last. */
-    if (GRD_LIKELY(dim == 0))
-        return grd_new_part(self, grd_dims_from(self->sizes + 1, rest), grd_dims_from(self->strides + 1, rest), offset);
-    if (dim == rest)
-        return grd_new_part(self, grd_dims_from(self->sizes, rest), grd_dims_from(self->strides, rest), offset);
-    return without_dim(self, dim, offset);
+        return false;
+    const int64_t rest = (int64_t)self->ndim - 1;
+    if (GRD_LIKELY(dim == 0 || dim == rest)) { /* the others lie together */
+        view_start(v, self, rest);
+        v->sizes = self->sizes + (dim == 0);
+        v->strides = self->strides + (dim == 0);
+    } else {
+        view_without(v, self, UINT64_C(1) << dim);
+    }
+    advance(v, index, self->strides[dim]);
+    return true;
 }
 
 static int64_t clamped(int64_t value, int64_t low, int64_t high)
@@ -477,16 +467,16 @@ static int64_t clamped(int64_t value, int64_t low, int64_t high)
 }
 
 /* A bound as Python's slices read it: absent, counted from the end, beyond either end. */
-static int64_t slice_bound(grd_scalar bound, int64_t absent, int64_t size, int64_t low, int64_t high)
+static inline int64_t slice_bound(const grd_scalar *bound, int64_t absent, int64_t size, int64_t low, int64_t high)
 {
-    if (bound.kind == GRD_SCALAR_NONE)
+    if (bound->kind == GRD_SCALAR_NONE)
         return absent;
-    int64_t value = grd_scalar_int64(bound);
+    int64_t value = grd_scalar_int64(*bound);
     return clamped(value < 0 ? value + size : value, low, high);
 }
 
 /* The first index and the number of elements; step is not 0. */
-static int64_t slice_range(int64_t size, grd_scalar start, grd_scalar end, int64_t step, int64_t *ret_first)
+static int64_t slice_range(int64_t size, const grd_scalar *start, const grd_scalar *end, int64_t step, int64_t *ret_first)
 {
     if (step > 0) {
         int64_t first = slice_bound(start, 0, size, 0, size), last = slice_bound(end, size, size, 0, size);
@@ -498,23 +488,23 @@ static int64_t slice_range(int64_t size, grd_scalar start, grd_scalar end, int64
     return first > last ? (int64_t)((uint64_t)(first - last - 1) / -(uint64_t)step) + 1 : 0;
 }
 
-grd_tensor *op_slice(grd_tensor *self, int64_t dim, grd_scalar start, grd_scalar end, int64_t step)
+static inline __attribute__((always_inline)) bool plan_slice(struct view *v, grd_tensor *self, int64_t dim, grd_scalar start,
+                                                             grd_scalar end, int64_t step)
 {
-    if (self->ndim == 0)
-        return grd_fail(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
-    if (!grd_wrap_dim(self, dim, &dim))
-        return grd_failed;
-    if (step == 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "slice step must not be zero");
-    struct geometry g;
-    geometry_of(self, &g);
     int64_t first, stride;
-    g.sizes[dim] = slice_range(self->sizes[dim], start, end, step, &first);
-    advance(&g, first, g.strides[dim]);
+    if (self->ndim == 0)
+        return grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
+    if (!grd_wrap_dim(self, dim, &dim))
+        return false;
+    if (step == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "slice step must not be zero");
+    view_of(v, self);
+    v->size[dim] = slice_range(self->sizes[dim], &start, &end, step, &first);
+    advance(v, first, self->strides[dim]);
     /* A step too large for a stride can only be that of a single element, whose stride is never used. */
-    if (!__builtin_mul_overflow(g.strides[dim], step, &stride))
-        g.strides[dim] = stride;
-    return part_with(self, &g);
+    if (!__builtin_mul_overflow(self->strides[dim], step, &stride))
+        v->stride[dim] = stride;
+    return true;
 }
 
 grd_tensor *op_narrow(grd_tensor *self, int64_t dim, int64_t start, int64_t length)
@@ -537,162 +527,253 @@ grd_tensor *op_narrow(grd_tensor *self, int64_t dim, int64_t start, int64_t leng
     return grd_slice(self, .dim = dim, .start = grd_int(start), .end = grd_int(start + length));
 }
 
-grd_tensor *op_diagonal(grd_tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
+static inline __attribute__((always_inline)) bool plan_diagonal(struct view *v, grd_tensor *self, int64_t offset, int64_t dim1,
+                                                                int64_t dim2)
 {
     int64_t given1 = dim1, given2 = dim2;
     if (!grd_wrap_dim(self, dim1, &dim1) || !grd_wrap_dim(self, dim2, &dim2))
-        return grd_failed;
+        return false;
     if (dim1 == dim2)
-        return grd_fail(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)given1, (long long)given2);
+        return grd_raise(GRD_ERROR_RUNTIME, "diagonal dimensions cannot be identical %lld, %lld", (long long)given1, (long long)given2);
     int64_t rows = self->sizes[dim1], columns = self->sizes[dim2], size;
     offset = clamped(offset, -rows, columns);
     if (offset >= 0)
         size = rows < columns - offset ? rows : columns - offset;
     else
         size = rows + offset < columns ? rows + offset : columns;
-    struct geometry g;
-    geometry_of(self, &g);
-    int64_t stride = g.strides[dim1] + g.strides[dim2];
+    view_without(v, self, UINT64_C(1) << dim1 | UINT64_C(1) << dim2);
+    append(v, size, (int64_t)((uint64_t)self->strides[dim1] + (uint64_t)self->strides[dim2]));
     if (size > 0)
-        advance(&g, offset >= 0 ? offset : -offset, g.strides[offset >= 0 ? dim2 : dim1]);
-    remove_dim(&g, dim1 > dim2 ? dim1 : dim2);
-    remove_dim(&g, dim1 > dim2 ? dim2 : dim1);
-    insert_dim(&g, g.n, size, stride);
-    return view_with(self, &g);
+        advance(v, offset >= 0 ? offset : -offset, self->strides[offset >= 0 ? dim2 : dim1]);
+    return true;
 }
 
-grd_tensor *op_unfold(grd_tensor *self, int64_t dimension, int64_t size, int64_t step)
+static inline bool plan_unfold(struct view *v, grd_tensor *self, int64_t dimension, int64_t size, int64_t step)
 {
     if (!check_ndim(self->ndim + 1) || !grd_wrap_dim(self, dimension, &dimension))
-        return grd_failed;
-    int64_t present = self->ndim ? self->sizes[dimension] : 1, stride = self->ndim ? self->strides[dimension] : 1;
+        return false;
+    int64_t present = self->ndim ? self->sizes[dimension] : 1, stride = self->ndim ? self->strides[dimension] : 1, windows_stride;
     if (size < 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "size is %lld but must be >= 0", (long long)size);
+        return grd_raise(GRD_ERROR_RUNTIME, "size is %lld but must be >= 0", (long long)size);
     if (size > present)
-        return grd_fail(GRD_ERROR_RUNTIME, "maximum size for tensor at dimension %lld is %lld but size is %lld", (long long)dimension,
-                        (long long)present, (long long)size);
+        return grd_raise(GRD_ERROR_RUNTIME, "maximum size for tensor at dimension %lld is %lld but size is %lld", (long long)dimension,
+                         (long long)present, (long long)size);
     if (step <= 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "step is %lld but must be > 0", (long long)step);
-    struct geometry g;
-    geometry_of(self, &g);
-    insert_dim(&g, g.n, size, stride);
-    if (self->ndim > 0) {
-        int64_t windows_stride;
-        g.sizes[dimension] = (present - size) / step + 1;
-        if (!__builtin_mul_overflow(stride, step, &windows_stride))
-            g.strides[dimension] = windows_stride;
-    }
-    return view_with(self, &g);
+        return grd_raise(GRD_ERROR_RUNTIME, "step is %lld but must be > 0", (long long)step);
+    view_of(v, self);
+    v->checked = true;
+    append(v, size, stride);
+    if (self->ndim > 0)
+        v->size[dimension] = (present - size) / step + 1;
+    if (self->ndim > 0 && !__builtin_mul_overflow(stride, step, &windows_stride))
+        v->stride[dimension] = windows_stride;
+    return true;
+}
+
+/* ---- Any geometry ----------------------------------------------------------------------------------------------------------- */
+
+static inline bool plan_as_strided(struct view *v, grd_tensor *self, grd_dims size, grd_dims stride, grd_scalar storage_offset)
+{
+    if (size.n != stride.n)
+        return grd_raise(GRD_ERROR_RUNTIME, "mismatch in length of strides and shape");
+    view_start(v, self, size.n);
+    v->sizes = size.data;
+    v->strides = stride.data;
+    v->checked = true;
+    if (storage_offset.kind != GRD_SCALAR_NONE)
+        v->offset = grd_scalar_int64(storage_offset);
+    return v->offset >= 0 || grd_raise(GRD_ERROR_RUNTIME, "Tensor: invalid storage offset %lld", (long long)v->offset);
 }
 
 /* ---- Several views ---------------------------------------------------------------------------------------------------------- */
 
+/* A dimension cut into parts. */
+struct views {
+    int64_t n, dim;
+    int64_t each;         /* elements of a part, the last of which has what is left */
+    const int64_t *sizes; /* NULL, or elements of the parts */
+    bool single;          /* one element each, without the dimension */
+};
+
 static const grd_tensors no_tensors = {0, NULL};
 
-/* The results of an operator that returns several views of a tensor, marked as such: autograd refuses to write them. */
-static grd_tensors several_views(grd_tensor **list, int64_t n)
+/* The parts, marked as several views of one operator: autograd refuses to write them. */
+static grd_tensors made_several(grd_tensor *self, const struct views *vs)
 {
+    int64_t room[2][GRD_MAX_DIMS];
+    struct view v = {.size = room[0], .stride = room[1]};
+    const int64_t stride = self->strides[vs->dim], total = self->sizes[vs->dim];
+    grd_tensor **list = grd_pool_array(vs->n, sizeof *list);
+    view_without(&v, self, vs->single ? UINT64_C(1) << vs->dim : 0);
+    for (int64_t i = 0, start = 0; list != NULL && i < vs->n && !grd_pending(); i++) {
+        const int64_t rest = total - start, size = vs->sizes != NULL ? vs->sizes[i] : rest < vs->each ? rest : vs->each;
+        v.offset = moved(self->offset, start, stride);
+        if (!vs->single)
+            v.size[vs->dim] = size;
+        list[i] = made(self, &v);
+        start += size;
+    }
     if (grd_pending())
         return no_tensors;
-    for (int64_t i = 0; i < n && grd_thread.grad_off == 0; i++)
+    for (int64_t i = 0; i < vs->n && grd_thread.grad_off == 0; i++)
         list[i]->flags = (uint16_t)((list[i]->flags & ~GRD_FLAG_NO_GRAD_VIEW) | GRD_FLAG_MULTI_VIEW);
-    return (grd_tensors){n, list};
+    return (grd_tensors){vs->n, list};
 }
 
-grd_tensors op_unbind(grd_tensor *self, int64_t dim)
+static bool plan_unbind(struct views *vs, grd_tensor *self, int64_t dim)
 {
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
-        return no_tensors;
-    }
+    if (self->ndim == 0)
+        return grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
     if (!grd_wrap_dim(self, dim, &dim))
-        return no_tensors;
-    int64_t n = self->sizes[dim];
-    grd_tensor **list = grd_pool_array(n, sizeof *list);
-    if (list == NULL)
-        return no_tensors;
-    for (int64_t i = 0; i < n && !grd_pending(); i++)
-        list[i] = op_select(self, dim, i);
-    return several_views(list, n);
+        return false;
+    *vs = (struct views){.n = self->sizes[dim], .dim = dim, .each = 1, .single = true};
+    return true;
 }
 
-/* Views of `size` elements each, the last with what is left. */
-static grd_tensors split_evenly(grd_tensor *self, int64_t size, int64_t n, int64_t dim)
+static bool check_has_dims(const grd_tensor *self)
 {
-    int64_t total = self->sizes[dim];
-    int64_t *sizes = grd_pool_array(n, sizeof *sizes);
-    if (sizes == NULL)
-        return no_tensors;
-    for (int64_t i = 0; i < n; i++)
-        sizes[i] = total - i * size < size ? total - i * size : size;
-    return grd_split_with_sizes(self, grd_dims_from(sizes, n), .dim = dim);
+    return self->ndim > 0 || grd_raise(GRD_ERROR_RUNTIME, "expects at least a 1-dimensional tensor");
 }
 
-grd_tensors op_split(grd_tensor *self, int64_t split_size, int64_t dim)
+static bool plan_split(struct views *vs, grd_tensor *self, int64_t split_size, int64_t dim)
 {
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "expects at least a 1-dimensional tensor");
-        return no_tensors;
-    }
-    if (split_size < 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "expects split_size be non-negative, but got split_size=%lld", (long long)split_size);
-        return no_tensors;
-    }
+    if (!check_has_dims(self))
+        return false;
+    if (split_size < 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "expects split_size be non-negative, but got split_size=%lld", (long long)split_size);
     if (!grd_wrap_dim(self, dim, &dim))
-        return no_tensors;
-    int64_t size = self->sizes[dim];
-    if (split_size == 0 && size != 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "split_size can only be 0 if dimension size is 0, but got dimension size of %lld", (long long)size);
-        return no_tensors;
+        return false;
+    const int64_t size = self->sizes[dim];
+    if (split_size == 0 && size != 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "split_size can only be 0 if dimension size is 0, but got dimension size of %lld",
+                         (long long)size);
+    *vs = (struct views){.n = size == 0 ? 1 : (size - 1) / split_size + 1, .dim = dim, .each = split_size};
+    return true;
+}
+
+static bool plan_split_with_sizes(struct views *vs, grd_tensor *self, grd_dims split_sizes, int64_t dim)
+{
+    char list[LIST_CHARS];
+    int64_t total = 0;
+    bool overflow = false;
+    if (!check_has_dims(self) || !grd_wrap_dim(self, dim, &dim))
+        return false;
+    for (int64_t i = 0; i < split_sizes.n; i++) {
+        if (split_sizes.data[i] < 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "expects split_sizes have only non-negative entries, but got split_sizes=%s",
+                             grd_format_int64s(list, sizeof list, split_sizes.data, split_sizes.n));
+        overflow |= __builtin_add_overflow(total, split_sizes.data[i], &total);
     }
-    return split_evenly(self, split_size, size == 0 ? 1 : (size - 1) / split_size + 1, dim);
+    if (overflow || total != self->sizes[dim])
+        return grd_raise(
+            GRD_ERROR_RUNTIME, "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
+            (long long)self->sizes[dim], (long long)dim, grd_format_int64s(list, sizeof list, split_sizes.data, split_sizes.n));
+    *vs = (struct views){.n = split_sizes.n, .dim = dim, .sizes = split_sizes.data};
+    return true;
 }
 
 grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
 {
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "expects at least a 1-dimensional tensor");
+    int64_t along, *sizes;
+    if (!check_has_dims(self))
         return no_tensors;
-    }
-    if (chunks <= 0) {
+    if (chunks <= 0)
         grd_raise(GRD_ERROR_RUNTIME, "expects `chunks` to be greater than 0, got: %lld", (long long)chunks);
+    if (grd_pending() || !grd_wrap_dim(self, dim, &along))
         return no_tensors;
-    }
-    if (!grd_wrap_dim(self, dim, &dim))
+    if (self->sizes[along] > 0)
+        return grd_split(self, (self->sizes[along] - 1) / chunks + 1, .dim = along);
+    if ((sizes = grd_pool_array(chunks, sizeof *sizes)) == NULL)
         return no_tensors;
-    int64_t total = self->sizes[dim];
-    return total == 0 ? split_evenly(self, 0, chunks, dim) : grd_split(self, (total - 1) / chunks + 1, .dim = dim);
+    return grd_split_with_sizes(self, grd_dims_from(memset(sizes, 0, (size_t)chunks * sizeof *sizes), chunks), .dim = along);
 }
 
-grd_tensors op_split_with_sizes(grd_tensor *self, grd_dims split_sizes, int64_t dim)
+/* ---- Gradients ----------------------------------------------------------------------------------------------------------------- */
+
+static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
 {
-    char list_text[LIST_CHARS];
-    if (self->ndim == 0) {
-        grd_raise(GRD_ERROR_RUNTIME, "expects at least a 1-dimensional tensor");
-        return no_tensors;
-    }
-    if (!grd_wrap_dim(self, dim, &dim))
-        return no_tensors;
-    int64_t total = 0;
-    bool overflow = false;
-    for (int64_t i = 0; i < split_sizes.n; i++) {
-        if (split_sizes.data[i] < 0) {
-            grd_raise(GRD_ERROR_RUNTIME, "expects split_sizes have only non-negative entries, but got split_sizes=%s",
-                      grd_format_int64s(list_text, sizeof list_text, split_sizes.data, split_sizes.n));
-            return no_tensors;
-        }
-        overflow |= __builtin_add_overflow(total, split_sizes.data[i], &total);
-    }
-    if (overflow || total != self->sizes[dim]) {
-        grd_raise(
-            GRD_ERROR_RUNTIME, "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
-            (long long)self->sizes[dim], (long long)dim, grd_format_int64s(list_text, sizeof list_text, split_sizes.data, split_sizes.n));
-        return no_tensors;
-    }
-    grd_tensor **list = grd_pool_array(split_sizes.n, sizeof *list);
-    if (list == NULL)
-        return no_tensors;
-    for (int64_t i = 0, start = 0; i < split_sizes.n && !grd_pending(); start += split_sizes.data[i], i++)
-        list[i] = op_slice(self, dim, grd_int(start), grd_int(start + split_sizes.data[i]), 1);
-    return several_views(list, split_sizes.n);
+    char list[LIST_CHARS], other[LIST_CHARS];
+    return grd_same_sizes(grad, view) || grd_raise(GRD_ERROR_RUNTIME, "the gradient has sizes %s where the view has %s",
+                                                   grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim),
+                                                   grd_format_int64s(other, sizeof other, view.data, view.n));
 }
+
+/* The view that a gradient is written to, in the plan of an operator whose result is zeros but there. */
+struct written {
+    struct view view;
+    int64_t room[2][GRD_MAX_DIMS];
+};
+
+static struct view *written_view(const struct grd_plan *p)
+{
+    struct written *w = (struct written *)(uintptr_t)p->state;
+    _Static_assert(sizeof *w <= GRD_PLAN_STATE, "room in the plan");
+    w->view.size = w->room[0];
+    w->view.stride = w->room[1];
+    return &w->view;
+}
+
+/* Plans zeros of `sizes`, and makes of `zeros` a tensor as they will be, for its geometry. */
+static bool plan_around_view(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *zeros)
+{
+    int64_t numel;
+    if (!grd_shape_numel(sizes, &numel) || !grd_plan_reads(p, grad) || !grd_plan_result(p, sizes, (grd_dtype)grad->dtype))
+        return false;
+    struct grd_planned *planned = &p->planned[0];
+    grd_shape_contiguous_strides(sizes, planned->strides);
+    *zeros = (grd_tensor){.ndim = (uint16_t)sizes.n, .numel = numel, .sizes = planned->sizes, .strides = planned->strides};
+    return true;
+}
+
+static bool check_written(const struct grd_plan *p, const grd_tensor *grad)
+{
+    const struct view *v = written_view(p);
+    return check_view_gradient(grd_dims_from(v->sizes, v->n), grad);
+}
+
+bool plan_hidden_select_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, int64_t dim, int64_t index)
+{
+    grd_tensor zeros;
+    return plan_around_view(p, grad, sizes, &zeros) && plan_select(written_view(p), &zeros, dim, index) && check_written(p, grad);
+}
+
+bool plan_hidden_slice_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, int64_t dim, grd_scalar start, grd_scalar end,
+                                int64_t step)
+{
+    grd_tensor zeros;
+    return plan_around_view(p, grad, sizes, &zeros) && plan_slice(written_view(p), &zeros, dim, start, end, step) && check_written(p, grad);
+}
+
+bool plan_hidden_diagonal_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, int64_t offset, int64_t dim1, int64_t dim2)
+{
+    grd_tensor zeros;
+    return plan_around_view(p, grad, sizes, &zeros) && plan_diagonal(written_view(p), &zeros, offset, dim1, dim2) && check_written(p, grad);
+}
+
+void run_view_backward(const struct grd_plan *p)
+{
+    grd_tensor *result = p->results[0], part = *p->in[0];
+    const struct view *v = written_view(p);
+    part.flags = 0;
+    part.strides = (int64_t *)(uintptr_t)v->strides;
+    part.data = result->data + v->offset * result->itemsize;
+    grd_zero_elements(result);
+    grd_copy_strided(&part, p->in[0]);
+}
+
+/* One window position at a time: within it no two elements share memory. */
+grd_tensor *op_hidden_unfold_backward(grd_tensor *grad, grd_dims sizes, int64_t dimension, int64_t size, int64_t step)
+{
+    grd_tensor *zeros = grd_zeros(sizes, .dtype = (grd_dtype)grad->dtype, .device = grd_device_of(grad));
+    grd_tensor *windows = grd_unfold(zeros, dimension, size, step);
+    if (grd_pending() || !check_view_gradient(grd_sizes(windows), grad))
+        return grd_failed;
+    for (int64_t i = 0; i < size && !grd_pending(); i++) {
+        grd_scope round = grd_scope_open();
+        grd_add_(grd_select(windows, -1, i), grd_select(grad, -1, i));
+        grd_scope_close(round);
+    }
+    return grd_pending() ? grd_failed : zeros;
+}
+
+#include "gen/view_calls.h"

@@ -1,9 +1,10 @@
 /* The operator matrix: every operator of the schema × dtype × strides × form, from the samples of its entry.
  *
  * For each sample: float64 against the entry's reference; every dtype against the same operator in its widest dtype on the same
- * values; every layout against contiguous; out= and in-place against functional; meta against cpu; a device whose memory cannot be read (protected.h)
+ * values; every layout against contiguous; the shorter ways of operators against the wide ones, bit for bit; out= and in-place against functional; meta against cpu; a device whose memory cannot be read (protected.h)
  * against cpu, with gradients; NULL for each required tensor; first and second derivatives against finite differences. One operator is one test; `test_matrix tanh` runs one. */
 #include "call.h"
+#include "core/tensor.h"
 #include "protected.h"
 
 static double epsilon_of(grd_dtype dtype)
@@ -156,6 +157,40 @@ static void check_null(const struct call *call, const struct setting *s)
             fail_msg("NULL for argument %d gave \"%s\" in %s", i, grd_error_message(), place(call->test, s));
         grd_error_clear();
     }
+}
+
+/* ---- Shorter ways -------------------------------------------------------------------------------------------------------------- */
+
+/* Bit for bit, and of one dtype, shape and strides. */
+static void check_same(grd_tensor *got, grd_tensor *wanted, const struct test_case *test, const struct setting *s)
+{
+    static char a[16 * MAX_VALUES], b[16 * MAX_VALUES];
+    const grd_dtype dtype = grd_tensor_dtype(wanted);
+    check_shape(got, wanted, "without shortcuts", test, s);
+    const grd_dims strides = grd_strides(got), expected = grd_strides(wanted);
+    if (grd_tensor_dtype(got) != dtype || memcmp(strides.data, expected.data, (size_t)strides.n * sizeof *strides.data) != 0)
+        fail_msg("without shortcuts: dtype or strides differ in %s", place(test, s));
+    assert_true(grd_numel(got) <= MAX_VALUES);
+    grd_to_memory(got, a, dtype);
+    grd_to_memory(wanted, b, dtype);
+    if (memcmp(a, b, (size_t)(grd_numel(got) * grd_dtype_size(dtype))) != 0)
+        fail_msg("without shortcuts: bits differ in %s", place(test, s));
+}
+
+/* An operator does the same without the shorter ways it has for simple operands. */
+static void check_without_shortcuts(const struct test_case *test, const struct results *results, const struct setting *s)
+{
+    struct call call;
+    struct results got;
+    make_call(&call, test, s); /* again: some operators write their arguments */
+    grd_shortcuts = false;
+    if (!run(&call, &got))
+        fail_msg("without shortcuts: %s in %s", grd_error_message(), place(test, s));
+    assert_int_equal(got.n, results->n);
+    for (int i = 0; i < got.n; i++)
+        check_same(got.tensors[i], results->tensors[i], test, s);
+    check_forms(&call, &got, s);
+    grd_shortcuts = true;
 }
 
 /* ---- Derivatives ----------------------------------------------------------------------------------------------------------- */
@@ -337,6 +372,7 @@ static void check_dtype(const struct test_case *test, grd_dtype dtype)
         if (dtype == GRD_FLOAT64)
             check_reference(&call, &got, &s);
         check_forms(&call, &got, &s);
+        check_without_shortcuts(test, &got, &s);
         struct setting contiguous = s, wide = s;
         contiguous.layout = CONTIGUOUS;
         make_call(&call, test, &contiguous);

@@ -1,8 +1,7 @@
 /* The order of the largest scores, beside that of PyTorch's topk (test/record_random.py). */
 #include <math.h>
 
-#include "op/order.h"
-#include "op/rank.h"
+#include "kernel/rank.h"
 #include "recorded_random.h"
 #include "support.h"
 

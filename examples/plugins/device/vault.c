@@ -173,67 +173,73 @@ static bool is_plain(const grd_tensor *t, const grd_tensor *like)
            sizes.n == wanted.n && memcmp(sizes.data, wanted.data, (size_t)sizes.n * sizeof *sizes.data) == 0;
 }
 
-/* Whether the memory of a tensor may be written element by element while that of `a` is read the same way. */
-static bool is_apart(const grd_tensor *out, const grd_tensor *a)
-{
-    return !grd_same_storage(out, a) || grd_data(out) == grd_data(a);
-}
-
-/* The result for plain tensors; false when they are not. */
-static bool run(loop *kernel, grd_tensor *out, grd_tensor *a, grd_tensor *b, grd_value *ret_results)
-{
-    if (!is_plain(a, a) || !is_plain(b, a) || (out != NULL && (!is_plain(out, a) || !is_apart(out, a) || !is_apart(out, b))))
-        return false;
-    if (out == NULL)
-        out = grd_empty(grd_sizes(a), .dtype = GRD_FLOAT32, .device = grd_tensor_device(a));
-    if (grd_ok() && open_arena()) {
-        kernel(grd_numel(a), grd_data(out), grd_data(a), grd_data(b));
-        close_arena();
-        ret_results[0].v.tensor = out;
-    }
-    return true;
-}
-
 static bool is_one(grd_scalar alpha)
 {
     return alpha.kind != GRD_SCALAR_COMPLEX && grd_scalar_double(alpha) == 1;
 }
 
-/* add and sub: self, other, alpha. */
-static void scaled(loop *kernel, const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+/* Plain tensors of one shape, multiplied by nothing: add and sub have an alpha. */
+static bool takes(const grd_op *op, const grd_value *args)
 {
-    if (!is_one(args[2].v.scalar) || !run(kernel, out, args[0].v.tensor, args[1].v.tensor, ret_results))
+    for (int i = 0; i < grd_op_arg_count(op); i++)
+        if (args[i].kind == GRD_KIND_TENSOR ? !is_plain(args[i].v.tensor, args[0].v.tensor) : !is_one(args[i].v.scalar))
+            return false;
+    return true;
+}
+
+struct work {
+    loop *loop;
+};
+
+/* The library has planned the call and made the result, which is like the arguments. */
+static bool compute(const grd_op *op, const grd_value *args, grd_tensor *const *results, void *context)
+{
+    const struct work *work = context;
+    grd_tensor *const a = args[0].v.tensor, *const b = grd_op_arg_count(op) > 1 ? args[1].v.tensor : a;
+    if (!open_arena())
+        return false;
+    work->loop(grd_numel(a), grd_data(results[0]), grd_data(a), grd_data(b));
+    close_arena();
+    return true;
+}
+
+static void run(loop *loop, const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    struct work work = {loop};
+    if (takes(op, args))
+        grd_run_planned(op, out, args, ret_results, compute, &work);
+    else
         grd_cpu_fallback(op, keys, out, args, ret_results, NULL);
 }
 
 static void vault_add(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
-    scaled(add_loop, op, keys, out, args, ret_results);
+    run(add_loop, op, keys, out, args, ret_results);
 }
 
 static void vault_sub(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
-    scaled(sub_loop, op, keys, out, args, ret_results);
+    run(sub_loop, op, keys, out, args, ret_results);
 }
 
 static void vault_mul(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
-    if (!run(mul_loop, out, args[0].v.tensor, args[1].v.tensor, ret_results))
-        grd_cpu_fallback(op, keys, out, args, ret_results, context);
+    (void)context;
+    run(mul_loop, op, keys, out, args, ret_results);
 }
 
 static void vault_relu(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
-    if (!run(relu_loop, out, args[0].v.tensor, args[0].v.tensor, ret_results))
-        grd_cpu_fallback(op, keys, out, args, ret_results, context);
+    (void)context;
+    run(relu_loop, op, keys, out, args, ret_results);
 }
 
 static void vault_neg(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
-    if (!run(neg_loop, out, args[0].v.tensor, args[0].v.tensor, ret_results))
-        grd_cpu_fallback(op, keys, out, args, ret_results, context);
+    (void)context;
+    run(neg_loop, op, keys, out, args, ret_results);
 }
 
 /* ---- Loading --------------------------------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  * Where the index does not change along the loop, the loop is a plain copy or addition of rows and vectorises. */
 #include "kernel/index.h"
 
+#include <complex.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -35,6 +36,33 @@ static int64_t check(int64_t n, const int64_t *index, int64_t low, int64_t high)
                 return i;
     }
     return -1;
+}
+
+static void range(int64_t n, const int64_t *values, int64_t *low, int64_t *high)
+{
+    int64_t least = *low, most = *high;
+    for (int64_t i = 0; i < n; i++) {
+        least = values[i] < least ? values[i] : least;
+        most = values[i] > most ? values[i] : most;
+    }
+    *low = least;
+    *high = most;
+}
+
+static void add_offsets(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    const struct grd_indexed_dim *dim = params;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t index = *(const int64_t *)(data[1] + i * strides[1]);
+        *(int64_t *)(data[0] + i * strides[0]) += (index < 0 ? index + dim->size : index) * dim->stride;
+    }
+}
+
+static void number_runs(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse)
+{
+    for (int64_t run = 0; run < runs; run++)
+        for (int64_t i = starts[run]; i < starts[run + 1]; i++)
+            inverse[places[i]] = run;
 }
 
 /* ---- Elements at indices --------------------------------------------------------------------------------------------------- */
@@ -106,6 +134,25 @@ static ALWAYS_INLINE int64_t move_masked(int64_t n, const uint8_t *mask, char *t
     return moved;
 }
 
+/* The position is counted like an odometer, so that nothing is divided per element. */
+static void coordinates(const struct grd_coordinates_block *b)
+{
+    int64_t at[GRD_MAX_DIMS], *row = b->to;
+    for (int64_t d = b->ndim - 1, rest = b->first; d >= 0; d--) {
+        at[d] = rest % b->sizes[d];
+        rest /= b->sizes[d];
+    }
+    for (int64_t i = 0; i < b->n; i++) {
+        if (b->mask[i]) {
+            for (int64_t d = 0; d < b->ndim; d++)
+                row[d * b->column] = at[d];
+            row++;
+        }
+        for (int64_t d = b->ndim - 1; d >= 0 && ++at[d] == b->sizes[d]; d--)
+            at[d] = 0;
+    }
+}
+
 /* ---- Every size ------------------------------------------------------------------------------------------------------------------- */
 
 #define SIZE 1
@@ -124,33 +171,11 @@ static ALWAYS_INLINE int64_t move_masked(int64_t n, const uint8_t *mask, char *t
 #define WORD unsigned __int128
 #include "kernel/cpu/index_sized.h"
 
-/* ---- Scattered addition of other than integers; float16 and bfloat16 are added up in float32 ------------------------------------ */
+/* ---- Scattered arithmetic; integers are added by their size, float16 and bfloat16 in float32 ------------------------------------ */
 
 static ALWAYS_INLINE void add_bool(char *restrict to, const char *restrict from)
 {
     *(uint8_t *)to = (*(uint8_t *)to | *(const uint8_t *)from) != 0;
-}
-
-static ALWAYS_INLINE void add_float32(char *restrict to, const char *restrict from)
-{
-    *(float *)to += *(const float *)from;
-}
-
-static ALWAYS_INLINE void add_float64(char *restrict to, const char *restrict from)
-{
-    *(double *)to += *(const double *)from;
-}
-
-static ALWAYS_INLINE void add_complex64(char *restrict to, const char *restrict from)
-{
-    ((float *)to)[0] += ((const float *)from)[0];
-    ((float *)to)[1] += ((const float *)from)[1];
-}
-
-static ALWAYS_INLINE void add_complex128(char *restrict to, const char *restrict from)
-{
-    ((double *)to)[0] += ((const double *)from)[0];
-    ((double *)to)[1] += ((const double *)from)[1];
 }
 
 static void add_bool_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
@@ -158,25 +183,33 @@ static void add_bool_loop(int64_t n, char *const *data, const int64_t *strides, 
     at_indices(n, data, strides, params, RESULT, add_row, add_bool, 1);
 }
 
-static void add_float32_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, add_float32, 4);
-}
-
-static void add_float64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, add_float64, 8);
-}
-
-static void add_complex64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, add_complex64, 8);
-}
-
-static void add_complex128_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    at_indices(n, data, strides, params, RESULT, add_row, add_complex128, 16);
-}
+#define ADDS 1
+#define MULTIPLIES 2
+#define COMPARES 4
+#define DOES (ADDS | COMPARES)
+#define TYPE float
+#define NAME float32
+#include "kernel/cpu/index_fold.h"
+#define DOES (ADDS | MULTIPLIES | COMPARES)
+#define TYPE double
+#define NAME float64
+#include "kernel/cpu/index_fold.h"
+#define DOES ADDS
+#define TYPE float _Complex
+#define NAME complex64
+#include "kernel/cpu/index_fold.h"
+#define DOES (ADDS | MULTIPLIES)
+#define TYPE double _Complex
+#define NAME complex128
+#include "kernel/cpu/index_fold.h"
+#define DOES MULTIPLIES
+#define TYPE uint64_t
+#define NAME uint64
+#include "kernel/cpu/index_fold.h"
+#define DOES COMPARES
+#define TYPE int64_t
+#define NAME int64
+#include "kernel/cpu/index_fold.h"
 
 extern grd_transpose_kernel grd_transpose_uint8_portable, grd_transpose_uint16_portable, grd_transpose_uint32_portable;
 extern grd_transpose_kernel grd_transpose_uint64_portable, grd_transpose_complex128_portable;
@@ -184,6 +217,10 @@ extern const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels);
 
 const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .check = check,
+    .range = range,
+    .add_offsets = add_offsets,
+    .number_runs = number_runs,
+    .coordinates = coordinates,
     .gather = {gather_1, gather_2, gather_4, gather_8, gather_16},
     .scatter = {scatter_1, scatter_2, scatter_4, scatter_8, scatter_16},
     .add = {[GRD_BOOL] = add_bool_loop,
@@ -195,10 +232,13 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
             [GRD_INT32] = add_4,
             [GRD_UINT64] = add_8,
             [GRD_INT64] = add_8,
-            [GRD_FLOAT32] = add_float32_loop,
-            [GRD_FLOAT64] = add_float64_loop,
-            [GRD_COMPLEX64] = add_complex64_loop,
-            [GRD_COMPLEX128] = add_complex128_loop},
+            [GRD_FLOAT32] = add_loop_float32,
+            [GRD_FLOAT64] = add_loop_float64,
+            [GRD_COMPLEX64] = add_loop_complex64,
+            [GRD_COMPLEX128] = add_loop_complex128},
+    .fold = {{[GRD_INT64] = prod_loop_uint64, [GRD_FLOAT64] = prod_loop_float64, [GRD_COMPLEX128] = prod_loop_complex128},
+             {[GRD_INT64] = amax_loop_int64, [GRD_FLOAT32] = amax_loop_float32, [GRD_FLOAT64] = amax_loop_float64},
+             {[GRD_INT64] = amin_loop_int64, [GRD_FLOAT32] = amin_loop_float32, [GRD_FLOAT64] = amin_loop_float64}},
     .find_zero = {find_zero_1, find_zero_2, find_zero_4, find_zero_8},
     .masked_fill = {masked_fill_1, masked_fill_2, masked_fill_4, masked_fill_8, masked_fill_16},
     .count = count,

@@ -1,4 +1,4 @@
-/* Words of the engine, uniform numbers and Box–Muller, compiled once per level.
+/* Words of the engine, distributions, permutations and choices, compiled once per level.
  * Invariant: every level gives the bits of PyTorch's CPU generator on a processor with fused multiply-add; so each fusion is written out here,
  * and nothing else may fuse. */
 #include <math.h>
@@ -6,8 +6,9 @@
 #include "base/half.h"
 #include "kernel/cpu/level.h"
 #include "kernel/random.h"
+#include "kernel/table.h"
 
-enum { HALF_BLOCK = 8, BLOCK = 16 };
+enum { HALF_BLOCK = 8, PIECE = 512 };
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -35,28 +36,96 @@ INLINE double unit_double(const uint32_t *pair)
     return (double)(int32_t)(pair[0] & 0x1fffff) * 0x1p-21 + (double)pair[1] * 0x1p-53;
 }
 
-static void uniform_float(int64_t n, const uint32_t *words, float from, float to, float *ret_values)
+static void uniform_float(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
 {
-    const float range = to - from;
+    const float from = (float)x->a, to = (float)x->b, range = to - from;
+    float *values = ret_values;
     for (int64_t i = 0; i < n; i++) {
-        const float x = fmaf((float)(int32_t)(words[i] & 0xffffff) * 0x1p-24f, range, from);
-        ret_values[i] = x == to ? from : x;
+        const float value = fmaf((float)(int32_t)(words[i] & 0xffffff) * 0x1p-24f, range, from);
+        values[i] = value == to ? from : value;
     }
 }
 
-static void uniform_double(int64_t n, const uint32_t *words, double from, double to, double *ret_values)
+static void uniform_double(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
 {
-    const double range = to - from;
+    const double from = x->a, to = x->b, range = to - from;
+    double *values = ret_values;
     for (int64_t i = 0; i < n; i++) {
-        const double x = fma(unit_double(words + 2 * i), range, from);
-        ret_values[i] = x == to ? from : x;
+        const double value = fma(unit_double(words + 2 * i), range, from);
+        values[i] = value == to ? from : value;
     }
 }
 
-static void bernoulli(int64_t n, const uint32_t *words, double p, uint8_t *ret_values)
+extern grd_loop_kernel *const GRD_PASTE3(grd_cast_row, float32, GRD_LEVEL)[];
+
+/* A value that rounding makes the upper bound becomes the lower one. */
+INLINE void uniform_half(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, uint16_t *ret_values, grd_dtype dtype)
 {
+    static const int64_t strides[] = {sizeof(uint16_t), sizeof(float)};
+    grd_loop_kernel *narrow = GRD_PASTE3(grd_cast_row, float32, GRD_LEVEL)[dtype];
+    float wide[PIECE], bounds[] = {(float)x->a, (float)x->b};
+    uint16_t ends[2];
+    narrow(2, (char *const[]){(char *)ends, (char *)bounds}, strides, NULL);
+    const uint16_t size = ends[1] & 0x7fff; /* 0 and -0 are one bound */
+    for (; n > 0; n -= PIECE, words += PIECE, ret_values += PIECE) {
+        const int64_t count = n < PIECE ? n : PIECE;
+        uniform_float(x, count, words, wide);
+        narrow(count, (char *const[]){(char *)ret_values, (char *)wide}, strides, NULL);
+        for (int64_t i = 0; i < count; i++)
+            ret_values[i] = ret_values[i] == ends[1] || ((ret_values[i] & 0x7fff) | size) == 0 ? ends[0] : ret_values[i];
+    }
+}
+
+static void uniform_float16(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
+{
+    uniform_half(x, n, words, ret_values, GRD_FLOAT16);
+}
+
+static void uniform_bfloat16(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
+{
+    uniform_half(x, n, words, ret_values, GRD_BFLOAT16);
+}
+
+static void exponential(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
+{
+    double *values = ret_values, scale = -1.0 / x->a;
     for (int64_t i = 0; i < n; i++)
-        ret_values[i] = unit_double(words + 2 * i) < p;
+        values[i] = scale * log1p(-unit_double(words + 2 * i));
+}
+
+static void bernoulli(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
+{
+    const double p = x->a;
+    uint8_t *values = ret_values;
+    for (int64_t i = 0; i < n; i++)
+        values[i] = unit_double(words + 2 * i) < p;
+}
+
+static void bernoulli_each(int64_t n, const uint32_t *words, const double *p, bool wide, uint8_t *ret_values)
+{
+    if (wide)
+        for (int64_t i = 0; i < n; i++)
+            ret_values[i] = unit_double(words + 2 * i) < p[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ret_values[i] = (double)(int32_t)(words[i] & 0xffffff) * 0x1p-24 < p[i];
+}
+
+static void integers(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
+{
+    const uint32_t range = (uint32_t)x->range;
+    int64_t *values = ret_values;
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (int64_t)((range == 0 ? words[i] : words[i] % range) + (uint64_t)x->base);
+}
+
+static void long_integers(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
+{
+    int64_t *values = ret_values;
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t bits = (uint64_t)words[2 * i] << 32 | words[2 * i + 1];
+        values[i] = (int64_t)((x->range == 0 ? bits : bits % x->range) + (uint64_t)x->base);
+    }
 }
 
 /* ---- Box–Muller -------------------------------------------------------------------------------------------------------------------
@@ -69,6 +138,8 @@ INLINE float bits_select(int32_t mask, float yes, float no)
 {
     return grd_float_from_bits(((uint32_t)mask & grd_float_bits(yes)) | (~(uint32_t)mask & grd_float_bits(no)));
 }
+
+static const struct grd_random_numbers unit = {.a = 0, .b = 1};
 
 /* Cephes logf for positive normal x: x = m 2^e with m in [sqrt(1/2), sqrt(2)), a polynomial in m - 1. */
 INLINE float log_cephes(float x)
@@ -120,9 +191,12 @@ INLINE void sincos_cephes(float x, float *ret_sin, float *ret_cos)
     *ret_cos = grd_float_from_bits(grd_float_bits(cosine) ^ ((uint32_t)(~(j - 2) & 4) << 29));
 }
 
-static void normal_float(int64_t n, float *data, float mean, float std)
+static void normal_float(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
 {
-    for (int64_t b = 0; b < n; b++, data += BLOCK)
+    const float mean = (float)x->a, std = (float)x->b;
+    float *data = ret_values;
+    uniform_float(&unit, n, words, data);
+    for (const float *end = data + n; data < end; data += GRD_NORMAL_BLOCK)
         for (int i = 0; i < HALF_BLOCK; i++) {
             float sine, cosine, radius = sqrtf(-2 * log_cephes(1 - data[i]));
             sincos_cephes(6.2831853071795864769f * data[i + HALF_BLOCK], &sine, &cosine);
@@ -131,16 +205,139 @@ static void normal_float(int64_t n, float *data, float mean, float std)
         }
 }
 
-static void normal_double(int64_t n, double *data, double mean, double std)
+static void normal_double(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
 {
-    for (int64_t b = 0; b < n; b++, data += BLOCK)
+    double *data = ret_values;
+    uniform_double(&unit, n, words, data);
+    for (const double *end = data + n; data < end; data += GRD_NORMAL_BLOCK)
         for (int i = 0; i < HALF_BLOCK; i++) {
             double radius = sqrt(-2 * log(1 - data[i])), angle = 6.283185307179586477 * data[i + HALF_BLOCK];
-            data[i] = fma(radius * cos(angle), std, mean);
-            data[i + HALF_BLOCK] = fma(radius * sin(angle), std, mean);
+            data[i] = fma(radius * cos(angle), x->b, x->a);
+            data[i + HALF_BLOCK] = fma(radius * sin(angle), x->b, x->a);
         }
 }
 
+static double next_unit(struct grd_mt19937 *engine)
+{
+    uint32_t pair[2];
+    words(engine, 2, pair);
+    return unit_double(pair);
+}
+
+/* Box–Muller on one pair; the second value waits in the generator. */
+static double next_normal(struct grd_generator *generator)
+{
+    if (generator->has_normal_double) {
+        generator->has_normal_double = false;
+        return generator->normal_double;
+    }
+    const double u1 = next_unit(&generator->engine), u2 = next_unit(&generator->engine);
+    const double radius = sqrt(-2 * log1p(-u2)), angle = 6.283185307179586477 * u1;
+    generator->normal_double = radius * sin(angle);
+    generator->has_normal_double = true;
+    return radius * cos(angle);
+}
+
+static void normal_one_by_one(const struct grd_random_numbers *x, struct grd_generator *generator, int64_t n, double *ret_values)
+{
+    for (int64_t i = 0; i < n; i++)
+        ret_values[i] = fma(next_normal(generator), x->b, x->a);
+}
+
+/* ---- Permutations ------------------------------------------------------------------------------------------------------------------- */
+
+static void shuffle(struct grd_mt19937 *engine, int64_t n, uint32_t *ret_values)
+{
+    uint32_t drawn[PIECE];
+    for (int64_t i = 0; i < n; i++)
+        ret_values[i] = (uint32_t)i;
+    for (int64_t begin = 0; begin < n - 1; begin += PIECE) {
+        const int64_t count = n - 1 - begin < PIECE ? n - 1 - begin : PIECE;
+        words(engine, count, drawn);
+        for (int64_t i = begin; i < begin + count; i++) {
+            const int64_t z = i + drawn[i - begin] % (uint32_t)(n - i);
+            const uint32_t saved = ret_values[i];
+            ret_values[i] = ret_values[z];
+            ret_values[z] = saved;
+        }
+    }
+}
+
+static void shuffle_long(struct grd_mt19937 *engine, int64_t n, int64_t *ret_values)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t pair[2];
+        words(engine, 2, pair);
+        const int64_t z = (int64_t)(((uint64_t)pair[0] << 32 | pair[1]) % (uint64_t)(i + 1));
+        ret_values[i] = i;
+        ret_values[i] = ret_values[z];
+        ret_values[z] = i;
+    }
+}
+
+/* ---- Choices ------------------------------------------------------------------------------------------------------------------------ */
+
+static enum grd_probabilities check_probabilities(int64_t n, const double *p)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!(p[i] >= 0))
+            return GRD_PROBABILITIES_NEGATIVE;
+        if (p[i] == INFINITY)
+            return GRD_PROBABILITIES_INFINITE;
+        sum += p[i];
+    }
+    return sum > 0 ? GRD_PROBABILITIES_FINE : GRD_PROBABILITIES_ZERO;
+}
+
+static void cumulate(int64_t n, const double *p, bool wide, double *ret_cumulated)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        ret_cumulated[i] = sum = wide ? sum + p[i] : (double)((float)sum + (float)p[i]);
+    for (int64_t i = 0; i < n; i++)
+        ret_cumulated[i] = wide ? ret_cumulated[i] / sum : (double)((float)ret_cumulated[i] / (float)sum);
+    ret_cumulated[n - 1] = 1;
+}
+
+/* The first class whose cumulated probability reaches u; without branches, which could not be foreseen. */
+INLINE int64_t find_class(int64_t classes, const double *cumulated, double u)
+{
+    const double *first = cumulated;
+    for (int64_t n = classes; n > 1; n -= n / 2)
+        first += (first[n / 2 - 1] < u) * (n / 2);
+    return first - cumulated;
+}
+
+static void choose(struct grd_mt19937 *engine, int64_t classes, const double *cumulated, int64_t n, int64_t *ret_indices)
+{
+    uint32_t drawn[2 * PIECE];
+    for (; n > 0; n -= PIECE, ret_indices += PIECE) {
+        const int64_t count = n < PIECE ? n : PIECE;
+        words(engine, 2 * count, drawn);
+        for (int64_t i = 0; i < count; i++)
+            ret_indices[i] = find_class(classes, cumulated, unit_double(drawn + 2 * i));
+    }
+}
+
 extern const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels);
-const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels) = {words,     uniform_float, uniform_double,
-                                                                    bernoulli, normal_float,  normal_double};
+const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels) = {
+    .words = words,
+    .make = {[GRD_RANDOM_UNIFORM_FLOAT] = uniform_float,
+             [GRD_RANDOM_UNIFORM_DOUBLE] = uniform_double,
+             [GRD_RANDOM_UNIFORM_FLOAT16] = uniform_float16,
+             [GRD_RANDOM_UNIFORM_BFLOAT16] = uniform_bfloat16,
+             [GRD_RANDOM_EXPONENTIAL] = exponential,
+             [GRD_RANDOM_BERNOULLI] = bernoulli,
+             [GRD_RANDOM_INTEGERS] = integers,
+             [GRD_RANDOM_LONG_INTEGERS] = long_integers,
+             [GRD_RANDOM_NORMAL_FLOAT] = normal_float,
+             [GRD_RANDOM_NORMAL_DOUBLE] = normal_double},
+    .bernoulli_each = bernoulli_each,
+    .normal_one_by_one = normal_one_by_one,
+    .shuffle = shuffle,
+    .shuffle_long = shuffle_long,
+    .check_probabilities = check_probabilities,
+    .cumulate = cumulate,
+    .choose = choose,
+};

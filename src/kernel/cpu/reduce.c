@@ -326,7 +326,7 @@ static void exp_lines(const struct grd_reduce_block *b)
         G sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE) {
             int64_t n = at_most(PIECE, b->n - i);
-            exponentials(n, x + i, (E)((const G *)b->center)[j], piece);
+            exponentials(n, x + i, ((const E *)b->center)[j], piece);
             sum += sum_line(n, piece);
         }
         ((G *)b->gathered)[j] += sum;
@@ -335,13 +335,13 @@ static void exp_lines(const struct grd_reduce_block *b)
 
 static void exp_columns(const struct grd_reduce_block *b)
 {
-    const G *restrict center = b->center;
+    const E *restrict center = b->center;
     G *restrict gathered = b->gathered;
     int64_t cols = b->outputs;
     for (int64_t i = 0; i < b->n; i++) {
         const E *restrict x = (const E *)(b->in + i * b->stride);
         for (int64_t j = 0; j < cols; j++)
-            gathered[j] += reduce_exp(x[j] - (E)center[j]);
+            gathered[j] += reduce_exp(x[j] - center[j]);
     }
 }
 #endif
@@ -349,6 +349,7 @@ static void exp_columns(const struct grd_reduce_block *b)
 #if !GRD_IS_COMPLEX
 #include "kernel/cpu/reduce_choose.h"
 #endif
+#include "kernel/cpu/reduce_ends.h"
 
 extern const struct grd_reduce_row GRD_TYPED(grd_reduce_row);
 const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
@@ -389,5 +390,35 @@ const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
             [GRD_REDUCE_MIN] = min_columns,
             [GRD_REDUCE_FIND] = find_columns,
 #endif
+        },
+    .begin =
+        {
+            [GRD_REDUCE_SUM] = begin_zero,
+            [GRD_REDUCE_PROD] = begin_one,
+            [GRD_REDUCE_DIFFERENCE] = begin_zero,
+            [GRD_REDUCE_ABS] = begin_zero,
+            [GRD_REDUCE_SQUARE] = begin_zero,
+            [GRD_REDUCE_EXP] = begin_zero,
+            [GRD_REDUCE_NONZERO] = begin_zero,
+#if !GRD_IS_COMPLEX
+            [GRD_REDUCE_MAX] = begin_lowest,
+            [GRD_REDUCE_MIN] = begin_highest,
+            [GRD_REDUCE_FIND] = begin_nowhere,
+#endif
+        },
+    .end =
+        {
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
+            [GRD_FINISH_DIVIDE] = end_divide,
+            [GRD_FINISH_MEAN] = end_mean,
+            [GRD_FINISH_ROOT] = end_root,
+            [GRD_FINISH_DIVIDE_ROOT] = end_divide_root,
+#endif
+#if GRD_IS_FLOAT
+            [GRD_FINISH_FINITE] = end_finite,
+            [GRD_FINISH_LOG] = end_log,
+#endif
+            [GRD_FINISH_ANY] = end_any,
+            [GRD_FINISH_ALL] = end_all,
         },
 };

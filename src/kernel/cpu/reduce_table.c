@@ -1,15 +1,11 @@
-/* Assembles the reduction, scan and softmax kernels of one instruction-set level from the rows of the typed files. */
+/* Assembles the reduction kernels of one instruction-set level from the rows of the typed files. */
 #include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
 #include "kernel/reduce.h"
 
 #define REDUCE(dtype) GRD_BUILT(reduce, grd_reduce_row, dtype)
-#define SCAN(dtype) GRD_BUILT(scan, grd_scan_row, dtype)
-#define SOFTMAX(dtype) GRD_BUILT(softmax, grd_softmax_row, dtype)
 
 extern const struct grd_reduce_row REDUCE(uint8), REDUCE(int64), REDUCE(uint64), REDUCE(float32), REDUCE(float64), REDUCE(complex128);
-extern const struct grd_scan_row SCAN(int64), SCAN(float32), SCAN(float64), SCAN(complex128);
-extern const struct grd_softmax_row SOFTMAX(float32), SOFTMAX(float64);
 
 extern const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels);
 const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels) = {
@@ -21,17 +17,5 @@ const struct grd_reduce_kernels GRD_AT_LEVEL(grd_reduce_kernels) = {
             [GRD_FLOAT32] = &REDUCE(float32),
             [GRD_FLOAT64] = &REDUCE(float64),
             [GRD_COMPLEX128] = &REDUCE(complex128),
-        },
-    .scan =
-        {
-            [GRD_INT64] = &SCAN(int64),
-            [GRD_FLOAT32] = &SCAN(float32),
-            [GRD_FLOAT64] = &SCAN(float64),
-            [GRD_COMPLEX128] = &SCAN(complex128),
-        },
-    .softmax =
-        {
-            [GRD_FLOAT32] = &SOFTMAX(float32),
-            [GRD_FLOAT64] = &SOFTMAX(float64),
         },
 };

@@ -453,6 +453,24 @@ static inline C unary_silu(C x)
     return vm_silu(x);
 }
 
+/* min(x, 0) - log(1 + e^-|x|) */
+static inline C unary_hidden_log_sigmoid(C x)
+{
+    return -vm_softplus(-x);
+}
+
+static inline C unary_hidden_smooth_l1(C x, C beta)
+{
+    const C size = fabs(x), near = (C)0.5 * size * size / beta, far = size - (C)0.5 * beta;
+    return size < beta ? near : far;
+}
+
+static inline C unary_hidden_huber(C x, C delta)
+{
+    const C size = fabs(x), near = (C)0.5 * size * size, far = delta * (size - (C)0.5 * delta);
+    return size <= delta ? near : far;
+}
+
 /* log(1 + e^(beta x)) / beta */
 static inline C unary_softplus(C x, C beta, C threshold)
 {

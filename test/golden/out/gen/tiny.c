@@ -9,6 +9,9 @@
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/elementwise.h"
+#include "op/lines.h"
+#include "op/plan.h"
+#include "op/reduce.h"
 #include "gen/calls/l_ti.h"
 #include "gen/calls/m2_tib.h"
 #include "gen/calls/o_t.h"
@@ -33,7 +36,7 @@
 #include "gradus/ops/zeros.h"
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
-static const struct grd_elementwise tanh_facts = {.inputs = 1, .kernel = GRD_UNARY_TANH, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "tanh"};
+static const struct grd_elementwise tanh_facts = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_TANH, .name = "tanh"};
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &tanh_facts, NULL); }
 
 static void tanh_backward(const struct grd_backward *b)
@@ -61,10 +64,8 @@ static void add_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
     grd_scalar alpha = b->saved[0].v.scalar;
-    if (b->needs >> 0 & 1) /* self: grad */
-        b->ret_grads[b->first_edge[0]] = grad;
-    if (b->needs >> 1 & 1) /* other: grad * alpha */
-        b->ret_grads[b->first_edge[1]] = grd_mul(grad, grd_number(alpha));
+    if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grad; /* self: grad */
+    if (b->needs >> 1 & 1) b->ret_grads[b->first_edge[1]] = grd_mul(grad, grd_number(alpha)); /* other: grad * alpha */
 }
 static const struct grd_derivative add_derivative = {.node_name = "AddBackward0", .backward = add_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 2, .used_by = 2}}, .nsaves = 1, .results = 1};
@@ -98,16 +99,14 @@ grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *othe
 }
 
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:23) */
-static const struct grd_elementwise sub_facts = {.inputs = 2, .kernel = GRD_BINARY_SUB, .rule = GRD_TYPE_PROMOTE, .name = "sub"};
+static const struct grd_elementwise sub_facts = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_SUB, .name = "sub"};
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &sub_facts, NULL); }
 
 static void sub_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
-    if (b->needs >> 0 & 1) /* self: grad */
-        b->ret_grads[b->first_edge[0]] = grad;
-    if (b->needs >> 1 & 1) /* other: -grad */
-        b->ret_grads[b->first_edge[1]] = grd_neg(grad);
+    if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grad; /* self: grad */
+    if (b->needs >> 1 & 1) b->ret_grads[b->first_edge[1]] = grd_neg(grad); /* other: -grad */
 }
 static const struct grd_derivative sub_derivative = {.node_name = "SubBackward0", .backward = sub_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2, .results = 1};
 static const struct grd_arg sub_args[] = {{"self", GRD_KIND_TENSOR}, {"other", GRD_KIND_TENSOR}};
@@ -119,7 +118,7 @@ grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(se
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
 
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:32) */
-static const struct grd_elementwise mul_facts = {.inputs = 2, .kernel = GRD_BINARY_MUL, .rule = GRD_TYPE_PROMOTE, .name = "mul"};
+static const struct grd_elementwise mul_facts = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &mul_facts, NULL); }
 
 static void mul_backward(const struct grd_backward *b)
@@ -127,10 +126,8 @@ static void mul_backward(const struct grd_backward *b)
     grd_tensor *grad = b->grads[0];
     grd_tensor *other = b->saved[0].v.tensor;
     grd_tensor *self = b->saved[1].v.tensor;
-    if (b->needs >> 0 & 1) /* self: grad * other */
-        b->ret_grads[b->first_edge[0]] = grd_mul(grad, other);
-    if (b->needs >> 1 & 1) /* other: grad * self */
-        b->ret_grads[b->first_edge[1]] = grd_mul(grad, self);
+    if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grd_mul(grad, other); /* self: grad * other */
+    if (b->needs >> 1 & 1) b->ret_grads[b->first_edge[1]] = grd_mul(grad, self); /* other: grad * self */
 }
 static const struct grd_derivative mul_derivative = {.node_name = "MulBackward0", .backward = mul_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .index = 1, .used_by = 1}, {.how = GRD_SAVE_TENSOR, .index = 0, .used_by = 2}}, .nsaves = 2, .results = 1};
@@ -142,14 +139,13 @@ grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(se
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
 
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:41) */
-static const struct grd_elementwise neg_facts = {.inputs = 1, .kernel = GRD_UNARY_NEG, .rule = GRD_TYPE_PROMOTE, .name = "neg"};
+static const struct grd_elementwise neg_facts = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &neg_facts, NULL); }
 
 static void neg_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
-    if (b->needs >> 0 & 1) /* self: -grad */
-        b->ret_grads[b->first_edge[0]] = grd_neg(grad);
+    if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grd_neg(grad); /* self: -grad */
 }
 static const struct grd_derivative neg_derivative = {.node_name = "NegBackward0", .backward = neg_backward, .args = (const uint8_t[]){0}, .nargs = 1, .results = 1};
 struct grd_op grd_operator_neg = {"neg", "neg(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_neg, .derivative = &neg_derivative,
@@ -160,7 +156,7 @@ grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_opera
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
 
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:49) */
-static const struct grd_elementwise sin_facts = {.inputs = 1, .kernel = GRD_UNARY_SIN, .rule = GRD_TYPE_FLOAT, .integers = true, .name = "sin"};
+static const struct grd_elementwise sin_facts = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &sin_facts, NULL); }
 
 struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
@@ -170,7 +166,7 @@ grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_opera
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
 
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:58) */
-static const struct grd_elementwise lt_facts = {.inputs = 2, .kernel = GRD_BINARY_LT, .rule = GRD_TYPE_COMPARE, .truth = true, .name = "lt"};
+static const struct grd_elementwise lt_facts = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &lt_facts, NULL); }
 
 struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
@@ -192,8 +188,7 @@ static void unbind_backward(const struct grd_backward *b)
 {
     grd_tensors grads = {b->ngrads, b->grads};
     int64_t dim = b->saved[0].v.integer;
-    if (b->needs >> 0 & 1) /* self: stack(grads, dim=dim) */
-        b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = dim);
+    if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = dim); /* self: stack(grads, dim=dim) */
 }
 static const struct grd_derivative unbind_derivative = {.node_name = "UnbindBackward0", .backward = unbind_backward, .args = (const uint8_t[]){0}, .nargs = 1,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .materialize = true};
@@ -209,8 +204,7 @@ static void stack_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
     int64_t dim = b->saved[0].v.integer;
-    if (b->needs >> 0 & 1) /* tensors: unbind(grad, dim=dim) */
-        grd_backward_spread(b, 0, grd_unbind(grad, .dim = dim));
+    if (b->needs >> 0 & 1) grd_backward_spread(b, 0, grd_unbind(grad, .dim = dim)); /* tensors: unbind(grad, dim=dim) */
 }
 static const struct grd_derivative stack_derivative = {.node_name = "StackBackward0", .backward = stack_backward, .args = (const uint8_t[]){0}, .nargs = 1,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .lists = true};
@@ -232,8 +226,7 @@ static void max_dim_backward(const struct grd_backward *b)
     int64_t dim = b->saved[1].v.integer;
     bool keepdim = b->saved[2].v.boolean;
     grd_dims self_shape = b->saved[3].v.dims;
-    if (b->needs >> 0 & 1) /* self: _place(grad, indices, dim, keepdim, shape(self)) */
-        b->ret_grads[b->first_edge[0]] = grd_hidden_place(grad, indices, dim, keepdim, self_shape);
+    if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grd_hidden_place(grad, indices, dim, keepdim, self_shape); /* self: _place(grad, indices, dim, keepdim, shape(self)) */
 }
 static const struct grd_derivative max_dim_derivative = {.node_name = "MaxDimBackward0", .backward = max_dim_backward, .args = (const uint8_t[]){0}, .nargs = 1,
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1},

@@ -5,14 +5,11 @@ static inline void unbox_l_ti(grd_kernel *kernel, grd_tensor *out, const grd_val
     (void)out;
     grd_set_tensors(ret_results, ((kernel_l_ti *)kernel)(args[0].v.tensor, args[1].v.integer));
 }
-
 GRD_APART grd_tensors boxed_l_ti(grd_tensor *t0, int64_t i1, grd_keyset keys, int64_t mark, const struct grd_op *op)
 {
-    grd_value args[2];
-    grd_set_tensor(&args[0], t0); grd_set_int(&args[1], i1);
+    grd_value args[2]; grd_set_tensor(&args[0], t0); grd_set_int(&args[1], i1);
     return grd_boxed_list(op, keys, mark, args);
 }
-
 GRD_INLINE grd_tensors call_l_ti(grd_tensor *t0, int64_t i1, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;

@@ -8,14 +8,11 @@ static inline void unbox_m2_tib(grd_kernel *kernel, grd_tensor *out, const grd_v
     grd_set_tensor(&ret_results[0], results[0]);
     grd_set_tensor(&ret_results[1], results[1]);
 }
-
 GRD_APART void boxed_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results, grd_keyset keys, int64_t mark, const struct grd_op *op)
 {
-    grd_value args[3];
-    grd_set_tensor(&args[0], t0); grd_set_int(&args[1], i1); grd_set_bool(&args[2], b2);
+    grd_value args[3]; grd_set_tensor(&args[0], t0); grd_set_int(&args[1], i1); grd_set_bool(&args[2], b2);
     grd_boxed_many(op, keys, mark, args, ret_results);
 }
-
 GRD_INLINE void call_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;

@@ -4,14 +4,11 @@ static inline void unbox_o_t(grd_kernel *kernel, grd_tensor *out, const grd_valu
 {
     grd_set_tensor(ret_results, ((kernel_o_t *)kernel)(out, args[0].v.tensor));
 }
-
 GRD_APART grd_tensor *boxed_o_t(grd_tensor *t0, grd_tensor *out, grd_keyset keys, int64_t mark, const struct grd_op *op)
 {
-    grd_value args[1];
-    grd_set_tensor(&args[0], t0);
+    grd_value args[1]; grd_set_tensor(&args[0], t0);
     return grd_boxed(op, keys, mark, out, args);
 }
-
 GRD_INLINE grd_tensor *call_o_t(grd_tensor *t0, grd_tensor *out, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_if(out)) : grd_refused;
@@ -19,5 +16,4 @@ GRD_INLINE grd_tensor *call_o_t(grd_tensor *t0, grd_tensor *out, const struct gr
         return boxed_o_t(t0, out, way.keys, way.mark, op);
     return grd_leave_written(op, way.mark, ((kernel_o_t *)way.kernel)(out, t0), out);
 }
-
 GRD_APART grd_tensor *write_o_t(grd_tensor *t0, grd_tensor *out, const struct grd_op *op) { return grd_check_writable(op, out) ? call_o_t(t0, out, op) : grd_failed; }

@@ -4,14 +4,11 @@ static inline void unbox_o_tt(grd_kernel *kernel, grd_tensor *out, const grd_val
 {
     grd_set_tensor(ret_results, ((kernel_o_tt *)kernel)(out, args[0].v.tensor, args[1].v.tensor));
 }
-
 GRD_APART grd_tensor *boxed_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out, grd_keyset keys, int64_t mark, const struct grd_op *op)
 {
-    grd_value args[2];
-    grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1);
+    grd_value args[2]; grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1);
     return grd_boxed(op, keys, mark, out, args);
 }
-
 GRD_INLINE grd_tensor *call_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL && t1 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1) | grd_keys_if(out)) : grd_refused;
@@ -19,7 +16,6 @@ GRD_INLINE grd_tensor *call_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out
         return boxed_o_tt(t0, t1, out, way.keys, way.mark, op);
     return grd_leave_written(op, way.mark, ((kernel_o_tt *)way.kernel)(out, t0, t1), out);
 }
-
 GRD_APART grd_tensor *write_o_tt(grd_tensor *t0, grd_tensor *t1, grd_tensor *out, const struct grd_op *op)
 {
     return grd_check_writable(op, out) ? call_o_tt(t0, t1, out, op) : grd_failed;

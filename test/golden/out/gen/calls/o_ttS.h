@@ -4,14 +4,11 @@ static inline void unbox_o_ttS(grd_kernel *kernel, grd_tensor *out, const grd_va
 {
     grd_set_tensor(ret_results, ((kernel_o_ttS *)kernel)(out, args[0].v.tensor, args[1].v.tensor, args[2].v.scalar));
 }
-
 GRD_APART grd_tensor *boxed_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, grd_keyset keys, int64_t mark, const struct grd_op *op)
 {
-    grd_value args[3];
-    grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1); grd_set_scalar(&args[2], s2);
+    grd_value args[3]; grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1); grd_set_scalar(&args[2], s2);
     return grd_boxed(op, keys, mark, out, args);
 }
-
 GRD_INLINE grd_tensor *call_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, const struct grd_op *op)
 {
     grd_scalar room2;
@@ -21,7 +18,6 @@ GRD_INLINE grd_tensor *call_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scal
         return boxed_o_ttS(t0, t1, s2, out, way.keys, way.mark, op);
     return grd_leave_written(op, way.mark, ((kernel_o_ttS *)way.kernel)(out, t0, t1, *s2), out);
 }
-
 GRD_APART grd_tensor *write_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, const struct grd_op *op)
 {
     return grd_check_writable(op, out) ? call_o_ttS(t0, t1, s2, out, op) : grd_failed;

@@ -5,14 +5,11 @@ static inline void unbox_t_dYvb(grd_kernel *kernel, grd_tensor *out, const grd_v
     (void)out;
     grd_set_tensor(ret_results, ((kernel_t_dYvb *)kernel)(args[0].v.dims, args[1].v.dtype, args[2].v.device, args[3].v.boolean));
 }
-
 GRD_APART grd_tensor *boxed_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3, grd_keyset keys, int64_t mark, const struct grd_op *op)
 {
-    grd_value args[4];
-    grd_set_dims(&args[0], d0); grd_set_dtype(&args[1], y1); grd_set_device(&args[2], v2); grd_set_bool(&args[3], b3);
+    grd_value args[4]; grd_set_dims(&args[0], d0); grd_set_dtype(&args[1], y1); grd_set_device(&args[2], v2); grd_set_bool(&args[3], b3);
     return grd_boxed(op, keys, mark, NULL, args);
 }
-
 GRD_INLINE grd_tensor *call_t_dYvb(grd_dims d0, grd_dtype y1, grd_device v2, bool b3, const struct grd_op *op)
 {
     const struct grd_way way = grd_is_int_list(d0) && grd_is_dtype(y1) && !grd_is_plain_device(v2) ? grd_enter(op, grd_device_keys(v2)) : grd_refused;

@@ -5,14 +5,11 @@ static inline void unbox_t_li(grd_kernel *kernel, grd_tensor *out, const grd_val
     (void)out;
     grd_set_tensor(ret_results, ((kernel_t_li *)kernel)(args[0].v.tensors, args[1].v.integer));
 }
-
 GRD_APART grd_tensor *boxed_t_li(grd_tensors l0, int64_t i1, grd_keyset keys, int64_t mark, const struct grd_op *op)
 {
-    grd_value args[2];
-    grd_set_tensors(&args[0], l0); grd_set_int(&args[1], i1);
+    grd_value args[2]; grd_set_tensors(&args[0], l0); grd_set_int(&args[1], i1);
     return grd_boxed(op, keys, mark, NULL, args);
 }
-
 GRD_INLINE grd_tensor *call_t_li(grd_tensors l0, int64_t i1, const struct grd_op *op)
 {
     const struct grd_way way = grd_is_tensor_list(l0) ? grd_enter(op, grd_list_keys(l0)) : grd_refused;

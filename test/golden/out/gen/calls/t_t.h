@@ -5,14 +5,11 @@ static inline void unbox_t_t(grd_kernel *kernel, grd_tensor *out, const grd_valu
     (void)out;
     grd_set_tensor(ret_results, ((kernel_t_t *)kernel)(args[0].v.tensor));
 }
-
 GRD_APART grd_tensor *boxed_t_t(grd_tensor *t0, grd_keyset keys, int64_t mark, const struct grd_op *op)
 {
-    grd_value args[1];
-    grd_set_tensor(&args[0], t0);
+    grd_value args[1]; grd_set_tensor(&args[0], t0);
     return grd_boxed(op, keys, mark, NULL, args);
 }
-
 GRD_INLINE grd_tensor *call_t_t(grd_tensor *t0, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;

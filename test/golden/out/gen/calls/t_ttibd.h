@@ -5,14 +5,11 @@ static inline void unbox_t_ttibd(grd_kernel *kernel, grd_tensor *out, const grd_
     (void)out;
     grd_set_tensor(ret_results, ((kernel_t_ttibd *)kernel)(args[0].v.tensor, args[1].v.tensor, args[2].v.integer, args[3].v.boolean, args[4].v.dims));
 }
-
 GRD_APART grd_tensor *boxed_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4, grd_keyset keys, int64_t mark, const struct grd_op *op)
 {
-    grd_value args[5];
-    grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1); grd_set_int(&args[2], i2); grd_set_bool(&args[3], b3); grd_set_dims(&args[4], d4);
+    grd_value args[5]; grd_set_tensor(&args[0], t0); grd_set_tensor(&args[1], t1); grd_set_int(&args[2], i2); grd_set_bool(&args[3], b3); grd_set_dims(&args[4], d4);
     return grd_boxed(op, keys, mark, NULL, args);
 }
-
 GRD_INLINE grd_tensor *call_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL && t1 != NULL && grd_is_int_list(d4) ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1)) : grd_refused;

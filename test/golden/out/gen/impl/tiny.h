@@ -3,6 +3,8 @@
 
 #include "gradus/types.h"
 
+struct grd_plan;
+
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self);
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other);

@@ -32,58 +32,47 @@ GRD_BEGIN_DECLS
  * Hyperbolic tangent, elementwise.
  * d/dself: grad * (1 - result * result) */
 #include "gradus/ops/tanh.h" /* grd_tanh, grd_tanh_, grd_tanh_out */
-
 /* add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
  * self + alpha * other, elementwise.
  * d/dself: grad
  * d/dother: grad * alpha */
 #include "gradus/ops/add.h" /* grd_add, grd_add_scalar, grd_add_, grd_add_scalar_, grd_add_out */
-
 /* sub(Tensor self, Tensor other) -> Tensor
  * self - other, elementwise.
  * d/dself: grad
  * d/dother: -grad */
 #include "gradus/ops/sub.h" /* grd_sub, grd_sub_, grd_sub_out */
-
 /* mul(Tensor self, Tensor other) -> Tensor
  * self * other, elementwise.
  * d/dself: grad * other
  * d/dother: grad * self */
 #include "gradus/ops/mul.h" /* grd_mul, grd_mul_, grd_mul_out */
-
 /* neg(Tensor self) -> Tensor
  * -self, elementwise.
  * d/dself: -grad */
 #include "gradus/ops/neg.h" /* grd_neg, grd_neg_, grd_neg_out */
-
 /* sin(Tensor self) -> Tensor
  * Sine of radians, elementwise. */
 #include "gradus/ops/sin.h" /* grd_sin, grd_sin_, grd_sin_out */
-
 /* lt(Tensor self, Tensor other) -> Tensor
  * self < other, elementwise. */
 #include "gradus/ops/lt.h" /* grd_lt, grd_lt_, grd_lt_out */
-
 /* twice(Tensor self) -> Tensor
  * 2 * self.
  * Formula: 2 * self */
 #include "gradus/ops/twice.h" /* grd_twice */
-
 /* unbind(Tensor self, int dim=0) -> Tensor[]
  * Slices along dim.
  * d/dself: stack(grads, dim=dim) */
 #include "gradus/ops/unbind.h" /* grd_unbind */
-
 /* stack(Tensor[] tensors, int dim=0) -> Tensor
  * Joins along a new dimension.
  * d/dtensors: unbind(grad, dim=dim) */
 #include "gradus/ops/stack.h" /* grd_stack */
-
 /* max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
  * Largest values along dim and where they are.
  * d/dself: _place(grad, indices, dim, keepdim, shape(self)) */
 #include "gradus/ops/max_dim.h" /* grd_max_dim */
-
 /* zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor
  * Filled with zeros. */
 #include "gradus/ops/zeros.h" /* grd_zeros */

@@ -1,9 +1,6 @@
 #pragma once /* Generated from schema/tiny.toml by codegen. */
 #include "gradus/options.h"
-typedef struct grd_max_dim_result {
-    grd_tensor *values;
-    grd_tensor *indices;
-} grd_max_dim_result;
+typedef struct grd_max_dim_result { grd_tensor *values; grd_tensor *indices; } grd_max_dim_result;
 typedef struct grd_max_dim_options { bool keepdim GRD_DEFAULT(false); } grd_max_dim_options;
 GRD_API grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options);
 #ifdef __cplusplus

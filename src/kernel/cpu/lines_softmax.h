@@ -1,21 +1,16 @@
-/* Softmax, log-softmax and their backward passes along one dimension. Typed: float32 float64.
+/* Softmax, log-softmax and their derivatives; a part of lines.c.
+ *
+ *   softmax               exp(x - max) / sum(exp(x - max))
+ *   log_softmax           x - max - log(sum(exp(x - max)))
+ *   softmax_backward      (grad - sum(grad * y)) * y, y being softmax's result
+ *   log_softmax_backward  grad - exp(y) * sum(grad), y being log_softmax's result
  *
  * Everything is shifted by the maximum, so that nothing overflows; sums are gathered in double, piece by piece, and over
  * partial results at fixed places within a piece. A line that holds NaN, or only -inf, is NaN throughout. */
-#include "kernel/cpu/widest.h" /* first */
+#ifndef GRD_KERNEL_CPU_LINES_SOFTMAX_H
+#define GRD_KERNEL_CPU_LINES_SOFTMAX_H
 
-#include <math.h>
-#include <stdbool.h>
-#include <string.h>
-
-#include "kernel/cpu/level.h"
-#include "kernel/cpu/reduce_exp.h"
-#include "kernel/cpu/typed.h"
-#include "kernel/reduce.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-enum { LANES = 32, SHORT = 16, PIECE = 1024, COLUMNS = GRD_SOFTMAX_COLUMNS };
+enum { LANES = 32, SHORT = 16, PIECE = 1024, COLUMNS = GRD_LINES_COLUMNS };
 
 INLINE int64_t at_most(int64_t a, int64_t b)
 {
@@ -153,15 +148,15 @@ INLINE void scaled(int64_t n, const T *restrict in, T scale, T *restrict out)
         LANEWISE for (int l = 0; l < SHORT; l++) out[n - SHORT + l] = in[n - SHORT + l] * scale;
 }
 
-static void softmax_lines(const struct grd_softmax_block *b)
+static void softmax_lines(const struct grd_lines_block *b)
 {
     T piece[PIECE]; /* out may be in: the loops are over memory of their own */
     for (int64_t line = 0; line < b->lines; line++) {
-        const T *x = (const T *)b->in + line * b->n;
-        T *out = (T *)b->out + line * b->n;
+        const T *x = line_of(b, 1, line);
+        T *out = line_of(b, 0, line);
         T max = line_max(b->n, x);
         if (b->n <= PIECE) {
-            double sum = piece_exp(b->n, x, max, piece, x + b->n, out + b->n);
+            double sum = piece_exp(b->n, x, max, piece, x + b->step[1], out + b->step[0]);
             scaled(b->n, piece, (T)(1 / sum), out);
             continue;
         }
@@ -178,7 +173,7 @@ static void softmax_lines(const struct grd_softmax_block *b)
 }
 
 /* Short lines together, for the logarithms of their sums. */
-static void log_softmax_lines(const struct grd_softmax_block *b)
+static void log_softmax_lines(const struct grd_lines_block *b)
 {
     enum { TOGETHER = 16 };
     T piece[PIECE], max[TOGETHER];
@@ -186,28 +181,30 @@ static void log_softmax_lines(const struct grd_softmax_block *b)
     int64_t together = b->n <= 256 ? TOGETHER : 1;
     for (int64_t line = 0; line < b->lines; line += together) {
         int64_t lines = at_most(together, b->lines - line);
-        const T *x = (const T *)b->in + line * b->n;
-        T *out = (T *)b->out + line * b->n;
+        const T *x = line_of(b, 1, line);
+        T *out = line_of(b, 0, line);
+        const int64_t step = b->step[1], out_step = b->step[0];
         for (int64_t k = 0; k < lines; k++) {
-            max[k] = line_max(b->n, x + k * b->n);
+            max[k] = line_max(b->n, x + k * step);
             sum[k] = 0;
             for (int64_t i = 0; i < b->n; i += PIECE)
-                sum[k] += piece_exp(at_most(PIECE, b->n - i), x + k * b->n + i, max[k], piece, x + (k + 1) * b->n + i, out + k * b->n + i);
+                sum[k] +=
+                    piece_exp(at_most(PIECE, b->n - i), x + k * step + i, max[k], piece, x + (k + 1) * step + i, out + k * out_step + i);
         }
         for (int64_t k = 0; k < lines; k++)
             sum[k] = vm_log_double(sum[k]);
         for (int64_t k = 0; k < lines; k++) {
             T log_sum = (T)sum[k];
-            IN_PLACE for (int64_t i = 0; i < b->n; i++) out[k * b->n + i] = x[k * b->n + i] - max[k] - log_sum;
+            IN_PLACE for (int64_t i = 0; i < b->n; i++) out[k * out_step + i] = x[k * step + i] - max[k] - log_sum;
         }
     }
 }
 
-static void softmax_backward_lines(const struct grd_softmax_block *b)
+static void softmax_backward_lines(const struct grd_lines_block *b)
 {
     for (int64_t line = 0; line < b->lines; line++) {
-        const T *y = (const T *)b->in + line * b->n, *grad = (const T *)b->grad + line * b->n;
-        T *out = (T *)b->out + line * b->n;
+        const T *grad = line_of(b, 1, line), *y = line_of(b, 2, line);
+        T *out = line_of(b, 0, line);
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE)
             sum += piece_sum(at_most(PIECE, b->n - i), grad + i, y + i);
@@ -216,11 +213,11 @@ static void softmax_backward_lines(const struct grd_softmax_block *b)
     }
 }
 
-static void log_softmax_backward_lines(const struct grd_softmax_block *b)
+static void log_softmax_backward_lines(const struct grd_lines_block *b)
 {
     for (int64_t line = 0; line < b->lines; line++) {
-        const T *y = (const T *)b->in + line * b->n, *grad = (const T *)b->grad + line * b->n;
-        T *out = (T *)b->out + line * b->n;
+        const T *grad = line_of(b, 1, line), *y = line_of(b, 2, line);
+        T *out = line_of(b, 0, line);
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE)
             sum += piece_sum(at_most(PIECE, b->n - i), grad + i, NULL);
@@ -229,28 +226,28 @@ static void log_softmax_backward_lines(const struct grd_softmax_block *b)
     }
 }
 
-/* ---- Columns: row i of the block is at i * inner ------------------------------------------------------------------------------ */
-INLINE void column_max(const struct grd_softmax_block *b, T *restrict max)
+/* ---- Columns: element i of all lines is a row --------------------------------------------------------------------------------- */
+INLINE void column_max(const struct grd_lines_block *b, T *restrict max)
 {
     int64_t cols = b->lines;
     for (int64_t j = 0; j < cols; j++)
         max[j] = -INFINITY;
     for (int64_t i = 0; i < b->n; i++) {
-        const T *restrict x = (const T *)b->in + i * b->inner;
+        const T *restrict x = line_of(b, 1, i);
         for (int64_t j = 0; j < cols; j++)
             max[j] = x[j] > max[j] ? x[j] : max[j];
     }
 }
 
-static void softmax_columns(const struct grd_softmax_block *b)
+static void softmax_columns(const struct grd_lines_block *b)
 {
     int64_t cols = b->lines;
     T max[COLUMNS], row[COLUMNS];
     double sum[COLUMNS] = {0};
     column_max(b, max);
     for (int64_t i = 0; i < b->n; i++) {
-        const T *x = (const T *)b->in + i * b->inner;
-        T *out = (T *)b->out + i * b->inner;
+        const T *x = line_of(b, 1, i);
+        T *out = line_of(b, 0, i);
         for (int64_t j = 0; j < cols; j++)
             row[j] = reduce_exp_low(x[j] - max[j]);
         for (int64_t j = 0; j < cols; j++)
@@ -260,81 +257,97 @@ static void softmax_columns(const struct grd_softmax_block *b)
     for (int64_t j = 0; j < cols; j++)
         max[j] = (T)(1 / sum[j]);
     for (int64_t i = 0; i < b->n; i++) {
-        T *out = (T *)b->out + i * b->inner;
+        T *out = line_of(b, 0, i);
         for (int64_t j = 0; j < cols; j++)
             out[j] *= max[j];
     }
 }
 
-static void log_softmax_columns(const struct grd_softmax_block *b)
+static void log_softmax_columns(const struct grd_lines_block *b)
 {
     int64_t cols = b->lines;
     T max[COLUMNS], log_sum[COLUMNS];
     double sum[COLUMNS] = {0};
     column_max(b, max);
     for (int64_t i = 0; i < b->n; i++) {
-        const T *x = (const T *)b->in + i * b->inner;
+        const T *x = line_of(b, 1, i);
         for (int64_t j = 0; j < cols; j++)
             sum[j] += reduce_exp_low(x[j] - max[j]);
     }
     for (int64_t j = 0; j < cols; j++)
         log_sum[j] = (T)log(sum[j]);
     for (int64_t i = 0; i < b->n; i++) {
-        const T *x = (const T *)b->in + i * b->inner;
-        T *out = (T *)b->out + i * b->inner;
+        const T *x = line_of(b, 1, i);
+        T *out = line_of(b, 0, i);
         for (int64_t j = 0; j < cols; j++)
             out[j] = x[j] - max[j] - log_sum[j];
     }
 }
 
-static void softmax_backward_columns(const struct grd_softmax_block *b)
+static void softmax_backward_columns(const struct grd_lines_block *b)
 {
     int64_t cols = b->lines;
     double sum[COLUMNS] = {0};
     for (int64_t i = 0; i < b->n; i++) {
-        const T *y = (const T *)b->in + i * b->inner, *grad = (const T *)b->grad + i * b->inner;
+        const T *grad = line_of(b, 1, i), *y = line_of(b, 2, i);
         for (int64_t j = 0; j < cols; j++)
             sum[j] += grad[j] * y[j];
     }
     for (int64_t i = 0; i < b->n; i++) {
-        const T *y = (const T *)b->in + i * b->inner, *grad = (const T *)b->grad + i * b->inner;
-        T *out = (T *)b->out + i * b->inner;
+        const T *grad = line_of(b, 1, i), *y = line_of(b, 2, i);
+        T *out = line_of(b, 0, i);
         for (int64_t j = 0; j < cols; j++)
             out[j] = (grad[j] - (T)sum[j]) * y[j];
     }
 }
 
-static void log_softmax_backward_columns(const struct grd_softmax_block *b)
+static void log_softmax_backward_columns(const struct grd_lines_block *b)
 {
     int64_t cols = b->lines;
     double sum[COLUMNS] = {0};
     for (int64_t i = 0; i < b->n; i++) {
-        const T *grad = (const T *)b->grad + i * b->inner;
+        const T *grad = line_of(b, 1, i);
         for (int64_t j = 0; j < cols; j++)
             sum[j] += grad[j];
     }
     for (int64_t i = 0; i < b->n; i++) {
-        const T *y = (const T *)b->in + i * b->inner, *grad = (const T *)b->grad + i * b->inner;
-        T *out = (T *)b->out + i * b->inner;
+        const T *grad = line_of(b, 1, i), *y = line_of(b, 2, i);
+        T *out = line_of(b, 0, i);
         for (int64_t j = 0; j < cols; j++)
             out[j] = grad[j] - reduce_exp(y[j]) * (T)sum[j];
     }
 }
 
-extern const struct grd_softmax_row GRD_TYPED(grd_softmax_row);
-const struct grd_softmax_row GRD_TYPED(grd_softmax_row) = {
-    .lines =
-        {
-            [GRD_SOFTMAX] = softmax_lines,
-            [GRD_LOG_SOFTMAX] = log_softmax_lines,
-            [GRD_SOFTMAX_BACKWARD] = softmax_backward_lines,
-            [GRD_LOG_SOFTMAX_BACKWARD] = log_softmax_backward_lines,
-        },
-    .columns =
-        {
-            [GRD_SOFTMAX] = softmax_columns,
-            [GRD_LOG_SOFTMAX] = log_softmax_columns,
-            [GRD_SOFTMAX_BACKWARD] = softmax_backward_columns,
-            [GRD_LOG_SOFTMAX_BACKWARD] = log_softmax_backward_columns,
-        },
-};
+static void lines_softmax(const struct grd_lines_block *b)
+{
+    if (b->columns)
+        softmax_columns(b);
+    else
+        softmax_lines(b);
+}
+
+static void lines_log_softmax(const struct grd_lines_block *b)
+{
+    if (b->columns)
+        log_softmax_columns(b);
+    else
+        log_softmax_lines(b);
+}
+
+static void lines_hidden_softmax_backward(const struct grd_lines_block *b)
+{
+    if (b->columns)
+        softmax_backward_columns(b);
+    else
+        softmax_backward_lines(b);
+}
+
+static void lines_hidden_log_softmax_backward(const struct grd_lines_block *b)
+{
+    if (b->columns)
+        log_softmax_backward_columns(b);
+    else
+        log_softmax_backward_lines(b);
+}
+
+#endif

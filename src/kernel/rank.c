@@ -3,12 +3,11 @@
  * Which of two equal elements comes first is decided by the steps of the algorithm alone. PyTorch sorts with the C++ library's introsort (Musser,
  * 1997): the median of the second, middle and last element is the pivot, what is short is sorted by insertion, and by a heap where the pivots
  * are bad. topk is the library's heap selection for a small k, for a larger one its introselect before the introsort; kthvalue a quickselect of
- * PyTorch's own (Sedgewick, 1978). So these are the same algorithms, step by step. */
-#include "op/rank.h"
+ * PyTorch's own (Sedgewick, 1978). So these are the same algorithms, step by step. A stable sort moves keys byte by byte (radix sort, from the
+ * least significant byte), or by insertion where there are few. */
+#include "kernel/rank.h"
 
-#include <stdbool.h>
-
-enum { SHORT_SELECTION = 3, SHORT_SORT = 16, SMALL_PART = 64 };
+enum { SHORT_SELECTION = 3, SHORT_SORT = 16, FEW = 48, BYTES = 8, VALUES = 256 };
 
 static inline bool before(const struct grd_ranked *x, const struct grd_ranked *y)
 {
@@ -41,26 +40,36 @@ static void fill_hole(struct grd_ranked *heap, int64_t hole, int64_t n, struct g
     heap[hole] = item;
 }
 
-/* The first k of n become a heap of the k largest. */
-static void select_in_heap(struct grd_ranked *items, int64_t k, int64_t n)
+void grd_rank_make_heap(struct grd_ranked *items, int64_t k)
 {
     for (int64_t i = k / 2 - 1; i >= 0; i--)
         fill_hole(items, i, k, items[i]);
+}
+
+void grd_rank_replace_root(struct grd_ranked *heap, int64_t k, struct grd_ranked item)
+{
+    fill_hole(heap, 0, k, item);
+}
+
+void grd_rank_sort_heap(struct grd_ranked *heap, int64_t k)
+{
+    for (int64_t last = k - 1; last > 0; last--) {
+        const struct grd_ranked item = heap[last];
+        heap[last] = heap[0];
+        fill_hole(heap, 0, last, item);
+    }
+}
+
+/* The first k of n become a heap of the k largest. */
+static void select_in_heap(struct grd_ranked *items, int64_t k, int64_t n)
+{
+    grd_rank_make_heap(items, k);
     for (int64_t i = k; i < n; i++)
         if (before(&items[i], &items[0])) {
             const struct grd_ranked item = items[i];
             items[i] = items[0];
             fill_hole(items, 0, k, item);
         }
-}
-
-static void sort_heap(struct grd_ranked *items, int64_t n)
-{
-    for (int64_t last = n - 1; last > 0; last--) {
-        const struct grd_ranked item = items[last];
-        items[last] = items[0];
-        fill_hole(items, 0, last, item);
-    }
 }
 
 /* ---- Partition and insertion --------------------------------------------------------------------------------------------------------- */
@@ -175,7 +184,7 @@ static void sort_roughly(struct grd_ranked *items, int64_t begin, int64_t end, i
     for (; end - begin > SHORT_SORT; depth--) {
         if (depth == 0) {
             select_in_heap(items + begin, end - begin, end - begin);
-            sort_heap(items + begin, end - begin);
+            grd_rank_sort_heap(items + begin, end - begin);
             return;
         }
         const int64_t cut = partition(items, begin, end);
@@ -196,9 +205,9 @@ void grd_rank_largest(struct grd_ranked *items, int64_t n, int64_t k)
 {
     if (k == 0)
         return;
-    if (k * SMALL_PART <= n) {
+    if (grd_rank_by_heap(n, k)) {
         select_in_heap(items, k, n);
-        sort_heap(items, k);
+        grd_rank_sort_heap(items, k);
         return;
     }
     select_nth(items, k - 1, n);
@@ -240,4 +249,54 @@ void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k)
     }
     if (last == first + 1)
         put_in_order(&items[first], &items[last]);
+}
+
+/* ---- Stable order ------------------------------------------------------------------------------------------------------------------- */
+
+static void sort_few_stably(struct grd_ranked *items, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        const struct grd_ranked item = items[i];
+        int64_t j = i;
+        for (; j > 0 && items[j - 1].key > item.key; j--)
+            items[j] = items[j - 1];
+        items[j] = item;
+    }
+}
+
+/* Moves items to another array by one byte of their keys, of which not all are the same. */
+static void sort_by_byte(const struct grd_ranked *from, struct grd_ranked *to, int64_t n, int byte)
+{
+    int64_t at[VALUES] = {0}, next = 0;
+    for (int64_t i = 0; i < n; i++)
+        at[from[i].key >> 8 * byte & 0xff]++;
+    for (int value = 0; value < VALUES; value++) {
+        const int64_t count = at[value];
+        at[value] = next;
+        next += count;
+    }
+    for (int64_t i = 0; i < n; i++)
+        to[at[from[i].key >> 8 * byte & 0xff]++] = from[i];
+}
+
+void grd_rank_stably(struct grd_ranked *items, struct grd_ranked *spare, int64_t n)
+{
+    struct grd_ranked *from = items, *to = spare;
+    uint64_t varying = 0;
+    if (n <= FEW) {
+        sort_few_stably(items, n);
+        return;
+    }
+    for (int64_t i = 1; i < n; i++)
+        varying |= items[i].key ^ items[0].key;
+    for (int byte = 0; byte < BYTES; byte++) {
+        if ((varying >> 8 * byte & 0xff) == 0)
+            continue;
+        sort_by_byte(from, to, n, byte);
+        struct grd_ranked *swapped = from;
+        from = to;
+        to = swapped;
+    }
+    if (from != items)
+        memcpy(items, from, (size_t)n * sizeof *items);
 }

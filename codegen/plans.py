@@ -1,0 +1,133 @@
+"""The body of op_<name> for an operator that is a plan and a run (src/op/plan.h)."""
+import json
+from string import Template
+
+from codegen import ctype
+from codegen.schema import CATEGORIES
+from codegen.template import WIDTH
+
+REDUCE_TYPES = {"keep": "KEEP", "sum": "SUMS", "mean": "MEANS", "float": "FLOAT", "bool": "TRUTH", "int64": "INT64"}  # enum grd_reduce_type in src/op/reduce.h
+
+BODY = Template("""\
+$facts$prototype
+{
+$shortcut    struct grd_plan plan;
+    grd_plan_open(&plan, &grd_operator_$name, $out, GRD_OVERLAP_$overlap);
+    if ($plan && $prepare)$break$run;
+$close}
+""")
+
+SHORTCUT = Template("""\
+    grd_tensor *const made = grd_shortcuts ? $shortcut : NULL;
+    if (GRD_LIKELY(made != NULL)) return made;
+""")
+
+VIEW = Template("""\
+$prototype
+{
+$declared    return $plan ? $made(self, &v) : $failed;
+}
+""")
+
+
+def arguments(operator):
+    return [a.name for a in operator.args]
+
+
+def parameters(operator):
+    return ["struct grd_plan *plan"] + [ctype.parameter(a) for a in operator.args]
+
+
+def call(function, *values):
+    return f"{function}({', '.join(values)})"
+
+
+def lines_plan(operator):
+    """The call of plan_lines for an operator of the law "lines"."""
+    tensors = [a.name for a in operator.args if a.is_tensor]
+    dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
+    return call("plan_lines", "&plan", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
+
+
+def check(operator):
+    return call(f"check_{operator.check}", "&plan") if isinstance(operator.check, str) else call(f"check_{operator.c_name}", "&plan", *arguments(operator))
+
+
+def reduce_rule(operator):
+    """The rule of an operator of the law "reduce": struct grd_reduce_rule."""
+    given, passes = operator.reduce, []
+    for i, text in enumerate(given["passes"]):
+        words, _, result = text.partition(" -> ")
+        kind, _, finish = words.partition(" ")
+        last = len(operator.results) == 1 and i + 1 == len(given["passes"])
+        place = operator.results.index(result) if result else 0 if last else "GRD_REDUCE_NO_RESULT"
+        passes.append(f"{{GRD_REDUCE_{'SUM' if kind == 'first' else kind.upper()}, GRD_FINISH_{finish.upper() or 'NONE'}, {place}, {str(kind == 'first').lower()}}}")
+    text = given.get("refuses", "")
+    refused = [c for c in CATEGORIES if c not in operator.dtypes] + (["quantized"] if text and "{}" not in text else [])
+    refuses = ", ".join(f"[GRD_CATEGORY_{c.upper()}] = {json.dumps(text.format(c))}" for c in sorted(refused))
+    empty = {None: "TAKEN", "RuntimeError": "RUNTIME_ERROR", "IndexError": "INDEX_ERROR"}[given.get("empty")]
+    name = given.get("name", operator.python.get("name", operator.name))
+    return (f"static const struct grd_reduce_rule {operator.c_name}_rule = {{\n"
+            f"    .name = {json.dumps(name)}, .type = GRD_REDUCE_{REDUCE_TYPES[operator.rule]}, .empty = GRD_EMPTY_{empty}, .none = {str(given.get('none', False)).lower()}, .npasses = {len(passes)},\n"
+            f"    .refuses = {{{refuses}}}, .passes = {{{', '.join(passes)}}}}};\n\n")
+
+
+def reduce_arguments(operator):
+    """The tensor, the dims, whether they stay, the dtype."""
+    dim = operator.arg("dim")
+    dims = "GRD_NO_DIMS" if dim is None else dim.name if dim.list else f"grd_reduce_dim({dim.name}, &(int64_t){{0}})" if dim.optional else f"grd_dims({dim.name})"
+    return [operator.args[0].name, dims, "keepdim" if operator.arg("keepdim") else "false", "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"]
+
+
+def reduce_plan(operator):
+    correction = "grd_reduce_correction(correction)" if operator.arg("correction") else "0"
+    return call("plan_reduce", "&plan", f"&{operator.c_name}_rule", *reduce_arguments(operator), correction)
+
+
+def shortcut_call(operator):
+    out = ["out"] if operator.has_out else []
+    if operator.law == "reduce":
+        return call("shortcut_reduce", f"&{operator.c_name}_rule", "out", *reduce_arguments(operator))
+    return call(f"shortcut_{operator.c_name}", *out, *arguments(operator))
+
+
+def view_call(operator, prototype):
+    """op_<name> of a view that is planned: included where its plan is, so that the two are one function."""
+    room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct view v = {.size = room[0], .stride = room[1]};\n"
+    declared, made, failed = ("    struct views v;\n", "made_several", "no_tensors") if operator.returns_list else (room, "made", "grd_failed")
+    return VIEW.substitute(prototype=prototype, declared=declared, made=made, failed=failed, plan=call(f"plan_{operator.c_name}", "&v", *arguments(operator)))
+
+
+def implementation(operator, prototype):
+    facts = ""
+    if operator.law == "lines":
+        plan, run = lines_plan(operator), "run_lines(&plan)"
+    elif operator.law == "reduce":
+        facts, plan, run = reduce_rule(operator), reduce_plan(operator), "run_reduce(&plan)"
+    else:
+        plan = call(f"plan_{operator.c_name}", "&plan", *arguments(operator))
+        run = call(f"run_{operator.run}", "&plan") if operator.run else call(f"run_{operator.c_name}", "&plan", *arguments(operator))
+    prepare = "grd_plan_prepare(&plan)"
+    if operator.check:
+        prepare = f"grd_plan_admit(&plan) && (plan.meta || {check(operator)}) && grd_plan_allocate(&plan)"
+    out = "out" if operator.has_out else "NULL"
+    close = "    grd_plan_close_many(&plan, ret);\n" if len(operator.results) > 1 else "    return grd_plan_close(&plan);\n"
+    shortcut = SHORTCUT.substitute(shortcut=shortcut_call(operator)) if operator.shortcut else ""
+    return BODY.substitute(facts=facts, prototype=prototype, shortcut=shortcut, name=operator.c_name, out=out, overlap=operator.overlap.upper(), plan=plan, prepare=prepare, run=run, close=close,
+                           **{"break": " " if len(plan) + len(prepare) + len(run) < WIDTH - 20 else "\n        "})
+
+
+def declarations(operators):
+    """Prototypes of the plans, checks, runs and shortcuts that are written by hand."""
+    lines = []
+    for o in operators:
+        if not o.planned:
+            continue
+        if o.law is None:
+            lines.append(f"bool plan_{o.c_name}({', '.join(parameters(o))});")
+            lines.append(f"void run_{o.run}(const struct grd_plan *plan);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *plan'] + parameters(o)[1:])});")
+        if o.check:
+            lines.append(f"bool check_{o.check}(struct grd_plan *plan);" if isinstance(o.check, str) else f"bool check_{o.c_name}({', '.join(parameters(o))});")
+        if o.shortcut and o.law is None:
+            lines.append(f"grd_tensor *shortcut_{o.c_name}({', '.join((['grd_tensor *out'] if o.has_out else []) + parameters(o)[1:])});")
+    return "".join(line + "\n" for line in dict.fromkeys(lines))

@@ -1,0 +1,57 @@
+/* What becomes of an element of TYPE that values go to: index.c includes this once for each NAME, with what it DOES. NaN stays in extremes. */
+#define TYPED(name) GRD_PASTE2(name, NAME)
+
+#if DOES & ADDS
+static ALWAYS_INLINE void TYPED(add)(char *restrict to, const char *restrict from)
+{
+    const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
+    *(TYPE *)to = x + y;
+}
+
+static void TYPED(add_loop)(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, TYPED(add), sizeof(TYPE));
+}
+#endif
+
+#if DOES & MULTIPLIES
+static ALWAYS_INLINE void TYPED(prod)(char *restrict to, const char *restrict from)
+{
+    const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
+    *(TYPE *)to = x * y;
+}
+
+static void TYPED(prod_loop)(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, TYPED(prod), sizeof(TYPE));
+}
+#endif
+
+#if DOES & COMPARES
+static ALWAYS_INLINE void TYPED(amax)(char *restrict to, const char *restrict from)
+{
+    const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
+    *(TYPE *)to = y > x || y != y ? y : x;
+}
+
+static void TYPED(amax_loop)(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, TYPED(amax), sizeof(TYPE));
+}
+
+static ALWAYS_INLINE void TYPED(amin)(char *restrict to, const char *restrict from)
+{
+    const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
+    *(TYPE *)to = y < x || y != y ? y : x;
+}
+
+static void TYPED(amin_loop)(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    at_indices(n, data, strides, params, RESULT, add_row, TYPED(amin), sizeof(TYPE));
+}
+#endif
+
+#undef TYPED
+#undef DOES
+#undef TYPE
+#undef NAME

@@ -1,0 +1,130 @@
+/* What gathered values begin as, and what becomes of them in the end: a part of reduce.c. */
+#ifndef GRD_KERNEL_REDUCE_ENDS_H
+#define GRD_KERNEL_REDUCE_ENDS_H
+
+INLINE void fill(int64_t n, G *gathered, G value)
+{
+    for (int64_t i = 0; i < n; i++)
+        gathered[i] = value;
+}
+
+static void begin_zero(int64_t n, void *gathered)
+{
+    fill(n, gathered, 0);
+}
+
+static void begin_one(int64_t n, void *gathered)
+{
+    fill(n, gathered, 1);
+}
+
+#if !GRD_IS_COMPLEX
+INLINE void fill_elements(int64_t n, E *gathered, E value)
+{
+    for (int64_t i = 0; i < n; i++)
+        gathered[i] = value;
+}
+
+/* The ends of the range of E. */
+#if GRD_IS_FLOAT
+static const E lowest = -INFINITY, highest = INFINITY;
+#elif GRD_IS_SIGNED
+static const E lowest = INT64_MIN, highest = INT64_MAX;
+#else
+static const E lowest = 0, highest = (E)-1;
+#endif
+
+static void begin_lowest(int64_t n, void *gathered)
+{
+    fill_elements(n, gathered, lowest);
+}
+
+static void begin_highest(int64_t n, void *gathered)
+{
+    fill_elements(n, gathered, highest);
+}
+
+/* After every place. */
+static void begin_nowhere(int64_t n, void *gathered)
+{
+    for (int64_t i = 0; i < n; i++)
+        ((int64_t *)gathered)[i] = INT64_MAX;
+}
+#endif
+
+#if GRD_IS_FLOAT || GRD_IS_COMPLEX
+/* A complex value is divided part by part. Roots are of magnitudes, which are gathered in the real part. */
+enum { PARTS = sizeof(G) / sizeof(double) };
+
+static void end_divide(int64_t n, void *gathered, const void *center, double number)
+{
+    double *v = gathered;
+    (void)center;
+    for (int64_t i = 0; i < n * PARTS; i++)
+        v[i] /= number;
+}
+
+static void end_mean(int64_t n, void *gathered, const void *center, double number)
+{
+    double *v = gathered;
+    const double *c = center;
+    for (int64_t i = 0; i < n * PARTS; i++)
+        v[i] = v[i] / number + c[i];
+}
+
+static void end_root(int64_t n, void *gathered, const void *center, double number)
+{
+    double *v = gathered;
+    (void)center, (void)number;
+    for (int64_t i = 0; i < n * PARTS; i += PARTS)
+        v[i] = sqrt(v[i]);
+}
+
+static void end_divide_root(int64_t n, void *gathered, const void *center, double number)
+{
+    double *v = gathered;
+    (void)center;
+    for (int64_t i = 0; i < n * PARTS; i += PARTS)
+        v[i] = sqrt(v[i] / number);
+}
+#endif
+
+#if GRD_IS_FLOAT
+static void end_finite(int64_t n, void *gathered, const void *center, double number)
+{
+    E *v = gathered;
+    (void)center, (void)number;
+    for (int64_t i = 0; i < n; i++)
+        v[i] = isinf(v[i]) ? 0 : v[i];
+}
+
+static void end_log(int64_t n, void *gathered, const void *center, double number)
+{
+    double *v = gathered;
+    const E *c = center;
+    (void)number;
+    for (int64_t i = 0; i < n; i++)
+        v[i] = log(v[i]) + (double)c[i];
+}
+#endif
+
+/* The bytes lie where values are that have been read. */
+static void end_any(int64_t n, void *gathered, const void *center, double number)
+{
+    const G *v = gathered;
+    uint8_t *truth = gathered;
+    (void)center, (void)number;
+    for (int64_t i = 0; i < n; i++)
+        truth[i] = v[i] != 0;
+}
+
+static void end_all(int64_t n, void *gathered, const void *center, double number)
+{
+    const G *v = gathered;
+    uint8_t *truth = gathered;
+    (void)center;
+    for (int64_t i = 0; i < n; i++)
+        truth[i] = v[i] == (G)number;
+}
+
+#endif

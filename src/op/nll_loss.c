@@ -1,0 +1,222 @@
+/* nll_loss and its gradient: checks and the split into pieces, at fixed places so that sums do not depend on the number of threads.
+ * The loops are in kernel/cpu/nll.c. Schema: schema/loss.toml. */
+#include "kernel/nll.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "gen/impl/loss.h"
+#include "gen/ops/_nll_loss2d_forward.h"
+#include "gen/ops/_nll_loss_forward.h"
+#include "kernel/table.h"
+#include "op/loss.h"
+#include "op/plan.h"
+
+enum { PIECES = 64, LEAST_TARGETS = 4096, CHECKED_TARGETS = 16384, WRITTEN_ELEMENTS = 65536 };
+
+enum { INPUT, TARGET, WEIGHT, TOTAL_WEIGHT }; /* what is read; INPUT, of the gradient, is that of the losses */
+
+/* An input of (N, C, d1, …) as N x C x D. */
+struct nll {
+    struct grd_nll kernel;
+    const struct grd_nll_row *kernels;
+    enum grd_loss_reduction how;
+    int64_t targets, grain;
+    const char *in; /* the input, or the gradient of the losses */
+    int64_t in_step;
+    double scale;
+    char *out;
+    struct grd_nll_sums *sums; /* of each piece */
+    atomic_bool *stray;
+};
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool check_target_sizes(grd_dims size, const grd_tensor *target)
+{
+    if (size.n == 0)
+        return grd_raise(GRD_ERROR_VALUE, "Expected 1 or more dimensions (got 0)");
+    if (size.n == 1) {
+        if (target->ndim > 1)
+            return grd_raise(GRD_ERROR_RUNTIME, "0D or 1D target tensor expected, multi-target not supported");
+        return target->numel == 1 ||
+               grd_raise(GRD_ERROR_VALUE, "For 1D input, 1D target must have size 1, but got target size: %lld", (long long)target->numel);
+    }
+    int64_t batch = target->ndim > 0 ? target->sizes[0] : 1;
+    if (batch != size.data[0])
+        return grd_raise(GRD_ERROR_VALUE, "Expected input batch_size (%lld) to match target batch_size (%lld).", (long long)size.data[0],
+                         (long long)batch);
+    if (size.n == 2 && target->ndim != 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "0D or 1D target tensor expected, multi-target not supported");
+    int64_t want[GRD_MAX_DIMS] = {size.data[0]};
+    memcpy(want + 1, size.data + 2, (size_t)(size.n - 2) * sizeof *want);
+    if (grd_same_sizes(target, grd_dims_from(want, size.n - 1)))
+        return true;
+    char text[1024], have[1024];
+    return grd_raise(GRD_ERROR_RUNTIME, "Expected target size %s, got %s", grd_format_int64s(text, sizeof text, want, size.n - 1),
+                     grd_format_int64s(have, sizeof have, target->sizes, target->ndim));
+}
+
+static struct nll *nll_of(const struct grd_plan *p)
+{
+    return (struct nll *)(uintptr_t)p->state;
+}
+
+/* The plan of both: `size` is that of the input, `t` the input or the gradient of the losses. */
+static bool plan_nll(struct grd_plan *p, grd_dims size, grd_tensor *t, grd_tensor *target, grd_tensor *weight, const char *reduction,
+                     int64_t ignore_index)
+{
+    const grd_dtype dtype = (grd_dtype)t->dtype;
+    const struct grd_nll_row *kernels = grd_kernels->nll[dtype];
+    const enum grd_loss_reduction how = grd_loss_reduction_of(reduction);
+    if (how == GRD_LOSS_INVALID)
+        return false;
+    if (kernels == NULL)
+        return grd_raise_no_kernel("nll_loss_out_frame", dtype);
+    if (target->dtype != GRD_INT64 && target->dtype != GRD_UINT8)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected target dtype to be Long or Byte, but got %s",
+                         grd_dtype_type_name((grd_dtype)target->dtype));
+    if (!check_target_sizes(size, target))
+        return false;
+    const int64_t classes = size.data[size.n == 1 ? 0 : 1];
+    if (weight != NULL && (weight->ndim != 1 || weight->numel != classes)) {
+        char have[1024];
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
+                         (long long)classes, grd_format_int64s(have, sizeof have, weight->sizes, weight->ndim));
+    }
+    if (weight != NULL && weight->dtype != dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name(dtype),
+                         grd_dtype_type_name((grd_dtype)weight->dtype));
+    struct nll *x = nll_of(p);
+    x->kernel.classes = classes;
+    x->kernel.positions = size.n > 2 ? grd_sizes_product(size.data + 2, size.n - 2) : 1;
+    x->kernel.ignore = ignore_index;
+    x->kernels = kernels;
+    x->how = how;
+    x->targets = target->numel;
+    return grd_plan_reads_as(p, t, dtype) && grd_plan_reads_as(p, target, GRD_INT64) && grd_plan_reads_as(p, weight, dtype);
+}
+
+/* The result of reduction "none": the target's sizes, but 0-d for one sample without a batch. */
+static grd_dims loss_sizes(const struct grd_plan *p, grd_dims size, const grd_tensor *target)
+{
+    return nll_of(p)->how == GRD_LOSS_NONE && size.n > 1 ? grd_sizes(target) : GRD_NO_DIMS;
+}
+
+static void check_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct nll *x = context;
+    if (x->kernels->check(&x->kernel, begin, end) >= 0)
+        atomic_store_explicit(x->stray, true, memory_order_relaxed);
+}
+
+/* True if every target is a class or ignored. */
+bool check_classes(struct grd_plan *p)
+{
+    struct nll *x = nll_of(p);
+    atomic_bool stray = false;
+    x->kernel.target = (const int64_t *)p->in[TARGET]->data;
+    x->kernel.weight = p->in[WEIGHT] != NULL ? p->in[WEIGHT]->data : NULL;
+    x->stray = &stray;
+    grd_parallel_for(0, x->targets, CHECKED_TARGETS, check_piece, x);
+    return !stray || grd_raise(GRD_ERROR_INDEX, "Target %lld is out of bounds.",
+                               (long long)x->kernel.target[x->kernels->check(&x->kernel, 0, x->targets)]);
+}
+
+/* ---- Loops ------------------------------------------------------------------------------------------------------------------------- */
+
+static void add_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct nll *x = context;
+    x->kernels->forward(&x->kernel, begin, end, x->in, x->out, &x->sums[begin / x->grain]);
+}
+
+/* Writes each loss where there is an `out`, and returns the sums over all targets. */
+static struct grd_nll_sums add_losses(struct nll *x)
+{
+    struct grd_nll_sums sums[PIECES], total = {0};
+    const int64_t share = (x->targets + PIECES - 1) / PIECES;
+    x->grain = share > LEAST_TARGETS ? share : LEAST_TARGETS;
+    x->sums = sums;
+    grd_parallel_for(0, x->targets, x->grain, add_piece, x);
+    for (int64_t i = 0; i * x->grain < x->targets; i++) {
+        total.loss += sums[i].loss;
+        total.weight += sums[i].weight;
+    }
+    return total;
+}
+
+static void write_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct nll *x = context;
+    x->kernels->backward(&x->kernel, begin, end, x->in, x->in_step, x->scale, x->out);
+}
+
+static int64_t at_least_one(int64_t n)
+{
+    return n < 1 ? 1 : n;
+}
+
+/* ---- Operators --------------------------------------------------------------------------------------------------------------------- */
+
+bool plan_hidden_nll_loss_forward(struct grd_plan *p, grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction,
+                                  int64_t ignore_index)
+{
+    return plan_nll(p, grd_sizes(self), self, target, weight, reduction, ignore_index) &&
+           grd_plan_result(p, loss_sizes(p, grd_sizes(self), target), (grd_dtype)self->dtype) &&
+           grd_plan_result(p, GRD_NO_DIMS, GRD_FLOAT64);
+}
+
+/* mean = -sum(w x) / sum(w) */
+void run_nll_loss(const struct grd_plan *p)
+{
+    struct nll *x = nll_of(p);
+    x->in = p->in[INPUT]->data;
+    x->out = x->how == GRD_LOSS_NONE ? p->results[0]->data : NULL;
+    const struct grd_nll_sums sums = add_losses(x);
+    *(double *)p->results[1]->data = sums.weight;
+    double loss = x->how == GRD_LOSS_MEAN ? sums.loss / sums.weight : sums.loss;
+    if (x->how != GRD_LOSS_NONE)
+        grd_kernels->cast[GRD_FLOAT64][p->results[0]->dtype](1, (char *const[]){p->results[0]->data, (char *)&loss},
+                                                             (const int64_t[]){p->results[0]->itemsize, sizeof loss}, NULL);
+}
+
+bool plan_hidden_nll_loss_backward(struct grd_plan *p, grd_tensor *grad_output, grd_dims size, grd_tensor *target, grd_tensor *weight,
+                                   const char *reduction, int64_t ignore_index, grd_tensor *total_weight)
+{
+    if (!plan_nll(p, size, grad_output, target, weight, reduction, ignore_index))
+        return false;
+    if (!grd_same_sizes(grad_output, loss_sizes(p, size, target)))
+        return grd_raise(GRD_ERROR_RUNTIME, "grad_output does not have the sizes of the loss");
+    if (total_weight->numel != 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "total_weight must be one number, not %lld", (long long)total_weight->numel);
+    return grd_plan_reads_as(p, total_weight, GRD_FLOAT64) && grd_plan_result(p, size, (grd_dtype)grad_output->dtype);
+}
+
+void run_nll_loss_backward(const struct grd_plan *p)
+{
+    struct nll *x = nll_of(p);
+    x->in = p->in[INPUT]->data;
+    x->in_step = x->how == GRD_LOSS_NONE;
+    x->scale = x->how == GRD_LOSS_MEAN ? 1 / *(const double *)p->in[TOTAL_WEIGHT]->data : 1;
+    x->out = p->results[0]->data;
+    grd_parallel_for(0, x->targets, at_least_one(WRITTEN_ELEMENTS / at_least_one(x->kernel.classes)), write_piece, x);
+}
+
+void op_hidden_nll_loss2d_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
+                                  grd_tensor **ret)
+{
+    const grd_hidden_nll_loss_forward_result result = grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index);
+    ret[0] = result.output;
+    ret[1] = result.total_weight;
+}
+
+grd_tensor *op_nll_loss(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index)
+{
+    if (self->ndim <= 2)
+        return grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index).output;
+    return grd_hidden_nll_loss2d_forward(self, target, weight, reduction, ignore_index).output;
+}

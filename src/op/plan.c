@@ -1,0 +1,222 @@
+/* What lies between an operator's plan and its run: see plan.h. */
+#include "op/plan.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "op/copy.h"
+
+/* ---- What the plan says --------------------------------------------------------------------------------------------------------- */
+
+static struct grd_planned *next_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype)
+{
+    int64_t numel;
+    if (GRD_UNLIKELY((uint64_t)sizes.n > GRD_MAX_DIMS)) {
+        grd_shape_numel(sizes, &numel); /* refuses them */
+        return NULL;
+    }
+    struct grd_planned *planned = &p->planned[p->nresults++];
+    planned->dtype = planned->as = dtype;
+    planned->ndim = (uint8_t)sizes.n;
+    planned->strided = false;
+    memcpy(planned->sizes, sizes.data, (size_t)sizes.n * sizeof *sizes.data);
+    return planned;
+}
+
+bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype)
+{
+    return next_result(p, sizes, dtype) != NULL;
+}
+
+bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype)
+{
+    struct grd_planned *planned = next_result(p, sizes, dtype);
+    if (planned == NULL)
+        return false;
+    planned->strided = true;
+    memcpy(planned->strides, strides, (size_t)sizes.n * sizeof *strides);
+    return true;
+}
+
+bool grd_plan_in_order(struct grd_plan *p, grd_dims sizes, bool channels_last, grd_dtype dtype)
+{
+    int64_t strides[5];
+    if (!channels_last)
+        return grd_plan_result(p, sizes, dtype);
+    grd_shape_channels_last_strides(sizes, strides);
+    return grd_plan_strided(p, sizes, strides, dtype);
+}
+
+bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
+{
+    int64_t dense[GRD_MAX_DIMS];
+    const grd_dims sizes = grd_sizes(t);
+    if (grd_has(t, GRD_FLAG_CANONICAL))
+        return grd_plan_result(p, sizes, dtype);
+    if (grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(sizes, t->strides))
+        return grd_plan_strided(p, sizes, t->strides, dtype);
+    grd_shape_dense_strides(sizes, t->strides, dense);
+    return grd_plan_strided(p, sizes, dense, dtype);
+}
+
+bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    if (requires_grad && !grd_dtype_is_floating(dtype) && !grd_dtype_is_complex(dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
+    p->requires_grad = requires_grad;
+    return grd_device_resolve(device, &p->device);
+}
+
+bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    return grd_plan_factory(p, dtype, device, requires_grad) && grd_plan_result(p, sizes, dtype);
+}
+
+bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
+{
+    p->reads[p->nreads++] = (struct grd_read){t, dtype};
+    if (p->device.type == GRD_DEVICE_NONE && t != NULL)
+        p->device = grd_device_of(t);
+    return true;
+}
+
+bool grd_plan_reads(struct grd_plan *p, grd_tensor *t)
+{
+    return grd_plan_reads_as(p, t, GRD_DTYPE_NONE);
+}
+
+/* ---- Before anything is written ------------------------------------------------------------------------------------------------------ */
+
+static bool check_device(const struct grd_plan *p, const grd_tensor *t)
+{
+    return (t->device == p->device.type && t->device_index == p->device.index) || grd_raise_devices(p->device, grd_device_of(t));
+}
+
+static grd_dims planned_sizes(const struct grd_planned *planned)
+{
+    return grd_dims_from(planned->sizes, planned->ndim);
+}
+
+/* What the results start from is read first; where that is `out` itself, nothing has to be copied. */
+static bool check_overlap(const struct grd_plan *p, int read)
+{
+    const grd_tensor *t = p->reads[read].t;
+    if (t == NULL || p->overlap == GRD_OVERLAP_APART)
+        return true;
+    if (p->overlap == GRD_OVERLAP_ELEMENT)
+        return grd_check_no_partial_overlap(p->out, t);
+    return (read == 0 && t == p->out && t == p->start) || grd_check_no_overlap(p->out, t);
+}
+
+/* Everything that can be said against the tensor to be written. */
+static bool check_out(const struct grd_plan *p)
+{
+    const grd_dims sizes = planned_sizes(&p->planned[0]);
+    const bool inplace = (p->op->forms & 1 << GRD_INPLACE) != 0; /* otherwise out= may be what is read, and is resized */
+    if (!check_device(p, p->out) || !grd_check_castable(p->planned[0].dtype, (grd_dtype)p->out->dtype) ||
+        (!p->repeats && !grd_check_no_internal_overlap(p->out)))
+        return false;
+    for (int i = 0; i < p->nreads; i++)
+        if (!check_overlap(p, i) || (inplace && p->reads[i].t == p->out && !grd_check_inplace_shape(p->out, sizes)))
+            return false;
+    return true;
+}
+
+bool grd_plan_admit(struct grd_plan *p)
+{
+    for (int i = 0; i < p->nreads; i++)
+        if (p->reads[i].t != NULL && !p->any_device && !check_device(p, p->reads[i].t))
+            return false;
+    if (p->out != NULL && !check_out(p))
+        return false;
+    p->meta = p->device.type == GRD_DEVICE_META;
+    for (int i = 0; i < p->nreads; i++) {
+        const struct grd_read *read = &p->reads[i];
+        const bool as_it_lies = read->t == NULL || read->as == GRD_DTYPE_NONE || p->meta;
+        p->in[i] = as_it_lies ? read->t : grd_contiguous_as(read->t, read->as);
+    }
+    return !grd_pending();
+}
+
+/* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */
+
+static bool is_same_view(const grd_tensor *a, const grd_tensor *b)
+{
+    return a == b || (a->data == b->data && a->dtype == b->dtype && grd_same_sizes(a, grd_sizes(b)) &&
+                      memcmp(a->strides, b->strides, a->ndim * sizeof *a->strides) == 0);
+}
+
+/* Whether the run may write `out` itself: its memory is apart from all that is read, and arranged as the run writes it. Memory of a device from outside
+ * is read whole, by way of the cpu, before any of it is written. */
+static bool takes_run(const struct grd_plan *p)
+{
+    const struct grd_planned *planned = &p->planned[0];
+    const grd_tensor *out = p->out;
+    if (out->dtype != planned->as || !grd_same_sizes(out, planned_sizes(planned)) ||
+        (!p->any_strides && !grd_has(out, GRD_FLAG_CONTIGUOUS)))
+        return false;
+    if (p->start != NULL && p->start != out && grd_may_share_bytes(out, p->start))
+        return false;
+    for (int i = 0; i < p->nreads && !grd_is_extra(p->device); i++)
+        if (p->in[i] != NULL && p->in[i] != p->start && !(p->aligned && is_same_view(out, p->in[i])) && grd_may_share_bytes(out, p->in[i]))
+            return false;
+    return true;
+}
+
+bool grd_plan_allocate(struct grd_plan *p)
+{
+    bool empty = true;
+    const bool direct = p->out != NULL && takes_run(p);
+    for (int i = 0; i < p->nresults; i++) {
+        p->results[i] = i == 0 && direct ? p->out : grd_new_planned(&p->planned[i], p->planned[i].as, p->device);
+        if (grd_is_failed(p->results[i]))
+            return false;
+    }
+    if (p->prepare != NULL && !p->meta && !p->prepare(p))
+        return false;
+    if (p->scratch_bytes > 0 && !p->meta && (p->scratch = grd_alloc(p->scratch_bytes)) == NULL)
+        return false;
+    for (int i = 0; i < p->nresults; i++)
+        empty &= p->results[i]->numel == 0;
+    if (p->start != NULL && p->start != p->results[0] && !grd_copy_elements(p->results[0], p->start))
+        return false;
+    return !p->meta && !empty;
+}
+
+/* ---- Afterwards ---------------------------------------------------------------------------------------------------------------------- */
+
+/* A result as the operator returns it: converted where the run has written another dtype. */
+static grd_tensor *finished(const struct grd_plan *p, int i)
+{
+    const struct grd_planned *planned = &p->planned[i];
+    if (grd_pending() || planned->as == planned->dtype)
+        return p->results[i];
+    grd_tensor *result = grd_new_planned(planned, planned->dtype, p->device);
+    return !grd_is_failed(result) && grd_copy_elements(result, p->results[i]) ? result : grd_failed;
+}
+
+static void release_scratch(struct grd_plan *p)
+{
+    if (p->scratch != NULL)
+        grd_free(p->scratch, p->scratch_bytes);
+}
+
+grd_tensor *grd_plan_close(struct grd_plan *p)
+{
+    release_scratch(p);
+    if (grd_pending())
+        return grd_failed;
+    if (p->out != NULL)
+        return grd_out_finish(p->out, p->results[0]);
+    grd_tensor *result = finished(p, 0);
+    if (p->requires_grad && !grd_pending())
+        grd_mark_requires_grad(result, true);
+    return result;
+}
+
+void grd_plan_close_many(struct grd_plan *p, grd_tensor **ret_results)
+{
+    release_scratch(p);
+    for (int i = 0; i < p->op->nresults; i++)
+        ret_results[i] = grd_pending() ? grd_failed : finished(p, i);
+}

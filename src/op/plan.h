@@ -1,0 +1,129 @@
+/* The two halves of an operator, and everything between them.
+ *
+ * An operator of the schema that is no composite is a plan and a run. Its plan checks the arguments and says what the results will be: sizes, dtypes,
+ * strides, and what has to be prepared for the run. No data is touched: so the plan alone is the operator on the meta device. The run
+ * computes into memory that is there. What lies between is here, once for all: out= and in-place calls, overlap, conversion, allocation, the
+ * stop at meta, the choice among providers. The generated op_<name> reads
+ *
+ *     struct grd_plan p;
+ *     grd_plan_open(&p, &grd_op_tril, out, GRD_OVERLAP_APART);
+ *     if (plan_tril(&p, self, diagonal) && grd_plan_prepare(&p))
+ *         run_tril(&p, self, diagonal);
+ *     return grd_plan_close(&p);
+ *
+ * An operator whose arguments must be read before anything is written (indices in range, how many elements a mask selects) has a check between
+ * grd_plan_admit and grd_plan_allocate, the two steps of grd_plan_prepare. `make show OP=tril` prints the whole.
+ *
+ * Invariants
+ * - A plan reads no element and takes no memory that is kept. It lives on the stack, and of its arrays no more is written than there are dimensions.
+ * - Nothing is written to an argument before everything has been checked and all memory is there.
+ * - A run cannot fail, and is not called when there is nothing to compute: on meta, and where all results are empty. */
+#ifndef GRD_OP_PLAN_H
+#define GRD_OP_PLAN_H
+
+#include "dispatch/op.h"
+#include "op/common.h"
+
+/* Which memory an out= may share with what is read: `overlap` in the schema. */
+enum grd_overlap {
+    GRD_OVERLAP_APART,   /* any: results are then made in fresh memory and copied */
+    GRD_OVERLAP_ELEMENT, /* element by element; otherwise RuntimeError */
+    GRD_OVERLAP_NONE     /* none, but what the results start from: RuntimeError */
+};
+
+struct grd_provider;
+
+/* A tensor that is read. */
+struct grd_read {
+    grd_tensor *t; /* NULL: an optional argument that is absent */
+    grd_dtype as;  /* what the run reads it as; NONE: as it lies in memory, dtype and strides */
+};
+
+enum { GRD_PLAN_READS = 8, GRD_PLAN_STATE = 4096 };
+
+struct grd_plan {
+    const struct grd_op *op;
+    grd_tensor *out;
+
+    /* ---- What the plan says */
+    grd_device device; /* of the results */
+    uint8_t nresults, nreads;
+    uint8_t overlap;      /* grd_overlap */
+    bool repeats;         /* elements of out= may share memory: the plan has checked */
+    bool any_strides;     /* the run writes its results by their strides */
+    bool requires_grad;   /* of what is returned: a factory is asked for it */
+    bool any_device;      /* the run reads tensors of other devices, too */
+    bool aligned;         /* each element, or line, is read before it is written: the result may lie over what is read */
+    grd_tensor *start;    /* results begin with the elements of this one; NULL: with anything */
+    size_t scratch_bytes; /* memory for the run */
+    /* NULL, or called once the results are there and before anything is written: what a law works out from their strides, the size of scratch among it. */
+    bool (*prepare)(struct grd_plan *p);
+    struct grd_read reads[GRD_PLAN_READS];
+
+    /* ---- What the run finds */
+    grd_tensor *in[GRD_PLAN_READS]; /* reads, as they were asked for */
+    grd_tensor *results[GRD_MAX_RESULTS];
+    char *scratch;
+    const struct grd_provider *provider; /* of a law with several (provider.h) */
+    bool meta;                           /* nothing will be computed */
+
+    struct grd_planned planned[GRD_MAX_RESULTS];
+    _Alignas(GRD_DATA_ALIGNMENT) char state[GRD_PLAN_STATE]; /* what a law, or an operator, hands from its plan to its run; not cleared */
+};
+
+/* ---- What plans are made of: each returns true, so that they chain with checks ----------------------------------------------------- */
+
+/* One more result, contiguous, of the device planned or else of the first tensor read. RuntimeError: too many dimensions. */
+bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype);
+/* The same with the channels of 4 or 5 dimensions innermost, if `channels_last`. */
+bool grd_plan_in_order(struct grd_plan *p, grd_dims sizes, bool channels_last, grd_dtype dtype);
+/* The same with strides. */
+bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype);
+/* The same with the sizes of `t`, and its strides where those have no gaps. */
+bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype);
+/* The device of a factory's result, and whether that is to require a gradient. RuntimeError: numbers of the dtype have none, or there is no such device. */
+bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad);
+/* The same, and its result, contiguous. */
+bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad);
+/* The last result is written by the run in another dtype. */
+static inline bool grd_plan_computed_in(struct grd_plan *p, grd_dtype dtype)
+{
+    p->planned[p->nresults - 1].as = dtype;
+    return true;
+}
+/* The run reads `t`, which may be NULL, as it lies in memory: by its strides and in its dtype. */
+bool grd_plan_reads(struct grd_plan *p, grd_tensor *t);
+/* The run reads `t`, which may be NULL, contiguous and converted to `dtype` (NONE: its own). */
+bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype);
+
+/* ---- What the generated function is made of ------------------------------------------------------------------------------------------ */
+
+static inline void grd_plan_open(struct grd_plan *p, const struct grd_op *op, grd_tensor *out, enum grd_overlap overlap)
+{
+    p->op = op;
+    p->out = out;
+    p->device = (grd_device){GRD_DEVICE_NONE, 0};
+    p->nresults = p->nreads = 0;
+    p->overlap = (uint8_t)overlap;
+    p->repeats = p->any_strides = p->any_device = p->aligned = p->requires_grad = p->meta = false;
+    p->start = NULL;
+    p->prepare = NULL;
+    p->scratch_bytes = 0;
+    p->scratch = NULL;
+}
+
+/* Checks devices and out=, and prepares what is read: then a check may read it. */
+bool grd_plan_admit(struct grd_plan *p);
+/* Takes the memory of the results. False, too, when there is nothing to run. */
+bool grd_plan_allocate(struct grd_plan *p);
+
+static inline bool grd_plan_prepare(struct grd_plan *p)
+{
+    return grd_plan_admit(p) && grd_plan_allocate(p);
+}
+
+/* What the operator returns. */
+grd_tensor *grd_plan_close(struct grd_plan *p);
+void grd_plan_close_many(struct grd_plan *p, grd_tensor **ret_results);
+
+#endif

@@ -1,0 +1,1 @@
+/* Generated from schema by codegen. Do not edit. */

@@ -1,0 +1,76 @@
+"""The plan of an operator is the operator on the meta device: right and wrong calls say the same there as on the cpu, in sizes, strides, dtypes and errors.
+
+The calls are the samples of the schema with one argument, or some, changed. Left out is only what depends on the elements."""
+import re
+import warnings
+
+import gradus as torch
+from gradus import _C
+from operator_calls import Mutations, arguments, call, sample_texts, shown
+
+CALLS = 60
+LIMIT = 2 << 30  # bytes; meta tensors need none
+# Errors that elements, or their memory, are the reason of.
+BY_DATA = re.compile(r"out of (bounds|range)|ZeroDivisionError|between 0 and 1|without overflow|cannot allocate|not resizable|prob|non-negative|strictly increasing|must be (in|non)|Class values")
+NO_DATA = re.compile(r"meta (device|tensor)")
+# They look at the elements before they check the dtype.
+LOOK_FIRST = {"gaussian_nll_loss", "index_reduce"}
+
+
+def tensors(value):
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from tensors(one)
+
+
+def on_meta(value):
+    if isinstance(value, torch.Tensor):
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+    return [on_meta(one) for one in value] if isinstance(value, list) else value
+
+
+def geometry(t):
+    return tuple(t.shape), t.stride() if t.numel() else (), t.dtype
+
+
+def outcome(function, operator, values):
+    try:
+        result = call(function, operator, values)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "gives", [geometry(t) for t in tensors(result)]
+
+
+def differs(cpu, meta):
+    return cpu != meta and not (meta[0] != "gives" and NO_DATA.search(meta[1])) and not (cpu[0] != "gives" and BY_DATA.search(cpu[1]))
+
+
+def test_the_plan_is_the_meta_device():
+    compared, found = 0, []
+    _C._memory_set_limit(LIMIT)
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for number, (name, function, operator, _) in enumerate(shown()):
+                texts, change = sample_texts(operator), Mutations(number)
+                if not texts or operator.arg("device") or operator.name in LOOK_FIRST:
+                    continue
+                for _ in range(CALLS):
+                    try:
+                        given = arguments(operator, change.random.choice(texts), change.random.choice([torch.float32, torch.int64, torch.complex64, torch.float16, torch.bool]))
+                    except (RuntimeError, NotImplementedError):  # the sample is of another dtype
+                        continue
+                    given = {key: value.detach() if isinstance(value, torch.Tensor) else value for key, value in change.mutated(operator, given).items()}
+                    if any(t.is_meta for v in given.values() for t in tensors(v)) or not any(True for v in given.values() for t in tensors(v)):
+                        continue
+                    meta = outcome(function, operator, {key: on_meta(value) for key, value in given.items()})  # first: the other may write what is given
+                    cpu = outcome(function, operator, given)
+                    compared += 1
+                    if differs(cpu, meta):
+                        found.append((name, cpu, meta))
+    finally:
+        _C._memory_set_limit(0)
+    assert not found, "\n".join(map(str, found))
+    assert compared > 10_000
