@@ -95,7 +95,8 @@ wheel: $(TESTING) ## a wheel in build/wheel
 lint: release $(VENV)/lint ## floors, notes, exported symbols, formatting, generated code
 	$(BIN)/python tools/lint.py
 
-format: $(VENV)/lint ## clang-format over the tree
+format: $(VENV)/lint ## includes of operators, and clang-format over the tree
+	$(BIN)/python tools/includes.py
 	$(BIN)/clang-format -i $$(git ls-files '*.c' '*.h' ':!test/golden')
 
 fuzz: build/fuzz/build.ninja ## every fuzz target under libFuzzer, RUNS executions of each (Clang)

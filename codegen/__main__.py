@@ -3,33 +3,38 @@ import argparse
 import sys
 from pathlib import Path
 
-from codegen import emit, python, samples, stubs
+from codegen import calls, emit, headers, kernels, python, samples, stubs
 from codegen.schema import SchemaError, read_schema
+from codegen.template import joined
+
+
+OWN = ("gen/calls", "gen/impl", "gen/ops", "include/gradus/ops")  # folders that hold nothing else
 
 
 def write_changed(root, files):
-    """Leaves files that would not change alone, so that nothing that includes them is built again."""
+    """Leaves files that would not change alone, so that nothing that includes them is built again; headers of what is gone go."""
     for name, text in files.items():
         path = root / name
         if path.exists() and path.read_text() == text:
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    for folder in OWN:
+        for path in (root / folder).glob("*"):
+            if f"{folder}/{path.name}" not in files:
+                path.unlink()
 
 
 def show(name, operators):
     if name not in operators:
         raise SchemaError(f"no operator '{name}'")
     operator = operators[name]
-    rows = ""
-    if operator.kernel:
-        rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{emit.rows_file(operator.kernel, {name: operator})}"
+    rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{kernels.rows_file(operator.kernel, {name: operator})}" if operator.kernel else ""
     if operator.planned_view:
         rows = f"/* ---- gen/view_calls.h */\n{emit.view_calls({name: operator})}"
-    header = "gen/hidden_ops.h" if operator.hidden else "include/gradus/ops.h"
-    parts = [f"/* ---- {header} */\n{emit.declare(operator)}", emit.operator_text(operator, operators), rows,
-             f"/* ---- test */\n{samples.operator_cases(operator)}"]
-    return "\n".join(p for p in parts if p)
+    return joined(f"/* ---- ops.h */\n{headers.document(operator)}", f"/* ---- {headers.header_path(operator)} */\n{headers.header(operator)}",
+                  f"/* ---- {calls.header_path(operator)} */\n{calls.functions([operator])}", emit.operator_text(operator, operators, {}), rows,
+                  f"/* ---- test */\n{samples.reference(operator)}{samples.operator_cases(operator)}")
 
 
 def main():

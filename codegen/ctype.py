@@ -14,8 +14,6 @@ SCALARS = {
 }
 LISTS = {"Tensor": ("grd_tensors ", "tensors", "TENSORS"), "int": ("grd_dims ", "dims", "DIMS")}
 NUMBERS = ("Scalar", "int", "float", "bool")
-LETTERS = {"TENSOR": "t", "TENSORS": "l", "SCALAR": "s", "INT": "i", "FLOAT": "f", "BOOL": "b", "DIMS": "d", "DTYPE": "y",
-           "DEVICE": "v", "STRING": "z", "GENERATOR": "g"}
 
 
 def of(argument):
@@ -87,6 +85,24 @@ def default(argument):
     return literal(value)
 
 
+def static_default(argument):
+    """Like default, but a constant expression: functions are not allowed in a static initialiser."""
+    value = argument.default
+    if argument.list:
+        values = value if isinstance(value, list) else [value]
+        return f"{{{len(values)}, (const int64_t[]){{{', '.join(map(str, values)) or '0'}}}}}"
+    return static_number(value) if is_scalar(argument) else literal(value)
+
+
+def static_number(value):
+    """A Python number as the initialiser of a grd_scalar."""
+    if isinstance(value, complex):
+        return f"{{.kind = GRD_SCALAR_COMPLEX, .v.c = {{{value.real}, {value.imag}}}}}"
+    if isinstance(value, float):
+        return f"{{.kind = GRD_SCALAR_FLOAT, .v.c = {{{literal(value)}, 0}}}}"
+    return f"{{.kind = GRD_SCALAR_{'BOOL' if isinstance(value, bool) else 'INT'}, .v.i = {int(value)}}}"
+
+
 def dims(values):
     return f"grd_dims({', '.join(map(str, values))})" if values else "GRD_NO_DIMS"
 
@@ -100,11 +116,11 @@ def has_number_default(argument):
     return argument.kind in NUMBERS and not argument.list and (argument.default is not None if is_scalar(argument) else bool(argument.default))
 
 
-def from_option(argument, defaults):
-    """The C expression that reads an option; for a scalar, that points to it. `defaults` names the struct that has the values of those."""
+def from_option(argument):
+    """The C expression that reads an option. A number that may be marked as not given, or as a plain one, goes on as it is: calls.py reads it."""
     field = f"options->{argument.name}"
     if is_scalar(argument):
-        return f"grd_given_number(&{field}, &{defaults}.{argument.name}, &{argument.name})"
+        return f"&{field}"
     if argument.list and argument.kind == "int":
         return f"grd_given_list(&{field}, {default(argument)})"
     if argument.kind == "str" and argument.default is not None:
@@ -116,18 +132,6 @@ def value(argument, expression):
     """A grd_value initialiser around a C expression."""
     _, member, kind = of(argument)
     return f"{{.kind = GRD_KIND_{kind}, .v.{member} = {expression}}}"
-
-
-def set_value(place, argument, expression):
-    """The same as statements: an initialiser would clear the rest of the value, for every call."""
-    _, member, kind = of(argument)
-    return f"    {place}.kind = GRD_KIND_{kind};\n    {place}.v.{member} = {expression};\n"
-
-
-def letters(operator):
-    """The C signature of an operator's implementation as a short name, e.g. 'o_tts' (out, two tensors, a scalar)."""
-    result = "l" if operator.returns_list else "o" if operator.has_out else "t" if len(operator.results) == 1 else f"m{len(operator.results)}"
-    return f"{result}_{''.join(LETTERS[of(a)[2]] for a in operator.args)}"
 
 
 def implementation_parameters(operator):

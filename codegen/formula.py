@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from codegen import ctype
 
-BINARY = {ast.Add: ("add", "+"), ast.Sub: ("sub", "-"), ast.Mult: ("mul", "*"), ast.Div: ("div", "/"), ast.Pow: ("pow", None)}
+SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}  # the operators that have them say so in the schema
 FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
          "device": ("DEVICE", "device"), "sizes_along": ("SIZES_ALONG", "dims")}
 FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})",
                   "DEVICE": "grd_tensor_device({0})"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
-SHORTCUTS = {"conj": "grd_formula_conj", "_times_conj": "grd_formula_times_conj"}  # autograd/formula.h; in derivatives only
 NUMERIC = ("int", "float", "bool", "Scalar")
 
 
@@ -90,6 +89,13 @@ class Lowering:
         start = len(self.statements)
         return self.done(self.expression(node), start)
 
+    def function(self, symbol):
+        """The C function of the operator that has this symbol."""
+        found = next((o for o in self.operators.values() if o.symbol == symbol), None)
+        if found is None:
+            raise self.fail(f"no operator has the symbol '{symbol}'")
+        return f"grd_{found.c_name}"
+
     @staticmethod
     def made(c, operands):
         """A call that makes a tensor of the operands. The list of several results lives as long as what they were made of."""
@@ -134,18 +140,18 @@ class Lowering:
         if not isinstance(node.op, ast.USub):
             raise self.fail(f"formulas have no '{ast.unparse(node)}'")
         if value.type == "Tensor":
-            return self.made(f"grd_neg({value.c})", [value])
+            return self.made(f"{self.function('unary -')}({value.c})", [value])
         literal = None if value.literal is None else -value.literal
         return Value(f"-{self.plain(value)}", self.numeric(value), literal)
 
     def on_BinOp(self, node):
-        if type(node.op) not in BINARY:
+        if type(node.op) not in SYMBOLS:
             raise self.fail(f"formulas have no operator like in '{ast.unparse(node)}'")
-        name, symbol = BINARY[type(node.op)]
+        symbol = SYMBOLS[type(node.op)]
         left, right = self.operand(node.left), self.operand(node.right)
         if "Tensor" in (left.type, right.type):
-            return self.made(f"grd_{name}({self.convert(left, 'Tensor')}, {self.convert(right, 'Tensor')})", [left, right])
-        if symbol is None:
+            return self.made(f"{self.function(symbol)}({self.convert(left, 'Tensor')}, {self.convert(right, 'Tensor')})", [left, right])
+        if symbol == "**":
             raise self.fail(f"** needs a tensor: '{ast.unparse(node)}'")
         both = "int" if self.numeric(left) == self.numeric(right) == "int" and symbol != "/" else "float"
         return Value(f"({self.plain(left, both)} {symbol} {self.plain(right, both)})", both)
@@ -200,7 +206,7 @@ class Lowering:
             if callee.arg(keyword.arg) is None or keyword.arg in given:
                 raise self.fail(f"'{callee.name}' does not take '{keyword.arg}' here")
             given[keyword.arg] = keyword.value
-        shortcut = SHORTCUTS.get(callee.name) if self.gradients else None
+        shortcut = callee.inlined if self.gradients else ""
         words, options, operands = [], [], []
         for argument in callee.args:
             if argument.name in given:

@@ -4,6 +4,7 @@ from string import Template
 
 from codegen import ctype
 from codegen.schema import CATEGORIES
+from codegen.template import WIDTH
 
 REDUCE_TYPES = {"keep": "KEEP", "sum": "SUMS", "mean": "MEANS", "float": "FLOAT", "bool": "TRUTH", "int64": "INT64"}  # enum grd_reduce_type in src/op/reduce.h
 
@@ -11,16 +12,14 @@ BODY = Template("""\
 $facts$prototype
 {
 $shortcut    struct grd_plan plan;
-    grd_plan_open(&plan, &grd_op_table[$index], $out, GRD_OVERLAP_$overlap);
-    if ($plan && $prepare)
-        $run;
+    grd_plan_open(&plan, &grd_operator_$name, $out, GRD_OVERLAP_$overlap);
+    if ($plan && $prepare)$break$run;
 $close}
 """)
 
 SHORTCUT = Template("""\
     grd_tensor *const made = grd_shortcuts ? $shortcut : NULL;
-    if (GRD_LIKELY(made != NULL))
-        return made;
+    if (GRD_LIKELY(made != NULL)) return made;
 """)
 
 VIEW = Template("""\
@@ -110,7 +109,7 @@ def view_call(operator, prototype):
     return VIEW.substitute(prototype=prototype, declared=declared, made=made, failed=failed, plan=call(f"plan_{operator.c_name}", "&v", *arguments(operator)))
 
 
-def implementation(operator, prototype, index):
+def implementation(operator, prototype):
     facts = ""
     if operator.law == "lines":
         plan, run = lines_plan(operator), call(f"run_{operator.run or 'lines'}", "&plan")
@@ -125,13 +124,14 @@ def implementation(operator, prototype, index):
     out = "out" if operator.has_out else "NULL"
     close = "    grd_plan_close_many(&plan, ret);\n" if len(operator.results) > 1 else "    return grd_plan_close(&plan);\n"
     shortcut = SHORTCUT.substitute(shortcut=shortcut_call(operator)) if operator.shortcut else ""
-    return BODY.substitute(facts=facts, prototype=prototype, shortcut=shortcut, index=index, out=out, overlap=operator.overlap.upper(), plan=plan, prepare=prepare, run=run, close=close)
+    return BODY.substitute(facts=facts, prototype=prototype, shortcut=shortcut, name=operator.c_name, out=out, overlap=operator.overlap.upper(), plan=plan, prepare=prepare, run=run, close=close,
+                           **{"break": " " if len(plan) + len(prepare) + len(run) < WIDTH - 20 else "\n        "})
 
 
 def declarations(operators):
     """Prototypes of the plans, checks, runs and shortcuts that are written by hand."""
     lines = []
-    for o in operators.values():
+    for o in operators:
         if not o.planned:
             continue
         if o.law is None or o.plan:

@@ -8,18 +8,22 @@ words of each are arguments in the order of that way, all by position, or `shown
 other fits; those that change the order are deprecated, as in PyTorch. Its `example`, a doctest that needs no name but torch, stands in the
 docstring of the function that it calls, and the tests run it.
 """
+import json
+import re
 import textwrap
 from dataclasses import dataclass, field
 
-from codegen.emit import BANNER
+from codegen.headers import BANNER
 from codegen.schema import HOMES
+from codegen.template import WIDTH, fill, wrap
+from codegen.template import function as c_function
 
 KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL", "dtype": "DTYPE", "device": "DEVICE",
          "str": "STRING", "Generator": "GENERATOR"}
 LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
-# Parameters that are checked and have no effect: kind, default, whether it is given by keyword only.
-EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", True), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", True),
-          "cudnn_enable": ("GRD_KIND_BOOL", "True", False), "cudnn_enabled": ("GRD_KIND_BOOL", "True", False)}
+# Parameters that are checked and have no effect: kind, default, and whether it is given by position, or by keyword, then before out= or last of all.
+EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", "last"),
+          "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position")}
 METHOD_LISTS = {"function": "py_functions", "method": "py_methods", "nn": "py_nn_functions"}
 
 
@@ -103,20 +107,18 @@ def extra_parameters(operator, home, form):
     def keyword(name, kind, default):
         return Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE", "PY_KEYWORD"], default)
 
-    extra = []
+    extra, last = [], []
     for name in operator.python.get("extra", "").split():
-        kind, default, by_keyword = EXTRAS[name]
-        extra.append(Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE"] + ["PY_KEYWORD"] * by_keyword, default))
+        kind, default, place = EXTRAS[name]
+        (last if place == "last" else extra).append(Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE"] + ["PY_KEYWORD"] * (place != "position"), default))
     if form != "functional":
-        return extra
+        return extra + last
     if "out" in operator.forms or home == "function" and not operator.view and not operator.returns_list:
         extra.append(keyword("out", "PY_KIND_OUT" if len(operator.results) == 1 else "PY_KIND_OUTS", "None"))
     if operator.arg("requires_grad"):
         extra.append(keyword("layout", "PY_KIND_LAYOUT", "None"))
         extra.append(keyword("pin_memory", "PY_KIND_PIN_MEMORY", "False"))
-        if operator.name.startswith("empty") or names(operator)[0].endswith("_like"):
-            extra.append(keyword("memory_format", "PY_KIND_MEMORY_FORMAT", "None"))
-    return extra
+    return extra + last
 
 
 def signature(operator, form, home):
@@ -164,19 +166,55 @@ def functions(operators):
 
 # ---- As C ------------------------------------------------------------------------------------------------------------------
 
+FILE = """
+    #include "extension.h"
+    #include "gradus/ops.h"
+    #include "python_docs.h"
+
+    $results
+
+    $short_cuts
+
+    $params
+
+    $orders
+"""
+
+# Python's table of each home is made of the list when the module is loaded; it has an end that is empty.
+HOME = """
+
+    static struct py_listed $list[$count];
+
+    $calls
+
+    /* The name; the ways to call it, each with the operator, the parameters, how many they are, are arguments of the operator, and are by position. */
+    static struct py_listed $list[$count] = {
+    $rows
+    };
+
+    PyMethodDef $table[$size];
+
+    void ${table}_fill(void)
+    {
+        static const grd_op *ops[$ways];
+        py_fill($table, $list, $count, ops);
+    }
+"""
+
 FORMS = {"functional": "GRD_FUNCTIONAL", "inplace": "GRD_INPLACE", "out": "GRD_OUT"}
 
 
-def quoted(text):
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-
-
-def parameter_rows(parameters):
-    def row(p):
-        text = "NULL" if p.default is None else quoted(p.default)
-        return f"    {{{quoted(p.name)}, {p.kind}, {' | '.join(p.flags) or '0'}, {text}}},\n"
-
-    return "".join(map(row, parameters)) or "    {0},\n"
+def literal(text):
+    """A C string, in as many lines as it takes."""
+    pieces = re.findall(r"[^ \n]*[ \n]*", text)
+    escaped = [json.dumps(piece, ensure_ascii=False)[1:-1] for piece in pieces if piece]
+    lines, line = [], ""
+    for piece in escaped:
+        if line and len(line) + len(piece) > WIDTH - 10:
+            lines.append(line)
+            line = ""
+        line += piece
+    return [f'"{line}"' for line in [*lines, line]]
 
 
 def python_signature(function, one):
@@ -188,18 +226,40 @@ def python_signature(function, one):
     return f"{function.name}({', '.join(words)})"
 
 
+def has_example(function, operator):
+    return f".{function.name}(" in operator.example
+
+
 def description(function, operator):
-    return f"{operator.doc}\n\n{operator.example}" if f".{function.name}(" in operator.example else operator.doc
+    return f"{operator.doc}\n\n{operator.example}" if has_example(function, operator) else operator.doc
+
+
+def doc_macro(operator, example=False):
+    return f"DOC_{operator.c_name.upper()}{'_EXAMPLE' * example}"
 
 
 def docstring(function):
-    """Signature and text of each overload; one alone can be read by inspect.signature."""
+    """Signature and text of each overload, as C; one alone can be read by inspect.signature."""
     if len(function.signatures) == 1:
         one = function.signatures[0]
         text = python_signature(function, one)
         dollar = text.replace("(self", "($self", 1) if function.home == "method" else text.replace("(", "($module, ", 1).replace(", )", ")")
-        return f"{dollar}\n--\n\n{description(function, one.operator)}"
-    return "\n\n".join(f"{python_signature(function, s)}\n{textwrap.indent(description(function, s.operator), '    ')}" for s in function.signatures)
+        macros = doc_macro(one.operator) + (" " + doc_macro(one.operator, True)) * has_example(function, one.operator)
+        return [*literal(f"{dollar}\n--\n\n"), macros]
+    return literal("\n\n".join(f"{python_signature(function, s)}\n{textwrap.indent(description(function, s.operator), '    ')}" for s in function.signatures))
+
+
+def docs_file(found):
+    """The texts of the functions that have one signature, once for a function and the method of its name."""
+    macros = {}
+    for function in found.values():
+        operator = function.signatures[0].operator
+        if len(function.signatures) == 1:
+            macros[doc_macro(operator)] = operator.doc
+            if has_example(function, operator):
+                macros[doc_macro(operator, True)] = f"\n\n{operator.example}"
+    rows = "".join(f"#define {name} " + " \\\n    ".join(literal(text)) + "\n" for name, text in macros.items())
+    return BANNER.format("schema") + rows
 
 
 def has_names(operator):
@@ -207,7 +267,7 @@ def has_names(operator):
 
 
 def result(operator, function):
-    fields = ", ".join(quoted(name) for name in operator.results)
+    fields = ", ".join(json.dumps(name) for name in operator.results)
     return f'static struct py_result result_{operator.c_name} = {{"torch.return_types.{function}", {{{fields}}}, NULL}};\n'
 
 
@@ -224,6 +284,8 @@ def short_cut(function, count):
 
 
 def short_cut_name(operator, count):
+    if operator is None:
+        return "NULL"
     if len(operator.args) == count:
         return f"grd_{operator.c_name}"
     return f"{('unary', 'binary')[count - 1]}_{operator.c_name}"
@@ -232,67 +294,88 @@ def short_cut_name(operator, count):
 def short_cut_text(operator, count):
     letters = "xy"[:count]
     given = ", ".join(f"grd_tensor *{c}" for c in letters)
-    return f"static grd_tensor *{short_cut_name(operator, count)}({given})\n{{\n    return grd_{operator.c_name}({', '.join(letters)});\n}}\n"
-
-
-def order_name(function, index, one):
-    return "NULL" if one.order is None else f"{function.symbol}_{index}_order"
-
-
-def order_text(function, index, one):
-    """Which value of the operator each parameter is, where that is not the parameter's own place."""
-    return "" if one.order is None else f"static const uint8_t {order_name(function, index, one)}[] = {{{', '.join(map(str, one.order))}}};\n"
+    return c_function(f"static grd_tensor *{short_cut_name(operator, count)}({given})", f"return grd_{operator.c_name}({', '.join(letters)});")
 
 
 def device_place(function, one):
-    """The parameter that has the default device when it is not given: of functions that make tensors, and not like another one; 0: none."""
+    """The parameter that has the default device when it is not given: of functions that make tensors of none; 0: there is no such parameter."""
     names = [p.name for p in one.parameters]
-    makes = function.home == "function" and not function.name.endswith("_like") and "requires_grad" in names and "device" in names
+    makes = function.home == "function" and "requires_grad" in names and "device" in names and not any(a.is_tensor for a in one.operator.args)
     return names.index("device") if makes else 0
 
 
-def signature_row(function, index, one):
-    outcome = f"&result_{one.operator.name}" if has_names(one.operator) else "NULL"
-    return (f"    {{{function.symbol}_{index}, {len(one.parameters)}, {len(one.operator.args)}, {one.positional}, "
-            f'{str(one.loose).lower()}, "{one.operator.name}", {FORMS[one.form]}, {outcome}, {device_place(function, one)}, {order_name(function, index, one)}}},\n')
+class Tables:
+    """Rows that several functions share, by what they say; each is named after the first that has it."""
+
+    def __init__(self):
+        self.params, self.orders = {}, {}
+
+    def param_list(self, name, parameters):
+        rows = tuple(f"{{{', '.join(self.param(p))}}}" for p in parameters)
+        return self.params.setdefault(rows, f"{name}_params") if rows else "NULL"
+
+    @staticmethod
+    def param(p):
+        default = [json.dumps(p.default)] if p.default is not None else []
+        return [json.dumps(p.name), p.kind, *([" | ".join(p.flags) or "0"] if p.flags or default else []), *default]
+
+    def order(self, name, places):
+        """Which value of the operator each parameter is, where that is not the parameter's own place."""
+        return self.orders.setdefault(places, f"{name}_order")
+
+    def params_text(self):
+        return "".join(wrap(rows, f"static const struct py_param {name}[] = {{", "};") for rows, name in self.params.items())
+
+    def orders_text(self):
+        return "".join(wrap(map(str, places), f"static const uint8_t {name}[] = {{", "};") for places, name in self.orders.items())
 
 
-def function_text(function):
-    symbol, count = function.symbol, len(function.signatures)
-    ways = list(enumerate([*function.signatures, *function.others]))
-    text = "".join(f"static const struct py_param {symbol}_{i}[] = {{\n{parameter_rows(s.parameters)}}};\n" for i, s in ways)
-    text += "".join(order_text(function, i, s) for i, s in ways)
-    text += f"static const struct py_signature {symbol}_signatures[] = {{\n{''.join(signature_row(function, i, s) for i, s in ways)}}};\n"
-    text += f"static const grd_op *{symbol}_ops[{len(ways)}];\n"
-    cuts = [short_cut(function, n) for n in (1, 2)]
-    pointers = ", ".join("NULL" if cut is None else short_cut_name(cut, n + 1) for n, cut in enumerate(cuts))
-    text += (f'static const struct py_function {symbol} = {{"{function.name}", {symbol}_signatures, {count}, {len(function.others)}, {pointers}, '
-             f"PY_{function.home.upper()}, {symbol}_ops}};\n")
-    given = "self" if function.home == "method" else "NULL"
-    unused = "" if function.home == "method" else "    (void)self;\n"
-    text += (f"static PyObject *call_{symbol}(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)\n"
-             f"{{\n{unused}    return py_call(&{symbol}, {given}, args, nargs, names);\n}}\n")
-    return text
+def signature_row(function, index, one, tables):
+    name = function.symbol + (f"_{index}" if index else "")
+    facts = [json.dumps(one.operator.name), tables.param_list(name, one.parameters), len(one.parameters), len(one.operator.args), one.positional]
+    facts += [FORMS[one.form]] if one.form != "functional" else []
+    facts += [f".result = &result_{one.operator.name}"] if has_names(one.operator) else []
+    facts += [f".order = {tables.order(name, one.order)}"] if one.order else []
+    facts += [f".device = {place}" for place in [device_place(function, one)] if place] + [".loose = true"] * one.loose
+    facts += [".alone = true"] * (one.operator.alone and one.form == "inplace")
+    return f"{{{', '.join(map(str, facts))}}}"
 
 
-def method_row(function):
-    cast = f"(PyCFunction)(void (*)(void))call_{function.symbol}"
-    return f'    {{"{function.name}", {cast}, METH_FASTCALL | METH_KEYWORDS, {quoted(docstring(function))}}},\n'
+def function_row(function, tables):
+    ways = [*function.signatures, *function.others]
+    signatures = ", ".join(signature_row(function, i, s, tables) for i, s in enumerate(ways))
+    facts = [json.dumps(function.name), f"(py_ways){{{signatures}}}", str(len(function.signatures))]
+    facts += [str(len(function.others))] if function.others else []
+    facts += [f".{name} = {short_cut_name(short_cut(function, n), n)}" for n, name in ((1, "unary"), (2, "binary")) if short_cut(function, n)]
+    facts += [f".home = PY_{function.home.upper()}"] if function.home != "function" else []
+    facts[0], facts[-1] = "{" + facts[0], facts[-1] + "}"
+    row, doc = ", ".join([*facts, f"call_{function.symbol}"]), " ".join(docstring(function))
+    together = f"    {{{row}, {doc}}},\n"
+    return together if len(together) <= WIDTH else wrap([row], "    {", ",", indent="     ") + f"     {doc}}},\n"
 
 
-def functions_file(operators):
-    found = functions(operators)
-    text = BANNER.format("schema") + '#include "extension.h"\n\n'
+def call_text(function, index, listed):
+    given, unused = ("self", "") if function.home == "method" else ("NULL", "(void)self; ")
+    return (f"static PyObject *call_{function.symbol}(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) "
+            f"{{ {unused}return py_call(&{listed}[{index}].function, {given}, args, n, names); }}\n")
+
+
+def home_text(home, members, tables):
+    listed = METHOD_LISTS[home].removeprefix("py_")
+    return fill(HOME, list=listed, table=METHOD_LISTS[home], count=len(members), size=len(members) + 1, ways=sum(len(f.signatures) + len(f.others) for f in members), calls="".join(call_text(f, i, listed) for i, f in enumerate(members)),
+                rows="".join(function_row(f, tables) for f in members))
+
+
+def functions_file(found):
+    tables = Tables()
+    homes = "".join(home_text(home, [f for f in found.values() if f.home == home], tables) for home in HOMES)
     named = {s.operator.name: (s.operator, f.name) for f in found.values() for s in f.signatures if has_names(s.operator)}
-    text += "".join(result(operator, name) for operator, name in named.values()) + "\n"
     cuts = {short_cut_name(o, n): (o, n) for f in found.values() for n in (1, 2) for o in [short_cut(f, n)] if o and len(o.args) != n}
-    text += "\n".join(short_cut_text(*cut) for cut in cuts.values()) + "\n"
-    text += "\n".join(function_text(function) for function in found.values())
-    for home in HOMES:
-        rows = "".join(method_row(f) for f in found.values() if f.home == home)
-        text += f"\nPyMethodDef {METHOD_LISTS[home]}[] = {{\n{rows}    {{0}},\n}};\n"
-    return text
+    head = fill(FILE, results="".join(result(*one) for one in named.values()), short_cuts="".join(short_cut_text(*cut) for cut in cuts.values()),
+                params=tables.params_text(), orders=tables.orders_text())
+    return BANNER.format("schema") + head + homes
 
 
 def files(operators):
-    return {"gen/python_functions.c": functions_file(operators)}
+    found = functions(operators)
+    return {"gen/python_functions.c": functions_file(found), "gen/python_docs.h": docs_file(found)}

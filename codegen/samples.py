@@ -5,14 +5,31 @@ integers, B(2,3) booleans, numbers, strings, lists, None, keywords. A sample tha
 derivative is not that of the function (embedding's padding) or does not exist.
 """
 import ast
+import json
+import re
 
 from codegen import ctype
-from codegen.emit import BANNER
+from codegen.headers import BANNER
 from codegen.schema import KERNELS
+from codegen.template import fill, function, wrap
+
+FILE = """
+    #include <math.h>
+
+    #include "matrix.h"
+
+    $references
+
+    const struct test_case test_cases[] = {
+    $rows
+        {.op = NULL},
+    };
+"""
 
 FAMILY = {"unary": ["T(3,4)", "T()", "T(0,3)"],
           "binary": ["T(3,4), T(3,4)", "T(3,1), T(4)", "T(2,3), T()", "T(0,3), T(3)"],
           "ternary": ["T(3,4), T(3,4), T(3,4)", "T(3,1), T(4), T()"]}
+ABSENT = "{TEST_ABSENT}"
 MASKED = ["B(3,4), T(3,4), T(3,4)", "B(3,1), T(4), T()"]
 
 
@@ -35,8 +52,8 @@ def tensor(call, operator):
     shape = [evaluate(size, operator) for size in call.args]
     bounds = {k.arg: evaluate(k.value, operator) for k in call.keywords}
     low, high = operator.test.get("domain", [-2, 2]) if kind in ("FLOATS", "CONSTANTS") else (0, 2)
-    return (f"{{.kind = TEST_{kind}, .ndim = {len(shape)}, .shape = {{{', '.join(map(str, shape)) or '0'}}}, "
-            f".lo = {bounds.get('lo', low)}, .hi = {bounds.get('hi', high)}}}")
+    sizes = f", {len(shape)}, {{{', '.join(map(str, shape))}}}" if shape else ""
+    return f"{{TEST_{kind}, {bounds.get('lo', low)}, {bounds.get('hi', high)}{sizes}}}"
 
 
 def evaluate(node, operator):
@@ -56,30 +73,18 @@ def value(node, argument, operator):
         return tensor(node, operator)
     if isinstance(node, (ast.List, ast.Tuple)) and argument.kind == "Tensor":
         items = ", ".join(value(item, argument, operator) for item in node.elts)
-        return f"{{.kind = TEST_LIST, .n = {len(node.elts)}, .items = (const struct test_arg[]){{{items}}}}}"
+        return f"{{TEST_LIST, .n = {len(node.elts)}, .items = (const struct test_arg[]){{{items}}}}}"
     constant = evaluate(node, operator)
     if constant is None:
-        return "{.kind = TEST_ABSENT}"
+        return ABSENT
     if argument.list:
         values = constant if isinstance(constant, (list, tuple)) else [constant]
-        return f"{{.kind = TEST_DIMS, .n = {len(values)}, .shape = {{{', '.join(map(str, values)) or '0'}}}}}"
-    if argument.kind == "dtype":
-        return f"{{.kind = TEST_DTYPE, .n = GRD_{constant.upper()}}}"
-    if argument.kind == "device":
-        return f"{{.kind = TEST_DEVICE, .n = GRD_DEVICE_{constant.upper()}}}"
+        return f"{{TEST_DIMS, 0, 0, {len(values)}, {{{', '.join(map(str, values)) or '0'}}}}}"
+    if argument.kind in ("dtype", "device"):
+        return f"{{TEST_{argument.kind.upper()}, .n = GRD_{'DEVICE_' * (argument.kind == 'device')}{constant.upper()}}}"
     if isinstance(constant, str):
-        return f'{{.kind = TEST_STRING, .text = "{constant}"}}'
-    return f"{{.kind = TEST_NUMBER, .number = {static_number(constant)}}}"
-
-
-def static_number(constant):
-    if isinstance(constant, bool):
-        return f"{{.kind = GRD_SCALAR_BOOL, .v.i = {int(constant)}}}"
-    if isinstance(constant, int):
-        return f"{{.kind = GRD_SCALAR_INT, .v.i = {constant}}}"
-    if isinstance(constant, complex):
-        return f"{{.kind = GRD_SCALAR_COMPLEX, .v.c = {{{constant.real}, {constant.imag}}}}}"
-    return f"{{.kind = GRD_SCALAR_FLOAT, .v.c = {{{ctype.literal(constant)}, 0}}}}"
+        return f'{{TEST_STRING, .text = "{constant}"}}'
+    return f"{{TEST_NUMBER, .number = {ctype.static_number(constant)}}}"
 
 
 def arguments(operator, text):
@@ -100,7 +105,7 @@ def arguments(operator, text):
         if argument.name in given:
             rows.append(value(given[argument.name], argument, operator))
         elif argument.has_default or argument.optional:
-            rows.append("{.kind = TEST_ABSENT}")
+            rows.append(ABSENT)
         else:
             raise operator.error(f"sample '{text}' lacks '{argument.name}'", "test.samples")
     return rows
@@ -112,8 +117,8 @@ def reference(operator):
         return ""
     count = KERNELS[operator.kernel] if operator.kernel else sum(a.is_tensor for a in operator.args)
     names = ["x", "y", "z"][:count]
-    reads = "".join(f"    const double {n} = in[{i}];\n    (void){n};\n" for i, n in enumerate(names))
-    return f"static double {operator.c_name}_reference(const double *in)\n{{\n{reads}    return {operator.test['ref']};\n}}\n"
+    body = re.sub(rf"\b[{''.join(names)}]\b", lambda name: f"in[{names.index(name[0])}]", operator.test["ref"])
+    return function(f"static double {operator.c_name}_reference(const double *in)", f"return {body};")
 
 
 def differentiable(operator):
@@ -121,33 +126,24 @@ def differentiable(operator):
     return operator.test.get("grad", operator.grads is None or bool(operator.grads))
 
 
+def case(operator, text):
+    """The row of a sample."""
+    rows = arguments(operator, text)
+    facts = {"tolerance": operator.test["tol"]} if "tol" in operator.test else {}
+    facts |= {"reference": f"{operator.c_name}_reference"} if "ref" in operator.test else {}
+    facts |= {"skip": json.dumps(operator.test["skip"])} if "skip" in operator.test else {}
+    flags = {"no_gradient": not differentiable(operator) or text[0] == "~", "complex_only": operator.test.get("complex"), "contiguous_only": operator.test.get("contiguous")}
+    facts |= {name: "true" for name, on in flags.items() if on}
+    while rows and rows[-1] == ABSENT:  # as what is not named is
+        rows.pop()
+    args = f"(const struct test_arg[{len(operator.args)}]){{{', '.join(rows) or ABSENT}}}" if operator.args else "NULL"
+    row = [json.dumps(operator.name), json.dumps(text), str(len(operator.args)), args, *(f".{name} = {value}" for name, value in facts.items())]
+    return wrap(row, "    {", "},", indent="     ")
+
+
 def operator_cases(operator):
-    rows = ""
-    for text in sample_texts(operator):
-        args = ", ".join(arguments(operator, text))
-        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
-        facts = [f'.op = "{operator.name}"', f'.text = "{quoted}"', f".n = {len(operator.args)}",
-                 f".differentiable = {str(differentiable(operator) and text[0] != '~').lower()}", f".tolerance = {operator.test.get('tol', 4)}"]
-        if "ref" in operator.test:
-            facts.append(f".reference = {operator.c_name}_reference")
-        if "skip" in operator.test:
-            facts.append(f'.skip = "{operator.test["skip"]}"')
-        if operator.test.get("complex"):
-            facts.append(".complex_only = true")
-        if operator.test.get("contiguous"):
-            facts.append(".contiguous_only = true")
-        if args:
-            facts.append(f".args = (const struct test_arg[]){{{args}}}")
-        rows += "    {" + ", ".join(facts) + "},\n"
-    return reference(operator) + (f"static const struct test_case {operator.c_name}_cases[] = {{\n{rows}}};\n" if rows else "")
+    return "".join(case(operator, text) for text in sample_texts(operator))
 
 
 def files(operators):
-    text = BANNER.format("schema") + '#include <math.h>\n\n#include "matrix.h"\n\n'
-    table = ""
-    for operator in operators.values():
-        text += operator_cases(operator)
-        if sample_texts(operator):
-            table += f"    {{{operator.c_name}_cases, sizeof {operator.c_name}_cases / sizeof *{operator.c_name}_cases}},\n"
-    text += f"\nconst struct test_cases test_table[] = {{\n{table}    {{0, 0}}}};\n"
-    return {"gen/test_cases.c": text}
+    return {"gen/test_cases.c": BANNER.format("schema") + fill(FILE, references="".join(map(reference, operators.values())), rows="".join(map(operator_cases, operators.values())))}

@@ -23,7 +23,7 @@ REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log",
 CATEGORIES = {"bool", "integer", "float", "complex"}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -97,7 +97,10 @@ class Operator:
     test: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)  # key -> line
     version: bool = True  # a call that writes bumps the version; False: the kernel does it itself, since it may write nothing
+    alone: bool = False  # in place it changes where the memory of the tensor is, or its sizes, so no other thread may use the tensor meanwhile
     out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result
+    symbol: str = ""  # in formulas: "+", or "unary -"
+    inlined: str = ""  # the C function of autograd/formula.h that derivatives call in its place
     law: str = None  # the plan and the run that it has in common with others
     reduce: dict = field(default_factory=dict)  # of the law "reduce": REDUCE_KEYS
     plan: bool = False  # plan_<name> and run_<name> are written in C
@@ -312,7 +315,8 @@ def read_operator(name, entry, file, lines):
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), entry.get("block", False), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
-                    lines, entry.get("version", True), read_out(entry, results, forms, fail), entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", False), entry.get("run"), entry.get("check", False),
+                    lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
+                    entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", False), entry.get("run"), entry.get("check", False),
                     entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), entry.get("fills"))
 
 

@@ -1,4 +1,5 @@
 """What a compiler does not check: the floors, the notes, exported symbols, forbidden calls, formatting, generated snapshots, edits of make mutate."""
+import ast
 import re
 import shutil
 import subprocess
@@ -6,8 +7,13 @@ import sys
 import tomllib
 from pathlib import Path
 
+import includes
+
 ROOT = Path(__file__).resolve().parent.parent
-OPERATORS = ["gradus/ops.h", "gradus/gradus.h"]
+sys.path.insert(0, str(ROOT))
+from codegen import schema  # noqa: E402
+
+OPERATORS = ("gradus/ops", "gradus/gradus.h")
 
 # floor -> prefixes of what it may include, besides the C library. An include only ever goes down (ARCHITECTURE.md).
 FLOORS = {
@@ -16,8 +22,8 @@ FLOORS = {
     "core": ["base/", "core/", "gradus/"],
     "dispatch": ["base/", "core/", "dispatch/", "gradus/"],
     "op": ["base/", "core/", "dispatch/", "op/", "kernel/", "gen/", "gradus/"],
-    "autograd": ["base/", "core/", "dispatch/", "autograd/", "gen/hidden_ops.h", "gradus/"],
-    "optim": ["base/", "core/", "optim/", "gen/hidden_ops.h", "gradus/"],
+    "autograd": ["base/", "core/", "dispatch/", "autograd/", "gen/ops/", "gradus/"],
+    "optim": ["base/", "core/", "optim/", "gen/ops/", "gradus/"],
     "io": ["base/", "core/", "io/", "gradus/"],
     "api": ["base/", "core/", "dispatch/", "op/", "autograd/", "io/", "kernel/", "gen/", "gradus/"],
 }
@@ -62,7 +68,7 @@ def check_floors():
             target = match[1] if "/" in match[1] else f"{floor}/{match[1]}"
             if not any(target.startswith(prefix) for prefix in allowed):
                 yield f"{name}:{number}: floor '{floor}' may not include {match[1]}"
-            elif floor in NO_OPERATORS and target in OPERATORS:
+            elif floor in NO_OPERATORS and target.startswith(OPERATORS):
                 yield f"{name}:{number}: floor '{floor}' may not call operators"
 
 
@@ -179,9 +185,50 @@ def check_mutants():
                     yield f"{path.relative_to(ROOT)}: '{mutant['name']}' names {test}, which is not there"
 
 
+def check_includes():
+    yield from includes.check()
+
+
+def words_of_the_language():
+    """The words that an entry may say: the tables of codegen/schema.py."""
+    for name, table in vars(schema).items():
+        if name.isupper() and isinstance(table, (set, tuple, dict)):
+            for word in table:
+                yield word
+                if isinstance(table, dict) and isinstance(table[word], set):
+                    yield from table[word]
+
+
+def check_names():
+    """The generator and the dispatcher know no operator by name: what is particular to one is a fact of its entry."""
+    names = {name for name in schema.read_schema(ROOT / "schema") if len(name) > 1} - set(words_of_the_language())
+    for path in sorted((ROOT / "codegen").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and node.value in names:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: '{node.value}' is an operator, and the generator knows none by name: say it in the schema"
+    for path in sources("src/dispatch"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for name in set(re.findall(r'"(\w+)"', line)) & names:
+                yield f"{path.relative_to(ROOT)}:{number}: '{name}' is an operator, and the dispatcher knows none by name: say it in the schema"
+
+
+def check_bodies(root=ROOT):
+    """Every scalar body of a kernel belongs to an entry of the schema, or another body calls it."""
+    operators = schema.read_schema(root / "schema").values()
+    used = {f"{o.kernel}_{o.c_name}" for o in operators if o.kernel}
+    for kind in schema.KERNELS:
+        path = root / "src" / "kernel" / "cpu" / f"{kind}.c"
+        text = strip_comments(path.read_text())
+        defined = {m[1]: text.count("\n", 0, m.start(1)) + 1 for m in re.finditer(rf"^static inline [^\n;]*?\b({kind}_\w+)\([^;]*?\)\n", text, re.M)}
+        calls = re.sub(r"^static inline .*", "", text, flags=re.M)
+        for name, number in sorted(defined.items()):
+            if name not in used and not re.search(rf"\b{name}\(", calls):
+                yield f"{path.relative_to(root)}:{number}: {name} is left behind: no entry of the schema has this kernel"
+
+
 def main():
     checks = [check_floors, check_extension, check_words, check_calls, check_elements, check_notes, check_documents, check_symbols, check_format, check_snapshots,
-              check_mutants]
+              check_mutants, check_includes, check_names, check_bodies]
     problems = [problem for check in checks for problem in check()]
     print("\n".join(problems) or f"lint: {len(checks)} checks, nothing found")
     sys.exit(1 if problems else 0)

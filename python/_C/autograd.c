@@ -3,6 +3,7 @@
  * While the engine runs the interpreter is free for other threads. The tensors of a call are kept meanwhile: so the collector, which looks only at
  * graphs whose tensor has no other owner, does not look at one that is being run. */
 #include "graph.h"
+#include "gradus/ops/zeros_like.h"
 
 /* ---- Arguments ------------------------------------------------------------------------------------------------------------ */
 static int find_param(const char *const *params, int nparams, PyObject *name)

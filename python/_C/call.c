@@ -93,20 +93,12 @@ static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_
     return ok;
 }
 
-/* resize_, while nobody works with the tensor. */
-static void call_resize(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
+/* In place, while nobody works with the tensor. */
+static void call_alone(const grd_op *op, const struct py_arguments *arguments, grd_value *ret_results)
 {
     py_begin_change();
     grd_call(op, GRD_INPLACE, arguments->values, arguments->signature->nvalues, NULL, ret_results);
     py_end_change();
-}
-
-static bool is_resize(const grd_op *op)
-{
-    static const grd_op *resize;
-    if (PY_UNLIKELY(resize == NULL))
-        resize = grd_op_find("resize");
-    return op == resize;
 }
 
 /* The tensors among the arguments, and those in lists; returns how many. The array has room for all of them. */
@@ -239,8 +231,8 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     grd_value results[GRD_MAX_RESULTS];
     if (arguments->nouts > 0)
         call_into(*op, arguments, results);
-    else if (PY_UNLIKELY(is_resize(*op)))
-        call_resize(*op, arguments, results);
+    else if (PY_UNLIKELY(signature->alone))
+        call_alone(*op, arguments, results);
     else
         call_op(*op, arguments, results);
     const int n = grd_op_result_count(*op);
@@ -294,4 +286,15 @@ PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *
         }
     }
     return parse_and_run(function, self, args, nargs, names);
+}
+
+void py_fill(PyMethodDef *ret_table, struct py_listed *functions, int n, const grd_op **ops)
+{
+    for (int i = 0; i < n; i++) {
+        struct py_function *function = &functions[i].function;
+        function->ops = ops;
+        ops += function->nsignatures + function->nothers;
+        ret_table[i] =
+            (PyMethodDef){function->name, (PyCFunction)(void (*)(void))functions[i].call, METH_FASTCALL | METH_KEYWORDS, functions[i].doc};
+    }
 }

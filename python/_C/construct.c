@@ -2,6 +2,9 @@
 #include "interop.h"
 #include "methods.h"
 #include "number.h"
+#include "gradus/ops/detach.h"
+#include "gradus/ops/empty.h"
+#include "gradus/ops/to.h"
 
 /* ---- From anything ---------------------------------------------------------------------------------------------------------------------------- */
 

@@ -2,6 +2,8 @@
 #include "methods.h"
 
 #include <string.h>
+#include "gradus/ops/contiguous.h"
+#include "gradus/ops/to.h"
 
 /* ---- to ------------------------------------------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,10 @@
 /* Methods that make tensors of the dtype and on the device of self: new_zeros and its like. */
 #include "methods.h"
+#include "gradus/ops/empty.h"
+#include "gradus/ops/empty_strided.h"
+#include "gradus/ops/full.h"
+#include "gradus/ops/ones.h"
+#include "gradus/ops/zeros.h"
 
 #define SELF                                                                                                                               \
     {                                                                                                                                      \

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 
 #include "interop.h"
+#include "gradus/ops/clone.h"
+#include "gradus/ops/detach.h"
+#include "gradus/ops/empty.h"
+#include "gradus/ops/to.h"
 
 /* Names of capsules: one that has been used is renamed. */
 static const char managed_name[] = "dltensor_versioned", used_managed_name[] = "used_dltensor_versioned";

@@ -12,7 +12,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "gradus/gradus.h"
+#include "gradus/library.h"
 
 #if PY_VERSION_HEX < 0x030A0000
 static inline PyObject *Py_NewRef(PyObject *object)
@@ -143,15 +143,16 @@ struct py_param {
 
 /* One way to call a function: parameters in the order of the operator's arguments, then those without effect. */
 struct py_signature {
+    const char *op; /* the operator */
     const struct py_param *params;
     uint8_t nparams, nvalues; /* all; those that are arguments of the operator */
     uint8_t positional;       /* may be given by position */
-    bool loose;               /* one list of sizes that may be given as several arguments: view(2, 3) */
-    const char *op;           /* operator, and its form */
-    grd_form form;
+    grd_form form;            /* of the operator */
     struct py_result *result; /* several results: how they are named; NULL: a plain tuple */
-    uint8_t device;           /* the parameter that has the default device when it is not given; 0: none */
     const uint8_t *order;     /* which argument of the operator each parameter is; NULL: the parameters begin with the arguments */
+    uint8_t device;           /* the parameter that has the default device when it is not given; 0: none */
+    bool loose;               /* one list of sizes that may be given as several arguments: view(2, 3) */
+    bool alone;               /* the call changes the memory of its tensor, or its sizes: no other thread may work meanwhile */
 };
 
 /* A named tuple of results: torch.return_types.max. */
@@ -188,6 +189,19 @@ struct py_function {
     enum { PY_FUNCTION, PY_METHOD, PY_NN } home; /* of the module, of Tensor, of the module's nn */
     const grd_op **ops;                          /* the operators of the signatures, found on first use */
 };
+
+/* The ways to call a function, as its row in a table has them. */
+typedef const struct py_signature py_ways[];
+
+/* A generated function: what Python calls, which calls py_call with the table, and its docstring. */
+struct py_listed {
+    struct py_function function;
+    PyObject *(*call)(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names);
+    const char *doc;
+};
+
+/* Makes Python's own table of functions of `n` generated ones, once. `ops`: room for the operators of all their signatures. */
+void py_fill(PyMethodDef *ret_table, struct py_listed *functions, int n, const grd_op **ops);
 
 /* Finds the signature that fits and converts the arguments; `self` is NULL for a function. False with TypeError: what is wrong, when there is one
  * signature, and which there are, when there are several. */
@@ -227,10 +241,14 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
 /* Whether the class of the object has a __torch_function__ that is not disabled: a subclass of Tensor has, Tensor itself and Parameter have not. */
 bool py_is_overloaded(PyObject *object);
 
-/* ---- Tables and parts of the module: each adds its names. Generated: functions.c ------------------------------------------------ */
+/* ---- Tables and parts of the module: each adds its names. ------------------------------------------------------------------------ */
+/* Generated; empty until they are filled. */
 extern PyMethodDef py_functions[];    /* of the module */
 extern PyMethodDef py_nn_functions[]; /* of the module's nn */
 extern PyMethodDef py_methods[];      /* of Tensor */
+void py_functions_fill(void);
+void py_nn_functions_fill(void);
+void py_methods_fill(void);
 
 extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */
 extern PyMethodDef py_tensor_methods[];          /* hand-written (tensor_methods.c) */

@@ -5,6 +5,18 @@
  * as in PyTorch, where NumPy has it broadcast. */
 #include "interop.h"
 #include "methods.h"
+#include "gradus/ops/copy.h"
+#include "gradus/ops/fill.h"
+#include "gradus/ops/full.h"
+#include "gradus/ops/index.h"
+#include "gradus/ops/index_put.h"
+#include "gradus/ops/masked_fill_tensor.h"
+#include "gradus/ops/select.h"
+#include "gradus/ops/slice.h"
+#include "gradus/ops/to.h"
+#include "gradus/ops/unsqueeze.h"
+#include "gradus/ops/view.h"
+#include "gradus/ops/zeros.h"
 
 enum item_kind { ITEM_INT, ITEM_SLICE, ITEM_NEW, ITEM_REST, ITEM_BOOL, ITEM_TENSOR };
 

@@ -2,6 +2,9 @@
 #include "interop.h"
 #include "methods.h"
 #include "number.h"
+#include "gradus/ops/empty.h"
+#include "gradus/ops/to.h"
+#include "gradus/ops/view.h"
 
 /* The tensors one constructor makes. */
 struct maker {

@@ -1,5 +1,16 @@
 /* Tensor as a sequence: len, iteration, `in`, tolist, and the functions that call Python for each element. */
 #include "methods.h"
+#include "gradus/ops/any.h"
+#include "gradus/ops/contiguous.h"
+#include "gradus/ops/copy.h"
+#include "gradus/ops/empty.h"
+#include "gradus/ops/eq.h"
+#include "gradus/ops/expand.h"
+#include "gradus/ops/fill.h"
+#include "gradus/ops/select.h"
+#include "gradus/ops/to.h"
+#include "gradus/ops/unbind.h"
+#include "gradus/ops/view.h"
 
 Py_ssize_t py_tensor_length(PyObject *self)
 {

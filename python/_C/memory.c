@@ -6,6 +6,7 @@
 
 #include "interop.h"
 #include "number.h"
+#include "gradus/ops/detach.h"
 
 /* ---- Over memory with any strides ------------------------------------------------------------------------------------------------------------ */
 

@@ -3,6 +3,30 @@
  * Two Tensors, or one and a number, go straight to the library. What neither side of the library knows gives NotImplemented, so that the other
  * operand's class has its turn; a subclass with a __torch_function__ of its own gets it through the function of that name. */
 #include "number.h"
+#include "gradus/ops/abs.h"
+#include "gradus/ops/add.h"
+#include "gradus/ops/bitwise_and.h"
+#include "gradus/ops/bitwise_left_shift.h"
+#include "gradus/ops/bitwise_not.h"
+#include "gradus/ops/bitwise_or.h"
+#include "gradus/ops/bitwise_right_shift.h"
+#include "gradus/ops/bitwise_xor.h"
+#include "gradus/ops/div.h"
+#include "gradus/ops/eq.h"
+#include "gradus/ops/floor_divide.h"
+#include "gradus/ops/ge.h"
+#include "gradus/ops/gt.h"
+#include "gradus/ops/le.h"
+#include "gradus/ops/lt.h"
+#include "gradus/ops/matmul.h"
+#include "gradus/ops/mul.h"
+#include "gradus/ops/ne.h"
+#include "gradus/ops/neg.h"
+#include "gradus/ops/pow.h"
+#include "gradus/ops/reciprocal.h"
+#include "gradus/ops/remainder.h"
+#include "gradus/ops/rsub.h"
+#include "gradus/ops/sub.h"
 
 struct operation {
     const char *name; /* of the function and the method */

@@ -1,6 +1,8 @@
 /* NumPy both ways, over its array interface and the buffer protocol: the module is imported only when the user asks for an array. */
 #include "interop.h"
 #include "methods.h"
+#include "gradus/ops/detach.h"
+#include "gradus/ops/to.h"
 
 /* The attribute of numpy, or NULL with ImportError. */
 static PyObject *numpy_attribute(const char *name)

@@ -3,6 +3,12 @@
 #include "methods.h"
 
 #include <string.h>
+#include "gradus/ops/conj.h"
+#include "gradus/ops/copy.h"
+#include "gradus/ops/imag.h"
+#include "gradus/ops/permute.h"
+#include "gradus/ops/real.h"
+#include "gradus/ops/transpose.h"
 
 struct property {
     const char *name;

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "interop.h"
+#include "gradus/ops/empty.h"
+#include "gradus/ops/to.h"
 
 /* ---- What an element is ------------------------------------------------------------------------------------------------------------------------- */
 

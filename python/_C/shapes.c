@@ -1,5 +1,7 @@
 /* Functions of the module over several shapes: broadcast_shapes, broadcast_tensors, meshgrid. */
 #include "methods.h"
+#include "gradus/ops/expand.h"
+#include "gradus/ops/meshgrid.h"
 
 /* A shape that grows as others are broadcast with it. Dimension i counts from the end: sizes[GRD_MAX_DIMS - 1] is the last. */
 struct common_shape {

@@ -3,6 +3,10 @@
 #include "interop.h"
 
 #include <structmember.h>
+#include "gradus/ops/clone.h"
+#include "gradus/ops/copy.h"
+#include "gradus/ops/detach.h"
+#include "gradus/ops/empty.h"
 
 typedef struct py_storage {
     PyObject_HEAD grd_tensor *bytes; /* kept: uint8, one dimension, all of it */

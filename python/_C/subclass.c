@@ -1,5 +1,7 @@
 /* Tensors as objects of subclasses: as_subclass and _make_subclass. Copies and pickling are in gradus/_tensor_copy.py. */
 #include "interop.h"
+#include "gradus/ops/detach.h"
+#include "gradus/ops/view.h"
 
 static PyTypeObject *subclass_argument(PyObject *object)
 {

@@ -1,5 +1,6 @@
 /* The table of hand-written methods of Tensor, and those that only look at a tensor. What computes is generated from the schema. */
 #include "methods.h"
+#include "gradus/ops/flip.h"
 
 #define SELF                                                                                                                               \
     {                                                                                                                                      \

@@ -1,6 +1,9 @@
 /* Comparisons of whole tensors that answer with a bool: not operators, since they have no tensor result. */
 #include "core/tensor.h"
-#include "gradus/gradus.h"
+#include "gradus/library.h"
+#include "gradus/ops/all.h"
+#include "gradus/ops/eq.h"
+#include "gradus/ops/isclose.h"
 
 /* Whether every element of a bool tensor is set; false with an error pending. */
 static bool all_set(grd_tensor *t)

@@ -4,7 +4,8 @@
 #include "autograd/pass.h"
 #include "base/text.h"
 #include "dispatch/op.h"
-#include "gradus/ops.h"
+#include "gradus/ops/any.h"
+#include "gradus/ops/isnan.h"
 
 static struct {
     _Atomic bool enabled, check_nan;

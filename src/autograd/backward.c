@@ -4,7 +4,7 @@
 #include "autograd/pass.h"
 #include "base/stack.h"
 #include "base/text.h"
-#include "gradus/ops.h"
+#include "gradus/ops/fill.h"
 
 #include <string.h>
 

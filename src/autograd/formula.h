@@ -4,7 +4,8 @@
 #define GRD_AUTOGRAD_FORMULA_H
 
 #include "autograd/derivative.h"
-#include "gen/hidden_ops.h"
+#include "gradus/ops/conj.h"
+#include "gen/ops/_times_conj.h"
 
 /* A value that the rest of a formula needs: what is above the mark goes but for that. */
 static inline grd_tensor *grd_formula_alone(int64_t mark, grd_tensor *t)

@@ -7,7 +7,8 @@
 #include "autograd/node.h"
 #include "base/text.h"
 #include "core/races.h"
-#include "gradus/ops.h"
+#include "gradus/ops/add.h"
+#include "gradus/ops/copy.h"
 
 #include <string.h>
 

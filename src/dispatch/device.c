@@ -106,7 +106,7 @@ bool grd_dispatch_device(const struct grd_op *op, grd_keyset keys, grd_tensor *o
     if (kernel != NULL)
         kernel(op, keys, out, args, ret_results, NULL);
     else if (op->everywhere)
-        op->thunk(op->kernel, out, args, ret_results);
+        op->unbox(op->kernel, out, args, ret_results);
     else
         raise_no_kernel(op, entry);
     grd_written(out);

@@ -138,10 +138,6 @@ static void refuse_call(const struct grd_op *op, const grd_value *args)
 static __attribute__((noinline)) void call_any(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
                                                grd_value *ret_results)
 {
-    if (ret_results == NULL) {
-        refuse_call(op, args);
-        return;
-    }
     const grd_key key = grd_top_key(keys);
     const struct grd_boxed_slot *slot = boxed_slot(op, key);
     grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
@@ -158,17 +154,23 @@ static __attribute__((noinline)) void call_any(const struct grd_op *op, grd_keys
         grd_defined_check_results(op, key, args, ret_results);
 }
 
-/* A boxed kernel may leave its results unwritten when it fails. */
-void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+/* A boxed kernel may leave its results unwritten when it fails. `one`: the operator is known to be of the schema and to have one tensor as its result. */
+GRD_INLINE void call_boxed(const struct grd_op *op, bool one, grd_keyset keys, grd_tensor *out, const grd_value *args,
+                           grd_value *ret_results)
 {
     const struct grd_boxed_slot *slot = boxed_slot(op, grd_top_key(keys));
     grd_boxed_kernel *boxed = atomic_load_explicit(&slot->kernel, memory_order_acquire);
-    if (GRD_LIKELY(boxed != NULL && ret_results != NULL && op->nresults == 1 && !op->returns_list && !op->defined)) {
+    if (GRD_LIKELY(boxed != NULL && (one || (op->nresults == 1 && !op->returns_list && !op->defined)))) {
         grd_set_tensor(&ret_results[0], &grd_failed_block.tensor);
         boxed(op, keys, out, args, ret_results, atomic_load_explicit(&slot->context, memory_order_relaxed));
     } else {
         call_any(op, keys, out, args, ret_results);
     }
+}
+
+void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    call_boxed(op, false, keys, out, args, ret_results);
 }
 
 bool grd_check_boxed(const struct grd_op *op, const grd_value *args, const grd_value *ret_results, const char *function)
@@ -205,9 +207,9 @@ static void leave_failed(const struct grd_op *op, int64_t mark)
     grd_pool_release(mark);
 }
 
-grd_tensor *grd_leave_failed(int64_t op, int64_t mark)
+grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark)
 {
-    leave_failed(&grd_op_table[op], mark);
+    leave_failed(op, mark);
     return grd_failed;
 }
 
@@ -228,6 +230,41 @@ grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors re
     return (grd_tensors){0};
 }
 
+/* ---- Calls with generic values -------------------------------------------------------------------------------------------- */
+
+/* False for a call that is refused, after the error is raised. */
+GRD_INLINE bool call_entered(const struct grd_op *op, bool one, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args,
+                             grd_value *ret_results)
+{
+    if (GRD_LIKELY(mark >= 0))
+        call_boxed(op, one, keys, out, args, ret_results);
+    else if (!grd_pending())
+        refuse_call(op, args);
+    return mark >= 0;
+}
+
+grd_tensor *grd_boxed(const struct grd_op *op, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args)
+{
+    grd_value result;
+    return call_entered(op, true, keys, mark, out, args, &result) ? grd_leave(op, mark, result.v.tensor) : grd_failed;
+}
+
+grd_tensors grd_boxed_list(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args)
+{
+    grd_value result;
+    return call_entered(op, false, keys, mark, NULL, args, &result) ? grd_leave_list(op, mark, result.v.tensors) : (grd_tensors){0};
+}
+
+void grd_boxed_many(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args, grd_tensor **ret_results)
+{
+    grd_value results[GRD_MAX_RESULTS];
+    const bool called = call_entered(op, false, keys, mark, NULL, args, results);
+    for (int i = 0; i < op->nresults; i++)
+        ret_results[i] = called ? results[i].v.tensor : grd_failed;
+    if (called)
+        grd_leave_many(op, mark, ret_results, op->nresults);
+}
+
 grd_tensor *grd_number_argument(const struct grd_op *op, grd_scalar value)
 {
     if (grd_pending())
@@ -238,10 +275,8 @@ grd_tensor *grd_number_argument(const struct grd_op *op, grd_scalar value)
     return number;
 }
 
-grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result)
+grd_tensor *grd_leave_number_failed(int64_t mark)
 {
-    if (!grd_pending() && grd_pool_return(mark, result))
-        return result;
     grd_pool_release(mark);
     return grd_failed;
 }
@@ -251,8 +286,8 @@ grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result)
 const grd_op *grd_op_find(const char *name)
 {
     for (int64_t i = 0; name != NULL && i < grd_op_table_size; i++)
-        if (strcmp(grd_op_table[i].name, name) == 0)
-            return &grd_op_table[i];
+        if (strcmp(grd_op_table[i]->name, name) == 0)
+            return grd_op_table[i];
     return name != NULL ? grd_defined_find(name) : NULL;
 }
 
@@ -265,7 +300,7 @@ const grd_op *grd_op_at(int64_t index)
 {
     if (index < 0)
         return NULL;
-    return index < grd_op_table_size ? &grd_op_table[index] : grd_defined_at(index - grd_op_table_size);
+    return index < grd_op_table_size ? grd_op_table[index] : grd_defined_at(index - grd_op_table_size);
 }
 
 static bool is_op(const grd_op *op)
@@ -618,7 +653,7 @@ void grd_dispatch_init(void)
 {
     static struct grd_held_lock held = {.lock = &registration};
     for (int64_t i = 0; i < grd_op_table_size; i++)
-        grd_reset_slots(&grd_op_table[i]);
+        grd_reset_slots(grd_op_table[i]);
     grd_hold_around_fork(&held);
     grd_define_init();
     grd_lifetimes_dispatch_init();

@@ -60,17 +60,11 @@ static void name_results(const struct grd_op *op, const grd_tensor *out, const g
             grd_lifetimes_made_by(results[i].v.tensor, op->name);
 }
 
-/* In place it changes where the memory of a tensor is, or its sizes. */
-static bool needs_alone(const grd_op *op, const grd_tensor *out)
-{
-    return out != NULL && strcmp(op->name, "resize") == 0;
-}
-
 static void watch(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
 {
     grd_value all[GRD_MAX_ARGS + 1];
     char name[64];
-    const bool alone = needs_alone(op, out);
+    const bool alone = out != NULL && op->alone;
     memcpy(all, args, (size_t)op->nargs * sizeof *all);
     all[op->nargs] = (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = out};
     snprintf(name, sizeof name, "%s%s", op->name, alone ? "_" : "");

@@ -1,5 +1,5 @@
-/* What an operator is to the dispatcher: arguments, the thunk that unboxes, and a slot per dispatch key.
- * The table grd_op_table is generated from the schema; slots are filled at load and by registration. */
+/* What an operator is to the dispatcher: arguments, the function that unboxes, and a slot per dispatch key.
+ * Operators of the schema are generated, each a variable of its own; slots are filled at load and by registration. */
 #ifndef GRD_DISPATCH_OP_H
 #define GRD_DISPATCH_OP_H
 
@@ -16,10 +16,10 @@ struct grd_arg {
     grd_value value; /* default; kind NONE when there is none */
 };
 
-typedef void grd_kernel(void); /* a typed kernel, cast to its real type by the thunk and by the entry functions */
+typedef void grd_kernel(void); /* a typed kernel, cast to its real type by generated functions */
 
 /* Calls a typed kernel with generic values. */
-typedef void grd_thunk(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+typedef void grd_unbox(grd_kernel *kernel, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 /* A boxed kernel with its context. The context is written before the kernel is, and read after it. */
 struct grd_boxed_slot {
@@ -52,27 +52,37 @@ struct grd_op {
     const char *name, *schema;
     const struct grd_arg *args;
     uint8_t nargs, nresults;
-    bool has_out;    /* typed kernels take `out` first: NULL allocates, args[0] is in place */
-    bool is_view;    /* the result shares storage with args[0] */
-    bool everywhere; /* the kernel of the tree follows no address of a device: it serves them all */
-    bool returns_list;
-    bool defined;  /* at run time: it is part of a struct grd_defined_op (define.h) */
     uint8_t forms; /* bit set of grd_form */
-    uint8_t fills; /* grd_fills */
-    grd_thunk *thunk;
+    grd_unbox *unbox;
+    grd_kernel *kernel;                      /* from the tree */
     const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */
-    grd_kernel *kernel;                      /* from the tree */
     const char *providers;                   /* of the tree, in the order they are tried: "blas native"; NULL: native alone */
+    uint8_t fills;                           /* grd_fills */
+    bool has_out;                            /* typed kernels take `out` first: NULL allocates, args[0] is in place */
+    bool is_view;                            /* the result shares storage with args[0] */
+    bool everywhere;                         /* the kernel of the tree follows no address of a device: it serves them all */
+    bool returns_list;
+    bool defined;       /* at run time: it is part of a struct grd_defined_op (define.h) */
     bool composite;     /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
+    bool alone;         /* in place it changes where the memory of a tensor is, or its sizes: no other thread may use it meanwhile */
     bool counts_writes; /* a call bumps the version of what it writes; parts of a composite do so themselves */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */
     grd_kernel *_Atomic typed[GRD_KEY_COUNT];
     struct grd_boxed_slot boxed[GRD_KEY_COUNT];
 };
 
-extern struct grd_op grd_op_table[];
+/* Those of the schema, in its order. */
+extern struct grd_op *const grd_op_table[];
 extern const int64_t grd_op_table_size;
+
+/* The forms of an operator, as bits. */
+enum {
+    GRD_FORM_NEW = 1 << GRD_FUNCTIONAL,
+    GRD_FORM_INPLACE = 1 << GRD_INPLACE,
+    GRD_FORM_OUT = 1 << GRD_OUT,
+    GRD_FORMS_ALL = GRD_FORM_NEW | GRD_FORM_INPLACE | GRD_FORM_OUT
+};
 
 /* The kernels an operator has before anything is registered for it. */
 void grd_reset_slots(struct grd_op *op);
@@ -106,8 +116,7 @@ static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset k
     return atomic_load_explicit(&op->typed[(unsigned)grd_top_key(keys)], memory_order_acquire);
 }
 
-/* A call without a typed kernel: boxed kernels, fallbacks, missing kernels. ret_results NULL: an entry function has found an argument that
- * cannot be, which is refused, "add: argument 'other' (position 2) must be a tensor, not NULL". */
+/* A call without a typed kernel: boxed kernels, fallbacks, missing kernels. */
 void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 grd_keyset grd_keys_of_device(grd_device device);
@@ -118,14 +127,76 @@ static inline grd_keyset grd_device_keys(grd_device device)
     return device.type == GRD_DEVICE_NONE ? 0 : grd_keys_of_device(device);
 }
 
+/* Apart from what calls it, so that the common way is short; not every file that sees it calls it. */
+#define GRD_APART static __attribute__((noinline, unused))
 /* Rarely called: apart from what calls it. */
 #define GRD_COLD static __attribute__((noinline, cold))
 
-/* A tensor as a value. */
+/* ---- Generic values: an initializer would clear the rest of them, for every call. ---------------------------------------- */
 static inline void grd_set_tensor(grd_value *value, grd_tensor *t)
 {
     value->kind = GRD_KIND_TENSOR;
     value->v.tensor = t;
+}
+
+static inline void grd_set_tensors(grd_value *value, grd_tensors list)
+{
+    value->kind = GRD_KIND_TENSORS;
+    value->v.tensors = list;
+}
+
+static inline void grd_set_scalar(grd_value *value, const grd_scalar *number)
+{
+    value->kind = GRD_KIND_SCALAR;
+    value->v.scalar = *number;
+}
+
+static inline void grd_set_int(grd_value *value, int64_t number)
+{
+    value->kind = GRD_KIND_INT;
+    value->v.integer = number;
+}
+
+static inline void grd_set_float(grd_value *value, double number)
+{
+    value->kind = GRD_KIND_FLOAT;
+    value->v.number = number;
+}
+
+static inline void grd_set_bool(grd_value *value, bool truth)
+{
+    value->kind = GRD_KIND_BOOL;
+    value->v.boolean = truth;
+}
+
+static inline void grd_set_dims(grd_value *value, grd_dims list)
+{
+    value->kind = GRD_KIND_DIMS;
+    value->v.dims = list;
+}
+
+static inline void grd_set_dtype(grd_value *value, grd_dtype dtype)
+{
+    value->kind = GRD_KIND_DTYPE;
+    value->v.dtype = dtype;
+}
+
+static inline void grd_set_device(grd_value *value, grd_device device)
+{
+    value->kind = GRD_KIND_DEVICE;
+    value->v.device = device;
+}
+
+static inline void grd_set_string(grd_value *value, const char *text)
+{
+    value->kind = GRD_KIND_STRING;
+    value->v.string = text;
+}
+
+static inline void grd_set_generator(grd_value *value, grd_generator *generator)
+{
+    value->kind = GRD_KIND_GENERATOR;
+    value->v.generator = generator;
 }
 
 /* ---- What entry functions are made of ----------------------------------------------------------------------------- */
@@ -175,7 +246,7 @@ static inline void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, 
         grd_call_boxed(op, keys, out, args, ret_results);
         return;
     }
-    op->thunk(typed, out, args, ret_results);
+    op->unbox(typed, out, args, ret_results);
     if (op->counts_writes)
         grd_written(out);
 }
@@ -196,7 +267,7 @@ static inline bool grd_is_tensor_list(grd_tensors list)
 }
 
 /* A view's base counts too: it may have come to require gradients after the view was made. */
-static inline grd_keyset grd_keys_of(const grd_tensor *t)
+GRD_INLINE grd_keyset grd_keys_of(const grd_tensor *t)
 {
     return t->base ? grd_keys_read(t) | grd_keys_read(t->base) : grd_keys_read(t);
 }
@@ -209,14 +280,50 @@ static inline grd_keyset grd_list_keys(grd_tensors list)
     return keys;
 }
 
-grd_tensor *grd_leave_failed(int64_t op, int64_t mark);
+/* A tensor that may be absent. */
+GRD_INLINE grd_keyset grd_keys_if(const grd_tensor *t)
+{
+    return t != NULL ? grd_keys_of(t) : 0;
+}
 
-/* The way out of an operator, given by its place in the table: drops its temporaries, moves the result to the caller's scope, names the operator in an error. */
-static inline grd_tensor *grd_leave(int64_t op, int64_t mark, grd_tensor *result)
+/* A call on its way: its typed kernel, or NULL where it is refused or goes on with generic values. */
+struct grd_way {
+    grd_kernel *kernel;
+    int64_t mark; /* of the pool; -1: refused */
+    grd_keyset keys;
+};
+
+/* The entry of a call with an argument that cannot be, such as NULL for a tensor, and of every call while an error is pending. */
+static const struct grd_way grd_refused = {.mark = -1};
+
+GRD_INLINE struct grd_way grd_enter(const struct grd_op *op, grd_keyset keys)
+{
+    if (GRD_UNLIKELY(grd_thread.error != 0))
+        return grd_refused;
+    const grd_keyset active = grd_active_keys(keys);
+    return (struct grd_way){grd_typed_kernel(op, active), grd_pool_mark(), active};
+}
+
+/* A call without a typed kernel, from its entry to its end. */
+grd_tensor *grd_boxed(const struct grd_op *op, grd_keyset keys, int64_t mark, grd_tensor *out, const grd_value *args);
+grd_tensors grd_boxed_list(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args);
+void grd_boxed_many(const struct grd_op *op, grd_keyset keys, int64_t mark, const grd_value *args, grd_tensor **ret_results);
+
+__attribute__((cold)) grd_tensor *grd_leave_failed(const struct grd_op *op, int64_t mark);
+
+/* The way out of an operator: drops its temporaries, moves the result to the caller's scope, names the operator in an error. */
+GRD_INLINE grd_tensor *grd_leave(const struct grd_op *op, int64_t mark, grd_tensor *result)
 {
     if (GRD_LIKELY(grd_thread.error == 0) && grd_pool_return(mark, result))
         return result;
     return grd_leave_failed(op, mark);
+}
+
+/* The same where `out` may have been written. */
+GRD_INLINE grd_tensor *grd_leave_written(const struct grd_op *op, int64_t mark, grd_tensor *result, grd_tensor *out)
+{
+    grd_written(out);
+    return grd_leave(op, mark, result);
 }
 
 void grd_leave_many(const struct grd_op *op, int64_t mark, grd_tensor **results, int n);
@@ -224,7 +331,12 @@ void grd_leave_many(const struct grd_op *op, int64_t mark, grd_tensor **results,
 grd_tensors grd_leave_list(const struct grd_op *op, int64_t mark, grd_tensors result);
 /* A number given for a tensor argument, as a 0-d tensor; an error names the operator. */
 grd_tensor *grd_number_argument(const struct grd_op *op, grd_scalar value);
+grd_tensor *grd_leave_number_failed(int64_t mark);
+
 /* Drops the 0-d tensor made of a number, keeps the result. */
-grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result);
+static inline grd_tensor *grd_leave_number(int64_t mark, grd_tensor *result)
+{
+    return GRD_LIKELY(grd_thread.error == 0) && grd_pool_return(mark, result) ? result : grd_leave_number_failed(mark);
+}
 
 #endif

@@ -13,15 +13,21 @@ static inline bool grd_is_not_given(double number)
     return memcmp(&number, &mark, sizeof mark) == 0;
 }
 
+/* A plain number with its kind, in `room`. */
+static __attribute__((noinline, cold, unused)) const grd_scalar *grd_plain_number(double number, grd_scalar *room)
+{
+    *room = grd_number_of_plain(number);
+    return room;
+}
+
 /* The number that was given, or `otherwise`. A plain one gets its kind, in `room`. */
-static inline const grd_scalar *grd_given_number(const grd_scalar *option, const grd_scalar *otherwise, grd_scalar *room)
+GRD_INLINE const grd_scalar *grd_given_number(const grd_scalar *option, const grd_scalar *otherwise, grd_scalar *room)
 {
     if (option->kind != GRD_SCALAR_PLAIN)
         return option->kind == GRD_SCALAR_NONE ? otherwise : option;
     if (GRD_LIKELY(grd_is_not_given(option->v.c.re)))
         return otherwise;
-    *room = grd_number_of_plain(option->v.c.re);
-    return room;
+    return grd_plain_number(option->v.c.re, room);
 }
 
 /* The list that was given, or `otherwise`. A plain number is a list of one, valid as long as the option. */

@@ -3,7 +3,8 @@
 
 #include "base/text.h"
 #include "core/tensor.h"
-#include "gradus/gradus.h"
+#include "gradus/library.h"
+#include "gradus/ops/copy.h"
 
 grd_tensor *grd_named_tensor_find(grd_named_tensors tensors, const char *name)
 {

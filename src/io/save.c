@@ -5,8 +5,10 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "core/tensor.h"
-#include "gradus/gradus.h"
+#include "gradus/library.h"
 #include "io/header.h"
+#include "gradus/ops/contiguous.h"
+#include "gradus/ops/empty.h"
 
 /* One tensor and its place among the data. */
 struct piece {

@@ -10,8 +10,10 @@
 
 #include "base/memory.h"
 #include "core/tensor.h"
-#include "gradus/gradus.h"
+#include "gradus/library.h"
 #include "io/header.h"
+#include "gradus/ops/empty.h"
+#include "gradus/ops/ne.h"
 
 enum {
     LENGTH_BYTES = 8,    /* of the number in front of the header */

@@ -7,8 +7,11 @@
 
 #include "base/text.h"
 #include "core/iter.h"
-#include "gen/op_impl.h"
-#include "gradus/gradus.h"
+#include "gradus/ops/index_put.h"
+#include "gradus/ops/zeros.h"
+#include "gen/impl/index.h"
+#include "gen/impl/view.h"
+#include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"

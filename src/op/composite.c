@@ -8,8 +8,13 @@
 #include "base/text.h"
 #include "core/iter.h"
 #include "dispatch/op.h"
-#include "gen/hidden_ops.h"
-#include "gradus/gradus.h"
+#include "gradus/ops/amax.h"
+#include "gradus/ops/amin.h"
+#include "gradus/ops/clone.h"
+#include "gradus/ops/copy.h"
+#include "gradus/ops/reshape.h"
+#include "gen/ops/_restrided.h"
+#include "gradus/library.h"
 #include "op/common.h"
 
 static bool is_recording(void)

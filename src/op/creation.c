@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "gen/op_impl.h"
-#include "gradus/gradus.h"
+#include "gen/impl/copy.h"
+#include "gen/impl/creation.h"
+#include "gradus/library.h"
 #include "kernel/range.h"
 #include "kernel/table.h"
 #include "op/copy.h"

@@ -5,8 +5,17 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "gen/op_impl.h"
-#include "gradus/gradus.h"
+#include "gradus/ops/bmm.h"
+#include "gradus/ops/diagonal.h"
+#include "gradus/ops/movedim.h"
+#include "gradus/ops/mul.h"
+#include "gradus/ops/permute.h"
+#include "gradus/ops/reshape.h"
+#include "gradus/ops/sum.h"
+#include "gradus/ops/unsqueeze.h"
+#include "gradus/ops/view.h"
+#include "gen/impl/arrange.h"
+#include "gradus/library.h"
 #include "op/common.h"
 
 /* Labels: letters, upper case first, then the dimensions of an ellipsis. */

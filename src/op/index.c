@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "gen/op_impl.h"
-#include "gradus/gradus.h"
+#include "gradus/ops/index_add.h"
+#include "gradus/ops/scatter_add.h"
+#include "gradus/ops/zeros.h"
+#include "gen/impl/index.h"
+#include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/indexed.h"

@@ -9,10 +9,10 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "gen/op_impl.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
+#include "gen/impl/index.h"
 
 enum {
     LIST_CHARS = 512, /* of a formatted list in an error */

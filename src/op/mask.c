@@ -5,8 +5,9 @@
 
 #include "base/parallel.h"
 #include "core/iter.h"
-#include "gen/op_impl.h"
-#include "gradus/gradus.h"
+#include "gen/impl/index.h"
+#include "gen/impl/view.h"
+#include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"

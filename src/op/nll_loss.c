@@ -7,8 +7,9 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "gen/hidden_ops.h"
-#include "gen/op_impl.h"
+#include "gen/impl/loss.h"
+#include "gen/ops/_nll_loss2d_forward.h"
+#include "gen/ops/_nll_loss_forward.h"
 #include "kernel/table.h"
 #include "op/loss.h"
 #include "op/plan.h"

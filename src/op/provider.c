@@ -178,7 +178,7 @@ static bool make_results(const struct grd_op *op, const grd_value *args, grd_dev
         twins[i] = meta_value(&args[i]);
     grd_fail_results(op, planned);
     if (!grd_pending())
-        op->thunk(op->kernel, NULL, twins, planned);
+        op->unbox(op->kernel, NULL, twins, planned);
     for (int i = 0; i < op->nresults && !grd_pending(); i++) {
         const grd_tensor *like = planned[i].v.tensor;
         ret_results[i] = grd_new_strided(grd_sizes(like), grd_strides(like), (grd_dtype)like->dtype, device);
@@ -243,7 +243,7 @@ static void run_providers(const grd_op *op, grd_keyset keys, grd_tensor *out, co
     if (chosen != NULL && !wants_other(op, chosen->name)) {
         grd_run_planned(op, out, args, ret_results, chosen->run, chosen->context);
     } else {
-        op->thunk(op->kernel, out, args, ret_results);
+        op->unbox(op->kernel, out, args, ret_results);
     }
     if (op->counts_writes)
         grd_written(out);

@@ -11,8 +11,8 @@
 
 #include "base/half.h"
 #include "base/parallel.h"
-#include "gen/op_impl.h"
-#include "gradus/ops.h"
+#include "gradus/ops/expand.h"
+#include "gen/impl/random.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
 #include "op/composite.h"

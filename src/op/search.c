@@ -3,8 +3,9 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "gen/op_impl.h"
-#include "gradus/gradus.h"
+#include "gradus/ops/searchsorted.h"
+#include "gen/impl/sort.h"
+#include "gradus/library.h"
 #include "kernel/index.h"
 #include "op/common.h"
 #include "op/copy.h"

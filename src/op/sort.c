@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "gen/op_impl.h"
-#include "gradus/ops.h"
+#include "gradus/ops/full.h"
+#include "gradus/ops/median_dim.h"
+#include "gradus/ops/reshape.h"
+#include "gradus/ops/sort.h"
+#include "gen/impl/sort.h"
 #include "op/order.h"
 #include "op/plan.h"
 

@@ -1,5 +1,5 @@
 /* The view of a tensor's memory as elements of another dtype. */
-#include "gen/op_impl.h"
+#include "gen/impl/view.h"
 #include "op/common.h"
 
 #include <stdio.h>

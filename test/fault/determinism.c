@@ -12,7 +12,7 @@ enum scaling { ALL, LAST, FIRST, SCALINGS };
 static int64_t elements_of(const struct test_arg *arg)
 {
     int64_t n = 1;
-    for (int i = 0; i < arg->ndim; i++)
+    for (int i = 0; i < arg->n; i++)
         n *= arg->shape[i];
     return n;
 }
@@ -45,14 +45,14 @@ static int64_t scale_sample(struct sample *sample, const struct test_case *test,
         struct test_arg *arg = &sample->args[i];
         *arg = test->args[i];
         if (is_tensor(arg))
-            scale_shape(arg->shape, arg->ndim, scaling, factor);
+            scale_shape(arg->shape, arg->n, scaling, factor);
         if (arg->kind == TEST_DIMS && strncmp(grd_op_arg_name(op, i), "size", 4) == 0)
             scale_shape(arg->shape, arg->n, scaling, factor);
         if (is_tensor(arg) && elements_of(arg) > largest)
             largest = elements_of(arg);
         for (int64_t k = 0; arg->kind == TEST_LIST && k < arg->n; k++) {
             sample->items[i][k] = arg->items[k];
-            scale_shape(sample->items[i][k].shape, sample->items[i][k].ndim, scaling, factor);
+            scale_shape(sample->items[i][k].shape, sample->items[i][k].n, scaling, factor);
             if (elements_of(&sample->items[i][k]) > largest)
                 largest = elements_of(&sample->items[i][k]);
         }

@@ -87,7 +87,7 @@ static bool has_way(const struct call *call, enum way way)
     case INPLACE:
         return has_form(call->op, GRD_INPLACE) && call->args[0].kind == GRD_KIND_TENSOR;
     case BACKWARD:
-        return call->ndifferentiable > 0 && call->test->differentiable;
+        return call->ndifferentiable > 0 && !call->test->no_gradient;
     default:
         return has_form(call->op, GRD_OUT);
     }

@@ -67,9 +67,9 @@ grd_tensor *with_layout(grd_tensor *t, enum layout layout)
 
 static grd_tensor *make_tensor(const struct test_arg *arg, const struct setting *s)
 {
-    const grd_dims sizes = {arg->ndim, arg->shape};
+    const grd_dims sizes = {arg->n, arg->shape};
     int64_t n = 1;
-    for (int d = 0; d < arg->ndim; d++)
+    for (int d = 0; d < arg->n; d++)
         n *= arg->shape[d];
     assert_true(2 * n <= MAX_VALUES);
     static double data[MAX_VALUES];
@@ -218,17 +218,24 @@ static int clean(void **state)
 int run_matrix(void (*test_operator)(void **state), int argc, char **argv)
 {
     program = argv[0];
-    int n = 0;
-    while (test_table[n].cases)
-        n++;
-    struct CMUnitTest *tests = calloc((size_t)n, sizeof *tests);
-    if (!tests)
+    int ncases = 0, n = 0;
+    while (test_cases[ncases].op != NULL)
+        ncases++;
+    struct test_cases *groups = calloc((size_t)ncases, sizeof *groups);
+    struct CMUnitTest *tests = calloc((size_t)ncases, sizeof *tests);
+    if (!groups || !tests)
         return 1;
+    for (const struct test_case *test = test_cases; test->op != NULL; test++) {
+        if (n == 0 || strcmp(test->op, groups[n - 1].cases->op) != 0)
+            groups[n++].cases = test;
+        groups[n - 1].n++;
+    }
     for (int i = 0; i < n; i++)
-        tests[i] = (struct CMUnitTest){test_table[i].cases->op, test_operator, NULL, clean, (void *)&test_table[i]};
+        tests[i] = (struct CMUnitTest){groups[i].cases->op, test_operator, NULL, clean, &groups[i]};
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
     const int failed = _cmocka_run_group_tests(program, tests, (size_t)n, NULL, NULL);
     free(tests);
+    free(groups);
     return failed;
 }

@@ -20,10 +20,9 @@ enum test_kind {
 
 struct test_arg {
     enum test_kind kind;
-    int ndim;
-    int64_t shape[8]; /* of tensors; the values of DIMS */
     double lo, hi;    /* of random values */
-    int64_t n;        /* length of LIST and DIMS; the dtype; the device */
+    int64_t n;        /* dimensions of a tensor; length of LIST and DIMS; the dtype; the device */
+    int64_t shape[8]; /* of tensors; the values of DIMS */
     const struct test_arg *items;
     const char *text;
     grd_scalar number;
@@ -31,20 +30,26 @@ struct test_arg {
 
 struct test_case {
     const char *op, *text;
-    const char *skip; /* why the results cannot be compared (random or uninitialised values) */
     int n;
-    bool differentiable, complex_only, contiguous_only;
-    double tolerance; /* in units of the last place */
-    double (*reference)(const double *in);
     const struct test_arg *args;
+    const char *skip; /* why the results cannot be compared (random or uninitialised values) */
+    bool no_gradient, complex_only, contiguous_only;
+    double tolerance; /* in units of the last place; 0 stands for 4 */
+    double (*reference)(const double *in);
 };
 
+/* Those of one operator. */
 struct test_cases {
     const struct test_case *cases;
     int n;
 };
 
-/* Ends with a NULL entry. */
-extern const struct test_cases test_table[];
+static inline double test_tolerance(const struct test_case *test)
+{
+    return test->tolerance != 0 ? test->tolerance : 4;
+}
+
+/* Those of one operator stand together; the last has no operator. */
+extern const struct test_case test_cases[];
 
 #endif

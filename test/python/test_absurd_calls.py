@@ -5,7 +5,7 @@ import pytest
 
 from conftest import BUILD, ROOT, run
 
-HEADERS = sorted((ROOT / "include" / "gradus").glob("*.h")) + [BUILD / "include" / "gradus" / "ops.h"]
+HEADERS = sorted((ROOT / "include" / "gradus").glob("*.h")) + sorted((BUILD / "include" / "gradus" / "ops").glob("*.h"))
 
 HEAD = r"""
 #include <gradus/gradus.h>

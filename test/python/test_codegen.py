@@ -6,7 +6,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
-from codegen import emit, python, samples, snapshots  # noqa: E402
+from codegen import emit, headers, python, samples, snapshots  # noqa: E402
 from codegen.schema import SchemaError, read_schema  # noqa: E402
 
 GOOD = '''
@@ -15,7 +15,7 @@ sig = "(Tensor self) -> Tensor"
 doc = "-self."
 type = "promote"
 kernel = "unary"
-grad.self = "-grad"
+grad.self = "neg(grad)"
 '''
 
 
@@ -33,9 +33,11 @@ def test_snapshots():
 
 def test_every_operator_of_the_tree_is_generated():
     operators = read_schema(ROOT / "schema")
-    public, hidden = emit.public_header(operators), emit.hidden_header(operators)
+    files = emit.files(operators)
     for operator in operators.values():
-        assert f"grd_{operator.c_name}" in (hidden if operator.hidden else public)
+        path = headers.header_path(operator)
+        assert f"grd_{operator.c_name}" in files[path if operator.hidden else f"include/{path}"]
+        assert operator.hidden or operator.doc in files["install/gradus/ops.h"] and f'"{path}"' in files["include/gradus/ops.h"]
     assert len([o for o in operators.values() if not o.hidden]) >= 150
 
 

@@ -97,7 +97,7 @@ def test_only_public_symbols_are_exported(prefix, name, options):
 
 def test_headers_declare_what_the_library_exports(prefix):
     exported = {line.split()[-1] for line in run(["nm", "-D", "--defined-only", str(next(prefix.rglob("libgradus.so")))], ROOT).stdout.splitlines()}
-    headers = "".join(path.read_text() for path in (prefix / "include" / "gradus").glob("*.h"))
+    headers = "".join(path.read_text() for path in (prefix / "include" / "gradus").rglob("*.h"))
     declared = set(re.findall(r"\b(grd_\w+)\(", "".join(re.findall(r"^GRD_API [^;]*;", headers, re.M))))
     assert declared - exported == set()
     assert exported - declared == {"grd_debug_layout"}  # read by debuggers

@@ -7,10 +7,10 @@ import pytest
 from conftest import BUILD, ROOT, run
 
 sys.path.insert(0, str(ROOT))
-from codegen import ctype, emit  # noqa: E402
+from codegen import ctype, headers  # noqa: E402
 from codegen.schema import read_schema  # noqa: E402
 
-OPERATORS = [o for o in read_schema(ROOT / "schema").values() if emit.options(o) and not o.hidden]
+OPERATORS = [o for o in read_schema(ROOT / "schema").values() if headers.options(o) and not o.hidden]
 COMPILERS = [("gcc", "c11"), ("gcc", "c17"), ("gcc", "c2x"), ("clang", "c11"), ("clang", "c2x"), ("g++", "c++11"), ("g++", "c++20"), ("clang++", "c++17")]
 STRICT = "-Wall -Wextra -pedantic -Wshadow"
 INCLUDE = f"-I{ROOT / 'include'} -I{BUILD / 'include'}"
@@ -76,8 +76,8 @@ def placeholder(argument):
 
 def call(operator, option, value, cpp):
     """The statements of a call with one option."""
-    words = [placeholder(a) for a in emit.required(operator)]
-    suffix = emit.form_names(operator)[0][0]
+    words = [placeholder(a) for a in headers.required(operator)]
+    suffix = headers.form_names(operator)[0][0]
     name = f"grd_{operator.name}{suffix}"
     if cpp:
         return f"{{ grd_{operator.name}_options o; o.{option.name} = {value}; {name}({', '.join([*words, 'o'])}); }}"
@@ -100,7 +100,7 @@ def expectations(option):
 
 
 def numbers(operator):
-    return [a for a in emit.options(operator) if a.kind in ctype.NUMBERS]
+    return [a for a in headers.options(operator) if a.kind in ctype.NUMBERS]
 
 
 def program(cpp):
@@ -111,7 +111,7 @@ def program(cpp):
             for value, test in expectations(option):
                 shown = f"{operator.name}: .{option.name} = {value}"
                 lines += f'    want("{option.name}");\n    {call(operator, option, value, cpp)}\n    expect({test}, "{shown}");\n'
-            default = f"grd_{operator.name}{emit.form_names(operator)[0][0]}({', '.join(placeholder(a) for a in emit.required(operator))});"
+            default = f"grd_{operator.name}{headers.form_names(operator)[0][0]}({', '.join(placeholder(a) for a in headers.required(operator))});"
             lines += f'    want("{option.name}");\n    {default}\n    expect({default_test(option)}, "{operator.name}: {option.name} not given");\n'
         if lines:
             text += f"static void run_{operator.name}(grd_tensor *t)\n{{\n    (void)t;\n{lines}}}\n"
@@ -151,7 +151,7 @@ def test_where_a_number_makes_no_sense_it_does_not_compile(compiler, standard, t
     cpp = "++" in standard
     lines, text = {}, "#include <gradus/gradus.h>\nvoid run(grd_tensor *t);\nvoid run(grd_tensor *t)\n{\n    (void)t;\n"
     for operator in OPERATORS:
-        for option in emit.options(operator):
+        for option in headers.options(operator):
             pointer = option.kind in ("Tensor", "str", "Generator")
             for value in ("1", "0.5") if pointer else ("0", "1", "0.5") if cpp and option.kind in ("dtype", "device") else ():
                 text += f"    {call(operator, option, value, cpp)}\n"
@@ -165,7 +165,7 @@ def test_where_a_number_makes_no_sense_it_does_not_compile(compiler, standard, t
 
 
 def test_an_option_without_a_name_does_not_compile(tmp_path):
-    calls = "".join(f"    grd_{o.name}{emit.form_names(o)[0][0]}({', '.join([placeholder(a) for a in emit.required(o)] + ['0'])});\n" for o in OPERATORS)
+    calls = "".join(f"    grd_{o.name}{headers.form_names(o)[0][0]}({', '.join([placeholder(a) for a in headers.required(o)] + ['0'])});\n" for o in OPERATORS)
     (tmp_path / "main.c").write_text(f"#include <gradus/gradus.h>\nvoid run(grd_tensor *t);\nvoid run(grd_tensor *t)\n{{\n{calls}}}\n")
     errors = run(f"gcc -std=c11 -Wall -Werror -fmax-errors=0 -fsyntax-only {INCLUDE} main.c", tmp_path).stderr
     assert sum("main.c" in line and "excess elements" in line and "error:" in line for line in errors.splitlines()) == len(OPERATORS)

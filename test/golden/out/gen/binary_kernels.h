@@ -1,6 +1,5 @@
 /* Generated from schema by codegen. Do not edit. */
-#ifndef GRD_GEN_BINARY_KERNELS_H
-#define GRD_GEN_BINARY_KERNELS_H
+#pragma once
 
 enum grd_binary_kernel {
     GRD_BINARY_SUB,
@@ -8,5 +7,3 @@ enum grd_binary_kernel {
     GRD_BINARY_LT,
     GRD_BINARY_COUNT
 };
-
-#endif

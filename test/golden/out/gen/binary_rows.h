@@ -1,6 +1,11 @@
 /* Generated from schema by codegen. Do not edit. */
 #include "gen/binary_kernels.h"
 
+enum {
+    SIZES_1_CC = GRD_MAP_SIZES(1, sizeof(C), sizeof(C), 0),
+    SIZES_C_CC = GRD_MAP_SIZES(sizeof(C), sizeof(C), sizeof(C), 0),
+};
+
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
 static void sub_block(int64_t n, char *const *data, const void *params)
 {
@@ -12,14 +17,8 @@ static void sub_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_sub(self_data[i], other_data[i]);
 }
+static void sub_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, sub_block, SIZES_C_CC); }
 
-static void sub_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    grd_map(n, data, strides, params, sub_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), sizeof(C), 0));
-}
-#endif
-
-#if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
 static void mul_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
@@ -30,11 +29,7 @@ static void mul_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_mul(self_data[i], other_data[i]);
 }
-
-static void mul_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    grd_map(n, data, strides, params, mul_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), sizeof(C), 0));
-}
+static void mul_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, mul_block, SIZES_C_CC); }
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
@@ -48,21 +43,15 @@ static void lt_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_lt(self_data[i], other_data[i]);
 }
-
-static void lt_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    grd_map(n, data, strides, params, lt_block, GRD_MAP_SIZES(1, sizeof(C), sizeof(C), 0));
-}
+static void lt_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, lt_block, SIZES_1_CC); }
 #endif
 
 grd_loop_kernel *const GRD_TYPED(grd_binary_row)[GRD_BINARY_COUNT] = {
-#if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
+    #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
     [GRD_BINARY_SUB] = sub_loop,
-#endif
-#if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
     [GRD_BINARY_MUL] = mul_loop,
-#endif
-#if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
+    #endif
+    #if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
     [GRD_BINARY_LT] = lt_loop,
-#endif
+    #endif
 };

@@ -1,9 +1,6 @@
 /* Generated from schema by codegen. Do not edit. */
-#ifndef GRD_GEN_LINES_KERNELS_H
-#define GRD_GEN_LINES_KERNELS_H
+#pragma once
 
 enum grd_lines_kernel_index {
     GRD_LINES_COUNT
 };
-
-#endif

@@ -1,9 +1,6 @@
 /* Generated from schema by codegen. Do not edit. */
-#ifndef GRD_GEN_TERNARY_KERNELS_H
-#define GRD_GEN_TERNARY_KERNELS_H
+#pragma once
 
 enum grd_ternary_kernel {
     GRD_TERNARY_COUNT
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Generated from schema by codegen. Do not edit. */
-#ifndef GRD_GEN_UNARY_KERNELS_H
-#define GRD_GEN_UNARY_KERNELS_H
+#pragma once
 
 enum grd_unary_kernel {
     GRD_UNARY_TANH,
@@ -8,5 +7,3 @@ enum grd_unary_kernel {
     GRD_UNARY_SIN,
     GRD_UNARY_COUNT
 };
-
-#endif

@@ -1,6 +1,10 @@
 /* Generated from schema by codegen. Do not edit. */
 #include "gen/unary_kernels.h"
 
+enum {
+    SIZES_C_C = GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0),
+};
+
 #if GRD_IS_COMPLEX || GRD_IS_FLOAT
 static void tanh_block(int64_t n, char *const *data, const void *params)
 {
@@ -11,11 +15,7 @@ static void tanh_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_tanh(self_data[i]);
 }
-
-static void tanh_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    grd_map(n, data, strides, params, tanh_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0));
-}
+static void tanh_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, tanh_block, SIZES_C_C); }
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
@@ -28,11 +28,7 @@ static void neg_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_neg(self_data[i]);
 }
-
-static void neg_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    grd_map(n, data, strides, params, neg_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0));
-}
+static void neg_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, neg_block, SIZES_C_C); }
 #endif
 
 #if GRD_IS_FLOAT
@@ -41,21 +37,17 @@ static void sin_block(int64_t n, char *const *data, const void *params)
     (void)params;
     unary_sin(n, (C *)data[0], (const C *)data[1]);
 }
-
-static void sin_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
-{
-    grd_map(n, data, strides, params, sin_block, GRD_MAP_SIZES(sizeof(C), sizeof(C), 0, 0));
-}
+static void sin_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, sin_block, SIZES_C_C); }
 #endif
 
 grd_loop_kernel *const GRD_TYPED(grd_unary_row)[GRD_UNARY_COUNT] = {
-#if GRD_IS_COMPLEX || GRD_IS_FLOAT
+    #if GRD_IS_COMPLEX || GRD_IS_FLOAT
     [GRD_UNARY_TANH] = tanh_loop,
-#endif
-#if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
+    #endif
+    #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
     [GRD_UNARY_NEG] = neg_loop,
-#endif
-#if GRD_IS_FLOAT
+    #endif
+    #if GRD_IS_FLOAT
     [GRD_UNARY_SIN] = sin_loop,
-#endif
+    #endif
 };

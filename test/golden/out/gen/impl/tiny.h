@@ -1,14 +1,9 @@
-/* Generated from schema by codegen. Do not edit. */
-#ifndef GRD_GEN_OP_IMPL_H
-#define GRD_GEN_OP_IMPL_H
+/* Generated from schema/tiny.toml by codegen. Do not edit. */
+#pragma once
 
 #include "gradus/types.h"
 
 struct grd_plan;
-
-#define GRD_WORDS_REDUCTION "\"none\", \"mean\" or \"sum\""
-#define GRD_WORDS_MEMORY_FORMAT "\"preserve\", \"contiguous\" or \"channels_last\""
-#define GRD_WORDS_ROUNDING_MODE "\"trunc\" or \"floor\"; absent: not rounded"
 
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self);
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
@@ -23,5 +18,3 @@ grd_tensor *op_stack(grd_tensors tensors, int64_t dim);
 void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret);
 grd_tensor *op_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
 grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad);
-
-#endif

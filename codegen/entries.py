@@ -1,0 +1,127 @@
+"""What an operator is at run time: its struct grd_op, and the public functions, which read options and call the functions of its shape (calls.py)."""
+import json
+
+from codegen import ctype
+from codegen.calls import counts_writes, has_out_rule, shape
+from codegen.headers import form_names, options, public_parameters, result_type, second_tensor
+from codegen.template import fill, function, wrap
+
+MANY = """
+    grd_tensor *r[$count];
+    $call;
+    return ($type){$members};
+"""
+
+NUMBER = """
+    $before
+    const int64_t mark = grd_pool_mark();
+    return grd_leave_number(mark, $call);
+"""
+
+
+# ---- struct grd_op ------------------------------------------------------------------------------------------------------------
+
+
+def argument_row(argument):
+    text = f'{{"{argument.name}", GRD_KIND_{ctype.of(argument)[2]}'
+    text += ", .optional = true" if argument.may_be_absent else ""
+    if argument.has_default and argument.default is not None:
+        text += f", .value = {ctype.value(argument, ctype.static_default(argument))}"
+    return text + "}"
+
+
+def argument_table(operator, tables):
+    """The table of the arguments, and its name. Operators with the same arguments share it: `tables` knows the first of them."""
+    rows = tuple(argument_row(a) for a in operator.args)
+    if not rows:
+        return "", "NULL"
+    known = rows in tables
+    name = tables.setdefault(rows, f"{operator.c_name}_args")
+    return "" if known else wrap(rows, f"static const struct grd_arg {name}[] = {{", "};"), name
+
+
+def out_rule(operator):
+    """The rule that the dtype of an out= follows, and what the errors say."""
+    texts = ", ".join(json.dumps(text) for text in operator.out["texts"])
+    return f"&(const struct grd_out_rule){{GRD_OUT_{operator.out['dtype'].upper()}, .texts = {{{texts}}}}}"
+
+
+def forms(operator):
+    names = {"functional": "GRD_FORM_NEW", "inplace": "GRD_FORM_INPLACE", "out": "GRD_FORM_OUT"}
+    return "GRD_FORMS_ALL" if len(operator.forms) == 3 else " | ".join(names[form] for form in operator.forms)
+
+
+def structure(operator, tables):
+    table, arguments = argument_table(operator, tables)
+    facts = [json.dumps(operator.name), json.dumps(operator.schema), arguments, str(len(operator.args)), str(len(operator.results)), forms(operator),
+             f"unbox_{shape(operator)}", f"(grd_kernel *)op_{operator.c_name}"]
+    facts += [f".derivative = &{operator.c_name}_derivative"] if operator.grads else []
+    facts += [f".out_rule = {out_rule(operator)}"] if operator.out else []
+    facts += [f".providers = {json.dumps(operator.providers)}"] if operator.providers else []
+    facts += [f".fills = GRD_FILLS_{operator.fills.upper()}"] if operator.fills else []
+    flags = {"has_out": operator.has_out, "is_view": operator.view, "everywhere": operator.everywhere or operator.view, "returns_list": operator.returns_list,
+             "composite": operator.is_composite, "counts_writes": counts_writes(operator), "alone": operator.alone}
+    facts += [f".{name} = true" for name, on in flags.items() if on]
+    return table + wrap(facts, f"struct grd_op grd_operator_{operator.c_name} = {{", "};")
+
+
+# ---- Entry functions ------------------------------------------------------------------------------------------------------------
+
+
+def defaults(operator):
+    """The options of a caller that gives none."""
+    values = ", ".join(f".{a.name} = {ctype.static_default(a)}" for a in options(operator) if ctype.has_number_default(a))
+    return f"static const grd_{operator.c_name}_options {operator.c_name}_defaults = {{{values or '0'}}};\n"
+
+
+def given(operator, argument, number):
+    """The expression that hands an argument of an entry function on."""
+    if argument.name == number:
+        return f"grd_number_argument(&grd_operator_{operator.c_name}, {argument.name})"
+    if argument.has_default:
+        return ctype.from_option(argument)
+    return f"&{argument.name}" if ctype.is_scalar(argument) else argument.name
+
+
+def call(operator, suffix, takes_out, number):
+    """What an entry function calls, with what."""
+    if number and not suffix:  # the entry that takes a tensor
+        name = f"grd_{'with_' if options(operator) else ''}{operator.c_name}"
+        words = [given(operator, a, number).removeprefix("&" if a.name != number else "") for a in operator.args if not a.has_default]
+        return f"{name}({', '.join(words + ['options'] * bool(options(operator)))})"
+    written = operator.args[0].name if suffix == "_" else "out" if takes_out else ""
+    how = "out" if takes_out and has_out_rule(operator) else "write" if written else "call"
+    words = [given(operator, a, number) for a in operator.args]
+    words += [written or "NULL"] * operator.has_out + ["r"] * (len(operator.results) > 1)
+    return f"{how}_{shape(operator)}({', '.join([*words, f'&grd_operator_{operator.c_name}'])})"
+
+
+def entry(operator, suffix, takes_out, scalar=False):
+    words = public_parameters(operator, takes_out, scalar)
+    called = call(operator, suffix, takes_out, second_tensor(operator).name if scalar else None)
+    name = f"{operator.c_name}{'_scalar' if scalar else ''}{suffix}"
+    before = ""
+    if options(operator):
+        name, words = f"with_{name}", [*words, f"const grd_{operator.c_name}_options *options"]
+        defaults_or = f"(options ? options : &{operator.c_name}_defaults)"
+        if called.count("options->") == 1:
+            called = called.replace("options->", f"{defaults_or}->")
+        elif "options->" in called:
+            before = f"options = {defaults_or[1:-1]};\n"
+    if scalar:  # a number that becomes a tensor is a temporary of this call
+        body = fill(NUMBER, before=before, call=called)
+    elif len(operator.results) > 1:
+        count = len(operator.results)
+        body = before + fill(MANY, count=count, call=called, type=result_type(operator).strip(), members=", ".join(f"r[{i}]" for i in range(count)))
+    else:
+        body = f"{before}return {called};"
+    return function(f"{result_type(operator)}grd_{name}({', '.join(words) or 'void'})", body)
+
+
+def entries(operator):
+    text = defaults(operator) if options(operator) else ""
+    for suffix, takes_out in form_names(operator):
+        text += entry(operator, suffix, takes_out)
+        if operator.scalar and not takes_out:
+            text += entry(operator, suffix, takes_out, scalar=True)
+    return text

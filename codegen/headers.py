@@ -1,0 +1,245 @@
+"""The declarations of operators: public functions with their options, and the functions that implement them."""
+import json
+import re
+
+from codegen import ctype, plans
+from codegen.schema import WORDS
+from codegen.template import fill, function, wrap
+
+BANNER = "/* Generated from {} by codegen. Do not edit. */\n"
+
+# Plain prototypes; with options, a macro that names them in C and a default argument in C++, over grd_with_….
+OPTIONS = """
+    $struct
+    $prototypes
+    #ifdef __cplusplus
+    $cpp
+    #else
+    #define $marks $values
+    $macros
+    #endif
+"""
+
+MACROS = """
+    #define grd_$name(...) grd_named_$name(__VA_ARGS__, )
+    #define grd_named_$name($names...) GRD_NAMED(grd_with_$name($words$given))
+"""
+
+
+def required(operator):
+    return [a for a in operator.args if not a.has_default]
+
+
+def options(operator):
+    return [a for a in operator.args if a.has_default]
+
+
+def second_tensor(operator):
+    return [a for a in operator.args if a.is_tensor][1]
+
+
+def form_names(operator):
+    """[(suffix, takes out)] of the public functions."""
+    names = {"functional": ("", False), "inplace": ("_", False), "out": ("_out", True)}
+    return [names[form] for form in operator.forms]
+
+
+def result_type(operator):
+    if len(operator.results) > 1:
+        return f"grd_{operator.c_name}_result "
+    return ctype.public(ctype.implementation_result(operator))
+
+
+def public_parameters(operator, takes_out, scalar=False):
+    words = ["grd_tensor *out"] if takes_out else []
+    for argument in required(operator):
+        replaced = scalar and argument is second_tensor(operator)
+        words.append(f"grd_scalar {argument.name}" if replaced else ctype.public(ctype.of(argument)[0]) + argument.name)
+    return words
+
+
+def public_functions(operator):
+    """[(name, parameters)] of an operator: its forms, each with a variant that takes a number where the schema says so."""
+    functions = []
+    for suffix, takes_out in form_names(operator):
+        functions.append((operator.c_name + suffix, public_parameters(operator, takes_out)))
+        if operator.scalar and not takes_out:
+            functions.append((f"{operator.c_name}_scalar{suffix}", public_parameters(operator, takes_out, scalar=True)))
+    return functions
+
+
+# ---- Declarations ---------------------------------------------------------------------------------------------------------------
+
+
+def option_marks(operator):
+    """The members of an options struct that stand for options not given. The last member is named in any case: so an option without a name is a
+    member too many."""
+    marks = {a.name: ctype.option_mark(a) for a in options(operator)}
+    last = options(operator)[-1]
+    marks[last.name] = marks[last.name] or ("false" if last.kind == "bool" else "0" if last.kind in ("int", "float") else ctype.option_default(last))
+    return ", ".join(f".{name} = {mark}" for name, mark in marks.items() if mark)
+
+
+def option_members(operator):
+    for a in options(operator):
+        note = f" /* default {ctype.literal(a.default)} */" if a.list and a.default is not None else ""
+        yield f"{ctype.of(a)[0]}{a.name} GRD_DEFAULT({ctype.option_default(a)});{note}"
+
+
+def macros(operator, name, names):
+    struct, marks = f"grd_{operator.c_name}_options", f"GRD_{operator.c_name.upper()}_DEFAULTS"
+    given = f"GRD_GIVEN(#__VA_ARGS__, &({struct}){{{marks}, __VA_ARGS__}})"
+    return fill(MACROS, name=name, names="".join(f"{n}, " for n in names), words="".join(f"({n}), " for n in names), given=given)
+
+
+def struct_type(name, members):
+    return wrap(members, f"typedef struct {name} {{ ", f" }} {name};", separator=" ")
+
+
+def declare(operator):
+    api, result, functions = "" if operator.hidden else "GRD_API ", result_type(operator), public_functions(operator)
+    text = struct_type(f"grd_{operator.c_name}_result", [f"grd_tensor *{name};" for name in operator.results]) if len(operator.results) > 1 else ""
+    if not options(operator):
+        return text + "".join(f"{api}{result}grd_{name}({', '.join(words) or 'void'});\n" for name, words in functions)
+    struct = f"grd_{operator.c_name}_options"
+    prototypes = cpp = named = ""
+    for name, words in functions:
+        names, given = [w.split()[-1].lstrip("*") for w in words], "".join(f"{w}, " for w in words)
+        prototypes += f"{api}{result}grd_with_{name}({given}const {struct} *options);\n"
+        cpp += function(f'extern "C++" inline {result}grd_{name}({given}const {struct} &options = {{}})',
+                        f"return grd_with_{name}({''.join(f'{n}, ' for n in names)}&options);")
+        named += macros(operator, name, names)
+    return text + fill(OPTIONS, struct=struct_type(struct, option_members(operator)), prototypes=prototypes, cpp=cpp, marks=f"GRD_{operator.c_name.upper()}_DEFAULTS", values=option_marks(operator), macros=named)
+
+
+def header_path(operator):
+    """Where an operator is declared: a header for each, so that a new one builds nothing again but what includes it."""
+    return f"gen/ops/{operator.name}.h" if operator.hidden else f"gradus/ops/{operator.name}.h"
+
+
+def header(operator):
+    return (f'#pragma once /* Generated from {operator.file} by codegen. */\n'
+            f'#include "gradus/{"options" if options(operator) else "types"}.h"\n{declare(operator)}')
+
+
+def document(operator):
+    """What ops.h says of an operator, with the names of its functions beside the header that declares them."""
+    lines = [operator.schema, operator.doc, *(f"{name}: {words}." for name, words in operator.words.items()),
+             *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items())] + [f"Formula: {operator.formula}"] * bool(operator.formula)
+    names = ", ".join(f"grd_{name}" for name, _ in public_functions(operator))
+    return "/* " + "\n * ".join(lines) + f' */\n#include "{header_path(operator)}" /* {names} */\n'
+
+
+INTRODUCTION = """/* Every operator, from its entry in schema/, and below it the header that declares its functions.
+ *
+ * How to read it. Above each header stands the operator's signature as PyTorch writes it, what it computes, and for each argument that has a derivative its
+ * formula: d/dself: grad * other. "Formula" is what the operator is, in terms of others. grd_add returns a new tensor (or a view, where it says so), grd_add_ writes
+ * its first argument and returns it, grd_add_out writes `out`, whose size it sets. grd_add_scalar is grd_add with a number for a tensor.
+ *
+ * Options. Arguments without a default come first. The others are given by name, in any order, or left out: grd_sum(x, .dim = 1, .keepdim = true). A
+ * plain number is that number. A Scalar of the signature may be an integer or floating: a plain whole number below 2^53 counts as an integer, and grd_int, grd_float
+ * and grd_complex_number say it. A list is grd_dims(0, 1), or a plain number for a list of one. NULL, or 0 for a pointer, is absent. In C++ options
+ * are a struct: grd_sum(x, {.dim = 1}). grd_with_sum is the function below the macro. A grd_sum_options that a C program keeps begins as {GRD_SUM_DEFAULTS}; an
+ * options argument that is NULL stands for the defaults.
+ *
+ * Results and scopes. A returned tensor belongs to the innermost open scope of the thread and goes when it closes, unless grd_keep is called
+ * (gradus/runtime.h). A returned list and its `data` belong to that scope as its tensors do: nothing is freed, and a list is not used after the scope.
+ *
+ * Errors. A call that fails changes nothing, returns grd_failed, and leaves an error pending: then all operators return grd_failed at once. So one looks once,
+ * at the end (gradus/error.h). TypeError, an argument of the wrong kind, NULL for a tensor; IndexError, a dimension or an index out of range; RuntimeError, shapes, dtypes,
+ * devices that do not fit; others are named at the operator.
+ *
+ * Threads. Operators may be called by any threads at the same time: gradus/runtime.h says which calls may meet on one tensor. */
+"""
+
+
+OPS = """
+    $introduction
+    #ifndef GRADUS_OPS_H
+    #define GRADUS_OPS_H
+
+    #include "gradus/options.h"
+    #include "gradus/tensor.h"
+    #include "gradus/types.h"
+
+    GRD_BEGIN_DECLS
+
+    $body
+
+    GRD_END_DECLS
+    #endif
+"""
+
+
+def needed(text, operators):
+    """The headers of the operators that a C text names."""
+    words = set(re.findall(r"\b(?:grd|GRD)_\w+", text))
+    return {header_path(o) for o in operators.values() if not words.isdisjoint(declared_names(o))}
+
+
+def declared_names(operator):
+    """What the header of an operator declares."""
+    names = [f"grd_{prefix}{name}" for name, _ in public_functions(operator) for prefix in ("", "with_")]
+    return [*names, f"grd_{operator.c_name}_options", f"grd_{operator.c_name}_result", f"GRD_{operator.c_name.upper()}_DEFAULTS"]
+
+
+def include(paths):
+    return "".join(f'#include "{path}"\n' for path in paths)
+
+
+def public_headers(operators):
+    """ops.h as it is installed, with the words of the schema, and as the tree includes it, without: another word builds nothing again."""
+    shown = [o for o in operators.values() if not o.hidden]
+    documented, plain = "".join(map(document, shown)), include(map(header_path, shown))
+    introduction = BANNER.format("schema") + INTRODUCTION
+    return {"install/gradus/ops.h": fill(OPS, introduction=introduction, body=documented),
+            "include/gradus/ops.h": fill(OPS, introduction=BANNER.format("schema"), body=plain)}
+
+
+# ---- Implementations --------------------------------------------------------------------------------------------------------------
+
+
+def implementation_prototype(operator):
+    return f"{ctype.implementation_result(operator)}op_{operator.c_name}({ctype.implementation_parameters(operator)})"
+
+
+WORDS_OF_ARGUMENTS = """
+    #pragma once
+
+    $macros
+"""
+
+IMPLEMENTATIONS = """
+    #pragma once
+
+    #include "gradus/types.h"
+
+    struct grd_plan;
+
+    $planned
+    $prototypes
+"""
+
+
+def words_header(operators):
+    """For errors: what a string argument accepts, GRD_WORDS_REDUCTION or, where the operator has words of its own, GRD_WORDS_KL_DIV_REDUCTION."""
+    found = {f"GRD_WORDS_{argument.upper()}": text for argument, text in WORDS.items()}
+    for operator in operators.values():
+        found |= {f"GRD_WORDS_{operator.c_name.upper()}_{name.upper()}": text for name, text in operator.words.items() if text != WORDS.get(name)}
+    return BANNER.format("schema") + fill(WORDS_OF_ARGUMENTS, macros="".join(f"#define {name} {json.dumps(text)}\n" for name, text in found.items()))
+
+
+def implementation_header(family, members):
+    """The functions that implement the operators of a family, and the operators whose implementation is generated around a plan, which hands them on."""
+    planned = [f"grd_operator_{o.c_name}" for o in members if o.planned]
+    return BANNER.format(family) + fill(IMPLEMENTATIONS, planned=wrap(planned, "extern struct grd_op ", ";") if planned else "", prototypes="".join(f"{implementation_prototype(o)};\n" for o in members) + plans.declarations(members))
+
+
+def family_name(file):
+    return file.split("/")[-1].removesuffix(".toml")
+
+
+def files(operators, families):
+    result = public_headers(operators) | {"gen/words.h": words_header(operators)}
+    result |= {("" if o.hidden else "include/") + header_path(o): header(o) for o in operators.values()}
+    return result | {f"gen/impl/{family_name(family)}.h": implementation_header(family, members) for family, members in families.items()}

@@ -1,0 +1,47 @@
+"""Templates: C that reads as C, with a $name, or ${name}, for each part that differs; and rows of tables.
+
+A line that is nothing but a $name takes the lines of its part, each indented as the $name is. Where the part is empty, the line goes.
+"""
+import re
+import textwrap
+
+WIDTH = 180
+
+
+def fill(template, **parts):
+    lines = []
+    for line in textwrap.dedent(template).strip("\n").split("\n"):
+        alone = re.fullmatch(r"( *)\$(\w+)", line)
+        if alone:
+            lines += [alone[1] + part if part else "" for part in str(parts[alone[2]]).splitlines()]
+        else:
+            lines.append(re.sub(r"\$(?:(\w+)|\{(\w+)\})", lambda name: str(parts[name[1] or name[2]]), line))
+    return "\n".join(lines) + "\n"
+
+
+def pieces(text):
+    """The text, cut where a line may end: after commas and semicolons that stand outside strings."""
+    return re.findall(r"""(?:"(?:\\.|[^"\\])*"|[^",;]|[,;](?! ))*(?:[,;] |$)""", text)
+
+
+def wrap(words, before="", after="", separator=", ", indent="    "):
+    """The words with separators, in lines of at most WIDTH columns; the first begins with `before`, the last ends with `after`."""
+    lines, line = [], ""
+    for piece in pieces(before + separator.join(words) + after):
+        if line.strip() and len(line) + len(piece.rstrip()) > WIDTH:
+            lines.append(line.rstrip())
+            line = indent
+        line += piece
+    return "\n".join([*lines, line]) + "\n"
+
+
+def function(head, body):
+    """A C function, in one line where it is one statement that fits."""
+    if "\n" not in body.strip() and len(head) + len(body.strip()) + 5 <= WIDTH:
+        return f"{head} {{ {body.strip()} }}\n"
+    return f"{head}\n{{\n{textwrap.indent(body.strip(chr(10)), '    ')}\n}}\n"
+
+
+def joined(*parts):
+    """The parts that are there, with empty lines between them."""
+    return "\n".join(part for part in parts if part)

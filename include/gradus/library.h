@@ -1,0 +1,18 @@
+/* Everything but the operators, which are in gradus/ops.h. */
+#ifndef GRADUS_LIBRARY_H
+#define GRADUS_LIBRARY_H
+
+#include "gradus/error.h"
+#include "gradus/types.h"
+#include "gradus/runtime.h"
+#include "gradus/tensor.h"
+#include "gradus/dispatch.h"
+#include "gradus/device.h"
+#include "gradus/wrapper.h"
+#include "gradus/autograd.h"
+#include "gradus/optim.h"
+#include "gradus/plugin.h"
+#include "gradus/io.h"
+#include "gradus/binding.h"
+
+#endif
