@@ -141,7 +141,7 @@ bool grd_plan_admit(struct grd_plan *p)
     for (int i = 0; converts && i < p->nreads && !p->meta; i++)
         if (p->in[i] != NULL && p->reads[i].as != GRD_DTYPE_NONE)
             p->in[i] = grd_contiguous_as(p->in[i], p->reads[i].as);
-    return !converts || !grd_pending();
+    return !grd_pending(); /* a plan may have made views */
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */
