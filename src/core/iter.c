@@ -519,6 +519,15 @@ bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const s
     return true;
 }
 
+bool grd_iter_plan_result(grd_tensors inputs, grd_dtype dtype, struct grd_planned *ret_planned)
+{
+    struct grd_iter_spec spec = {.ninputs = (int)inputs.n, .rule = GRD_TYPE_KEEP, .dtype = dtype};
+    struct grd_iter it;
+    for (int i = 0; i < spec.ninputs; i++)
+        spec.inputs[i] = inputs.data[i];
+    return grd_iter_plan(&it, ret_planned, &spec);
+}
+
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------- */
 
 /* Sets shape and strides in the order that walks memory in small steps: dimensions of size 1 are left out, neighbours joined where every operand

@@ -81,6 +81,9 @@ static inline grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct
     return grd_iter_plan(it, &planned, spec) ? grd_iter_bind(it, &planned, spec) : grd_failed;
 }
 
+/* The plan alone: what an elementwise operator makes of these inputs, at most GRD_ITER_INPUTS, where its result has that dtype. */
+bool grd_iter_plan_result(grd_tensors inputs, grd_dtype dtype, struct grd_planned *ret_planned);
+
 /* A bare iterator over operands of one shape, already broadcast and typed by the caller (copy, reductions, indexing). */
 void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes);
 

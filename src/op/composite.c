@@ -106,12 +106,8 @@ grd_tensor *grd_composite_contiguous(grd_tensor *value)
 
 grd_tensor *grd_composite_elementwise(grd_tensor *value, grd_tensors inputs)
 {
-    struct grd_iter_spec spec = {.ninputs = (int)inputs.n, .rule = GRD_TYPE_KEEP, .dtype = (grd_dtype)value->dtype};
-    struct grd_iter it;
     struct grd_planned planned;
-    for (int i = 0; i < spec.ninputs; i++)
-        spec.inputs[i] = inputs.data[i];
-    if (grd_pending() || !grd_iter_plan(&it, &planned, &spec))
+    if (grd_pending() || !grd_iter_plan_result(inputs, (grd_dtype)value->dtype, &planned))
         return grd_failed;
     return planned.strided ? with_strides(value, planned.strides) : grd_composite_contiguous(value);
 }

@@ -10,7 +10,7 @@ LIMITS = {
     "add_recorded": 1005,
     "add_bias": 1300,
     "add_transposed": 1300,
-    "softmax": 1435,
+    "softmax": 1306,
     "select": 330,
     "view": 473,
     "transpose": 393,
