@@ -65,20 +65,6 @@ bool grd_out_resize(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device
     return grd_out_check(out, dtype, device) && (grd_same_sizes(out, sizes) || grd_resize_out(out, sizes));
 }
 
-grd_tensor *grd_out_prepare_apart(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)
-{
-    return grd_out_check(out, dtype, device) ? grd_new(sizes, dtype, device) : grd_failed;
-}
-
-grd_tensor *grd_out_prepare(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)
-{
-    if (!grd_out_check(out, dtype, device))
-        return grd_failed;
-    if (out != NULL && out->dtype == dtype && grd_has(out, GRD_FLAG_CONTIGUOUS) && grd_same_sizes(out, sizes) && !grd_shares_memory(out))
-        return out;
-    return grd_new(sizes, dtype, device);
-}
-
 grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result)
 {
     if (grd_pending())
