@@ -219,6 +219,8 @@ INLINE void search_all(const struct grd_search_block *b, const int64_t *order, b
     const T *wanted = b->wanted;
     for (int64_t i = 0; i < b->count;) {
         int64_t at[LANES];
+        if (b->count - i < LANES && b->count >= LANES)
+            i = b->count - LANES; /* some a second time */
         const int lanes = b->count - i < LANES ? 1 : LANES;
         if (lanes == LANES)
             search_lanes(b->sorted, order, b->n, wanted + i, LANES, right, at);
