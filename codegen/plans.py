@@ -44,7 +44,9 @@ def call(function, *values):
 
 
 def lines_plan(operator):
-    """The call of plan_lines for an operator of the law "lines"."""
+    """The plan of an operator of the law "lines", which may have one of its own."""
+    if operator.plan:
+        return call(f"plan_{operator.c_name}", "&plan", *arguments(operator))
     tensors = [a.name for a in operator.args if a.is_tensor]
     dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
     return call("plan_lines", "&plan", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
@@ -102,7 +104,7 @@ def view_call(operator, prototype):
 def implementation(operator, prototype, index):
     facts = ""
     if operator.law == "lines":
-        plan, run = lines_plan(operator), "run_lines(&plan)"
+        plan, run = lines_plan(operator), call(f"run_{operator.run or 'lines'}", "&plan")
     elif operator.law == "reduce":
         facts, plan, run = reduce_rule(operator), reduce_plan(operator), "run_reduce(&plan)"
     else:
@@ -123,8 +125,9 @@ def declarations(operators):
     for o in operators.values():
         if not o.planned:
             continue
-        if o.law is None:
+        if o.law is None or o.plan:
             lines.append(f"bool plan_{o.c_name}({', '.join(parameters(o))});")
+        if o.law is None or o.run:
             lines.append(f"void run_{o.run}(const struct grd_plan *plan);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *plan'] + parameters(o)[1:])});")
         if o.check:
             lines.append(f"bool check_{o.check}(struct grd_plan *plan);" if isinstance(o.check, str) else f"bool check_{o.c_name}({', '.join(parameters(o))});")

@@ -48,13 +48,15 @@ grd_tensor *op_view_as_real(grd_tensor *self)
 bool plan_complex(struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
 {
     const grd_dtype dtype = (grd_dtype)real->dtype;
-    int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS], n;
+    struct grd_planned *planned = &p->planned[p->nresults++];
+    struct grd_iter it;
     if ((dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) || imag->dtype != dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected both inputs to be Float or Double tensors but got %s and %s",
                          grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)imag->dtype));
-    return grd_shape_broadcast(grd_sizes(real), grd_sizes(imag), sizes, &n) && grd_iter_result_strides(grd_tensors(real, imag), strides) &&
-           grd_plan_reads(p, real) && grd_plan_reads(p, imag) &&
-           grd_plan_strided(p, grd_dims_from(sizes, n), strides, grd_dtype_to_complex(dtype));
+    if (!grd_iter_plan(&it, planned, &(struct grd_iter_spec){.inputs = {real, imag}, .ninputs = 2, .rule = GRD_TYPE_PROMOTE}))
+        return false;
+    planned->dtype = planned->as = grd_dtype_to_complex(dtype);
+    return grd_plan_reads(p, real) && grd_plan_reads(p, imag);
 }
 
 /* Each part, broadcast, is copied to every other number. */
