@@ -514,7 +514,6 @@ bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const s
         return false;
     ret_planned->dtype = ret_planned->as = it->wanted[0];
     ret_planned->strided = false;
-    ret_planned->like = NULL;
     if (spec->out == NULL && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
         plan_strides(it, ret_planned, spec);
     return true;
@@ -550,13 +549,6 @@ static void set_walk(struct grd_iter *it, grd_dims sizes, const int64_t (*stride
 /* Of one operand: all of them stay in the first-level cache. */
 enum { BUFFER_BYTES = 4096, BUFFER_ELEMENTS = BUFFER_BYTES / 16 };
 
-static void bind_few(struct grd_iter *it, grd_dims sizes)
-{
-    it->ndim = (int)sizes.n;
-    for (int64_t i = 0; i < sizes.n; i++)
-        it->shape[i] = sizes.data[sizes.n - 1 - i];
-}
-
 static __attribute__((noinline)) void bind_many(struct grd_iter *it, grd_dims sizes)
 {
     int64_t strides[GRD_ITER_OPERANDS][GRD_MAX_DIMS];
@@ -581,9 +573,10 @@ grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned
     for (int i = 0; i < spec->ninputs; i++)
         it->tensors[i + 1] = spec->inputs[i];
     it->few = it->numel <= BUFFER_ELEMENTS;
-    if (it->few)
-        bind_few(it, sizes);
-    else
+    it->ndim = (int)sizes.n;
+    for (int64_t i = 0; i < sizes.n && it->few; i++)
+        it->shape[i] = sizes.data[sizes.n - 1 - i];
+    if (!it->few)
         bind_many(it, sizes);
     return result;
 }
@@ -767,29 +760,21 @@ static void run_piece(int64_t begin, int64_t end, void *context)
 
 /* ---- Few elements --------------------------------------------------------------------------------------------------------------- */
 
-/* An operand's elements as lines of lines, and their number and strides along each dimension. */
+/* The dimensions of a tensor that has to be copied, innermost first: those with more than one element, but two at least. */
 struct lines {
     int ndim;
     int64_t shape[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
 };
 
-/* As few dimensions as it takes for one operand, but two at least. */
 static void find_lines(struct lines *lines, const struct grd_iter *it, const grd_tensor *t)
 {
     const int64_t *const sizes = t->sizes, *const strides = t->strides, itemsize = t->itemsize;
-    int64_t next = 0; /* the stride that would go on along the last one */
     int ndim = 0;
     for (int k = 0, own = t->ndim - 1; k < it->ndim; k++, own--) {
-        const int64_t size = it->shape[k], stride = own >= 0 && sizes[own] == size ? grd_wrapping_product(strides[own], itemsize) : 0;
-        if (size == 1)
+        if (it->shape[k] == 1)
             continue;
-        if (ndim > 0 && stride == next) {
-            lines->shape[ndim - 1] *= size;
-        } else {
-            lines->shape[ndim] = size;
-            lines->strides[ndim++] = stride;
-        }
-        next = grd_wrapping_product(lines->shape[ndim - 1], lines->strides[ndim - 1]);
+        lines->shape[ndim] = it->shape[k];
+        lines->strides[ndim++] = own >= 0 && sizes[own] == it->shape[k] ? grd_wrapping_product(strides[own], itemsize) : 0;
     }
     for (; ndim < 2; ndim++)
         lines->shape[ndim] = 1, lines->strides[ndim] = 0;
@@ -859,34 +844,31 @@ static bool is_nothing(const struct grd_iter *it)
     return it->numel == 0 || it->device.type == GRD_DEVICE_META;
 }
 
-static __attribute__((noinline)) void run_many(const struct grd_iter *it, grd_loop *kernel, const void *params, bool serial)
+static __attribute__((noinline)) void run_many(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
     struct run run;
     make_run(&run, it, kernel, params);
-    if (serial)
-        run_range(&run, 0, it->numel, false);
-    else if (it->numel <= GRD_ITER_GRAIN)
+    if (it->numel <= GRD_ITER_GRAIN)
         run_piece(0, it->numel, &run);
     else
         grd_parallel_for(0, it->numel, GRD_ITER_GRAIN, run_piece, &run);
 }
 
-GRD_INLINE void run_all(const struct grd_iter *it, grd_loop *kernel, const void *params, bool serial)
+void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
     if (is_nothing(it))
         return;
     if (it->few)
         run_few(it, kernel, params);
     else
-        run_many(it, kernel, params, serial);
-}
-
-void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
-{
-    run_all(it, kernel, params, false);
+        run_many(it, kernel, params);
 }
 
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
-    run_all(it, kernel, params, true);
+    struct run run;
+    if (is_nothing(it))
+        return;
+    make_run(&run, it, kernel, params);
+    run_range(&run, 0, it->numel, false);
 }

@@ -90,7 +90,8 @@ enum { GRD_ITER_GRAIN = 32768 };
 /* Runs the kernel over everything. Cannot fail. Does nothing on meta tensors. */
 void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params);
 
-/* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
+/* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). The iterator is
+ * one of grd_iter_raw. */
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params);
 
 /* "result type Float can't be cast to the desired output type Long" */

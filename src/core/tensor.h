@@ -133,8 +133,7 @@ grd_tensor *grd_new_in_order(grd_dims sizes, bool channels_last, grd_dtype dtype
 struct grd_planned {
     grd_dtype dtype, as; /* of the result, and what the run writes: converted once, at the end */
     uint8_t ndim;
-    bool strided;                  /* with the strides planned; otherwise contiguous, and they are not set */
-    const struct grd_tensor *like; /* NULL, or the tensor whose strides it has: as empty_like gives them */
+    bool strided; /* with the strides planned; otherwise contiguous, and they are not set */
     int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
 };
 /* Uninitialised, of the same sizes, and of the same strides where `like` is dense and non-overlapping (otherwise contiguous
@@ -160,8 +159,6 @@ bool grd_resize_out(grd_tensor *out, grd_dims sizes);
 static inline grd_tensor *grd_new_planned(const struct grd_planned *planned, grd_dtype dtype, grd_device device)
 {
     const grd_dims sizes = grd_dims_from(planned->sizes, planned->ndim);
-    if (planned->like != NULL)
-        return grd_new_like(planned->like, dtype);
     return planned->strided ? grd_new_strided(sizes, grd_dims_from(planned->strides, planned->ndim), dtype, device)
                             : grd_new(sizes, dtype, device);
 }

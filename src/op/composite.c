@@ -143,7 +143,8 @@ bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_larges
     if (!grd_composite_has_values(t))
         return false;
     *ret_least = grd_item_double(grd_amin(t));
-    *ret_largest = grd_item_double(grd_amax(t));
+    if (ret_largest != NULL)
+        *ret_largest = grd_item_double(grd_amax(t));
     return !grd_pending();
 }
 

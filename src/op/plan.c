@@ -19,9 +19,7 @@ static struct grd_planned *next_result(struct grd_plan *p, grd_dims sizes, grd_d
     planned->dtype = planned->as = dtype;
     planned->ndim = (uint8_t)sizes.n;
     planned->strided = false;
-    planned->like = NULL;
-    for (int64_t i = 0; i < sizes.n; i++) /* few */
-        planned->sizes[i] = sizes.data[i];
+    memcpy(planned->sizes, sizes.data, (size_t)sizes.n * sizeof *sizes.data);
     return planned;
 }
 
@@ -53,10 +51,8 @@ bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
 {
     int64_t dense[GRD_MAX_DIMS];
     const grd_dims sizes = grd_sizes(t);
-    if (t->device == p->device.type && t->device_index == p->device.index) {
-        next_result(p, sizes, dtype)->like = t;
-        return true;
-    }
+    if (grd_has(t, GRD_FLAG_CANONICAL))
+        return grd_plan_result(p, sizes, dtype);
     if (grd_has(t, GRD_FLAG_CONTIGUOUS) || grd_shape_is_dense(sizes, t->strides))
         return grd_plan_strided(p, sizes, t->strides, dtype);
     grd_shape_dense_strides(sizes, t->strides, dense);
@@ -128,19 +124,17 @@ static bool check_out(const struct grd_plan *p)
 
 bool grd_plan_admit(struct grd_plan *p)
 {
-    bool converts = false;
-    for (int i = 0; i < p->nreads; i++) {
-        grd_tensor *const t = p->in[i] = p->reads[i].t;
-        if (t != NULL && !p->any_device && !check_device(p, t))
+    for (int i = 0; i < p->nreads; i++)
+        if (p->reads[i].t != NULL && !p->any_device && !check_device(p, p->reads[i].t))
             return false;
-        converts |= t != NULL && p->reads[i].as != GRD_DTYPE_NONE;
-    }
     if (p->out != NULL && !check_out(p))
         return false;
     p->meta = p->device.type == GRD_DEVICE_META;
-    for (int i = 0; converts && i < p->nreads && !p->meta; i++)
-        if (p->in[i] != NULL && p->reads[i].as != GRD_DTYPE_NONE)
-            p->in[i] = grd_contiguous_as(p->in[i], p->reads[i].as);
+    for (int i = 0; i < p->nreads; i++) {
+        const struct grd_read *read = &p->reads[i];
+        const bool as_it_lies = read->t == NULL || read->as == GRD_DTYPE_NONE || p->meta;
+        p->in[i] = as_it_lies ? read->t : grd_contiguous_as(read->t, read->as);
+    }
     return !grd_pending(); /* a plan may have made views */
 }
 
@@ -177,12 +171,13 @@ bool grd_plan_allocate(struct grd_plan *p)
         p->results[i] = i == 0 && direct ? p->out : grd_new_planned(&p->planned[i], p->planned[i].as, p->device);
         if (grd_is_failed(p->results[i]))
             return false;
-        empty &= p->results[i]->numel == 0;
     }
     if (p->prepare != NULL && !p->meta && !p->prepare(p))
         return false;
     if (p->scratch_bytes > 0 && !p->meta && (p->scratch = grd_alloc(p->scratch_bytes)) == NULL)
         return false;
+    for (int i = 0; i < p->nresults; i++)
+        empty &= p->results[i]->numel == 0;
     if (p->start != NULL && p->start != p->results[0] && !grd_copy_elements(p->results[0], p->start))
         return false;
     return !p->meta && !empty;
