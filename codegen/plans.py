@@ -43,13 +43,19 @@ def call(function, *values):
     return f"{function}({', '.join(values)})"
 
 
+def lines_arguments(operator):
+    """The kernel, the tensors, the dimension, the dtype, and whether integers are summed in int64."""
+    tensors = [a.name for a in operator.args if a.is_tensor]
+    dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
+    return [f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower()]
+
+
 def lines_plan(operator):
     """The plan of an operator of the law "lines", which may have one of its own."""
     if operator.plan:
         return call(f"plan_{operator.c_name}", "&plan", *arguments(operator))
-    tensors = [a.name for a in operator.args if a.is_tensor]
-    dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
-    return call("plan_lines", "&plan", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
+    kernel, *rest = lines_arguments(operator)
+    return call("plan_lines", "&plan", kernel, *rest)
 
 
 def check(operator):
@@ -91,6 +97,9 @@ def shortcut_call(operator):
     out = ["out"] if operator.has_out else []
     if operator.law == "reduce":
         return call("shortcut_reduce", f"&{operator.c_name}_rule", "out", *reduce_arguments(operator))
+    if operator.law == "lines":
+        kernel, *rest = lines_arguments(operator)
+        return call("shortcut_lines", kernel, "out" if out else "NULL", *rest)
     return call(f"shortcut_{operator.c_name}", *out, *arguments(operator))
 
 

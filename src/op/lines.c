@@ -301,3 +301,34 @@ void run_lines(const struct grd_plan *p)
 {
     grd_parallel_for(0, lines_of(p)->parts, 1, run_parts, (void *)(uintptr_t)p);
 }
+
+/* ---- Shortcut -------------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *shortcut_lines(enum grd_lines_kernel_index index, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype, bool sums)
+{
+    const grd_tensor *self = tensors.data[0];
+    const grd_dtype from = (grd_dtype)self->dtype;
+    const int64_t ndim = self->ndim;
+    (void)sums; /* of the dtypes that are computed in themselves none sums in another */
+    if (out != NULL || ndim == 0 || (dim != ndim - 1 && dim != -1) || (dtype != GRD_DTYPE_NONE && dtype != from) ||
+        (uint64_t)self->numel - 1 >= GRAIN || self->device != GRD_DEVICE_CPU || grd_lines_dtype(from) != from)
+        return NULL;
+    struct grd_lines_block block;
+    block.n = self->sizes[ndim - 1];
+    block.columns = false;
+    for (int i = 0; i < GRD_LINES_OPERANDS; i++) {
+        const grd_tensor *t = i > 0 && i <= tensors.n ? tensors.data[i - 1] : self;
+        if (!grd_has(t, GRD_FLAG_CONTIGUOUS) || (t != self && (t->dtype != self->dtype || !grd_same_sizes(t, grd_sizes(self)))))
+            return NULL;
+        block.data[i] = t->data;
+        block.step[i] = block.n;
+    }
+    grd_lines_kernel *const kernel = find_kernel(from, index);
+    grd_tensor *const result = kernel != NULL ? grd_new(grd_sizes(self), from, GRD_CPU) : NULL;
+    if (result == NULL || grd_is_failed(result))
+        return result;
+    block.lines = ndim == 1 ? 1 : (uint32_t)self->numel / (uint32_t)block.n;
+    block.data[0] = result->data;
+    kernel(&block);
+    return result;
+}
