@@ -133,7 +133,7 @@ grd_tensor *grd_new_in_order(grd_dims sizes, bool channels_last, grd_dtype dtype
 struct grd_planned {
     grd_dtype dtype, as; /* of the result, and what the run writes: converted once, at the end */
     uint8_t ndim;
-    bool strided;                  /* with the strides planned; otherwise contiguous, and they are not set */
+    bool strided; /* with the strides planned; otherwise contiguous, and they are not set */
     int64_t sizes[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
 };
 /* Uninitialised, of the same sizes, and of the same strides where `like` is dense and non-overlapping (otherwise contiguous
