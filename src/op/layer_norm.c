@@ -84,8 +84,8 @@ static bool check_backward(const grd_tensor *grad_output, const grd_tensor *inpu
 bool plan_hidden_layer_norm(struct grd_plan *p, grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps,
                             bool centered)
 {
-    static const uint8_t operands[] = {GRD_LINES_LINE, GRD_LINES_VALUE,  GRD_LINES_VALUE,
-                                       GRD_LINES_LINE, GRD_LINES_SHARED, GRD_LINES_SHARED};
+    static const enum grd_lines_operand operands[] = {GRD_LINES_LINE, GRD_LINES_VALUE,  GRD_LINES_VALUE,
+                                                      GRD_LINES_LINE, GRD_LINES_SHARED, GRD_LINES_SHARED};
     const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
     const int first = input->ndim - (int)shape.n;
     int64_t sizes[GRD_MAX_DIMS];
@@ -104,7 +104,8 @@ bool plan_hidden_layer_norm(struct grd_plan *p, grd_tensor *input, grd_dims shap
 bool plan_hidden_layer_norm_input_backward(struct grd_plan *p, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean,
                                            grd_tensor *rstd, grd_tensor *weight, grd_dims shape, double eps, bool centered)
 {
-    static const uint8_t operands[] = {GRD_LINES_LINE, GRD_LINES_LINE, GRD_LINES_LINE, GRD_LINES_VALUE, GRD_LINES_VALUE, GRD_LINES_SHARED};
+    static const enum grd_lines_operand operands[] = {GRD_LINES_LINE,  GRD_LINES_LINE,  GRD_LINES_LINE,
+                                                      GRD_LINES_VALUE, GRD_LINES_VALUE, GRD_LINES_SHARED};
     const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
     const int first = input->ndim - (int)shape.n;
     return check_backward(grad_output, input, mean, rstd, shape) && check_parameter(input, weight, shape, "weight") &&

@@ -112,7 +112,7 @@ bool grd_lines_reads(struct grd_plan *p, grd_tensor *t, int first)
     return grd_plan_reads(p, t);
 }
 
-bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const uint8_t *operands,
+bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const enum grd_lines_operand *kinds,
                     const double *numbers)
 {
     struct lines *l = lines_of(p);
@@ -124,7 +124,7 @@ bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_
     l->noperands = p->nresults + p->nreads;
     l->has_columns = false;
     for (int i = 0; i < l->noperands; i++)
-        l->operands[i].kind = operands[i];
+        l->operands[i].kind = (uint8_t)kinds[i];
     memcpy(l->numbers, numbers, sizeof l->numbers);
     p->prepare = prepare;
     return true;

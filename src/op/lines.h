@@ -31,8 +31,8 @@ grd_dtype grd_lines_dtype(grd_dtype dtype);
 bool grd_lines_check(enum grd_lines_kernel_index kernel, const char *name, grd_dtype dtype);
 /* The plan reads `t` whose dims from `first` on are a line. */
 bool grd_lines_reads(struct grd_plan *p, grd_tensor *t, int first);
-/* The end of such a plan: a line is what the dims of the first result from `first` on hold. `operands`: enum grd_lines_operand of each result and of what is read. */
-bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const uint8_t *operands,
+/* The end of such a plan: a line is what the dims of the first result from `first` on hold. `kinds`: enum grd_lines_operand of each result and of what is read. */
+bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const enum grd_lines_operand *kinds,
                     const double *numbers);
 
 #endif
