@@ -42,11 +42,19 @@ def call(function, *values):
     return f"{function}({', '.join(values)})"
 
 
-def lines_plan(operator):
-    """The call of plan_lines for an operator of the law "lines"."""
+def lines_arguments(operator):
+    """The kernel, the tensors, the dimension, the dtype, and whether integers are summed in int64."""
     tensors = [a.name for a in operator.args if a.is_tensor]
     dtype = "dtype" if operator.arg("dtype") else "GRD_DTYPE_NONE"
-    return call("plan_lines", "&plan", f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower())
+    return [f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower()]
+
+
+def lines_plan(operator):
+    """The plan of an operator of the law "lines", which may have one of its own."""
+    if operator.plan:
+        return call(f"plan_{operator.c_name}", "&plan", *arguments(operator))
+    kernel, *rest = lines_arguments(operator)
+    return call("plan_lines", "&plan", kernel, *rest)
 
 
 def check(operator):
@@ -69,7 +77,7 @@ def reduce_rule(operator):
     name = given.get("name", operator.python.get("name", operator.name))
     return (f"static const struct grd_reduce_rule {operator.c_name}_rule = {{\n"
             f"    .name = {json.dumps(name)}, .type = GRD_REDUCE_{REDUCE_TYPES[operator.rule]}, .empty = GRD_EMPTY_{empty}, .none = {str(given.get('none', False)).lower()}, .npasses = {len(passes)},\n"
-            f"    .refuses = {{{refuses}}}, .passes = {{{', '.join(passes)}}}}};\n\n")
+            f"    .refuses = {{{refuses or 'NULL'}}}, .passes = {{{', '.join(passes)}}}}};\n\n")
 
 
 def reduce_arguments(operator):
@@ -88,6 +96,9 @@ def shortcut_call(operator):
     out = ["out"] if operator.has_out else []
     if operator.law == "reduce":
         return call("shortcut_reduce", f"&{operator.c_name}_rule", "out", *reduce_arguments(operator))
+    if operator.law == "lines":
+        kernel, *rest = lines_arguments(operator)
+        return call("shortcut_lines", kernel, "out" if out else "NULL", *rest)
     return call(f"shortcut_{operator.c_name}", *out, *arguments(operator))
 
 
@@ -101,7 +112,7 @@ def view_call(operator, prototype):
 def implementation(operator, prototype):
     facts = ""
     if operator.law == "lines":
-        plan, run = lines_plan(operator), "run_lines(&plan)"
+        plan, run = lines_plan(operator), call(f"run_{operator.run or 'lines'}", "&plan")
     elif operator.law == "reduce":
         facts, plan, run = reduce_rule(operator), reduce_plan(operator), "run_reduce(&plan)"
     else:
@@ -123,8 +134,9 @@ def declarations(operators):
     for o in operators:
         if not o.planned:
             continue
-        if o.law is None:
+        if o.law is None or o.plan:
             lines.append(f"bool plan_{o.c_name}({', '.join(parameters(o))});")
+        if o.law is None or o.run:
             lines.append(f"void run_{o.run}(const struct grd_plan *plan);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *plan'] + parameters(o)[1:])});")
         if o.check:
             lines.append(f"bool check_{o.check}(struct grd_plan *plan);" if isinstance(o.check, str) else f"bool check_{o.c_name}({', '.join(parameters(o))});")

@@ -351,12 +351,7 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
 
 static bool has_sizes(const grd_tensor *t, const struct grd_planned *planned)
 {
-    if (t->ndim != planned->ndim)
-        return false;
-    for (int i = 0; i < t->ndim; i++)
-        if (t->sizes[i] != planned->sizes[i])
-            return false;
-    return true;
+    return grd_dims_equal(grd_dims_from(t->sizes, t->ndim), planned_sizes(planned));
 }
 
 /* True if `t` is broadcast to the sizes planned so far. */
@@ -370,7 +365,7 @@ static bool stays_within(const grd_tensor *t, const struct grd_planned *planned)
 }
 
 /* Sets the sizes that the inputs broadcast to; returns their product in ret_numel. */
-GRD_INLINE bool plan_sizes(struct grd_planned *planned, const struct grd_iter_spec *spec, int64_t *ret_numel)
+static bool plan_sizes(struct grd_planned *planned, const struct grd_iter_spec *spec, int64_t *ret_numel)
 {
     const grd_tensor *first = spec->inputs[0];
     bool grows = false;
@@ -475,30 +470,20 @@ static void plan_strides(const struct grd_iter *it, struct grd_planned *planned,
     planned->strided = true;
 }
 
-bool grd_iter_result_strides(grd_tensors inputs, int64_t *ret_strides)
-{
-    struct grd_iter_spec spec = {.ninputs = (int)inputs.n};
-    struct grd_iter it; /* every dtype is as wanted */
-    struct grd_planned planned;
-    int64_t numel;
-    for (int i = 0; i < spec.ninputs; i++) {
-        spec.inputs[i] = inputs.data[i];
-        it.dtypes[i + 1] = it.wanted[i + 1] = (grd_dtype)inputs.data[i]->dtype;
-    }
-    if (!plan_sizes(&planned, &spec, &numel))
-        return false;
-    plan_strides(&it, &planned, &spec);
-    memcpy(ret_strides, planned.strides, (size_t)planned.ndim * sizeof *ret_strides);
-    return true;
-}
-
 /* ---- The plan ------------------------------------------------------------------------------------------------------------------ */
 
-static bool wrong_inplace_shape(const grd_tensor *out, grd_dims sizes)
+bool grd_check_castable(grd_dtype from, grd_dtype to)
+{
+    return grd_can_cast(from, to) || grd_raise(GRD_ERROR_RUNTIME, "result type %s can't be cast to the desired output type %s",
+                                               grd_dtype_type_name(from), grd_dtype_type_name(to));
+}
+
+bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes)
 {
     char have[256], need[256];
-    const grd_dims own = grd_sizes(out);
-    return grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+    const grd_dims own = grd_dims_from(self->sizes, self->ndim);
+    return grd_dims_equal(own, sizes) ||
+           grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
                      grd_format_int64s(have, sizeof have, own.data, own.n), grd_format_int64s(need, sizeof need, sizes.data, sizes.n));
 }
 
@@ -507,19 +492,17 @@ static bool check_out(const struct grd_iter *it, const struct grd_iter_spec *spe
 {
     const grd_tensor *out = spec->out;
     const bool fits = has_sizes(out, planned);
-    if (!spec->repeats && !grd_check_no_internal_overlap(out))
+    if (!grd_check_no_internal_overlap(out))
         return false;
     for (int i = 0; i < spec->ninputs; i++) {
-        if (!fits && spec->inputs[i] == out)
-            return wrong_inplace_shape(out, planned_sizes(planned));
+        if (spec->inputs[i] == out && !grd_check_inplace_shape(out, planned_sizes(planned)))
+            return false;
         if (!fits && may_share(out, spec->inputs[i])) /* after resizing it would cover other elements */
             return partial_overlap();
         if (!grd_check_no_partial_overlap(out, spec->inputs[i]))
             return false;
     }
-    return grd_can_cast(it->wanted[0], out->dtype) ||
-           grd_raise(GRD_ERROR_RUNTIME, "result type %s can't be cast to the desired output type %s", grd_dtype_type_name(it->wanted[0]),
-                     grd_dtype_type_name(out->dtype));
+    return grd_check_castable(it->wanted[0], (grd_dtype)out->dtype);
 }
 
 bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const struct grd_iter_spec *spec)
@@ -531,7 +514,7 @@ bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const s
         return false;
     ret_planned->dtype = ret_planned->as = it->wanted[0];
     ret_planned->strided = false;
-    if (spec->out == NULL && !spec->row_major && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
+    if (spec->out == NULL && ret_planned->ndim > 1 && !decides_row_major(spec->inputs[0], ret_planned))
         plan_strides(it, ret_planned, spec);
     return true;
 }
@@ -550,9 +533,9 @@ static void set_walk(struct grd_iter *it, grd_dims sizes, const int64_t (*stride
             continue;
         bool joins = ndim > 0;
         for (int i = 0; joins && i < it->noperands; i++)
-            joins = strides[i][dim] == it->strides[i][ndim - 1] * it->shape[ndim - 1];
+            joins = strides[i][dim] == grd_wrapping_product(it->strides[i][ndim - 1], it->shape[ndim - 1]);
         if (joins) {
-            it->shape[ndim - 1] *= sizes.data[dim];
+            it->shape[ndim - 1] = grd_wrapping_product(it->shape[ndim - 1], sizes.data[dim]);
             continue;
         }
         it->shape[ndim] = sizes.data[dim];
@@ -565,13 +548,6 @@ static void set_walk(struct grd_iter *it, grd_dims sizes, const int64_t (*stride
 
 /* Of one operand: all of them stay in the first-level cache. */
 enum { BUFFER_BYTES = 4096, BUFFER_ELEMENTS = BUFFER_BYTES / 16 };
-
-static void bind_few(struct grd_iter *it, grd_dims sizes)
-{
-    it->ndim = (int)sizes.n;
-    for (int64_t i = 0; i < sizes.n; i++)
-        it->shape[i] = sizes.data[sizes.n - 1 - i];
-}
 
 static __attribute__((noinline)) void bind_many(struct grd_iter *it, grd_dims sizes)
 {
@@ -596,10 +572,11 @@ grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned
     it->tensors[0] = result;
     for (int i = 0; i < spec->ninputs; i++)
         it->tensors[i + 1] = spec->inputs[i];
-    it->few = it->numel <= BUFFER_ELEMENTS && !spec->repeats;
-    if (it->few)
-        bind_few(it, sizes);
-    else
+    it->few = it->numel <= BUFFER_ELEMENTS;
+    it->ndim = (int)sizes.n;
+    for (int64_t i = 0; i < sizes.n && it->few; i++)
+        it->shape[i] = sizes.data[sizes.n - 1 - i];
+    if (!it->few)
         bind_many(it, sizes);
     return result;
 }
@@ -783,64 +760,42 @@ static void run_piece(int64_t begin, int64_t end, void *context)
 
 /* ---- Few elements --------------------------------------------------------------------------------------------------------------- */
 
-/* An operand's elements as lines of lines, and their number and strides along each dimension. */
+/* The dimensions of a tensor that has to be copied, innermost first: those with more than one element, but two at least. */
 struct lines {
     int ndim;
     int64_t shape[GRD_MAX_DIMS], strides[GRD_MAX_DIMS];
 };
 
-/* As few dimensions as it takes for one operand, but two at least. */
 static void find_lines(struct lines *lines, const struct grd_iter *it, const grd_tensor *t)
 {
     const int64_t *const sizes = t->sizes, *const strides = t->strides, itemsize = t->itemsize;
-    int64_t next = 0; /* the stride that would go on along the last one */
     int ndim = 0;
     for (int k = 0, own = t->ndim - 1; k < it->ndim; k++, own--) {
-        const int64_t size = it->shape[k], stride = own >= 0 && sizes[own] == size ? grd_wrapping_product(strides[own], itemsize) : 0;
-        if (size == 1)
+        if (it->shape[k] == 1)
             continue;
-        if (ndim > 0 && stride == next) {
-            lines->shape[ndim - 1] *= size;
-        } else {
-            lines->shape[ndim] = size;
-            lines->strides[ndim++] = stride;
-        }
-        next = grd_wrapping_product(lines->shape[ndim - 1], lines->strides[ndim - 1]);
+        lines->shape[ndim] = it->shape[k];
+        lines->strides[ndim++] = own >= 0 && sizes[own] == it->shape[k] ? grd_wrapping_product(strides[own], itemsize) : 0;
     }
     for (; ndim < 2; ndim++)
         lines->shape[ndim] = 1, lines->strides[ndim] = 0;
     lines->ndim = ndim;
 }
 
-/* Brings the lines of one dimension to a block that has their elements one after the other, or from there. */
-GRD_INLINE void bring_lines(const struct lines *lines, grd_loop *cast, char *data, char *block, int64_t size, bool back)
+/* Copies the elements of a tensor, line by line, to a block that has them one after the other, or from there. */
+static void bring(const struct grd_iter *it, const grd_tensor *t, char *block, bool back)
 {
-    const int64_t n = lines->shape[0], packed[] = {size, n * size};
-    if (cast != NULL && back)
-        for (int64_t k = 0; k < lines->shape[1]; k++, data += lines->strides[1], block += packed[1])
-            cast(n, (char *const[]){data, block}, (const int64_t[]){lines->strides[0], size}, NULL);
-    else if (cast != NULL)
-        for (int64_t k = 0; k < lines->shape[1]; k++, data += lines->strides[1], block += packed[1])
-            cast(n, (char *const[]){block, data}, (const int64_t[]){size, lines->strides[0]}, NULL);
-    else if (back)
-        grd_iter_copy_lines(lines->shape[1], n, size, data, lines->strides, block, packed);
-    else
-        grd_iter_copy_lines(lines->shape[1], n, size, block, packed, data, lines->strides);
-}
-
-/* The same for a whole operand. */
-static void bring(const struct grd_iter *it, int operand, char *block, int64_t size, bool back)
-{
-    const grd_tensor *t = it->tensors[operand];
-    grd_loop *const cast = it->dtypes[operand] != it->wanted[operand] ? cast_of(it, operand) : NULL;
     struct lines lines;
-    int64_t index[GRD_MAX_DIMS];
     find_lines(&lines, it, t);
+    const int64_t size = t->itemsize, n = lines.shape[0], packed[] = {size, n * size};
+    int64_t index[GRD_MAX_DIMS];
     for (int d = 2; d < lines.ndim; d++)
         index[d] = 0;
     char *data = t->data;
-    for (int d = 1; d < lines.ndim; block += lines.shape[0] * lines.shape[1] * size) {
-        bring_lines(&lines, cast, data, block, size, back);
+    for (int d = 1; d < lines.ndim; block += lines.shape[1] * packed[1]) {
+        if (back)
+            grd_iter_copy_lines(lines.shape[1], n, size, data, lines.strides, block, packed);
+        else
+            grd_iter_copy_lines(lines.shape[1], n, size, block, packed, data, lines.strides);
         for (d = 2; d < lines.ndim && ++index[d] == lines.shape[d]; d++) {
             data -= (index[d] - 1) * lines.strides[d];
             index[d] = 0;
@@ -854,23 +809,32 @@ static void bring(const struct grd_iter *it, int operand, char *block, int64_t s
  * first, and the kernel is called once: to order dimensions, and to call it for single lines, would cost more than the work. */
 static void run_few(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
-    _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES];
+    _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES], converted[GRD_ITER_OPERANDS][BUFFER_BYTES];
     char *at[GRD_ITER_OPERANDS];
     int64_t sizes[GRD_ITER_OPERANDS];
     for (int i = 0; i < it->noperands; i++) {
         const grd_tensor *t = it->tensors[i];
-        at[i] = t->data;
+        const bool packed = grd_has(t, GRD_FLAG_CONTIGUOUS) && t->numel == it->numel;
+        at[i] = packed ? t->data : buffers[i];
         sizes[i] = t->itemsize;
-        if (grd_has(t, GRD_FLAG_CONTIGUOUS) && t->numel == it->numel && it->dtypes[i] == it->wanted[i])
-            continue;
-        at[i] = buffers[i];
-        sizes[i] = grd_dtype_table[it->wanted[i]].size;
-        if (i > 0)
-            bring(it, i, buffers[i], sizes[i], false);
+        if (!packed && i > 0)
+            bring(it, t, buffers[i], false);
+        if (i > 0 && it->dtypes[i] != it->wanted[i]) {
+            sizes[i] = grd_dtype_table[it->wanted[i]].size;
+            cast_of(it, i)(it->numel, (char *const[]){converted[i], at[i]}, (const int64_t[]){sizes[i], t->itemsize}, NULL);
+            at[i] = converted[i];
+        }
+    }
+    char *const result = at[0];
+    if (it->dtypes[0] != it->wanted[0]) {
+        at[0] = converted[0];
+        sizes[0] = grd_dtype_table[it->wanted[0]].size;
     }
     kernel(it->numel, at, sizes, params);
-    if (at[0] == buffers[0])
-        bring(it, 0, buffers[0], sizes[0], true);
+    if (at[0] != result)
+        cast_of(it, 0)(it->numel, (char *const[]){result, at[0]}, (const int64_t[]){it->tensors[0]->itemsize, sizes[0]}, NULL);
+    if (result == buffers[0])
+        bring(it, it->tensors[0], result, true);
 }
 
 /* ---- All elements ------------------------------------------------------------------------------------------------------------------- */
@@ -880,34 +844,31 @@ static bool is_nothing(const struct grd_iter *it)
     return it->numel == 0 || it->device.type == GRD_DEVICE_META;
 }
 
-static __attribute__((noinline)) void run_many(const struct grd_iter *it, grd_loop *kernel, const void *params, bool serial)
+static __attribute__((noinline)) void run_many(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
     struct run run;
     make_run(&run, it, kernel, params);
-    if (serial)
-        run_range(&run, 0, it->numel, false);
-    else if (it->numel <= GRD_ITER_GRAIN)
+    if (it->numel <= GRD_ITER_GRAIN)
         run_piece(0, it->numel, &run);
     else
         grd_parallel_for(0, it->numel, GRD_ITER_GRAIN, run_piece, &run);
 }
 
-GRD_INLINE void run_all(const struct grd_iter *it, grd_loop *kernel, const void *params, bool serial)
+void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
     if (is_nothing(it))
         return;
     if (it->few)
         run_few(it, kernel, params);
     else
-        run_many(it, kernel, params, serial);
-}
-
-void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
-{
-    run_all(it, kernel, params, false);
+        run_many(it, kernel, params);
 }
 
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params)
 {
-    run_all(it, kernel, params, true);
+    struct run run;
+    if (is_nothing(it))
+        return;
+    make_run(&run, it, kernel, params);
+    run_range(&run, 0, it->numel, false);
 }

@@ -52,8 +52,6 @@ struct grd_iter_spec {
     enum grd_type_rule rule;
     grd_dtype dtype;      /* result dtype for KEEP */
     uint8_t promote_from; /* first input that takes part in promotion (1 for where: the condition does not) */
-    bool repeats;         /* elements of `out` may share memory: the caller has checked, and runs the kernel on one thread then */
-    bool row_major;       /* a new result is contiguous, whatever strides the inputs have */
 };
 
 struct grd_iter {
@@ -83,9 +81,6 @@ static inline grd_tensor *grd_iter_elementwise(struct grd_iter *it, const struct
     return grd_iter_plan(it, &planned, spec) ? grd_iter_bind(it, &planned, spec) : grd_failed;
 }
 
-/* Writes the strides that a new result for these inputs, at most GRD_ITER_INPUTS of one dtype, has. RuntimeError: they do not broadcast. */
-bool grd_iter_result_strides(grd_tensors inputs, int64_t *ret_strides);
-
 /* A bare iterator over operands of one shape, already broadcast and typed by the caller (copy, reductions, indexing). */
 void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *const *data, const int64_t *const *strides_bytes);
 
@@ -95,9 +90,14 @@ enum { GRD_ITER_GRAIN = 32768 };
 /* Runs the kernel over everything. Cannot fail. Does nothing on meta tensors. */
 void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params);
 
-/* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
+/* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). The iterator is
+ * one of grd_iter_raw. */
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params);
 
+/* "result type Float can't be cast to the desired output type Long" */
+bool grd_check_castable(grd_dtype from, grd_dtype to);
+/* RuntimeError "output with shape [1] doesn't match the broadcast shape [3]" when in-place results have another shape. */
+bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes);
 /* RuntimeError when a tensor that is written has elements that share memory
  * ("unsupported operation: more than one element of the written-to tensor refers to a single memory location"). */
 bool grd_check_no_internal_overlap(const grd_tensor *written);

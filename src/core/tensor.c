@@ -313,16 +313,16 @@ grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device)
 }
 
 /* Lowest and highest element that strided sizes reach and the bytes between, ends included; errors are raised. */
-static bool measure(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *ret_lowest, int64_t *ret_bytes)
+static bool measure(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t *ret_numel, int64_t *ret_lowest, int64_t *ret_bytes)
 {
-    int64_t numel, lowest, highest, elements;
+    int64_t lowest, highest, elements;
     if (strides.n != sizes.n)
         return grd_raise(GRD_ERROR_RUNTIME, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)",
                          (long long)sizes.n, (long long)strides.n);
-    if (!grd_shape_numel(sizes, &numel))
+    if (!grd_shape_numel(sizes, ret_numel))
         return false;
     if (!grd_shape_extent(sizes, strides.data, &lowest, &highest) || __builtin_sub_overflow(highest, lowest, &elements) ||
-        __builtin_add_overflow(elements, numel > 0, &elements) || __builtin_mul_overflow(elements, itemsize, ret_bytes))
+        __builtin_add_overflow(elements, *ret_numel > 0, &elements) || __builtin_mul_overflow(elements, itemsize, ret_bytes))
         return size_overflow(sizes, strides.data);
     *ret_lowest = lowest;
     return true;
@@ -332,7 +332,7 @@ grd_tensor *grd_new_strided(grd_dims sizes, grd_dims strides, grd_dtype dtype, g
 {
     int64_t lowest, bytes, numel;
     if (!check_dtype(dtype) || !grd_device_resolve(device, &device) ||
-        !measure(sizes, strides, grd_dtype_table[dtype].size, &lowest, &bytes) || !grd_shape_numel(sizes, &numel))
+        !measure(sizes, strides, grd_dtype_table[dtype].size, &numel, &lowest, &bytes))
         return grd_failed;
     grd_tensor *t = make(sizes, strides.data, numel, bytes, dtype, device);
     if (t == NULL)
@@ -673,7 +673,7 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_
         strides = grd_dims_from(contiguous, sizes.n);
     }
     const int64_t itemsize = grd_dtype_table[dtype].size;
-    if (!measure(sizes, strides, itemsize, &lowest, &bytes))
+    if (!measure(sizes, strides, itemsize, &numel, &lowest, &bytes))
         return grd_failed;
     if (data == NULL && (numel > 0 || offset != 0))
         return grd_fail(GRD_ERROR_TYPE, "grd_from_memory: argument 'data' must not be NULL");

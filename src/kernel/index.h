@@ -45,6 +45,9 @@ struct grd_index_kernels {
     /* inverse[places[i]] = r for i from starts[r] to starts[r + 1] */
     void (*number_runs)(int64_t runs, const int64_t *starts, const int64_t *places, int64_t *inverse);
     void (*coordinates)(const struct grd_coordinates_block *block);
+    /* The sum of n counts; -1 when one is negative, -2 when they add up to more than int64 holds. */
+    int64_t (*total)(int64_t n, const int64_t *counts);
+    void (*repeat)(int64_t n, const int64_t *counts, int64_t *to); /* i, counts[i] times, for every i */
     /* data: integers, of 8 bytes or fewer; params: a pointer to the atomic_bool that is set if one is 0 */
     grd_loop_kernel *find_zero[GRD_INDEX_SIZES];
     grd_loop_kernel *gather[GRD_INDEX_SIZES];  /* result[i] = source[index[i]] */

@@ -13,13 +13,14 @@
 
 #include "gen/lines_kernels.h"
 
-enum { GRD_LINES_COLUMNS = 256, GRD_LINES_INPUTS = 2, GRD_LINES_OPERANDS = 1 + GRD_LINES_INPUTS };
+enum { GRD_LINES_COLUMNS = 256, GRD_LINES_OPERANDS = 6, GRD_LINES_NUMBERS = 2 };
 
 struct grd_lines_block {
     int64_t lines, n;
     bool columns;
-    char *data[GRD_LINES_OPERANDS];   /* the result, then the tensors in the order of the signature */
-    int64_t step[GRD_LINES_OPERANDS]; /* elements */
+    char *data[GRD_LINES_OPERANDS];   /* the results, then the tensors in the order of the signature */
+    int64_t step[GRD_LINES_OPERANDS]; /* elements; 1 for an operand with one value for each line, 0 for one line that is that of all */
+    const double *numbers;            /* those of the operator */
 };
 typedef void grd_lines_kernel(const struct grd_lines_block *block);
 

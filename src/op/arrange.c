@@ -48,9 +48,11 @@
 #include "gen/ops/_repeat_indices.h"
 #include "gen/ops/_unsafe_view.h"
 #include "gradus/library.h"
+#include "kernel/index.h"
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/indexed.h"
+#include "op/plan.h"
 
 enum { LIST_CHARS = 512 }; /* of formatted sizes in an error */
 
@@ -235,33 +237,33 @@ grd_tensor *op_diff(grd_tensor *self, int64_t n, int64_t dim, grd_tensor *prepen
 
 /* ---- Repetition ---------------------------------------------------------------------------------------------------------------------- */
 
-grd_tensor *op_hidden_repeat_indices(grd_tensor *repeats, grd_scalar output_size)
+bool plan_hidden_repeat_indices(struct grd_plan *p, grd_tensor *repeats, grd_scalar output_size)
 {
+    (void)output_size;
     if (!grd_check_has_data(repeats))
-        return grd_failed;
+        return false;
     if (repeats->dtype != GRD_INT64 && repeats->dtype != GRD_INT32)
-        return grd_fail(GRD_ERROR_RUNTIME, "repeats has to be Long or Int tensor");
+        return grd_raise(GRD_ERROR_RUNTIME, "repeats has to be Long or Int tensor");
     if (repeats->ndim != 1)
-        return grd_fail(GRD_ERROR_RUNTIME, "repeat_interleave only accept 1D vector as repeat");
-    const grd_tensor *counts = grd_contiguous_as(repeats, GRD_INT64);
-    if (grd_pending())
-        return grd_failed;
-    const int64_t *count = (const int64_t *)(const void *)counts->data;
-    int64_t total = 0;
-    for (int64_t i = 0; i < counts->numel; i++) {
-        if (count[i] < 0)
-            return grd_fail(GRD_ERROR_RUNTIME, "repeats can not be negative");
-        if (__builtin_add_overflow(total, count[i], &total))
-            return grd_fail(GRD_ERROR_RUNTIME, "the repeats add up to more than a tensor can hold");
-    }
+        return grd_raise(GRD_ERROR_RUNTIME, "repeat_interleave only accept 1D vector as repeat");
+    return grd_plan_reads_as(p, repeats, GRD_INT64);
+}
+
+bool check_hidden_repeat_indices(struct grd_plan *p, grd_tensor *repeats, grd_scalar output_size)
+{
+    const int64_t total = grd_kernels->index->total(repeats->numel, (const int64_t *)(const void *)p->in[0]->data);
+    if (total < 0)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         total == -1 ? "repeats can not be negative" : "the repeats add up to more than a tensor can hold");
     if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != total)
-        return grd_fail(GRD_ERROR_RUNTIME, "allocated size does not match required size");
-    grd_tensor *result = grd_new(grd_dims(total), GRD_INT64, grd_device_of(repeats));
-    int64_t *index = grd_pending() ? NULL : (int64_t *)(void *)result->data;
-    for (int64_t i = 0; index != NULL && i < counts->numel; i++)
-        for (int64_t k = 0; k < count[i]; k++)
-            *index++ = i;
-    return result;
+        return grd_raise(GRD_ERROR_RUNTIME, "allocated size does not match required size");
+    return grd_plan_result(p, grd_dims(total), GRD_INT64);
+}
+
+void run_hidden_repeat_indices(const struct grd_plan *p, grd_tensor *repeats, grd_scalar output_size)
+{
+    (void)output_size;
+    grd_kernels->index->repeat(repeats->numel, (const int64_t *)(const void *)p->in[0]->data, (int64_t *)(void *)p->results[0]->data);
 }
 
 grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar dim, grd_scalar output_size)

@@ -3,16 +3,9 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "op/copy.h"
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------- */
-
-bool grd_check_castable(grd_dtype from, grd_dtype to)
-{
-    return grd_can_cast(from, to) || grd_raise(GRD_ERROR_RUNTIME, "result type %s can't be cast to the desired output type %s",
-                                               grd_dtype_type_name(from), grd_dtype_type_name(to));
-}
 
 static bool check_device(grd_device a, grd_device b)
 {
@@ -50,15 +43,6 @@ bool grd_same_sizes(const grd_tensor *t, grd_dims sizes)
     return t->ndim == sizes.n && memcmp(t->sizes, sizes.data, (size_t)sizes.n * sizeof *sizes.data) == 0;
 }
 
-bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes)
-{
-    char have[256], need[256];
-    grd_dims own = grd_sizes(self);
-    return grd_same_sizes(self, sizes) ||
-           grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
-                     grd_format_int64s(have, sizeof have, own.data, own.n), grd_format_int64s(need, sizeof need, sizes.data, sizes.n));
-}
-
 /* ---- Where the result goes --------------------------------------------------------------------------------------------- */
 
 bool grd_out_check(const grd_tensor *out, grd_dtype dtype, grd_device device)
@@ -79,20 +63,6 @@ bool grd_out_check_inputs(const grd_tensor *out, grd_tensors inputs)
 bool grd_out_resize(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)
 {
     return grd_out_check(out, dtype, device) && (grd_same_sizes(out, sizes) || grd_resize_out(out, sizes));
-}
-
-grd_tensor *grd_out_prepare_apart(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)
-{
-    return grd_out_check(out, dtype, device) ? grd_new(sizes, dtype, device) : grd_failed;
-}
-
-grd_tensor *grd_out_prepare(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device)
-{
-    if (!grd_out_check(out, dtype, device))
-        return grd_failed;
-    if (out != NULL && out->dtype == dtype && grd_has(out, GRD_FLAG_CONTIGUOUS) && grd_same_sizes(out, sizes) && !grd_shares_memory(out))
-        return out;
-    return grd_new(sizes, dtype, device);
 }
 
 grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result)

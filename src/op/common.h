@@ -8,37 +8,18 @@
 #include "core/iter.h"
 #include "core/tensor.h"
 
-/* ---- Where the result goes ---------------------------------------------------------------------------------------------
- *
- *     grd_tensor *result = grd_out_prepare(out, sizes, dtype, device);
- *     if (grd_pending())
- *         return grd_failed;
- *     … write the elements of `result`, which is contiguous and of exactly that dtype …
- *     return grd_out_finish(out, result);
- */
+/* ---- Where the result goes --------------------------------------------------------------------------------------------- */
 
-/* A contiguous tensor to write the result into: a new one, or `out` itself where it has the right dtype and shape, is contiguous and
- * shares its memory with no other tensor. Raises when `out` is given and could not take the result: dtype not castable, another
- * device, elements that share memory. Changes nothing yet. */
-grd_tensor *grd_out_prepare(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
-/* The same, but never `out` itself: for operators that read inputs after they began to write, when `out` may be an input. */
-grd_tensor *grd_out_prepare_apart(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
-/* Returns what the operator returns: `result`, or `out` resized to its shape and filled from it. Checks as grd_out_prepare does, for a
- * `result` that did not come from there. */
+/* Returns what an operator returns: `result`, or `out` resized to its shape and filled from it, after the checks of grd_out_check. */
 grd_tensor *grd_out_finish(grd_tensor *out, grd_tensor *result);
-
-/* The checks of grd_out_prepare alone. `out` NULL: true. */
+/* RuntimeError when `out` is given and could not take the result: dtype not castable, another device, elements that share memory. `out` NULL: true. */
 bool grd_out_check(const grd_tensor *out, grd_dtype dtype, grd_device device);
 /* Before the loops of an operator that writes `out` through its own strides: checks, and resizes where the shape differs. */
 bool grd_out_resize(grd_tensor *out, grd_dims sizes, grd_dtype dtype, grd_device device);
 /* RuntimeError when one of the inputs of an elementwise operator, broadcast, overlaps `out` otherwise than element by element. `out` NULL: true. */
 bool grd_out_check_inputs(const grd_tensor *out, grd_tensors inputs);
-/* RuntimeError "output with shape [1] doesn't match the broadcast shape [3]" when in-place results have another shape. */
-bool grd_check_inplace_shape(const grd_tensor *self, grd_dims sizes);
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------- */
-/* "result type Float can't be cast to the desired output type Long" */
-bool grd_check_castable(grd_dtype from, grd_dtype to);
 /* "Expected all tensors to be on the same device, but found at least two devices, cpu and meta!" NULL entries are skipped. */
 bool grd_check_same_device(grd_tensors tensors);
 /* NotImplementedError "not available on the meta device": for operators that must read data. */

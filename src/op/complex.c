@@ -4,7 +4,6 @@
 #include "gradus/ops/add.h"
 #include "gradus/ops/atan2.h"
 #include "gradus/ops/complex.h"
-#include "gradus/ops/copy.h"
 #include "gradus/ops/imag.h"
 #include "gradus/ops/isnan.h"
 #include "gradus/ops/lt.h"
@@ -12,13 +11,11 @@
 #include "gradus/ops/mul.h"
 #include "gradus/ops/neg.h"
 #include "gradus/ops/real.h"
-#include "gradus/ops/select.h"
 #include "gradus/ops/square.h"
-#include "gradus/ops/view_as_real.h"
 #include "gradus/ops/zeros_like.h"
 #include "gen/impl/complex.h"
-#include "op/common.h"
 #include "op/composite.h"
+#include "op/plan.h"
 #include "op/reduce.h"
 
 /* The view of the real (0) or imaginary (1) halves, or with `pairs` a last dimension for both: the same addresses, counted in halves. */
@@ -58,21 +55,36 @@ grd_tensor *op_view_as_real(grd_tensor *self)
     return view_parts(self, 0, true);
 }
 
-grd_tensor *op_complex(grd_tensor *real, grd_tensor *imag)
+bool plan_complex(struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
 {
     const grd_dtype dtype = (grd_dtype)real->dtype;
-    if ((dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) || imag->dtype != dtype)
-        return grd_fail(GRD_ERROR_RUNTIME, "Expected both inputs to be Float or Double tensors but got %s and %s",
-                        grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)imag->dtype));
+    struct grd_planned *planned = &p->planned[p->nresults++];
     struct grd_iter it;
-    grd_tensor *result = grd_iter_elementwise(
-        &it, &(struct grd_iter_spec){.inputs = {real, imag}, .ninputs = 2, .rule = GRD_TYPE_KEEP, .dtype = grd_dtype_to_complex(dtype)});
-    if (grd_pending())
-        return grd_failed;
-    grd_tensor *parts = grd_view_as_real(result);
-    grd_copy_(grd_select(parts, result->ndim, 0), real);
-    grd_copy_(grd_select(parts, result->ndim, 1), imag);
-    return grd_pending() ? grd_failed : result;
+    if ((dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64) || imag->dtype != dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "Expected both inputs to be Float or Double tensors but got %s and %s",
+                         grd_dtype_type_name(dtype), grd_dtype_type_name((grd_dtype)imag->dtype));
+    if (!grd_iter_plan(&it, planned, &(struct grd_iter_spec){.inputs = {real, imag}, .ninputs = 2, .rule = GRD_TYPE_PROMOTE}))
+        return false;
+    planned->dtype = planned->as = grd_dtype_to_complex(dtype);
+    return grd_plan_reads(p, real) && grd_plan_reads(p, imag);
+}
+
+/* Each part, broadcast, is copied to every other number. */
+void run_complex(const struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
+{
+    const grd_tensor *result = p->results[0], *const parts[] = {real, imag};
+    int64_t strides[2][GRD_MAX_DIMS];
+    for (int part = 0; part < 2; part++) {
+        const grd_tensor *from = parts[part];
+        for (int d = 0, own = from->ndim - result->ndim; d < result->ndim; d++, own++) {
+            strides[0][d] = grd_byte_stride(result, d);
+            strides[1][d] = own < 0 || from->sizes[own] == 1 ? 0 : grd_byte_stride(from, own);
+        }
+        struct grd_iter it;
+        grd_iter_raw(&it, grd_sizes(result), 2, (char *const[]){result->data + part * from->itemsize, from->data},
+                     (const int64_t *const[]){strides[0], strides[1]});
+        grd_iter_run(&it, grd_iter_cast((grd_dtype)from->dtype, (grd_dtype)from->dtype), NULL);
+    }
 }
 
 grd_tensor *op_view_as_complex(grd_tensor *self)

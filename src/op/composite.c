@@ -106,8 +106,14 @@ grd_tensor *grd_composite_contiguous(grd_tensor *value)
 
 grd_tensor *grd_composite_elementwise(grd_tensor *value, grd_tensors inputs)
 {
-    int64_t strides[GRD_MAX_DIMS];
-    return !grd_pending() && grd_iter_result_strides(inputs, strides) ? with_strides(value, strides) : grd_failed;
+    struct grd_iter_spec spec = {.ninputs = (int)inputs.n, .rule = GRD_TYPE_KEEP, .dtype = (grd_dtype)value->dtype};
+    struct grd_iter it;
+    struct grd_planned planned;
+    for (int i = 0; i < spec.ninputs; i++)
+        spec.inputs[i] = inputs.data[i];
+    if (grd_pending() || !grd_iter_plan(&it, &planned, &spec))
+        return grd_failed;
+    return planned.strided ? with_strides(value, planned.strides) : grd_composite_contiguous(value);
 }
 
 grd_tensor *grd_composite_suggested(grd_tensor *value, const grd_tensor *like)
@@ -142,7 +148,8 @@ bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_larges
     if (!grd_composite_has_values(t))
         return false;
     *ret_least = grd_item_double(grd_amin(t));
-    *ret_largest = grd_item_double(grd_amax(t));
+    if (ret_largest != NULL)
+        *ret_largest = grd_item_double(grd_amax(t));
     return !grd_pending();
 }
 

@@ -22,7 +22,7 @@ grd_tensor *grd_composite_suggested(grd_tensor *value, const grd_tensor *like);
 
 /* False where there is nothing to read: of the meta device, and of no elements. For composites that go another way by the values they read. */
 bool grd_composite_has_values(const grd_tensor *t);
-/* The least and largest element, for checks of values. False, with nothing found, where there is nothing to read: no elements, the meta device, an error
+/* The least element and, unless that is NULL, the largest, for checks of values. False, with nothing found, where there is nothing to read: no elements, the meta device, an error
  * pending. NaN where an element is. */
 bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_largest);
 

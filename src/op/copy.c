@@ -363,9 +363,62 @@ bool plan_zero(struct grd_plan *p, grd_tensor *self)
     return plan_filled(p, self);
 }
 
-void run_fill_element(const struct grd_plan *p)
+/* ---- Shortcuts: the two halves in one, without a plan, on the cpu ----------------------------------------------------------------------- */
+
+/* What is filled: out, or a new tensor like self; NULL where this is no case for a shortcut. */
+static grd_tensor *shortcut_result(grd_tensor *out, grd_tensor *self)
 {
-    grd_fill_elements(p->results[0], p->state);
+    return self->device != GRD_DEVICE_CPU ? NULL : out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE);
+}
+
+grd_tensor *shortcut_fill(grd_tensor *out, grd_tensor *self, grd_scalar value)
+{
+    char element[16];
+    grd_tensor *result = grd_scalar_write(value, self->dtype, element) ? shortcut_result(out, self) : grd_failed;
+    if (result != NULL && !grd_is_failed(result))
+        grd_fill_elements(result, element);
+    return result;
+}
+
+grd_tensor *shortcut_zero(grd_tensor *out, grd_tensor *self)
+{
+    grd_tensor *result = shortcut_result(out, self);
+    if (result != NULL && !grd_is_failed(result))
+        grd_zero_elements(result);
+    return result;
+}
+
+/* Memory that is not shared holds no part of another tensor's. */
+grd_tensor *shortcut_copy(grd_tensor *out, grd_tensor *self, grd_tensor *src, bool non_blocking)
+{
+    (void)non_blocking;
+    const bool contiguous = (self->flags & src->flags & GRD_FLAG_CONTIGUOUS) != 0,
+               same = self->dtype == src->dtype && self->dtype <= GRD_COMPLEX128;
+    if (!contiguous || !same || self->device != GRD_DEVICE_CPU || src->device != GRD_DEVICE_CPU || grd_may_share_bytes(self, src) ||
+        !grd_same_sizes(src, grd_sizes(self)))
+        return NULL;
+    grd_copy_block(out->data, src->data, src->numel * src->itemsize);
+    return out;
+}
+
+static grd_tensor *shortcut_like(grd_tensor *self, grd_dtype dtype)
+{
+    if (self->device != GRD_DEVICE_CPU || self->dtype > GRD_COMPLEX128 || dtype > GRD_COMPLEX128)
+        return NULL;
+    grd_tensor *result = grd_new_like(self, dtype);
+    grd_copy_strided(result, self);
+    return result;
+}
+
+grd_tensor *shortcut_clone(grd_tensor *self, const char *memory_format)
+{
+    return memory_format == NULL || strcmp(memory_format, "preserve") == 0 ? shortcut_like(self, (grd_dtype)self->dtype) : NULL;
+}
+
+grd_tensor *shortcut_hidden_to_copy(grd_tensor *self, grd_dtype dtype, grd_device device)
+{
+    const bool here = device.type == GRD_DEVICE_NONE || (device.type == self->device && device.index == self->device_index);
+    return here && dtype != GRD_DTYPE_NONE ? shortcut_like(self, dtype) : NULL;
 }
 
 grd_tensor *op_fill_tensor(grd_tensor *out, grd_tensor *self, grd_tensor *value)

@@ -104,10 +104,9 @@ static bool is_plain(grd_device device, bool requires_grad)
     return (device.type == GRD_DEVICE_NONE || device.type == GRD_DEVICE_CPU) && !requires_grad;
 }
 
-static grd_tensor *filled(grd_tensor *t, grd_scalar value)
+static grd_tensor *filled(grd_tensor *t, const char *element)
 {
-    char element[16];
-    if (!grd_is_failed(t) && grd_scalar_write(value, (grd_dtype)t->dtype, element))
+    if (!grd_is_failed(t))
         grd_fill_elements(t, element);
     return t;
 }
@@ -117,24 +116,42 @@ grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bo
     return is_plain(device, requires_grad) ? grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU) : NULL;
 }
 
+grd_tensor *shortcut_full(grd_dims size, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    char element[16];
+    if (!is_plain(device, requires_grad))
+        return NULL;
+    dtype = dtype_or(dtype, grd_scalar_dtype(fill_value));
+    return grd_scalar_write(fill_value, dtype, element) ? filled(grd_new(size, dtype, GRD_CPU), element) : grd_failed;
+}
+
 grd_tensor *shortcut_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    return is_plain(device, requires_grad) ? filled(grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU), grd_int(0)) : NULL;
+    return shortcut_full(size, grd_int(0), dtype_or(dtype, grd_default_dtype()), device, requires_grad);
 }
 
 grd_tensor *shortcut_ones(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    return is_plain(device, requires_grad) ? filled(grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU), grd_int(1)) : NULL;
+    return shortcut_full(size, grd_int(1), dtype_or(dtype, grd_default_dtype()), device, requires_grad);
+}
+
+static grd_tensor *shortcut_like(grd_tensor *self, grd_scalar value, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    char element[16];
+    if (device.type != GRD_DEVICE_NONE || requires_grad)
+        return NULL;
+    dtype = dtype_or(dtype, (grd_dtype)self->dtype);
+    return grd_scalar_write(value, dtype, element) ? filled(grd_new_like(self, dtype), element) : grd_failed;
 }
 
 grd_tensor *shortcut_zeros_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    return is_plain(device, requires_grad) && device.type == GRD_DEVICE_NONE ? filled(grd_new_like(self, dtype), grd_int(0)) : NULL;
+    return shortcut_like(self, grd_int(0), dtype, device, requires_grad);
 }
 
 grd_tensor *shortcut_ones_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    return is_plain(device, requires_grad) && device.type == GRD_DEVICE_NONE ? filled(grd_new_like(self, dtype), grd_int(1)) : NULL;
+    return shortcut_like(self, grd_int(1), dtype, device, requires_grad);
 }
 
 /* ---- Ranges ---------------------------------------------------------------------------------------------------------------------- */

@@ -54,7 +54,8 @@ static bool joined_sizes(grd_tensors tensors, const grd_tensor *first, int64_t d
         const grd_tensor *t = tensors.data[i];
         if (is_left_out(t))
             continue;
-        if (!check_cat_sizes(first, t, dim, i) || !grd_check_convertible(t->dtype, dtype))
+        const bool stays = t->dtype == dtype && dtype <= GRD_COMPLEX128;
+        if (!check_cat_sizes(first, t, dim, i) || (!stays && !grd_check_convertible(t->dtype, dtype)))
             return false;
         if (__builtin_add_overflow(ret_sizes[dim], t->sizes[dim], &ret_sizes[dim]))
             return grd_raise(GRD_ERROR_RUNTIME, "the sizes along dimension %lld overflow", (long long)dim);
@@ -72,7 +73,7 @@ bool plan_cat(struct grd_plan *p, grd_tensors tensors, int64_t dim)
     bool channels_last = true; /* as all tensors are */
     for (int64_t i = 0; i < tensors.n; i++) {
         const grd_tensor *t = tensors.data[i];
-        channels_last &= t->ndim == tensors.data[0]->ndim && grd_shape_suggests_channels_last(grd_sizes(t), t->strides);
+        channels_last = channels_last && t->ndim == tensors.data[0]->ndim && grd_shape_suggests_channels_last(grd_sizes(t), t->strides);
         if (t->ndim == 0)
             return grd_raise(GRD_ERROR_RUNTIME, "zero-dimensional tensor (at position %lld) cannot be concatenated", (long long)i);
         dtype = grd_promote(dtype, t->dtype);
@@ -102,7 +103,7 @@ static void place(grd_tensor *result, const grd_tensor *t, int64_t dim, int64_t 
 {
     int64_t inner = grd_byte_stride(result, dim); /* bytes of one index of dim */
     char *to = result->data + start * inner;
-    if (t->dtype == result->dtype && grd_is_contiguous(t) && grd_has(result, GRD_FLAG_CONTIGUOUS)) {
+    if (t->dtype == result->dtype && (t->flags & result->flags & GRD_FLAG_CONTIGUOUS) != 0) {
         const int64_t outer = grd_sizes_product(t->sizes, dim);
         struct row_copy copy = {to, t->data, result->sizes[dim] * inner, t->sizes[dim] * inner};
         if (outer == 1)

@@ -1,8 +1,5 @@
-/* layer_norm and rms_norm: rows normalised in one pass over memory, and their derivatives; formulas are in schema/normalization.toml.
- *
- * Invariant: rows are divided at fixed places and partial sums added in order, so that the bits do not depend on the number of threads. */
-#include "kernel/layer_norm.h"
-
+/* layer_norm and rms_norm: lines normalised in one pass over memory, and their derivatives; formulas are in schema/normalization.toml, loops in
+ * kernel/cpu/lines_layer_norm.h. */
 #include <float.h>
 #include <string.h>
 
@@ -15,25 +12,21 @@
 #include "gradus/ops/rsqrt.h"
 #include "gradus/ops/square.h"
 #include "gradus/ops/sum.h"
+#include "gradus/ops/to.h"
 #include "gradus/ops/var.h"
 #include "gradus/ops/view.h"
 #include "gen/impl/normalization.h"
 #include "gen/ops/_layer_norm.h"
 #include "gen/ops/_layer_norm_input_backward.h"
+#include "gen/ops/_layer_norm_weight_sums.h"
 #include "gen/ops/_normalized.h"
 #include "kernel/table.h"
-#include "op/common.h"
 #include "op/composite.h"
-#include "op/copy.h"
+#include "op/lines.h"
 
-enum { LIST_CHARS = 512, GRAIN = 16 * 1024, MOST_PARTS = 64, LEAST_ROWS = 64 };
+enum { LIST_CHARS = 512, MOST_PARTS = 64, LEAST_ROWS = 64 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------ */
-
-static grd_dtype computed_in(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
-}
 
 static bool check_shape(const grd_tensor *input, grd_dims shape)
 {
@@ -59,193 +52,116 @@ static bool check_parameter(const grd_tensor *input, const grd_tensor *t, grd_di
         return grd_raise(
             GRD_ERROR_RUNTIME, "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s",
             name, name, grd_format_int64s(have, sizeof have, t->sizes, t->ndim), grd_format_int64s(want, sizeof want, shape.data, shape.n));
-    if (t->dtype != input->dtype && (grd_dtype)t->dtype != computed_in((grd_dtype)input->dtype))
-        return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)input->dtype),
-                         grd_dtype_type_name((grd_dtype)t->dtype));
-    return grd_check_same_device(grd_tensors((grd_tensor *)(uintptr_t)input, (grd_tensor *)(uintptr_t)t));
+    const bool half = input->dtype == GRD_FLOAT16 || input->dtype == GRD_BFLOAT16;
+    return t->dtype == input->dtype || (half && t->dtype == GRD_FLOAT32) ||
+           grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)input->dtype),
+                     grd_dtype_type_name((grd_dtype)t->dtype));
 }
 
 static bool check_dtype(const grd_tensor *input)
 {
-    return grd_kernels->layer_norm[computed_in((grd_dtype)input->dtype)] != NULL ||
-           grd_raise_no_kernel("layer_norm", (grd_dtype)input->dtype);
+    return grd_lines_check(GRD_LINES_HIDDEN_LAYER_NORM, "layer_norm", (grd_dtype)input->dtype);
 }
 
-/* ---- Rows in pieces ---------------------------------------------------------------------------------------------------------- */
-
-struct rows {
-    struct grd_layer_norm_block block; /* of all rows */
-    void (*kernel)(const struct grd_layer_norm_block *block);
-    int64_t itemsize;
-    int64_t out_step; /* between what two rows write */
-};
-
-/* `t` contiguous and of the dtype that is computed in; NULL stays. */
-static const void *plain(grd_tensor *t, grd_dtype dtype)
+static int64_t rows_of(const grd_tensor *input, grd_dims shape)
 {
-    if (t == NULL || grd_pending())
-        return NULL;
-    t = grd_contiguous_as(t, dtype);
-    return t->data;
+    return grd_sizes_product(input->sizes, input->ndim - shape.n);
 }
 
-static struct rows rows_of(const grd_tensor *input, grd_dims shape, double eps, bool centered)
+/* What the derivatives read. */
+static bool check_backward(const grd_tensor *grad_output, const grd_tensor *input, const grd_tensor *mean, const grd_tensor *rstd,
+                           grd_dims shape)
 {
-    const int64_t outer = input->ndim - shape.n;
-    struct rows r = {.block = {.rows = grd_sizes_product(input->sizes, outer),
-                               .n = grd_sizes_product(input->sizes + outer, shape.n),
-                               .centered = centered,
-                               .eps = eps}};
-    r.itemsize = grd_dtype_size(computed_in((grd_dtype)input->dtype));
-    r.out_step = r.block.n;
-    return r;
-}
-
-static const char *advanced(const void *data, int64_t bytes)
-{
-    return data != NULL ? (const char *)data + bytes : NULL;
-}
-
-static void run_rows(int64_t begin, int64_t end, void *context)
-{
-    const struct rows *r = context;
-    struct grd_layer_norm_block b = r->block;
-    const int64_t row = r->itemsize, elements = begin * b.n * r->itemsize;
-    b.rows = end - begin;
-    b.in = advanced(b.in, elements);
-    b.grad = advanced(b.grad, elements);
-    b.mean = (char *)b.mean + begin * row;
-    b.rstd = (char *)b.rstd + begin * row;
-    b.out = (char *)b.out + begin * r->out_step * row;
-    r->kernel(&b);
-}
-
-static void run(struct rows *r)
-{
-    const int64_t n = r->block.n > 0 ? r->block.n : 1;
-    grd_parallel_for(0, r->block.rows, n < GRAIN ? GRAIN / n : 1, run_rows, r);
-}
-
-/* A result of the loops as the operator returns it. */
-static grd_tensor *rounded(grd_tensor *t, grd_dtype dtype)
-{
-    return grd_pending() ? grd_failed : grd_contiguous_as(t, dtype);
+    if (!check_shape(input, shape) || !check_dtype(input))
+        return false;
+    const int64_t rows = rows_of(input, shape);
+    return (grd_same_sizes(grad_output, grd_sizes(input)) && mean->numel == rows && rstd->numel == rows) ||
+           grd_raise(GRD_ERROR_RUNTIME, "gradient, mean and rstd must be those of the input's rows");
 }
 
 /* ---- Operators --------------------------------------------------------------------------------------------------------------- */
 
-void op_hidden_layer_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps, bool centered,
-                          grd_tensor **ret)
+bool plan_hidden_layer_norm(struct grd_plan *p, grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps,
+                            bool centered)
 {
-    const grd_dtype dtype = computed_in((grd_dtype)input->dtype);
-    const grd_device device = grd_device_of(input);
-    ret[0] = ret[1] = ret[2] = grd_failed;
+    static const uint8_t operands[] = {GRD_LINES_LINE, GRD_LINES_VALUE,  GRD_LINES_VALUE,
+                                       GRD_LINES_LINE, GRD_LINES_SHARED, GRD_LINES_SHARED};
+    const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
+    const int first = input->ndim - (int)shape.n;
+    int64_t sizes[GRD_MAX_DIMS];
     if (!check_shape(input, shape) || !check_parameter(input, weight, shape, "weight") || !check_parameter(input, bias, shape, "bias") ||
         !check_dtype(input))
-        return;
-    int64_t sizes[GRD_MAX_DIMS];
-    for (int64_t i = 0; i < input->ndim; i++)
-        sizes[i] = i < input->ndim - shape.n ? input->sizes[i] : 1;
-    grd_tensor *output = grd_new(grd_sizes(input), dtype, device);
-    grd_tensor *mean = grd_new_zeros(grd_dims_from(sizes, input->ndim), dtype, device);
-    grd_tensor *rstd = grd_new_zeros(grd_dims_from(sizes, input->ndim), dtype, device);
-    if (grd_pending())
-        return;
-    if (!grd_is_meta(input)) {
-        struct rows r = rows_of(input, shape, eps, centered);
-        r.kernel = grd_kernels->layer_norm[dtype]->forward;
-        r.block.in = plain(input, dtype);
-        r.block.weight = plain(weight, dtype);
-        r.block.bias = plain(bias, dtype);
-        r.block.mean = mean->data;
-        r.block.rstd = rstd->data;
-        r.block.out = output->data;
-        if (grd_pending())
-            return;
-        run(&r);
-    }
-    ret[0] = rounded(output, (grd_dtype)input->dtype);
-    ret[1] = mean;
-    ret[2] = rstd;
-}
-
-/* What both derivatives read, checked; false with the error raised. */
-static bool read_backward(struct rows *r, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd, grd_dims shape)
-{
-    const grd_dtype dtype = computed_in((grd_dtype)input->dtype);
-    if (!check_shape(input, shape) || !check_dtype(input) || !grd_check_same_device(grd_tensors(grad_output, input, mean, rstd)))
         return false;
-    if (!grd_same_sizes(grad_output, grd_sizes(input)) || mean->numel != r->block.rows || rstd->numel != r->block.rows)
-        return grd_raise(GRD_ERROR_RUNTIME, "gradient, mean and rstd must be those of the input's rows");
-    if (grd_is_meta(input))
-        return true;
-    r->block.grad = plain(grad_output, dtype);
-    r->block.in = plain(input, dtype);
-    r->block.mean = (void *)(uintptr_t)plain(mean, dtype);
-    r->block.rstd = (void *)(uintptr_t)plain(rstd, dtype);
-    return !grd_pending();
+    for (int d = 0; d < input->ndim; d++)
+        sizes[d] = d < first ? input->sizes[d] : 1;
+    const grd_dims ones = grd_dims_from(sizes, input->ndim);
+    return grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_plan_result(p, ones, dtype) &&
+           grd_plan_result(p, ones, dtype) && grd_lines_reads(p, input, first) && grd_plan_reads_as(p, weight, dtype) &&
+           grd_plan_reads_as(p, bias, dtype) &&
+           grd_lines_plan(p, GRD_LINES_HIDDEN_LAYER_NORM, dtype, first, operands, (const double[]){eps, centered});
 }
 
-grd_tensor *op_hidden_layer_norm_input_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
-                                                grd_tensor *weight, grd_dims shape, double eps, bool centered)
+bool plan_hidden_layer_norm_input_backward(struct grd_plan *p, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean,
+                                           grd_tensor *rstd, grd_tensor *weight, grd_dims shape, double eps, bool centered)
 {
-    const grd_dtype dtype = computed_in((grd_dtype)input->dtype);
-    struct rows r = rows_of(input, shape, eps, centered);
-    if (!read_backward(&r, grad_output, input, mean, rstd, shape) || !check_parameter(input, weight, shape, "weight"))
-        return grd_failed;
-    grd_tensor *result = grd_new(grd_sizes(input), dtype, grd_device_of(input));
-    if (grd_pending())
-        return grd_failed;
-    if (!grd_is_meta(input)) {
-        r.kernel = grd_kernels->layer_norm[dtype]->input_backward;
-        r.block.weight = plain(weight, dtype);
-        r.block.out = result->data;
-        if (grd_pending())
-            return grd_failed;
-        run(&r);
-    }
-    return rounded(result, (grd_dtype)input->dtype);
+    static const uint8_t operands[] = {GRD_LINES_LINE, GRD_LINES_LINE, GRD_LINES_LINE, GRD_LINES_VALUE, GRD_LINES_VALUE, GRD_LINES_SHARED};
+    const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
+    const int first = input->ndim - (int)shape.n;
+    return check_backward(grad_output, input, mean, rstd, shape) && check_parameter(input, weight, shape, "weight") &&
+           grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_lines_reads(p, grad_output, first) &&
+           grd_lines_reads(p, input, first) && grd_plan_reads_as(p, mean, dtype) && grd_plan_reads_as(p, rstd, dtype) &&
+           grd_plan_reads_as(p, weight, dtype) &&
+           grd_lines_plan(p, GRD_LINES_HIDDEN_LAYER_NORM_INPUT_BACKWARD, dtype, first, operands, (const double[]){eps, centered});
 }
 
-/* Rows that are summed together, each part into a row of its own. */
-struct parts {
-    struct rows rows;
-    int64_t length;
-};
+/* How many rows are summed together: they are divided at fixed places, so that the bits do not depend on the number of threads. */
+static int64_t part_rows(int64_t rows)
+{
+    const int64_t length = (rows - 1) / MOST_PARTS + 1;
+    return length > LEAST_ROWS ? length : LEAST_ROWS;
+}
+
+bool plan_hidden_layer_norm_weight_sums(struct grd_plan *p, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
+                                        grd_dims shape)
+{
+    const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
+    if (!check_backward(grad_output, input, mean, rstd, shape))
+        return false;
+    const int64_t rows = rows_of(input, shape), parts = rows == 0 ? 0 : (rows - 1) / part_rows(rows) + 1;
+    return grd_plan_result(p, grd_dims(parts, grd_sizes_product(shape.data, shape.n)), dtype) && grd_plan_reads_as(p, grad_output, dtype) &&
+           grd_plan_reads_as(p, input, dtype) && grd_plan_reads_as(p, mean, dtype) && grd_plan_reads_as(p, rstd, dtype);
+}
 
 static void sum_parts(int64_t begin, int64_t end, void *context)
 {
-    const struct parts *parts = context;
+    const struct grd_plan *p = context;
+    const grd_tensor *sums = p->results[0];
+    const int64_t rows = p->in[2]->numel, length = part_rows(rows), n = sums->sizes[1], size = sums->itemsize;
     for (int64_t part = begin; part < end; part++) {
-        const int64_t first = part * parts->length, left = parts->rows.block.rows - first;
-        struct rows r = parts->rows;
-        r.block.out = (char *)r.block.out + part * r.block.n * r.itemsize;
-        r.out_step = 0;
-        run_rows(first, first + (left < parts->length ? left : parts->length), &r);
+        const int64_t first = part * length, left = rows - first, row = first * n * size;
+        grd_kernels->lines[sums->dtype][GRD_LINES_HIDDEN_LAYER_NORM_WEIGHT_SUMS](
+            &(struct grd_lines_block){.lines = left < length ? left : length,
+                                      .n = n,
+                                      .data = {sums->data + part * n * size, p->in[0]->data + row, p->in[1]->data + row,
+                                               p->in[2]->data + first * size, p->in[3]->data + first * size},
+                                      .step = {0, n, n, 1, 1}});
     }
 }
+
+void run_layer_norm_weight_sums(const struct grd_plan *p)
+{
+    grd_parallel_for(0, p->results[0]->sizes[0], 1, sum_parts, (void *)(uintptr_t)p);
+}
+
+/* ---- Composites ---------------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op_hidden_layer_norm_weight_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
                                                  grd_dims shape, double eps, bool centered)
 {
-    const grd_dtype dtype = computed_in((grd_dtype)input->dtype);
-    struct parts parts = {.rows = rows_of(input, shape, eps, centered)};
-    const int64_t rows = parts.rows.block.rows;
-    if (!read_backward(&parts.rows, grad_output, input, mean, rstd, shape))
-        return grd_failed;
-    parts.length = (rows - 1) / MOST_PARTS + 1 > LEAST_ROWS ? (rows - 1) / MOST_PARTS + 1 : LEAST_ROWS;
-    const int64_t count = rows == 0 ? 0 : (rows - 1) / parts.length + 1;
-    grd_tensor *sums = grd_new(grd_dims(count, parts.rows.block.n), dtype, grd_device_of(input));
-    if (!grd_pending() && !grd_is_meta(input)) {
-        parts.rows.kernel = grd_kernels->layer_norm[dtype]->weight_backward;
-        parts.rows.block.out = sums->data;
-        grd_parallel_for(0, count, 1, sum_parts, &parts);
-    }
-    grd_tensor *sum = grd_view(grd_sum(sums, .dim = grd_dims(0)), shape);
-    return rounded(sum, (grd_dtype)input->dtype);
+    (void)eps, (void)centered; /* of the formulas for the next derivative */
+    grd_tensor *sums = grd_hidden_layer_norm_weight_sums(grad_output, input, mean, rstd, shape);
+    return grd_to(grd_view(grd_sum(sums, .dim = grd_dims(0)), shape), .dtype = grd_tensor_dtype(input));
 }
-
-/* ---- Composites ---------------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op_layer_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps)
 {

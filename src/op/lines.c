@@ -19,15 +19,18 @@ struct operand {
     grd_loop_kernel *cast; /* from, or of the result to, the dtype it has in memory; NULL: it lies as the kernel wants it */
     int64_t size;          /* bytes of an element in memory */
     int64_t block;         /* where its block begins in the scratch of a piece */
+    uint8_t kind;          /* grd_lines_operand */
 };
 
 struct lines {
     grd_lines_kernel *kernel;
     grd_dtype as; /* computed in */
-    int64_t dim, n, size;
-    int noperands, ndim;         /* ndim: of the lines, innermost first */
-    int64_t sizes[GRD_MAX_DIMS]; /* lines along each */
-    bool columns;
+    int64_t n, size;
+    int first, past;               /* the dims that are a line */
+    int nresults, noperands, ndim; /* ndim: of the lines, innermost first */
+    int64_t sizes[GRD_MAX_DIMS];   /* lines along each */
+    bool has_columns, columns;     /* whether the kernel knows columns, and gets them */
+    double numbers[GRD_LINES_NUMBERS];
     int64_t width, strips, strips_per_row; /* a strip is up to `width` lines along the innermost dimension */
     int64_t part, parts, part_bytes;       /* strips of a part, and its scratch */
     struct operand operands[GRD_LINES_OPERANDS];
@@ -41,14 +44,13 @@ static struct lines *lines_of(const struct grd_plan *p)
 
 /* ---- The plan ----------------------------------------------------------------------------------------------------------------------- */
 
-/* The dtype with a row that results of `dtype` are computed in. */
-static grd_dtype computed_in(grd_dtype dtype)
+grd_dtype grd_lines_dtype(grd_dtype dtype)
 {
     switch (grd_category_of(dtype)) {
     case GRD_CATEGORY_COMPLEX:
         return GRD_COMPLEX128;
     case GRD_CATEGORY_FLOAT:
-        return dtype == GRD_FLOAT64 ? GRD_FLOAT64 : GRD_FLOAT32;
+        return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
     default:
         return GRD_INT64;
     }
@@ -69,54 +71,111 @@ bool plan_lines(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_tens
     const grd_dtype from = (grd_dtype)self->dtype;
     if (dtype == GRD_DTYPE_NONE)
         dtype = sums && grd_category_of(from) <= GRD_CATEGORY_INTEGER ? GRD_INT64 : from;
-    l->as = computed_in(dtype);
+    l->as = grd_lines_dtype(dtype);
     l->kernel = find_kernel(l->as, kernel);
     if (l->kernel == NULL || dtype == GRD_BOOL || dtype > GRD_COMPLEX128 || from > GRD_COMPLEX128)
         return grd_raise_no_kernel(p->op->name, from > GRD_COMPLEX128 ? from : dtype);
-    if (!grd_wrap_dim(self, dim, &l->dim))
+    if (!grd_wrap_dim(self, dim, &dim))
         return false;
+    l->first = (int)dim;
+    l->past = self->ndim > 0 ? (int)dim + 1 : 0;
     for (int64_t i = 0; i < tensors.n; i++) {
         if (!grd_same_sizes(tensors.data[i], grd_sizes(self)) || tensors.data[i]->dtype != self->dtype)
             return grd_raise(GRD_ERROR_RUNTIME, "expected tensors of one shape and dtype");
         grd_plan_reads(p, tensors.data[i]);
     }
+    l->nresults = 1;
     l->noperands = 1 + (int)tensors.n;
+    l->has_columns = true;
+    for (int i = 0; i < l->noperands; i++)
+        l->operands[i].kind = GRD_LINES_LINE;
     p->any_strides = p->aligned = true;
     p->prepare = prepare;
     return grd_plan_result(p, grd_sizes(self), dtype);
 }
 
+bool grd_lines_check(enum grd_lines_kernel_index kernel, const char *name, grd_dtype dtype)
+{
+    return find_kernel(grd_lines_dtype(dtype), kernel) != NULL || grd_raise_no_kernel(name, dtype);
+}
+
+bool grd_lines_reads(struct grd_plan *p, grd_tensor *t, int first)
+{
+    int64_t stride = -1;
+    for (int d = t->ndim - 1; d >= first; d--) {
+        if (t->sizes[d] == 1)
+            continue;
+        if (stride != -1 && t->strides[d] != stride)
+            return grd_plan_reads_as(p, t, (grd_dtype)t->dtype);
+        stride = t->strides[d] * t->sizes[d];
+    }
+    return grd_plan_reads(p, t);
+}
+
+bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const uint8_t *operands,
+                    const double *numbers)
+{
+    struct lines *l = lines_of(p);
+    l->kernel = find_kernel(as, kernel);
+    l->as = as;
+    l->first = first;
+    l->past = p->planned[0].ndim;
+    l->nresults = p->nresults;
+    l->noperands = p->nresults + p->nreads;
+    l->has_columns = false;
+    for (int i = 0; i < l->noperands; i++)
+        l->operands[i].kind = operands[i];
+    memcpy(l->numbers, numbers, sizeof l->numbers);
+    p->prepare = prepare;
+    return true;
+}
+
 /* ---- How the operands lie ------------------------------------------------------------------------------------------------------------ */
 
-/* The lines of an operand; neighbouring dimensions become one where every operand allows it. */
+/* The elements of a line: they are apart by one stride, see grd_lines_reads. */
+static void set_line(struct lines *l, grd_tensor *const *tensors)
+{
+    const grd_tensor *result = tensors[0];
+    int inner = -1;
+    l->n = 1;
+    for (int d = l->first; d < l->past; d++) {
+        l->n *= result->sizes[d];
+        inner = result->sizes[d] != 1 || inner < 0 ? d : inner;
+    }
+    for (int i = 0; i < l->noperands; i++) {
+        struct operand *o = &l->operands[i];
+        o->data = tensors[i] != NULL ? tensors[i]->data : NULL;
+        if (o->kind != GRD_LINES_LINE)
+            continue;
+        o->size = tensors[i]->itemsize;
+        o->along = inner >= 0 ? grd_byte_stride(tensors[i], inner) : o->size;
+    }
+}
+
+/* Strides of the lines; neighbouring dimensions become one where every operand allows it. */
 static void set_geometry(struct lines *l, grd_tensor *const *tensors)
 {
     const grd_tensor *result = tensors[0];
-    for (int i = 0; i < l->noperands; i++) {
-        l->operands[i].data = tensors[i]->data;
-        l->operands[i].size = tensors[i]->itemsize;
-        l->operands[i].along = result->ndim > 0 ? grd_byte_stride(tensors[i], l->dim) : tensors[i]->itemsize;
-    }
-    l->n = result->ndim > 0 ? result->sizes[l->dim] : 1;
     l->ndim = 0;
     for (int d = result->ndim - 1; d >= 0; d--) {
-        if (d == l->dim || result->sizes[d] == 1)
+        if ((d >= l->first && d < l->past) || result->sizes[d] == 1)
             continue;
         bool joins = l->ndim > 0;
         for (int i = 0; joins && i < l->noperands; i++)
-            joins = grd_byte_stride(tensors[i], d) == l->operands[i].strides[l->ndim - 1] * l->sizes[l->ndim - 1];
+            joins = l->operands[i].kind != GRD_LINES_LINE ||
+                    grd_byte_stride(tensors[i], d) == l->operands[i].strides[l->ndim - 1] * l->sizes[l->ndim - 1];
         if (joins) {
             l->sizes[l->ndim - 1] *= result->sizes[d];
             continue;
         }
         for (int i = 0; i < l->noperands; i++)
-            l->operands[i].strides[l->ndim] = grd_byte_stride(tensors[i], d);
+            l->operands[i].strides[l->ndim] = l->operands[i].kind == GRD_LINES_LINE ? grd_byte_stride(tensors[i], d) : 0;
         l->sizes[l->ndim++] = result->sizes[d];
     }
     if (l->ndim == 0) {
         l->sizes[l->ndim++] = 1;
         for (int i = 0; i < l->noperands; i++)
-            l->operands[i].strides[0] = l->n * l->operands[i].size;
+            l->operands[i].strides[0] = l->operands[i].kind == GRD_LINES_LINE ? l->n * l->operands[i].size : 0;
     }
 }
 
@@ -127,27 +186,40 @@ static bool lies_right(const struct lines *l, const struct operand *o, grd_dtype
                                          : (o->along == l->size || l->n == 1) && o->strides[0] % l->size == 0);
 }
 
-/* Chooses the form that the first tensor lies in, if it lies in one, and finds what has to be brought into a block. */
+/* Finds what has to be brought into a block. */
+static void set_casts(struct lines *l, grd_tensor *const *tensors)
+{
+    for (int i = 0; i < l->noperands; i++) {
+        struct operand *o = &l->operands[i];
+        o->cast = NULL;
+        if (o->kind == GRD_LINES_LINE && !lies_right(l, o, (grd_dtype)tensors[i]->dtype)) {
+            const grd_dtype dtype = (grd_dtype)tensors[i]->dtype;
+            o->cast = i < l->nresults ? grd_cast_kernel(l->as, dtype) : grd_cast_kernel(dtype, l->as);
+        }
+    }
+}
+
+/* Chooses the form that the first tensor lies in, if it lies in one. */
 static bool prepare(struct grd_plan *p)
 {
     struct lines *l = lines_of(p);
     grd_tensor *tensors[GRD_LINES_OPERANDS] = {p->results[0]};
-    if (p->results[0]->numel == 0)
+    if (p->results[l->nresults - 1]->numel == 0)
         return true;
     for (int i = 1; i < l->noperands; i++)
-        tensors[i] = p->in[i - 1];
+        tensors[i] = i < l->nresults ? p->results[i] : p->in[i - l->nresults];
     l->size = grd_dtype_table[l->as].size;
+    set_line(l, tensors);
     set_geometry(l, tensors);
-    const struct operand *first = &l->operands[1];
-    l->columns = first->along != first->size && first->strides[0] == first->size && l->n > 1;
-    l->width = l->columns ? GRD_LINES_COLUMNS : l->n < GRAIN ? GRAIN / l->n : 1;
+    const struct operand *first = &l->operands[l->nresults];
+    l->columns = l->has_columns && first->along != first->size && first->strides[0] == first->size && l->n > 1;
+    set_casts(l, tensors);
+    l->width = l->columns ? GRD_LINES_COLUMNS : l->n < GRAIN ? GRAIN / (l->n + (l->n == 0)) : 1;
     if (l->width > l->sizes[0])
         l->width = l->sizes[0];
     int64_t bytes = 0;
     for (int i = 0; i < l->noperands; i++) {
         struct operand *o = &l->operands[i];
-        const grd_dtype dtype = (grd_dtype)tensors[i]->dtype;
-        o->cast = lies_right(l, o, dtype) ? NULL : i == 0 ? grd_cast_kernel(l->as, dtype) : grd_cast_kernel(dtype, l->as);
         o->block = bytes;
         if (o->cast != NULL)
             bytes += (l->n * l->width * l->size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
@@ -155,7 +227,7 @@ static bool prepare(struct grd_plan *p)
     l->strips_per_row = (l->sizes[0] - 1) / l->width + 1;
     l->strips = l->strips_per_row * grd_sizes_product(l->sizes + 1, l->ndim - 1);
     const int64_t cost = l->n * l->width;
-    l->part = cost < GRAIN ? GRAIN / cost : 1;
+    l->part = cost < GRAIN ? GRAIN / (cost + (cost == 0)) : 1;
     if (bytes > 0 && l->part < (l->strips - 1) / PARTS + 1)
         l->part = (l->strips - 1) / PARTS + 1;
     l->parts = (l->strips - 1) / l->part + 1;
@@ -184,27 +256,34 @@ static void move(const struct lines *l, const struct operand *o, char *data, cha
 
 static void run_strip(const struct lines *l, int64_t strip, char *scratch)
 {
-    struct grd_lines_block b = {.n = l->n, .columns = l->columns};
+    struct grd_lines_block b = {.n = l->n, .columns = l->columns, .numbers = l->numbers};
     char *data[GRD_LINES_OPERANDS];
-    const int64_t first = strip % l->strips_per_row * l->width;
+    const int64_t row = strip / l->strips_per_row, first = strip % l->strips_per_row * l->width;
     b.lines = l->sizes[0] - first < l->width ? l->sizes[0] - first : l->width;
     for (int i = 0; i < l->noperands; i++) {
         const struct operand *o = &l->operands[i];
+        if (o->kind != GRD_LINES_LINE) {
+            const bool shared = o->kind == GRD_LINES_SHARED;
+            b.data[i] = shared ? o->data : o->data + (row * l->sizes[0] + first) * l->size;
+            b.step[i] = !shared;
+            continue;
+        }
         data[i] = o->data + first * o->strides[0];
-        for (int64_t d = 1, rest = strip / l->strips_per_row; d < l->ndim; rest /= l->sizes[d], d++)
+        for (int64_t d = 1, rest = row; d < l->ndim; rest /= l->sizes[d], d++)
             data[i] += rest % l->sizes[d] * o->strides[d];
         b.data[i] = o->cast != NULL ? scratch + o->block : data[i];
         b.step[i] = o->cast != NULL ? (l->columns ? b.lines : l->n) : (l->columns ? o->along : o->strides[0]) / l->size;
-        if (o->cast != NULL && i > 0)
+        if (o->cast != NULL && i >= l->nresults)
             move(l, o, data[i], b.data[i], b.lines, false);
     }
-    for (int i = l->noperands; i < GRD_LINES_OPERANDS; i++) {
-        b.data[i] = b.data[1];
-        b.step[i] = b.step[1];
+    if (l->noperands == 2) { /* kernels of one tensor or two that share their loops: the second is the first */
+        b.data[2] = b.data[1];
+        b.step[2] = b.step[1];
     }
     l->kernel(&b);
-    if (l->operands[0].cast != NULL)
-        move(l, &l->operands[0], data[0], b.data[0], b.lines, true);
+    for (int i = 0; i < l->nresults; i++)
+        if (l->operands[i].cast != NULL)
+            move(l, &l->operands[i], data[i], b.data[i], b.lines, true);
 }
 
 static void run_parts(int64_t begin, int64_t end, void *context)
@@ -221,4 +300,35 @@ static void run_parts(int64_t begin, int64_t end, void *context)
 void run_lines(const struct grd_plan *p)
 {
     grd_parallel_for(0, lines_of(p)->parts, 1, run_parts, (void *)(uintptr_t)p);
+}
+
+/* ---- Shortcut -------------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *shortcut_lines(enum grd_lines_kernel_index index, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype, bool sums)
+{
+    const grd_tensor *self = tensors.data[0];
+    const grd_dtype from = (grd_dtype)self->dtype;
+    const int64_t ndim = self->ndim;
+    (void)sums; /* of the dtypes that are computed in themselves none sums in another */
+    if (out != NULL || ndim == 0 || (dim != ndim - 1 && dim != -1) || (dtype != GRD_DTYPE_NONE && dtype != from) ||
+        (uint64_t)self->numel - 1 >= GRAIN || self->device != GRD_DEVICE_CPU || grd_lines_dtype(from) != from)
+        return NULL;
+    struct grd_lines_block block;
+    block.n = self->sizes[ndim - 1];
+    block.columns = false;
+    for (int i = 0; i < GRD_LINES_OPERANDS; i++) {
+        const grd_tensor *t = i > 0 && i <= tensors.n ? tensors.data[i - 1] : self;
+        if (!grd_has(t, GRD_FLAG_CONTIGUOUS) || (t != self && (t->dtype != self->dtype || !grd_same_sizes(t, grd_sizes(self)))))
+            return NULL;
+        block.data[i] = t->data;
+        block.step[i] = block.n;
+    }
+    grd_lines_kernel *const kernel = find_kernel(from, index);
+    grd_tensor *const result = kernel != NULL ? grd_new(grd_sizes(self), from, GRD_CPU) : NULL;
+    if (result == NULL || grd_is_failed(result))
+        return result;
+    block.lines = ndim == 1 ? 1 : (uint32_t)self->numel / (uint32_t)block.n;
+    block.data[0] = result->data;
+    kernel(&block);
+    return result;
 }

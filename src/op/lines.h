@@ -13,5 +13,26 @@
  * `dtype`, or, where that is NONE, that of the tensors; `sums`: integers and bool then become int64. Elements are converted before. */
 bool plan_lines(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_tensors tensors, int64_t dim, grd_dtype dtype, bool sums);
 void run_lines(const struct grd_plan *p);
+/* Few lines of contiguous tensors, along the last dimension, in a dtype that has kernels: one call. NULL: does not apply. */
+grd_tensor *shortcut_lines(enum grd_lines_kernel_index kernel, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype,
+                           bool sums);
+
+/* ---- For an operator of the law with a plan of its own -------------------------------------------------------------------------------- */
+
+enum grd_lines_operand {
+    GRD_LINES_LINE,  /* a line for each line, of any strides and dtype: read with grd_lines_reads */
+    GRD_LINES_VALUE, /* a value for each line */
+    GRD_LINES_SHARED /* one line for all, or NULL; like values contiguous and of the dtype computed in */
+};
+
+/* The dtype that results of `dtype` are computed in; without a row where there is no arithmetic. */
+grd_dtype grd_lines_dtype(grd_dtype dtype);
+/* Whether there is a kernel for it; otherwise NotImplementedError. */
+bool grd_lines_check(enum grd_lines_kernel_index kernel, const char *name, grd_dtype dtype);
+/* The plan reads `t` whose dims from `first` on are a line. */
+bool grd_lines_reads(struct grd_plan *p, grd_tensor *t, int first);
+/* The end of such a plan: a line is what the dims of the first result from `first` on hold. `operands`: enum grd_lines_operand of each result and of what is read. */
+bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const uint8_t *operands,
+                    const double *numbers);
 
 #endif

@@ -207,8 +207,8 @@ grd_tensor *op_gaussian_nll_loss(grd_tensor *input, grd_tensor *target, grd_tens
     if (how == GRD_LOSS_INVALID)
         return grd_failed;
     var = variance_of(input, var);
-    double least, largest;
-    if (grd_composite_extremes(var, &least, &largest) && least < 0)
+    double least;
+    if (grd_composite_extremes(var, &least, NULL) && least < 0)
         return grd_fail(GRD_ERROR_VALUE, "var has negative entry/entries");
     var = raised(var, eps);
     grd_tensor *loss = grd_mul_scalar(grd_add(grd_log(var), grd_div(grd_square(grd_sub(input, target)), var)), grd_float(0.5));

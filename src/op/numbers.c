@@ -107,10 +107,7 @@ grd_tensor *op_heaviside(grd_tensor *out, grd_tensor *self, grd_tensor *values)
     if (!grd_out_check_inputs(out, grd_tensors(self, values)))
         return grd_failed;
     grd_tensor *step = grd_where(grd_eq_scalar(self, grd_int(0)), values, grd_gt_scalar(self, grd_int(0)));
-    step = out == NULL && !grd_pending() ? grd_composite_elementwise(step, grd_tensors(self, values)) : step;
-    if (grd_pending() || (out == self && !grd_check_inplace_shape(out, grd_sizes(step))))
-        return grd_failed;
-    return grd_out_finish(out, step);
+    return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(step, grd_tensors(self, values)) : step);
 }
 
 /* ---- Special values ------------------------------------------------------------------------------------------------------------- */
@@ -213,14 +210,14 @@ static bool check_log_sum(const grd_tensor *self, const grd_tensor *other, const
 grd_tensor *op_logaddexp(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     return check_log_sum(self, other, "logaddexp") && grd_out_check_inputs(out, grd_tensors(self, other))
-               ? grd_out_finish(out, finished_log_sum(self, other, 1))
+               ? grd_composite_finish(out, NULL, finished_log_sum(self, other, 1))
                : grd_failed;
 }
 
 grd_tensor *op_logaddexp2(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
     return check_log_sum(self, other, "logaddexp2") && grd_out_check_inputs(out, grd_tensors(self, other))
-               ? grd_out_finish(out, finished_log_sum(self, other, 0.69314718055994530942))
+               ? grd_composite_finish(out, NULL, finished_log_sum(self, other, 0.69314718055994530942))
                : grd_failed;
 }
 

@@ -135,7 +135,7 @@ bool grd_plan_admit(struct grd_plan *p)
         const bool as_it_lies = read->t == NULL || read->as == GRD_DTYPE_NONE || p->meta;
         p->in[i] = as_it_lies ? read->t : grd_contiguous_as(read->t, read->as);
     }
-    return !grd_pending();
+    return !grd_pending(); /* a plan may have made views */
 }
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */

@@ -244,7 +244,7 @@ grd_tensor *shortcut_reduce(const struct grd_reduce_rule *rule, grd_tensor *out,
     const uint64_t mask = small_mask(rule, self, dim);
     const int64_t ndim = reduced_sizes(self, mask, keepdim, sizes), outputs = ndim == 0 ? 1 : grd_sizes_product(sizes, ndim);
     const int64_t n = outputs == 1 ? self->numel : (uint32_t)self->numel / (uint32_t)outputs;
-    const bool lines = outputs <= GRD_REDUCE_LINES && mask + (mask & -mask) == (uint64_t)1 << self->ndim;
+    const bool lines = outputs == 1 || (outputs <= GRD_REDUCE_LINES && mask + (mask & -mask) == (uint64_t)1 << self->ndim);
     if (mask == 0 || n < 2 || (!lines && (outputs > GRD_REDUCE_STRIP || n > GRD_REDUCE_ROWS || (mask & (mask + 1)) != 0)))
         return NULL;
     grd_tensor *result = grd_new(grd_dims_from(sizes, ndim), pass_dtype(rule->passes[0].kind, to), grd_device_of(self));

@@ -95,8 +95,8 @@ static bool check_deviations(grd_tensor *std)
 {
     if (grd_dtype_is_complex((grd_dtype)std->dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "normal expects standard deviation to be non-complex");
-    double least, largest;
-    return !grd_composite_extremes(std, &least, &largest) || least >= 0 ||
+    double least;
+    return !grd_composite_extremes(std, &least, NULL) || least >= 0 ||
            grd_raise(GRD_ERROR_RUNTIME, "normal expects all elements of std >= 0.0");
 }
 
@@ -190,7 +190,7 @@ static bool check_finite(grd_tensor *p)
         return !grd_pending();
     if (!(low >= 0 && high < INFINITY))
         return grd_raise(GRD_ERROR_RUNTIME, "probability tensor contains either `inf`, `nan` or element < 0");
-    return (grd_composite_extremes(grd_sum(p, .dim = grd_dims(-1)), &low, &high) && low > 0) || grd_pending() ||
+    return (grd_composite_extremes(grd_sum(p, .dim = grd_dims(-1)), &low, NULL) && low > 0) || grd_pending() ||
            grd_raise(GRD_ERROR_RUNTIME, "invalid multinomial distribution (sum of probabilities <= 0)");
 }
 

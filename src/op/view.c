@@ -714,7 +714,7 @@ static struct view *written_view(const struct grd_plan *p)
 }
 
 /* Plans zeros of `sizes`, and makes of `zeros` a tensor as they will be, for its geometry. */
-static bool plan_around_view(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *zeros)
+static bool plan_written(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *zeros)
 {
     int64_t numel;
     if (!grd_shape_numel(sizes, &numel) || !grd_plan_reads(p, grad) || !grd_plan_result(p, sizes, (grd_dtype)grad->dtype))
@@ -734,20 +734,20 @@ static bool check_written(const struct grd_plan *p, const grd_tensor *grad)
 bool plan_hidden_select_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, int64_t dim, int64_t index)
 {
     grd_tensor zeros;
-    return plan_around_view(p, grad, sizes, &zeros) && plan_select(written_view(p), &zeros, dim, index) && check_written(p, grad);
+    return plan_written(p, grad, sizes, &zeros) && plan_select(written_view(p), &zeros, dim, index) && check_written(p, grad);
 }
 
 bool plan_hidden_slice_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, int64_t dim, grd_scalar start, grd_scalar end,
                                 int64_t step)
 {
     grd_tensor zeros;
-    return plan_around_view(p, grad, sizes, &zeros) && plan_slice(written_view(p), &zeros, dim, start, end, step) && check_written(p, grad);
+    return plan_written(p, grad, sizes, &zeros) && plan_slice(written_view(p), &zeros, dim, start, end, step) && check_written(p, grad);
 }
 
 bool plan_hidden_diagonal_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, int64_t offset, int64_t dim1, int64_t dim2)
 {
     grd_tensor zeros;
-    return plan_around_view(p, grad, sizes, &zeros) && plan_diagonal(written_view(p), &zeros, offset, dim1, dim2) && check_written(p, grad);
+    return plan_written(p, grad, sizes, &zeros) && plan_diagonal(written_view(p), &zeros, offset, dim1, dim2) && check_written(p, grad);
 }
 
 void run_view_backward(const struct grd_plan *p)

@@ -1,4 +1,4 @@
-"""The two examples of CONTRIBUTING.md, done in order on a copy of the tree.
+"""The examples of CONTRIBUTING.md, done in order on a copy of the tree.
 
 A block whose fence names a file is put into it, "(append)" or "(before: LINE)"; the shell blocks that show and test an operator are run.
 """
@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT, needs
 
 BLOCK = re.compile(r"^```(?P<language>\w+)(?: (?P<path>\S+) \((?P<place>append|before: [^\n]*)\))?\n(?P<text>.*?)^```$", re.M | re.S)
-NAMES = ("squareplus", "triangle")
+NAMES = ("squareplus", "triangle", "alternating_sum")
 
 
 def copy_tree(target):
@@ -67,7 +67,7 @@ def test_the_example_passes_its_generated_tests(outputs, name):
     assert "FAILED" not in outputs[name]
 
 
-@pytest.mark.parametrize("name, times", [("squareplus", 1), ("triangle", 2)])
+@pytest.mark.parametrize("name, times", [("squareplus", 1), ("triangle", 2), ("alternating_sum", 3)])
 def test_how_often_a_name_is_typed(name, times):
     text = (ROOT / "CONTRIBUTING.md").read_text()
     typed = "".join(block["text"] for block in BLOCK.finditer(text) if block["path"])

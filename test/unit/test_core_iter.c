@@ -131,9 +131,11 @@ static void random_layouts_agree_with_index_loops(void **state)
         assert_true(how != 1 || result == spec.out);
         grd_iter_run(&it, combine, &ninputs);
         check_combined(result, spec.inputs, ninputs);
-        memset(result->storage->data, 0, (size_t)(how == 1 ? 0 : result->storage->bytes));
-        grd_iter_run_serial(&it, combine, &ninputs);
-        check_combined(result, spec.inputs, ninputs);
+        if (!it.few) {
+            memset(result->storage->data, 0, (size_t)(how == 1 ? 0 : result->storage->bytes));
+            grd_iter_run_serial(&it, combine, &ninputs);
+            check_combined(result, spec.inputs, ninputs);
+        }
         grd_scope_close(scope);
     }
 }

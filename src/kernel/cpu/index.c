@@ -110,6 +110,26 @@ static ALWAYS_INLINE void at_indices(int64_t n, char *const *data, const int64_t
     }
 }
 
+/* ---- Repetition ------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t total(int64_t n, const int64_t *counts)
+{
+    int64_t sum = 0;
+    bool negative = false, beyond = false;
+    for (int64_t i = 0; i < n; i++) {
+        negative |= counts[i] < 0;
+        beyond |= __builtin_add_overflow(sum, counts[i], &sum);
+    }
+    return negative ? -1 : beyond ? -2 : sum;
+}
+
+static void repeat(int64_t n, const int64_t *counts, int64_t *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < counts[i]; k++)
+            *to++ = i;
+}
+
 /* ---- Masks ---------------------------------------------------------------------------------------------------------------------- */
 
 static int64_t count(int64_t n, const uint8_t *mask)
@@ -221,6 +241,8 @@ const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .add_offsets = add_offsets,
     .number_runs = number_runs,
     .coordinates = coordinates,
+    .total = total,
+    .repeat = repeat,
     .gather = {gather_1, gather_2, gather_4, gather_8, gather_16},
     .scatter = {scatter_1, scatter_2, scatter_4, scatter_8, scatter_16},
     .add = {[GRD_BOOL] = add_bool_loop,

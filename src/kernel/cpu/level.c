@@ -51,8 +51,6 @@ extern const struct grd_gemm_kernels GRD_AT_LEVEL(grd_gemm_kernels);
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 extern const struct grd_optim_row GRD_BUILT(optim, grd_optim_row, float32), GRD_BUILT(optim, grd_optim_row, float64);
-extern const struct grd_layer_norm_row GRD_BUILT(layer_norm, grd_layer_norm_row, float32),
-    GRD_BUILT(layer_norm, grd_layer_norm_row, float64);
 
 extern const struct grd_range_row GRD_BUILT(range, grd_range_row, int64), GRD_BUILT(range, grd_range_row, float32),
     GRD_BUILT(range, grd_range_row, float64);
@@ -81,8 +79,6 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .order = {[GRD_BOOL] = &GRD_BUILT(order, grd_order_row, uint8), ORDERED_DTYPES(ORDER)},
     .random = &GRD_BUILT_PLAIN(random, grd_random_kernels),
     .optim = {[GRD_FLOAT32] = &GRD_BUILT(optim, grd_optim_row, float32), [GRD_FLOAT64] = &GRD_BUILT(optim, grd_optim_row, float64)},
-    .layer_norm = {[GRD_FLOAT32] = &GRD_BUILT(layer_norm, grd_layer_norm_row, float32),
-                   [GRD_FLOAT64] = &GRD_BUILT(layer_norm, grd_layer_norm_row, float64)},
     .range = {[GRD_INT64] = &GRD_BUILT(range, grd_range_row, int64),
               [GRD_FLOAT32] = &GRD_BUILT(range, grd_range_row, float32),
               [GRD_FLOAT64] = &GRD_BUILT(range, grd_range_row, float64)},

@@ -23,6 +23,7 @@ INLINE T *line_of(const struct grd_lines_block *b, int operand, int64_t line)
 #if GRD_IS_FLOAT
 #include "kernel/cpu/reduce_exp.h"
 #include "kernel/cpu/lines_softmax.h"
+#include "kernel/cpu/lines_layer_norm.h"
 #endif
 
 extern grd_lines_kernel *const GRD_TYPED(grd_lines_row)[];

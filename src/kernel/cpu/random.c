@@ -86,11 +86,14 @@ static void uniform_bfloat16(const struct grd_random_numbers *x, int64_t n, cons
     uniform_half(x, n, words, ret_values, GRD_BFLOAT16);
 }
 
+static const struct grd_random_numbers unit = {.a = 0, .b = 1};
+
 static void exponential(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
 {
     double *values = ret_values, scale = -1.0 / x->a;
+    uniform_double(&unit, n, words, values);
     for (int64_t i = 0; i < n; i++)
-        values[i] = scale * log1p(-unit_double(words + 2 * i));
+        values[i] = scale * log1p(-values[i]);
 }
 
 static void bernoulli(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
@@ -138,8 +141,6 @@ INLINE float bits_select(int32_t mask, float yes, float no)
 {
     return grd_float_from_bits(((uint32_t)mask & grd_float_bits(yes)) | (~(uint32_t)mask & grd_float_bits(no)));
 }
-
-static const struct grd_random_numbers unit = {.a = 0, .b = 1};
 
 /* Cephes logf for positive normal x: x = m 2^e with m in [sqrt(1/2), sqrt(2)), a polynomial in m - 1. */
 INLINE float log_cephes(float x)

@@ -88,3 +88,32 @@ def test_conversions(n):
         total += x
         assert total.tolist() == wanted and torch.add(half, x, out=torch.empty(n, dtype=torch.float32)).tolist() == wanted
         assert torch.where(half < 1, x, half).tolist() == list(range(n))
+
+
+SHORTCUT_SIZES = [(n,) for n in (1, 2, 7, 8, 17, 70, 1000)] + [(17, 1), (1, 17), (64, 3, 1), (65, 3), (3, 65), (8, 40), (9, 40), (64, 256), (30, 257), (2, 3, 4), (2, 0, 3)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.float64, torch.complex128])
+@pytest.mark.parametrize("sizes", SHORTCUT_SIZES, ids=str)
+def test_small_reductions_have_the_bits_of_large_ones(sizes, dtype):
+    """A small contiguous tensor is reduced without a plan, one with out= never is."""
+    x = torch.arange(math.prod(sizes), dtype=torch.float64).reshape(sizes).mul(0.37).sin().mul(3).abs().to(dtype)
+    lists = [list(range(k)) for k in range(1, len(sizes) + 1)] + [list(range(k, len(sizes))) for k in range(1, len(sizes))]
+    for name in ("sum", "mean", "amax", "amin", "any", "all", "prod"):
+        if (name in ("amax", "amin") and (dtype.is_complex or x.numel() == 0)) or (name == "mean" and not (dtype.is_complex or dtype.is_floating_point)):
+            continue
+        for dims in lists:
+            for keepdim in (False, True):
+                dim = dims[0] if name == "prod" else dims
+                got = getattr(torch, name)(x, dim, keepdim)
+                planned = getattr(torch, name)(x, dim, keepdim, out=torch.empty(got.shape, dtype=got.dtype))
+                assert got.shape == planned.shape and torch.equal(got.isnan(), planned.isnan())
+                assert torch.equal(got[~got.isnan()], planned[~got.isnan()]), (name, dims, keepdim)
+
+
+@pytest.mark.parametrize("columns", [1, 16, 63, 64, 65, 255, 256, 257, 300])
+def test_running_sums_of_columns(columns):
+    x = torch.arange(5 * columns).reshape(5, columns)
+    wanted = torch.stack([x[:k].sum(0) for k in range(1, 6)])
+    for dtype in (torch.int32, torch.int64, torch.float32, torch.float64):
+        assert torch.equal(x.to(dtype).cumsum(0), wanted.to(x.to(dtype).cumsum(0).dtype))

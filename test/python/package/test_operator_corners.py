@@ -258,3 +258,48 @@ def test_weights_of_a_loss_do_not_enlarge_it():
     x = torch.zeros(3)
     with pytest.raises(RuntimeError, match="output with shape \\[3\\] doesn't match the broadcast shape \\[2, 3\\]"):
         torch.nn.functional.binary_cross_entropy_with_logits(x, x, pos_weight=torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("values", [[1, 2], [True, False], [1j, 2j]])
+def test_logarithms_of_sigmoids_are_of_floating_numbers(values):
+    with pytest.raises(NotImplementedError, match="\"log_sigmoid_cpu\" not implemented for '(Long|Bool|ComplexFloat)'"):
+        torch.nn.functional.logsigmoid(torch.tensor(values))
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0])
+def test_distances_to_points_with_nan(p):
+    def program(module):
+        x, y = module.tensor([[math.nan, 1], [1, 2], [math.inf, 0], [0, 0]]), module.tensor([[1.0, 1], [math.inf, 2]])
+        return module.cdist(x, y, p=p).isnan().tolist()
+
+    same(program)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(9000, 10), (300, 700), (3, 7, 90, 100)])
+def test_losses_of_many_classes(shape, dtype):
+    """Added up in pieces, which are the same for any number of threads; 2 is ignored."""
+    generator, threads = torch.Generator().manual_seed(0), torch.get_num_threads()
+    x = torch.rand(shape, generator=generator, dtype=dtype, requires_grad=True)
+    weight = torch.rand(shape[1], generator=generator, dtype=dtype)
+    target = torch.randint(0, shape[1], (shape[0], *shape[2:]), generator=generator)
+
+    def losses():
+        loss = torch.nn.functional.nll_loss(x, target, weight=weight, ignore_index=2)
+        return loss.tolist(), torch.autograd.grad(loss, x)[0].tolist()
+
+    found = []
+    try:
+        for n in (1, 2, 3, 8):
+            torch.set_num_threads(n)
+            found.append(losses())
+    finally:
+        torch.set_num_threads(threads)
+    assert all(each == found[0] for each in found)
+    chosen = weight[target] * (target != 2)
+    wanted = -(x.gather(1, target.unsqueeze(1)).squeeze(1) * chosen).sum() / chosen.sum()
+    assert math.isclose(found[0][0], wanted.item(), rel_tol=1e-5)
+    assert torch.allclose(torch.tensor(found[0][1], dtype=dtype), torch.autograd.grad(wanted, x)[0])
+    target.view(-1)[-1] = shape[1]
+    with pytest.raises(IndexError, match=f"Target {shape[1]} is out of bounds."):
+        losses()

@@ -1,0 +1,71 @@
+"""Sorting, selection, search and counts beside PyTorch, on lines long and wide enough for each way there is: insertion, radix sort, heaps, searches side by side."""
+import random
+
+import pytest
+from both import same
+
+SIZES = [(0,), (1,), (16,), (17,), (700,), (40000,), (3, 50), (50, 3), (20, 30, 2)]
+DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"]
+
+
+def numbers(torch, dtype, sizes, seed):
+    """Many of them equal; of floating ones some NaN, infinite and -0."""
+    pick, n = random.Random(seed), 1
+    for size in sizes:
+        n *= size
+    values = [pick.randrange(100) for _ in range(n)]
+    if "float" in dtype:
+        values = [pick.choice([v - 50, v / 8, float("nan"), float("-inf"), -0.0]) for v in values]
+    return torch.tensor(values, dtype=torch.float64).to(getattr(torch, dtype)).reshape(sizes)
+
+
+def described(tensor):
+    """Values as text: NaN equals NaN there."""
+    return [str(v) for v in tensor.reshape(-1).tolist()], list(tensor.shape), str(tensor.dtype).split(".")[-1]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_order(dtype, sizes):
+    def program(torch):
+        x, results = numbers(torch, dtype, sizes, f"{dtype} {sizes}"), []
+        for dim in range(x.ndim):
+            n = x.shape[dim]
+            for y in (x, x.flip(0)):
+                results += [*torch.sort(y, dim), *torch.sort(y, dim=dim, descending=True, stable=True), *torch.cummax(y, dim), *torch.cummin(y, dim)]
+                if n and dtype != "bool":
+                    results += [*torch.topk(y, (n + 2) // 3, dim), *torch.topk(y, min(n, 2), dim, largest=False)]
+                    results += [*torch.kthvalue(y, (n + 1) // 2, dim), *torch.median(y, dim, keepdim=True)]
+        return [described(r) for r in results]
+
+    same(program)
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:-1])
+def test_search(dtype):
+    def program(torch):
+        results = []
+        for n in (0, 1, 16, 17, 3000):
+            wanted, among = numbers(torch, dtype, (5, 1001), f"wanted {dtype}"), numbers(torch, dtype, (n,), f"among {n}")
+            results += [torch.isin(wanted, among), torch.isin(wanted.t(), among, invert=True)]
+            line = torch.sort(among[among == among]).values
+            results += [torch.searchsorted(line, wanted), torch.searchsorted(line, wanted, right=True, out_int32=True)]
+            rows = torch.sort(torch.nan_to_num(wanted) if "float" in dtype else wanted).values
+            results += [torch.searchsorted(rows, wanted[:, :n % 10], right=True)]
+        return [described(r) for r in results]
+
+    same(program)
+
+
+def test_places_of_runs_and_counts():
+    def program(torch):
+        results = []
+        for dtype in ("int64", "uint8", "float32"):
+            for n in (0, 1, 5000):
+                x = numbers(torch, "int64", (n,), f"{dtype} {n}").to(getattr(torch, dtype))
+                results += torch.unique(x, return_inverse=True, return_counts=True)
+                results += torch.unique_consecutive(x, return_inverse=True, return_counts=True)
+                results += [torch.nonzero(x), torch.bincount(x.to(torch.int64), minlength=7)]
+        return [described(r) for r in results]
+
+    same(program)
