@@ -47,7 +47,7 @@
 #include "gen/ops/_masked_select_backward.h"
 #include "gen/ops/_repeat_indices.h"
 #include "gen/ops/_unsafe_view.h"
-#include "gradus/gradus.h"
+#include "gradus/library.h"
 #include "kernel/index.h"
 #include "op/common.h"
 #include "op/composite.h"
