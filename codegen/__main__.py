@@ -3,12 +3,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from codegen import calls, emit, headers, kernels, python, samples, stubs
+from codegen import calls, emit, headers, kernels, python, samples, stubs, uses
 from codegen.schema import SchemaError, read_schema
 from codegen.template import joined
 
 
-OWN = ("gen/calls", "gen/impl", "gen/ops", "include/gradus/ops")  # folders that hold nothing else
+OWN = ("gen/calls", "gen/impl", "gen/ops", "include/gradus/ops", *(f"gen/uses/{folder}" for folder in uses.FOLDERS))  # folders that hold nothing else
 
 
 def write_changed(root, files):
@@ -42,6 +42,7 @@ def main():
     parser.add_argument("--schema", default="schema", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--stubs", default="python/_C", type=Path, help="the folder of stubs.pyi")
+    parser.add_argument("--src", default="src", type=Path, help="the folder of the files whose calls are looked up")
     parser.add_argument("--show", metavar="OP")
     arguments = parser.parse_args()
     try:
@@ -49,7 +50,8 @@ def main():
         if arguments.show:
             print(show(arguments.show, operators))
         if arguments.out:
-            write_changed(arguments.out, emit.files(operators) | python.files(operators) | stubs.files(operators, arguments.stubs) | samples.files(operators))
+            write_changed(arguments.out, emit.files(operators) | python.files(operators) | stubs.files(operators, arguments.stubs) | samples.files(operators) |
+                          uses.files(operators, arguments.src))
     except SchemaError as error:
         sys.exit(str(error))
 

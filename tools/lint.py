@@ -22,9 +22,9 @@ FLOORS = {
     "core": ["base/", "core/", "gradus/"],
     "dispatch": ["base/", "core/", "dispatch/", "gradus/"],
     "op": ["base/", "core/", "dispatch/", "op/", "kernel/", "gen/", "gradus/"],
-    "autograd": ["base/", "core/", "dispatch/", "autograd/", "gen/ops/", "gradus/"],
-    "optim": ["base/", "core/", "optim/", "gen/ops/", "gradus/"],
-    "io": ["base/", "core/", "io/", "gradus/"],
+    "autograd": ["base/", "core/", "dispatch/", "autograd/", "gen/uses/autograd/", "gradus/"],
+    "optim": ["base/", "core/", "optim/", "gen/uses/optim/", "gradus/"],
+    "io": ["base/", "core/", "io/", "gen/uses/io/", "gradus/"],
     "api": ["base/", "core/", "dispatch/", "op/", "autograd/", "io/", "kernel/", "gen/", "gradus/"],
 }
 NO_OPERATORS = ("base", "kernel", "core", "dispatch")

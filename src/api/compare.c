@@ -1,9 +1,7 @@
 /* Comparisons of whole tensors that answer with a bool: not operators, since they have no tensor result. */
 #include "core/tensor.h"
 #include "gradus/library.h"
-#include "gradus/ops/all.h"
-#include "gradus/ops/eq.h"
-#include "gradus/ops/isclose.h"
+#include "gen/uses/api/compare.h"
 
 /* Whether every element of a bool tensor is set; false with an error pending. */
 static bool all_set(grd_tensor *t)

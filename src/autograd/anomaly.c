@@ -4,8 +4,7 @@
 #include "autograd/pass.h"
 #include "base/text.h"
 #include "dispatch/op.h"
-#include "gradus/ops/any.h"
-#include "gradus/ops/isnan.h"
+#include "gen/uses/autograd/anomaly.h"
 
 static struct {
     _Atomic bool enabled, check_nan;

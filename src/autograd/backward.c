@@ -4,7 +4,7 @@
 #include "autograd/pass.h"
 #include "base/stack.h"
 #include "base/text.h"
-#include "gradus/ops/fill.h"
+#include "gen/uses/autograd/backward.h"
 
 #include <string.h>
 

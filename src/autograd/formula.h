@@ -4,8 +4,7 @@
 #define GRD_AUTOGRAD_FORMULA_H
 
 #include "autograd/derivative.h"
-#include "gradus/ops/conj.h"
-#include "gen/ops/_times_conj.h"
+#include "gen/uses/autograd/formula.h"
 
 /* A value that the rest of a formula needs: what is above the mark goes but for that. */
 static inline grd_tensor *grd_formula_alone(int64_t mark, grd_tensor *t)

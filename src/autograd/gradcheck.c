@@ -5,8 +5,7 @@
  * element moves. This matches the convention that the gradient of a real L at z = x + iy is dL/dx + i dL/dy.
  * Invariant: every input has its old elements when the check returns. */
 #include "autograd/node.h"
-#include "gradus/ops/to.h"
-#include "gradus/ops/zero.h"
+#include "gen/uses/autograd/gradcheck.h"
 
 #include <math.h>
 #include <string.h>

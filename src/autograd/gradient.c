@@ -3,9 +3,7 @@
  * Invariant: a gradient that comes out of grd_fit_gradient has the shape, dtype and device of its output. */
 #include "autograd/node.h"
 #include "base/text.h"
-#include "gradus/ops/reshape.h"
-#include "gradus/ops/sum.h"
-#include "gradus/ops/to.h"
+#include "gen/uses/autograd/gradient.h"
 
 #include <string.h>
 

@@ -5,8 +5,7 @@
  * Order: that of registration, tensor by tensor; hooks that keep a gradient (grd_retain_grad) see what the others made of it. */
 #include "autograd/node.h"
 #include "base/fork.h"
-#include "gradus/ops/add.h"
-#include "gradus/ops/clone.h"
+#include "gen/uses/autograd/hooks.h"
 
 #include <pthread.h>
 #include <string.h>

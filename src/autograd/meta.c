@@ -7,8 +7,7 @@
 #include "autograd/node.h"
 #include "base/text.h"
 #include "core/races.h"
-#include "gradus/ops/add.h"
-#include "gradus/ops/copy.h"
+#include "gen/uses/autograd/meta.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * operator's struct grd_derivative; nothing here knows an operator. When a node is made is in record.c.
  * Invariant: a value that has not been saved, or is gone, has no tensor. */
 #include "autograd/node.h"
-#include "gradus/ops/zero.h"
+#include "gen/uses/autograd/op_node.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * It runs the operator below, and when an input requires a gradient leaves a node on the results (op_node.c). Nothing here knows an operator.
  * Invariant: whatever can fail is done before an operator writes in place; afterwards only pointers are set. */
 #include "autograd/node.h"
-#include "gradus/ops/clone.h"
+#include "gen/uses/autograd/record.h"
 
 /* ---- What requires a gradient ---------------------------------------------------------------------------------------------------- */
 static bool any_needs_grad(const grd_value *value)

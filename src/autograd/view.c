@@ -14,12 +14,7 @@
  * Not searched is the history of a tensor that nobody owns but the caller, or whose storage was never saved. */
 #include "autograd/pass.h"
 #include "base/fork.h"
-#include "gradus/ops/as_strided.h"
-#include "gradus/ops/clone.h"
-#include "gradus/ops/copy.h"
-#include "gradus/ops/view_as_complex.h"
-#include "gradus/ops/view_as_real.h"
-#include "gradus/ops/zero.h"
+#include "gen/uses/autograd/view.h"
 
 #include <pthread.h>
 #include <string.h>

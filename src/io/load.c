@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "core/tensor.h"
 #include "gradus/library.h"
-#include "gradus/ops/copy.h"
+#include "gen/uses/io/load.h"
 
 grd_tensor *grd_named_tensor_find(grd_named_tensors tensors, const char *name)
 {

@@ -7,8 +7,7 @@
 #include "core/tensor.h"
 #include "gradus/library.h"
 #include "io/header.h"
-#include "gradus/ops/contiguous.h"
-#include "gradus/ops/empty.h"
+#include "gen/uses/io/save.h"
 
 /* One tensor and its place among the data. */
 struct piece {

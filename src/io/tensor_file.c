@@ -12,8 +12,7 @@
 #include "core/tensor.h"
 #include "gradus/library.h"
 #include "io/header.h"
-#include "gradus/ops/empty.h"
-#include "gradus/ops/ne.h"
+#include "gen/uses/io/tensor_file.h"
 
 enum {
     LENGTH_BYTES = 8,    /* of the number in front of the header */

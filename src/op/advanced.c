@@ -7,10 +7,7 @@
 
 #include "base/text.h"
 #include "core/iter.h"
-#include "gradus/ops/index_put.h"
-#include "gradus/ops/zeros.h"
-#include "gen/impl/index.h"
-#include "gen/impl/view.h"
+#include "gen/uses/op/advanced.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"

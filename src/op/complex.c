@@ -1,19 +1,7 @@
 /* Complex tensors and their parts: views of the same storage as real numbers, two for each element. */
 #include <math.h>
 
-#include "gradus/ops/add.h"
-#include "gradus/ops/atan2.h"
-#include "gradus/ops/complex.h"
-#include "gradus/ops/imag.h"
-#include "gradus/ops/isnan.h"
-#include "gradus/ops/lt.h"
-#include "gradus/ops/masked_fill.h"
-#include "gradus/ops/mul.h"
-#include "gradus/ops/neg.h"
-#include "gradus/ops/real.h"
-#include "gradus/ops/square.h"
-#include "gradus/ops/zeros_like.h"
-#include "gen/impl/complex.h"
+#include "gen/uses/op/complex.h"
 #include "op/composite.h"
 #include "op/plan.h"
 #include "op/reduce.h"

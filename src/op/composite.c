@@ -8,12 +8,7 @@
 #include "base/text.h"
 #include "core/iter.h"
 #include "dispatch/op.h"
-#include "gradus/ops/amax.h"
-#include "gradus/ops/amin.h"
-#include "gradus/ops/clone.h"
-#include "gradus/ops/copy.h"
-#include "gradus/ops/reshape.h"
-#include "gen/ops/_restrided.h"
+#include "gen/uses/op/composite.h"
 #include "gradus/library.h"
 #include "op/common.h"
 

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "gen/impl/copy.h"
-#include "gen/impl/creation.h"
+#include "gen/uses/op/creation.h"
 #include "gradus/library.h"
 #include "kernel/range.h"
 #include "kernel/table.h"

@@ -5,16 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "gradus/ops/bmm.h"
-#include "gradus/ops/diagonal.h"
-#include "gradus/ops/movedim.h"
-#include "gradus/ops/mul.h"
-#include "gradus/ops/permute.h"
-#include "gradus/ops/reshape.h"
-#include "gradus/ops/sum.h"
-#include "gradus/ops/unsqueeze.h"
-#include "gradus/ops/view.h"
-#include "gen/impl/arrange.h"
+#include "gen/uses/op/einsum.h"
 #include "gradus/library.h"
 #include "op/common.h"
 

@@ -4,10 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "gradus/ops/index_add.h"
-#include "gradus/ops/scatter_add.h"
-#include "gradus/ops/zeros.h"
-#include "gen/impl/index.h"
+#include "gen/uses/op/index.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"

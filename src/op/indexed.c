@@ -12,7 +12,7 @@
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
-#include "gen/impl/index.h"
+#include "gen/uses/op/indexed.h"
 
 enum {
     LIST_CHARS = 512, /* of a formatted list in an error */

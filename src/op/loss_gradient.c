@@ -1,17 +1,5 @@
 /* Gradients of the losses that are recorded as one node: composites, differentiable in their turn. Schema: schema/loss.toml; the losses: loss.c, loss_distance.c. */
-#include "gradus/ops/add.h"
-#include "gradus/ops/clamp.h"
-#include "gradus/ops/clamp_min.h"
-#include "gradus/ops/conj.h"
-#include "gradus/ops/div.h"
-#include "gradus/ops/log.h"
-#include "gradus/ops/log1p.h"
-#include "gradus/ops/log_sigmoid.h"
-#include "gradus/ops/mul.h"
-#include "gradus/ops/neg.h"
-#include "gradus/ops/sigmoid.h"
-#include "gradus/ops/sub.h"
-#include "gen/impl/loss.h"
+#include "gen/uses/op/loss_gradient.h"
 #include "op/common.h"
 #include "op/loss.h"
 

@@ -5,8 +5,7 @@
 
 #include "base/parallel.h"
 #include "core/iter.h"
-#include "gen/impl/index.h"
-#include "gen/impl/view.h"
+#include "gen/uses/op/mask.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"

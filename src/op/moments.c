@@ -1,11 +1,5 @@
 /* The operators around var and std, which follow the law "reduce": other signatures, and gradients. */
-#include "gradus/ops/mean.h"
-#include "gradus/ops/mul.h"
-#include "gradus/ops/std_mean.h"
-#include "gradus/ops/sub.h"
-#include "gradus/ops/var_mean.h"
-#include "gen/impl/reduction.h"
-#include "gen/ops/_var_backward.h"
+#include "gen/uses/op/moments.h"
 #include "op/reduce.h"
 
 /* The two results of a call, as those of another operator. */

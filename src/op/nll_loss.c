@@ -7,9 +7,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "gen/impl/loss.h"
-#include "gen/ops/_nll_loss2d_forward.h"
-#include "gen/ops/_nll_loss_forward.h"
+#include "gen/uses/op/nll_loss.h"
 #include "kernel/table.h"
 #include "op/loss.h"
 #include "op/plan.h"

@@ -9,7 +9,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "gen/impl/optim.h"
+#include "gen/uses/op/optim.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"

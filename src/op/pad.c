@@ -1,22 +1,7 @@
 /* Borders around tensors. Schema: schema/pad.toml. */
 #include <string.h>
 
-#include "gradus/ops/arange_end.h"
-#include "gradus/ops/cat.h"
-#include "gradus/ops/clone.h"
-#include "gradus/ops/constant_pad_nd.h"
-#include "gradus/ops/expand.h"
-#include "gradus/ops/flip.h"
-#include "gradus/ops/narrow.h"
-#include "gen/impl/pad.h"
-#include "gen/ops/_index_select_backward.h"
-#include "gen/ops/_reflection_pad1d.h"
-#include "gen/ops/_reflection_pad2d.h"
-#include "gen/ops/_reflection_pad3d.h"
-#include "gen/ops/_replication_pad1d.h"
-#include "gen/ops/_replication_pad2d.h"
-#include "gen/ops/_replication_pad3d.h"
-#include "gen/words.h"
+#include "gen/uses/op/pad.h"
 #include "gradus/library.h"
 #include "op/common.h"
 #include "op/composite.h"

@@ -11,8 +11,7 @@
 
 #include "base/half.h"
 #include "base/parallel.h"
-#include "gradus/ops/expand.h"
-#include "gen/impl/random.h"
+#include "gen/uses/op/random.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
 #include "op/composite.h"

@@ -2,25 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "gradus/ops/amax.h"
-#include "gradus/ops/amin.h"
-#include "gradus/ops/div.h"
-#include "gradus/ops/eq.h"
-#include "gradus/ops/expand.h"
-#include "gradus/ops/isnan.h"
-#include "gradus/ops/logical_and.h"
-#include "gradus/ops/logical_not.h"
-#include "gradus/ops/logical_or.h"
-#include "gradus/ops/masked_fill.h"
-#include "gradus/ops/mul.h"
-#include "gradus/ops/nansum.h"
-#include "gradus/ops/ne.h"
-#include "gradus/ops/reshape.h"
-#include "gradus/ops/scatter_add.h"
-#include "gradus/ops/sum.h"
-#include "gradus/ops/to.h"
-#include "gradus/ops/zeros.h"
-#include "gen/impl/reduction.h"
+#include "gen/uses/op/reduction.h"
 #include "op/reduce.h"
 
 /* ---- Dtypes -------------------------------------------------------------------------------------------------------------------------- */

@@ -1,20 +1,6 @@
 /* The gradients of running sums and products, as composites over a first-order linear recurrence. The operators themselves follow the law
  * "lines"; their loops are in kernel/cpu/lines_scan.h. */
-#include "gradus/ops/cat.h"
-#include "gradus/ops/conj.h"
-#include "gradus/ops/cumprod.h"
-#include "gradus/ops/expand.h"
-#include "gradus/ops/flip.h"
-#include "gradus/ops/mul.h"
-#include "gradus/ops/narrow.h"
-#include "gradus/ops/ones_like.h"
-#include "gradus/ops/reshape.h"
-#include "gradus/ops/to.h"
-#include "gradus/ops/unsqueeze.h"
-#include "gradus/ops/zeros_like.h"
-#include "gen/impl/reduction.h"
-#include "gen/ops/_linear_scan.h"
-#include "gen/ops/_linear_scan_adjoint.h"
+#include "gen/uses/op/scan.h"
 #include "op/common.h"
 
 /* t moved by one along dim, with zeros or ones where nothing moves to: t[k - 1], or t[k + 1] when `back`. */

@@ -5,16 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "gradus/ops/gather.h"
-#include "gradus/ops/index_fill.h"
-#include "gradus/ops/index_select.h"
-#include "gradus/ops/mul.h"
-#include "gradus/ops/reshape.h"
-#include "gradus/ops/view.h"
-#include "gradus/ops/zeros.h"
-#include "gradus/ops/zeros_like.h"
-#include "gen/impl/index.h"
-#include "gen/ops/_slice_backward.h"
+#include "gen/uses/op/scatter.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"

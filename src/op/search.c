@@ -3,8 +3,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "gradus/ops/searchsorted.h"
-#include "gen/impl/sort.h"
+#include "gen/uses/op/search.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
 #include "op/common.h"

@@ -5,11 +5,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "gradus/ops/full.h"
-#include "gradus/ops/median_dim.h"
-#include "gradus/ops/reshape.h"
-#include "gradus/ops/sort.h"
-#include "gen/impl/sort.h"
+#include "gen/uses/op/sort.h"
 #include "op/order.h"
 #include "op/plan.h"
 

@@ -1,5 +1,5 @@
 /* The view of a tensor's memory as elements of another dtype. */
-#include "gen/impl/view.h"
+#include "gen/uses/op/view_dtype.h"
 #include "op/common.h"
 
 #include <stdio.h>

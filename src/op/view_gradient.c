@@ -1,16 +1,6 @@
 /* The gradient of as_strided: from one geometry to another, through the memory that both lie in (_restride).
  * Invariant: elements that share memory are added up, in row-major order. */
-#include "gradus/ops/arange_end.h"
-#include "gradus/ops/as_strided.h"
-#include "gradus/ops/clone.h"
-#include "gradus/ops/copy.h"
-#include "gradus/ops/div.h"
-#include "gradus/ops/index_add.h"
-#include "gradus/ops/ones.h"
-#include "gradus/ops/reshape.h"
-#include "gradus/ops/zeros.h"
-#include "gen/impl/view.h"
-#include "gen/ops/_restride.h"
+#include "gen/uses/op/view_gradient.h"
 #include "gradus/library.h"
 #include "op/common.h"
 

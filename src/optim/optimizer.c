@@ -14,14 +14,7 @@
 #include "base/object.h"
 #include "core/tensor.h"
 #include "gradus/autograd.h"
-#include "gradus/ops/copy.h"
-#include "gradus/ops/empty.h"
-#include "gradus/ops/empty_like.h"
-#include "gradus/ops/reshape.h"
-#include "gradus/ops/zeros.h"
-#include "gradus/ops/zeros_like.h"
-#include "gen/ops/_adam_step.h"
-#include "gen/ops/_sgd_step.h"
+#include "gen/uses/optim/optimizer.h"
 #include "gradus/optim.h"
 
 enum { MAX_OPTIONS = 7, MAX_STATES = 4 };
