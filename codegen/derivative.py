@@ -35,14 +35,19 @@ def gradients(operator):
     return {"grad": "Tensor"}
 
 
-def gradient_declarations(operator, used):
-    if operator.returns_list:
-        return "grd_tensors grads = {b->ngrads, b->grads};\n" if "grads" in used else ""
-    text = ""
-    for position, name in enumerate(operator.results):
+def declarations(operator, saves, used):
+    """The variables of the formulas, those of one type together."""
+    found = {}
+    if operator.returns_list and "grads" in used:
+        found["grd_tensors "] = ["grads = {b->ngrads, b->grads}"]
+    for position, name in enumerate([] if operator.returns_list else operator.results):
         for variable in [f"grad_{name}"] * (len(operator.results) > 1) + ["grad"] * (position == 0):
-            text += f"grd_tensor *{variable} = b->grads[{position}];\n" if variable in used else ""
-    return text
+            if variable in used:
+                found.setdefault("grd_tensor *", []).append(f"{variable} = b->grads[{position}]")
+    for i, save in enumerate(saves):
+        c, member = saved_type(operator, save)
+        found.setdefault(c, []).append(f"{save.variable} = b->saved[{i}].v.{member}")
+    return "".join(wrap(words, c, ";", separator=", *" if c.endswith("*") else ", ") for c, words in found.items())
 
 
 def saved_type(operator, save):
@@ -127,9 +132,5 @@ def derivative(operator, operators):
             statements += plain
             continue
         statements += fill(GRADIENT, position=position, name=name, formula=formula, before="\n".join(lowering.statements), target=target, opening=braces[0], closing=braces[1])
-    declarations = gradient_declarations(operator, used)
-    for i, save in enumerate(saves):
-        c, member = saved_type(operator, save)
-        declarations += f"{c}{save.variable} = b->saved[{i}].v.{member};\n"
-    function = fill(BACKWARD, operator=operator.c_name, declarations=declarations, statements=statements or "(void)b;")
+    function = fill(BACKWARD, operator=operator.c_name, declarations=declarations(operator, saves, used), statements=statements or "(void)b;")
     return function + table(operator, saves, used)

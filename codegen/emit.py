@@ -5,7 +5,7 @@ from codegen import calls, ctype, derivative, entries, headers, kernels, plans
 from codegen.formula import Lowering, argument_type
 from codegen.headers import BANNER, implementation_prototype
 from codegen.schema import KERNELS
-from codegen.template import fill, function, joined, wrap
+from codegen.template import fill, function, wrap
 
 FAMILY = """
     #include <math.h>
@@ -90,8 +90,8 @@ def implementation(operator, operators):
 
 def operator_text(operator, operators, tables):
     """Everything generated for one operator, in reading order. `tables`: the argument tables that stand above (entries.py)."""
-    return f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" + joined(
-        implementation(operator, operators), derivative.derivative(operator, operators) + entries.structure(operator, tables), entries.entries(operator))
+    return (f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n{implementation(operator, operators)}{derivative.derivative(operator, operators)}"
+            f"{entries.structure(operator, tables)}{entries.entries(operator)}")
 
 
 def family_file(family, members, operators):

@@ -38,11 +38,9 @@
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
 static const struct grd_elementwise tanh_facts = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_TANH, .name = "tanh"};
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &tanh_facts, NULL); }
-
 static void tanh_backward(const struct grd_backward *b)
 {
-    grd_tensor *grad = b->grads[0];
-    grd_tensor *result = b->saved[0].v.tensor;
+    grd_tensor *grad = b->grads[0], *result = b->saved[0].v.tensor;
     if (b->needs >> 0 & 1) { /* self: grad * (1 - result * result) */
         const int64_t mark0 = grd_pool_mark();
         grd_tensor *t0 = grd_formula_alone(mark0, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
@@ -54,7 +52,6 @@ static const struct grd_derivative tanh_derivative = {.node_name = "TanhBackward
 static const struct grd_arg tanh_args[] = {{"self", GRD_KIND_TENSOR}};
 struct grd_op grd_operator_tanh = {"tanh", "tanh(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_tanh, .derivative = &tanh_derivative,
     .has_out = true, .counts_writes = true};
-
 grd_tensor *grd_tanh(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_tanh); }
 grd_tensor *grd_tanh_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_tanh); }
 grd_tensor *grd_tanh_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_tanh); }
@@ -73,7 +70,6 @@ static const struct grd_arg add_args[] = {{"self", GRD_KIND_TENSOR}, {"other", G
     .v.scalar = {.kind = GRD_SCALAR_INT, .v.i = 1}}}};
 struct grd_op grd_operator_add = {"add", "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", add_args, 3, 1, GRD_FORMS_ALL, unbox_o_ttS, (grd_kernel *)op_add,
     .derivative = &add_derivative, .has_out = true, .counts_writes = true};
-
 static const grd_add_options add_defaults = {.alpha = {.kind = GRD_SCALAR_INT, .v.i = 1}};
 grd_tensor *grd_with_add(grd_tensor *self, grd_tensor *other, const grd_add_options *options)
 {
@@ -101,7 +97,6 @@ grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *othe
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:23) */
 static const struct grd_elementwise sub_facts = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_SUB, .name = "sub"};
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &sub_facts, NULL); }
-
 static void sub_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -112,7 +107,6 @@ static const struct grd_derivative sub_derivative = {.node_name = "SubBackward0"
 static const struct grd_arg sub_args[] = {{"self", GRD_KIND_TENSOR}, {"other", GRD_KIND_TENSOR}};
 struct grd_op grd_operator_sub = {"sub", "sub(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_sub, .derivative = &sub_derivative,
     .has_out = true, .counts_writes = true};
-
 grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_sub); }
 grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_sub); }
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
@@ -120,12 +114,9 @@ grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { 
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:32) */
 static const struct grd_elementwise mul_facts = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &mul_facts, NULL); }
-
 static void mul_backward(const struct grd_backward *b)
 {
-    grd_tensor *grad = b->grads[0];
-    grd_tensor *other = b->saved[0].v.tensor;
-    grd_tensor *self = b->saved[1].v.tensor;
+    grd_tensor *grad = b->grads[0], *other = b->saved[0].v.tensor, *self = b->saved[1].v.tensor;
     if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grd_mul(grad, other); /* self: grad * other */
     if (b->needs >> 1 & 1) b->ret_grads[b->first_edge[1]] = grd_mul(grad, self); /* other: grad * self */
 }
@@ -133,7 +124,6 @@ static const struct grd_derivative mul_derivative = {.node_name = "MulBackward0"
     .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .index = 1, .used_by = 1}, {.how = GRD_SAVE_TENSOR, .index = 0, .used_by = 2}}, .nsaves = 2, .results = 1};
 struct grd_op grd_operator_mul = {"mul", "mul(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_mul, .derivative = &mul_derivative,
     .has_out = true, .counts_writes = true};
-
 grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_mul); }
 grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_mul); }
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
@@ -141,7 +131,6 @@ grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { 
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:41) */
 static const struct grd_elementwise neg_facts = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &neg_facts, NULL); }
-
 static void neg_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -150,7 +139,6 @@ static void neg_backward(const struct grd_backward *b)
 static const struct grd_derivative neg_derivative = {.node_name = "NegBackward0", .backward = neg_backward, .args = (const uint8_t[]){0}, .nargs = 1, .results = 1};
 struct grd_op grd_operator_neg = {"neg", "neg(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_neg, .derivative = &neg_derivative,
     .has_out = true, .counts_writes = true};
-
 grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_neg); }
 grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_neg); }
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
@@ -158,9 +146,7 @@ grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(se
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:49) */
 static const struct grd_elementwise sin_facts = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &sin_facts, NULL); }
-
 struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
-
 grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_sin); }
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
@@ -168,19 +154,15 @@ grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(se
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:58) */
 static const struct grd_elementwise lt_facts = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &lt_facts, NULL); }
-
 struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
     .counts_writes = true};
-
 grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_lt); }
 grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_lt); }
 grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_lt); }
 
 /* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:66) */
 grd_tensor *op_twice(grd_tensor *self) { return grd_mul(grd_number(grd_int(2)), self); }
-
 struct grd_op grd_operator_twice = {"twice", "twice(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORM_NEW, unbox_t_t, (grd_kernel *)op_twice, .composite = true};
-
 grd_tensor *grd_twice(grd_tensor *self) { return call_t_t(self, &grd_operator_twice); }
 
 /* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:71) */
@@ -195,7 +177,6 @@ static const struct grd_derivative unbind_derivative = {.node_name = "UnbindBack
 static const struct grd_arg unbind_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
 struct grd_op grd_operator_unbind = {"unbind", "unbind(Tensor self, int dim=0) -> Tensor[]", unbind_args, 2, 1, GRD_FORM_NEW, unbox_l_ti, (grd_kernel *)op_unbind,
     .derivative = &unbind_derivative, .is_view = true, .everywhere = true, .returns_list = true};
-
 static const grd_unbind_options unbind_defaults = {0};
 grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options) { return call_l_ti(self, (options ? options : &unbind_defaults)->dim, &grd_operator_unbind); }
 
@@ -211,7 +192,6 @@ static const struct grd_derivative stack_derivative = {.node_name = "StackBackwa
 static const struct grd_arg stack_args[] = {{"tensors", GRD_KIND_TENSORS}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
 struct grd_op grd_operator_stack = {"stack", "stack(Tensor[] tensors, int dim=0) -> Tensor", stack_args, 2, 1, GRD_FORM_NEW, unbox_t_li, (grd_kernel *)op_stack,
     .derivative = &stack_derivative};
-
 static const grd_stack_options stack_defaults = {0};
 grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *options)
 {
@@ -221,8 +201,7 @@ grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *op
 /* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:84) */
 static void max_dim_backward(const struct grd_backward *b)
 {
-    grd_tensor *grad = b->grads[0];
-    grd_tensor *indices = b->saved[0].v.tensor;
+    grd_tensor *grad = b->grads[0], *indices = b->saved[0].v.tensor;
     int64_t dim = b->saved[1].v.integer;
     bool keepdim = b->saved[2].v.boolean;
     grd_dims self_shape = b->saved[3].v.dims;
@@ -234,7 +213,6 @@ static const struct grd_derivative max_dim_derivative = {.node_name = "MaxDimBac
 static const struct grd_arg max_dim_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
 struct grd_op grd_operator_max_dim = {"max_dim", "max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", max_dim_args, 3, 2, GRD_FORM_NEW,
     unbox_m2_tib, (grd_kernel *)op_max_dim, .derivative = &max_dim_derivative};
-
 static const grd_max_dim_options max_dim_defaults = {0};
 grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options)
 {
@@ -248,7 +226,6 @@ static const struct grd_arg hidden_place_args[] = {{"grad", GRD_KIND_TENSOR}, {"
     GRD_KIND_DIMS}};
 struct grd_op grd_operator_hidden_place = {"_place", "_place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor", hidden_place_args, 5, 1, GRD_FORM_NEW,
     unbox_t_ttibd, (grd_kernel *)op_hidden_place};
-
 grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims_view sizes)
 {
     return call_t_ttibd(grad, indices, dim, keepdim, sizes, &grd_operator_hidden_place);
@@ -259,7 +236,6 @@ static const struct grd_arg zeros_args[] = {{"size", GRD_KIND_DIMS}, {"dtype", G
     GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
 struct grd_op grd_operator_zeros = {"zeros", "zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor", zeros_args, 4, 1, GRD_FORM_NEW,
     unbox_t_dYvb, (grd_kernel *)op_zeros};
-
 static const grd_zeros_options zeros_defaults = {0};
 grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
 {
