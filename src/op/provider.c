@@ -211,6 +211,10 @@ void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, g
 {
     grd_tensor *results[GRD_MAX_RESULTS];
     grd_device from, to;
+    if (run == NULL) {
+        grd_raise(GRD_ERROR_TYPE, "grd_run_planned: argument 'run' must not be NULL");
+        return;
+    }
     if (!grd_check_boxed(op, args, ret_results, "grd_run_planned") || !check_can_be_planned(op) ||
         !grd_devices_of_call(op, out, args, &from, &to) || !make_results(op, args, to, results))
         return;

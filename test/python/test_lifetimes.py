@@ -102,7 +102,7 @@ def test_named_tensors_may_not_be_dead(program, tmp_path):
 # Functions of the public headers that take a tensor and do not look at it: what they are told is harmless.
 HARMLESS = {
     "grd_binding_of", "grd_binding_set", "grd_binding_is_owned", "grd_is_sole_owner",  # asked by a language that owns a reference
-    "grd_cpu_fallback", "grd_redispatch",  # called by kernels, with what an operator has looked at
+    "grd_cpu_fallback", "grd_redispatch", "grd_run_planned",  # called by kernels, with what an operator has looked at
     "grd_custom_mark_dirty", "grd_custom_mark_non_differentiable", "grd_custom_save", "grd_custom_end",  # need a call that is running
 }
 VALUES = {"grd_dims": "GRD_NO_DIMS", "grd_dims_view": "GRD_NO_DIMS", "grd_dtype": "GRD_FLOAT32", "bool": "false", "int": "1", "int64_t": "0", "double": "0.5", "grd_form": "GRD_OUT",
