@@ -395,10 +395,9 @@ bool plan_index_put(struct grd_plan *p, grd_tensor *self, grd_tensors indices, g
     if (has_mask(indices) ? !grd_check_has_data(self)
                           : !find_places(self, indices, dims, places_of(p)) || !check_values(self, values, places_of(p)))
         return false;
-    p->start = self;
     p->repeats = p->any_strides = true;
     p->prepare = locate_result;
-    return grd_check_repeated_out(p->out, "index_put_", "tensor[indices] = tensor") && grd_plan_reads(p, self) &&
+    return grd_check_repeated_out(p->out, "index_put_", "tensor[indices] = tensor") && grd_plan_starts_from(p, self) &&
            grd_plan_reads_as(p, values, as == dtype ? GRD_DTYPE_NONE : as) && grd_plan_like(p, self, dtype) && grd_plan_computed_in(p, as);
 }
 

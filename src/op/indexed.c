@@ -263,8 +263,8 @@ bool grd_plan_writes(struct grd_plan *p, const struct grd_indexed_plan *indexed,
 {
     *indexed_of(p) = *indexed;
     indexed_of(p)->writes = p->any_strides = true;
-    p->start = self;
-    return grd_plan_reads(p, self) && grd_plan_reads(p, index) && grd_plan_reads_as(p, source, as == self->dtype ? GRD_DTYPE_NONE : as) &&
+    return grd_plan_starts_from(p, self) && grd_plan_reads(p, index) &&
+           grd_plan_reads_as(p, source, as == self->dtype ? GRD_DTYPE_NONE : as) &&
            (indexed->keeps_layout ? grd_plan_like(p, self, (grd_dtype)self->dtype)
                                   : grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype)) &&
            grd_plan_computed_in(p, as);

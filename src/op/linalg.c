@@ -105,7 +105,8 @@ static const struct grd_provider providers[] = {{"blas", blas_serves, blas_wins,
 static bool prepare_product(struct grd_plan *p)
 {
     struct grd_product *x = product_of(p);
-    const grd_tensor *a = p->in[0], *b = p->in[1], *c = p->results[0];
+    const int first = p->start != NULL;
+    const grd_tensor *a = p->in[first], *b = p->in[first + 1], *c = p->results[0];
     const bool vector = b->ndim == 1, batched = a->ndim == 3;
     if (c->numel == 0)
         return true;
@@ -150,12 +151,9 @@ static bool plan_product(struct grd_plan *p, grd_tensor *self, grd_tensor *a, gr
     x->g.alpha = alpha;
     x->g.beta = added ? beta : grd_int(0);
     p->prepare = prepare_product;
-    grd_plan_reads(p, a);
-    grd_plan_reads(p, b);
-    if (self != NULL)
-        grd_plan_reads(p, self);
-    p->start = added ? self : NULL;
-    return grd_plan_result(p, sizes, x->dtype);
+    if (self != NULL && !(added ? grd_plan_starts_from(p, self) : grd_check_same_device(grd_tensors(self, a))))
+        return false;
+    return grd_plan_reads(p, a) && grd_plan_reads(p, b) && grd_plan_result(p, sizes, x->dtype);
 }
 
 void run_product(const struct grd_plan *p)

@@ -85,6 +85,12 @@ bool grd_plan_reads(struct grd_plan *p, grd_tensor *t)
     return grd_plan_reads_as(p, t, GRD_DTYPE_NONE);
 }
 
+bool grd_plan_starts_from(struct grd_plan *p, grd_tensor *t)
+{
+    p->start = t;
+    return grd_plan_reads(p, t);
+}
+
 /* ---- Before anything is written ------------------------------------------------------------------------------------------------------ */
 
 static bool check_device(const struct grd_plan *p, const grd_tensor *t)
@@ -97,7 +103,7 @@ static grd_dims planned_sizes(const struct grd_planned *planned)
     return grd_dims_from(planned->sizes, planned->ndim);
 }
 
-/* What the results start from is read first; where that is `out` itself, nothing has to be copied. */
+/* Where the results start from `out` itself, nothing has to be copied. */
 static bool check_overlap(const struct grd_plan *p, int read)
 {
     const grd_tensor *t = p->reads[read].t;
@@ -157,8 +163,8 @@ static bool takes_run(const struct grd_plan *p)
         return false;
     if (p->start != NULL && p->start != out && grd_may_share_bytes(out, p->start))
         return false;
-    for (int i = 0; i < p->nreads && !grd_is_extra(p->device); i++)
-        if (p->in[i] != NULL && p->in[i] != p->start && !(p->aligned && is_same_view(out, p->in[i])) && grd_may_share_bytes(out, p->in[i]))
+    for (int i = p->start != NULL; i < p->nreads && !grd_is_extra(p->device); i++)
+        if (p->in[i] != NULL && !(p->aligned && is_same_view(out, p->in[i])) && grd_may_share_bytes(out, p->in[i]))
             return false;
     return true;
 }

@@ -96,6 +96,9 @@ bool grd_plan_reads(struct grd_plan *p, grd_tensor *t);
 /* The run reads `t`, which may be NULL, contiguous and converted to `dtype` (NONE: its own). */
 bool grd_plan_reads_as(struct grd_plan *p, grd_tensor *t, grd_dtype dtype);
 
+/* The results begin with the elements of `t`, of which the run reads nothing more. It must be the first that is read. */
+bool grd_plan_starts_from(struct grd_plan *p, grd_tensor *t);
+
 /* ---- What the generated function is made of ------------------------------------------------------------------------------------------ */
 
 static inline void grd_plan_open(struct grd_plan *p, const struct grd_op *op, grd_tensor *out, enum grd_overlap overlap)
