@@ -103,7 +103,7 @@ static inline bool reduces_none(const struct grd_reduce_rule *rule, grd_dims dim
 static inline int64_t reduced_sizes(const grd_tensor *self, uint64_t mask, bool keepdim, int64_t *ret_sizes)
 {
     int64_t n = 0;
-    if (!keepdim && mask + 1 == (uint64_t)1 << self->ndim)
+    if (!keepdim && self->ndim < GRD_MAX_DIMS && mask + 1 == (uint64_t)1 << self->ndim)
         return 0;
     for (int d = 0; d < self->ndim; d++) {
         if (!(mask >> d & 1))
