@@ -82,6 +82,8 @@ def matrix_power(A, n, *, out=None):
         raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
     if A.size(-1) != A.size(-2):
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {A.size(-2)} by {A.size(-1)} matrices")
+    if not isinstance(n, int):
+        raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
     if n < 0:
         raise NotImplementedError("linalg.matrix_power: negative powers need the inverse, which is not available")
     if n == 0:
