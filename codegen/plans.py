@@ -97,8 +97,8 @@ def shortcut_call(operator):
     if operator.law == "reduce":
         return call("shortcut_reduce", f"&{operator.c_name}_rule", "out", *reduce_arguments(operator))
     if operator.law == "lines":
-        kernel, *rest = lines_arguments(operator)
-        return call("shortcut_lines", kernel, "out" if out else "NULL", *rest)
+        kernel, tensors, dim, dtype, _ = lines_arguments(operator)
+        return call("shortcut_lines", kernel, "out" if out else "NULL", tensors, dim, dtype)
     return call(f"shortcut_{operator.c_name}", *out, *arguments(operator))
 
 

@@ -304,12 +304,11 @@ void run_lines(const struct grd_plan *p)
 
 /* ---- Shortcut -------------------------------------------------------------------------------------------------------------------------- */
 
-grd_tensor *shortcut_lines(enum grd_lines_kernel_index index, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype, bool sums)
+grd_tensor *shortcut_lines(enum grd_lines_kernel_index index, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype)
 {
     const grd_tensor *self = tensors.data[0];
     const grd_dtype from = (grd_dtype)self->dtype;
     const int64_t ndim = self->ndim;
-    (void)sums; /* of the dtypes that are computed in themselves none sums in another */
     if (out != NULL || ndim == 0 || (dim != ndim - 1 && dim != -1) || (dtype != GRD_DTYPE_NONE && dtype != from) ||
         (uint64_t)self->numel - 1 >= GRAIN || self->device != GRD_DEVICE_CPU || grd_lines_dtype(from) != from)
         return NULL;

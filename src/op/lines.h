@@ -14,8 +14,7 @@
 bool plan_lines(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_tensors tensors, int64_t dim, grd_dtype dtype, bool sums);
 void run_lines(const struct grd_plan *p);
 /* Few lines of contiguous tensors, along the last dimension, in a dtype that has kernels: one call. NULL: does not apply. */
-grd_tensor *shortcut_lines(enum grd_lines_kernel_index kernel, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype,
-                           bool sums);
+grd_tensor *shortcut_lines(enum grd_lines_kernel_index kernel, grd_tensor *out, grd_tensors tensors, int64_t dim, grd_dtype dtype);
 
 /* ---- For an operator of the law with a plan of its own -------------------------------------------------------------------------------- */
 

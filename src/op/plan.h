@@ -6,7 +6,7 @@
  * stop at meta, the choice among providers. The generated op_<name> reads
  *
  *     struct grd_plan p;
- *     grd_plan_open(&p, &grd_op_tril, out, GRD_OVERLAP_APART);
+ *     grd_plan_open(&p, &grd_operator_tril, out, GRD_OVERLAP_APART);
  *     if (plan_tril(&p, self, diagonal) && grd_plan_prepare(&p))
  *         run_tril(&p, self, diagonal);
  *     return grd_plan_close(&p);
