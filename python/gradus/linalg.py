@@ -1,4 +1,6 @@
 """Linear algebra under PyTorch's names, as far as it is made of products and sums: there are no decompositions."""
+from operator import index
+
 from gradus import _C
 from gradus._C import matmul
 from gradus.functional import _into
@@ -82,8 +84,10 @@ def matrix_power(A, n, *, out=None):
         raise RuntimeError("linalg.matrix_power: The input tensor A must have at least 2 dimensions.")
     if A.size(-1) != A.size(-2):
         raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {A.size(-2)} by {A.size(-1)} matrices")
-    if not isinstance(n, int):
-        raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}")
+    try:
+        n = index(n)
+    except TypeError:
+        raise TypeError(f"linalg_matrix_power(): argument 'n' (position 2) must be int, not {type(n).__name__}") from None
     if n < 0:
         raise NotImplementedError("linalg.matrix_power: negative powers need the inverse, which is not available")
     if n == 0:
