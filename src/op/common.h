@@ -54,6 +54,11 @@ static inline enum grd_category grd_category_of(grd_dtype dtype)
     return (enum grd_category)grd_dtype_table[dtype].category;
 }
 
+static inline bool grd_dtype_is_integral(grd_dtype dtype) /* or bool */
+{
+    return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
+}
+
 /* Floating and complex dtypes stay, bool and integers become the default float: the result of mean, softmax of integers, … */
 static inline grd_dtype grd_dtype_to_float(grd_dtype dtype)
 {

@@ -144,6 +144,20 @@ bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_larges
     return !grd_pending();
 }
 
+bool grd_composite_within(grd_tensor *t, double low, double high)
+{
+    double least, largest;
+    return !grd_composite_extremes(t, &least, &largest) || (least >= low && largest <= high);
+}
+
+grd_tensor *grd_composite_broadcast(grd_tensor *t, const grd_tensor *other)
+{
+    int64_t sizes[GRD_MAX_DIMS], n;
+    if (grd_pending() || !grd_shape_broadcast(grd_sizes(t), grd_sizes(other), sizes, &n))
+        return grd_failed;
+    return grd_same_sizes(t, grd_dims_from(sizes, n)) ? t : grd_expand(t, grd_dims_from(sizes, n));
+}
+
 /* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {

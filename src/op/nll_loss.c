@@ -79,12 +79,8 @@ static bool plan_nll(struct grd_plan *p, grd_dims size, grd_tensor *t, grd_tenso
     if (!check_target_sizes(size, target))
         return false;
     const int64_t classes = size.data[size.n == 1 ? 0 : 1];
-    if (weight != NULL && (weight->ndim != 1 || weight->numel != classes)) {
-        char have[1024];
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
-                         (long long)classes, grd_format_int64s(have, sizeof have, weight->sizes, weight->ndim));
-    }
+    if (!grd_loss_check_weight(weight, classes))
+        return false;
     if (weight != NULL && weight->dtype != dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name(dtype),
                          grd_dtype_type_name((grd_dtype)weight->dtype));

@@ -6,11 +6,6 @@
 #include "op/reduce.h"
 
 /* ---- Dtypes -------------------------------------------------------------------------------------------------------------------------- */
-static inline bool is_integral(grd_dtype dtype)
-{
-    return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
-}
-
 /* float8 and quantized dtypes are stored and converted only. */
 static inline bool has_arithmetic(grd_dtype dtype)
 {
@@ -22,7 +17,7 @@ static inline grd_dtype type_of(enum grd_reduce_type type, const grd_tensor *out
     const bool given = dtype != GRD_DTYPE_NONE;
     switch (type) {
     case GRD_REDUCE_SUMS:
-        return given ? dtype : is_integral(from) ? GRD_INT64 : from;
+        return given ? dtype : grd_dtype_is_integral(from) ? GRD_INT64 : from;
     case GRD_REDUCE_MEANS:
         return given ? dtype : from;
     case GRD_REDUCE_FLOAT:
@@ -48,7 +43,7 @@ static inline grd_dtype pass_dtype(enum grd_reduce_kind kind, grd_dtype to)
 static inline grd_dtype read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to)
 {
     const bool summing = kind == GRD_REDUCE_SUM || kind == GRD_REDUCE_PROD;
-    const grd_dtype wanted = summing && !(is_integral(from) && is_integral(to)) ? to : from;
+    const grd_dtype wanted = summing && !(grd_dtype_is_integral(from) && grd_dtype_is_integral(to)) ? to : from;
     if (grd_category_of(wanted) == GRD_CATEGORY_COMPLEX)
         return GRD_COMPLEX128;
     if (grd_category_of(wanted) == GRD_CATEGORY_FLOAT)
@@ -143,7 +138,7 @@ static void plan_passes(struct grd_reduction *r, const struct grd_reduce_rule *r
 static grd_dtype reads_self(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, grd_dtype to)
 {
     const grd_dtype from = (grd_dtype)self->dtype;
-    const bool converts = rule->type == GRD_REDUCE_FLOAT && is_integral(from);
+    const bool converts = rule->type == GRD_REDUCE_FLOAT && grd_dtype_is_integral(from);
     /* A place among all elements is one in row-major order: over a contiguous tensor all dims are one. */
     const bool in_order = rule->passes[rule->npasses - 1].kind == GRD_REDUCE_FIND && dim.n == 0;
     grd_plan_reads_as(p, self, converts ? to : in_order ? from : GRD_DTYPE_NONE);
@@ -193,7 +188,7 @@ static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_
 static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to)
 {
     if (rule->refuses[grd_category_of(from)] != NULL || grd_kernels->reduce->reduce[from] == NULL ||
-        (rule->type == GRD_REDUCE_MEANS && is_integral(to)))
+        (rule->type == GRD_REDUCE_MEANS && grd_dtype_is_integral(to)))
         return false;
     return to == from || (to != GRD_BOOL && has_arithmetic(to) && read_as(rule->passes[0].kind, from, to) == from);
 }
