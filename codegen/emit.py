@@ -69,14 +69,19 @@ def elementwise_implementation(operator, operators):
 
 
 def formula_implementation(operator, operators):
-    statements, values = Lowering(operator, operators, "formula").program(operator.formula)
+    lowering = Lowering(operator, operators, "formula", through=bool(operator.through))
+    statements, values = lowering.program(operator.formula or operator.through)
     words = set(re.findall(r"\w+", " ".join([statements, *values])))
     statements = "".join(f"(void){a.name};\n" for a in operator.args if a.name not in words) + statements
+    if operator.through:
+        return f"{statements}return {values[0]};\n"
     if len(values) > 1:
         return statements + "".join(f"ret[{i}] = {value};\n" for i, value in enumerate(values))
     tensors = [a.name for a in operator.args if a.is_tensor and not a.list]
     check = f"if (!grd_out_check_inputs(out, grd_tensors({', '.join(tensors)})))\n    return grd_failed;\n" if operator.has_out and len(tensors) > 1 else ""
     first = operator.args[0].name if operator.args and operator.args[0].is_tensor and not operator.args[0].list else "NULL"
+    if "inplace" in operator.forms and lowering.in_place:
+        return f"{check}{statements}if (out != NULL && out == {first})\n    return {lowering.in_place};\nreturn grd_composite_finish(out, {first}, {values[0]});\n"
     if "inplace" in operator.forms:
         return fill(COMPOSITE_IN_PLACE, check=check, first=first, statements=statements, value=values[0])
     return check + statements + (f"return grd_composite_finish(out, {first}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
@@ -86,7 +91,7 @@ def implementation(operator, operators):
     """The function that implements an operator, where the schema says all of it; '' where it is written by hand."""
     if operator.kernel:
         return elementwise_implementation(operator, operators)
-    if operator.formula:
+    if operator.formula or operator.through:
         return function(implementation_prototype(operator), formula_implementation(operator, operators))
     if operator.planned:
         return plans.implementation(operator, implementation_prototype(operator))

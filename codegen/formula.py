@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from codegen import ctype
 
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}  # the operators that have them say so in the schema
+INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}  # of sizes, which are not negative
 FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
          "device": ("DEVICE", "device"), "sizes_along": ("SIZES_ALONG", "dims")}
 FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})",
@@ -29,6 +30,9 @@ FUNCTIONS = {
     "composite_contiguous": (("Tensor",), "Tensor"), "composite_like": (("Tensor", "Tensor"), "Tensor"), "composite_elementwise": (("Tensor", "Tensor[]"), "Tensor"),
     "composite_suggested": (("Tensor", "Tensor"), "Tensor"), "composite_within": (("Tensor", "float", "float"), "bool"), "composite_broadcast": (("Tensor", "Tensor"), "Tensor"),
     "same_sizes": (("Tensor", "dims"), "bool"), "check_inplace_shape": (("Tensor", "dims"), "bool"), "raise_no_kernel": (("str", "dtype"), "bool"),
+    "wrapped_dim": (("Tensor", "int"), "int"), "composite_along": (("Tensor", "int", "int"), "Tensor"), "dtype_is_unsigned": (("dtype",), "bool"), "truncated": (("Scalar",), "Scalar"),
+    "composite_requiring": (("Tensor", "bool"), "Tensor"), "pad_bordered": (("Tensor", "dims", "str"), "Tensor"),
+    "quotient_or_zero": (("Tensor", "Tensor"), "Tensor"), "reduced_count": (("dims", "dims"), "float"), "reduced_restored": (("Tensor", "dims", "dims", "bool"), "Tensor"),
     "loss_check": (("str",), "bool"), "loss_reduced": (("Tensor", "str"), "Tensor"), "loss_unreduced": (("Tensor", "Tensor", "Tensor", "str"), "Tensor"),
     "loss_variance": (("Tensor", "Tensor"), "Tensor"),
 }
@@ -69,12 +73,15 @@ def argument_type(argument):
 class Lowering:
     """Lowers the formulas of one operator; collects what must be saved."""
 
-    def __init__(self, operator, operators, key, gradients=()):
+    def __init__(self, operator, operators, key, gradients=(), through=False):
         self.operator, self.operators, self.key = operator, operators, key
         self.names = {a.name: argument_type(a) for a in operator.args}
         self.gradients = dict(gradients)  # name -> type; never saved
         self.results = operator.results if gradients else []
+        self.through = through  # calls are of implementations, below the dispatcher, which write `out`
+        self.names |= {"out": "Tensor"} if through else {}
         self.saves = []
+        self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form
         self.statements, self.lazy = [], 0  # what goes before the expression; not where it may not be evaluated
 
     def fail(self, message):
@@ -101,15 +108,24 @@ class Lowering:
             values = [self.convert(self.expression(item), "Tensor") for item in last.value.elts]
         else:
             value = self.expression(last.value)
+            self.in_place = self.value_in_place(last.value)
             values = [self.convert(value, "Tensor[]" if self.operator.returns_list else "Tensor")] if not several else self.parts(value, statements)
         if len(values) != len(self.operator.results):
             raise self.fail(f"{len(self.operator.results)} results are wanted, not {len(values)}")
         return "".join(statements), values
 
+    def value_in_place(self, node):
+        callee = self.operators.get(node.func.id) if isinstance(node, ast.Call) else None
+        if self.through or callee is None or "inplace" not in callee.forms or not isinstance(node.args[0], ast.Name) or node.args[0].id != self.operator.args[0].name:
+            return None
+        return self.call(callee, node, "_").c
+
     def line(self, node):
         """A line of a formula that gives a value a name, or checks."""
         if isinstance(node, ast.Assert):
-            return f"if (!{self.truth(self.expression(node.test))})\n    return {self.failure(node.msg)};\n"
+            is_not = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
+            failed = self.truth(self.expression(node.test.operand)) if is_not else f"!{self.truth(self.expression(node.test))}"
+            return f"if ({failed})\n    return {self.failure(node.msg)};\n"
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             raise self.fail(f"a line is 'name = value' or 'assert condition, text', not '{ast.unparse(node)}'")
         name, value = node.targets[0].id, self.expression(node.value)
@@ -203,6 +219,8 @@ class Lowering:
             return Value(self.save("WHOLE", name), self.names[name])
         if name in self.results:
             return Value(self.save("WHOLE", name), "Tensor[]" if self.operator.returns_list else "Tensor")
+        if name == "inf":
+            return Value("INFINITY", "float")
         known = [*self.gradients, *self.names, *self.results]
         raise self.fail(f"unknown name '{name}'; known are {', '.join(known)}")
 
@@ -226,6 +244,9 @@ class Lowering:
         return Value(f"-{self.plain(value)}", self.numeric(value), literal)
 
     def on_BinOp(self, node):
+        if type(node.op) in INTEGER_SYMBOLS and not self.gradients:
+            left, right = (self.plain(self.expression(n), "int") for n in (node.left, node.right))
+            return Value(f"({left} {INTEGER_SYMBOLS[type(node.op)]} {right})", "int")
         if type(node.op) not in SYMBOLS:
             raise self.fail(f"formulas have no operator like in '{ast.unparse(node)}'")
         symbol = SYMBOLS[type(node.op)]
@@ -243,6 +264,8 @@ class Lowering:
         yes, no = self.expression(node.body), self.expression(node.orelse)
         self.lazy -= 1
         kind = no.type if yes.type in ("None", "int", "float") else yes.type
+        if yes.type == no.type and yes.type in ("int", "Scalar") and not self.gradients:
+            return Value(f"({test} ? {yes.c} : {no.c})", yes.type)
         if kind in NUMERIC and "Tensor" not in (yes.type, no.type):
             return Value(f"({test} ? {self.plain(yes, 'float')} : {self.plain(no, 'float')})", "float")
         return Value(f"({test} ? {self.convert(yes, kind)} : {self.convert(no, kind)})", kind)
@@ -262,8 +285,8 @@ class Lowering:
             return Value(absent if op is ast.Is else f"!({absent})", "bool")
         if op not in COMPARE:
             raise self.fail(f"formulas have no comparison like '{ast.unparse(node)}'")
-        if left.type == right.type == "dtype":
-            return Value(f"({left.c} {COMPARE[op]} {right.c})", "bool")
+        if left.type == "dtype":
+            return Value(f"({left.c} {COMPARE[op]} {self.convert(right, 'dtype')})", "bool")
         if "str" in (left.type, right.type):
             return Value(f"(strcmp({left.c}, {right.c}) {COMPARE[op]} 0)", "bool")
         return Value(f"({self.plain(left)} {COMPARE[op]} {self.plain(right)})", "bool")
@@ -302,6 +325,9 @@ class Lowering:
             if callee.arg(keyword.arg) is None or keyword.arg in given:
                 raise self.fail(f"'{callee.name}' does not take '{keyword.arg}' here")
             given[keyword.arg] = keyword.value
+        if self.through:
+            words = [self.convert(self.expression(given[a.name]), argument_type(a)) if a.name in given else ctype.default(a) for a in callee.args]
+            return Value(f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
         shortcut = callee.inlined if self.gradients else ""
         words, options, operands = [], [], []
         for argument in callee.args:
@@ -365,6 +391,8 @@ class Lowering:
     def absent(self, value):
         if value.type == "dims":
             return f"{value.c}.data == NULL"
+        if value.type == "dtype":
+            return f"{value.c} == GRD_DTYPE_NONE"
         return f"{value.c}.kind == GRD_SCALAR_NONE" if value.type == "Scalar" else f"{value.c} == NULL"
 
     def convert(self, value, wanted):

@@ -95,15 +95,6 @@ bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes)
 
 /* ---- Cross entropy ------------------------------------------------------------------------------------------------------------------ */
 
-/* Class weights in a shape that broadcasts over the class dimension. */
-static grd_tensor *spread_weight(grd_tensor *weight, int64_t ndim, int64_t class_dim)
-{
-    int64_t sizes[GRD_MAX_DIMS];
-    for (int64_t d = 0; d < ndim; d++)
-        sizes[d] = d == class_dim ? weight->numel : 1;
-    return grd_reshape(weight, grd_dims_from(sizes, ndim));
-}
-
 /* Targets are probabilities: -sum(weight target log_p), the mean over all but the class dimension. */
 static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *target, grd_tensor *weight, enum grd_loss_reduction how,
                                                int64_t dim, double smoothing)
@@ -113,7 +104,7 @@ static grd_tensor *cross_entropy_probabilities(grd_tensor *log_p, grd_tensor *ta
         target = grd_add_scalar(grd_mul_scalar(target, grd_float(1 - smoothing)), grd_float(smoothing / (double)classes));
     grd_tensor *loss = grd_mul(log_p, target);
     if (weight != NULL)
-        loss = grd_mul(loss, spread_weight(weight, log_p->ndim, dim));
+        loss = grd_mul(loss, grd_composite_along(weight, log_p->ndim, dim));
     if (how == GRD_LOSS_NONE)
         return grd_neg(grd_sum(loss, .dim = grd_dims(dim)));
     grd_tensor *sum = grd_neg(grd_sum(loss));
@@ -125,7 +116,7 @@ static grd_tensor *cross_entropy_smoothed(grd_tensor *log_p, grd_tensor *target,
                                           int64_t dim, int64_t ignore_index, const char *reduction, double smoothing)
 {
     grd_tensor *nll = grd_nll_loss(log_p, target, .weight = weight, .reduction = reduction, .ignore_index = ignore_index);
-    grd_tensor *spread = weight == NULL ? log_p : grd_mul(log_p, spread_weight(weight, log_p->ndim, dim));
+    grd_tensor *spread = weight == NULL ? log_p : grd_mul(log_p, grd_composite_along(weight, log_p->ndim, dim));
     grd_tensor *uniform = grd_neg(grd_sum(spread, .dim = grd_dims(dim)));
     grd_tensor *ignored = grd_eq_scalar(target, grd_int(ignore_index));
     if (grd_pending())

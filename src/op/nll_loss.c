@@ -199,18 +199,3 @@ void run_nll_loss_backward(const struct grd_plan *p)
     x->out = p->results[0]->data;
     grd_parallel_for(0, x->targets, at_least_one(WRITTEN_ELEMENTS / at_least_one(x->kernel.classes)), write_piece, x);
 }
-
-void op_hidden_nll_loss2d_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
-                                  grd_tensor **ret)
-{
-    const grd_hidden_nll_loss_forward_result result = grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index);
-    ret[0] = result.output;
-    ret[1] = result.total_weight;
-}
-
-grd_tensor *op_nll_loss(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index)
-{
-    if (self->ndim <= 2)
-        return grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index).output;
-    return grd_hidden_nll_loss2d_forward(self, target, weight, reduction, ignore_index).output;
-}
