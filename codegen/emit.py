@@ -50,22 +50,22 @@ TABLE = """
 # ---- Implementations that the schema declares -------------------------------------------------------------------------
 
 
-def elementwise_facts(operator, operators):
-    """The initialiser of its struct grd_elementwise."""
+def elementwise(operator, operators):
+    """Its struct grd_elementwise."""
     facts = {"inputs": KERNELS[operator.kernel], "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
     facts |= {flag: "true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)}
     for category, (error, text) in operator.refuse.items():
         facts["refusal"] = f"&(const struct grd_refusal){{GRD_CATEGORY_{category.upper()}, {error}, {json.dumps(text)}}}"
     if operator.number:
-        facts["number"] = f"&(const struct grd_elementwise){elementwise_facts(operators[operator.number], operators)}"
-    return "{" + ", ".join(f".{name} = {value}" for name, value in (facts | {"name": json.dumps(operator.name)}).items()) + "}"
+        facts["number"] = f"&{operators[operator.number].elementwise}"
+    facts["name"] = json.dumps(operator.name)
+    return wrap((f".{name} = {value}" for name, value in facts.items()), f"const struct grd_elementwise {operator.elementwise} = {{", "};")
 
 
-def elementwise_implementation(operator, operators):
+def elementwise_implementation(operator):
     numbers = [a.name if argument_type(a) == "Scalar" else f"grd_{argument_type(a)}({a.name})" for a in operator.args if a.kind in ctype.NUMBERS]
-    words = ["out", *(a.name for a in operator.args if a.is_tensor), f"&{operator.c_name}_facts", f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"]
-    return (wrap([elementwise_facts(operator, operators)], f"static const struct grd_elementwise {operator.c_name}_facts = ", ";")
-            + function(implementation_prototype(operator), f"return grd_op_{operator.kernel}({', '.join(words)});"))
+    words = ["out", *(a.name for a in operator.args if a.is_tensor), f"&{operator.elementwise}", f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"]
+    return function(implementation_prototype(operator), f"return grd_op_{operator.kernel}({', '.join(words)});")
 
 
 def formula_implementation(operator, operators):
@@ -90,7 +90,7 @@ def formula_implementation(operator, operators):
 def implementation(operator, operators):
     """The function that implements an operator, where the schema says all of it; '' where it is written by hand."""
     if operator.kernel:
-        return elementwise_implementation(operator, operators)
+        return elementwise_implementation(operator)
     if operator.formula or operator.through:
         return function(implementation_prototype(operator), formula_implementation(operator, operators))
     if operator.planned:
@@ -103,14 +103,18 @@ def implementation(operator, operators):
 
 def operator_text(operator, operators, tables):
     """Everything generated for one operator, in reading order. `tables`: the argument tables that stand above (entries.py)."""
-    return (f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n{implementation(operator, operators)}{derivative.derivative(operator, operators)}"
+    facts = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" + (elementwise(operator, operators) if operator.kernel else "")
+    if not operator.is_operator:
+        return facts
+    return (f"{facts}{implementation(operator, operators)}{derivative.derivative(operator, operators)}"
             f"{entries.structure(operator, tables)}{entries.entries(operator)}")
 
 
 def family_file(family, members, operators):
     tables = {}
     text = "".join(f"\n{operator_text(o, operators, tables)}" for o in members)
-    declared = headers.include(sorted({calls.header_path(o) for o in members} | {headers.header_path(o) for o in members} | headers.needed(text, operators)))
+    called = [o for o in members if o.is_operator]
+    declared = headers.include(sorted({calls.header_path(o) for o in called} | {headers.header_path(o) for o in called} | headers.needed(text, operators)))
     return BANNER.format(family) + fill(FAMILY, family=headers.family_name(family), operators=declared) + text
 
 
@@ -121,7 +125,7 @@ def view_calls(operators):
 
 def table_file(operators):
     """The operators of the schema, in its order."""
-    names = [f"grd_operator_{o.c_name}" for o in operators.values()]
+    names = [f"grd_operator_{o.c_name}" for o in operators.values() if o.is_operator]
     declared, rows = wrap(names, "extern struct grd_op ", ";"), wrap((f"&{name}" for name in names), indent="")
     return BANNER.format("schema") + fill(TABLE, declared=declared, rows=rows, count=len(names))
 

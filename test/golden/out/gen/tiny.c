@@ -40,8 +40,8 @@
 #include "gradus/ops/zeros.h"
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
-static const struct grd_elementwise tanh_facts = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_TANH, .name = "tanh"};
-grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &tanh_facts, NULL); }
+const struct grd_elementwise elementwise_tanh = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_TANH, .name = "tanh"};
+grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_tanh, NULL); }
 static void tanh_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0], *result = b->saved[0].v.tensor;
@@ -99,8 +99,8 @@ grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *othe
 }
 
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:23) */
-static const struct grd_elementwise sub_facts = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_SUB, .name = "sub"};
-grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &sub_facts, NULL); }
+const struct grd_elementwise elementwise_sub = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_SUB, .name = "sub"};
+grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_sub, NULL); }
 static void sub_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -116,8 +116,8 @@ grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(se
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
 
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:32) */
-static const struct grd_elementwise mul_facts = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
-grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &mul_facts, NULL); }
+const struct grd_elementwise elementwise_mul = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
+grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_mul, NULL); }
 static void mul_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0], *other = b->saved[0].v.tensor, *self = b->saved[1].v.tensor;
@@ -133,8 +133,8 @@ grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(se
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
 
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:41) */
-static const struct grd_elementwise neg_facts = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
-grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &neg_facts, NULL); }
+const struct grd_elementwise elementwise_neg = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
+grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_neg, NULL); }
 static void neg_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -148,16 +148,16 @@ grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_opera
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
 
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:49) */
-static const struct grd_elementwise sin_facts = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
-grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &sin_facts, NULL); }
+const struct grd_elementwise elementwise_sin = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
+grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_sin, NULL); }
 struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
 grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_sin); }
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
 
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:58) */
-static const struct grd_elementwise lt_facts = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
-grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &lt_facts, NULL); }
+const struct grd_elementwise elementwise_lt = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
+grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_lt, NULL); }
 struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
     .counts_writes = true};
 grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_lt); }

@@ -4,7 +4,9 @@
 #include "gradus/types.h"
 
 struct grd_plan;
+struct grd_elementwise;
 
+extern const struct grd_elementwise elementwise_tanh, elementwise_sub, elementwise_mul, elementwise_neg, elementwise_sin, elementwise_lt;
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self);
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other);
