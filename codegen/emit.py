@@ -1,5 +1,6 @@
 """From operators to C: everything about one operator stands together in gen/<family>.c, so that it can be read, and shown, as a whole."""
 import json
+import re
 
 from codegen import calls, ctype, derivative, entries, headers, kernels, plans
 from codegen.formula import Lowering, argument_type
@@ -12,6 +13,7 @@ FAMILY = """
     #include <string.h>
 
     #include "autograd/formula.h"
+    #include "base/text.h"
     #include "dispatch/op.h"
     #include "dispatch/option.h"
     #include "gen/impl/$family.h"
@@ -19,6 +21,7 @@ FAMILY = """
     #include "op/composite.h"
     #include "op/elementwise.h"
     #include "op/lines.h"
+    #include "op/loss.h"
     #include "op/plan.h"
     #include "op/reduce.h"
     $operators
@@ -28,6 +31,7 @@ COMPOSITE_IN_PLACE = """
     $check
     grd_tensor *given = $first;
     $first = grd_composite_input(out, given);
+    $statements
     return grd_composite_finish(out, given, $value);
 """
 
@@ -65,20 +69,29 @@ def elementwise_implementation(operator):
 
 
 def formula_implementation(operator, operators):
-    value = Lowering(operator, operators, "formula").lower(operator.formula).c
+    lowering = Lowering(operator, operators, "formula", through=bool(operator.through))
+    statements, values = lowering.program(operator.formula or operator.through)
+    words = set(re.findall(r"\w+", " ".join([statements, *values])))
+    statements = "".join(f"(void){a.name};\n" for a in operator.args if a.name not in words) + statements
+    if operator.through:
+        return f"{statements}return {values[0]};\n"
+    if len(values) > 1:
+        return statements + "".join(f"ret[{i}] = {value};\n" for i, value in enumerate(values))
     tensors = [a.name for a in operator.args if a.is_tensor and not a.list]
     check = f"if (!grd_out_check_inputs(out, grd_tensors({', '.join(tensors)})))\n    return grd_failed;\n" if operator.has_out and len(tensors) > 1 else ""
     first = operator.args[0].name if operator.args and operator.args[0].is_tensor and not operator.args[0].list else "NULL"
+    if "inplace" in operator.forms and lowering.in_place:
+        return f"{check}{statements}if (out != NULL && out == {first})\n    return {lowering.in_place};\nreturn grd_composite_finish(out, {first}, {values[0]});\n"
     if "inplace" in operator.forms:
-        return fill(COMPOSITE_IN_PLACE, check=check, first=first, value=value)
-    return check + (f"return grd_composite_finish(out, {first}, {value});\n" if operator.has_out else f"return {value};\n")
+        return fill(COMPOSITE_IN_PLACE, check=check, first=first, statements=statements, value=values[0])
+    return check + statements + (f"return grd_composite_finish(out, {first}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
 
 
 def implementation(operator, operators):
     """The function that implements an operator, where the schema says all of it; '' where it is written by hand."""
     if operator.kernel:
         return elementwise_implementation(operator)
-    if operator.formula:
+    if operator.formula or operator.through:
         return function(implementation_prototype(operator), formula_implementation(operator, operators))
     if operator.planned:
         return plans.implementation(operator, implementation_prototype(operator))

@@ -125,7 +125,7 @@ def header(operator):
 def document(operator):
     """What ops.h says of an operator, with the names of its functions beside the header that declares them."""
     lines = [operator.schema, operator.doc, *(f"{name}: {words}." for name, words in operator.words.items()),
-             *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items())] + [f"Formula: {operator.formula}"] * bool(operator.formula)
+             *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items())] + [f"Formula: {operator.formula}"] * bool(operator.formula and "\n" not in operator.formula)
     names = ", ".join(f"grd_{name}" for name, _ in public_functions(operator))
     return "/* " + "\n * ".join(lines) + f' */\n#include "{header_path(operator)}" /* {names} */\n'
 

@@ -127,22 +127,6 @@ void run_hidden_embedding_backward(const struct grd_plan *p, grd_tensor *grad, g
         memset(result->data + padding_idx * sizes.data[1] * result->itemsize, 0, (size_t)(sizes.data[1] * result->itemsize));
 }
 
-grd_tensor *op_hidden_embedding_double_backward(grd_tensor *grad, grd_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq)
-{
-    grd_tensor *result = grd_embedding(grad, indices);
-    if (padding_idx >= 0) {
-        grd_tensor *padding = grd_eq(indices, grd_number(grd_int(padding_idx)));
-        result = grd_masked_fill(result, grd_unsqueeze(padding, -1), grd_int(0));
-    }
-    if (!scale_grad_by_freq || grd_pending())
-        return result;
-    grd_tensor *flat = grd_reshape(indices, grd_dims(-1));
-    grd_tensor *zeros = grd_zeros(grd_dims(grad->sizes[0]), .dtype = grad->dtype, .device = grd_device_of(grad));
-    grd_tensor *ones = grd_ones(grd_dims(indices->numel), .dtype = grad->dtype, .device = grd_device_of(grad));
-    grd_tensor *counts = grd_index_select(grd_index_add(zeros, 0, flat, ones), 0, flat);
-    return grd_div(result, grd_unsqueeze(grd_reshape(counts, grd_sizes(indices)), -1));
-}
-
 /* ---- one_hot ------------------------------------------------------------------------------------------------------------- */
 
 static bool plan_classes(struct grd_plan *p, const grd_tensor *self, int64_t classes)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "autograd/formula.h"
+#include "base/text.h"
 #include "dispatch/op.h"
 #include "dispatch/option.h"
 #include "gen/impl/tiny.h"
@@ -10,8 +11,10 @@
 #include "op/composite.h"
 #include "op/elementwise.h"
 #include "op/lines.h"
+#include "op/loss.h"
 #include "op/plan.h"
 #include "op/reduce.h"
+#include "gen/calls/c_tfz.h"
 #include "gen/calls/l_ti.h"
 #include "gen/calls/m2_tib.h"
 #include "gen/calls/o_t.h"
@@ -27,6 +30,7 @@
 #include "gradus/ops/max_dim.h"
 #include "gradus/ops/mul.h"
 #include "gradus/ops/neg.h"
+#include "gradus/ops/scaled_tanh.h"
 #include "gradus/ops/sin.h"
 #include "gradus/ops/stack.h"
 #include "gradus/ops/sub.h"
@@ -241,4 +245,30 @@ grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
 {
     options = options ? options : &zeros_defaults;
     return call_t_dYvb(size, options->dtype, options->device, options->requires_grad, &grd_operator_zeros);
+}
+
+/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:99) */
+grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, const char *mode)
+{
+    grd_tensor *given = self;
+    self = grd_composite_input(out, given);
+    if (!(limit > 0))
+        return grd_fail(GRD_ERROR_RUNTIME, "the limit of %s must be positive, not %g", grd_format_int64s((char[512]){0}, 512, grd_sizes(self).data, grd_sizes(self).n), limit);
+    grd_tensor *value = ((strcmp(mode, "tanh") == 0) ? grd_tanh(self) : self);
+    return grd_composite_finish(out, given, grd_mul(value, grd_number(grd_float(limit))));
+}
+static const struct grd_arg scaled_tanh_args[] = {{"self", GRD_KIND_TENSOR}, {"limit", GRD_KIND_FLOAT}, {"mode", GRD_KIND_STRING, .value = {.kind = GRD_KIND_STRING,
+    .v.string = "tanh"}}};
+struct grd_op grd_operator_scaled_tanh = {"scaled_tanh", "scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor", scaled_tanh_args, 3, 1,
+    GRD_FORM_NEW | GRD_FORM_INPLACE, unbox_c_tfz, (grd_kernel *)op_scaled_tanh, .has_out = true, .composite = true};
+static const grd_scaled_tanh_options scaled_tanh_defaults = {0};
+grd_tensor *grd_with_scaled_tanh(grd_tensor *self, double limit, const grd_scaled_tanh_options *options)
+{
+    options = options ? options : &scaled_tanh_defaults;
+    return call_c_tfz(self, limit, options->mode ? options->mode : "tanh", NULL, &grd_operator_scaled_tanh);
+}
+grd_tensor *grd_with_scaled_tanh_(grd_tensor *self, double limit, const grd_scaled_tanh_options *options)
+{
+    options = options ? options : &scaled_tanh_defaults;
+    return write_c_tfz(self, limit, options->mode ? options->mode : "tanh", self, &grd_operator_scaled_tanh);
 }

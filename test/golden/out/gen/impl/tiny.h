@@ -20,3 +20,4 @@ grd_tensor *op_stack(grd_tensors tensors, int64_t dim);
 void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret);
 grd_tensor *op_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
 grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad);
+grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, const char *mode);
