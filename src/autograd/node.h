@@ -215,15 +215,6 @@ static inline bool grd_run_needs(const struct grd_run *run, uint32_t edge)
     return run->needs >> (edge < 63 ? edge : 63) & 1;
 }
 
-/* ---- Arguments of public functions --------------------------------------------------------------------------------------------- */
-/* "grd_hook_node: argument 'node' must not be NULL". Returns false. */
-bool grd_raise_null_pointer(const char *function, const char *argument);
-
-static inline bool grd_given_pointer(const void *pointer, const char *function, const char *argument)
-{
-    return GRD_LIKELY(pointer != NULL) || grd_raise_null_pointer(function, argument);
-}
-
 /* ---- Saved values (saved.c) ------------------------------------------------------------------------------------------------------ */
 struct grd_saved {
     grd_value value;

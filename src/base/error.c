@@ -67,6 +67,11 @@ bool grd_raise(grd_error_code code, const char *format, ...)
     return false;
 }
 
+bool grd_raise_null_pointer(const char *function, const char *argument)
+{
+    return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, argument);
+}
+
 bool grd_raise_system(int number, const char *format, ...)
 {
     if (grd_pending())
