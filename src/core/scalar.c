@@ -11,18 +11,11 @@
 
 double grd_scalar_double(grd_scalar s)
 {
-    switch (s.kind) {
-    case GRD_SCALAR_BOOL:
-    case GRD_SCALAR_INT:
-        return (double)s.v.i;
-    case GRD_SCALAR_UINT:
-        return (double)(uint64_t)s.v.i;
-    case GRD_SCALAR_FLOAT:
-    case GRD_SCALAR_COMPLEX:
+    if (s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX)
         return s.v.c.re;
-    default:
-        return NAN;
-    }
+    if (s.kind == GRD_SCALAR_UINT)
+        return (double)(uint64_t)s.v.i;
+    return s.kind == GRD_SCALAR_NONE ? (double)NAN : (double)s.v.i;
 }
 
 /* As x86-64 does it: out of range and NaN give INT64_MIN. */
@@ -33,17 +26,9 @@ static int64_t truncate_to_int64(double x)
 
 int64_t grd_scalar_int64(grd_scalar s)
 {
-    switch (s.kind) {
-    case GRD_SCALAR_BOOL:
-    case GRD_SCALAR_INT:
-    case GRD_SCALAR_UINT:
+    if (grd_scalar_is_integral(s))
         return s.v.i;
-    case GRD_SCALAR_FLOAT:
-    case GRD_SCALAR_COMPLEX:
-        return truncate_to_int64(s.v.c.re);
-    default:
-        return 0;
-    }
+    return s.kind == GRD_SCALAR_NONE ? 0 : truncate_to_int64(s.v.c.re);
 }
 
 grd_scalar grd_number_of_plain(double value)
