@@ -3,7 +3,7 @@ import json
 import re
 
 from codegen import calls, ctype, derivative, entries, headers, kernels, plans
-from codegen.formula import Lowering, argument_type
+from codegen.formula import APART, Lowering, argument_type
 from codegen.headers import BANNER, implementation_prototype
 from codegen.schema import KERNELS
 from codegen.template import fill, function, wrap
@@ -17,6 +17,7 @@ FAMILY = """
     #include "dispatch/op.h"
     #include "dispatch/option.h"
     #include "gen/impl/$family.h"
+    #include "op/arithmetic.h"
     #include "op/common.h"
     #include "op/composite.h"
     #include "op/elementwise.h"
@@ -87,12 +88,23 @@ def formula_implementation(operator, operators):
     return check + statements + (f"return grd_composite_finish(out, {first}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
 
 
+def apart(operator, body):
+    """The function with this body; what comes after an early end is another one."""
+    head, _, rest = body.rpartition(APART)
+    if not head:
+        return function(implementation_prototype(operator), body)
+    name = f"{operator.c_name}_otherwise"
+    words = ", ".join(["out"] * operator.has_out + [a.name for a in operator.args])
+    return (function(f"GRD_APART {ctype.implementation_result(operator)}{name}({ctype.implementation_parameters(operator)})", rest)
+            + function(implementation_prototype(operator), f"{head}return {name}({words});"))
+
+
 def implementation(operator, operators):
     """The function that implements an operator, where the schema says all of it; '' where it is written by hand."""
     if operator.kernel:
         return elementwise_implementation(operator)
     if operator.formula or operator.through:
-        return function(implementation_prototype(operator), formula_implementation(operator, operators))
+        return apart(operator, formula_implementation(operator, operators))
     if operator.planned:
         return plans.implementation(operator, implementation_prototype(operator))
     return ""

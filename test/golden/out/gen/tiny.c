@@ -7,6 +7,7 @@
 #include "dispatch/op.h"
 #include "dispatch/option.h"
 #include "gen/impl/tiny.h"
+#include "op/arithmetic.h"
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/elementwise.h"
