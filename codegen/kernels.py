@@ -1,4 +1,7 @@
-"""The kernel tables: for each operator with a scalar body in src/kernel/cpu, the loop over contiguous elements and its place in the table of its dtype."""
+"""The kernel tables: for each operator with a kernel, its scalar body where the entry says it, the loop over contiguous elements and its place in the table of
+its dtype."""
+import re
+
 from codegen import ctype
 from codegen.headers import BANNER
 from codegen.schema import KERNELS
@@ -60,17 +63,38 @@ def gives_bool(operator):
     return operator.rule in ("compare", "bool")
 
 
+def where(categories, text):
+    return f"#if {condition(categories)}\n{text}#endif\n"
+
+
+def bodies(operator):
+    """The scalar bodies that the entry says, as functions, each for the categories it serves. Tensors are x, y and z in them."""
+    categories = {}
+    for category, expression in operator.expr.items():
+        categories.setdefault(expression, set()).add(category)
+    names = dict(zip((a.name for a in operator.args if a.is_tensor), "xyz"))
+    arguments = [names.get(a.name, a.name) for a in operator.args]
+    parameters = ", ".join(f"{'bool' if operator.mask and name == 'x' else 'C'} {name}" for name in arguments)
+    text = ""
+    for expression, members in categories.items():
+        unused = "".join(f"(void){name};\n" for name in arguments if not re.search(rf"\b{name}\b", expression))
+        body = function(f"static inline {'bool' if gives_bool(operator) else 'C'} {operator.kernel}_{operator.c_name}({parameters})", f"{unused}return {expression};")
+        text += body if members == operator.dtypes else where(members, body)
+    return text
+
+
 def block(operator):
     """The loop of a kernel: over contiguous elements, so that it vectorises."""
     body = f"{operator.kernel}_{operator.c_name}"
-    if operator.block:
-        return fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body)
+    own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body)) if operator.block else ""
+    rest = operator.dtypes - operator.block
     inputs = [("uint8_t" if operator.mask and i == 0 else "C", f"{a.name}_data") for i, a in enumerate(a for a in operator.args if a.is_tensor)]
     numbers = [f"number_{i}" for i in range(sum(a.kind in ctype.NUMBERS for a in operator.args))]
-    return fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if gives_bool(operator) else "C",
+    scalar = fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if gives_bool(operator) else "C",
                 numbers="\n".join(f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)) or "(void)params;",
                 inputs="\n".join(f"const {t} *{name} = (const {t} *)data[{i}];" for i, (t, name) in enumerate(inputs, 1)),
                 words=", ".join([f"{name}[i]" for _, name in inputs] + numbers))
+    return bodies(operator) + own + (where(rest, scalar) if own else scalar)
 
 
 def sizes(operator):
@@ -97,15 +121,15 @@ def row(operator):
     return f"[{index(operator)}] = {operator.c_name}_loop,\n"
 
 
-def condition(operator):
-    return " || ".join(f"GRD_IS_{category.upper()}" for category in sorted(operator.dtypes))
+def condition(categories):
+    return " || ".join(f"GRD_IS_{category.upper()}" for category in sorted(categories))
 
 
 def rows_file(kind, operators):
     """The kernels of one typed file: those that its dtype has, together with others of the same dtypes."""
     groups = {}
     for operator in (o for o in operators.values() if o.kernel == kind):
-        groups.setdefault(condition(operator), []).append(operator)
+        groups.setdefault(condition(operator.dtypes), []).append(operator)
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
     text += sizes_enum([o for o in operators.values() if o.kernel == kind], "sizeof(C)")
     for dtypes, members in groups.items():
@@ -149,7 +173,7 @@ def lines_header(members):
 
 def lines_rows(members):
     """Those that a dtype has: lines_NAME of src/kernel/cpu/lines.c."""
-    return BANNER.format("schema") + fill(LINES_ROWS, rows="".join(f"#if {condition(o)}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n" for o in members))
+    return BANNER.format("schema") + fill(LINES_ROWS, rows="".join(f"#if {condition(o.dtypes)}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n" for o in members))
 
 
 def files(operators):

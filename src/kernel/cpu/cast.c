@@ -230,12 +230,12 @@ static void convert_complex128(int64_t n, char *const *data, const void *params)
 static inline __attribute__((always_inline)) grd_dtype way(grd_dtype to)
 {
     const bool small = to == GRD_FLOAT16 || to == GRD_BFLOAT16 || to == GRD_FLOAT8_E4M3FN || to == GRD_FLOAT8_E5M2;
-    const bool complex = to == GRD_COMPLEX64 || to == GRD_COMPLEX128;
-    if (GRD_IS_COMPLEX && to != GRD_BOOL && !complex)
+    const bool pair = to == GRD_COMPLEX64 || to == GRD_COMPLEX128;
+    if (GRD_IS_COMPLEX && to != GRD_BOOL && !pair)
         return sizeof(S) == sizeof(float) ? GRD_FLOAT32 : GRD_FLOAT64;
     if (GRD_IS_HALF || GRD_IS_FLOAT8 || (small && GRD_TAG != GRD_TAG_float32))
         return GRD_FLOAT32;
-    if (complex && (GRD_IS_BOOL || GRD_IS_INTEGER))
+    if (pair && (GRD_IS_BOOL || GRD_IS_INTEGER))
         return to == GRD_COMPLEX64 ? GRD_FLOAT32 : GRD_FLOAT64;
     return to;
 }

@@ -27,6 +27,9 @@ static inline C of_libm(libm_complex z)
     return x;
 }
 
+/* A function of one number, as C's own complex type has it. */
+#define LIBM(function, x) of_libm(function(to_libm(x)))
+
 static inline C number(R re, R im)
 {
     C x = {re, im};
