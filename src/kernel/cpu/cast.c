@@ -336,8 +336,6 @@ enum { SIZE = sizeof(T) };
 #define COPY (SIZE == 1 ? grd_copy_1 : SIZE == 2 ? grd_copy_2 : SIZE == 4 ? grd_copy_4 : SIZE == 8 ? grd_copy_8 : grd_copy_16)
 #define CAST_IF(dtype, function) (GRD_TAG == GRD_TAG_##dtype ? COPY : (function))
 
-extern grd_loop_kernel *const GRD_TYPED(grd_cast_row)[GRD_DTYPE_COUNT];
-
 grd_loop_kernel *const GRD_TYPED(grd_cast_row)[GRD_DTYPE_COUNT] = {
     [GRD_BOOL] = CAST_IF(bool, cast_bool),
     [GRD_UINT8] = CAST_IF(uint8, cast_8),

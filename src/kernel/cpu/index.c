@@ -233,8 +233,6 @@ static void add_bool_loop(int64_t n, char *const *data, const int64_t *strides, 
 
 extern grd_transpose_kernel grd_transpose_uint8_portable, grd_transpose_uint16_portable, grd_transpose_uint32_portable;
 extern grd_transpose_kernel grd_transpose_uint64_portable, grd_transpose_complex128_portable;
-extern const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels);
-
 const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .check = check,
     .range = range,

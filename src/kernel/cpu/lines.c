@@ -26,5 +26,4 @@ INLINE T *line_of(const struct grd_lines_block *b, int operand, int64_t line)
 #include "kernel/cpu/lines_layer_norm.h"
 #endif
 
-extern grd_lines_kernel *const GRD_TYPED(grd_lines_row)[];
 #include "gen/lines_rows.h"

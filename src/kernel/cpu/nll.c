@@ -111,5 +111,4 @@ static void backward(const struct grd_nll *x, int64_t begin, int64_t end, const 
     }
 }
 
-extern const struct grd_nll_row GRD_TYPED(grd_nll_row);
 const struct grd_nll_row GRD_TYPED(grd_nll_row) = {.check = check, .forward = forward, .backward = backward};

@@ -121,5 +121,4 @@ static void adam(const struct grd_optim_block *block, const struct grd_adam_numb
     }
 }
 
-extern const struct grd_optim_row GRD_TYPED(grd_optim_row);
 const struct grd_optim_row GRD_TYPED(grd_optim_row) = {.sgd = sgd, .adam = adam};

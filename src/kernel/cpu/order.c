@@ -292,5 +292,4 @@ static int64_t runs(int64_t n, const void *sorted, int64_t *starts)
     return found;
 }
 
-extern const struct grd_order_row GRD_TYPED(grd_order_row);
 const struct grd_order_row GRD_TYPED(grd_order_row) = {.rank = rank, .extremes = extremes, .search = search, .find = find, .runs = runs};

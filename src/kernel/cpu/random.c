@@ -321,7 +321,6 @@ static void choose(struct grd_mt19937 *engine, int64_t classes, const double *cu
     }
 }
 
-extern const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels);
 const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels) = {
     .words = words,
     .make = {[GRD_RANDOM_UNIFORM_FLOAT] = uniform_float,

@@ -48,7 +48,6 @@ static void complex_powers(int64_t n, double base, double *pairs)
 }
 #endif
 
-extern const struct grd_range_row GRD_TYPED(grd_range_row);
 const struct grd_range_row GRD_TYPED(grd_range_row) = {
     .line = line,
 #if GRD_TAG == GRD_TAG_float64

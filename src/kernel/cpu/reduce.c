@@ -351,7 +351,6 @@ static void exp_columns(const struct grd_reduce_block *b)
 #endif
 #include "kernel/cpu/reduce_ends.h"
 
-extern const struct grd_reduce_row GRD_TYPED(grd_reduce_row);
 const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
     .lines =
         {
