@@ -150,6 +150,60 @@ def half_file(operators):
     return text
 
 
+# Conversions: dtype -> the type of its elements and the element x of another dtype as one, by the functions of src/kernel/cpu/cast.c. Integers of another sign
+# are converted by the same loop where the bits are the same.
+CASTS = {
+    "bool": ("uint8_t", "to_bool(x)"),
+    "uint8": ("uint8_t", "(uint8_t)to_int32(source(x))"),
+    "uint16": ("uint16_t", "(uint16_t)to_int32(source(x))"),
+    "uint32": ("uint32_t", "(uint32_t)to_int64(source(x))"),
+    "int32": ("int32_t", "to_int32(source(x))"),
+    "uint64": ("uint64_t", "to_uint64(source(x))"),
+    "int64": ("int64_t", "to_int64(source(x))"),
+    "float16": ("uint16_t", "grd_to_float16((float)source(x))"),
+    "bfloat16": ("uint16_t", "grd_to_bfloat16((float)source(x))"),
+    "float8_e4m3fn": ("uint8_t", "grd_to_float8_e4m3fn((float)source(x))"),
+    "float8_e5m2": ("uint8_t", "grd_to_float8_e5m2((float)source(x))"),
+    "float32": ("float", "(float)source(x)"),
+    "float64": ("double", "(double)source(x)"),
+    "complex64": ("struct pair_complex64", "(struct pair_complex64){(float)source(x), (float)imaginary(x)}"),
+    "complex128": ("struct pair_complex128", "(struct pair_complex128){(double)source(x), (double)imaginary(x)}"),
+}
+SAME_BITS = {"int8": "uint8", "int16": "uint16"}
+
+CAST_BLOCK = """
+    static void to_${dtype}_block(int64_t n, char *const *data, const void *params)
+    {
+        (void)params;
+        $type *y = ($type *)data[0];
+        const T *x_data = (const T *)data[1];
+        IN_PLACE
+        for (int64_t i = 0; i < n; i++) {
+            const T x = x_data[i];
+            y[i] = $number;
+        }
+    }
+"""
+
+CAST_ROWS = """
+    grd_loop_kernel *const GRD_TYPED(grd_cast_row)[GRD_DTYPE_COUNT] = {
+        $rows
+    };
+"""
+
+
+def cast_rows():
+    """The conversions to every dtype of one typed file."""
+    text, rows = BANNER.format("a list of dtypes"), ""
+    for dtype, (type, number) in CASTS.items():
+        text += fill(CAST_BLOCK, dtype=dtype, type=type, number=number)
+        text += function(f"static void to_{dtype}_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)",
+                         f"cast(n, data, strides, params, GRD_{dtype.upper()}, sizeof({type}), to_{dtype}_block);") + "\n"
+    for dtype in [*CASTS, *SAME_BITS]:
+        rows += f"[GRD_{dtype.upper()}] = CAST_IF({dtype}, to_{SAME_BITS.get(dtype, dtype)}_loop),\n"
+    return text + fill(CAST_ROWS, rows=rows)
+
+
 LINES = """
     #pragma once
 
@@ -178,7 +232,7 @@ def lines_rows(members):
 
 def files(operators):
     lines = [o for o in operators.values() if o.law == "lines"]
-    result = {"gen/half_rows.h": half_file(operators), "gen/lines_kernels.h": lines_header(lines), "gen/lines_rows.h": lines_rows(lines)}
+    result = {"gen/half_rows.h": half_file(operators), "gen/cast_rows.h": cast_rows(), "gen/lines_kernels.h": lines_header(lines), "gen/lines_rows.h": lines_rows(lines)}
     for kind in KERNELS:
         result |= {f"gen/{kind}_kernels.h": kernels_header(kind, operators), f"gen/{kind}_rows.h": rows_file(kind, operators)}
     return result
