@@ -80,7 +80,7 @@ static inline bool to_bool(T x)
 /* ---- Kernels ---------------------------------------------------------------------------------------------------------------------- */
 
 /* The dtype between T and `to`; `to` itself where one loop converts. */
-static inline __attribute__((always_inline)) grd_dtype way(grd_dtype to)
+INLINE grd_dtype way(grd_dtype to)
 {
     const bool small = to == GRD_FLOAT16 || to == GRD_BFLOAT16 || to == GRD_FLOAT8_E4M3FN || to == GRD_FLOAT8_E5M2;
     const bool pair = to == GRD_COMPLEX64 || to == GRD_COMPLEX128;
@@ -97,8 +97,8 @@ static inline __attribute__((always_inline)) grd_dtype way(grd_dtype to)
 extern grd_loop_kernel *const CAST_ROW(float32)[], *const CAST_ROW(float64)[];
 static grd_loop_kernel to_float32_loop, to_float64_loop;
 
-static inline __attribute__((always_inline)) void cast(int64_t n, char *const *data, const int64_t *strides, const void *params,
-                                                       grd_dtype to, int64_t size, grd_block_kernel *convert)
+INLINE void cast(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_dtype to, int64_t size,
+                 grd_block_kernel *convert)
 {
     const grd_dtype by = way(to);
     if (to == by)

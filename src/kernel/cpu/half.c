@@ -19,7 +19,7 @@ static void through_float32(int64_t n, char *const *data, const int64_t *strides
     grd_loop_kernel *widen = GRD_TYPED(grd_cast_row)[GRD_FLOAT32], *narrow = FLOAT32_ROW(grd_cast_row)[NARROW];
     float buffers[GRD_MAP_OPERANDS][PIECE];
     for (int64_t start = 0; start < n; start += PIECE) {
-        const int64_t m = n - start < PIECE ? n - start : PIECE;
+        const int64_t m = at_most(n - start, PIECE);
         char *at[GRD_MAP_OPERANDS];
         int64_t steps[GRD_MAP_OPERANDS];
         uint32_t rest = sizes;

@@ -5,11 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "kernel/cpu/level.h"
 #include "kernel/cpu/typed.h"
 #include "kernel/lines.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 #if !GRD_IS_COMPLEX
 /* A line of an operand in lines form; in columns form, an element of every line. */

@@ -3,7 +3,6 @@
 #ifndef GRD_KERNEL_CPU_MAP_H
 #define GRD_KERNEL_CPU_MAP_H
 
-#include "kernel/cpu/loop.h"
 #include "kernel/cpu/typed.h"
 #include "kernel/map.h"
 #if GRD_IS_COMPLEX

@@ -4,10 +4,7 @@
 
 #include <math.h>
 
-#include "kernel/cpu/level.h"
 #include "kernel/cpu/typed.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 #if GRD_IS_INTEGER
 typedef U A;

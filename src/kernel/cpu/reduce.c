@@ -10,11 +10,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "kernel/cpu/level.h"
 #include "kernel/cpu/reduce_exp.h"
 #include "kernel/cpu/typed.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* E: an element; G: what values are gathered in (integers wrap around, so they are gathered without sign). */
 #if GRD_IS_COMPLEX
@@ -32,11 +29,6 @@ enum { LANES = sizeof(E) == 16 ? 8 : 32, SHORT = 8, STEPS = 32 };
 
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
-
-INLINE int64_t at_most(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- Scalar bodies ------------------------------------------------------------------------------------------------------ */
 INLINE G add(G a, G b)

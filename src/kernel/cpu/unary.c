@@ -18,7 +18,7 @@ static inline bool all_within(int64_t n, const C *x, C limit)
 }
 
 /* y = near(x), and far(x) out of the range of vm_sin, vm_cos and vm_tan; y may be x, so that a part of the arguments is kept where it is needed. */
-static inline __attribute__((always_inline)) void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
+INLINE void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
 {
     enum { PART = 256 };
     C kept[PART];
