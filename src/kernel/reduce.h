@@ -70,9 +70,11 @@ typedef void grd_reduce_begin(int64_t n, void *gathered);
 typedef void grd_reduce_end(int64_t n, void *gathered, const void *center, double number);
 
 struct grd_reduce_row {
-    grd_reduce_kernel *lines[GRD_REDUCE_COUNT], *columns[GRD_REDUCE_COUNT]; /* NULL: not for this dtype */
-    grd_reduce_begin *begin[GRD_REDUCE_COUNT]; /* values that change nothing when others are combined into them */
-    grd_reduce_end *end[GRD_FINISH_COUNT];     /* in place; NULL: nothing to do */
+    struct {
+        grd_reduce_kernel *lines, *columns; /* NULL: not for this dtype */
+        grd_reduce_begin *begin;            /* values that change nothing when others are combined into them */
+    } kinds[GRD_REDUCE_COUNT];
+    grd_reduce_end *end[GRD_FINISH_COUNT]; /* in place; NULL: nothing to do */
 };
 
 #endif

@@ -206,8 +206,8 @@ static void reduce_block(const struct grd_reduce_pass *pass, const grd_tensor *s
     const struct grd_reduce_row *row = grd_kernels->reduce[from];
     const int64_t outputs = result->numel;
     _Alignas(GRD_REDUCE_WIDEST) char gathered[GRD_REDUCE_STRIP * GRD_REDUCE_WIDEST];
-    row->begin[pass->kind](outputs, gathered);
-    (columns ? row->columns : row->lines)[pass->kind](&(struct grd_reduce_block){
+    row->kinds[pass->kind].begin(outputs, gathered);
+    (columns ? row->kinds[pass->kind].columns : row->kinds[pass->kind].lines)(&(struct grd_reduce_block){
         .outputs = outputs, .n = n, .stride = (columns ? outputs : n) * self->itemsize, .in = self->data, .gathered = gathered});
     if (row->end[pass->finish] != NULL)
         row->end[pass->finish](outputs, gathered, NULL, (double)n);

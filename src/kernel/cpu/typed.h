@@ -64,14 +64,27 @@ typedef double T, C;
 #elif GRD_IS_COMPLEX
 #if GRD_TAG == GRD_TAG_complex64
 typedef float R;
+typedef float _Complex E;
 #else
 typedef double R;
+typedef double _Complex E;
 #endif
 typedef struct {
     R re, im;
 } T, C;
 #else
 #error "GRD_DTYPE is not a dtype with kernels"
+#endif
+
+/* E, an element as C's own arithmetic has it, and G, what sums are gathered in: integers wrap around, so they are gathered without sign. */
+#if GRD_IS_COMPLEX
+typedef double _Complex G;
+#elif GRD_IS_FLOAT
+typedef T E;
+typedef double G;
+#else
+typedef T E;
+typedef uint64_t G;
 #endif
 
 static inline C load(T x)
