@@ -7,6 +7,7 @@
 
 #include "gen/binary_kernels.h"
 #include "kernel/cpu/typed.h"
+#include "kernel/map.h"
 #include "kernel/table.h"
 
 enum { LANES = 8, PIECE = 512 };
@@ -96,7 +97,7 @@ static void all_largest(const struct grd_distance_block *x)
             *out++ = largest_of(x->width, a, (const T *)x->x2 + j * x->width);
 }
 
-extern grd_loop_kernel *const GRD_TYPED(grd_binary_row)[];
+extern const struct grd_map_kernel GRD_TYPED(grd_binary_row)[];
 
 /* x^p, in place, by the kernel of pow, which vectorises. */
 static void to_powers(int64_t n, T *x, T p)
@@ -106,7 +107,8 @@ static void to_powers(int64_t n, T *x, T p)
         for (int64_t i = 0; i < n; i++)
             x[i] = sqrt(x[i]);
     else
-        GRD_TYPED(grd_binary_row)[GRD_BINARY_HIDDEN_POW](n, (char *const[]){(char *)x, (char *)x, (char *)&p}, strides, NULL);
+        grd_map(n, (char *const[]){(char *)x, (char *)x, (char *)&p}, strides,
+                &(struct grd_map){.kernel = &GRD_TYPED(grd_binary_row)[GRD_BINARY_HIDDEN_POW]});
 }
 
 /* The sums of powers of `pairs` differences of n elements; b's rows are `width` apart. */

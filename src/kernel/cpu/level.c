@@ -7,6 +7,7 @@
 #include "kernel/table.h"
 
 #define LOOPS(file, row, DTYPE, dtype) extern grd_loop_kernel *const GRD_BUILT(file, row, dtype)[];
+#define BLOCKS(file, row, DTYPE, dtype) extern const struct grd_map_kernel GRD_BUILT(file, row, dtype)[];
 #define LINES(file, row, DTYPE, dtype) extern grd_lines_kernel *const GRD_BUILT(file, row, dtype)[];
 #define KERNEL(file, row, DTYPE, dtype) extern row##_kernel GRD_BUILT(file, row, dtype);
 #define STRUCT(file, row, DTYPE, dtype) extern const struct row GRD_BUILT(file, row, dtype);
@@ -14,12 +15,9 @@
 #define AT(file, row, DTYPE, dtype) [GRD_##DTYPE] = &GRD_BUILT(file, row, dtype),
 
 /* clang-format off */
-GRD_ROWS_unary(LOOPS, grd_unary_row)
-GRD_ROWS_binary(LOOPS, grd_binary_row)
-GRD_ROWS_ternary(LOOPS, grd_ternary_row)
-GRD_ROWS_half(LOOPS, grd_unary_row)
-GRD_ROWS_half(LOOPS, grd_binary_row)
-GRD_ROWS_half(LOOPS, grd_ternary_row)
+GRD_ROWS_unary(BLOCKS, grd_unary_row)
+GRD_ROWS_binary(BLOCKS, grd_binary_row)
+GRD_ROWS_ternary(BLOCKS, grd_ternary_row)
 GRD_ROWS_cast(LOOPS, grd_cast_row)
 GRD_ROWS_lines(LINES, grd_lines_row)
 GRD_ROWS_reduce(STRUCT, grd_reduce_row)
@@ -29,15 +27,15 @@ GRD_ROWS_optim(STRUCT, grd_optim_row)
 GRD_ROWS_range(STRUCT, grd_range_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
-    /* clang-format on */
-    extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
+extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
+/* clang-format on */
 
 const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .isa = GRD_ISA_NAME,
-    .unary = {GRD_ROWS_unary(OF, grd_unary_row) GRD_ROWS_half(OF, grd_unary_row)},
-    .binary = {GRD_ROWS_binary(OF, grd_binary_row) GRD_ROWS_half(OF, grd_binary_row)},
-    .ternary = {GRD_ROWS_ternary(OF, grd_ternary_row) GRD_ROWS_half(OF, grd_ternary_row)},
+    .unary = {GRD_ROWS_unary(OF, grd_unary_row)},
+    .binary = {GRD_ROWS_binary(OF, grd_binary_row)},
+    .ternary = {GRD_ROWS_ternary(OF, grd_ternary_row)},
     .cast = {GRD_ROWS_cast(OF, grd_cast_row)},
     .lines = {GRD_ROWS_lines(OF, grd_lines_row)},
     .reduce = {GRD_ROWS_reduce(AT, grd_reduce_row)},
