@@ -1,5 +1,6 @@
 """From operators to C: everything about one operator stands together in gen/<family>.c, so that it can be read, and shown, as a whole."""
 import json
+import re
 
 from codegen import calls, ctype, derivative, entries, headers, kernels, plans
 from codegen.formula import Lowering, argument_type
@@ -29,6 +30,11 @@ COMPOSITE_IN_PLACE = """
     grd_tensor *given = $first;
     $first = grd_composite_input(out, given);
     return grd_composite_finish(out, given, $value);
+"""
+
+REFUSAL = """
+    if (!$condition)
+        return grd_fail($words);
 """
 
 TABLE = """
@@ -64,10 +70,26 @@ def elementwise_implementation(operator, operators):
             + function(implementation_prototype(operator), f"return grd_op_{operator.kernel}({', '.join(words)});"))
 
 
+SHOWN = {"int": ("%lld", "(long long){}"), "str": ("%s", "{}"), "dims": ("%s", "grd_list_text({})"), "dtype": ("%s", "grd_dtype_name({})")}
+
+
+def refusal(operator, operators, condition, code, text):
+    """The error where a condition of `require` does not hold; {ndim(self)} in its text stands for what that is."""
+    lowering = Lowering(operator, operators, f"require.\"{condition}\"")
+    written, *rest = re.split(r"{(.*?)}", text)
+    words = []
+    for value, after in zip(map(lowering.lower, rest[::2]), rest[1::2]):
+        mark, c = SHOWN[value.type]
+        written, words = written + mark + after, [*words, c.format(value.c)]
+    return fill(REFUSAL, condition=lowering.truth(lowering.lower(condition)), words=", ".join([code, json.dumps(written), *words]))
+
+
 def formula_implementation(operator, operators):
+    required = "".join(refusal(operator, operators, condition, *error) for condition, error in operator.require.items())
     value = Lowering(operator, operators, "formula").lower(operator.formula).c
     tensors = [a.name for a in operator.args if a.is_tensor and not a.list]
-    check = f"if (!grd_out_check_inputs(out, grd_tensors({', '.join(tensors)})))\n    return grd_failed;\n" if operator.has_out and len(tensors) > 1 else ""
+    check = required
+    check += f"if (!grd_out_check_inputs(out, grd_tensors({', '.join(tensors)})))\n    return grd_failed;\n" if operator.has_out and len(tensors) > 1 else ""
     first = operator.args[0].name if operator.args and operator.args[0].is_tensor and not operator.args[0].list else "NULL"
     if "inplace" in operator.forms:
         return fill(COMPOSITE_IN_PLACE, check=check, first=first, value=value)
@@ -81,7 +103,7 @@ def implementation(operator, operators):
     if operator.formula:
         return function(implementation_prototype(operator), formula_implementation(operator, operators))
     if operator.planned:
-        return plans.implementation(operator, implementation_prototype(operator))
+        return plans.implementation(operator, operators, implementation_prototype(operator))
     return ""
 
 
@@ -103,7 +125,7 @@ def family_file(family, members, operators):
 
 def view_calls(operators):
     """op_<name> of the views that are planned."""
-    return BANNER.format("schema") + "\n".join(plans.view_call(o, implementation_prototype(o)) for o in operators.values() if o.planned_view)
+    return BANNER.format("schema") + "\n".join(plans.view_call(o, operators, implementation_prototype(o)) for o in operators.values() if o.planned_view)
 
 
 def table_file(operators):

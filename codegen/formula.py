@@ -2,6 +2,7 @@
 
 Names are arguments, results and gradients; operators are + - * / ** and unary minus; calls are operators of the schema or the facts
 shape(x), strides(x), offset(x), dtype(x), device(x), sizes_along(xs, dim), of which only the fact is saved. See DESIGN §4.
+The formula of an operator may also ask for ndim(x), numel(x), size(x, dim), is_complex(x), and for one of several results: sort(x).indices.
 """
 import ast
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": (
          "device": ("DEVICE", "device"), "sizes_along": ("SIZES_ALONG", "dims")}
 FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})",
                   "DEVICE": "grd_tensor_device({0})"}
+AT_HAND = {"ndim": ("{0}->ndim", "int"), "numel": ("{0}->numel", "int"), "size": ("grd_size({0}, {1})", "int"),
+           "is_complex": ("grd_dtype_is_complex((grd_dtype){0}->dtype)", "bool")}  # what is never saved
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 NUMERIC = ("int", "float", "bool", "Scalar")
 
@@ -122,6 +125,8 @@ class Lowering:
             return Value(self.save("WHOLE", name), self.names[name])
         if name in self.results:
             return Value(self.save("WHOLE", name), "Tensor[]" if self.operator.returns_list else "Tensor")
+        if name in ("nan", "inf") and not self.gradients:
+            return Value(ctype.literal(float(name)), "float", float(name))
         known = [*self.gradients, *self.names, *self.results]
         raise self.fail(f"unknown name '{name}'; known are {', '.join(known)}")
 
@@ -189,12 +194,21 @@ class Lowering:
         name = node.func.id
         if name in FACTS:
             return self.fact(name, node)
+        if name in AT_HAND:
+            return self.at_hand(name, node)
         callee = self.operators.get(name)
         if callee is None:
             raise self.fail(f"'{name}' is not an operator")
         if len(callee.results) > 1:
             raise self.fail(f"'{name}' has several results; a formula needs one")
         return self.call(callee, node)
+
+    def on_Attribute(self, node):
+        """One of several results of an operator."""
+        callee = self.operators.get(node.value.func.id) if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) else None
+        if self.gradients or callee is None or len(callee.results) < 2 or node.attr not in callee.results:
+            raise self.fail(f"'{ast.unparse(node)}' is not one of several results of an operator")
+        return Value(f"{self.call(callee, node.value).c}.{node.attr}", "Tensor", makes=1)
 
     def call(self, callee, node):
         given = {}
@@ -237,6 +251,13 @@ class Lowering:
             return Value(FACT_OF_TENSOR[how].format(subject.id), kind)
         extra = node.args[1].id if how == "SIZES_ALONG" else ""
         return Value(self.save(how, subject.id, extra), kind)
+
+    def at_hand(self, name, node):
+        if self.gradients:
+            raise self.fail(f"{name}(…) is for the formula of an operator, not for a derivative")
+        tensor, *rest = [self.expression(argument) for argument in node.args]
+        c, kind = AT_HAND[name]
+        return Value(c.format(self.convert(tensor, "Tensor"), *(self.plain(value, "int") for value in rest)), kind)
 
     # ---- conversions -------------------------------------------------------------------------------------------------
 

@@ -229,10 +229,10 @@ def words_header(operators):
     return BANNER.format("schema") + fill(WORDS_OF_ARGUMENTS, macros="".join(f"#define {name} {json.dumps(text)}\n" for name, text in found.items()))
 
 
-def implementation_header(family, members):
+def implementation_header(family, members, operators):
     """The functions that implement the operators of a family, and the operators whose implementation is generated around a plan, which hands them on."""
     planned = [f"grd_operator_{o.c_name}" for o in members if o.planned]
-    return BANNER.format(family) + fill(IMPLEMENTATIONS, planned=wrap(planned, "extern struct grd_op ", ";") if planned else "", prototypes="".join(f"{implementation_prototype(o)};\n" for o in members) + plans.declarations(members))
+    return BANNER.format(family) + fill(IMPLEMENTATIONS, planned=wrap(planned, "extern struct grd_op ", ";") if planned else "", prototypes="".join(f"{implementation_prototype(o)};\n" for o in members) + plans.declarations(members, operators))
 
 
 def family_name(file):
@@ -242,4 +242,4 @@ def family_name(file):
 def files(operators, families):
     result = public_headers(operators) | {"gen/words.h": words_header(operators)}
     result |= {("" if o.hidden else "include/") + header_path(o): header(o) for o in operators.values()}
-    return result | {f"gen/impl/{family_name(family)}.h": implementation_header(family, members) for family, members in families.items()}
+    return result | {f"gen/impl/{family_name(family)}.h": implementation_header(family, members, operators) for family, members in families.items()}

@@ -23,7 +23,7 @@ REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log",
 CATEGORIES = {"bool", "integer", "float", "complex"}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "reduce", "require", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -103,7 +103,7 @@ class Operator:
     inlined: str = ""  # the C function of autograd/formula.h that derivatives call in its place
     law: str = None  # the plan and the run that it has in common with others
     reduce: dict = field(default_factory=dict)  # of the law "reduce": REDUCE_KEYS
-    plan: bool = False  # plan_<name> and run_<name> are written in C
+    plan: object = False  # plan_<name> and run_<name> are written in C; a text: the call of another plan
     run: str = None  # the run is that of several operators, and reads the plan alone
     check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
     shortcut: bool = False  # shortcut_<name> is tried first
@@ -111,6 +111,7 @@ class Operator:
     overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
     fills: str = None  # its vector of results fills an out= of any sizes: of a "given" length or one that is "computed" (enum grd_fills)
+    require: dict = field(default_factory=dict)  # conditions of a formula -> (error code, text, in which {ndim(self)} stands for what that is)
 
     @property
     def has_out(self):
@@ -227,7 +228,7 @@ def line_numbers(text):
     found, current = {}, None
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\[([\w\"]+)\]", line)
-        key = re.match(r"([\w.\"]+)\s*=", line)
+        key = re.match(r"((?:\"[^\"]*\"|[\w.])+)\s*=", line)
         if header:
             current = found.setdefault(header[1], {"": number})
         elif key and current is not None:
@@ -317,7 +318,7 @@ def read_operator(name, entry, file, lines):
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
                     entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", False), entry.get("run"), entry.get("check", False),
-                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), entry.get("fills"))
+                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), entry.get("fills"), read_require(entry, fail))
 
 
 def read_words(entry, args, name, fail):
@@ -342,6 +343,17 @@ def read_refuse(entry, dtypes, fail):
             fail(f"refuse.<category> = \"<{' or '.join(REFUSALS)}>: <text>\", for one category without kernels", f"refuse.{category}")
         refuse[category] = (REFUSALS[error], text)
     return refuse
+
+
+def read_require(entry, fail):
+    """{condition: (error code, text)} of what a formula is computed of: require."ndim(self) == 2" = "RuntimeError: …{ndim(self)}…"."""
+    require = {}
+    for condition, text in entry.get("require", {}).items():
+        error, _, text = text.partition(": ")
+        if error not in REFUSALS or "formula" not in entry:
+            fail(f"require.\"<condition>\" = \"<{' or '.join(REFUSALS)}>: <text>\", of a formula", f'require."{condition}"')
+        require[condition] = (REFUSALS[error], text)
+    return require
 
 
 def read_out(entry, results, forms, fail):

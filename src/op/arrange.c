@@ -2,7 +2,6 @@
  * differentiated through them. Schema: schema/arrange.toml. */
 #include <string.h>
 
-#include "base/text.h"
 #include "gen/uses/op/arrange.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
@@ -10,46 +9,6 @@
 #include "op/composite.h"
 #include "op/indexed.h"
 #include "op/plan.h"
-
-enum { LIST_CHARS = 512 }; /* of formatted sizes in an error */
-
-/* ---- At least so many dimensions ------------------------------------------------------------------------------------------------ */
-
-grd_tensor *op_atleast_1d(grd_tensor *self)
-{
-    return self->ndim == 0 ? grd_reshape(self, grd_dims(1)) : self;
-}
-
-grd_tensor *op_atleast_2d(grd_tensor *self)
-{
-    return self->ndim == 0 ? grd_reshape(self, grd_dims(1, 1)) : self->ndim == 1 ? grd_unsqueeze(self, 0) : self;
-}
-
-grd_tensor *op_atleast_3d(grd_tensor *self)
-{
-    if (self->ndim == 0)
-        return grd_reshape(self, grd_dims(1, 1, 1));
-    return self->ndim < 3 ? grd_unsqueeze(grd_atleast_2d(self), -1) : self;
-}
-
-/* ---- Flips ------------------------------------------------------------------------------------------------------------------------- */
-
-static grd_tensor *flipped(grd_tensor *self, int64_t dim)
-{
-    if (self->ndim > dim)
-        return grd_flip(self, grd_dims(dim));
-    return grd_fail(GRD_ERROR_RUNTIME, "Input must be >= %lld-d.", (long long)(dim + 1));
-}
-
-grd_tensor *op_flipud(grd_tensor *self)
-{
-    return flipped(self, 0);
-}
-
-grd_tensor *op_fliplr(grd_tensor *self)
-{
-    return flipped(self, 1);
-}
 
 /* ---- Joining ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -111,22 +70,6 @@ grd_tensor *op_diag_embed(grd_tensor *self, int64_t offset, int64_t dim1, int64_
     for (int64_t i = 0, own = 0; i < n; i++)
         sizes[i] = i == dim1 || i == dim2 ? size : self->sizes[own++];
     return grd_hidden_diagonal_backward(self, grd_dims_from(sizes, n), offset, dim1, dim2);
-}
-
-grd_tensor *op_diag(grd_tensor *self, int64_t diagonal)
-{
-    if (self->ndim == 1)
-        return grd_diag_embed(self, .offset = diagonal);
-    if (self->ndim == 2)
-        return grd_clone(grd_diagonal(self, .offset = diagonal), .memory_format = "contiguous");
-    return grd_fail(GRD_ERROR_RUNTIME, "diag(): Supports 1D or 2D tensors. Got %dD", self->ndim);
-}
-
-grd_tensor *op_trace(grd_tensor *self)
-{
-    if (self->ndim == 2)
-        return grd_sum(grd_diagonal(self));
-    return grd_fail(GRD_ERROR_RUNTIME, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
 }
 
 grd_tensor *op_hidden_trace_backward(grd_tensor *grad, grd_dims sizes)
@@ -257,11 +200,6 @@ grd_tensor *op_repeat_interleave_each(grd_tensor *self, grd_tensor *repeats, grd
     return grd_pending() ? grd_failed : grd_index_select(t, along, grd_hidden_repeat_indices(repeats, output_size));
 }
 
-grd_tensor *op_repeat_interleave_indices(grd_tensor *repeats, grd_scalar output_size)
-{
-    return grd_hidden_repeat_indices(repeats, output_size);
-}
-
 /* ---- Grids ----------------------------------------------------------------------------------------------------------------------------- */
 
 /* i, with 0 and 1 exchanged if `swapped`. */
@@ -370,11 +308,6 @@ grd_tensors op_tensor_split_tensor(grd_tensor *self, grd_tensor *tensor_indices_
 }
 
 /* ---- Places ------------------------------------------------------------------------------------------------------------------------------ */
-
-grd_tensors op_where_condition(grd_tensor *condition)
-{
-    return grd_unbind(grd_nonzero(grd_atleast_1d(condition)), .dim = 1);
-}
 
 grd_tensor *op_take(grd_tensor *out, grd_tensor *self, grd_tensor *index)
 {
@@ -548,18 +481,6 @@ static bool arrange(const grd_tensor *t, grd_dims named, bool last, struct contr
         c->size_named = grd_wrapping_product(c->size_named, t->sizes[gone[i]]);
     }
     return true;
-}
-
-grd_tensor *op_inner(grd_tensor *self, grd_tensor *other)
-{
-    if (self->ndim == 0 || other->ndim == 0)
-        return grd_mul(self, other);
-    if (self->sizes[self->ndim - 1] == other->sizes[other->ndim - 1])
-        return grd_tensordot(self, other, grd_dims(-1), grd_dims(-1));
-    char left[LIST_CHARS], right[LIST_CHARS];
-    return grd_fail(GRD_ERROR_RUNTIME, "inner() the last dimension must match on both input tensors but got shapes %s and %s",
-                    grd_format_int64s(left, sizeof left, self->sizes, self->ndim),
-                    grd_format_int64s(right, sizeof right, other->sizes, other->ndim));
 }
 
 /* A dimension of size 1 stands for all of the other's, which are added up. */

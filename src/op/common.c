@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "base/object.h"
+#include "base/text.h"
 #include "op/copy.h"
+
+enum { LIST_CHARS = 512 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------- */
 
@@ -36,6 +40,12 @@ bool grd_raise_no_kernel(const char *name, grd_dtype dtype)
 {
     return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", name + strspn(name, "_"),
                      grd_dtype_type_name(dtype));
+}
+
+const char *grd_list_text(grd_dims list)
+{
+    char *text = grd_pool_alloc(LIST_CHARS);
+    return text != NULL ? grd_format_int64s(text, LIST_CHARS, list.data, list.n) : "";
 }
 
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes)

@@ -31,6 +31,8 @@ static inline grd_tensor *grd_fail_no_kernel(const char *name, grd_dtype dtype)
     grd_raise_no_kernel(name, dtype);
     return grd_failed;
 }
+/* "[2, 3]", for the text of an error; it lives as long as the innermost scope. */
+const char *grd_list_text(grd_dims list);
 /* A dim of `t`, wrapped; IndexError when out of range. */
 static inline bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_dim)
 {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "core/iter.h"
 #include "gen/uses/op/copy.h"
 #include "gradus/library.h"
@@ -18,7 +17,6 @@
 #include "op/plan.h"
 
 enum {
-    LIST_CHARS = 512,             /* of a formatted list in an error */
     PATTERN_BYTES = 2048,         /* of repeated elements that fill works with; a multiple of every element size */
     TRANSPOSE_MIN = 8,            /* smaller than this, the loop overhead is not worth it */
     TRANSPOSE_PIECE = 256 * 1024, /* bytes of one call of a transposition kernel */
@@ -255,15 +253,14 @@ grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device)
 /* `src` broadcast to the sizes of `self`. */
 static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     int64_t sizes[GRD_MAX_DIMS], n;
     if (grd_same_sizes(src, grd_sizes(self)))
         return src;
     if (!grd_shape_broadcast(grd_sizes(self), grd_sizes(src), sizes, &n))
         return grd_failed;
     if (!grd_same_sizes(self, grd_dims_from(sizes, n)))
-        return grd_fail(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
-                        grd_format_int64s(list, sizeof list, self->sizes, self->ndim), grd_format_int64s(other, sizeof other, sizes, n));
+        return grd_fail(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s", grd_list_text(grd_sizes(self)),
+                        grd_list_text(grd_dims_from(sizes, n)));
     return op_expand(src, grd_sizes(self));
 }
 
@@ -336,47 +333,27 @@ bool plan_copy(struct grd_plan *p, grd_tensor *self, grd_tensor *src, bool non_b
     return !grd_pending() && grd_plan_reads(p, from) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-/* Fill with an element of the result's dtype, which the plan's state begins with. */
-static bool plan_filled(struct grd_plan *p, const grd_tensor *self)
-{
-    p->device = grd_device_of(self);
-    p->any_strides = p->repeats = true;
-    return grd_plan_like(p, self, (grd_dtype)self->dtype);
-}
-
+/* The element, of the result's dtype, is the state. */
 bool plan_fill(struct grd_plan *p, grd_tensor *self, grd_scalar value)
 {
-    return grd_scalar_write(value, self->dtype, p->state) && plan_filled(p, self);
-}
-
-bool plan_zero(struct grd_plan *p, grd_tensor *self)
-{
-    memset(p->state, 0, self->itemsize);
-    return plan_filled(p, self);
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    p->device = grd_device_of(self);
+    p->any_strides = p->repeats = true;
+    return grd_scalar_write(value, dtype, p->state) && grd_plan_like(p, self, dtype);
 }
 
 /* ---- Shortcuts: the two halves in one, without a plan, on the cpu ----------------------------------------------------------------------- */
 
-/* What is filled: out, or a new tensor like self; NULL where this is no case for a shortcut. */
-static grd_tensor *shortcut_result(grd_tensor *out, grd_tensor *self)
-{
-    return self->device != GRD_DEVICE_CPU ? NULL : out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE);
-}
-
 grd_tensor *shortcut_fill(grd_tensor *out, grd_tensor *self, grd_scalar value)
 {
     char element[16];
-    grd_tensor *result = grd_scalar_write(value, self->dtype, element) ? shortcut_result(out, self) : grd_failed;
-    if (result != NULL && !grd_is_failed(result))
+    if (self->device != GRD_DEVICE_CPU)
+        return NULL;
+    grd_tensor *result = !grd_scalar_write(value, self->dtype, element) ? grd_failed
+                         : out != NULL                                  ? out
+                                                                        : grd_new_like(self, GRD_DTYPE_NONE);
+    if (!grd_is_failed(result))
         grd_fill_elements(result, element);
-    return result;
-}
-
-grd_tensor *shortcut_zero(grd_tensor *out, grd_tensor *self)
-{
-    grd_tensor *result = shortcut_result(out, self);
-    if (result != NULL && !grd_is_failed(result))
-        grd_zero_elements(result);
     return result;
 }
 

@@ -4,14 +4,11 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "gen/uses/op/join.h"
 #include "gradus/library.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/plan.h"
-
-enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
 /* ---- Joining ------------------------------------------------------------------------------------------------------------------- */
 
@@ -133,7 +130,6 @@ grd_tensors op_hidden_cat_backward(grd_tensor *grad, grd_dims sizes, int64_t dim
 
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     if (tensors.n == 0)
         return grd_fail(GRD_ERROR_RUNTIME, "expects a non-empty TensorList");
     const grd_tensor *first = tensors.data[0];
@@ -142,8 +138,7 @@ grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
         if (grd_same_sizes(t, grd_sizes(first)))
             continue;
         return grd_fail(GRD_ERROR_RUNTIME, "expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
-                        grd_format_int64s(list, sizeof list, first->sizes, first->ndim),
-                        grd_format_int64s(other, sizeof other, t->sizes, t->ndim), (long long)i);
+                        grd_list_text(grd_sizes(first)), grd_list_text(grd_sizes(t)), (long long)i);
     }
     if (!grd_shape_wrap_dim(dim, (int64_t)first->ndim + 1, &dim))
         return grd_failed;

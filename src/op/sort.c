@@ -1,7 +1,6 @@
 /* Sorting along a dimension: sort, topk and the running extremes. The loops are in kernel/cpu/order.c.
  *
  * Invariant: a line is the work of one thread; lines are divided at fixed places. */
-#include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -124,11 +123,6 @@ bool plan_sort(struct grd_plan *p, grd_tensor *self, int64_t dim, bool descendin
     return plan_lines_along(p, self, dim, block) && grd_plan_like(p, self, (grd_dtype)self->dtype) && grd_plan_like(p, self, GRD_INT64);
 }
 
-grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stable)
-{
-    return grd_sort(self, .dim = dim, .descending = descending, .stable = stable).indices;
-}
-
 /* The order among equal elements is PyTorch's (kernel/rank.h). */
 bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted)
 {
@@ -167,13 +161,6 @@ bool plan_median_dim(struct grd_plan *p, grd_tensor *self, int64_t dim, bool kee
     const int64_t first = (length_along(self, dim) - 1) / 2;
     return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_MEDIAN, .kept = 1, .first = first}) &&
            plan_kept(p, self, dim, 1, keepdim);
-}
-
-grd_tensor *op_median(grd_tensor *self)
-{
-    if (self->numel > 0)
-        return grd_median_dim(grd_reshape(self, grd_dims(-1)), 0).values;
-    return grd_full(GRD_NO_DIMS, grd_float((double)NAN), .dtype = (grd_dtype)self->dtype, .device = grd_device_of(self));
 }
 
 /* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
@@ -216,7 +203,7 @@ void run_extremes(const struct grd_plan *p)
 }
 
 /* Of equal elements the later one; NaN stays from where it comes. */
-static bool plan_extremes(struct grd_plan *p, grd_tensor *self, int64_t dim, bool smallest)
+bool plan_extremes(struct grd_plan *p, grd_tensor *self, int64_t dim, bool smallest)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered(p->op->name, dtype))
@@ -227,14 +214,4 @@ static bool plan_extremes(struct grd_plan *p, grd_tensor *self, int64_t dim, boo
         e->inner *= self->sizes[i];
     return grd_plan_reads_as(p, self, dtype) && grd_plan_result(p, grd_sizes(self), dtype) &&
            grd_plan_result(p, grd_sizes(self), GRD_INT64);
-}
-
-bool plan_cummax(struct grd_plan *p, grd_tensor *self, int64_t dim)
-{
-    return plan_extremes(p, self, dim, false);
-}
-
-bool plan_cummin(struct grd_plan *p, grd_tensor *self, int64_t dim)
-{
-    return plan_extremes(p, self, dim, true);
 }

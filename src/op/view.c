@@ -5,14 +5,11 @@
  * Invariant: no element is read or written by a view. */
 #include <string.h>
 
-#include "base/text.h"
 #include "gen/uses/op/view.h"
 #include "gradus/library.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/plan.h"
-
-enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
 /* A view as planned. */
 struct view {
@@ -126,11 +123,6 @@ grd_tensor *op_hidden_unsafe_view(grd_tensor *self, grd_dims size)
     return grd_new_detached(grd_view(self, size));
 }
 
-grd_tensor *op_view_as(grd_tensor *self, grd_tensor *other)
-{
-    return grd_view(self, grd_sizes(other));
-}
-
 grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
 {
     int64_t sizes[GRD_MAX_DIMS], n = 0, product = 1;
@@ -157,7 +149,6 @@ grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
 
 static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64_t *ret_sizes)
 {
-    char list[LIST_CHARS];
     int64_t size = self->ndim ? self->sizes[dim] : 1, product = 1, inferred = -1;
     if (sizes.n == 0)
         return grd_raise(GRD_ERROR_RUNTIME, "sizes must be non-empty");
@@ -177,7 +168,7 @@ static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64
         ret_sizes[inferred] = size / product;
     else if (inferred >= 0 || !fits || product != size)
         return grd_raise(GRD_ERROR_RUNTIME, "Provided sizes %s don't multiply up to the size of dim %lld (%lld) in the input tensor",
-                         grd_format_int64s(list, sizeof list, sizes.data, sizes.n), (long long)dim, (long long)size);
+                         grd_list_text(sizes), (long long)dim, (long long)size);
     return true;
 }
 
@@ -244,11 +235,6 @@ static inline bool plan_transpose(struct view *v, grd_tensor *self, int64_t dim0
     return grd_wrap_dim(self, dim0, &dim0) && grd_wrap_dim(self, dim1, &dim1) && swap(v, self, dim0, dim1);
 }
 
-grd_tensor *op_swapaxes(grd_tensor *self, int64_t axis0, int64_t axis1)
-{
-    return grd_transpose(self, axis0, axis1);
-}
-
 static inline bool plan_t(struct view *v, grd_tensor *self)
 {
     if (self->ndim > 2)
@@ -305,13 +291,12 @@ grd_tensor *op_hidden_permute_backward(grd_tensor *grad, grd_dims dims)
 
 static bool wrap_moved(const grd_tensor *self, const char *what, grd_dims dims, int64_t *ret_dims, uint64_t *ret_mask)
 {
-    char list[LIST_CHARS];
     uint64_t mask = 0;
     for (int64_t i = 0; i < dims.n; i++) {
         if (!grd_wrap_dim(self, dims.data[i], &ret_dims[i]))
             return false;
         if (mask >> ret_dims[i] & 1)
-            return grd_raise(GRD_ERROR_RUNTIME, "repeated dim in `%s` (%s)", what, grd_format_int64s(list, sizeof list, dims.data, dims.n));
+            return grd_raise(GRD_ERROR_RUNTIME, "repeated dim in `%s` (%s)", what, grd_list_text(dims));
         mask |= (uint64_t)1 << ret_dims[i];
     }
     *ret_mask = mask;
@@ -320,13 +305,11 @@ static bool wrap_moved(const grd_tensor *self, const char *what, grd_dims dims, 
 
 grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     if (source.n != destination.n)
         return grd_fail(
             GRD_ERROR_RUNTIME,
             "Invalid source or destination dims: source (%s dims) should contain the same number of dims as destination (%s dims)",
-            grd_format_int64s(list, sizeof list, source.data, source.n),
-            grd_format_int64s(other, sizeof other, destination.data, destination.n));
+            grd_list_text(source), grd_list_text(destination));
     if (source.n > GRD_MAX_DIMS) {
         check_ndim(source.n);
         return grd_failed;
@@ -353,7 +336,6 @@ grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 
 static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct view *v)
 {
-    char list[LIST_CHARS], own[LIST_CHARS];
     int64_t dim = i - (size.n - self->ndim), wanted = size.data[i];
     if (dim < 0 && wanted < 0)
         return grd_raise(GRD_ERROR_RUNTIME,
@@ -366,8 +348,7 @@ static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t 
         return grd_raise(GRD_ERROR_RUNTIME,
                          "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %lld.  "
                          "Target sizes: %s.  Tensor sizes: %s",
-                         (long long)wanted, (long long)present, (long long)i, grd_format_int64s(list, sizeof list, size.data, size.n),
-                         grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
+                         (long long)wanted, (long long)present, (long long)i, grd_list_text(size), grd_list_text(grd_sizes(self)));
     v->size[i] = wanted;
     if (dim >= 0 && wanted == present)
         v->stride[i] = self->strides[dim];
@@ -382,15 +363,13 @@ static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t 
 
 static inline bool plan_expand(struct view *v, grd_tensor *self, grd_dims size)
 {
-    char list[LIST_CHARS], own[LIST_CHARS];
     if (!check_ndim(size.n))
         return false;
     if (size.n < self->ndim)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "tensor of size %s, size=%s: the number of sizes provided (%lld) must be greater or equal to the number of "
                          "dimensions in the tensor (%d)",
-                         grd_format_int64s(own, sizeof own, self->sizes, self->ndim),
-                         grd_format_int64s(list, sizeof list, size.data, size.n), (long long)size.n, self->ndim);
+                         grd_list_text(grd_sizes(self)), grd_list_text(size), (long long)size.n, self->ndim);
     int64_t numel = 1;
     bool large = false;
     view_start(v, self, size.n);
@@ -402,23 +381,12 @@ static inline bool plan_expand(struct view *v, grd_tensor *self, grd_dims size)
     return !large || grd_shape_numel(grd_dims_from(v->size, size.n), &numel);
 }
 
-grd_tensor *op_expand_as(grd_tensor *self, grd_tensor *other)
-{
-    return grd_expand(self, grd_sizes(other));
-}
-
-grd_tensor *op_broadcast_to(grd_tensor *self, grd_dims size)
-{
-    return grd_expand(self, size);
-}
-
 /* ---- Part of the elements -------------------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline, cold)) bool refuse_index(const grd_tensor *self, int64_t dim, int64_t index)
 {
-    char list[LIST_CHARS];
     return grd_raise(GRD_ERROR_INDEX, "index %lld out of range for tensor of size %s at dimension %lld", (long long)index,
-                     grd_format_int64s(list, sizeof list, self->sizes, self->ndim), (long long)dim);
+                     grd_list_text(grd_sizes(self)), (long long)dim);
 }
 
 /* The place of an index from -size to size - 1 in a dimension; IndexError otherwise. */
@@ -639,7 +607,6 @@ static bool plan_split(struct views *vs, grd_tensor *self, int64_t split_size, i
 
 static bool plan_split_with_sizes(struct views *vs, grd_tensor *self, grd_dims split_sizes, int64_t dim)
 {
-    char list[LIST_CHARS];
     int64_t total = 0;
     bool overflow = false;
     if (!check_has_dims(self) || !grd_wrap_dim(self, dim, &dim))
@@ -647,13 +614,13 @@ static bool plan_split_with_sizes(struct views *vs, grd_tensor *self, grd_dims s
     for (int64_t i = 0; i < split_sizes.n; i++) {
         if (split_sizes.data[i] < 0)
             return grd_raise(GRD_ERROR_RUNTIME, "expects split_sizes have only non-negative entries, but got split_sizes=%s",
-                             grd_format_int64s(list, sizeof list, split_sizes.data, split_sizes.n));
+                             grd_list_text(split_sizes));
         overflow |= __builtin_add_overflow(total, split_sizes.data[i], &total);
     }
     if (overflow || total != self->sizes[dim])
-        return grd_raise(
-            GRD_ERROR_RUNTIME, "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
-            (long long)self->sizes[dim], (long long)dim, grd_format_int64s(list, sizeof list, split_sizes.data, split_sizes.n));
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
+                         (long long)self->sizes[dim], (long long)dim, grd_list_text(split_sizes));
     *vs = (struct views){.n = split_sizes.n, .dim = dim, .sizes = split_sizes.data};
     return true;
 }
@@ -678,10 +645,8 @@ grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
 
 static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     return grd_same_sizes(grad, view) || grd_raise(GRD_ERROR_RUNTIME, "the gradient has sizes %s where the view has %s",
-                                                   grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim),
-                                                   grd_format_int64s(other, sizeof other, view.data, view.n));
+                                                   grd_list_text(grd_sizes(grad)), grd_list_text(view));
 }
 
 /* The view that a gradient is written to, in the plan of an operator whose result is zeros but there. */
