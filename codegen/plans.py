@@ -126,7 +126,7 @@ def shortcut_call(operator, operators):
 
 def view_call(operator, operators, prototype):
     """op_<name> of a view that is planned: included where its plan is, so that the two are one function."""
-    room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct view v = {.size = room[0], .stride = room[1]};\n"
+    room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct grd_view v = {.size = room[0], .stride = room[1]};\n"
     declared, made, failed = ("    struct views v;\n", "made_several", "no_tensors") if operator.returns_list else (room, "made", "grd_failed")
     return VIEW.substitute(prototype=prototype, declared=declared, made=made, failed=failed, plan=plan_call(operator, operators, "&v"))
 

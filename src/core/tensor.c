@@ -486,31 +486,37 @@ grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int
                : grd_failed;
 }
 
+/* `view`, whose strides and offset are counted in elements of that dtype. */
+static grd_tensor *as_dtype(grd_tensor *view, grd_dtype dtype)
+{
+    view->dtype = (uint8_t)dtype;
+    view->itemsize = (uint32_t)grd_dtype_size(dtype);
+    view->data = view->storage->data == NULL ? NULL : (char *)((uintptr_t)view->storage->data + (uintptr_t)view->offset * view->itemsize);
+    return view;
+}
+
 grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     int64_t numel;
-    const uint32_t itemsize = (uint32_t)grd_dtype_size(dtype);
-    if (grd_is_failed(base) || !check_bounds(base, itemsize, sizes, strides, offset, &numel))
+    if (grd_is_failed(base) || !check_bounds(base, (uint32_t)grd_dtype_size(dtype), sizes, strides, offset, &numel))
         return grd_failed;
     grd_tensor *view = new_any_part(base, sizes, strides, offset);
-    if (grd_is_failed(view))
+    return grd_is_failed(view) ? view : as_dtype(view, dtype);
+}
+
+grd_tensor *grd_new_detached_as(grd_tensor *t, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset)
+{
+    grd_tensor *view = grd_is_failed(t) ? NULL : new_header(sizes.n);
+    if (view == NULL)
         return grd_failed;
-    view->dtype = (uint8_t)dtype;
-    view->itemsize = itemsize;
-    view->data = view->storage->data == NULL ? NULL : (char *)((uintptr_t)view->storage->data + (uintptr_t)offset * itemsize);
-    return view;
+    share(view, t, sizes, strides.data, offset, GRD_FLAG_DETACHED);
+    grd_object_keep(view->storage);
+    return pooled(as_dtype(view, dtype));
 }
 
 grd_tensor *grd_new_detached(grd_tensor *t)
 {
-    if (grd_is_failed(t))
-        return grd_failed;
-    grd_tensor *view = new_header(t->ndim);
-    if (view == NULL)
-        return grd_failed;
-    share(view, t, grd_dims_from(t->sizes, t->ndim), t->strides, t->offset, GRD_FLAG_DETACHED);
-    grd_object_keep(view->storage);
-    return pooled(view);
+    return grd_new_detached_as(t, (grd_dtype)t->dtype, grd_sizes(t), grd_dims_from(t->strides, t->ndim), t->offset);
 }
 
 void grd_tell_reshaped(grd_tensor *t)

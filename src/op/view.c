@@ -10,30 +10,13 @@
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/plan.h"
-
-/* A view as planned. */
-struct view {
-    int64_t n, offset;
-    const int64_t *sizes, *strides; /* of n dimensions: in the room below, or those of another tensor */
-    int64_t *size, *stride; /* room for GRD_MAX_DIMS dimensions, apart from here: what the compiler keeps in registers then is the rest */
-    bool checked;           /* against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
-};
-
-/* n dimensions still to be written. */
-static inline void view_start(struct view *v, const grd_tensor *t, int64_t n)
-{
-    v->n = n;
-    v->offset = t->offset;
-    v->sizes = v->size;
-    v->strides = v->stride;
-    v->checked = false;
-}
+#include "op/view.h"
 
 /* The dimensions of `t`. Few are copied as many, which costs a few moves and no loop. */
-static inline __attribute__((always_inline)) void view_of(struct view *v, const grd_tensor *t)
+static inline __attribute__((always_inline)) void view_of(struct grd_view *v, const grd_tensor *t)
 {
     const size_t n = t->sizes == t->inline_dims ? GRD_INLINE_DIMS : t->ndim;
-    view_start(v, t, t->ndim);
+    grd_view_start(v, t, t->ndim);
     if (GRD_LIKELY(n == GRD_INLINE_DIMS)) {
         memcpy(v->size, t->sizes, GRD_INLINE_DIMS * sizeof *v->size);
         memcpy(v->stride, t->strides, GRD_INLINE_DIMS * sizeof *v->stride);
@@ -43,19 +26,13 @@ static inline __attribute__((always_inline)) void view_of(struct view *v, const 
     }
 }
 
-static inline void append(struct view *v, int64_t size, int64_t stride)
-{
-    v->size[v->n] = size;
-    v->stride[v->n++] = stride;
-}
-
 /* The dimensions of `t` but those of a bit set. */
-static inline __attribute__((always_inline)) void view_without(struct view *v, const grd_tensor *t, uint64_t dims)
+static inline __attribute__((always_inline)) void view_without(struct grd_view *v, const grd_tensor *t, uint64_t dims)
 {
-    view_start(v, t, 0);
+    grd_view_start(v, t, 0);
     for (int64_t i = 0; i < t->ndim; i++)
         if (!(dims >> i & 1))
-            append(v, t->sizes[i], t->strides[i]);
+            grd_view_append(v, t->sizes[i], t->strides[i]);
 }
 
 /* Where the first element moves to. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
@@ -68,14 +45,20 @@ static inline int64_t moved(int64_t offset, int64_t steps, int64_t stride)
     return there;
 }
 
-static inline void advance(struct view *v, int64_t steps, int64_t stride)
+static inline void advance(struct grd_view *v, int64_t steps, int64_t stride)
 {
     v->offset = moved(v->offset, steps, stride);
 }
 
-static inline grd_tensor *made(grd_tensor *self, const struct view *v)
+static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
 {
     const grd_dims sizes = grd_dims_from(v->sizes, v->n), strides = grd_dims_from(v->strides, v->n);
+    if (v->itself)
+        return self;
+    if (v->detached)
+        return grd_new_detached_as(self, v->dtype, sizes, strides, v->offset);
+    if (v->dtype != GRD_DTYPE_NONE)
+        return grd_new_view_as(self, v->dtype, sizes, strides, v->offset);
     return v->checked ? grd_new_view(self, sizes, strides, v->offset) : grd_new_part(self, sizes, strides, v->offset);
 }
 
@@ -86,16 +69,20 @@ static bool check_ndim(int64_t n)
 
 /* ---- All of it ----------------------------------------------------------------------------------------------------------- */
 
-grd_tensor *op_detach(grd_tensor *self)
+static inline bool plan_detach(struct grd_view *v, grd_tensor *self)
 {
-    return grd_new_detached(self);
+    grd_view_start(v, self, self->ndim);
+    v->sizes = self->sizes;
+    v->strides = self->strides;
+    v->dtype = (grd_dtype)self->dtype;
+    return v->detached = true;
 }
 
 /* ---- Other sizes, same elements --------------------------------------------------------------------------------------- */
 
-static inline bool plan_view(struct view *v, grd_tensor *self, grd_dims size)
+static inline bool plan_view(struct grd_view *v, grd_tensor *self, grd_dims size)
 {
-    view_start(v, self, size.n);
+    grd_view_start(v, self, size.n);
     if (!grd_shape_infer(size, self->numel, v->size))
         return false;
     if (grd_has(self, GRD_FLAG_CANONICAL))
@@ -187,7 +174,7 @@ grd_tensor *op_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes)
 }
 
 /* Note that an empty list squeezes nothing, while an absent one squeezes everything. */
-static inline bool plan_squeeze(struct view *v, grd_tensor *self, grd_dims dim)
+static inline bool plan_squeeze(struct grd_view *v, grd_tensor *self, grd_dims dim)
 {
     uint64_t mask = 0;
     if ((dim.data == NULL || dim.n > 0) && !grd_shape_dim_mask(dim, self->ndim, &mask))
@@ -199,26 +186,26 @@ static inline bool plan_squeeze(struct view *v, grd_tensor *self, grd_dims dim)
     return true;
 }
 
-static inline bool plan_unsqueeze(struct view *v, grd_tensor *self, int64_t dim)
+static inline bool plan_unsqueeze(struct grd_view *v, grd_tensor *self, int64_t dim)
 {
     int64_t stride = 1;
     if (!check_ndim(self->ndim + 1) || !grd_shape_wrap_dim(dim, self->ndim + 1, &dim))
         return false;
     if (dim < self->ndim && __builtin_mul_overflow(self->sizes[dim], self->strides[dim], &stride))
         stride = 1;
-    view_start(v, self, 0);
+    grd_view_start(v, self, 0);
     for (int64_t i = 0; i <= self->ndim; i++) {
         if (i == dim)
-            append(v, 1, stride);
+            grd_view_append(v, 1, stride);
         if (i < self->ndim)
-            append(v, self->sizes[i], self->strides[i]);
+            grd_view_append(v, self->sizes[i], self->strides[i]);
     }
     return true;
 }
 
 /* ---- Other order of dimensions ------------------------------------------------------------------------------------------ */
 
-static inline bool swap(struct view *v, const grd_tensor *self, int64_t a, int64_t b)
+static inline bool swap(struct grd_view *v, const grd_tensor *self, int64_t a, int64_t b)
 {
     view_of(v, self);
     if (a != b) {
@@ -230,19 +217,19 @@ static inline bool swap(struct view *v, const grd_tensor *self, int64_t a, int64
     return true;
 }
 
-static inline bool plan_transpose(struct view *v, grd_tensor *self, int64_t dim0, int64_t dim1)
+static inline bool plan_transpose(struct grd_view *v, grd_tensor *self, int64_t dim0, int64_t dim1)
 {
     return grd_wrap_dim(self, dim0, &dim0) && grd_wrap_dim(self, dim1, &dim1) && swap(v, self, dim0, dim1);
 }
 
-static inline bool plan_t(struct view *v, grd_tensor *self)
+static inline bool plan_t(struct grd_view *v, grd_tensor *self)
 {
     if (self->ndim > 2)
         return grd_raise(GRD_ERROR_RUNTIME, "expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
     return swap(v, self, 0, self->ndim == 2);
 }
 
-static inline bool plan_mT(struct view *v, grd_tensor *self)
+static inline bool plan_mT(struct grd_view *v, grd_tensor *self)
 {
     if (self->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", self->ndim);
@@ -268,14 +255,14 @@ static bool check_permutation(int64_t ndim, grd_dims dims, int64_t *ret_dims)
     return true;
 }
 
-static inline bool plan_permute(struct view *v, grd_tensor *self, grd_dims dims)
+static inline bool plan_permute(struct grd_view *v, grd_tensor *self, grd_dims dims)
 {
     int64_t order[GRD_MAX_DIMS];
     if (!check_permutation(self->ndim, dims, order))
         return false;
-    view_start(v, self, 0);
+    grd_view_start(v, self, 0);
     for (int64_t i = 0; i < dims.n; i++)
-        append(v, self->sizes[order[i]], self->strides[order[i]]);
+        grd_view_append(v, self->sizes[order[i]], self->strides[order[i]]);
     return true;
 }
 
@@ -334,7 +321,7 @@ grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 
 /* ---- Repeated elements --------------------------------------------------------------------------------------------------- */
 
-static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct view *v)
+static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct grd_view *v)
 {
     int64_t dim = i - (size.n - self->ndim), wanted = size.data[i];
     if (dim < 0 && wanted < 0)
@@ -361,7 +348,7 @@ static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t 
     return true;
 }
 
-static inline bool plan_expand(struct view *v, grd_tensor *self, grd_dims size)
+static inline bool plan_expand(struct grd_view *v, grd_tensor *self, grd_dims size)
 {
     if (!check_ndim(size.n))
         return false;
@@ -372,7 +359,7 @@ static inline bool plan_expand(struct view *v, grd_tensor *self, grd_dims size)
                          grd_list_text(grd_sizes(self)), grd_list_text(size), (long long)size.n, self->ndim);
     int64_t numel = 1;
     bool large = false;
-    view_start(v, self, size.n);
+    grd_view_start(v, self, size.n);
     for (int64_t i = size.n - 1; i >= 0; i--) {
         if (!expanded_size(self, size, i, v))
             return false;
@@ -397,7 +384,7 @@ static inline bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index
     return GRD_LIKELY((uint64_t)*ret_index < (uint64_t)size) || refuse_index(self, dim, index);
 }
 
-static inline __attribute__((always_inline)) bool plan_select(struct view *v, grd_tensor *self, int64_t dim, int64_t index)
+static inline __attribute__((always_inline)) bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, int64_t index)
 {
     if (self->ndim == 0)
         return grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
@@ -405,7 +392,7 @@ static inline __attribute__((always_inline)) bool plan_select(struct view *v, gr
         return false;
     const int64_t rest = (int64_t)self->ndim - 1;
     if (GRD_LIKELY(dim == 0 || dim == rest)) { /* the others lie together */
-        view_start(v, self, rest);
+        grd_view_start(v, self, rest);
         v->sizes = self->sizes + (dim == 0);
         v->strides = self->strides + (dim == 0);
     } else {
@@ -442,7 +429,7 @@ static int64_t slice_range(int64_t size, const grd_scalar *start, const grd_scal
     return first > last ? (int64_t)((uint64_t)(first - last - 1) / -(uint64_t)step) + 1 : 0;
 }
 
-static inline __attribute__((always_inline)) bool plan_slice(struct view *v, grd_tensor *self, int64_t dim, grd_scalar start,
+static inline __attribute__((always_inline)) bool plan_slice(struct grd_view *v, grd_tensor *self, int64_t dim, grd_scalar start,
                                                              grd_scalar end, int64_t step)
 {
     int64_t first, stride;
@@ -481,7 +468,7 @@ grd_tensor *op_narrow(grd_tensor *self, int64_t dim, int64_t start, int64_t leng
     return grd_slice(self, .dim = dim, .start = grd_int(start), .end = grd_int(start + length));
 }
 
-static inline __attribute__((always_inline)) bool plan_diagonal(struct view *v, grd_tensor *self, int64_t offset, int64_t dim1,
+static inline __attribute__((always_inline)) bool plan_diagonal(struct grd_view *v, grd_tensor *self, int64_t offset, int64_t dim1,
                                                                 int64_t dim2)
 {
     int64_t given1 = dim1, given2 = dim2;
@@ -496,13 +483,13 @@ static inline __attribute__((always_inline)) bool plan_diagonal(struct view *v, 
     else
         size = rows + offset < columns ? rows + offset : columns;
     view_without(v, self, UINT64_C(1) << dim1 | UINT64_C(1) << dim2);
-    append(v, size, (int64_t)((uint64_t)self->strides[dim1] + (uint64_t)self->strides[dim2]));
+    grd_view_append(v, size, (int64_t)((uint64_t)self->strides[dim1] + (uint64_t)self->strides[dim2]));
     if (size > 0)
         advance(v, offset >= 0 ? offset : -offset, self->strides[offset >= 0 ? dim2 : dim1]);
     return true;
 }
 
-static inline bool plan_unfold(struct view *v, grd_tensor *self, int64_t dimension, int64_t size, int64_t step)
+static inline bool plan_unfold(struct grd_view *v, grd_tensor *self, int64_t dimension, int64_t size, int64_t step)
 {
     if (!check_ndim(self->ndim + 1) || !grd_wrap_dim(self, dimension, &dimension))
         return false;
@@ -516,7 +503,7 @@ static inline bool plan_unfold(struct view *v, grd_tensor *self, int64_t dimensi
         return grd_raise(GRD_ERROR_RUNTIME, "step is %lld but must be > 0", (long long)step);
     view_of(v, self);
     v->checked = true;
-    append(v, size, stride);
+    grd_view_append(v, size, stride);
     if (self->ndim > 0)
         v->size[dimension] = (present - size) / step + 1;
     if (self->ndim > 0 && !__builtin_mul_overflow(stride, step, &windows_stride))
@@ -526,11 +513,11 @@ static inline bool plan_unfold(struct view *v, grd_tensor *self, int64_t dimensi
 
 /* ---- Any geometry ----------------------------------------------------------------------------------------------------------- */
 
-static inline bool plan_as_strided(struct view *v, grd_tensor *self, grd_dims size, grd_dims stride, grd_scalar storage_offset)
+static inline bool plan_as_strided(struct grd_view *v, grd_tensor *self, grd_dims size, grd_dims stride, grd_scalar storage_offset)
 {
     if (size.n != stride.n)
         return grd_raise(GRD_ERROR_RUNTIME, "mismatch in length of strides and shape");
-    view_start(v, self, size.n);
+    grd_view_start(v, self, size.n);
     v->sizes = size.data;
     v->strides = stride.data;
     v->checked = true;
@@ -555,7 +542,7 @@ static const grd_tensors no_tensors = {0, NULL};
 static grd_tensors made_several(grd_tensor *self, const struct views *vs)
 {
     int64_t room[2][GRD_MAX_DIMS];
-    struct view v = {.size = room[0], .stride = room[1]};
+    struct grd_view v = {.size = room[0], .stride = room[1]};
     const int64_t stride = self->strides[vs->dim], total = self->sizes[vs->dim];
     grd_tensor **list = grd_pool_array(vs->n, sizeof *list);
     view_without(&v, self, vs->single ? UINT64_C(1) << vs->dim : 0);
@@ -651,11 +638,11 @@ static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
 
 /* The view that a gradient is written to, in the plan of an operator whose result is zeros but there. */
 struct written {
-    struct view view;
+    struct grd_view view;
     int64_t room[2][GRD_MAX_DIMS];
 };
 
-static struct view *written_view(const struct grd_plan *p)
+static struct grd_view *written_view(const struct grd_plan *p)
 {
     struct written *w = (struct written *)(uintptr_t)p->state;
     _Static_assert(sizeof *w <= GRD_PLAN_STATE, "room in the plan");
@@ -678,7 +665,7 @@ static bool plan_written(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, g
 
 static bool check_written(const struct grd_plan *p, const grd_tensor *grad)
 {
-    const struct view *v = written_view(p);
+    const struct grd_view *v = written_view(p);
     return check_view_gradient(grd_dims_from(v->sizes, v->n), grad);
 }
 
@@ -704,7 +691,7 @@ bool plan_hidden_diagonal_backward(struct grd_plan *p, grd_tensor *grad, grd_dim
 void run_view_backward(const struct grd_plan *p)
 {
     grd_tensor *result = p->results[0], part = *p->in[0];
-    const struct view *v = written_view(p);
+    const struct grd_view *v = written_view(p);
     part.flags = 0;
     part.strides = (int64_t *)(uintptr_t)v->strides;
     part.data = result->data + v->offset * result->itemsize;
