@@ -39,6 +39,13 @@ static inline bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_d
     return grd_shape_wrap_dim(dim, t->ndim, ret_dim);
 }
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes);
+/* RuntimeError: more dimensions than a tensor may have. */
+bool grd_check_ndim(int64_t n);
+/* The size along a dim that is wrapped; of a tensor without dimensions 1. */
+static inline int64_t grd_size_along(const grd_tensor *t, int64_t dim)
+{
+    return t->ndim > 0 ? t->sizes[dim] : 1;
+}
 
 /* ---- Copies --------------------------------------------------------------------------------------------------------------- */
 /* Writes the elements of `from`, broadcast and converted, to `to`. The shapes must broadcast and both be strided cpu tensors
@@ -49,6 +56,11 @@ bool grd_copy_elements(grd_tensor *to, const grd_tensor *from);
 grd_tensor *grd_contiguous_as(grd_tensor *t, grd_dtype dtype);
 /* A new contiguous tensor with the same elements. */
 grd_tensor *grd_clone_contiguous(const grd_tensor *t, grd_dtype dtype);
+
+/* `t` broadcast to the sizes of `to`, to be read here and now: no reference, no flags; its strides, for GRD_MAX_DIMS, are the caller's. */
+grd_tensor grd_spread(const grd_tensor *t, const grd_tensor *to, int64_t *strides);
+/* True for two views of the very same elements. */
+bool grd_is_same_view(const grd_tensor *a, const grd_tensor *b);
 
 /* ---- Dtypes --------------------------------------------------------------------------------------------------------------- */
 static inline enum grd_category grd_category_of(grd_dtype dtype)

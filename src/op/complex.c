@@ -3,6 +3,7 @@
 
 #include "gen/uses/op/complex.h"
 #include "op/composite.h"
+#include "op/copy.h"
 #include "op/plan.h"
 #include "op/reduce.h"
 #include "op/view.h"
@@ -82,16 +83,14 @@ void run_complex(const struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
 {
     const grd_tensor *result = p->results[0], *const parts[] = {real, imag};
     int64_t strides[2][GRD_MAX_DIMS];
+    for (int i = 0; i < result->ndim; i++)
+        strides[0][i] = 2 * result->strides[i];
     for (int part = 0; part < 2; part++) {
-        const grd_tensor *from = parts[part];
-        for (int d = 0, own = from->ndim - result->ndim; d < result->ndim; d++, own++) {
-            strides[0][d] = grd_byte_stride(result, d);
-            strides[1][d] = own < 0 || from->sizes[own] == 1 ? 0 : grd_byte_stride(from, own);
-        }
-        struct grd_iter it;
-        grd_iter_raw(&it, grd_sizes(result), 2, (char *const[]){result->data + part * from->itemsize, from->data},
-                     (const int64_t *const[]){strides[0], strides[1]});
-        grd_iter_run(&it, grd_iter_cast((grd_dtype)from->dtype, (grd_dtype)from->dtype), NULL);
+        const grd_tensor from = grd_spread(parts[part], result, strides[1]);
+        grd_tensor to = grd_part_of(result, result->data + part * from.itemsize, result->sizes, strides[0]);
+        to.dtype = from.dtype;
+        to.itemsize = from.itemsize;
+        grd_copy_strided(&to, &from);
     }
 }
 

@@ -163,17 +163,6 @@ static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
 
 /* ---- Any strides ------------------------------------------------------------------------------------------------------------ */
 
-static void copy_elementwise(grd_tensor *to, const char *from, grd_dtype from_dtype, const int64_t *from_strides_bytes)
-{
-    int64_t to_strides[GRD_MAX_DIMS];
-    for (int64_t i = 0; i < to->ndim; i++)
-        to_strides[i] = grd_byte_stride(to, i);
-    struct grd_iter it;
-    grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, (char *)(uintptr_t)from},
-                 (const int64_t *const[]){to_strides, from_strides_bytes});
-    grd_iter_run(&it, grd_cast_kernel(from_dtype, to->dtype), NULL);
-}
-
 static bool same_strides(const grd_tensor *a, const grd_tensor *b)
 {
     for (int64_t i = 0; i < a->ndim; i++)
@@ -196,10 +185,14 @@ void grd_copy_strided(grd_tensor *to, const grd_tensor *from)
         if (copy_transposed(to, from))
             return;
     }
-    int64_t strides[GRD_MAX_DIMS];
-    for (int64_t i = 0; i < from->ndim; i++)
-        strides[i] = grd_byte_stride(from, i);
-    copy_elementwise(to, from->data, from->dtype, strides);
+    int64_t strides[2][GRD_MAX_DIMS];
+    for (int64_t i = 0; i < to->ndim; i++) {
+        strides[0][i] = grd_byte_stride(to, i);
+        strides[1][i] = grd_byte_stride(from, i);
+    }
+    struct grd_iter it;
+    grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, from->data}, (const int64_t *const[]){strides[0], strides[1]});
+    grd_iter_run(&it, grd_cast_kernel(from->dtype, to->dtype), NULL);
 }
 
 static bool all_zero(const char *bytes, int64_t n)
@@ -215,8 +208,9 @@ void grd_fill_elements(grd_tensor *t, const void *element)
     if (t->numel == 0 || grd_is_meta(t))
         return;
     if (!covers_block(t)) {
-        static const int64_t standing[GRD_MAX_DIMS];
-        copy_elementwise(t, element, t->dtype, standing);
+        int64_t standing[GRD_MAX_DIMS] = {0};
+        const grd_tensor one = grd_part_of(t, (char *)(uintptr_t)element, t->sizes, standing);
+        grd_copy_strided(t, &one);
         return;
     }
     char pattern[PATTERN_BYTES];
@@ -232,6 +226,15 @@ void grd_fill_elements(grd_tensor *t, const void *element)
         fill_bytes(0, bytes, &fill);
     else
         grd_parallel_for(0, bytes, GRD_COPY_GRAIN, fill_bytes, &fill);
+}
+
+grd_tensor *grd_filled(grd_tensor *t, grd_scalar value)
+{
+    char element[16];
+    if (grd_is_failed(t) || !grd_scalar_write(value, t->dtype, element))
+        return grd_failed;
+    grd_fill_elements(t, element);
+    return t;
 }
 
 void grd_zero_elements(grd_tensor *t)
@@ -346,15 +349,7 @@ bool plan_fill(struct grd_plan *p, grd_tensor *self, grd_scalar value)
 
 grd_tensor *shortcut_fill(grd_tensor *out, grd_tensor *self, grd_scalar value)
 {
-    char element[16];
-    if (self->device != GRD_DEVICE_CPU)
-        return NULL;
-    grd_tensor *result = !grd_scalar_write(value, self->dtype, element) ? grd_failed
-                         : out != NULL                                  ? out
-                                                                        : grd_new_like(self, GRD_DTYPE_NONE);
-    if (!grd_is_failed(result))
-        grd_fill_elements(result, element);
-    return result;
+    return self->device != GRD_DEVICE_CPU ? NULL : grd_filled(out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE), value);
 }
 
 /* Memory that is not shared holds no part of another tensor's. */

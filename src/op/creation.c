@@ -83,13 +83,6 @@ static bool is_plain(grd_device device, bool requires_grad)
     return (device.type == GRD_DEVICE_NONE || device.type == GRD_DEVICE_CPU) && !requires_grad;
 }
 
-static grd_tensor *filled(grd_tensor *t, const char *element)
-{
-    if (!grd_is_failed(t))
-        grd_fill_elements(t, element);
-    return t;
-}
-
 grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     return is_plain(device, requires_grad) ? grd_new(size, dtype_or(dtype, grd_default_dtype()), GRD_CPU) : NULL;
@@ -97,20 +90,13 @@ grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bo
 
 grd_tensor *shortcut_full(grd_dims size, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    char element[16];
-    if (!is_plain(device, requires_grad))
-        return NULL;
-    dtype = dtype_or(dtype, grd_scalar_dtype(fill_value));
-    return grd_scalar_write(fill_value, dtype, element) ? filled(grd_new(size, dtype, GRD_CPU), element) : grd_failed;
+    return is_plain(device, requires_grad) ? grd_filled(grd_new(size, dtype_or(dtype, grd_scalar_dtype(fill_value)), GRD_CPU), fill_value)
+                                           : NULL;
 }
 
 grd_tensor *shortcut_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    char element[16];
-    if (device.type != GRD_DEVICE_NONE || requires_grad)
-        return NULL;
-    dtype = dtype_or(dtype, (grd_dtype)self->dtype);
-    return grd_scalar_write(fill_value, dtype, element) ? filled(grd_new_like(self, dtype), element) : grd_failed;
+    return device.type == GRD_DEVICE_NONE && !requires_grad ? grd_filled(grd_new_like(self, dtype), fill_value) : NULL;
 }
 
 /* ---- Ranges ---------------------------------------------------------------------------------------------------------------------- */
@@ -203,12 +189,7 @@ bool plan_arange(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scala
     if (!check_range_dtype("arange", dtype, false) || !check_range(a, b, by))
         return false;
     struct range *r = (struct range *)p->state;
-    r->made = GRD_FLOAT64;
-    r->parts = 1;
-    r->logarithmic = false;
-    r->from_start = true;
-    r->start[0] = grd_float(a);
-    r->step[0] = grd_float(by);
+    *r = (struct range){.made = GRD_FLOAT64, .parts = 1, .from_start = true, .start = {grd_float(a)}, .step = {grd_float(by)}};
     double count = ceil((b - a) / by);
     if (grd_dtype_is_integer(dtype)) {
         int64_t first, last, increment;

@@ -35,19 +35,13 @@ static inline __attribute__((always_inline)) void view_without(struct grd_view *
             grd_view_append(v, t->sizes[i], t->strides[i]);
 }
 
-/* Where the first element moves to. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
-static inline int64_t moved(int64_t offset, int64_t steps, int64_t stride)
-{
-    int64_t there;
-    if (GRD_UNLIKELY(__builtin_mul_overflow(steps, stride, &there)) || GRD_UNLIKELY(__builtin_add_overflow(offset, there, &there)) ||
-        GRD_UNLIKELY(there < 0))
-        return offset;
-    return there;
-}
-
+/* Moves the first element by `steps`. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
 static inline void advance(struct grd_view *v, int64_t steps, int64_t stride)
 {
-    v->offset = moved(v->offset, steps, stride);
+    int64_t there;
+    if (GRD_LIKELY(!__builtin_mul_overflow(steps, stride, &there)) && GRD_LIKELY(!__builtin_add_overflow(v->offset, there, &there)) &&
+        GRD_LIKELY(there >= 0))
+        v->offset = there;
 }
 
 static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
@@ -60,11 +54,6 @@ static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
     if (v->dtype != GRD_DTYPE_NONE)
         return grd_new_view_as(self, v->dtype, sizes, strides, v->offset);
     return v->checked ? grd_new_view(self, sizes, strides, v->offset) : grd_new_part(self, sizes, strides, v->offset);
-}
-
-static bool check_ndim(int64_t n)
-{
-    return n <= GRD_MAX_DIMS || grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
 }
 
 /* ---- All of it ----------------------------------------------------------------------------------------------------------- */
@@ -110,9 +99,22 @@ grd_tensor *op_hidden_unsafe_view(grd_tensor *self, grd_dims size)
     return grd_new_detached(grd_view(self, size));
 }
 
+/* The sizes of `t` with others for those of dims first to past - 1. */
+static grd_dims replaced(const grd_tensor *t, int64_t first, int64_t past, grd_dims others, int64_t *sizes)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < first; i++)
+        sizes[n++] = t->sizes[i];
+    for (int64_t i = 0; i < others.n; i++)
+        sizes[n++] = others.data[i];
+    for (int64_t i = past; i < t->ndim; i++)
+        sizes[n++] = t->sizes[i];
+    return grd_dims_from(sizes, n);
+}
+
 grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
 {
-    int64_t sizes[GRD_MAX_DIMS], n = 0, product = 1;
+    int64_t sizes[GRD_MAX_DIMS], product = 1;
     if (!grd_wrap_dim(self, start_dim, &start_dim) || !grd_wrap_dim(self, end_dim, &end_dim))
         return grd_failed;
     if (start_dim > end_dim)
@@ -121,25 +123,18 @@ grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
         return grd_view(self, grd_dims(1));
     if (start_dim == end_dim)
         return self;
-    for (int64_t i = 0; i < self->ndim; i++) {
-        if (i < start_dim || i > end_dim) {
-            sizes[n++] = self->sizes[i];
-            continue;
-        }
+    for (int64_t i = start_dim; i <= end_dim; i++)
         if (__builtin_mul_overflow(product, self->sizes[i], &product))
             return grd_fail(GRD_ERROR_RUNTIME, "the product of the sizes from start_dim to end_dim fits into no integer");
-        if (i == end_dim)
-            sizes[n++] = product;
-    }
-    return grd_reshape(self, grd_dims_from(sizes, n));
+    return grd_reshape(self, replaced(self, start_dim, end_dim + 1, grd_dims(product), sizes));
 }
 
 static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64_t *ret_sizes)
 {
-    int64_t size = self->ndim ? self->sizes[dim] : 1, product = 1, inferred = -1;
+    int64_t size = grd_size_along(self, dim), product = 1, inferred = -1;
     if (sizes.n == 0)
         return grd_raise(GRD_ERROR_RUNTIME, "sizes must be non-empty");
-    if (!check_ndim(self->ndim + sizes.n - 1))
+    if (!grd_check_ndim(self->ndim + sizes.n - 1))
         return false;
     bool fits = true;
     for (int64_t i = 0; i < sizes.n; i++) {
@@ -161,16 +156,10 @@ static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64
 
 grd_tensor *op_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes)
 {
-    int64_t parts[GRD_MAX_DIMS], result[2 * GRD_MAX_DIMS], n = 0;
+    int64_t parts[GRD_MAX_DIMS], result[2 * GRD_MAX_DIMS];
     if (!grd_wrap_dim(self, dim, &dim) || !check_unflatten(self, dim, sizes, parts))
         return grd_failed;
-    for (int64_t i = 0; i < dim; i++)
-        result[n++] = self->sizes[i];
-    for (int64_t i = 0; i < sizes.n; i++)
-        result[n++] = parts[i];
-    for (int64_t i = dim + 1; i < self->ndim; i++)
-        result[n++] = self->sizes[i];
-    return grd_view(self, grd_dims_from(result, n));
+    return grd_view(self, replaced(self, dim, dim + 1, grd_dims_from(parts, sizes.n), result));
 }
 
 /* Note that an empty list squeezes nothing, while an absent one squeezes everything. */
@@ -189,7 +178,7 @@ static inline bool plan_squeeze(struct grd_view *v, grd_tensor *self, grd_dims d
 static inline bool plan_unsqueeze(struct grd_view *v, grd_tensor *self, int64_t dim)
 {
     int64_t stride = 1;
-    if (!check_ndim(self->ndim + 1) || !grd_shape_wrap_dim(dim, self->ndim + 1, &dim))
+    if (!grd_check_ndim(self->ndim + 1) || !grd_shape_wrap_dim(dim, self->ndim + 1, &dim))
         return false;
     if (dim < self->ndim && __builtin_mul_overflow(self->sizes[dim], self->strides[dim], &stride))
         stride = 1;
@@ -236,23 +225,30 @@ static inline bool plan_mT(struct grd_view *v, grd_tensor *self)
     return swap(v, self, self->ndim - 2, self->ndim - 1);
 }
 
-/* Wraps the dims and checks that each occurs once. */
+/* Wraps the dims, each of which may occur once; `what` they are called in the error, where they are not all of them. */
+static bool wrap_each(int64_t ndim, grd_dims dims, const char *what, int64_t *ret_dims, uint64_t *ret_mask)
+{
+    *ret_mask = 0;
+    for (int64_t i = 0; i < dims.n; i++) {
+        if (!grd_shape_wrap_dim(dims.data[i], ndim, &ret_dims[i]))
+            return false;
+        if (*ret_mask >> ret_dims[i] & 1)
+            return what == NULL ? grd_raise(GRD_ERROR_RUNTIME, "duplicate dims are not allowed.")
+                                : grd_raise(GRD_ERROR_RUNTIME, "repeated dim in `%s` (%s)", what, grd_list_text(dims));
+        *ret_mask |= (uint64_t)1 << ret_dims[i];
+    }
+    return true;
+}
+
 static bool check_permutation(int64_t ndim, grd_dims dims, int64_t *ret_dims)
 {
-    uint64_t seen = 0;
+    uint64_t all;
     if (dims.n != ndim)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. "
                          "input.dim() = %lld is not equal to len(dims) = %lld",
                          (long long)ndim, (long long)dims.n);
-    for (int64_t i = 0; i < dims.n; i++) {
-        if (!grd_shape_wrap_dim(dims.data[i], ndim, &ret_dims[i]))
-            return false;
-        if (seen >> ret_dims[i] & 1)
-            return grd_raise(GRD_ERROR_RUNTIME, "duplicate dims are not allowed.");
-        seen |= (uint64_t)1 << ret_dims[i];
-    }
-    return true;
+    return wrap_each(ndim, dims, NULL, ret_dims, &all);
 }
 
 static inline bool plan_permute(struct grd_view *v, grd_tensor *self, grd_dims dims)
@@ -276,20 +272,6 @@ grd_tensor *op_hidden_permute_backward(grd_tensor *grad, grd_dims dims)
     return grd_permute(grad, grd_dims_from(inverse, dims.n));
 }
 
-static bool wrap_moved(const grd_tensor *self, const char *what, grd_dims dims, int64_t *ret_dims, uint64_t *ret_mask)
-{
-    uint64_t mask = 0;
-    for (int64_t i = 0; i < dims.n; i++) {
-        if (!grd_wrap_dim(self, dims.data[i], &ret_dims[i]))
-            return false;
-        if (mask >> ret_dims[i] & 1)
-            return grd_raise(GRD_ERROR_RUNTIME, "repeated dim in `%s` (%s)", what, grd_list_text(dims));
-        mask |= (uint64_t)1 << ret_dims[i];
-    }
-    *ret_mask = mask;
-    return true;
-}
-
 grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 {
     if (source.n != destination.n)
@@ -297,13 +279,10 @@ grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
             GRD_ERROR_RUNTIME,
             "Invalid source or destination dims: source (%s dims) should contain the same number of dims as destination (%s dims)",
             grd_list_text(source), grd_list_text(destination));
-    if (source.n > GRD_MAX_DIMS) {
-        check_ndim(source.n);
-        return grd_failed;
-    }
     int64_t from[GRD_MAX_DIMS], to[GRD_MAX_DIMS], order[GRD_MAX_DIMS];
     uint64_t taken, placed;
-    if (!wrap_moved(self, "source", source, from, &taken) || !wrap_moved(self, "destination", destination, to, &placed))
+    if (!grd_check_ndim(source.n) || !wrap_each(self->ndim, source, "source", from, &taken) ||
+        !wrap_each(self->ndim, destination, "destination", to, &placed))
         return grd_failed;
     if (self->ndim == 0)
         return self;
@@ -350,7 +329,7 @@ static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t 
 
 static inline bool plan_expand(struct grd_view *v, grd_tensor *self, grd_dims size)
 {
-    if (!check_ndim(size.n))
+    if (!grd_check_ndim(size.n))
         return false;
     if (size.n < self->ndim)
         return grd_raise(GRD_ERROR_RUNTIME,
@@ -491,9 +470,9 @@ static inline __attribute__((always_inline)) bool plan_diagonal(struct grd_view 
 
 static inline bool plan_unfold(struct grd_view *v, grd_tensor *self, int64_t dimension, int64_t size, int64_t step)
 {
-    if (!check_ndim(self->ndim + 1) || !grd_wrap_dim(self, dimension, &dimension))
+    if (!grd_check_ndim(self->ndim + 1) || !grd_wrap_dim(self, dimension, &dimension))
         return false;
-    int64_t present = self->ndim ? self->sizes[dimension] : 1, stride = self->ndim ? self->strides[dimension] : 1, windows_stride;
+    int64_t present = grd_size_along(self, dimension), stride = self->ndim ? self->strides[dimension] : 1, windows_stride;
     if (size < 0)
         return grd_raise(GRD_ERROR_RUNTIME, "size is %lld but must be >= 0", (long long)size);
     if (size > present)
@@ -548,7 +527,8 @@ static grd_tensors made_several(grd_tensor *self, const struct views *vs)
     view_without(&v, self, vs->single ? UINT64_C(1) << vs->dim : 0);
     for (int64_t i = 0, start = 0; list != NULL && i < vs->n && !grd_pending(); i++) {
         const int64_t rest = total - start, size = vs->sizes != NULL ? vs->sizes[i] : rest < vs->each ? rest : vs->each;
-        v.offset = moved(self->offset, start, stride);
+        v.offset = self->offset;
+        advance(&v, start, stride);
         if (!vs->single)
             v.size[vs->dim] = size;
         list[i] = made(self, &v);
