@@ -48,11 +48,6 @@ const char *grd_list_text(grd_dims list)
     return text != NULL ? grd_format_int64s(text, LIST_CHARS, list.data, list.n) : "";
 }
 
-bool grd_check_ndim(int64_t n)
-{
-    return n <= GRD_MAX_DIMS || grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
-}
-
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes)
 {
     return t->ndim == sizes.n && memcmp(t->sizes, sizes.data, (size_t)sizes.n * sizeof *sizes.data) == 0;
@@ -117,7 +112,7 @@ bool grd_copy_elements(grd_tensor *to, const grd_tensor *from)
     int64_t strides[GRD_MAX_DIMS];
     if (grd_is_meta(to) || to->numel == 0)
         return true;
-    if (grd_iter_cast(from->dtype, to->dtype) == NULL)
+    if (grd_cast_kernel(from->dtype, to->dtype) == NULL)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s' to '%s'", grd_dtype_type_name(from->dtype),
                          grd_dtype_type_name(to->dtype));
     if (grd_may_share_bytes(to, from) && !grd_is_same_view(to, from)) /* what is written may be read later */

@@ -36,7 +36,7 @@ void run_distinct(const struct grd_plan *p)
     if (inverse->numel > 0)
         grd_kernels->index->number_runs(d->runs, d->starts, (const int64_t *)(const void *)d->places->data,
                                         (int64_t *)(void *)inverse->data);
-    grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB](counts->numel, (char *const[]){counts->data, starts + step, starts}, NULL, NULL);
+    grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB].block(counts->numel, (char *const[]){counts->data, starts + step, starts}, NULL);
 }
 
 /* ---- Elements --------------------------------------------------------------------------------------------------------------- */
