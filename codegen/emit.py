@@ -106,7 +106,7 @@ def implementation(operator, operators):
     if operator.formula or operator.through:
         return apart(operator, formula_implementation(operator, operators))
     if operator.planned:
-        return plans.implementation(operator, implementation_prototype(operator))
+        return plans.implementation(operator, operators, implementation_prototype(operator))
     return ""
 
 
@@ -132,7 +132,9 @@ def family_file(family, members, operators):
 
 def view_calls(operators):
     """op_<name> of the views that are planned."""
-    return BANNER.format("schema") + "\n".join(plans.view_call(o, implementation_prototype(o)) for o in operators.values() if o.planned_view)
+    views = [o for o in operators.values() if o.planned_view]
+    declared = headers.include(sorted({f"gen/impl/{headers.family_name(o.file)}.h" for o in views}))
+    return BANNER.format("schema") + declared + "\n" + "\n".join(plans.view_call(o, operators, implementation_prototype(o)) for o in views)
 
 
 def table_file(operators):

@@ -43,7 +43,7 @@ FUNCTIONS = {
 }
 # How values are printed in the text of an error.
 PRINTED = {"int": ("%lld", "(long long){0}"), "float": ("%g", "{0}"), "Scalar": ("%g", "grd_scalar_double({0})"), "str": ("%s", "{0}"), "dtype": ("%s", "grd_dtype_type_name({0})"),
-           "dims": ("%s", "grd_format_int64s((char[512]){{0}}, 512, {0}.data, {0}.n)")}
+           "dims": ("%s", "grd_list_text({0})")}
 APART = "/* the rest */\n"  # after an early end of a formula: the way there is short where the rest is a function of its own
 C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_dims ", "Scalar": "grd_scalar ", "int": "int64_t ", "float": "double ", "bool": "bool ",
            "dtype": "grd_dtype ", "device": "grd_device ", "str": "const char *"}
@@ -227,8 +227,8 @@ class Lowering:
             return Value(self.save("WHOLE", name), self.names[name])
         if name in self.results:
             return Value(self.save("WHOLE", name), "Tensor[]" if self.operator.returns_list else "Tensor")
-        if name == "inf":
-            return Value("INFINITY", "float")
+        if name in ("inf", "nan"):
+            return Value(ctype.literal(float(name)), "float")
         known = [*self.gradients, *self.names, *self.results]
         raise self.fail(f"unknown name '{name}'; known are {', '.join(known)}")
 
