@@ -33,6 +33,9 @@ FUNCTIONS = {
     "wrapped_dim": (("Tensor", "int"), "int"), "composite_along": (("Tensor", "int", "int"), "Tensor"), "dtype_is_unsigned": (("dtype",), "bool"), "truncated": (("Scalar",), "Scalar"),
     "composite_requiring": (("Tensor", "bool"), "Tensor"), "pad_bordered": (("Tensor", "dims", "str"), "Tensor"),
     "quotient_or_zero": (("Tensor", "Tensor"), "Tensor"), "reduced_count": (("dims", "dims"), "float"), "reduced_restored": (("Tensor", "dims", "dims", "bool"), "Tensor"),
+    "check_index_source": (("Tensor", "int", "Tensor", "Tensor"), "bool"), "scatter_identity": (("str", "dtype"), "Scalar"),
+    "scatter_counts": (("Tensor", "int", "Tensor", "Tensor", "bool"), "Tensor"), "dims_but": (("Tensor", "int"), "dims"), "composite_is_recorded": (("Tensor",), "bool"),
+    "group_rows": (("Tensor", "int"), "Tensor"), "check_groups": (("Tensor", "int"), "bool"),
     "loss_check": (("str",), "bool"), "loss_reduced": (("Tensor", "str"), "Tensor"), "loss_unreduced": (("Tensor", "Tensor", "Tensor", "str"), "Tensor"),
     "loss_variance": (("Tensor", "Tensor"), "Tensor"),
 }
@@ -327,7 +330,9 @@ class Lowering:
             given[keyword.arg] = keyword.value
         if self.through:
             words = [self.convert(self.expression(given[a.name]), argument_type(a)) if a.name in given else ctype.default(a) for a in callee.args]
-            return Value(f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
+            if callee.is_operator:
+                return Value(f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
+            return Value(f"grd_op_{callee.kernel}({', '.join(['out', *words])}, &{callee.elementwise}, NULL)", "Tensor")  # its arguments are tensors
         shortcut = callee.inlined if self.gradients else ""
         words, options, operands = [], [], []
         for argument in callee.args:

@@ -177,6 +177,16 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     return grd_pending() ? grd_failed : t;
 }
 
+grd_dims grd_dims_but(const grd_tensor *t, int64_t dim)
+{
+    int64_t *const dims = grd_pool_array((int64_t)t->ndim + 1, sizeof *dims);
+    int64_t n = 0;
+    for (int64_t i = 0; dims != NULL && i < t->ndim; i++)
+        if (i != dim)
+            dims[n++] = i;
+    return grd_dims_from(dims, n);
+}
+
 /* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {

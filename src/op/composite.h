@@ -35,5 +35,11 @@ grd_tensor *grd_composite_along(grd_tensor *vector, int64_t ndim, int64_t dim);
 grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad);
 /* The borders of pad, as a tensor of its own. `mode`: "reflect" or "replicate". */
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode);
+/* All dims of t but one, in pooled memory. */
+grd_dims grd_dims_but(const grd_tensor *t, int64_t dim);
+/* RuntimeError: fewer than 2 dimensions, or channels, dimension 1, that do not divide into so many groups. */
+bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
+/* Rows with an element for all that a group of channels has: [samples, groups, elements]. */
+grd_tensor *grd_group_rows(grd_tensor *t, int64_t num_groups);
 
 #endif

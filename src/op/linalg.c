@@ -163,43 +163,9 @@ void run_product(const struct grd_plan *p)
 
 /* ---- Checks -------------------------------------------------------------------------------------------------------------------- */
 
-/* The name of the C++ type that PyTorch prints for a dtype. */
-static const char *type_name(grd_dtype dtype)
+static const char *type_name(const grd_tensor *t)
 {
-    switch (dtype) {
-    case GRD_BOOL:
-        return "bool";
-    case GRD_UINT8:
-        return "unsigned char";
-    case GRD_INT8:
-        return "signed char";
-    case GRD_UINT16:
-        return "unsigned short";
-    case GRD_INT16:
-        return "short";
-    case GRD_UINT32:
-        return "unsigned int";
-    case GRD_INT32:
-        return "int";
-    case GRD_UINT64:
-        return "unsigned long";
-    case GRD_INT64:
-        return "long";
-    case GRD_FLOAT16:
-        return "c10::Half";
-    case GRD_BFLOAT16:
-        return "c10::BFloat16";
-    case GRD_FLOAT32:
-        return "float";
-    case GRD_FLOAT64:
-        return "double";
-    case GRD_COMPLEX64:
-        return "c10::complex<float>";
-    case GRD_COMPLEX128:
-        return "c10::complex<double>";
-    default:
-        return grd_dtype_name(dtype);
-    }
+    return grd_limits[t->dtype].type != NULL ? grd_limits[t->dtype].type : grd_dtype_name((grd_dtype)t->dtype);
 }
 
 static bool check_matrices(const grd_tensor *mat1, const char *name1, const grd_tensor *mat2)
@@ -212,8 +178,8 @@ static bool check_matrices(const grd_tensor *mat1, const char *name1, const grd_
         return grd_raise(GRD_ERROR_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
                          (long long)mat1->sizes[0], (long long)mat1->sizes[1], (long long)mat2->sizes[0], (long long)mat2->sizes[1]);
     if (mat1->dtype != mat2->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s",
-                         type_name((grd_dtype)mat1->dtype), type_name((grd_dtype)mat2->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s", type_name(mat1),
+                         type_name(mat2));
     return true;
 }
 
@@ -324,8 +290,8 @@ bool plan_bmm(struct grd_plan *p, grd_tensor *self, grd_tensor *mat2)
 bool plan_baddbmm(struct grd_plan *p, grd_tensor *self, grd_tensor *batch1, grd_tensor *batch2, grd_scalar beta, grd_scalar alpha)
 {
     if (batch1->dtype != batch2->dtype || self->dtype != batch1->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
-                         type_name((grd_dtype)self->dtype), type_name((grd_dtype)batch1->dtype), type_name((grd_dtype)batch2->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", type_name(self),
+                         type_name(batch1), type_name(batch2));
     if (!check_batches(batch1, batch2))
         return false;
     const grd_dims sizes = grd_dims(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);

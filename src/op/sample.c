@@ -24,8 +24,8 @@ bool plan_randperm(struct grd_plan *p, int64_t n, grd_generator *generator, grd_
     int64_t low, high;
     if (dtype == GRD_BOOL || (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating))
         return grd_raise_no_kernel("randperm", dtype);
-    grd_random_bounds(dtype, &low, &high);
-    const int64_t most = floating ? ((int64_t)1 << grd_random_digits(dtype)) + 1 : high == INT64_MAX ? high : high + 1;
+    grd_int64_bounds(dtype, &low, &high);
+    const int64_t most = floating ? ((int64_t)1 << grd_limits[dtype].digits) + 1 : high == INT64_MAX ? high : high + 1;
     if (n > most && dtype != GRD_BFLOAT16) /* which PyTorch lets round */
         return grd_raise(GRD_ERROR_RUNTIME, "n cannot be greater than %lld for %s type.", (long long)most, grd_dtype_type_name(dtype));
     return grd_plan_new(p, grd_dims(n), dtype, device, requires_grad) &&

@@ -10,6 +10,7 @@
 #include "op/common.h"
 #include "op/composite.h"
 #include "op/elementwise.h"
+#include "op/indexed.h"
 #include "op/lines.h"
 #include "op/loss.h"
 #include "op/plan.h"
