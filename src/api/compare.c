@@ -9,26 +9,14 @@ static bool all_set(grd_tensor *t)
     return grd_item_int64(grd_all(t)) != 0 && !grd_pending();
 }
 
-static bool same_shape(const grd_tensor *a, const grd_tensor *b)
-{
-    if (a->ndim != b->ndim)
-        return false;
-    for (int i = 0; i < a->ndim; i++)
-        if (a->sizes[i] != b->sizes[i])
-            return false;
-    return true;
-}
-
 static bool check_tensors(const char *name, const grd_tensor *a, const grd_tensor *b)
 {
-    if (grd_pending())
-        return false;
-    return grd_given(a, name, "a") && grd_given(b, name, "b");
+    return !grd_pending() && grd_given(a, name, "a") && grd_given(b, name, "b");
 }
 
 bool grd_equal(grd_tensor *a, grd_tensor *b)
 {
-    if (!check_tensors("equal", a, b) || !same_shape(a, b))
+    if (!check_tensors("equal", a, b) || !grd_dims_equal(grd_sizes(a), grd_sizes(b)))
         return false;
     grd_scope scope = grd_scope_open();
     bool previous = grd_set_grad_enabled(false);

@@ -18,7 +18,9 @@ struct grd_custom_call {
     struct grd_saved *saved;
     grd_tensor *const *inputs;      /* the caller's, during forward */
     grd_tensor **dirty, **constant; /* marked during forward; borrowed */
-    int nsaved, saved_capacity, ndirty, nconstant, constant_capacity;
+    int nsaved, ndirty, nconstant;
+    int64_t saved_capacity, constant_capacity;
+    size_t outputs_size;
     bool forward; /* it runs, or what it saved is not settled */
     bool materialize, released;
 };
@@ -65,23 +67,12 @@ static void custom_release(struct grd_node *node)
         grd_saved_drop(&call->saved[i]);
 }
 
-/* Sizes of a scalar are no block: what is not NULL describes an output. */
-static const int64_t no_sizes[1];
-
-static void free_outputs(struct grd_node *node)
-{
-    for (uint32_t i = 0; i < node->noutputs; i++)
-        if (node->outputs[i].sizes != no_sizes)
-            grd_free((void *)(uintptr_t)node->outputs[i].sizes, node->outputs[i].ndim * sizeof(int64_t));
-    grd_free(node->outputs, node->noutputs * sizeof *node->outputs);
-}
-
 static void custom_finish(struct grd_node *node)
 {
     struct grd_custom_call *call = (struct grd_custom_call *)node;
     grd_free(call->saved, (size_t)call->saved_capacity * sizeof *call->saved);
     grd_free(call->constant, (size_t)call->constant_capacity * sizeof *call->constant);
-    free_outputs(node);
+    grd_free(node->outputs, call->outputs_size);
     grd_release_context(call->function.release, call->function.context);
 }
 
@@ -125,20 +116,6 @@ grd_custom_call *grd_node_custom_call(grd_node *node, void (*release)(void *cont
 }
 
 /* ---- During forward and backward ------------------------------------------------------------------------------------------------- */
-/* For one more in a list of `n`. */
-static bool make_room(void **list, int n, int *capacity, size_t size)
-{
-    if (n < *capacity)
-        return true;
-    const int wanted = *capacity > 0 ? 2 * *capacity : 4;
-    void *grown = grd_realloc(*list, (size_t)*capacity * size, (size_t)wanted * size);
-    if (grown == NULL)
-        return false;
-    *list = grown;
-    *capacity = wanted;
-    return true;
-}
-
 void grd_custom_save(grd_custom_call *call, grd_tensor *t)
 {
     if (grd_pending() || !grd_given_pointer(call, "grd_custom_save", "call") || !grd_given_or_null(t, "grd_custom_save", "t"))
@@ -147,7 +124,7 @@ void grd_custom_save(grd_custom_call *call, grd_tensor *t)
         grd_raise(GRD_ERROR_RUNTIME, "tensors can only be saved during forward");
         return;
     }
-    if (!make_room((void **)&call->saved, call->nsaved, &call->saved_capacity, sizeof *call->saved))
+    if (!grd_reserve(&call->saved, call->nsaved + 1, &call->saved_capacity, sizeof *call->saved))
         return;
     struct grd_saved *saved = &call->saved[call->nsaved++];
     call->node.keeps = true;
@@ -225,7 +202,7 @@ void grd_custom_mark_non_differentiable(grd_custom_call *call, grd_tensor *outpu
         return;
     if (!call->forward)
         refuse_constant();
-    else if (make_room((void **)&call->constant, call->nconstant, &call->constant_capacity, sizeof *call->constant))
+    else if (grd_reserve(&call->constant, call->nconstant + 1, &call->constant_capacity, sizeof *call->constant))
         call->constant[call->nconstant++] = output;
 }
 
@@ -259,7 +236,9 @@ static struct grd_custom_call *new_call(const grd_custom_function *function, grd
     call->needs = (bool *)(call->name + NAME_CHARS);
     call->saved = NULL;
     call->constant = NULL;
-    call->nsaved = call->saved_capacity = call->ndirty = call->nconstant = call->constant_capacity = 0;
+    call->nsaved = call->ndirty = call->nconstant = 0;
+    call->saved_capacity = call->constant_capacity = 0;
+    call->outputs_size = 0;
     call->forward = true;
     call->materialize = call->released = false;
     memset(call->node.edges, 0, n * sizeof *call->node.edges);
@@ -316,20 +295,26 @@ static bool check_dirty(const struct grd_custom_call *call, grd_tensor *const *o
     return true;
 }
 
-static bool describe_output(struct grd_node *node, uint32_t i, const grd_tensor *t)
+/* Outputs and, behind them, their sizes. */
+static bool make_outputs(struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
-    int64_t *sizes = t->ndim > 0 ? grd_alloc(t->ndim * sizeof *sizes) : NULL;
-    if (t->ndim > 0 && sizes == NULL)
+    struct grd_node *node = &call->node;
+    call->outputs_size = (size_t)n * sizeof *node->outputs;
+    for (int i = 0; i < n; i++)
+        call->outputs_size += outputs[i] != NULL ? outputs[i]->ndim * sizeof(int64_t) : 0;
+    node->outputs = grd_alloc_zeroed(call->outputs_size);
+    if (node->outputs == NULL)
         return false;
-    if (t->ndim > 0)
-        memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
-    grd_node_describe_output(node, i, t, t->ndim > 0 ? sizes : no_sizes);
+    node->noutputs = (uint32_t)n;
+    int64_t *sizes = grd_node_room(node);
+    for (int i = 0; i < n; i++) {
+        if (outputs[i] == NULL)
+            continue;
+        grd_node_describe_output(node, (uint32_t)i, outputs[i], sizes);
+        for (int dim = 0; dim < outputs[i]->ndim; dim++)
+            *sizes++ = outputs[i]->sizes[dim];
+    }
     return true;
-}
-
-static bool is_constant(const struct grd_custom_call *call, const grd_tensor *t, bool recorded)
-{
-    return !recorded || is_among(t, call->constant, call->nconstant) || !grd_dtype_carries(t->dtype);
 }
 
 /* An input handed back unwritten is another tensor to the graph. */
@@ -348,15 +333,14 @@ static bool set_output(struct grd_custom_call *call, grd_tensor **output, int i,
     grd_tensor *t = *output;
     if (t == NULL)
         return true;
-    const bool dirty = is_among(t, call->dirty, call->ndirty), constant = is_constant(call, t, recorded);
+    const bool dirty = is_among(t, call->dirty, call->ndirty);
+    const bool constant = !recorded || is_among(t, call->constant, call->nconstant) || !grd_dtype_carries(t->dtype);
     if (!dirty && is_among(t, call->inputs, call->function.inputs)) {
         t = another_tensor(t, constant);
         if (grd_pending())
             return false;
         *output = t;
     }
-    if (recorded && !describe_output(&call->node, (uint32_t)i, t))
-        return false;
     if (constant)
         return true;
     if (!dirty)
@@ -379,15 +363,6 @@ static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *output
     return true;
 }
 
-static bool make_outputs(struct grd_node *node, int n)
-{
-    node->outputs = grd_alloc_zeroed((size_t)n * sizeof *node->outputs);
-    if (node->outputs == NULL && n > 0)
-        return false;
-    node->noutputs = (uint32_t)n;
-    return true;
-}
-
 static bool check_marks(const struct grd_custom_call *call, grd_tensor *const *outputs, int n)
 {
     for (int i = 0; i < call->nconstant; i++)
@@ -402,7 +377,7 @@ static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
     bool needs = false;
     for (int i = 0; i < call->function.inputs; i++)
         needs |= call->needs[i];
-    if (needs && (!check_dirty(call, outputs, n) || !make_outputs(&call->node, n)))
+    if (needs && (!check_dirty(call, outputs, n) || !make_outputs(call, outputs, n)))
         return false;
     for (int i = 0; i < n; i++)
         if (!set_output(call, &outputs[i], i, needs))

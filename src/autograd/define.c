@@ -108,18 +108,18 @@ static bool is_tensor(const struct grd_op *op, int arg)
     return op->args[arg].kind == GRD_KIND_TENSOR || op->args[arg].kind == GRD_KIND_TENSORS;
 }
 
-static int formula_count(const grd_definition *definition)
+/* The place of the first formula for an argument, or -1. */
+static int find_formula(const grd_definition *definition, const char *arg)
 {
-    int n = 0;
-    while (n < GRD_MAX_ARGS && definition->gradients[n].arg != NULL)
-        n++;
-    return n;
+    for (int i = 0; i < GRD_MAX_ARGS && definition->gradients[i].arg != NULL; i++)
+        if (strcmp(definition->gradients[i].arg, arg) == 0)
+            return i;
+    return -1;
 }
 
 static bool check_formula_names(const struct grd_op *op, const grd_definition *definition)
 {
-    const int n = formula_count(definition);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < GRD_MAX_ARGS && definition->gradients[i].arg != NULL; i++) {
         const char *name = definition->gradients[i].arg;
         int arg = 0;
         while (arg < op->nargs && strcmp(op->args[arg].name, name) != 0)
@@ -128,20 +128,10 @@ static bool check_formula_names(const struct grd_op *op, const grd_definition *d
             return grd_raise(GRD_ERROR_VALUE, "%s: gradient of '%s': no tensor argument of that name", op->name, name);
         if (definition->gradients[i].formula == NULL)
             return grd_raise(GRD_ERROR_VALUE, "%s: gradient of '%s': there is no formula", op->name, name);
-        for (int k = 0; k < i; k++)
-            if (strcmp(definition->gradients[k].arg, name) == 0)
-                return grd_raise(GRD_ERROR_VALUE, "%s: gradient of '%s': there are two formulas", op->name, name);
+        if (find_formula(definition, name) != i)
+            return grd_raise(GRD_ERROR_VALUE, "%s: gradient of '%s': there are two formulas", op->name, name);
     }
     return true;
-}
-
-static const char *formula_of(const grd_definition *definition, const char *arg)
-{
-    const int n = formula_count(definition);
-    for (int i = 0; i < n; i++)
-        if (strcmp(definition->gradients[i].arg, arg) == 0)
-            return definition->gradients[i].formula;
-    return NULL;
 }
 
 /* In the order of the arguments, as recording expects them. */
@@ -150,11 +140,10 @@ static bool read_formulas(struct defined_derivative *self, const grd_definition 
     if (!check_formula_names(self->op, definition))
         return false;
     for (int arg = 0; arg < self->op->nargs; arg++) {
-        const char *text = formula_of(definition, self->op->args[arg].name);
-        if (text == NULL)
+        const int place = find_formula(definition, self->op->args[arg].name), position = self->derivative.nargs;
+        if (place < 0)
             continue;
-        const int position = self->derivative.nargs;
-        self->formulas[position] = grd_formula_read(&self->needs, arg, position, text);
+        self->formulas[position] = grd_formula_read(&self->needs, arg, position, definition->gradients[place].formula);
         if (self->formulas[position] == NULL) {
             grd_error_add_context(self->op->name);
             return false;
@@ -264,7 +253,7 @@ static bool attach_derivative(struct grd_defined_op *op, const grd_definition *d
     self->needs.of = op;
     name_node(self);
     bool ok = true;
-    if (formula_count(definition) > 0)
+    if (definition->gradients[0].arg != NULL)
         ok = read_formulas(self, definition);
     else if (definition->gradient != NULL)
         ok = read_function(self, definition);

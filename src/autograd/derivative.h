@@ -9,7 +9,7 @@
 
 /* What is saved for the formulas, and as what kind of value. */
 enum grd_save_how {
-    GRD_SAVE_VALUE,  /* a number, dtype or device: copied */
+    GRD_SAVE_VALUE,  /* 0: a number, dtype or device: copied */
     GRD_SAVE_TENSOR, /* kept, with a version check */
     GRD_SAVE_GENERATOR,
     GRD_SAVE_OFFSET, /* storage offset of a tensor: INT */
@@ -34,20 +34,12 @@ static inline bool grd_save_takes_room(uint8_t how)
 /* How a value of that kind is kept whole. */
 static inline uint8_t grd_save_whole(grd_kind kind)
 {
-    switch (kind) {
-    case GRD_KIND_TENSOR:
-        return GRD_SAVE_TENSOR;
-    case GRD_KIND_TENSORS:
-        return GRD_SAVE_TENSORS;
-    case GRD_KIND_DIMS:
-        return GRD_SAVE_DIMS;
-    case GRD_KIND_STRING:
-        return GRD_SAVE_STRING;
-    case GRD_KIND_GENERATOR:
-        return GRD_SAVE_GENERATOR;
-    default:
-        return GRD_SAVE_VALUE;
-    }
+    static const uint8_t how[] = {[GRD_KIND_TENSOR] = GRD_SAVE_TENSOR,
+                                  [GRD_KIND_TENSORS] = GRD_SAVE_TENSORS,
+                                  [GRD_KIND_DIMS] = GRD_SAVE_DIMS,
+                                  [GRD_KIND_STRING] = GRD_SAVE_STRING,
+                                  [GRD_KIND_GENERATOR] = GRD_SAVE_GENERATOR};
+    return (int)kind < GRD_LENGTH(how) ? how[kind] : GRD_SAVE_VALUE;
 }
 
 struct grd_save {

@@ -116,12 +116,13 @@ static void hook_destroy(struct grd_object *object)
 
 static const struct grd_object_type hook_type = {.name = "hook", .destroy = hook_destroy};
 
-static uint64_t add(struct grd_hooks *list, const struct grd_hook *description)
+/* The handle of a new hook, true for one that has none. 0, with the error raised, on failure. */
+static uint64_t add(struct grd_hooks *list, struct grd_hook description)
 {
     struct grd_hook *hook = grd_alloc(sizeof *hook);
     if (hook == NULL)
         return 0;
-    *hook = *description;
+    *hook = description;
     hook->object.type = &hook_type;
     atomic_init(&hook->object.refs, 1);
     pthread_mutex_lock(&table.lock);
@@ -136,6 +137,22 @@ static uint64_t add(struct grd_hooks *list, const struct grd_hook *description)
     return handle;
 }
 
+/* Adds a hook to the node that gradients of the tensor go to. */
+static uint64_t add_to_tensor(grd_tensor *t, struct grd_hook description)
+{
+    struct grd_edge edge;
+    if (!grd_needs_grad(t))
+        return grd_raise(GRD_ERROR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
+    if (description.kind == HOOK_ACCUMULATED && !grd_is_leaf(t))
+        return grd_raise(GRD_ERROR_RUNTIME, "post accumulate grad hooks cannot be registered on non-leaf tensors");
+    if (!grd_edge_of(t, &edge))
+        return 0;
+    description.output = edge.output;
+    const uint64_t handle = add(&edge.node->hooks, description);
+    grd_node_drop(edge.node);
+    return handle;
+}
+
 static bool given_hook(bool given, const char *function)
 {
     return given || grd_raise_null_pointer(function, "hook");
@@ -145,18 +162,7 @@ uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, vo
 {
     if (grd_pending() || !grd_given(t, "grd_hook_tensor", "t") || !given_hook(hook != NULL, "grd_hook_tensor"))
         return 0;
-    if (!grd_needs_grad(t)) {
-        grd_raise(GRD_ERROR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
-        return 0;
-    }
-    struct grd_edge edge;
-    if (!grd_edge_of(t, &edge))
-        return 0;
-    uint64_t handle =
-        add(&edge.node->hooks,
-            &(struct grd_hook){.kind = HOOK_TENSOR, .output = edge.output, .call.tensor = hook, .context = context, .release = release});
-    grd_node_drop(edge.node);
-    return handle;
+    return add_to_tensor(t, (struct grd_hook){.kind = HOOK_TENSOR, .call.tensor = hook, .context = context, .release = release});
 }
 
 uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *context, void (*release)(void *context))
@@ -164,7 +170,7 @@ uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *cont
     if (grd_pending() || !grd_given_pointer(node, "grd_hook_node", "node") || !given_hook(hook != NULL, "grd_hook_node"))
         return 0;
     return add(&node->hooks,
-               &(struct grd_hook){.kind = pre ? HOOK_PRE : HOOK_POST, .call.node = hook, .context = context, .release = release});
+               (struct grd_hook){.kind = pre ? HOOK_PRE : HOOK_POST, .call.node = hook, .context = context, .release = release});
 }
 
 uint64_t grd_hook_accumulated(grd_tensor *leaf, void (*hook)(grd_tensor *leaf, void *context), void *context,
@@ -172,21 +178,8 @@ uint64_t grd_hook_accumulated(grd_tensor *leaf, void (*hook)(grd_tensor *leaf, v
 {
     if (grd_pending() || !grd_given(leaf, "grd_hook_accumulated", "leaf") || !given_hook(hook != NULL, "grd_hook_accumulated"))
         return 0;
-    if (!grd_needs_grad(leaf)) {
-        grd_raise(GRD_ERROR_RUNTIME, "cannot register a hook on a tensor that doesn't require gradient");
-        return 0;
-    }
-    if (!grd_is_leaf(leaf)) {
-        grd_raise(GRD_ERROR_RUNTIME, "post accumulate grad hooks cannot be registered on non-leaf tensors");
-        return 0;
-    }
-    struct grd_edge edge;
-    if (!grd_edge_of(leaf, &edge))
-        return 0;
-    const uint64_t handle = add(
-        &edge.node->hooks, &(struct grd_hook){.kind = HOOK_ACCUMULATED, .call.accumulated = hook, .context = context, .release = release});
-    grd_node_drop(edge.node);
-    return handle;
+    return add_to_tensor(leaf,
+                         (struct grd_hook){.kind = HOOK_ACCUMULATED, .call.accumulated = hook, .context = context, .release = release});
 }
 
 void grd_hook_remove(uint64_t handle)
@@ -226,15 +219,6 @@ struct present {
     int64_t n;
 };
 
-/* Under the lock. */
-static int64_t count_hooks(const struct grd_hooks *hooks, enum hook_kind kind)
-{
-    int64_t n = 0;
-    for (const struct grd_hook *hook = hooks->first; hook != NULL; hook = hook->next)
-        n += hook->kind == kind;
-    return n;
-}
-
 /* Empty, with the error raised, on failure. */
 static struct present find_hooks(struct grd_hooks *hooks, enum hook_kind kind)
 {
@@ -242,7 +226,9 @@ static struct present find_hooks(struct grd_hooks *hooks, enum hook_kind kind)
     if (hooks->first == NULL)
         return present;
     pthread_mutex_lock(&table.lock);
-    const int64_t n = count_hooks(hooks, kind);
+    int64_t n = 0;
+    for (const struct grd_hook *hook = hooks->first; hook != NULL; hook = hook->next)
+        n += hook->kind == kind;
     bool ok = n > 0 && (present.hooks = grd_pool_alloc((size_t)n * sizeof(struct grd_hook *))) != NULL;
     for (struct grd_hook *hook = hooks->first; ok && hook != NULL; hook = hook->next)
         if (hook->kind == kind && (ok = grd_pool_push(grd_object_keep(hook))))
@@ -279,7 +265,7 @@ static void replace(grd_tensor **slot, grd_tensor *by)
 
 static bool check_replacement(const grd_tensor *old, const grd_tensor *by)
 {
-    if (by->ndim != old->ndim || memcmp(by->sizes, old->sizes, old->ndim * sizeof(int64_t)) != 0)
+    if (!grd_dims_equal(grd_sizes(by), grd_sizes(old)))
         return grd_raise(GRD_ERROR_RUNTIME, "hook has changed the size of value");
     if (by->dtype != old->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "hook has changed the type of value (was %s got %s)", grd_dtype_name(old->dtype),
@@ -293,10 +279,7 @@ static bool check_replacement(const grd_tensor *old, const grd_tensor *by)
 
 static void call_tensor_hook(const struct grd_hook *hook, grd_tensor **grads)
 {
-    grd_tensor *grad = grads[hook->output];
-    if (grad == NULL)
-        return;
-    grd_tensor *result = hook->call.tensor(grad, hook->context);
+    grd_tensor *grad = grads[hook->output], *result = hook->call.tensor(grad, hook->context);
     if (!grd_pending() && result != NULL && check_replacement(grad, result))
         replace(&grads[hook->output], result);
 }
@@ -305,8 +288,6 @@ static void keep_gradient(const struct grd_hook *hook, grd_tensor **grads)
 {
     struct grd_retained *retained = hook->context;
     grd_tensor *grad = grads[hook->output];
-    if (grad == NULL)
-        return;
     for (bool done = false; !done;) {
         grd_tensor *old = grd_slot_get(&retained->slot);
         grd_tensor *sum = old == NULL ? grd_clone(grad, .memory_format = "contiguous") : grd_add(old, grad);
@@ -317,26 +298,25 @@ static void keep_gradient(const struct grd_hook *hook, grd_tensor **grads)
     }
 }
 
+static void call_each(struct present present, void (*call)(const struct grd_hook *hook, grd_tensor **grads), grd_tensor **grads, uint32_t n)
+{
+    for (int64_t i = 0; i < present.n && !grd_pending(); i++)
+        if (present.hooks[i]->output < n && grads[present.hooks[i]->output] != NULL)
+            call(present.hooks[i], grads);
+}
+
 void grd_hooks_run_tensor(struct grd_hooks *hooks, grd_tensor **grads, uint32_t n)
 {
     const struct present present = find_hooks(hooks, HOOK_TENSOR);
     group_by_output(present);
-    for (int64_t i = 0; i < present.n && !grd_pending(); i++)
-        if (present.hooks[i]->output < n)
-            call_tensor_hook(present.hooks[i], grads);
-    const struct present keepers = find_hooks(hooks, HOOK_RETAIN);
-    for (int64_t i = 0; i < keepers.n && !grd_pending(); i++)
-        if (keepers.hooks[i]->output < n)
-            keep_gradient(keepers.hooks[i], grads);
+    call_each(present, call_tensor_hook, grads, n);
+    call_each(find_hooks(hooks, HOOK_RETAIN), keep_gradient, grads, n);
 }
 
 grd_tensors grd_hooks_note(struct grd_node *node, grd_tensor *const *grads)
 {
     const uint32_t n = node->noutputs;
-    pthread_mutex_lock(&table.lock);
-    const int64_t hooks = count_hooks(&node->hooks, HOOK_POST);
-    pthread_mutex_unlock(&table.lock);
-    if (hooks == 0)
+    if (find_hooks(&node->hooks, HOOK_POST).n == 0)
         return (grd_tensors){0};
     grd_tensor **noted = grd_pool_alloc(n * sizeof *noted);
     for (uint32_t i = 0; noted != NULL && i < n; i++) {
@@ -385,18 +365,23 @@ int grd_hooks_visit(struct grd_hooks *hooks, grd_context_visitor *visit, void *a
 /* ---- Traces (anomaly.c) -------------------------------------------------------------------------------------------------------------- */
 bool grd_hooks_add_trace(struct grd_hooks *hooks, void *trace, void (*release)(void *trace))
 {
-    return add(hooks, &(struct grd_hook){.kind = HOOK_TRACE, .context = trace, .release = release}) != 0;
+    return add(hooks, (struct grd_hook){.kind = HOOK_TRACE, .context = trace, .release = release}) != 0;
+}
+
+/* Under the lock: the first hook of a kind, and of a context unless that is NULL. */
+static struct grd_hook *first_hook(const struct grd_hooks *hooks, enum hook_kind kind, const void *context)
+{
+    struct grd_hook *hook = hooks->first;
+    while (hook != NULL && (hook->kind != kind || (context != NULL && hook->context != context)))
+        hook = hook->next;
+    return hook;
 }
 
 void *grd_hooks_trace(struct grd_hooks *hooks)
 {
-    void *trace = NULL;
-    if (hooks->first == NULL)
-        return NULL;
     pthread_mutex_lock(&table.lock);
-    for (struct grd_hook *hook = hooks->first; hook != NULL && trace == NULL; hook = hook->next)
-        if (hook->kind == HOOK_TRACE)
-            trace = hook->context;
+    const struct grd_hook *hook = first_hook(hooks, HOOK_TRACE, NULL);
+    void *trace = hook != NULL ? hook->context : NULL;
     pthread_mutex_unlock(&table.lock);
     return trace;
 }
@@ -404,7 +389,7 @@ void *grd_hooks_trace(struct grd_hooks *hooks)
 /* ---- Kept gradients ---------------------------------------------------------------------------------------------------------------- */
 bool grd_hooks_retain(struct grd_node *node, uint32_t output, struct grd_retained *retained)
 {
-    if (add(&node->hooks, &(struct grd_hook){.kind = HOOK_RETAIN, .output = output, .context = retained, .release = grd_object_drop}) == 0)
+    if (add(&node->hooks, (struct grd_hook){.kind = HOOK_RETAIN, .output = output, .context = retained, .release = grd_object_drop}) == 0)
         return false;
     grd_object_keep(retained);
     return true;
@@ -413,9 +398,7 @@ bool grd_hooks_retain(struct grd_node *node, uint32_t output, struct grd_retaine
 void grd_hooks_unretain(struct grd_node *node, struct grd_retained *retained)
 {
     pthread_mutex_lock(&table.lock);
-    struct grd_hook *hook = node->hooks.first;
-    while (hook != NULL && (hook->kind != HOOK_RETAIN || hook->context != retained))
-        hook = hook->next;
+    struct grd_hook *hook = first_hook(&node->hooks, HOOK_RETAIN, retained);
     if (hook != NULL)
         unlink_hook(hook);
     pthread_mutex_unlock(&table.lock);

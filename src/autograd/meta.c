@@ -440,20 +440,15 @@ grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
         return grd_failed;
     if (grd_pending() || grd_is_failed(t))
         return t;
-    if (!grd_is_leaf(t)) {
-        if (!requires_grad)
-            grd_raise(GRD_ERROR_RUNTIME,
-                      "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
-                      "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
-        return t;
-    }
-    if (requires_grad && !grd_dtype_carries(t->dtype)) {
+    const bool is_leaf = grd_is_leaf(t);
+    if (!is_leaf && !requires_grad)
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                  "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+    else if (is_leaf && requires_grad && !grd_dtype_carries(t->dtype))
         grd_raise(GRD_ERROR_RUNTIME, "only Tensors of floating point and complex dtype can require gradients");
-        return t;
-    }
-    if (requires_grad && grd_meta_ensure(t) == NULL)
-        return t;
-    grd_mark_requires_grad(t, requires_grad);
+    else if (is_leaf && (!requires_grad || grd_meta_ensure(t) != NULL))
+        grd_mark_requires_grad(t, requires_grad);
     return t;
 }
 
@@ -469,7 +464,7 @@ static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
     char ours[256], theirs[256];
     if (grad == t)
         return grd_raise(GRD_ERROR_RUNTIME, "can't assign Variable as its own grad");
-    if (grad->ndim != t->ndim || memcmp(grad->sizes, t->sizes, t->ndim * sizeof(int64_t)) != 0)
+    if (!grd_dims_equal(grd_sizes(grad), grd_sizes(t)))
         return grd_raise(GRD_ERROR_RUNTIME,
                          "attempting to assign a gradient of size '%s' to a tensor of size '%s'. Please ensure that the gradient and the "
                          "tensor are the same size",

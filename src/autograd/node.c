@@ -37,11 +37,6 @@ struct grd_node *grd_node_too_large(uint32_t nedges, uint32_t noutputs)
 }
 
 /* ---- Public questions -------------------------------------------------------------------------------------------------------------- */
-bool grd_raise_null_pointer(const char *function, const char *argument)
-{
-    return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, argument);
-}
-
 grd_node *grd_keep_node(grd_node *node)
 {
     return grd_given_pointer(node, "grd_keep_node", "node") ? grd_node_keep(node) : NULL;

@@ -184,6 +184,16 @@ static inline void *grd_node_room(const struct grd_node *node)
     return node->outputs + node->noutputs;
 }
 
+/* Copies sizes or strides to the extra bytes from *room on, which moves behind them. */
+static inline grd_dims grd_copy_dims(char **room, const int64_t *data, int64_t n)
+{
+    int64_t *copy = (int64_t *)(void *)*room;
+    *room += (size_t)n * sizeof *copy;
+    for (int64_t i = 0; i < n; i++)
+        copy[i] = data[i];
+    return grd_dims_from(copy, n);
+}
+
 static inline bool grd_node_is(const struct grd_object *object)
 {
     return object->type == &grd_node_type;
@@ -213,15 +223,6 @@ static inline void grd_node_describe_output(struct grd_node *node, uint32_t outp
 static inline bool grd_run_needs(const struct grd_run *run, uint32_t edge)
 {
     return run->needs >> (edge < 63 ? edge : 63) & 1;
-}
-
-/* ---- Arguments of public functions --------------------------------------------------------------------------------------------- */
-/* "grd_hook_node: argument 'node' must not be NULL". Returns false. */
-bool grd_raise_null_pointer(const char *function, const char *argument);
-
-static inline bool grd_given_pointer(const void *pointer, const char *function, const char *argument)
-{
-    return GRD_LIKELY(pointer != NULL) || grd_raise_null_pointer(function, argument);
 }
 
 /* ---- Saved values (saved.c) ------------------------------------------------------------------------------------------------------ */

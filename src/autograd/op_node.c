@@ -146,14 +146,6 @@ static void *take_room(char **room, size_t size)
     return taken;
 }
 
-static grd_dims copy_dims(char **room, const int64_t *data, int64_t n)
-{
-    int64_t *copy = take_room(room, (size_t)n * sizeof *copy);
-    for (int64_t i = 0; i < n; i++)
-        copy[i] = data[i];
-    return grd_dims_from(copy, n);
-}
-
 /* Python's rule for a negative dim; the operator has refused those out of range. */
 static int64_t size_along(const grd_tensor *t, int64_t dim)
 {
@@ -204,7 +196,7 @@ static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *
         dims = grd_dims_from(save->how == GRD_SAVE_SHAPE ? t->sizes : t->strides, t->ndim);
     }
     saved->value.kind = GRD_KIND_DIMS;
-    saved->value.v.dims = dims.data != NULL ? copy_dims(room, dims.data, dims.n) : dims;
+    saved->value.v.dims = dims.data != NULL ? grd_copy_dims(room, dims.data, dims.n) : dims;
 }
 
 static void note_owned(struct op_node *self)
@@ -393,7 +385,7 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     bool ok = lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, d, args, needs);
     for (int64_t i = 0; i < nresults; i++) {
         const grd_tensor *t = call->results[i];
-        grd_node_describe_output(&self->node, (uint32_t)i, t, copy_dims(&room, t->sizes, t->ndim).data);
+        grd_node_describe_output(&self->node, (uint32_t)i, t, grd_copy_dims(&room, t->sizes, t->ndim).data);
     }
     if (GRD_LIKELY(save_all(self, call, d, args, needs, room, ok)))
         return &self->node;

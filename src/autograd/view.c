@@ -71,18 +71,13 @@ static bool refuse_special_view(const grd_tensor *view, bool indirect)
     return false;
 }
 
-/* True if elements of one dtype are pairs of elements of the other: real() and its like are such views. */
-static bool are_parts(grd_dtype view, grd_dtype base)
-{
-    return view == grd_dtype_to_real(base) || base == grd_dtype_to_real(view);
-}
-
+/* Elements of one dtype may be pairs of elements of the other: real() and its like are such views. */
 static bool refuse_other_dtype(const grd_tensor *view)
 {
-    if (view->dtype == view->base->dtype || are_parts((grd_dtype)view->dtype, (grd_dtype)view->base->dtype))
-        return true;
-    return grd_raise(GRD_ERROR_RUNTIME, "a %s view of a %s tensor that requires grad is being used in an in-place operation.",
-                     grd_dtype_name(view->dtype), grd_dtype_name(view->base->dtype));
+    const grd_dtype own = (grd_dtype)view->dtype, base = (grd_dtype)view->base->dtype;
+    return own == base || own == grd_dtype_to_real(base) || base == grd_dtype_to_real(own) ||
+           grd_raise(GRD_ERROR_RUNTIME, "a %s view of a %s tensor that requires grad is being used in an in-place operation.",
+                     grd_dtype_name(own), grd_dtype_name(base));
 }
 
 bool grd_check_inplace(grd_tensor *t)
@@ -144,7 +139,8 @@ struct copy_slices {
     struct grd_node node;
     struct grd_node *inner; /* of the operator that wrote the view; owned */
     bool self_edge;         /* its edge 0 is the view's */
-    int64_t *base_strides, base_offset;
+    grd_dims base_strides;
+    int64_t base_offset;
     struct view_place place; /* of the view */
 };
 
@@ -163,8 +159,8 @@ static void copy_slices_run(struct grd_node *node, const struct grd_run *run)
 {
     struct copy_slices *self = (struct copy_slices *)node;
     const struct grd_output *base = &node->outputs[0];
-    grd_tensor *whole = grd_new_strided(grd_dims_from(base->sizes, base->ndim), grd_dims_from(self->base_strides, base->ndim),
-                                        (grd_dtype)base->dtype, (grd_device){base->device, base->device_index});
+    grd_tensor *whole = grd_new_strided(grd_dims_from(base->sizes, base->ndim), self->base_strides, (grd_dtype)base->dtype,
+                                        (grd_device){base->device, base->device_index});
     grd_tensor **grads = grd_pool_alloc((self->inner->nedges + 1) * sizeof *grads);
     if (grd_pending())
         return;
@@ -212,20 +208,11 @@ grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
 {
     const struct copy_slices *self = (const struct copy_slices *)wrapper;
     const struct grd_output *output = &wrapper->outputs[0];
-    grd_tensor *base = grd_new_view_as(saved, (grd_dtype)output->dtype, grd_dims_from(output->sizes, output->ndim),
-                                       grd_dims_from(self->base_strides, output->ndim), self->base_offset);
+    grd_tensor *base =
+        grd_new_view_as(saved, (grd_dtype)output->dtype, grd_dims_from(output->sizes, output->ndim), self->base_strides, self->base_offset);
     if (grd_pending() || !grd_give_history(base, grd_node_keep(wrapper), 0))
         return grd_failed;
     return view_at(base, &self->place);
-}
-
-static int64_t *copy_numbers(int64_t **room, const int64_t *numbers, int64_t n)
-{
-    int64_t *copy = *room;
-    *room += n;
-    if (n > 0)
-        memcpy(copy, numbers, (size_t)n * sizeof *copy);
-    return copy;
 }
 
 /* Whether a node may have the tensor, or its base but by this view. */
@@ -269,16 +256,16 @@ static struct grd_node *new_copy_slices(grd_tensor *t, struct grd_node *node, bo
         grd_object_drop(node);
         return NULL;
     }
-    int64_t *room = grd_node_room(&self->node);
-    grd_node_describe_output(&self->node, 0, base, copy_numbers(&room, base->sizes, base->ndim));
-    self->base_strides = copy_numbers(&room, base->strides, base->ndim);
+    char *room = grd_node_room(&self->node);
+    grd_node_describe_output(&self->node, 0, base, grd_copy_dims(&room, base->sizes, base->ndim).data);
+    self->base_strides = grd_copy_dims(&room, base->strides, base->ndim);
     self->base_offset = base->offset;
     self->inner = node;
     node->wrapper = &self->node;
     self->self_edge = self_edge;
     self->place = place_of(t, base);
-    self->place.sizes.data = copy_numbers(&room, t->sizes, t->ndim);
-    self->place.strides.data = copy_numbers(&room, t->strides, t->ndim);
+    self->place.sizes = grd_copy_dims(&room, t->sizes, t->ndim);
+    self->place.strides = grd_copy_dims(&room, t->strides, t->ndim);
     self->node.edges[0] = base_edge;
     /* The view's own edge goes: its gradient flows to the base. */
     if (self_edge) {

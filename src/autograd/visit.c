@@ -12,19 +12,13 @@ static void wait(struct grd_node *node, struct grd_node **waiting)
     *waiting = node;
 }
 
-static int visit_node(struct grd_node *node, grd_context_visitor *visit, void *arg)
-{
-    const int result = grd_custom_visit(node, visit, arg);
-    return result == 0 ? grd_hooks_visit(&node->hooks, visit, arg) : result;
-}
-
 static int visit_below(struct grd_node *waiting, grd_context_visitor *visit, void *arg)
 {
     while (waiting != NULL) {
         struct grd_node *node = waiting;
         waiting = node->next;
-        const int result = visit_node(node, visit, arg);
-        if (result != 0)
+        int result = grd_custom_visit(node, visit, arg);
+        if (result != 0 || (result = grd_hooks_visit(&node->hooks, visit, arg)) != 0)
             return result;
         for (uint32_t i = 0; i < node->nedges; i++)
             wait(node->edges[i].node, &waiting);
@@ -40,14 +34,9 @@ int grd_visit_contexts(grd_tensor *t, grd_context_visitor *visit, void *arg)
         return 0;
     struct grd_meta *meta = grd_meta_get(t);
     struct grd_node *waiting = NULL;
-    int result = 0;
-    struct grd_node *grad_fn = meta != NULL ? meta->grad_fn : (struct grd_node *)t->autograd;
-    if (meta != NULL && meta->accumulator != NULL)
-        result = grd_hooks_visit(&meta->accumulator->hooks, visit, arg);
-    if (result != 0)
-        return result;
-    wait(grad_fn, &waiting);
-    return visit_below(waiting, visit, arg);
+    wait(meta != NULL ? meta->grad_fn : (struct grd_node *)t->autograd, &waiting);
+    const int result = meta != NULL && meta->accumulator != NULL ? grd_hooks_visit(&meta->accumulator->hooks, visit, arg) : 0;
+    return result == 0 ? visit_below(waiting, visit, arg) : result;
 }
 
 int grd_node_visit_contexts(grd_node *node, grd_context_visitor *visit, void *arg)

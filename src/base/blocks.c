@@ -219,15 +219,3 @@ void grd_blocks_trim(void)
     grd_slabs_trim();
     grd_extents_trim();
 }
-
-void grd_blocks_lock(void)
-{
-    grd_slabs_lock();
-    grd_extents_lock();
-}
-
-void grd_blocks_unlock(void)
-{
-    grd_extents_unlock();
-    grd_slabs_unlock();
-}

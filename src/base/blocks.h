@@ -34,8 +34,4 @@ void grd_blocks_share(void);
 /* Gives free blocks of this thread, and those in no thread's list, back to the system. */
 void grd_blocks_trim(void);
 
-/* Around a fork. */
-void grd_blocks_lock(void);
-void grd_blocks_unlock(void);
-
 #endif

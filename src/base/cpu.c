@@ -118,61 +118,42 @@ static bool cgroup_path(const char *controller, char *ret_path, size_t size)
     return found;
 }
 
-/* A file of a few words in a cgroup directory. */
-static bool read_word_file(const char *root, const char *path, const char *name, char *ret_words, size_t size)
+/* Up to two numbers of a file in a cgroup directory; returns how many stand there. */
+static int read_numbers(const char *root, const char *path, const char *name, double *ret_first, double *ret_second)
 {
     char full[2 * PATH_MAX];
     snprintf(full, sizeof full, "%s%s/%s", root, path, name);
     FILE *file = fopen(full, "re");
     if (file == NULL)
-        return false;
-    bool ok = fgets(ret_words, (int)size, file) != NULL;
+        return 0;
+    const int n = fscanf(file, "%lf %lf", ret_first, ret_second);
     fclose(file);
-    return ok;
+    return n;
 }
+
+/* Where a restriction stands: a number, divided by the one behind it or by that of another file if there is one. */
+struct restriction {
+    const char *controller, *root, *name, *divisor;
+};
 
 /* The value of one cgroup, or a negative number for no restriction. */
-typedef double cgroup_value(const char *root, const char *path);
-
-static double cpu_value_v2(const char *root, const char *path)
+static double value_of(const struct restriction *r, const char *path)
 {
-    char words[128];
-    double quota, period;
-    if (!read_word_file(root, path, "cpu.max", words, sizeof words) || sscanf(words, "%lf %lf", &quota, &period) != 2)
+    double value, divisor = 1, none;
+    const int n = read_numbers(r->root, path, r->name, &value, &divisor);
+    if (n < 1 || (r->divisor != NULL && read_numbers(r->root, path, r->divisor, &divisor, &none) < 1))
         return -1;
-    return period > 0 ? quota / period : -1;
-}
-
-static double cpu_value_v1(const char *root, const char *path)
-{
-    char quota[64], period[64];
-    if (!read_word_file(root, path, "cpu.cfs_quota_us", quota, sizeof quota) ||
-        !read_word_file(root, path, "cpu.cfs_period_us", period, sizeof period) || atof(period) <= 0)
-        return -1;
-    return atof(quota) / atof(period);
-}
-
-static double memory_value_v2(const char *root, const char *path)
-{
-    char words[64];
-    double bytes;
-    return read_word_file(root, path, "memory.max", words, sizeof words) && sscanf(words, "%lf", &bytes) == 1 ? bytes : -1;
-}
-
-static double memory_value_v1(const char *root, const char *path)
-{
-    char words[64];
-    return read_word_file(root, path, "memory.limit_in_bytes", words, sizeof words) ? atof(words) : -1;
+    return divisor > 0 ? value / divisor : -1;
 }
 
 /* The least value among the cgroup and those around it, up to the root of what this process sees. */
-static double least_value(const char *controller, const char *root, cgroup_value *value, double least)
+static double least_value(struct restriction restriction, double least)
 {
     char path[PATH_MAX];
-    if (!cgroup_path(controller, path, sizeof path))
+    if (!cgroup_path(restriction.controller, path, sizeof path))
         return least;
     for (;;) {
-        double v = value(root, path);
+        double v = value_of(&restriction, path);
         if (v > 0 && v < least)
             least = v;
         char *slash = strrchr(path, '/');
@@ -189,8 +170,8 @@ int grd_cpu_count(void)
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < count)
         count = CPU_COUNT(&set);
-    count = least_value("", "/sys/fs/cgroup", cpu_value_v2, count);
-    count = least_value("cpu", "/sys/fs/cgroup/cpu", cpu_value_v1, count);
+    count = least_value((struct restriction){"", "/sys/fs/cgroup", "cpu.max", NULL}, count);
+    count = least_value((struct restriction){"cpu", "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"}, count);
 #endif
     int whole = (int)count;
     whole += whole < count; /* a quota of 1.5 cores keeps two threads busy */
@@ -205,8 +186,8 @@ static void find_system_memory(void)
     if (bytes <= 0)
         bytes = (double)(INT64_C(1) << 30);
 #ifdef __linux__
-    bytes = least_value("", "/sys/fs/cgroup", memory_value_v2, bytes);
-    bytes = least_value("memory", "/sys/fs/cgroup/memory", memory_value_v1, bytes);
+    bytes = least_value((struct restriction){"", "/sys/fs/cgroup", "memory.max", NULL}, bytes);
+    bytes = least_value((struct restriction){"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", NULL}, bytes);
 #endif
     system_memory = (int64_t)bytes;
 }

@@ -67,6 +67,11 @@ bool grd_raise(grd_error_code code, const char *format, ...)
     return false;
 }
 
+bool grd_raise_null_pointer(const char *function, const char *argument)
+{
+    return grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, argument);
+}
+
 bool grd_raise_system(int number, const char *format, ...)
 {
     if (grd_pending())
@@ -95,14 +100,12 @@ void grd_error_add_context(const char *name)
     if (!grd_pending())
         return;
     const char *old = grd_error_message();
-    size_t name_length = strlen(name), old_length = strlen(old);
-    char *text = malloc(name_length + 2 + old_length + 1);
+    const size_t before = strlen(name) + 2, size = before + strlen(old) + 1;
+    char *text = malloc(size);
     if (text == NULL)
         return;
-    memcpy(text, name, name_length);
-    memcpy(text + name_length, ": ", 2);
-    memcpy(text + name_length + 2, old, old_length + 1);
-    set_detail((struct grd_error_detail){text, name_length + 2 + (size_t)(grd_error_text() - old), grd_error_system()});
+    snprintf(text, size, "%s: %s", name, old);
+    set_detail((struct grd_error_detail){text, before + (size_t)(grd_error_text() - old), grd_error_system()});
 }
 
 struct grd_error_state grd_error_take(void)

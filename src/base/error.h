@@ -3,6 +3,7 @@
 #define GRD_BASE_ERROR_H
 
 #include <stdarg.h>
+#include <stddef.h>
 
 #include "base/cold.h"
 #include "base/thread.h"
@@ -14,6 +15,15 @@ void grd_raise_list(grd_error_code code, const char *format, va_list arguments) 
 
 /* Makes OSError pending unless an error is: the message, ": " and what `number`, a value of errno, means. Always returns false. */
 bool grd_raise_system(int number, const char *format, ...) GRD_PRINTF(2, 3);
+
+/* TypeError "grd_hook_node: argument 'node' must not be NULL". Always false. */
+bool grd_raise_null_pointer(const char *function, const char *argument);
+
+/* For the arguments of public functions: false, with that error, for NULL. */
+static inline bool grd_given_pointer(const void *pointer, const char *function, const char *argument)
+{
+    return GRD_LIKELY(pointer != NULL) || grd_raise_null_pointer(function, argument);
+}
 
 /* Tells the warning handler, if there is one. False when that made an error pending. */
 bool grd_warn(const char *text);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "base/fork.h"
 
 enum {
     HUGE_PAGE = 2 * 1024 * 1024,
@@ -386,12 +387,8 @@ void grd_extents_set_limit(int64_t bytes)
     shrink((size_t)bytes);
 }
 
-void grd_extents_lock(void)
+void grd_extents_init(void)
 {
-    pthread_mutex_lock(&lock);
-}
-
-void grd_extents_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
+    static struct grd_held_lock held = {.lock = &lock};
+    grd_hold_around_fork(&held);
 }

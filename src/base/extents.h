@@ -39,8 +39,7 @@ int64_t grd_extents_held(void);
 int64_t grd_extents_most_held(void);
 void grd_extents_reset_most_held(void);
 
-/* Around a fork. */
-void grd_extents_lock(void);
-void grd_extents_unlock(void);
+/* The lock is held around a fork; run once. */
+void grd_extents_init(void);
 
 #endif

@@ -19,10 +19,9 @@ static void give_locks(void)
 
 void grd_hold_around_fork(struct grd_held_lock *held)
 {
-    if (newest == NULL) {
-        grd_thread_get_cold(); /* handlers run last first: those of the allocator must be there */
+    grd_thread_get_cold(); /* the allocator's locks come first, when the first thread joins it */
+    if (newest == NULL)
         pthread_atfork(take_locks, give_locks, give_locks);
-    }
     held->older = newest;
     newest = held;
 }

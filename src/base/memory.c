@@ -14,6 +14,8 @@
 #include "base/blocks.h"
 #include "base/cold.h"
 #include "base/error.h"
+#include "base/fork.h"
+#include "base/slabs.h"
 #include "base/thread.h"
 #include "gradus/runtime.h"
 
@@ -229,6 +231,21 @@ void *grd_realloc(void *block, size_t old_size, size_t new_size)
     return moved;
 }
 
+bool grd_reserve(void *list, int64_t n, int64_t *capacity, size_t item)
+{
+    if (n <= *capacity)
+        return true;
+    const int64_t twice = *capacity > 0 ? 2 * *capacity : 16, wanted = n > twice ? n : twice;
+    void *block;
+    memcpy(&block, list, sizeof block);
+    block = grd_realloc(block, (size_t)*capacity * item, (size_t)wanted * item);
+    if (block == NULL)
+        return false;
+    memcpy(list, &block, sizeof block);
+    *capacity = wanted;
+    return true;
+}
+
 /* ---- What is kept ------------------------------------------------------------------------------------------------------ */
 
 static _Atomic int64_t cache_limit = -1; /* negative: the default */
@@ -275,18 +292,6 @@ static void limit_cache(void)
 
 /* ---- Threads and forks ------------------------------------------------------------------------------------------------- */
 
-static void lock_all(void)
-{
-    pthread_mutex_lock(&threads_lock);
-    grd_blocks_lock();
-}
-
-static void unlock_all(void)
-{
-    grd_blocks_unlock();
-    pthread_mutex_unlock(&threads_lock);
-}
-
 /* The child has only this thread. What the others held stays counted as in use; their free lists may have been in
  * the middle of a change and are given up. */
 static void after_fork(void)
@@ -303,12 +308,15 @@ static void after_fork(void)
     threads = self;
     if (self != NULL)
         self->next = self->previous = NULL;
-    unlock_all();
 }
 
 static void start(void)
 {
-    pthread_atfork(lock_all, unlock_all, after_fork);
+    static struct grd_held_lock held = {.lock = &threads_lock};
+    pthread_atfork(NULL, NULL, after_fork);
+    grd_extents_init();
+    grd_slabs_init();
+    grd_hold_around_fork(&held);
     limit_cache();
 }
 

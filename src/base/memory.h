@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* `size` bytes, aligned to 64 when size >= 64 and to 16 below. NULL, with MemoryError pending, on failure. size 0 is allowed.
  * Not zeroed. */
@@ -16,6 +17,10 @@ void *grd_alloc_zeroed(size_t size);
 void grd_free(void *block, size_t size);
 /* Grows or shrinks, keeping the contents; NULL with the block untouched on failure. */
 void *grd_realloc(void *block, size_t old_size, size_t new_size);
+
+/* Makes room for `n` items in the growing block that `list`, the address of a pointer, leads to. False, with MemoryError and the block untouched,
+ * on failure. */
+bool grd_reserve(void *list, int64_t n, int64_t *capacity, size_t item);
 
 /* Called by a thread that ends, while it has its state: hands its free lists over. */
 void grd_memory_thread_exit(void);

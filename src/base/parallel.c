@@ -79,11 +79,6 @@ void grd_set_num_threads(int n)
     atomic_store(&wanted_threads, n);
 }
 
-bool grd_in_parallel(void)
-{
-    return grd_thread.in_parallel;
-}
-
 /* ---- Running -------------------------------------------------------------------------------------------------------- */
 
 static void run_piece(const struct loop *loop, int64_t piece)

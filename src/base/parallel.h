@@ -13,7 +13,4 @@ typedef void grd_task(int64_t begin, int64_t end, void *context);
  * One piece, or one thread, runs in the caller without touching the pool. */
 void grd_parallel_for(int64_t begin, int64_t end, int64_t grain, grd_task *task, void *context);
 
-/* True inside a task that is one of several pieces: a loop started there runs inline. */
-bool grd_in_parallel(void);
-
 #endif

@@ -15,44 +15,18 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-/* ---- Single draws ----------------------------------------------------------------------------------------------------- */
-
-static void seed_engine(struct grd_mt19937 *engine, uint32_t seed)
-{
-    uint32_t *s = engine->state;
-    s[0] = seed;
-    for (uint32_t i = 1; i < GRD_MT19937_WORDS; i++)
-        s[i] = UINT32_C(1812433253) * (s[i - 1] ^ (s[i - 1] >> 30)) + i;
-    engine->left = 1;
-    engine->next = 0;
-}
-
-static uint32_t next_word(struct grd_mt19937 *engine)
-{
-    if (engine->left == 1)
-        grd_mt19937_renew(engine);
-    engine->left--;
-    return grd_mt19937_temper(engine->state[engine->next++]);
-}
-
-uint32_t grd_random32(struct grd_generator *generator)
-{
-    return next_word(&generator->engine);
-}
-
-uint64_t grd_random64(struct grd_generator *generator)
-{
-    uint64_t high = next_word(&generator->engine);
-    return high << 32 | next_word(&generator->engine);
-}
-
 /* ---- The generator ---------------------------------------------------------------------------------------------------- */
 
 static void reseed(struct grd_generator *generator, uint64_t seed)
 {
+    uint32_t *s = generator->engine.state;
+    s[0] = (uint32_t)seed;
+    for (uint32_t i = 1; i < GRD_MT19937_WORDS; i++)
+        s[i] = UINT32_C(1812433253) * (s[i - 1] ^ (s[i - 1] >> 30)) + i;
+    generator->engine.left = 1;
+    generator->engine.next = 0;
     generator->seed = seed;
     generator->has_normal_double = generator->has_normal_float = false;
-    seed_engine(&generator->engine, (uint32_t)seed);
 }
 
 static void destroy_generator(struct grd_object *object)

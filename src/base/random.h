@@ -1,4 +1,4 @@
-/* The generator object and single draws. Distributions live with the operators. */
+/* The generator object. Distributions live with the operators, drawing words with the kernels. */
 #ifndef GRD_BASE_RANDOM_H
 #define GRD_BASE_RANDOM_H
 
@@ -24,10 +24,6 @@ struct grd_generator {
 /* NULL means the default generator. Between the two the generator is the caller's alone. */
 struct grd_generator *grd_generator_lock(struct grd_generator *generator);
 void grd_generator_unlock(struct grd_generator *generator);
-
-/* 32 and 64 random bits; 64 takes two draws, the first as the high half, as PyTorch. */
-uint32_t grd_random32(struct grd_generator *generator);
-uint64_t grd_random64(struct grd_generator *generator);
 
 /* A number of 53 bits that nobody can foresee, from the system. */
 uint64_t grd_random_unpredictable(void);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "base/extents.h"
+#include "base/fork.h"
 
 enum { SMALL_SLAB = 64 * 1024, MEDIUM_SLAB = 256 * 1024, HEADER = 64 };
 
@@ -176,12 +177,8 @@ void grd_slabs_trim(void)
         trim_class(class);
 }
 
-void grd_slabs_lock(void)
+void grd_slabs_init(void)
 {
-    pthread_mutex_lock(&lock);
-}
-
-void grd_slabs_unlock(void)
-{
-    pthread_mutex_unlock(&lock);
+    static struct grd_held_lock held = {.lock = &lock};
+    grd_hold_around_fork(&held);
 }

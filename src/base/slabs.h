@@ -21,8 +21,7 @@ void grd_slab_give(unsigned class, void *blocks);
 /* Gives all slabs without blocks in use or in a thread's list back as extents. */
 void grd_slabs_trim(void);
 
-/* Around a fork. */
-void grd_slabs_lock(void);
-void grd_slabs_unlock(void);
+/* The lock is held around a fork; run once. */
+void grd_slabs_init(void);
 
 #endif

@@ -9,30 +9,16 @@
 #include "base/error.h"
 #include "base/memory.h"
 
-static bool reserve(struct grd_text *text, size_t size)
-{
-    if (size <= text->capacity)
-        return true;
-    size_t wanted = text->capacity == 0 ? 64 : 2 * text->capacity;
-    if (wanted < size)
-        wanted = size;
-    char *data = grd_realloc(text->data, text->capacity, wanted);
-    if (data == NULL) {
-        text->failed = true;
-        return false;
-    }
-    text->data = data;
-    text->capacity = wanted;
-    return true;
-}
-
 void grd_text_add(struct grd_text *text, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (length < 0 || text->failed || !reserve(text, text->size + (size_t)length + 1))
+    if (length < 0 || text->failed)
+        return;
+    text->failed = !grd_reserve(&text->data, (int64_t)text->size + length + 1, &text->capacity, 1);
+    if (text->failed)
         return;
     va_start(arguments, format);
     vsnprintf(text->data + text->size, (size_t)length + 1, format, arguments);
@@ -42,7 +28,7 @@ void grd_text_add(struct grd_text *text, const char *format, ...)
 
 void grd_text_done(struct grd_text *text)
 {
-    grd_free(text->data, text->capacity);
+    grd_free(text->data, (size_t)text->capacity);
     *text = (struct grd_text){0};
 }
 

@@ -10,7 +10,8 @@
 
 struct grd_text {
     char *data; /* NUL-terminated once something was added */
-    size_t size, capacity;
+    size_t size;
+    int64_t capacity;
     bool failed;
 };
 

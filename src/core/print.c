@@ -56,7 +56,8 @@ struct printer {
     grd_print_options options;
     bool summarize;
     struct column columns[2];
-    int ncolumns;
+    int ncolumns, indent; /* indent: of the lines after the first */
+    int64_t last_line;    /* characters in the last one, for the suffixes */
     struct grd_text text;
 };
 
@@ -101,6 +102,21 @@ static bool leaves_out_middle(const struct printer *p, int dim)
     return p->summarize && (p->t->sizes[dim] - 1) / 2 >= p->options.edge;
 }
 
+/* How many entries of a dimension are shown, counting the dots in the place of the middle. */
+static int64_t entries_shown(const struct printer *p, int dim)
+{
+    return leaves_out_middle(p, dim) ? 2 * p->options.edge + 1 : p->t->sizes[dim];
+}
+
+/* The address of the i-th of them; NULL: the dots. */
+static const char *entry_shown(const struct printer *p, int dim, int64_t i, const char *at)
+{
+    const int64_t skipped = p->t->sizes[dim] - entries_shown(p, dim);
+    if (leaves_out_middle(p, dim) && i == p->options.edge)
+        return NULL;
+    return at + (i > p->options.edge ? skipped + i : i) * grd_byte_stride(p->t, dim);
+}
+
 static void scan_element(const struct printer *p, struct scan *scan, const char *element_bytes)
 {
     grd_scalar element = grd_scalar_read(element_bytes, (grd_dtype)p->t->dtype);
@@ -124,17 +140,15 @@ static void scan_element(const struct printer *p, struct scan *scan, const char 
 
 static void scan_shown(const struct printer *p, struct scan *scan, int dim, const char *at)
 {
-    const grd_tensor *t = p->t;
-    if (dim == t->ndim) {
+    if (dim == p->t->ndim) {
         scan_element(p, scan, at);
         return;
     }
-    bool cut = leaves_out_middle(p, dim);
-    for (int64_t i = 0; i < t->sizes[dim]; i++) {
-        if (cut && i == p->options.edge)
-            i = t->sizes[dim] - p->options.edge;
-        if (i < t->sizes[dim])
-            scan_shown(p, scan, dim + 1, at + i * grd_byte_stride(t, dim));
+    const int64_t entries = entries_shown(p, dim);
+    for (int64_t i = 0; i < entries; i++) {
+        const char *entry = entry_shown(p, dim, i, at);
+        if (entry != NULL)
+            scan_shown(p, scan, dim + 1, entry);
     }
 }
 
@@ -171,90 +185,67 @@ static void add_element(struct printer *p, const char *at)
     }
 }
 
-static void add_vector(struct printer *p, int indent, const char *at)
+static int64_t elements_per_line(const struct printer *p, int indent)
 {
-    const grd_tensor *t = p->t;
-    int dim = t->ndim - 1;
-    int64_t size = t->sizes[dim], edge = p->options.edge;
-    int64_t element_width = p->columns[0].width + 2 + (p->ncolumns == 2 ? p->columns[1].width + 1 : 0);
-    int64_t per_line = (p->options.line_width - indent) / element_width;
-    bool cut = leaves_out_middle(p, dim);
-    int64_t entries = cut ? 2 * edge + 1 : size;
-    if (per_line < 1)
-        per_line = 1;
-    grd_text_add(&p->text, "[");
-    for (int64_t i = 0; i < entries && !p->text.failed; i++) {
-        if (i > 0 && i % per_line == 0)
-            grd_text_add(&p->text, ",\n%*s", indent + 1, "");
-        else if (i > 0)
-            grd_text_add(&p->text, ", ");
-        if (cut && i == edge)
-            grd_text_add(&p->text, edge > 0 ? " ..." : "...");
-        else
-            add_element(p, at + (cut && i > edge ? size - entries + i : i) * grd_byte_stride(t, dim));
-    }
-    grd_text_add(&p->text, "]");
+    const int64_t width = p->columns[0].width + 2 + (p->ncolumns == 2 ? p->columns[1].width + 1 : 0);
+    const int64_t n = (p->options.line_width - indent) / width;
+    return n > 1 ? n : 1;
+}
+
+static void add_newlines(struct printer *p, int n, int indent)
+{
+    grd_text_add(&p->text, ",");
+    for (; n > 0; n--)
+        grd_text_add(&p->text, "\n");
+    grd_text_add(&p->text, "%*s", indent, "");
 }
 
 static void add_slices(struct printer *p, int dim, int indent, const char *at)
 {
-    const grd_tensor *t = p->t;
-    if (t->ndim == 0) {
+    const int below = p->t->ndim - 1 - dim; /* dimensions inside this one */
+    if (below < 0) {
         add_element(p, at);
         return;
     }
-    if (dim == t->ndim - 1) {
-        add_vector(p, indent, at);
-        return;
-    }
-    int64_t size = t->sizes[dim], edge = p->options.edge;
-    bool cut = leaves_out_middle(p, dim);
-    int64_t entries = cut ? 2 * edge + 1 : size;
+    const int64_t entries = entries_shown(p, dim), per_line = below == 0 ? elements_per_line(p, indent) : 1;
     grd_text_add(&p->text, "[");
     for (int64_t i = 0; i < entries && !p->text.failed; i++) {
-        if (i > 0) {
-            grd_text_add(&p->text, ",");
-            for (int newlines = t->ndim - dim - 1; newlines > 0; newlines--)
-                grd_text_add(&p->text, "\n");
-            grd_text_add(&p->text, "%*s", indent + 1, "");
-        }
-        if (cut && i == edge)
-            grd_text_add(&p->text, "...");
+        const char *entry = entry_shown(p, dim, i, at);
+        if (i > 0 && i % per_line == 0)
+            add_newlines(p, below > 1 ? below : 1, indent + 1);
+        else if (i > 0)
+            grd_text_add(&p->text, ", ");
+        if (entry != NULL)
+            add_slices(p, dim + 1, indent + 1, entry);
         else
-            add_slices(p, dim + 1, indent + 1, at + (cut && i > edge ? size - entries + i : i) * grd_byte_stride(t, dim));
+            grd_text_add(&p->text, below == 0 && p->options.edge > 0 ? " ..." : "...");
     }
     grd_text_add(&p->text, "]");
 }
 
 /* ", device='meta'" and the like, on a new line where the last one is full. */
-struct suffixes {
-    struct grd_text *text;
-    int indent, line_width;
-    int64_t last_line;
-};
-
-static void add_suffix(struct suffixes *s, const char *suffix)
+static void add_suffix(struct printer *p, const char *suffix)
 {
     int64_t length = (int64_t)strlen(suffix);
-    bool wraps = s->last_line + length + 2 > s->line_width;
+    bool wraps = p->last_line + length + 2 > p->options.line_width;
     if (wraps)
-        grd_text_add(s->text, ",\n%*s%s", s->indent, "", suffix);
+        grd_text_add(&p->text, ",\n%*s%s", p->indent, "", suffix);
     else
-        grd_text_add(s->text, ", %s", suffix);
-    s->last_line = wraps ? s->indent + length : s->last_line + length + 2;
+        grd_text_add(&p->text, ", %s", suffix);
+    p->last_line = wraps ? p->indent + length : p->last_line + length + 2;
 }
 
-static void add_size_suffix(struct suffixes *s, const grd_tensor *t)
+static void add_size_suffix(struct printer *p)
 {
     struct grd_text tuple = {0};
     grd_text_add(&tuple, "size=(");
-    for (int dim = 0; dim < t->ndim; dim++)
-        grd_text_add(&tuple, "%s%lld", dim > 0 ? ", " : "", (long long)t->sizes[dim]);
-    grd_text_add(&tuple, t->ndim == 1 ? ",)" : ")");
+    for (int dim = 0; dim < p->t->ndim; dim++)
+        grd_text_add(&tuple, "%s%lld", dim > 0 ? ", " : "", (long long)p->t->sizes[dim]);
+    grd_text_add(&tuple, p->t->ndim == 1 ? ",)" : ")");
     if (tuple.failed)
-        s->text->failed = true;
+        p->text.failed = true;
     else
-        add_suffix(s, tuple.data);
+        add_suffix(p, tuple.data);
     grd_text_done(&tuple);
 }
 
@@ -267,40 +258,39 @@ static bool shows_dtype(const grd_tensor *t, bool has_numbers)
     return dtype != standard && dtype != grd_dtype_to_complex(standard) && dtype != GRD_INT64 && dtype != GRD_BOOL;
 }
 
-static void add_suffixes(struct printer *p, int indent)
+static void add_suffixes(struct printer *p)
 {
     const grd_tensor *t = p->t;
     const char *newline = strrchr(p->text.data, '\n');
     int64_t line_start = newline != NULL ? newline - p->text.data : -1;
-    struct suffixes s = {.text = &p->text, .indent = indent, .line_width = p->options.line_width};
-    s.last_line = (int64_t)p->text.size - line_start + 1; /* counts what add_suffix closes the line with */
+    p->last_line = (int64_t)p->text.size - line_start + 1; /* counts what add_suffix closes the line with */
     bool meta = grd_is_meta(t), has_numbers = !meta && t->numel > 0;
     char suffix[NUMBER_CHARS];
     const grd_wrapper_type *wrapper = grd_wrapper_type_of(t);
     if (wrapper != NULL) {
         snprintf(suffix, sizeof suffix, "wrapper='%s'", wrapper->name);
-        add_suffix(&s, suffix);
+        add_suffix(p, suffix);
     } else if (t->device != GRD_DEVICE_CPU) {
         char name[GRD_DEVICE_CHARS];
         snprintf(suffix, sizeof suffix, "device='%s'", grd_device_text(grd_device_of(t), name));
-        add_suffix(&s, suffix);
+        add_suffix(p, suffix);
     }
     if (meta || (t->numel == 0 && t->ndim != 1) || (has_numbers && p->options.edge == 0))
-        add_size_suffix(&s, t);
+        add_size_suffix(p);
     if (shows_dtype(t, has_numbers)) {
         snprintf(suffix, sizeof suffix, "dtype=torch.%s", grd_dtype_name((grd_dtype)t->dtype));
-        add_suffix(&s, suffix);
+        add_suffix(p, suffix);
     }
     const char *grad_fn = grd_print_grad_fn != NULL ? grd_print_grad_fn(t) : NULL;
     if (grad_fn != NULL) {
         snprintf(suffix, sizeof suffix, "grad_fn=<%s>", grad_fn);
-        add_suffix(&s, suffix);
+        add_suffix(p, suffix);
     } else if (grd_marked_requires_grad(t)) {
-        add_suffix(&s, "requires_grad=True");
+        add_suffix(p, "requires_grad=True");
     }
 }
 
-static void add_contents(struct printer *p, int indent)
+static void add_contents(struct printer *p)
 {
     const grd_tensor *t = p->t;
     if (grd_is_meta(t) || t->numel == 0) {
@@ -312,7 +302,7 @@ static void add_contents(struct printer *p, int indent)
     p->ncolumns = grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? 2 : 1;
     for (int i = 0; i < p->ncolumns; i++)
         prepare_column(p, &p->columns[i], p->ncolumns == 1 ? WHOLE : i == 0 ? REAL : IMAGINARY, first);
-    add_slices(p, 0, indent, first);
+    add_slices(p, 0, p->indent, first);
 }
 
 char *grd_to_string(grd_tensor *t)
@@ -322,13 +312,11 @@ char *grd_to_string(grd_tensor *t)
 
 char *grd_to_string_as(grd_tensor *t, const char *name)
 {
-    const int indent = name != NULL ? (int)strlen(name) + 1 : 0;
     struct printer p = {.t = t, .options = grd_print_options_get()};
     char *result = NULL;
-    if (name == NULL)
-        grd_raise(GRD_ERROR_TYPE, "grd_to_string: argument 'name' must not be NULL");
-    if (!grd_given(t, "grd_to_string", "t") || name == NULL)
+    if (!grd_given_pointer(name, "grd_to_string", "name") || !grd_given(t, "grd_to_string", "t"))
         return NULL;
+    p.indent = (int)strlen(name) + 1;
     const int64_t mark = grd_pool_mark();
     if (!grd_is_meta(t))
         p.near = grd_on_cpu(t);
@@ -337,9 +325,9 @@ char *grd_to_string_as(grd_tensor *t, const char *name)
         return NULL;
     }
     grd_text_add(&p.text, "%s(", name);
-    add_contents(&p, indent);
+    add_contents(&p);
     if (!p.text.failed)
-        add_suffixes(&p, indent);
+        add_suffixes(&p);
     grd_text_add(&p.text, ")");
     if (!p.text.failed && (result = strdup(p.text.data)) == NULL)
         grd_raise(GRD_ERROR_MEMORY, "out of memory");

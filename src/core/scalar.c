@@ -11,18 +11,11 @@
 
 double grd_scalar_double(grd_scalar s)
 {
-    switch (s.kind) {
-    case GRD_SCALAR_BOOL:
-    case GRD_SCALAR_INT:
-        return (double)s.v.i;
-    case GRD_SCALAR_UINT:
-        return (double)(uint64_t)s.v.i;
-    case GRD_SCALAR_FLOAT:
-    case GRD_SCALAR_COMPLEX:
+    if (s.kind == GRD_SCALAR_FLOAT || s.kind == GRD_SCALAR_COMPLEX)
         return s.v.c.re;
-    default:
-        return NAN;
-    }
+    if (s.kind == GRD_SCALAR_UINT)
+        return (double)(uint64_t)s.v.i;
+    return s.kind == GRD_SCALAR_NONE ? (double)NAN : (double)s.v.i;
 }
 
 /* As x86-64 does it: out of range and NaN give INT64_MIN. */
@@ -33,17 +26,9 @@ static int64_t truncate_to_int64(double x)
 
 int64_t grd_scalar_int64(grd_scalar s)
 {
-    switch (s.kind) {
-    case GRD_SCALAR_BOOL:
-    case GRD_SCALAR_INT:
-    case GRD_SCALAR_UINT:
+    if (grd_scalar_is_integral(s))
         return s.v.i;
-    case GRD_SCALAR_FLOAT:
-    case GRD_SCALAR_COMPLEX:
-        return truncate_to_int64(s.v.c.re);
-    default:
-        return 0;
-    }
+    return s.kind == GRD_SCALAR_NONE ? 0 : truncate_to_int64(s.v.c.re);
 }
 
 grd_scalar grd_number_of_plain(double value)
@@ -96,25 +81,6 @@ static void write_double(double x, grd_dtype dtype, void *element)
     }
 }
 
-/* The low bits of `bits` as an integer of 1, 2, 4 or 8 bytes. */
-static void write_bits(uint64_t bits, int size, void *element)
-{
-    switch (size) {
-    case 1:
-        *(uint8_t *)element = (uint8_t)bits;
-        break;
-    case 2:
-        memcpy(element, &(uint16_t){(uint16_t)bits}, sizeof(uint16_t));
-        break;
-    case 4:
-        memcpy(element, &(uint32_t){(uint32_t)bits}, sizeof(uint32_t));
-        break;
-    default:
-        memcpy(element, &bits, sizeof bits);
-        break;
-    }
-}
-
 static void write_complex(double re, double im, grd_dtype dtype, void *element)
 {
     if (dtype == GRD_COMPLEX64)
@@ -122,6 +88,20 @@ static void write_complex(double re, double im, grd_dtype dtype, void *element)
     else
         memcpy(element, &(grd_complex128){re, im}, sizeof(grd_complex128));
 }
+
+/* The integer dtypes; the name is the one PyTorch's messages have. */
+static const struct range {
+    const char *type;
+    int64_t min;
+    uint64_t max;
+} ranges[GRD_DTYPE_COUNT] = {
+    [GRD_UINT8] = {"uint8_t", 0, UINT8_MAX},      [GRD_INT8] = {"int8_t", INT8_MIN, INT8_MAX},
+    [GRD_UINT16] = {"uint16_t", 0, UINT16_MAX},   [GRD_INT16] = {"int16_t", INT16_MIN, INT16_MAX},
+    [GRD_UINT32] = {"uint32_t", 0, UINT32_MAX},   [GRD_INT32] = {"int", INT32_MIN, INT32_MAX},
+    [GRD_UINT64] = {"uint64_t", 0, UINT64_MAX},   [GRD_INT64] = {"int64_t", INT64_MIN, INT64_MAX},
+    [GRD_QUINT8] = {"uint8_t", 0, UINT8_MAX},     [GRD_QINT8] = {"int8_t", INT8_MIN, INT8_MAX},
+    [GRD_QINT32] = {"int", INT32_MIN, INT32_MAX},
+};
 
 /* As memcpy, for the few sizes elements have. */
 static inline void copy_element(void *to, const void *from, size_t size)
@@ -145,16 +125,26 @@ static inline void copy_element(void *to, const void *from, size_t size)
     }
 }
 
+/* The low bytes of `bits`. */
+static void write_bits(uint64_t bits, grd_dtype dtype, void *element)
+{
+    const uint64_t words[2] = {bits, 0};
+    copy_element(element, words, grd_dtype_table[dtype].size);
+}
+
+/* An integer: moved up and down again, which repeats its sign. */
+static __attribute__((noinline)) int64_t extended(uint64_t bits, grd_dtype dtype)
+{
+    const int unused = 64 - 8 * grd_dtype_table[dtype].size;
+    return ranges[dtype].min < 0 ? (int64_t)(bits << unused) >> unused : (int64_t)(bits << unused >> unused);
+}
+
 grd_scalar grd_scalar_read(const void *element, grd_dtype dtype)
 {
     union {
-        uint8_t u8;
-        int8_t i8;
-        uint16_t u16;
-        int16_t i16;
-        uint32_t u32;
-        int32_t i32;
-        int64_t i64;
+        uint8_t byte;
+        uint16_t half;
+        uint64_t bits;
         float f;
         double d;
         grd_complex64 c;
@@ -162,31 +152,16 @@ grd_scalar grd_scalar_read(const void *element, grd_dtype dtype)
     } x;
     copy_element(&x, element, grd_dtype_table[dtype].size);
     switch (dtype) {
+    case GRD_DTYPE_NONE:
+        return (grd_scalar){.kind = GRD_SCALAR_NONE};
     case GRD_BOOL:
-        return grd_bool(x.u8 != 0);
-    case GRD_UINT8:
-    case GRD_QUINT8:
-        return grd_int(x.u8);
-    case GRD_INT8:
-    case GRD_QINT8:
-        return grd_int(x.i8);
-    case GRD_UINT16:
-        return grd_int(x.u16);
-    case GRD_INT16:
-        return grd_int(x.i16);
-    case GRD_UINT32:
-        return grd_int(x.u32);
-    case GRD_INT32:
-    case GRD_QINT32:
-        return grd_int(x.i32);
+        return grd_bool(x.byte != 0);
     case GRD_UINT64:
-        return grd_uint((uint64_t)x.i64);
-    case GRD_INT64:
-        return grd_int(x.i64);
+        return grd_uint(x.bits);
     case GRD_FLOAT16:
-        return grd_float(grd_from_float16(x.u16));
+        return grd_float(grd_from_float16(x.half));
     case GRD_BFLOAT16:
-        return grd_float(grd_from_bfloat16(x.u16));
+        return grd_float(grd_from_bfloat16(x.half));
     case GRD_FLOAT32:
         return grd_float(x.f);
     case GRD_FLOAT64:
@@ -196,11 +171,11 @@ grd_scalar grd_scalar_read(const void *element, grd_dtype dtype)
     case GRD_COMPLEX128:
         return grd_complex_number(x.z.re, x.z.im);
     case GRD_FLOAT8_E4M3FN:
-        return grd_float(grd_from_float8_e4m3fn(x.u8));
+        return grd_float(grd_from_float8_e4m3fn(x.byte));
     case GRD_FLOAT8_E5M2:
-        return grd_float(grd_from_float8_e5m2(x.u8));
+        return grd_float(grd_from_float8_e5m2(x.byte));
     default:
-        return (grd_scalar){.kind = GRD_SCALAR_NONE};
+        return grd_int(extended(x.bits, dtype));
     }
 }
 
@@ -228,44 +203,12 @@ void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, g
         uint64_t bits = integral ? (uint64_t)s.v.i : (uint64_t)truncate_to_int64(re);
         if (!integral && to_dtype == GRD_UINT64 && re >= 0x1p63 && re < 0x1p64)
             bits = (uint64_t)re;
-        write_bits(bits, grd_dtype_table[to_dtype].size, ret_to);
+        write_bits(bits, to_dtype, ret_to);
     }
     }
 }
 
 /* ---- Writing with the range checked ----------------------------------------------------------------------------------- */
-
-/* Range of an integer dtype; the name is the one PyTorch's message has. */
-struct range {
-    const char *type;
-    int64_t min;
-    uint64_t max;
-};
-
-static struct range integer_range(grd_dtype dtype)
-{
-    switch (dtype) {
-    case GRD_UINT8:
-    case GRD_QUINT8:
-        return (struct range){"uint8_t", 0, UINT8_MAX};
-    case GRD_INT8:
-    case GRD_QINT8:
-        return (struct range){"int8_t", INT8_MIN, INT8_MAX};
-    case GRD_UINT16:
-        return (struct range){"uint16_t", 0, UINT16_MAX};
-    case GRD_INT16:
-        return (struct range){"int16_t", INT16_MIN, INT16_MAX};
-    case GRD_UINT32:
-        return (struct range){"uint32_t", 0, UINT32_MAX};
-    case GRD_INT32:
-    case GRD_QINT32:
-        return (struct range){"int", INT32_MIN, INT32_MAX};
-    case GRD_UINT64:
-        return (struct range){"uint64_t", 0, UINT64_MAX};
-    default:
-        return (struct range){"int64_t", INT64_MIN, INT64_MAX};
-    }
-}
 
 static bool overflow(const char *type)
 {
@@ -277,8 +220,7 @@ static bool overflow(const char *type)
  * range: -255 to uint8, but not -256. A negative floating number may not. */
 static bool write_integer(grd_scalar s, grd_dtype dtype, void *element)
 {
-    struct range range = integer_range(dtype);
-    int size = grd_dtype_table[dtype].size;
+    const struct range range = ranges[dtype];
     if (grd_scalar_is_integral(s)) {
         int64_t i = s.v.i;
         bool negative = i < 0 && s.kind != GRD_SCALAR_UINT;
@@ -286,15 +228,15 @@ static bool write_integer(grd_scalar s, grd_dtype dtype, void *element)
         bool fits = negative && range.min < 0 ? i >= range.min : magnitude <= range.max;
         if (!fits)
             return overflow(range.type);
-        write_bits((uint64_t)i, size, element);
+        write_bits((uint64_t)i, dtype, element);
         return true;
     }
     double x = s.v.c.re;
     /* 64-bit maxima are no doubles; they round up to a power of two, which does not fit. */
-    bool below = size == 8 ? x < (double)range.max : x <= (double)range.max;
+    bool below = grd_dtype_table[dtype].size == 8 ? x < (double)range.max : x <= (double)range.max;
     if (!(x >= (double)range.min && below) || (s.kind == GRD_SCALAR_COMPLEX && s.v.c.im != 0))
         return overflow(range.type);
-    write_bits(dtype == GRD_UINT64 ? (uint64_t)x : (uint64_t)(int64_t)x, size, element);
+    write_bits(dtype == GRD_UINT64 ? (uint64_t)x : (uint64_t)(int64_t)x, dtype, element);
     return true;
 }
 

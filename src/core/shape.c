@@ -94,34 +94,40 @@ bool grd_shape_is_contiguous(grd_dims sizes, const int64_t *strides)
     return follows;
 }
 
-/* Dimensions in the order of channels last, innermost first: of 4 and of 5. */
-static const int8_t channels_last_order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
-
-bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides)
+/* True if the dimensions lie in this order, innermost first, without gaps. */
+static bool has_no_gaps(grd_dims sizes, const int64_t *strides, const int *order, int64_t n)
 {
-    if (sizes.n != 4 && sizes.n != 5)
-        return false;
     int64_t expected = 1;
-    for (int64_t i = 0; i < sizes.n; i++) {
-        int64_t dim = channels_last_order[sizes.n - 4][i];
-        if (sizes.data[dim] == 1)
-            continue;
-        if (strides[dim] != expected)
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t size = sizes.data[order[i]];
+        if (size != 1 && strides[order[i]] != expected)
             return false;
-        expected = grd_wrapping_product(expected, sizes.data[dim]);
+        expected = grd_wrapping_product(expected, size);
     }
     return true;
 }
 
+/* Strides without gaps in this order. */
+static void strides_in_order(grd_dims sizes, const int *order, int64_t *ret_strides)
+{
+    int64_t stride = 1;
+    for (int64_t i = 0; i < sizes.n; i++) {
+        ret_strides[order[i]] = stride;
+        stride = grd_wrapping_product(stride, at_least_one(sizes.data[order[i]]));
+    }
+}
+
+/* Dimensions in the order of channels last, innermost first: of 4 and of 5. */
+static const int channels_last_order[2][5] = {{1, 3, 2, 0}, {1, 4, 3, 2, 0}};
+
+bool grd_shape_is_channels_last(grd_dims sizes, const int64_t *strides)
+{
+    return (sizes.n == 4 || sizes.n == 5) && has_no_gaps(sizes, strides, channels_last_order[sizes.n - 4], sizes.n);
+}
+
 void grd_shape_channels_last_strides(grd_dims sizes, int64_t *ret_strides)
 {
-    int64_t stride = at_least_one(sizes.data[1]);
-    ret_strides[1] = 1;
-    for (int64_t i = sizes.n - 1; i > 1; i--) {
-        ret_strides[i] = stride;
-        stride = grd_wrapping_product(stride, at_least_one(sizes.data[i]));
-    }
-    ret_strides[0] = stride;
+    strides_in_order(sizes, channels_last_order[sizes.n - 4], ret_strides);
 }
 
 bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides)
@@ -144,10 +150,10 @@ static int64_t magnitude(int64_t stride)
 }
 
 /* The dimensions with more than one element, by rising magnitude of stride; returns how many. */
-static int64_t sort_by_stride(grd_dims sizes, const int64_t *strides, int64_t *ret_order)
+static int64_t sort_by_stride(grd_dims sizes, const int64_t *strides, int *ret_order)
 {
     int64_t n = 0;
-    for (int64_t dim = sizes.n - 1; dim >= 0; dim--) {
+    for (int dim = (int)sizes.n - 1; dim >= 0; dim--) {
         if (sizes.data[dim] <= 1)
             continue;
         int64_t place = n++;
@@ -160,23 +166,16 @@ static int64_t sort_by_stride(grd_dims sizes, const int64_t *strides, int64_t *r
 
 bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides)
 {
-    if (has_zero(sizes))
-        return true;
-    int64_t order[GRD_MAX_DIMS], expected = 1;
-    int64_t n = sort_by_stride(sizes, strides, order);
-    for (int64_t i = 0; i < n; i++) {
-        if (strides[order[i]] != expected)
-            return false;
-        expected *= sizes.data[order[i]];
-    }
-    return true;
+    int order[GRD_MAX_DIMS];
+    return has_zero(sizes) || has_no_gaps(sizes, strides, order, sort_by_stride(sizes, strides, order));
 }
 
 bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides)
 {
     if (has_zero(sizes))
         return false;
-    int64_t order[GRD_MAX_DIMS], reach = 0; /* of the dimensions inside the current one */
+    int order[GRD_MAX_DIMS];
+    int64_t reach = 0; /* of the dimensions inside the current one */
     int64_t n = sort_by_stride(sizes, strides, order);
     for (int64_t i = 0; i < n; i++) {
         int64_t stride = magnitude(strides[order[i]]), span;
@@ -191,13 +190,12 @@ bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides)
 bool grd_shape_extent(grd_dims sizes, const int64_t *strides, int64_t *ret_lowest, int64_t *ret_highest)
 {
     int64_t lowest = 0, highest = 0;
-    if (!has_zero(sizes)) {
-        for (int64_t i = 0; i < sizes.n; i++) {
-            int64_t span;
-            if (__builtin_mul_overflow(sizes.data[i] - 1, strides[i], &span) ||
-                __builtin_add_overflow(span < 0 ? lowest : highest, span, span < 0 ? &lowest : &highest))
-                return false;
-        }
+    const bool empty = has_zero(sizes);
+    for (int64_t i = 0; i < sizes.n && !empty; i++) {
+        int64_t span;
+        if (__builtin_mul_overflow(sizes.data[i] - 1, strides[i], &span) ||
+            __builtin_add_overflow(span < 0 ? lowest : highest, span, span < 0 ? &lowest : &highest))
+            return false;
     }
     *ret_lowest = lowest;
     *ret_highest = highest;
@@ -247,11 +245,7 @@ void grd_shape_ordered_strides(grd_dims sizes, const int64_t (*strides)[GRD_MAX_
 {
     int order[GRD_MAX_DIMS];
     grd_shape_order(sizes, strides, n, order);
-    int64_t stride = 1;
-    for (int64_t i = 0; i < sizes.n; i++) {
-        ret_strides[order[i]] = stride;
-        stride = grd_wrapping_product(stride, at_least_one(sizes.data[order[i]]));
-    }
+    strides_in_order(sizes, order, ret_strides);
 }
 
 void grd_shape_dense_strides(grd_dims sizes, const int64_t *strides, int64_t *ret_strides)
@@ -336,13 +330,6 @@ bool grd_shape_view_strides(grd_dims sizes, const int64_t *strides, grd_dims new
     return next < 0;
 }
 
-static bool invalid_shape(grd_dims sizes, int64_t numel)
-{
-    char list[LIST_CHARS];
-    return grd_raise(GRD_ERROR_RUNTIME, "shape '%s' is invalid for input of size %lld",
-                     grd_format_int64s(list, sizeof list, sizes.data, sizes.n), (long long)numel);
-}
-
 bool grd_shape_infer(grd_dims sizes, int64_t numel, int64_t *ret_sizes)
 {
     char list[LIST_CHARS];
@@ -371,7 +358,8 @@ bool grd_shape_infer(grd_dims sizes, int64_t numel, int64_t *ret_sizes)
                          grd_format_int64s(list, sizeof list, sizes.data, sizes.n));
     bool fits = inferred >= 0 ? product != 0 && numel % product == 0 : product == numel;
     if (overflow || !fits)
-        return invalid_shape(sizes, numel);
+        return grd_raise(GRD_ERROR_RUNTIME, "shape '%s' is invalid for input of size %lld",
+                         grd_format_int64s(list, sizeof list, sizes.data, sizes.n), (long long)numel);
     for (int64_t i = 0; i < sizes.n; i++)
         ret_sizes[i] = i == inferred ? numel / product : sizes.data[i];
     return true;

@@ -51,15 +51,11 @@ static void storage_destroy(struct grd_object *object)
 
 const struct grd_object_type grd_storage_type = {.name = "storage", .destroy = storage_destroy, .finish = storage_finish};
 
-bool grd_shares_memory(const grd_tensor *t)
-{
-    return t->base != NULL || grd_has_views(t) || !grd_object_unique(t->storage) || t->storage->release != NULL;
-}
-
 bool grd_storage_grow(grd_tensor *t, int64_t bytes)
 {
     struct grd_storage *storage = t->storage;
-    if (grd_shares_memory(t))
+    /* Other tensors would keep the old address; or the data is not ours. */
+    if (t->base != NULL || grd_has_views(t) || !grd_object_unique(storage) || storage->release != NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "Trying to resize storage that is not resizable");
     const grd_device device = device_of(storage);
     if (grd_device_at(device.type)->has_data) {

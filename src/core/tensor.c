@@ -20,6 +20,12 @@ static inline bool owns_storage_as_view(const grd_tensor *t)
     return GRD_UNLIKELY(grd_has(t, GRD_FLAG_REPLACED));
 }
 
+static void free_dims(const grd_tensor *t, int64_t *dims, int64_t ndim)
+{
+    if (dims != t->inline_dims)
+        grd_free(dims, 2 * (size_t)ndim * sizeof *dims);
+}
+
 static __attribute__((noinline)) void destroy_any(grd_tensor *t)
 {
     grd_tensor *base = t->base;
@@ -27,8 +33,7 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
     /* The tensor a storage was made for lies in its block and goes with it. */
     struct grd_storage *own = &((struct grd_block *)t)->storage;
     const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved;
-    if (t->sizes != t->inline_dims)
-        grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
+    free_dims(t, t->sizes, t->ndim);
     const bool owns_storage = base == NULL || owns_storage_as_view(t);
     if (grd_debugging(GRD_DEBUG_LIFETIMES))
         grd_lifetimes_died(t);
@@ -221,7 +226,7 @@ static inline grd_tensor *pooled(grd_tensor *t)
 
 /* ---- Making ---------------------------------------------------------------------------------------------------------------- */
 
-/* A tensor with a new storage of `bytes`, contiguous when `strides` is NULL; not pooled. NULL with the error raised. */
+/* A tensor with a new storage of `bytes`, contiguous when `strides` is NULL; pooled. grd_failed with the error raised. */
 static grd_tensor *make(grd_dims sizes, const int64_t *strides, int64_t numel, int64_t bytes, grd_dtype dtype, grd_device device)
 {
     const struct grd_device_entry *type = grd_device_at(device.type);
@@ -229,14 +234,13 @@ static grd_tensor *make(grd_dims sizes, const int64_t *strides, int64_t numel, i
     size_t block_bytes = sizeof(struct grd_block) + (in_block && bytes > 0 ? (size_t)bytes : 1);
     struct grd_block *block = grd_alloc(block_bytes);
     if (GRD_UNLIKELY(block == NULL))
-        return NULL;
+        return grd_failed;
     int64_t *dims = reserve_dims(&block->tensor, sizes.n);
     void *data = in_block ? block->data : type->has_data && dims != NULL ? grd_device_allocate(device, bytes) : NULL;
     if (GRD_UNLIKELY(dims == NULL || (data == NULL && type->has_data))) {
-        if (dims != block->tensor.inline_dims && dims != NULL)
-            grd_free(dims, 2 * (size_t)sizes.n * sizeof *dims);
+        free_dims(&block->tensor, dims, sizes.n);
         grd_free(block, block_bytes);
-        return NULL;
+        return grd_failed;
     }
     grd_init_storage(block, block_bytes, data, bytes, device);
     grd_tensor *t = &block->tensor;
@@ -244,7 +248,7 @@ static grd_tensor *make(grd_dims sizes, const int64_t *strides, int64_t numel, i
     t->numel = numel;
     unsigned flags = strides != NULL ? set_strided(t, sizes, strides) : set_contiguous(t, sizes);
     grd_init_header(t, grd_traits(dtype, GRD_STRIDED, device, flags, sizes.n), grd_dtype_table[dtype].size, 1u << type->key);
-    return t;
+    return pooled(t);
 }
 
 /* The number of elements, when neither it nor a size is beyond 1023; otherwise more than that. */
@@ -285,8 +289,7 @@ static __attribute__((noinline)) grd_tensor *new_any(grd_dims sizes, grd_dtype d
         size_overflow(sizes, NULL);
         return grd_failed;
     }
-    grd_tensor *t = make(sizes, NULL, numel, bytes, dtype, device);
-    return GRD_LIKELY(t != NULL) ? pooled(t) : grd_failed;
+    return make(sizes, NULL, numel, bytes, dtype, device);
 }
 
 grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device)
@@ -335,23 +338,12 @@ grd_tensor *grd_new_strided(grd_dims sizes, grd_dims strides, grd_dtype dtype, g
         !measure(sizes, strides, grd_dtype_table[dtype].size, &numel, &lowest, &bytes))
         return grd_failed;
     grd_tensor *t = make(sizes, strides.data, numel, bytes, dtype, device);
-    if (t == NULL)
+    if (grd_is_failed(t))
         return grd_failed;
     t->offset = -lowest;
     if (t->data != NULL)
         t->data += t->offset * t->itemsize;
-    return pooled(t);
-}
-
-grd_tensor *grd_new_in_order(grd_dims sizes, bool channels_last, grd_dtype dtype, grd_device device)
-{
-    int64_t strides[5], numel;
-    if (!channels_last)
-        return grd_new(sizes, dtype, device);
-    if (!grd_shape_numel(sizes, &numel))
-        return grd_failed;
-    grd_shape_channels_last_strides(sizes, strides);
-    return grd_new_strided(sizes, grd_dims_from(strides, sizes.n), dtype, device);
+    return t;
 }
 
 grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype)
@@ -372,8 +364,7 @@ grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype)
         grd_shape_dense_strides(sizes, strides, dense);
         strides = dense;
     }
-    grd_tensor *t = make(sizes, strides, like->numel, bytes, dtype, grd_device_of(like));
-    return GRD_LIKELY(t != NULL) ? pooled(t) : grd_failed;
+    return make(sizes, strides, like->numel, bytes, dtype, grd_device_of(like));
 }
 
 /* ---- Views ------------------------------------------------------------------------------------------------------------------ */
@@ -407,16 +398,17 @@ static grd_tensor *new_header(int64_t ndim)
     return view;
 }
 
-static bool check_bounds(const grd_tensor *base, uint32_t itemsize, grd_dims sizes, grd_dims strides, int64_t offset, int64_t *ret_numel)
+static bool check_bounds(const grd_tensor *base, uint32_t itemsize, grd_dims sizes, grd_dims strides, int64_t offset)
 {
+    int64_t numel;
     char size_list[LIST_CHARS], stride_list[LIST_CHARS];
     if (strides.n != sizes.n)
         return grd_raise(GRD_ERROR_RUNTIME, "mismatch in length of strides and shape");
-    if (!grd_shape_numel(sizes, ret_numel))
+    if (!grd_shape_numel(sizes, &numel))
         return false;
     if (offset < 0)
         return grd_raise(GRD_ERROR_RUNTIME, "Tensor: invalid storage offset %lld", (long long)offset);
-    if (*ret_numel == 0)
+    if (numel == 0)
         return true;
     int64_t lowest, highest, end;
     if (!grd_shape_extent(sizes, strides.data, &lowest, &highest) || __builtin_add_overflow(highest, offset, &highest) ||
@@ -480,37 +472,41 @@ grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int
 
 grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
-    int64_t numel;
-    return !grd_is_failed(base) && check_bounds(base, base->itemsize, sizes, strides, offset, &numel)
-               ? grd_new_part(base, sizes, strides, offset)
-               : grd_failed;
+    return !grd_is_failed(base) && check_bounds(base, base->itemsize, sizes, strides, offset) ? grd_new_part(base, sizes, strides, offset)
+                                                                                              : grd_failed;
+}
+
+/* A new view whose memory is read as elements of another dtype, in which its offset is counted. */
+static grd_tensor *read_as(grd_tensor *view, grd_dtype dtype)
+{
+    if (grd_is_failed(view))
+        return grd_failed;
+    view->dtype = (uint8_t)dtype;
+    view->itemsize = (uint32_t)grd_dtype_size(dtype);
+    view->data = view->storage->data == NULL ? NULL : (char *)((uintptr_t)view->storage->data + (uintptr_t)view->offset * view->itemsize);
+    return view;
 }
 
 grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset)
 {
-    int64_t numel;
-    const uint32_t itemsize = (uint32_t)grd_dtype_size(dtype);
-    if (grd_is_failed(base) || !check_bounds(base, itemsize, sizes, strides, offset, &numel))
+    if (grd_is_failed(base) || !check_bounds(base, (uint32_t)grd_dtype_size(dtype), sizes, strides, offset))
         return grd_failed;
-    grd_tensor *view = new_any_part(base, sizes, strides, offset);
-    if (grd_is_failed(view))
+    return read_as(new_any_part(base, sizes, strides, offset), dtype);
+}
+
+static grd_tensor *new_detached(const grd_tensor *t, grd_dims sizes, const int64_t *strides, int64_t offset)
+{
+    grd_tensor *view = grd_is_failed(t) ? NULL : new_header(sizes.n);
+    if (view == NULL)
         return grd_failed;
-    view->dtype = (uint8_t)dtype;
-    view->itemsize = itemsize;
-    view->data = view->storage->data == NULL ? NULL : (char *)((uintptr_t)view->storage->data + (uintptr_t)offset * itemsize);
-    return view;
+    share(view, t, sizes, strides, offset, GRD_FLAG_DETACHED);
+    grd_object_keep(view->storage);
+    return pooled(view);
 }
 
 grd_tensor *grd_new_detached(grd_tensor *t)
 {
-    if (grd_is_failed(t))
-        return grd_failed;
-    grd_tensor *view = new_header(t->ndim);
-    if (view == NULL)
-        return grd_failed;
-    share(view, t, grd_dims_from(t->sizes, t->ndim), t->strides, t->offset, GRD_FLAG_DETACHED);
-    grd_object_keep(view->storage);
-    return pooled(view);
+    return new_detached(t, grd_dims_from(t->sizes, t->ndim), t->strides, t->offset);
 }
 
 void grd_tell_reshaped(grd_tensor *t)
@@ -530,15 +526,11 @@ bool grd_resize(grd_tensor *t, grd_dims sizes)
     if (__builtin_add_overflow(numel, t->offset, &needed) || __builtin_mul_overflow(needed, t->itemsize, &needed))
         return size_overflow(sizes, NULL);
     int64_t *dims = reserve_dims(t, sizes.n);
-    if (dims == NULL)
-        return false;
-    if (numel > 0 && needed > t->storage->bytes && !grd_storage_grow(t, needed)) {
-        if (dims != t->inline_dims)
-            grd_free(dims, 2 * (size_t)sizes.n * sizeof *dims);
+    if (dims == NULL || (numel > 0 && needed > t->storage->bytes && !grd_storage_grow(t, needed))) {
+        free_dims(t, dims, sizes.n);
         return false;
     }
-    if (t->sizes != t->inline_dims)
-        grd_free(t->sizes, 2 * (size_t)t->ndim * sizeof *t->sizes);
+    free_dims(t, t->sizes, t->ndim);
     set_room(t, dims, sizes.n);
     unsigned flags = (t->flags & ~(unsigned)GRD_FLAG_CHANNELS_LAST) | set_contiguous(t, sizes);
     t->traits = grd_traits(t->dtype, t->layout, grd_device_of(t), flags, sizes.n);
@@ -585,28 +577,16 @@ grd_tensor *grd_mark_number(grd_tensor *t)
 
 grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype)
 {
-    int64_t numel;
-    if (grd_pending() || !check_dtype(dtype))
-        return grd_failed;
-    if (!grd_given(owner, "grd_from_storage", "owner"))
+    if (grd_pending() || !check_dtype(dtype) || !grd_given(owner, "grd_from_storage", "owner"))
         return grd_failed;
     if (grd_wrapper_type_of(owner) != NULL)
         return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
     /* Complex numbers are pairs. */
     if ((uintptr_t)owner->storage->data % grd_dtype_table[grd_dtype_to_real(dtype)].size != 0)
         return grd_fail(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
-    /* Bounds and addresses are those of elements of `dtype`. */
-    grd_tensor *whole = grd_new_detached(owner);
-    if (grd_is_failed(whole))
+    if (!check_bounds(owner, grd_dtype_table[dtype].size, sizes, strides, offset))
         return grd_failed;
-    whole->dtype = (uint8_t)dtype;
-    whole->itemsize = grd_dtype_table[dtype].size;
-    grd_tensor *t = check_bounds(whole, whole->itemsize, sizes, strides, offset, &numel) ? new_header(sizes.n) : NULL;
-    if (t == NULL)
-        return grd_failed;
-    share(t, whole, sizes, strides.data, offset, GRD_FLAG_DETACHED);
-    grd_object_keep(t->storage);
-    return pooled(t);
+    return read_as(new_detached(owner, sizes, strides.data, offset), dtype);
 }
 
 /* ---- Lifetime --------------------------------------------------------------------------------------------------------------- */
@@ -633,8 +613,8 @@ grd_tensor *grd_from_data(const void *data, grd_dims sizes, grd_dtype dtype)
     grd_tensor *t = grd_new(sizes, dtype, GRD_CPU);
     if (grd_is_failed(t) || t->numel == 0)
         return t;
-    if (data == NULL)
-        return grd_fail(GRD_ERROR_TYPE, "grd_from_data: argument 'data' must not be NULL");
+    if (!grd_given_pointer(data, "grd_from_data", "data"))
+        return grd_failed;
     /* Kernels rely on bools being 0 or 1. */
     if (dtype == GRD_BOOL)
         for (int64_t i = 0; i < t->numel; i++)
@@ -675,12 +655,11 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_
     const int64_t itemsize = grd_dtype_table[dtype].size;
     if (!measure(sizes, strides, itemsize, &numel, &lowest, &bytes))
         return grd_failed;
-    if (data == NULL && (numel > 0 || offset != 0))
-        return grd_fail(GRD_ERROR_TYPE, "grd_from_memory: argument 'data' must not be NULL");
-    if (!reaches_from(offset, lowest, itemsize, &bytes))
+    if (((numel > 0 || offset != 0) && !grd_given_pointer(data, "grd_from_memory", "data")) ||
+        !reaches_from(offset, lowest, itemsize, &bytes))
         return grd_failed;
     grd_tensor *t = make(sizes, strides.data, numel, 0, dtype, GRD_CPU);
-    if (t == NULL || pooled(t) != t)
+    if (grd_is_failed(t))
         return grd_failed;
     /* Only now, so that a failure above leaves the memory with the caller. */
     static char no_data;
@@ -778,12 +757,9 @@ static void convert_all(const grd_tensor *t, char *to, grd_dtype dtype)
 void grd_to_memory(grd_tensor *tensor, void *ret_data, grd_dtype dtype)
 {
     const grd_tensor *t = required(tensor, "grd_to_memory");
-    if (grd_pending() || grd_is_failed(t) || !check_dtype(dtype) || t->numel == 0)
+    if (grd_pending() || grd_is_failed(t) || !check_dtype(dtype) || t->numel == 0 ||
+        !grd_given_pointer(ret_data, "grd_to_memory", "ret_data"))
         return;
-    if (ret_data == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_to_memory: argument 'ret_data' must not be NULL");
-        return;
-    }
     const int64_t mark = grd_pool_mark();
     const grd_tensor *near = grd_on_cpu(t);
     if (!grd_is_failed(near) && t->dtype == dtype && (t->flags & GRD_FLAG_CONTIGUOUS))

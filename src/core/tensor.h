@@ -127,8 +127,6 @@ void grd_element_convert(const void *from, grd_dtype from_dtype, void *ret_to, g
 grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device);
 /* With given strides over a fresh storage big enough for them. */
 grd_tensor *grd_new_strided(grd_dims sizes, grd_dims strides, grd_dtype dtype, grd_device device);
-/* A new tensor, contiguous, or with the channels of 4 or 5 dimensions innermost. */
-grd_tensor *grd_new_in_order(grd_dims sizes, bool channels_last, grd_dtype dtype, grd_device device);
 /* A tensor to be made. */
 struct grd_planned {
     grd_dtype dtype, as; /* of the result, and what the run writes: converted once, at the end */
@@ -326,9 +324,9 @@ void grd_shape_channels_last_strides(grd_dims sizes, int64_t *ret_strides);
 /* True if the dimensions lie in the order of channels last, with or without gaps: what PyTorch's suggest_memory_format asks. Where sizes of 1 leave
  * that open, False. */
 bool grd_shape_suggests_channels_last(grd_dims sizes, const int64_t *strides);
-/* Every element at its own address, no gaps, in some order of dimensions; strides positive. Empty shapes are dense. */
 /* Called where a tensor got other sizes or another dtype: what its history says of it follows. */
 void grd_tell_reshaped(grd_tensor *t);
+/* Every element at its own address, no gaps, in some order of dimensions; strides positive. Empty shapes are dense. */
 bool grd_shape_is_dense(grd_dims sizes, const int64_t *strides);
 /* Whether two indices may share an address: stride 0 with size > 1, or strides that interleave. False is certain, true is not. */
 bool grd_shape_may_overlap(grd_dims sizes, const int64_t *strides);
@@ -421,8 +419,6 @@ bool grd_transfer(grd_tensor *to, const grd_tensor *from);
 const grd_wrapper_type *grd_wrapper_type_of(const grd_tensor *t);
 
 /* ---- Storage (storage.c) ----------------------------------------------------------------------------------------- */
-/* Whether other tensors may hold the address of this one's data, or it is not ours. */
-bool grd_shares_memory(const grd_tensor *t);
 /* Gives the data back before the storage goes; nobody reads it any more. */
 void grd_storage_empty(struct grd_storage *storage);
 /* Grows the data of a tensor that shares it with no other, keeping what is there; RuntimeError otherwise: others would keep the old address. */

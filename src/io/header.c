@@ -36,7 +36,7 @@ const char *grd_header_dtype_name(grd_dtype dtype)
     return i < GRD_LENGTH(dtypes) ? dtypes[i].name : NULL;
 }
 
-grd_dtype grd_header_dtype(const char *name)
+static grd_dtype dtype_named(const char *name)
 {
     for (int i = 0; i < GRD_LENGTH(dtypes); i++)
         if (strncmp(dtypes[i].name, name, sizeof dtypes[i].name) == 0)
@@ -45,22 +45,6 @@ grd_dtype grd_header_dtype(const char *name)
 }
 
 /* ---- The grammar -------------------------------------------------------------------------------------------------------------------------- */
-
-/* Room for one more item in a list that doubles. */
-static bool reserve(void *list, int64_t n, int64_t *capacity, size_t item)
-{
-    if (n < *capacity)
-        return true;
-    const int64_t wanted = *capacity == 0 ? 16 : 2 * *capacity;
-    void *old, *new;
-    memcpy(&old, list, sizeof old);
-    new = grd_realloc(old, (size_t)*capacity * item, (size_t)wanted * item);
-    if (new == NULL)
-        return false;
-    memcpy(list, &new, sizeof new);
-    *capacity = wanted;
-    return true;
-}
 
 /* The character between the items of a list: goes on with ',', ends with `close`. */
 static bool read_separator(struct grd_json *json, char close, bool *ret_more)
@@ -74,7 +58,7 @@ static bool read_metadata(struct grd_json *json, struct grd_header *header)
     if (!grd_json_expect(json, '{'))
         return false;
     for (bool more = !grd_json_take(json, '}'); more;) {
-        if (!reserve(&header->metadata, header->nmetadata, &header->metadata_capacity, sizeof *header->metadata))
+        if (!grd_reserve(&header->metadata, header->nmetadata + 1, &header->metadata_capacity, sizeof *header->metadata))
             return false;
         grd_named_text *text = &header->metadata[header->nmetadata];
         if (!grd_json_string(json, &text->name) || !grd_json_expect(json, ':') || !grd_json_string(json, &text->text) ||
@@ -98,7 +82,8 @@ static bool read_sizes(struct grd_json *json, struct grd_header *header, struct 
             return false;
         if (size > INT64_MAX)
             return grd_json_fail(json, "a size of tensor '" SHOWN "' is above 2^63 - 1", entry->name);
-        if (!reserve(&header->sizes, header->nsizes, &header->sizes_capacity, sizeof *header->sizes) || !read_separator(json, ']', &more))
+        if (!grd_reserve(&header->sizes, header->nsizes + 1, &header->sizes_capacity, sizeof *header->sizes) ||
+            !read_separator(json, ']', &more))
             return false;
         header->sizes[header->nsizes++] = (int64_t)size;
         entry->ndim++;
@@ -111,7 +96,7 @@ static bool read_dtype(struct grd_json *json, struct grd_header_entry *entry)
     const char *name;
     if (!grd_json_string(json, &name))
         return false;
-    entry->dtype = (uint8_t)grd_header_dtype(name);
+    entry->dtype = (uint8_t)dtype_named(name);
     return entry->dtype != GRD_DTYPE_NONE ||
            grd_json_fail(json, "tensor '" SHOWN "' has the dtype '" SHOWN "', which is not known", entry->name, name);
 }
@@ -126,7 +111,7 @@ static bool read_offsets(struct grd_json *json, struct grd_header_entry *entry)
 static bool read_entry(struct grd_json *json, struct grd_header *header, const char *name)
 {
     static const char *const fields[] = {"dtype", "shape", "data_offsets"};
-    if (!reserve(&header->entries, header->nentries, &header->entries_capacity, sizeof *header->entries))
+    if (!grd_reserve(&header->entries, header->nentries + 1, &header->entries_capacity, sizeof *header->entries))
         return false;
     struct grd_header_entry *entry = &header->entries[header->nentries];
     *entry = (struct grd_header_entry){.name = name};
@@ -222,26 +207,28 @@ static bool check_places(const struct grd_header *header, uint64_t data_size, co
                      (unsigned long long)covered, (unsigned long long)data_size);
 }
 
-/* Both of these structures begin with the name. */
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-_Static_assert(offsetof(struct grd_header_entry, name) == 0 && offsetof(grd_named_text, name) == 0, "compare_names reads the first member");
-
-/* Sorts the list and refuses names that are there twice. */
-static bool sort_by_name(void *list, int64_t n, size_t item, const char *what)
+const char *grd_sort_by_name(void *list, int64_t n, size_t item)
 {
     if (n > 1)
         qsort(list, (size_t)n, item, compare_names);
     for (int64_t i = 1; i < n; i++) {
         const char *entry = (const char *)list + (size_t)i * item;
         if (compare_names(entry - item, entry) == 0)
-            return grd_raise(GRD_ERROR_RUNTIME, "cannot load %s: the name '" SHOWN "' is there twice", what,
-                             *(const char *const *)(const void *)entry);
+            return *(const char *const *)(const void *)entry;
     }
-    return true;
+    return NULL;
+}
+
+_Static_assert(offsetof(struct grd_header_entry, name) == 0 && offsetof(grd_named_text, name) == 0, "they are sorted by name");
+
+static bool names_differ(const char *twice, const char *what)
+{
+    return twice == NULL || grd_raise(GRD_ERROR_RUNTIME, "cannot load %s: the name '" SHOWN "' is there twice", what, twice);
 }
 
 bool grd_header_read(struct grd_header *header, uint64_t data_size, const char *what)
@@ -251,8 +238,9 @@ bool grd_header_read(struct grd_header *header, uint64_t data_size, const char *
         return false;
     if (header->nentries > 1)
         qsort(header->entries, (size_t)header->nentries, sizeof *header->entries, compare_places);
-    return check_places(header, data_size, what) && sort_by_name(header->entries, header->nentries, sizeof *header->entries, what) &&
-           sort_by_name(header->metadata, header->nmetadata, sizeof *header->metadata, what);
+    return check_places(header, data_size, what) &&
+           names_differ(grd_sort_by_name(header->entries, header->nentries, sizeof *header->entries), what) &&
+           names_differ(grd_sort_by_name(header->metadata, header->nmetadata, sizeof *header->metadata), what);
 }
 
 void grd_header_done(struct grd_header *header)

@@ -41,11 +41,13 @@ bool grd_header_read(struct grd_header *header, uint64_t data_size, const char *
 /* Frees everything, the text too. */
 void grd_header_done(struct grd_header *header);
 
-/* The format's name of a dtype, or NULL where it has none; and back, NONE. */
+/* The format's name of a dtype, or NULL where it has none. */
 const char *grd_header_dtype_name(grd_dtype dtype);
-grd_dtype grd_header_dtype(const char *name);
 /* Dtypes of larger alignment are written first, in an order that the format's own library has. Smaller is earlier. */
 int grd_header_dtype_order(grd_dtype dtype);
+
+/* Sorts a list of structures that begin with a name. Returns one that is there twice, or NULL. */
+const char *grd_sort_by_name(void *list, int64_t n, size_t item);
 
 /* True if the text is valid UTF-8: no surrogates, no longer forms than needed, nothing above U+10FFFF. */
 bool grd_is_utf8(const char *text, size_t size);

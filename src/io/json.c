@@ -19,15 +19,10 @@ bool grd_json_fail(const struct grd_json *json, const char *format, ...)
                      (long long)(json->at - json->begin));
 }
 
-static void skip_spaces(struct grd_json *json)
+bool grd_json_at_end(struct grd_json *json)
 {
     while (json->at < json->end && (*json->at == ' ' || *json->at == '\t' || *json->at == '\n' || *json->at == '\r'))
         json->at++;
-}
-
-bool grd_json_at_end(struct grd_json *json)
-{
-    skip_spaces(json);
     return json->at == json->end;
 }
 
@@ -46,7 +41,7 @@ bool grd_json_expect(struct grd_json *json, char c)
 
 bool grd_json_integer(struct grd_json *json, uint64_t *ret_value)
 {
-    skip_spaces(json);
+    grd_json_at_end(json);
     const char *start = json->at;
     uint64_t value = 0;
     for (; json->at < json->end && *json->at >= '0' && *json->at <= '9'; json->at++)

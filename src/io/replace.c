@@ -40,9 +40,9 @@ struct grd_replacement {
     char path[];                  /* as the caller gave it, for errors */
 };
 
-static bool fail(const struct grd_replacement *file)
+static bool fail(const struct grd_replacement *file, int number)
 {
-    return grd_raise_system(errno, "cannot save '%s'", file->path);
+    return grd_raise_system(number, "cannot save '%s'", file->path);
 }
 
 static void close_descriptor(int *descriptor)
@@ -59,21 +59,17 @@ static bool enter_folder(struct grd_replacement *file, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     char folder[PATH_MAX];
-    if (strlen(path) >= sizeof folder || strlen(name) >= sizeof file->name) {
-        errno = ENAMETOOLONG;
-        return fail(file);
-    }
-    if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-        errno = path[0] == '\0' ? ENOENT : EISDIR;
-        return fail(file);
-    }
+    if (strlen(path) >= sizeof folder || strlen(name) >= sizeof file->name)
+        return fail(file, ENAMETOOLONG);
+    if (name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return fail(file, path[0] == '\0' ? ENOENT : EISDIR);
     snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash + 1 - path) : 1, slash != NULL ? path : ".");
     const int from = file->folder >= 0 ? file->folder : AT_FDCWD;
     int opened = openat(from, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (opened < 0 && errno == EACCES)
         opened = openat(from, folder, O_PATH | O_DIRECTORY | O_CLOEXEC); /* it may be written, and not read */
     if (opened < 0)
-        return fail(file);
+        return fail(file, errno);
     close_descriptor(&file->folder);
     file->folder = opened;
     strcpy(file->name, name);
@@ -89,12 +85,11 @@ static bool find_place(struct grd_replacement *file, const char *path)
             return false;
         const ssize_t length = readlinkat(file->folder, file->name, target, sizeof target - 1);
         if (length < 0)
-            return errno == EINVAL || errno == ENOENT || fail(file); /* a file, or nothing */
+            return errno == EINVAL || errno == ENOENT || fail(file, errno); /* a file, or nothing */
         target[length] = '\0';
         path = target;
     }
-    errno = ELOOP;
-    return fail(file);
+    return fail(file, ELOOP);
 }
 
 /* ---- What killed processes have left ------------------------------------------------------------------------------------------------ */
@@ -127,11 +122,10 @@ static void remove_if_left(int folder, const char *name)
 /* Best effort: what cannot be removed is no reason not to save. */
 static void remove_left_files(const struct grd_replacement *file)
 {
-    const int descriptor = openat(file->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int descriptor = openat(file->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = descriptor >= 0 ? fdopendir(descriptor) : NULL;
     if (listing == NULL) {
-        if (descriptor >= 0)
-            close(descriptor);
+        close_descriptor(&descriptor);
         return;
     }
     const struct dirent *entry;
@@ -175,11 +169,11 @@ static bool create_with_name(struct grd_replacement *file)
         file->descriptor = openat(file->folder, file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->descriptor < 0) {
             file->temporary[0] = '\0';
-            return fail(file);
+            return fail(file, errno);
         }
         flock(file->descriptor, LOCK_EX); /* where files cannot be locked, nobody removes this one */
         if (fstat(file->descriptor, &status) != 0)
-            return fail(file);
+            return fail(file, errno);
     } while (status.st_nlink == 0);
     return true;
 }
@@ -190,12 +184,12 @@ static bool take_permissions(struct grd_replacement *file)
     struct stat old, new;
     file->exists = fstatat(file->folder, file->name, &old, AT_SYMLINK_NOFOLLOW) == 0;
     if (!file->exists)
-        return errno == ENOENT || fail(file);
+        return errno == ENOENT || fail(file, errno);
     if (faccessat(file->folder, file->name, W_OK, AT_EACCESS) != 0 || fstat(file->descriptor, &new) != 0)
-        return fail(file);
+        return fail(file, errno);
     if ((old.st_uid != new.st_uid || old.st_gid != new.st_gid) && fchown(file->descriptor, old.st_uid, old.st_gid) != 0)
         errno = 0; /* another's file: it becomes the caller's own */
-    return fchmod(file->descriptor, old.st_mode & 07777) == 0 || fail(file);
+    return fchmod(file->descriptor, old.st_mode & 07777) == 0 || fail(file, errno);
 }
 
 /* True if there is something at the path that is no regular file. */
@@ -208,7 +202,7 @@ static bool is_special(const char *path)
 static bool open_directly(struct grd_replacement *file)
 {
     file->descriptor = open(file->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    return file->descriptor >= 0 || fail(file);
+    return file->descriptor >= 0 || fail(file, errno);
 }
 
 static bool open_beside(struct grd_replacement *file)
@@ -221,12 +215,8 @@ static bool open_beside(struct grd_replacement *file)
 
 grd_replacement *grd_replacement_open(const char *path)
 {
-    if (grd_pending())
+    if (grd_pending() || !grd_given_pointer(path, "grd_replacement_open", "path"))
         return NULL;
-    if (path == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_replacement_open: argument 'path' must not be NULL");
-        return NULL;
-    }
     const size_t length = strlen(path), size = sizeof(struct grd_replacement) + length + 1;
     struct grd_replacement *file = grd_alloc(size);
     if (file == NULL)
@@ -252,7 +242,7 @@ bool grd_replacement_write(grd_replacement *file, const void *data, size_t size)
     while (size > 0) {
         const ssize_t written = write(file->descriptor, at, size < MOST_WRITTEN ? size : MOST_WRITTEN);
         if (written < 0 && errno != EINTR)
-            return fail(file);
+            return fail(file, errno);
         at += written > 0 ? written : 0;
         size -= written > 0 ? (size_t)written : 0;
     }
@@ -263,13 +253,11 @@ bool grd_replacement_write(grd_replacement *file, const void *data, size_t size)
 
 static bool synchronize(const struct grd_replacement *file, int descriptor)
 {
-    while (fsync(descriptor) != 0)
-        if (errno == EINVAL || errno == EROFS ||
-            errno == EBADF) /* nothing that could be brought to disk, or a folder that may not be read */
-            return true;
-        else if (errno != EINTR)
-            return fail(file);
-    return true;
+    int result;
+    while ((result = fsync(descriptor)) != 0 && errno == EINTR)
+        continue;
+    /* It may be nothing that could be brought to disk, or a folder that may not be read. */
+    return result == 0 || errno == EINVAL || errno == EROFS || errno == EBADF || fail(file, errno);
 }
 
 /* Gives the new file a name in the folder. */
@@ -338,7 +326,7 @@ static bool take_place(struct grd_replacement *file)
 {
     if (file->temporary[0] != '\0') {
         if (renameat(file->folder, file->temporary, file->folder, file->name) != 0)
-            return fail(file);
+            return fail(file, errno);
         file->temporary[0] = '\0';
         return true;
     }
@@ -348,19 +336,13 @@ static bool take_place(struct grd_replacement *file)
     name_temporary(file);
     link_and_rename_unkilled(&naming);
     file->temporary[0] = '\0';
-    errno = naming.error;
-    return naming.error == 0 || fail(file);
+    return naming.error == 0 || fail(file, naming.error);
 }
 
 bool grd_replacement_commit(grd_replacement *file)
 {
-    bool done = false;
-    if (!grd_pending() && file != NULL) {
-        if (file->folder < 0)
-            done = true;
-        else
-            done = synchronize(file, file->descriptor) && take_place(file) && synchronize(file, file->folder);
-    }
+    const bool done = !grd_pending() && file != NULL &&
+                      (file->folder < 0 || (synchronize(file, file->descriptor) && take_place(file) && synchronize(file, file->folder)));
     grd_replacement_abandon(file);
     return done;
 }

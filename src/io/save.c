@@ -11,8 +11,17 @@
 
 /* One tensor and its place among the data. */
 struct piece {
-    const grd_named_tensor *source;
+    const char *name;
+    grd_tensor *tensor;
     uint64_t begin, end;
+};
+
+/* The lists in the order of the file, and the header that says so. */
+struct content {
+    struct piece *pieces;
+    int64_t n;
+    struct grd_text header;
+    uint64_t bytes; /* of the data */
 };
 
 /* Where the bytes go. */
@@ -64,81 +73,53 @@ static bool check_tensor(const grd_named_tensor *named)
     return !grd_is_meta(t) || grd_raise(GRD_ERROR_RUNTIME, "grd_save: tensor '%s' is on the meta device and has no data", named->name);
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool check_metadata(grd_named_texts metadata)
 {
     for (int64_t i = 0; i < metadata.n; i++)
         if (!check_text(metadata.data[i].name, "name in the metadata") || !check_text(metadata.data[i].text, "text in the metadata"))
             return false;
-    const char **names = grd_pool_alloc((size_t)metadata.n * sizeof *names);
-    if (names == NULL)
+    grd_named_text *sorted = grd_pool_alloc((size_t)metadata.n * sizeof *sorted);
+    if (sorted == NULL)
         return false;
     for (int64_t i = 0; i < metadata.n; i++)
-        names[i] = metadata.data[i].name;
-    if (metadata.n > 1)
-        qsort(names, (size_t)metadata.n, sizeof *names, compare_texts);
-    for (int64_t i = 1; i < metadata.n; i++)
-        if (strcmp(names[i - 1], names[i]) == 0)
-            return grd_raise(GRD_ERROR_RUNTIME, "grd_save: the name '%s' is twice in the metadata", names[i]);
-    return true;
+        sorted[i] = metadata.data[i];
+    const char *twice = grd_sort_by_name(sorted, metadata.n, sizeof *sorted);
+    return twice == NULL || grd_raise(GRD_ERROR_RUNTIME, "grd_save: the name '%s' is twice in the metadata", twice);
 }
 
 /* ---- Places ------------------------------------------------------------------------------------------------------------------------------------- */
-
-static int compare_names(const void *a, const void *b)
-{
-    const struct piece *x = a, *y = b;
-    return strcmp(x->source->name, y->source->name);
-}
 
 /* By alignment first, so that every tensor of a mapped file is aligned. */
 static int compare_pieces(const void *a, const void *b)
 {
     const struct piece *x = a, *y = b;
-    const int order =
-        grd_header_dtype_order((grd_dtype)x->source->tensor->dtype) - grd_header_dtype_order((grd_dtype)y->source->tensor->dtype);
-    return order != 0 ? order : compare_names(a, b);
+    const int order = grd_header_dtype_order((grd_dtype)x->tensor->dtype) - grd_header_dtype_order((grd_dtype)y->tensor->dtype);
+    return order != 0 ? order : strcmp(x->name, y->name);
 }
 
-static bool check_names_differ(struct piece *pieces, int64_t n)
+static bool place_tensors(struct content *content, grd_named_tensors tensors)
 {
-    if (n > 1)
-        qsort(pieces, (size_t)n, sizeof *pieces, compare_names);
-    for (int64_t i = 1; i < n; i++)
-        if (compare_names(&pieces[i - 1], &pieces[i]) == 0)
-            return grd_raise(GRD_ERROR_RUNTIME, "grd_save: two tensors are named '%s'", pieces[i].source->name);
-    return true;
-}
-
-/* The tensors in the order in which they are written. NULL, with the error raised, on failure. */
-static struct piece *place_tensors(grd_named_tensors tensors)
-{
-    struct piece *pieces = grd_pool_alloc((size_t)tensors.n * sizeof *pieces);
+    struct piece *pieces = content->pieces = grd_pool_alloc((size_t)tensors.n * sizeof *pieces);
     if (pieces == NULL)
-        return NULL;
+        return false;
+    content->n = tensors.n;
     for (int64_t i = 0; i < tensors.n; i++)
-        pieces[i] = (struct piece){.source = &tensors.data[i]};
-    if (!check_names_differ(pieces, tensors.n))
-        return NULL;
+        pieces[i] = (struct piece){.name = tensors.data[i].name, .tensor = tensors.data[i].tensor};
+    const char *twice = grd_sort_by_name(pieces, tensors.n, sizeof *pieces);
+    if (twice != NULL)
+        return grd_raise(GRD_ERROR_RUNTIME, "grd_save: two tensors are named '%s'", twice);
     if (tensors.n > 1)
         qsort(pieces, (size_t)tensors.n, sizeof *pieces, compare_pieces);
-    uint64_t end = 0;
     for (int64_t i = 0; i < tensors.n; i++) {
-        const grd_tensor *t = pieces[i].source->tensor;
-        pieces[i].begin = end;
+        const grd_tensor *t = pieces[i].tensor;
+        pieces[i].begin = content->bytes;
         uint64_t bytes;
-        if (__builtin_mul_overflow((uint64_t)t->numel, t->itemsize, &bytes) || __builtin_add_overflow(end, bytes, &end) ||
-            end > INT64_MAX) {
-            grd_raise(GRD_ERROR_RUNTIME, "grd_save: the tensors have more than 2^63 - 1 bytes");
-            return NULL;
-        }
-        pieces[i].end = end;
+        if (__builtin_mul_overflow((uint64_t)t->numel, t->itemsize, &bytes) ||
+            __builtin_add_overflow(content->bytes, bytes, &content->bytes) || content->bytes > INT64_MAX)
+            return grd_raise(GRD_ERROR_RUNTIME, "grd_save: the tensors have more than 2^63 - 1 bytes");
+        pieces[i].end = content->bytes;
     }
-    return pieces;
+    return true;
 }
 
 /* ---- The header ---------------------------------------------------------------------------------------------------------------------------------- */
@@ -179,8 +160,8 @@ static void add_metadata(struct grd_text *text, grd_named_texts metadata)
 
 static void add_piece(struct grd_text *text, const struct piece *piece)
 {
-    const grd_tensor *t = piece->source->tensor;
-    add_string(text, piece->source->name);
+    const grd_tensor *t = piece->tensor;
+    add_string(text, piece->name);
     grd_text_add(text, ":{\"dtype\":\"%s\",\"shape\":[", grd_header_dtype_name((grd_dtype)t->dtype));
     for (int i = 0; i < t->ndim; i++)
         grd_text_add(text, "%s%lld", i > 0 ? "," : "", (long long)t->sizes[i]);
@@ -188,14 +169,15 @@ static void add_piece(struct grd_text *text, const struct piece *piece)
 }
 
 /* Spaces at the end bring the data to a multiple of 8 bytes. */
-static bool compose_header(struct grd_text *text, const struct piece *pieces, int64_t n, grd_named_texts metadata)
+static bool compose_header(struct content *content, grd_named_texts metadata)
 {
+    struct grd_text *text = &content->header;
     grd_text_add(text, "{");
     if (metadata.n > 0)
         add_metadata(text, metadata);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < content->n; i++) {
         grd_text_add(text, i > 0 || metadata.n > 0 ? "," : "");
-        add_piece(text, &pieces[i]);
+        add_piece(text, &content->pieces[i]);
     }
     grd_text_add(text, "}");
     grd_text_add(text, "%*s", (int)(-text->size % 8), "");
@@ -208,75 +190,48 @@ static bool compose_header(struct grd_text *text, const struct piece *pieces, in
 
 /* ---- Writing -------------------------------------------------------------------------------------------------------------------------------------- */
 
-static bool put_header(struct sink *sink, const struct grd_text *header)
+/* Finds everything that can be wrong with the arguments before there is anything to write to. */
+static bool compose(struct content *content, grd_named_tensors tensors, grd_named_texts metadata)
 {
-    unsigned char length[8];
-    for (int i = 0; i < 8; i++)
-        length[i] = (unsigned char)((uint64_t)header->size >> 8 * i);
-    return put(sink, length, sizeof length) && put(sink, header->data, header->size);
+    bool ok = !grd_pending() && check_list(tensors.data, tensors.n, "tensors") && check_list(metadata.data, metadata.n, "metadata");
+    for (int64_t i = 0; i < tensors.n && ok; i++)
+        ok = check_tensor(&tensors.data[i]);
+    return ok && check_metadata(metadata) && place_tensors(content, tensors) && compose_header(content, metadata);
 }
 
 static bool put_tensor(struct sink *sink, const struct piece *piece)
 {
     const grd_scope scope = grd_scope_open();
-    const grd_tensor *packed = grd_contiguous(grd_on_cpu(piece->source->tensor));
+    const grd_tensor *packed = grd_contiguous(grd_on_cpu(piece->tensor));
     const bool done = !grd_pending() && put(sink, packed->data, piece->end - piece->begin);
     grd_scope_close(scope);
     return done;
 }
 
-/* Everything that can be wrong with the arguments is found before `open` makes the sink, which gets the size of the file. */
-static bool write_all(grd_named_tensors tensors, grd_named_texts metadata,
-                      bool (*open)(void *context, uint64_t size, struct sink *ret_sink), void *context)
+static void put_all(struct sink *sink, const struct content *content)
 {
-    struct grd_text header = {0};
-    struct sink sink = {0};
-    bool done = check_list(tensors.data, tensors.n, "tensors") && check_list(metadata.data, metadata.n, "metadata");
-    for (int64_t i = 0; i < tensors.n && done; i++)
-        done = check_tensor(&tensors.data[i]);
-    const struct piece *pieces = done && check_metadata(metadata) ? place_tensors(tensors) : NULL;
-    const uint64_t bytes = pieces != NULL && tensors.n > 0 ? pieces[tensors.n - 1].end : 0;
-    done = pieces != NULL && compose_header(&header, pieces, tensors.n, metadata) && open(context, 8 + header.size + bytes, &sink) &&
-           put_header(&sink, &header);
-    for (int64_t i = 0; i < tensors.n && done; i++)
-        done = put_tensor(&sink, &pieces[i]);
-    grd_text_done(&header);
-    return done;
-}
-
-/* Outside autograd, with a scope for the lists. */
-static void write_in_scope(grd_named_tensors tensors, grd_named_texts metadata,
-                           bool (*open)(void *context, uint64_t size, struct sink *ret_sink), void *context)
-{
-    if (grd_pending())
-        return;
-    const grd_scope scope = grd_scope_open();
-    const bool grad = grd_set_grad_enabled(false);
-    write_all(tensors, metadata, open, context);
-    grd_set_grad_enabled(grad);
-    grd_scope_close(scope);
-}
-
-struct file_context {
-    const char *path;
-    grd_replacement *file;
-};
-
-static bool open_file(void *context, uint64_t size, struct sink *ret_sink)
-{
-    struct file_context *c = context;
-    (void)size;
-    c->file = ret_sink->file = grd_replacement_open(c->path);
-    return c->file != NULL;
+    unsigned char length[8];
+    for (int i = 0; i < 8; i++)
+        length[i] = (unsigned char)((uint64_t)content->header.size >> 8 * i);
+    bool ok = put(sink, length, sizeof length) && put(sink, content->header.data, content->header.size);
+    for (int64_t i = 0; i < content->n && ok; i++)
+        ok = put_tensor(sink, &content->pieces[i]);
 }
 
 bool grd_save_with_metadata(const char *path, grd_named_tensors tensors, grd_named_texts metadata)
 {
-    struct file_context context = {.path = path};
-    if (!grd_pending() && path == NULL)
-        return grd_raise(GRD_ERROR_TYPE, "grd_save: argument 'path' must not be NULL");
-    write_in_scope(tensors, metadata, open_file, &context);
-    return grd_replacement_commit(context.file);
+    struct content content = {0};
+    struct sink sink = {0};
+    if (!grd_pending() && !grd_given_pointer(path, "grd_save", "path"))
+        return false;
+    const grd_scope scope = grd_scope_open();
+    const bool grad = grd_set_grad_enabled(false);
+    if (compose(&content, tensors, metadata) && (sink.file = grd_replacement_open(path)) != NULL)
+        put_all(&sink, &content);
+    grd_set_grad_enabled(grad);
+    grd_text_done(&content.header);
+    grd_scope_close(scope);
+    return grd_replacement_commit(sink.file);
 }
 
 bool grd_save(const char *path, grd_named_tensors tensors)
@@ -284,23 +239,17 @@ bool grd_save(const char *path, grd_named_tensors tensors)
     return grd_save_with_metadata(path, tensors, (grd_named_texts){NULL, 0});
 }
 
-static bool open_memory(void *context, uint64_t size, struct sink *ret_sink)
-{
-    grd_tensor **bytes = context;
-    grd_tensor *made = grd_empty(grd_dims((int64_t)size), .dtype = GRD_UINT8, .device = GRD_CPU);
-    if (grd_pending())
-        return false;
-    *bytes = grd_keep(made);
-    ret_sink->memory = made->data;
-    return true;
-}
-
 grd_tensor *grd_save_to_tensor(grd_named_tensors tensors, grd_named_texts metadata)
 {
+    struct content content = {0};
+    grd_tensor *bytes = grd_failed;
     const grd_scope scope = grd_scope_open();
-    grd_tensor *bytes = NULL;
-    write_in_scope(tensors, metadata, open_memory, &bytes);
-    grd_tensor *result = grd_scope_return(scope, bytes != NULL && !grd_pending() ? bytes : grd_failed);
-    grd_drop(bytes);
-    return result;
+    const bool grad = grd_set_grad_enabled(false);
+    if (compose(&content, tensors, metadata))
+        bytes = grd_empty(grd_dims((int64_t)(8 + content.header.size + content.bytes)), .dtype = GRD_UINT8, .device = GRD_CPU);
+    if (!grd_is_failed(bytes))
+        put_all(&(struct sink){.memory = bytes->data}, &content);
+    grd_set_grad_enabled(grad);
+    grd_text_done(&content.header);
+    return grd_scope_return(scope, bytes);
 }

@@ -91,14 +91,14 @@ static bool read_header(struct grd_tensor_file *file)
            grd_header_read(&file->header, file->bytes - data_start(file), file->what);
 }
 
-/* `what` is copied between quotes when it is a path. */
-static struct grd_tensor_file *new_file(const char *what, const char *quote)
+/* `what` is copied between quotes when it is a path. `memory`: the bytes, if they lie there. */
+static struct grd_tensor_file *new_file(const char *what, const char *quote, const void *memory, size_t bytes)
 {
     const size_t size = sizeof(struct grd_tensor_file) + strlen(what) + 2 * strlen(quote) + 1;
     struct grd_tensor_file *file = grd_alloc(size);
     if (file == NULL)
         return NULL;
-    *file = (struct grd_tensor_file){.size = size, .descriptor = -1};
+    *file = (struct grd_tensor_file){.size = size, .descriptor = -1, .memory = memory, .bytes = bytes};
     snprintf(file->what, size - sizeof *file, "%s%s%s", quote, what, quote);
     return file;
 }
@@ -119,13 +119,9 @@ static bool open_descriptor(struct grd_tensor_file *file, const char *path)
 
 grd_tensor_file *grd_tensor_file_open(const char *path)
 {
-    if (grd_pending())
+    if (grd_pending() || !grd_given_pointer(path, "grd_tensor_file_open", "path"))
         return NULL;
-    if (path == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_tensor_file_open: argument 'path' must not be NULL");
-        return NULL;
-    }
-    struct grd_tensor_file *file = new_file(path, "'");
+    struct grd_tensor_file *file = new_file(path, "'", NULL, 0);
     if (file == NULL || (open_descriptor(file, path) && read_header(file)))
         return file;
     grd_tensor_file_close(file);
@@ -134,18 +130,10 @@ grd_tensor_file *grd_tensor_file_open(const char *path)
 
 grd_tensor_file *grd_tensor_file_over(const void *data, size_t size)
 {
-    if (grd_pending())
+    if (grd_pending() || !grd_given_pointer(data, "grd_tensor_file_over", "data"))
         return NULL;
-    if (data == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "grd_tensor_file_over: argument 'data' must not be NULL");
-        return NULL;
-    }
-    struct grd_tensor_file *file = new_file("safetensors from memory", "");
-    if (file == NULL)
-        return NULL;
-    file->memory = data;
-    file->bytes = size;
-    if (read_header(file))
+    struct grd_tensor_file *file = new_file("safetensors from memory", "", data, size);
+    if (file == NULL || read_header(file))
         return file;
     grd_tensor_file_close(file);
     return NULL;
@@ -166,13 +154,12 @@ void grd_tensor_file_close(grd_tensor_file *file)
 /* NULL, with the error raised, when there is no such tensor; with the one that is pending, when there is no file. */
 static const struct grd_header_entry *entry_at(const grd_tensor_file *file, int64_t index)
 {
-    if (file == NULL)
-        grd_raise(GRD_ERROR_TYPE, "grd_tensor_file: argument 'file' must not be NULL");
-    else if (index >= 0 && index < file->header.nentries)
+    if (!grd_given_pointer(file, "grd_tensor_file", "file"))
+        return NULL;
+    if (index >= 0 && index < file->header.nentries)
         return &file->header.entries[index];
-    else
-        grd_raise(GRD_ERROR_INDEX, "grd_tensor_file: %s has %lld tensors, none has the number %lld", file->what,
-                  (long long)file->header.nentries, (long long)index);
+    grd_raise(GRD_ERROR_INDEX, "grd_tensor_file: %s has %lld tensors, none has the number %lld", file->what,
+              (long long)file->header.nentries, (long long)index);
     return NULL;
 }
 
@@ -248,8 +235,8 @@ grd_tensor *grd_tensor_file_read(const grd_tensor_file *file, const char *name)
 {
     if (grd_pending())
         return grd_failed;
-    if (file == NULL || name == NULL)
-        return grd_fail(GRD_ERROR_TYPE, "grd_tensor_file_read: argument '%s' must not be NULL", file == NULL ? "file" : "name");
+    if (!grd_given_pointer(file, "grd_tensor_file_read", "file") || !grd_given_pointer(name, "grd_tensor_file_read", "name"))
+        return grd_failed;
     const int64_t index = grd_tensor_file_find(file, name);
     if (index < 0)
         return grd_fail(GRD_ERROR_RUNTIME, "cannot load %s: it has no tensor '%s'", file->what, name);

@@ -69,28 +69,6 @@ static bool check_divisor(const struct grd_elementwise *op, const struct grd_ite
     return !has_zero(divisor, it->compute) || grd_raise(GRD_ERROR_RUNTIME, "ZeroDivisionError");
 }
 
-static __attribute__((noinline)) grd_tensor *run_general(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z,
-                                                         const struct grd_elementwise *op, const grd_scalar *params)
-{
-    const struct grd_iter_spec spec = {
-        .out = out, .inputs = {x, y, z}, .ninputs = op->inputs, .rule = (enum grd_type_rule)op->rule, .promote_from = op->mask};
-    struct grd_iter it;
-    struct grd_planned planned;
-    if (op->mask && x->dtype != GRD_BOOL && x->dtype != GRD_UINT8)
-        return grd_fail(GRD_ERROR_RUNTIME, "expected condition to be a boolean tensor, but got a tensor with dtype %s",
-                        grd_dtype_type_name(x->dtype));
-    if (!grd_iter_plan(&it, &planned, &spec))
-        return grd_failed;
-    const struct grd_map_kernel *const kernel = kernel_for(op, it.compute);
-    if (kernel == NULL ? !refuse(op, it.compute) : !check_divisor(op, &it, spec.inputs[op->inputs - 1]))
-        return grd_failed;
-    grd_tensor *result = grd_iter_bind(&it, &planned, &spec);
-    const struct grd_map map = map_of(kernel, it.compute, params);
-    if (!grd_is_failed(result))
-        grd_iter_map(&it, &map);
-    return result;
-}
-
 /* ---- Shortcut -------------------------------------------------------------------------------------------------------------------- */
 
 /* On the cpu, no plain number, contiguous and, where asked, canonical. */
@@ -146,6 +124,30 @@ GRD_INLINE grd_tensor *run_shortcut(const struct grd_elementwise *op, const stru
     if (GRD_LIKELY(result != NULL))
         block(result->numel, (char *const[]){result->data, x->data, y->data, z->data}, params);
     return result;
+}
+
+/* ---- Numbers beside half types --------------------------------------------------------------------------------------------------- */
+
+/* True if `t` is a number for a tensor of a half type; beside one tensor, a zero-dimensional one of another dtype is a number, too. */
+static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, int tensors)
+{
+    const bool counts = grd_has(t, GRD_FLAG_NUMBER) || (tensors == 1 && t->ndim == 0 && half->ndim > 0 && t->dtype != half->dtype);
+    return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
+}
+
+/* The number is not rounded to the half type, as in PyTorch: it is a parameter of another kernel. NULL for any other call. */
+static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
+{
+    const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
+    grd_tensor *const *tensors = inputs + first;
+    if (GRD_LIKELY(!grd_map_is_half((grd_dtype)tensors[0]->dtype)))
+        return NULL;
+    const grd_tensor *number = inputs[first ? 0 : op->inputs - 1];
+    const int n = op->number->inputs;
+    if (!counts_as_number(number, tensors[0], n) || tensors[n - 1]->dtype != tensors[0]->dtype)
+        return NULL;
+    const grd_scalar value = grd_scalar_read(number->data, (grd_dtype)number->dtype);
+    return n == 1 ? grd_op_unary(out, tensors[0], op->number, &value) : grd_op_binary(out, tensors[0], tensors[1], op->number, &value);
 }
 
 /* ---- Flat ------------------------------------------------------------------------------------------------------------------------ */
@@ -284,43 +286,36 @@ static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, g
     return result;
 }
 
-/* ---- Numbers beside half types --------------------------------------------------------------------------------------------------- */
-
-/* True if `t` is a number for a tensor of a half type; beside one tensor, a zero-dimensional one of another dtype is a number, too. */
-static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, int tensors)
-{
-    const bool counts = grd_has(t, GRD_FLAG_NUMBER) || (tensors == 1 && t->ndim == 0 && half->ndim > 0 && t->dtype != half->dtype);
-    return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
-}
-
-/* The number is not rounded to the half type, as in PyTorch: it is a parameter of another kernel. NULL for any other call. */
-static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
-{
-    const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
-    grd_tensor *const *tensors = inputs + first;
-    if (GRD_LIKELY(!grd_map_is_half((grd_dtype)tensors[0]->dtype)))
-        return NULL;
-    const grd_tensor *number = inputs[first ? 0 : op->inputs - 1];
-    const int n = op->number->inputs;
-    if (!counts_as_number(number, tensors[0], n) || tensors[n - 1]->dtype != tensors[0]->dtype)
-        return NULL;
-    const grd_scalar value = grd_scalar_read(number->data, (grd_dtype)number->dtype);
-    return n == 1 ? grd_op_unary(out, tensors[0], op->number, &value) : grd_op_binary(out, tensors[0], tensors[1], op->number, &value);
-}
-
 /* ---- The three ways ------------------------------------------------------------------------------------------------------------ */
 
-static __attribute__((noinline)) grd_tensor *run_wide(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z,
-                                                      const struct grd_elementwise *op, const grd_scalar *params)
+static bool check_mask(const struct grd_elementwise *op, const grd_tensor *x)
 {
-    grd_tensor *const inputs[MAX_INPUTS] = {x, y, z}, *result = NULL;
-    if (grd_pending())
-        return grd_failed;
-    if (op->number != NULL)
-        result = run_by_number(op, out, inputs);
+    return !op->mask || x->dtype == GRD_BOOL || x->dtype == GRD_UINT8 ||
+           grd_raise(GRD_ERROR_RUNTIME, "expected condition to be a boolean tensor, but got a tensor with dtype %s",
+                     grd_dtype_type_name((grd_dtype)x->dtype));
+}
+
+static __attribute__((noinline)) grd_tensor *run_general(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z,
+                                                         const struct grd_elementwise *op, const grd_scalar *params)
+{
+    const struct grd_iter_spec spec = {
+        .out = out, .inputs = {x, y, z}, .ninputs = op->inputs, .rule = (enum grd_type_rule)op->rule, .promote_from = op->mask};
+    struct grd_iter it;
+    struct grd_planned planned;
+    grd_tensor *result = grd_pending() ? grd_failed : op->number != NULL ? run_by_number(op, out, spec.inputs) : NULL;
     if (result == NULL && grd_shortcuts)
-        result = run_flat(op, out, inputs, params);
-    return result != NULL ? result : run_general(out, x, y, z, op, params);
+        result = run_flat(op, out, spec.inputs, params);
+    if (result != NULL)
+        return result;
+    if (!check_mask(op, x) || !grd_iter_plan(&it, &planned, &spec))
+        return grd_failed;
+    const struct grd_map map = map_of(kernel_for(op, it.compute), it.compute, params);
+    if (map.kernel == NULL ? !refuse(op, it.compute) : !check_divisor(op, &it, spec.inputs[op->inputs - 1]))
+        return grd_failed;
+    result = grd_iter_bind(&it, &planned, &spec);
+    if (!grd_is_failed(result))
+        grd_iter_map(&it, &map);
+    return result;
 }
 
 grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op, const grd_scalar *params)
@@ -328,7 +323,7 @@ grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elemen
     grd_tensor *result = NULL;
     if (GRD_LIKELY(out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL)))
         result = run_shortcut(op, grd_kernels->unary[x->dtype], x, x, x, params);
-    return GRD_LIKELY(result != NULL) ? result : run_wide(out, x, NULL, NULL, op, params);
+    return GRD_LIKELY(result != NULL) ? result : run_general(out, x, NULL, NULL, op, params);
 }
 
 grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params)
@@ -336,7 +331,7 @@ grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const s
     grd_tensor *result = NULL;
     if (GRD_LIKELY(out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL) && are_alike(x, y)))
         result = run_shortcut(op, grd_kernels->binary[x->dtype], x, y, y, params);
-    return GRD_LIKELY(result != NULL) ? result : run_wide(out, x, y, NULL, op, params);
+    return GRD_LIKELY(result != NULL) ? result : run_general(out, x, y, NULL, op, params);
 }
 
 grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op,
@@ -345,5 +340,5 @@ grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_te
     grd_tensor *result = NULL;
     if (out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL) && are_alike(x, y) && are_alike(x, z) && !op->mask)
         result = run_shortcut(op, grd_kernels->ternary[x->dtype], x, y, z, params);
-    return result != NULL ? result : run_wide(out, x, y, z, op, params);
+    return result != NULL ? result : run_general(out, x, y, z, op, params);
 }

@@ -43,7 +43,8 @@ struct kind {
     const struct option *options;         /* up to one without a name */
     const char *const *states;            /* up to NULL */
     bool (*check)(const double *options); /* what options must fulfil together; NULL: nothing */
-    void (*step)(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n);
+    void (*step)(const struct kind *kind, struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n);
+    bool decoupled; /* weight decay apart from the gradients */
 };
 
 struct grd_optimizer {
@@ -52,21 +53,14 @@ struct grd_optimizer {
     int64_t ngroups;
 };
 
-/* ---- Lists of what belongs to the chosen parameters, pooled; NULL with the error raised --------------------------------- */
+enum { PARAMETER = -1 };
 
-static grd_tensors parameters_of(struct parameter *const *chosen, int64_t n)
+/* A state of the chosen parameters, or they themselves: a list, pooled; absent, with the error raised, on failure. */
+static grd_tensors list_of(struct parameter *const *chosen, int64_t n, int state)
 {
     grd_tensor **list = grd_pool_alloc((size_t)n * sizeof *list);
     for (int64_t i = 0; list != NULL && i < n; i++)
-        list[i] = chosen[i]->tensor;
-    return grd_tensors_from(list, list != NULL ? n : 0);
-}
-
-static grd_tensors states_of(struct parameter *const *chosen, int64_t n, int state)
-{
-    grd_tensor **list = grd_pool_alloc((size_t)n * sizeof *list);
-    for (int64_t i = 0; list != NULL && i < n; i++)
-        list[i] = chosen[i]->state[state];
+        list[i] = state == PARAMETER ? chosen[i]->tensor : chosen[i]->state[state];
     return grd_tensors_from(list, list != NULL ? n : 0);
 }
 
@@ -122,20 +116,21 @@ static grd_tensors new_buffers(struct parameter *const *chosen, int64_t n)
     return grd_tensors_from(list, list != NULL ? n : 0);
 }
 
-static void step_sgd(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n)
+static void step_sgd(const struct kind *kind, struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n)
 {
+    (void)kind;
     const double *o = group->options;
     if (o[MOMENTUM] == 0) {
-        call_sgd(o, parameters_of(chosen, n), grd_tensors_from(grads, n), (grd_tensors){0}, false);
+        call_sgd(o, list_of(chosen, n, PARAMETER), grd_tensors_from(grads, n), (grd_tensors){0}, false);
         return;
     }
     const int64_t later = put_first_steps_last(chosen, grads, n), first = n - later;
     if (later > 0)
-        call_sgd(o, parameters_of(chosen, later), grd_tensors_from(grads, later), states_of(chosen, later, MOMENTUM_BUFFER), false);
+        call_sgd(o, list_of(chosen, later, PARAMETER), grd_tensors_from(grads, later), list_of(chosen, later, MOMENTUM_BUFFER), false);
     if (first == 0)
         return;
     const grd_tensors buffers = new_buffers(chosen + later, first);
-    call_sgd(o, parameters_of(chosen + later, first), grd_tensors_from(grads + later, first), buffers, true);
+    call_sgd(o, list_of(chosen + later, first, PARAMETER), grd_tensors_from(grads + later, first), buffers, true);
     for (int64_t i = 0; i < first && !grd_pending(); i++)
         set_state(&chosen[later + i]->state[MOMENTUM_BUFFER], buffers.data[i]);
 }
@@ -150,7 +145,7 @@ static const struct option sgd_options[] = {
     {0},
 };
 static const char *const sgd_states[] = {[MOMENTUM_BUFFER] = "momentum_buffer", NULL};
-static const struct kind sgd = {"SGD", sgd_options, sgd_states, check_sgd, step_sgd};
+static const struct kind sgd = {"SGD", sgd_options, sgd_states, check_sgd, step_sgd, false};
 
 /* ---- Adam and AdamW --------------------------------------------------------------------------------------------------------- */
 
@@ -168,7 +163,7 @@ static void start_adam(struct parameter *parameter, bool amsgrad)
     }
 }
 
-static void call_adam(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n, bool decoupled)
+static void step_adam(const struct kind *kind, struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n)
 {
     const double *o = group->options;
     const bool amsgrad = o[AMSGRAD] != 0;
@@ -176,20 +171,10 @@ static void call_adam(struct group *group, struct parameter **chosen, grd_tensor
         start_adam(chosen[i], amsgrad);
     if (grd_pending())
         return;
-    grd_hidden_adam_step(parameters_of(chosen, n), grd_tensors_from(grads, n), states_of(chosen, n, EXP_AVG),
-                         states_of(chosen, n, EXP_AVG_SQ), amsgrad ? states_of(chosen, n, MAX_EXP_AVG_SQ) : (grd_tensors){0},
-                         states_of(chosen, n, STEP), o[LR], o[BETA1], o[BETA2], o[ADAM_DECAY], o[EPS], amsgrad, o[ADAM_MAXIMIZE] != 0,
-                         decoupled);
-}
-
-static void step_adam(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n)
-{
-    call_adam(group, chosen, grads, n, false);
-}
-
-static void step_adamw(struct group *group, struct parameter **chosen, grd_tensor **grads, int64_t n)
-{
-    call_adam(group, chosen, grads, n, true);
+    grd_hidden_adam_step(list_of(chosen, n, PARAMETER), grd_tensors_from(grads, n), list_of(chosen, n, EXP_AVG),
+                         list_of(chosen, n, EXP_AVG_SQ), amsgrad ? list_of(chosen, n, MAX_EXP_AVG_SQ) : (grd_tensors){0},
+                         list_of(chosen, n, STEP), o[LR], o[BETA1], o[BETA2], o[ADAM_DECAY], o[EPS], amsgrad, o[ADAM_MAXIMIZE] != 0,
+                         kind->decoupled);
 }
 
 static const struct option adam_options[] = {
@@ -204,8 +189,8 @@ static const struct option adam_options[] = {
 };
 static const char *const adam_states[] = {
     [STEP] = "step", [EXP_AVG] = "exp_avg", [EXP_AVG_SQ] = "exp_avg_sq", [MAX_EXP_AVG_SQ] = "max_exp_avg_sq", NULL};
-static const struct kind adam = {"Adam", adam_options, adam_states, NULL, step_adam};
-static const struct kind adamw = {"AdamW", adam_options, adam_states, NULL, step_adamw};
+static const struct kind adam = {"Adam", adam_options, adam_states, NULL, step_adam, false};
+static const struct kind adamw = {"AdamW", adam_options, adam_states, NULL, step_adam, true};
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------- */
 
@@ -269,9 +254,7 @@ static bool check_parameters(const grd_optimizer *optimizer, grd_tensors paramet
 /* Of the public functions: false after an error, and with TypeError for NULL. */
 static bool is_given(const void *pointer, const char *function, const char *argument)
 {
-    if (grd_pending())
-        return false;
-    return pointer != NULL || grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must not be NULL", function, argument);
+    return !grd_pending() && grd_given_pointer(pointer, function, argument);
 }
 
 /* ---- Making and freeing ----------------------------------------------------------------------------------------------------------- */
@@ -336,16 +319,16 @@ grd_optimizer *grd_with_sgd_new(grd_tensors parameters, double lr, const grd_sgd
     return new_optimizer(&sgd, parameters, options, "grd_sgd_new");
 }
 
-static grd_optimizer *new_adam(const struct kind *kind, grd_tensors parameters, double lr, const grd_adam_options *o, const char *function)
+static grd_optimizer *new_adam(const struct kind *kind, grd_tensors parameters, double lr, grd_adam_options o, const char *function)
 {
     const double options[MAX_OPTIONS] = {
         [LR] = lr,
-        [BETA1] = o->beta1,
-        [BETA2] = o->beta2,
-        [EPS] = o->eps,
-        [ADAM_DECAY] = o->weight_decay,
-        [AMSGRAD] = o->amsgrad,
-        [ADAM_MAXIMIZE] = o->maximize,
+        [BETA1] = o.beta1,
+        [BETA2] = o.beta2,
+        [EPS] = o.eps,
+        [ADAM_DECAY] = o.weight_decay,
+        [AMSGRAD] = o.amsgrad,
+        [ADAM_MAXIMIZE] = o.maximize,
     };
     return new_optimizer(kind, parameters, options, function);
 }
@@ -353,19 +336,14 @@ static grd_optimizer *new_adam(const struct kind *kind, grd_tensors parameters, 
 grd_optimizer *grd_with_adam_new(grd_tensors parameters, double lr, const grd_adam_options *options)
 {
     const grd_adam_options defaults = {GRD_ADAM_DEFAULTS};
-    return new_adam(&adam, parameters, lr, options != NULL ? options : &defaults, "grd_adam_new");
+    return new_adam(&adam, parameters, lr, options != NULL ? *options : defaults, "grd_adam_new");
 }
 
 grd_optimizer *grd_with_adamw_new(grd_tensors parameters, double lr, const grd_adamw_options *options)
 {
     const grd_adamw_options defaults = {GRD_ADAMW_DEFAULTS}, *o = options != NULL ? options : &defaults;
-    const grd_adam_options same = {.beta1 = o->beta1,
-                                   .beta2 = o->beta2,
-                                   .eps = o->eps,
-                                   .weight_decay = o->weight_decay,
-                                   .amsgrad = o->amsgrad,
-                                   .maximize = o->maximize};
-    return new_adam(&adamw, parameters, lr, &same, "grd_adamw_new");
+    const grd_adam_options same = {o->beta1, o->beta2, o->eps, o->weight_decay, o->amsgrad, o->maximize};
+    return new_adam(&adamw, parameters, lr, same, "grd_adamw_new");
 }
 
 void grd_optimizer_drop(grd_optimizer *optimizer)
@@ -395,7 +373,7 @@ static void step_group(const struct kind *kind, struct group *group)
         }
     }
     if (n > 0 && !grd_pending())
-        kind->step(group, chosen, grads, n);
+        kind->step(kind, group, chosen, grads, n);
 }
 
 void grd_optimizer_step(grd_optimizer *optimizer)
@@ -524,8 +502,7 @@ static grd_tensor *copy_of_state(const grd_tensor *parameter, const char *name, 
 {
     if (strcmp(name, "step") == 0)
         return grd_copy_(grd_empty(GRD_NO_DIMS, .dtype = GRD_FLOAT32), grd_reshape(value, GRD_NO_DIMS));
-    const grd_dims own = grd_sizes(parameter), given = grd_sizes(value);
-    if (own.n != given.n || memcmp(own.data, given.data, (size_t)own.n * sizeof *own.data) != 0)
+    if (!grd_dims_equal(grd_sizes(parameter), grd_sizes(value)))
         return grd_fail(GRD_ERROR_RUNTIME, "'%s' does not have the sizes of its parameter", name);
     return grd_copy_(grd_empty_like((grd_tensor *)(uintptr_t)parameter), value);
 }

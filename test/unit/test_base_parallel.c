@@ -77,14 +77,14 @@ static void a_useless_grain_counts_as_one(void **state)
 
 static void add_inner(int64_t begin, int64_t end, void *sum)
 {
-    atomic_fetch_add((_Atomic int64_t *)sum, grd_in_parallel() ? end - begin : -1000000);
+    atomic_fetch_add((_Atomic int64_t *)sum, grd_thread.in_parallel ? end - begin : -1000000);
 }
 
 static void run_inner(int64_t begin, int64_t end, void *sum)
 {
     for (int64_t i = begin; i < end; i++) {
         grd_parallel_for(0, 100, 10, add_inner, sum);
-        if (!grd_in_parallel()) /* the outer loop goes on */
+        if (!grd_thread.in_parallel) /* the outer loop goes on */
             atomic_fetch_add((_Atomic int64_t *)sum, -1000000);
     }
 }
@@ -94,9 +94,9 @@ static void nested_loops_run_inline(void **state)
     (void)state;
     _Atomic int64_t sum = 0;
     grd_set_num_threads(4);
-    assert_false(grd_in_parallel());
+    assert_false(grd_thread.in_parallel);
     grd_parallel_for(0, 64, 1, run_inner, &sum);
-    assert_false(grd_in_parallel());
+    assert_false(grd_thread.in_parallel);
     assert_int_equal(atomic_load(&sum), 6400);
 }
 
