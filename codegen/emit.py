@@ -17,12 +17,10 @@ FAMILY = """
     #include "dispatch/op.h"
     #include "dispatch/option.h"
     #include "gen/impl/$family.h"
-    #include "op/common.h"
-    #include "op/composite.h"
     #include "op/elementwise.h"
+    #include "op/formula.h"
     #include "op/indexed.h"
     #include "op/lines.h"
-    #include "op/loss.h"
     #include "op/plan.h"
     #include "op/reduce.h"
     $operators
@@ -88,7 +86,7 @@ def formula_implementation(operator, operators):
         return f"{check}{statements}if (out != NULL && out == {first})\n    return {lowering.in_place};\nreturn grd_composite_finish(out, {first}, {values[0]});\n"
     if "inplace" in operator.forms:
         return fill(COMPOSITE_IN_PLACE, check=check, first=first, statements=statements, value=values[0])
-    return check + statements + (f"return grd_composite_finish(out, {first}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
+    return check + statements + (f"return grd_composite_finish(out, {first if operator.overlap == 'element' else 'NULL'}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
 
 
 def implementation(operator, operators):

@@ -2,8 +2,7 @@
 #include "base/text.h"
 #include "gen/uses/op/batch_norm.h"
 #include "gradus/library.h"
-#include "op/common.h"
-#include "op/composite.h"
+#include "op/formula.h"
 
 static bool check_vector(const grd_tensor *vector, const grd_tensor *input, const char *name)
 {

@@ -43,6 +43,16 @@ static inline int64_t grd_wrapped_dim(const grd_tensor *t, int64_t dim)
 }
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes);
 
+static inline int64_t grd_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t grd_greatest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* ---- Copies --------------------------------------------------------------------------------------------------------------- */
 /* Writes the elements of `from`, broadcast and converted, to `to`. The shapes must broadcast and both be strided cpu tensors
  * (checked by the caller); memory may overlap. Does nothing on meta. False only when a temporary could not be had or there is no

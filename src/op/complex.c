@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "gen/uses/op/complex.h"
-#include "op/composite.h"
 #include "op/plan.h"
 #include "op/reduce.h"
+#include "op/formula.h"
 
 /* The view of the real (0) or imaginary (1) halves, or with `pairs` a last dimension for both: the same addresses, counted in halves. */
 static grd_tensor *view_parts(grd_tensor *self, int part, bool pairs)

@@ -1,6 +1,4 @@
-/* See composite.h. */
-#include "op/composite.h"
-
+/* See composite.h and formula.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +8,7 @@
 #include "dispatch/op.h"
 #include "gen/uses/op/composite.h"
 #include "gradus/library.h"
-#include "op/common.h"
+#include "op/formula.h"
 
 static bool is_recording(void)
 {

@@ -90,10 +90,8 @@ bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *in
 /* What index_add and its like ask of their source. */
 bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
 
-/* What a place of scatter_reduce starts from when it does not count itself. */
-grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
-/* How many values a mean is over at each place; 1 where there is none. */
-grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self);
+/* The gradient of elements that an index uses, with zeros for those of larger `sizes` that it leaves out. */
+grd_tensor *grd_scatter_grown(grd_tensor *part, grd_dims sizes);
 
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 

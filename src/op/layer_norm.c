@@ -104,8 +104,7 @@ bool plan_hidden_layer_norm_input_backward(struct grd_plan *p, grd_tensor *grad_
 /* How many rows are summed together: they are divided at fixed places, so that the bits do not depend on the number of threads. */
 static int64_t part_rows(int64_t rows)
 {
-    const int64_t length = (rows - 1) / MOST_PARTS + 1;
-    return length > LEAST_ROWS ? length : LEAST_ROWS;
+    return grd_greatest(LEAST_ROWS, (rows - 1) / MOST_PARTS + 1);
 }
 
 bool plan_hidden_layer_norm_weight_sums(struct grd_plan *p, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,

@@ -5,9 +5,8 @@
 
 #include "gen/uses/op/scatter_reduce.h"
 #include "gradus/library.h"
-#include "op/common.h"
-#include "op/composite.h"
 #include "op/indexed.h"
+#include "op/formula.h"
 
 /* ---- Products and extremes --------------------------------------------------------------------------------------------------------- */
 
@@ -90,14 +89,7 @@ grd_tensor *op_hidden_scatter_fold_backward(grd_tensor *grad_output, grd_tensor 
         grad = product_backward(grad_output, self, dim, index, values, result);
     else
         grad = grd_mul(grad_output, grd_conj(grd_hidden_scatter_fold(grd_ones_like(self), dim, index, values, "prod")));
-    for (int64_t i = 0; of_src && i < src->ndim && !grd_pending(); i++)
-        if (grad->sizes[i] != src->sizes[i]) {
-            int64_t sizes[GRD_MAX_DIMS];
-            memcpy(sizes, grad->sizes, grad->ndim * sizeof *sizes);
-            sizes[i] = src->sizes[i];
-            grad = grd_hidden_slice_backward(grad, grd_dims_from(sizes, grad->ndim), i, grd_int(0), grd_int(index->sizes[i]), 1);
-        }
-    return grad;
+    return of_src && !grd_pending() ? grd_scatter_grown(grad, grd_sizes(src)) : grad;
 }
 
 /* ---- By name ------------------------------------------------------------------------------------------------------------------------ */
