@@ -82,14 +82,7 @@ static bool custom_find_outdated(struct grd_node *node, const struct grd_storage
     return call->forward || grd_saved_find_outdated(node, call->saved, call->nsaved, written, rebase);
 }
 
-static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish, custom_find_outdated};
-
-bool grd_is_custom_node(const struct grd_node *node)
-{
-    return node->class == &custom_class;
-}
-
-bool grd_custom_is_taken_over(struct grd_node *node)
+static bool custom_take_over(struct grd_node *node)
 {
     const struct grd_custom_call *call = (const struct grd_custom_call *)node;
     if (call->function.take_over == NULL || !call->function.take_over(call->function.context))
@@ -98,10 +91,18 @@ bool grd_custom_is_taken_over(struct grd_node *node)
     return true;
 }
 
-int grd_custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg)
+static int custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg)
 {
     const struct grd_custom_call *call = (const struct grd_custom_call *)node;
-    return grd_is_custom_node(node) ? visit(call->function.context, call->function.release, arg) : 0;
+    return visit(call->function.context, call->function.release, arg);
+}
+
+static const struct grd_node_class custom_class = {custom_run,           custom_release,   custom_finish,
+                                                   custom_find_outdated, custom_take_over, custom_visit};
+
+bool grd_is_custom_node(const struct grd_node *node)
+{
+    return node->class == &custom_class;
 }
 
 grd_node *grd_custom_node(grd_custom_call *call)

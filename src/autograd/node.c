@@ -23,7 +23,7 @@ static void node_finish(struct grd_object *object)
 static void node_destroy(struct grd_object *object)
 {
     struct grd_node *node = (struct grd_node *)object;
-    if (GRD_UNLIKELY(grd_is_custom_node(node)) && grd_custom_is_taken_over(node))
+    if (GRD_UNLIKELY(node->class->take_over != NULL) && node->class->take_over(node))
         return;
     grd_object_end(object, node_finish);
 }

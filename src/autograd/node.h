@@ -110,6 +110,10 @@ struct grd_node_class {
     void (*finish)(struct grd_node *node);
     /* Calls grd_saved_find_outdated for what is saved. False, with the error raised, on failure. May be NULL. */
     bool (*find_outdated)(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase);
+    /* Of a node without owners: true if somebody else owns it now. May be NULL. */
+    bool (*take_over)(struct grd_node *node);
+    /* Visits the contexts of a user that the node itself keeps. May be NULL. */
+    int (*visit)(struct grd_node *node, grd_context_visitor *visit, void *arg);
 };
 
 struct grd_hook;
@@ -267,7 +271,7 @@ bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n
 /* "Trying to backward through the graph a second time …". Returns false. */
 bool grd_raise_freed(void);
 
-/* Starts a run, with a copy of the values unless ret_values is NULL: false, with the error raised, when they are gone. Marks them gone
+/* Starts a run, with a copy of the values: false, with the error raised, when they are gone. Marks them gone
  * unless `retain`; otherwise puts references to the tensors in the pool, so that another thread may drop its own. */
 static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
 {
@@ -281,7 +285,7 @@ static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved
         if (GRD_UNLIKELY(freed))
             return grd_raise_freed();
     }
-    for (int i = 0; i < n && ret_values != NULL; i++)
+    for (int i = 0; i < n; i++)
         ret_values[i] = saved[i].value;
     return true;
 }
@@ -475,9 +479,6 @@ static inline bool grd_is_exclusive(const grd_tensor *t)
 
 /* ---- Custom functions (custom.c) --------------------------------------------------------------------------------------------------------------- */
 bool grd_is_custom_node(const struct grd_node *node);
-/* Of a node without owners: whether its context wants to own it. */
-bool grd_custom_is_taken_over(struct grd_node *node);
-int grd_custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg);
 
 /* Lets go of what a user's function works with. What that runs sees no pending error of ours, and leaves ours pending. */
 static inline void grd_release_context(void (*release)(void *context), void *context)
