@@ -568,13 +568,6 @@ void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)
         __atomic_fetch_and(&t->keys, ~bit, __ATOMIC_RELAXED);
 }
 
-grd_tensor *grd_mark_number(grd_tensor *t)
-{
-    if (!grd_is_failed(t))
-        t->flags |= GRD_FLAG_NUMBER;
-    return t;
-}
-
 grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype)
 {
     if (grd_pending() || !check_dtype(dtype) || !grd_given(owner, "grd_from_storage", "owner"))
@@ -694,7 +687,8 @@ grd_tensor *grd_number(grd_scalar value)
         memcpy(t->data, &value.v.c, sizeof value.v.c);
     else
         memcpy(t->data, &value.v, sizeof value.v.i);
-    return grd_mark_number(t);
+    t->flags |= GRD_FLAG_NUMBER;
+    return t;
 }
 
 /* Copies the one element to ret_element as `dtype` (NONE: unchanged). False on failure. */
