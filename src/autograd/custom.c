@@ -364,18 +364,13 @@ static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *output
     return true;
 }
 
-static bool check_marks(const struct grd_custom_call *call, grd_tensor *const *outputs, int n)
-{
-    for (int i = 0; i < call->nconstant; i++)
-        if (!is_among(call->constant[i], outputs, n))
-            return refuse_constant();
-    return true;
-}
-
 /* Outputs and their history, where an input requires a gradient. */
 static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
 {
     bool needs = false;
+    for (int i = 0; i < call->nconstant; i++)
+        if (!is_among(call->constant[i], outputs, n))
+            return refuse_constant();
     for (int i = 0; i < call->function.inputs; i++)
         needs |= call->needs[i];
     if (needs && (!check_dirty(call, outputs, n) || !make_outputs(call, outputs, n)))
@@ -395,8 +390,7 @@ bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
         return false;
     if (n < 0)
         grd_raise(GRD_ERROR_VALUE, "a function cannot have %d outputs", n);
-    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) &&
-                    check_marks(call, outputs, n) && record(call, outputs, n);
+    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) && record(call, outputs, n);
     call->forward = false;
     for (int i = 0; ok && i < n && !grd_pending(); i++)
         grd_anomaly_trace(outputs[i], call->node.sequence);

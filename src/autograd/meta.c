@@ -262,11 +262,6 @@ static void accumulator_run(struct grd_node *node, const struct grd_run *run)
 
 static const struct grd_node_class accumulator_class = {.run = accumulator_run};
 
-static grd_tensor *variable_of(const struct grd_node *node)
-{
-    return node->class == &accumulator_class ? ((const struct accumulator *)node)->variable : NULL;
-}
-
 static void free_accumulator(struct grd_node *node)
 {
     struct accumulator *self = (struct accumulator *)node;
@@ -348,7 +343,8 @@ static __attribute__((noinline)) struct grd_node *renew_accumulator(grd_tensor *
 
 grd_tensor *grd_node_variable(const grd_node *node)
 {
-    return grd_given_pointer(node, "grd_node_variable", "node") ? variable_of(node) : NULL;
+    const bool has_one = grd_given_pointer(node, "grd_node_variable", "node") && node->class == &accumulator_class;
+    return has_one ? ((const struct accumulator *)node)->variable : NULL;
 }
 
 /* ---- Edges -------------------------------------------------------------------------------------------------------------------------- */

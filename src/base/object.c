@@ -8,6 +8,11 @@
 #include "base/memory.h"
 #include "gradus/runtime.h"
 
+void grd_object_stay(struct grd_object *object)
+{
+    atomic_store_explicit(&object->refs, GRD_IMMORTAL, memory_order_relaxed);
+}
+
 void grd_object_end_waiting(void)
 {
     while (grd_thread.waiting != NULL) {

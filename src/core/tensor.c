@@ -87,12 +87,7 @@ const struct grd_object_type grd_tensor_type = {.name = "tensor", .destroy = ten
 
 /* ---- The failed tensor ------------------------------------------------------------------------------------------------ */
 
-static void failed_destroy(struct grd_object *object)
-{
-    atomic_store_explicit(&object->refs, GRD_IMMORTAL, memory_order_relaxed);
-}
-
-static const struct grd_object_type failed_type = {.name = "failed tensor", .destroy = failed_destroy};
+static const struct grd_object_type failed_type = {.name = "failed tensor", .destroy = grd_object_stay};
 
 /* Note [Failed tensor]
  * What a failed operator returns. It has a storage and an element, NaN, so that code that looks at it
@@ -789,10 +784,8 @@ grd_dims grd_strides(const grd_tensor *t)
 
 static int64_t entry_at(const grd_tensor *t, const int64_t *entries, int64_t dim)
 {
-    if (t->ndim == 0) {
-        grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
-        return 0;
-    }
+    if (t->ndim == 0)
+        return grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
     return grd_shape_wrap_dim(dim, t->ndim, &dim) ? entries[dim] : 0;
 }
 
