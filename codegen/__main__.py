@@ -32,6 +32,8 @@ def show(name, operators):
     rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{kernels.rows_file(operator.kernel, {name: operator})}" if operator.kernel else ""
     if operator.planned_view:
         rows = f"/* ---- gen/view_calls.h */\n{emit.view_calls({name: operator})}"
+    if not operator.is_operator:
+        return joined(emit.operator_text(operator, operators, {}), rows)
     return joined(f"/* ---- ops.h */\n{headers.document(operator)}", f"/* ---- {headers.header_path(operator)} */\n{headers.header(operator)}",
                   f"/* ---- {calls.header_path(operator)} */\n{calls.functions([operator])}", emit.operator_text(operator, operators, {}), rows,
                   f"/* ---- test */\n{samples.reference(operator)}{samples.operator_cases(operator)}")

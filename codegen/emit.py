@@ -1,5 +1,6 @@
 """From operators to C: everything about one operator stands together in gen/<family>.c, so that it can be read, and shown, as a whole."""
 import json
+import re
 
 from codegen import calls, ctype, derivative, entries, headers, kernels, plans
 from codegen.formula import Lowering, argument_type
@@ -12,6 +13,7 @@ FAMILY = """
     #include <string.h>
 
     #include "autograd/formula.h"
+    #include "base/text.h"
     #include "dispatch/op.h"
     #include "dispatch/option.h"
     #include "gen/impl/$family.h"
@@ -19,6 +21,7 @@ FAMILY = """
     #include "op/composite.h"
     #include "op/elementwise.h"
     #include "op/lines.h"
+    #include "op/loss.h"
     #include "op/plan.h"
     #include "op/reduce.h"
     $operators
@@ -28,6 +31,7 @@ COMPOSITE_IN_PLACE = """
     $check
     grd_tensor *given = $first;
     $first = grd_composite_input(out, given);
+    $statements
     return grd_composite_finish(out, given, $value);
 """
 
@@ -46,39 +50,48 @@ TABLE = """
 # ---- Implementations that the schema declares -------------------------------------------------------------------------
 
 
-def elementwise_facts(operator, operators):
-    """The initialiser of its struct grd_elementwise."""
+def elementwise(operator, operators):
+    """Its struct grd_elementwise."""
     facts = {"inputs": KERNELS[operator.kernel], "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
     facts |= {flag: "true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)}
     for category, (error, text) in operator.refuse.items():
         facts["refusal"] = f"&(const struct grd_refusal){{GRD_CATEGORY_{category.upper()}, {error}, {json.dumps(text)}}}"
     if operator.number:
-        facts["number"] = f"&(const struct grd_elementwise){elementwise_facts(operators[operator.number], operators)}"
-    return "{" + ", ".join(f".{name} = {value}" for name, value in (facts | {"name": json.dumps(operator.name)}).items()) + "}"
+        facts["number"] = f"&{operators[operator.number].elementwise}"
+    facts["name"] = json.dumps(operator.name)
+    return wrap((f".{name} = {value}" for name, value in facts.items()), f"const struct grd_elementwise {operator.elementwise} = {{", "};")
 
 
-def elementwise_implementation(operator, operators):
+def elementwise_implementation(operator):
     numbers = [a.name if argument_type(a) == "Scalar" else f"grd_{argument_type(a)}({a.name})" for a in operator.args if a.kind in ctype.NUMBERS]
-    words = ["out", *(a.name for a in operator.args if a.is_tensor), f"&{operator.c_name}_facts", f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"]
-    return (wrap([elementwise_facts(operator, operators)], f"static const struct grd_elementwise {operator.c_name}_facts = ", ";")
-            + function(implementation_prototype(operator), f"return grd_op_{operator.kernel}({', '.join(words)});"))
+    words = ["out", *(a.name for a in operator.args if a.is_tensor), f"&{operator.elementwise}", f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"]
+    return function(implementation_prototype(operator), f"return grd_op_{operator.kernel}({', '.join(words)});")
 
 
 def formula_implementation(operator, operators):
-    value = Lowering(operator, operators, "formula").lower(operator.formula).c
+    lowering = Lowering(operator, operators, "formula", through=bool(operator.through))
+    statements, values = lowering.program(operator.formula or operator.through)
+    words = set(re.findall(r"\w+", " ".join([statements, *values])))
+    statements = "".join(f"(void){a.name};\n" for a in operator.args if a.name not in words) + statements
+    if operator.through:
+        return f"{statements}return {values[0]};\n"
+    if len(values) > 1:
+        return statements + "".join(f"ret[{i}] = {value};\n" for i, value in enumerate(values))
     tensors = [a.name for a in operator.args if a.is_tensor and not a.list]
     check = f"if (!grd_out_check_inputs(out, grd_tensors({', '.join(tensors)})))\n    return grd_failed;\n" if operator.has_out and len(tensors) > 1 else ""
     first = operator.args[0].name if operator.args and operator.args[0].is_tensor and not operator.args[0].list else "NULL"
+    if "inplace" in operator.forms and lowering.in_place:
+        return f"{check}{statements}if (out != NULL && out == {first})\n    return {lowering.in_place};\nreturn grd_composite_finish(out, {first}, {values[0]});\n"
     if "inplace" in operator.forms:
-        return fill(COMPOSITE_IN_PLACE, check=check, first=first, value=value)
-    return check + (f"return grd_composite_finish(out, {first}, {value});\n" if operator.has_out else f"return {value};\n")
+        return fill(COMPOSITE_IN_PLACE, check=check, first=first, statements=statements, value=values[0])
+    return check + statements + (f"return grd_composite_finish(out, {first}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
 
 
 def implementation(operator, operators):
     """The function that implements an operator, where the schema says all of it; '' where it is written by hand."""
     if operator.kernel:
-        return elementwise_implementation(operator, operators)
-    if operator.formula:
+        return elementwise_implementation(operator)
+    if operator.formula or operator.through:
         return function(implementation_prototype(operator), formula_implementation(operator, operators))
     if operator.planned:
         return plans.implementation(operator, implementation_prototype(operator))
@@ -90,14 +103,18 @@ def implementation(operator, operators):
 
 def operator_text(operator, operators, tables):
     """Everything generated for one operator, in reading order. `tables`: the argument tables that stand above (entries.py)."""
-    return (f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n{implementation(operator, operators)}{derivative.derivative(operator, operators)}"
+    facts = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" + (elementwise(operator, operators) if operator.kernel else "")
+    if not operator.is_operator:
+        return facts
+    return (f"{facts}{implementation(operator, operators)}{derivative.derivative(operator, operators)}"
             f"{entries.structure(operator, tables)}{entries.entries(operator)}")
 
 
 def family_file(family, members, operators):
     tables = {}
     text = "".join(f"\n{operator_text(o, operators, tables)}" for o in members)
-    declared = headers.include(sorted({calls.header_path(o) for o in members} | {headers.header_path(o) for o in members} | headers.needed(text, operators)))
+    called = [o for o in members if o.is_operator]
+    declared = headers.include(sorted({calls.header_path(o) for o in called} | {headers.header_path(o) for o in called} | headers.needed(text, operators)))
     return BANNER.format(family) + fill(FAMILY, family=headers.family_name(family), operators=declared) + text
 
 
@@ -108,7 +125,7 @@ def view_calls(operators):
 
 def table_file(operators):
     """The operators of the schema, in its order."""
-    names = [f"grd_operator_{o.c_name}" for o in operators.values()]
+    names = [f"grd_operator_{o.c_name}" for o in operators.values() if o.is_operator]
     declared, rows = wrap(names, "extern struct grd_op ", ";"), wrap((f"&{name}" for name in names), indent="")
     return BANNER.format("schema") + fill(TABLE, declared=declared, rows=rows, count=len(names))
 

@@ -1,20 +1,46 @@
 """The formula language: a subset of Python expressions, lowered to C operator calls.
 
-Names are arguments, results and gradients; operators are + - * / ** and unary minus; calls are operators of the schema or the facts
-shape(x), strides(x), offset(x), dtype(x), device(x), sizes_along(xs, dim), of which only the fact is saved. See DESIGN §4.
+Names are arguments, results and gradients; operators are + - * / ** and unary minus; calls are operators of the schema, where they have several
+results with the name of one after a dot, or the facts shape(x), strides(x), offset(x), dtype(x), device(x), sizes_along(xs, dim), of which only the
+fact is saved. See DESIGN §4.
+
+The formula that an operator is may be a program of several lines, which may also call the functions in FUNCTIONS, and operators in place: mul_(x, y).
+Each line but the last gives a value a name, or checks:  assert p >= 0, f"RuntimeError: p is {p}"  (without a text: the condition raises the error).
 """
 import ast
+import json
+import textwrap
 from dataclasses import dataclass
 
 from codegen import ctype
 
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}  # the operators that have them say so in the schema
+INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}  # of sizes, which are not negative
 FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
          "device": ("DEVICE", "device"), "sizes_along": ("SIZES_ALONG", "dims")}
 FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})",
                   "DEVICE": "grd_tensor_device({0})"}
+ERRORS = {"RuntimeError": "RUNTIME", "ValueError": "VALUE", "IndexError": "INDEX", "TypeError": "TYPE", "NotImplementedError": "NOT_IMPLEMENTED"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 NUMERIC = ("int", "float", "bool", "Scalar")
+# Functions of the library that are no operators: grd_<name>, the types of its arguments, the type of its value.
+FUNCTIONS = {
+    "ndim": (("Tensor",), "int"), "numel": (("Tensor",), "int"), "size": (("Tensor", "int"), "int"), "item_double": (("Tensor",), "float"),
+    "dtype_is_integral": (("dtype",), "bool"), "dtype_is_floating": (("dtype",), "bool"), "dtype_is_complex": (("dtype",), "bool"), "dtype_to_real": (("dtype",), "dtype"), "promote": (("dtype", "dtype"), "dtype"),
+    "composite_contiguous": (("Tensor",), "Tensor"), "composite_like": (("Tensor", "Tensor"), "Tensor"), "composite_elementwise": (("Tensor", "Tensor[]"), "Tensor"),
+    "composite_suggested": (("Tensor", "Tensor"), "Tensor"), "composite_within": (("Tensor", "float", "float"), "bool"), "composite_broadcast": (("Tensor", "Tensor"), "Tensor"),
+    "same_sizes": (("Tensor", "dims"), "bool"), "check_inplace_shape": (("Tensor", "dims"), "bool"), "raise_no_kernel": (("str", "dtype"), "bool"),
+    "wrapped_dim": (("Tensor", "int"), "int"), "composite_along": (("Tensor", "int", "int"), "Tensor"), "dtype_is_unsigned": (("dtype",), "bool"), "truncated": (("Scalar",), "Scalar"),
+    "composite_requiring": (("Tensor", "bool"), "Tensor"), "pad_bordered": (("Tensor", "dims", "str"), "Tensor"),
+    "quotient_or_zero": (("Tensor", "Tensor"), "Tensor"), "reduced_count": (("dims", "dims"), "float"), "reduced_restored": (("Tensor", "dims", "dims", "bool"), "Tensor"),
+    "loss_check": (("str",), "bool"), "loss_reduced": (("Tensor", "str"), "Tensor"), "loss_unreduced": (("Tensor", "Tensor", "Tensor", "str"), "Tensor"),
+    "loss_variance": (("Tensor", "Tensor"), "Tensor"),
+}
+# How values are printed in the text of an error.
+PRINTED = {"int": ("%lld", "(long long){0}"), "float": ("%g", "{0}"), "Scalar": ("%g", "grd_scalar_double({0})"), "str": ("%s", "{0}"), "dtype": ("%s", "grd_dtype_type_name({0})"),
+           "dims": ("%s", "grd_format_int64s((char[512]){{0}}, 512, {0}.data, {0}.n)")}
+C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_dims ", "Scalar": "grd_scalar ", "int": "int64_t ", "float": "double ", "bool": "bool ",
+           "dtype": "grd_dtype ", "device": "grd_device ", "str": "const char *"}
 
 
 @dataclass(frozen=True)
@@ -47,12 +73,15 @@ def argument_type(argument):
 class Lowering:
     """Lowers the formulas of one operator; collects what must be saved."""
 
-    def __init__(self, operator, operators, key, gradients=()):
+    def __init__(self, operator, operators, key, gradients=(), through=False):
         self.operator, self.operators, self.key = operator, operators, key
         self.names = {a.name: argument_type(a) for a in operator.args}
         self.gradients = dict(gradients)  # name -> type; never saved
         self.results = operator.results if gradients else []
+        self.through = through  # calls are of implementations, below the dispatcher, which write `out`
+        self.names |= {"out": "Tensor"} if through else {}
         self.saves = []
+        self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form
         self.statements, self.lazy = [], 0  # what goes before the expression; not where it may not be evaluated
 
     def fail(self, message):
@@ -64,6 +93,74 @@ class Lowering:
         except SyntaxError as error:
             raise self.fail(f"cannot read formula '{text}': {error.msg}") from None
         return self.expression(tree)
+
+    def program(self, text):
+        """The statements of an operator's formula, and its value, or the values where it has several results."""
+        try:
+            *lines, last = ast.parse(textwrap.dedent(text).strip()).body
+        except SyntaxError as error:
+            raise self.fail(f"cannot read formula '{text}': {error.msg}") from None
+        statements = [self.line(line) for line in lines]
+        if not isinstance(last, ast.Expr):
+            raise self.fail(f"the last line of a formula is its value, not '{ast.unparse(last)}'")
+        several = len(self.operator.results) > 1
+        if several and isinstance(last.value, ast.Tuple):
+            values = [self.convert(self.expression(item), "Tensor") for item in last.value.elts]
+        else:
+            value = self.expression(last.value)
+            self.in_place = self.value_in_place(last.value)
+            values = [self.convert(value, "Tensor[]" if self.operator.returns_list else "Tensor")] if not several else self.parts(value, statements)
+        if len(values) != len(self.operator.results):
+            raise self.fail(f"{len(self.operator.results)} results are wanted, not {len(values)}")
+        return "".join(statements), values
+
+    def value_in_place(self, node):
+        callee = self.operators.get(node.func.id) if isinstance(node, ast.Call) else None
+        if self.through or callee is None or "inplace" not in callee.forms or not isinstance(node.args[0], ast.Name) or node.args[0].id != self.operator.args[0].name:
+            return None
+        return self.call(callee, node, "_").c
+
+    def line(self, node):
+        """A line of a formula that gives a value a name, or checks."""
+        if isinstance(node, ast.Assert):
+            is_not = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
+            failed = self.truth(self.expression(node.test.operand)) if is_not else f"!{self.truth(self.expression(node.test))}"
+            return f"if ({failed})\n    return {self.failure(node.msg)};\n"
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+            raise self.fail(f"a line is 'name = value' or 'assert condition, text', not '{ast.unparse(node)}'")
+        name, value = node.targets[0].id, self.expression(node.value)
+        known, self.names[name] = self.names.get(name), value.type
+        if known == value.type:
+            return f"{name} = {value.c};\n"
+        if known or not (value.type in C_TYPES or value.type.startswith("grd_")):
+            raise self.fail(f"a value of type {value.type} cannot have the name '{name}'")
+        return f"{C_TYPES.get(value.type, f'const {value.type} ')}{name} = {value.c};\n"
+
+    def failure(self, node):
+        """The error of a check: a text that begins with its class, in which values may stand; none where the condition has raised it."""
+        if node is None:
+            return "grd_failed"
+        words = node.values if isinstance(node, ast.JoinedStr) else [node]
+        text, values = "", []
+        for word in words:
+            if isinstance(word, ast.FormattedValue):
+                value = self.expression(word.value)
+                form, c = PRINTED[value.type]
+                text, values = text + form, [*values, c.format(value.c)]
+            else:
+                text += word.value.replace("%", "%%")
+        error, _, text = text.partition(": ")
+        if error not in ERRORS:
+            raise self.fail(f"the text of a check begins with {', '.join(ERRORS)}, not '{error}'")
+        return f"grd_fail(GRD_ERROR_{ERRORS[error]}, {', '.join([json.dumps(text), *values])})"
+
+    def parts(self, value, statements):
+        """The results of a call of an operator that has several."""
+        if not value.type.startswith("grd_"):
+            return [value.c]
+        statements.append(f"const {value.type} made = {value.c};\n")
+        callee = next(o for o in self.operators.values() if value.type == f"grd_{o.c_name}_result")
+        return [f"made.{name}" for name in callee.results]
 
     def save(self, how, name, extra=""):
         save = Save(how, name, extra)
@@ -122,6 +219,8 @@ class Lowering:
             return Value(self.save("WHOLE", name), self.names[name])
         if name in self.results:
             return Value(self.save("WHOLE", name), "Tensor[]" if self.operator.returns_list else "Tensor")
+        if name == "inf":
+            return Value("INFINITY", "float")
         known = [*self.gradients, *self.names, *self.results]
         raise self.fail(f"unknown name '{name}'; known are {', '.join(known)}")
 
@@ -145,6 +244,9 @@ class Lowering:
         return Value(f"-{self.plain(value)}", self.numeric(value), literal)
 
     def on_BinOp(self, node):
+        if type(node.op) in INTEGER_SYMBOLS and not self.gradients:
+            left, right = (self.plain(self.expression(n), "int") for n in (node.left, node.right))
+            return Value(f"({left} {INTEGER_SYMBOLS[type(node.op)]} {right})", "int")
         if type(node.op) not in SYMBOLS:
             raise self.fail(f"formulas have no operator like in '{ast.unparse(node)}'")
         symbol = SYMBOLS[type(node.op)]
@@ -162,6 +264,8 @@ class Lowering:
         yes, no = self.expression(node.body), self.expression(node.orelse)
         self.lazy -= 1
         kind = no.type if yes.type in ("None", "int", "float") else yes.type
+        if yes.type == no.type and yes.type in ("int", "Scalar") and not self.gradients:
+            return Value(f"({test} ? {yes.c} : {no.c})", yes.type)
         if kind in NUMERIC and "Tensor" not in (yes.type, no.type):
             return Value(f"({test} ? {self.plain(yes, 'float')} : {self.plain(no, 'float')})", "float")
         return Value(f"({test} ? {self.convert(yes, kind)} : {self.convert(no, kind)})", kind)
@@ -173,12 +277,16 @@ class Lowering:
     def on_Compare(self, node):
         if len(node.ops) != 1:
             raise self.fail(f"chained comparison: '{ast.unparse(node)}'")
+        if isinstance(node.ops[0], ast.In) and isinstance(node.comparators[0], (ast.Tuple, ast.List)):
+            return self.expression(ast.BoolOp(ast.Or(), [ast.Compare(node.left, [ast.Eq()], [item]) for item in node.comparators[0].elts]))
         left, right, op = self.expression(node.left), self.expression(node.comparators[0]), type(node.ops[0])
         if op in (ast.Is, ast.IsNot):
             absent = self.absent(left)
             return Value(absent if op is ast.Is else f"!({absent})", "bool")
         if op not in COMPARE:
             raise self.fail(f"formulas have no comparison like '{ast.unparse(node)}'")
+        if left.type == "dtype":
+            return Value(f"({left.c} {COMPARE[op]} {self.convert(right, 'dtype')})", "bool")
         if "str" in (left.type, right.type):
             return Value(f"(strcmp({left.c}, {right.c}) {COMPARE[op]} 0)", "bool")
         return Value(f"({self.plain(left)} {COMPARE[op]} {self.plain(right)})", "bool")
@@ -189,14 +297,25 @@ class Lowering:
         name = node.func.id
         if name in FACTS:
             return self.fact(name, node)
-        callee = self.operators.get(name)
-        if callee is None:
+        if name in FUNCTIONS and not self.gradients:
+            types, result = FUNCTIONS[name]
+            if len(node.args) != len(types):
+                raise self.fail(f"'{name}' takes {len(types)} arguments")
+            return Value(f"grd_{name}({', '.join(self.convert(self.expression(a), t) for a, t in zip(node.args, types))})", result)
+        callee = self.operators.get(name if self.gradients else name.removesuffix("_"))
+        if callee is None or (name.endswith("_") and "inplace" not in callee.forms):
             raise self.fail(f"'{name}' is not an operator")
-        if len(callee.results) > 1:
-            raise self.fail(f"'{name}' has several results; a formula needs one")
-        return self.call(callee, node)
+        if len(callee.results) > 1 and self.gradients:
+            raise self.fail(f"'{name}' has several results; a derivative needs one")
+        return self.call(callee, node, "_" if name.endswith("_") or "functional" not in callee.forms else "")
 
-    def call(self, callee, node):
+    def on_Attribute(self, node):
+        value = self.expression(node.value)
+        if not value.type.startswith("grd_"):
+            raise self.fail(f"'{ast.unparse(node.value)}' has no parts")
+        return Value(f"{value.c}.{node.attr}", "Tensor", makes=1)
+
+    def call(self, callee, node, form):
         given = {}
         for argument, value in zip(callee.args, node.args):
             given[argument.name] = value
@@ -206,6 +325,9 @@ class Lowering:
             if callee.arg(keyword.arg) is None or keyword.arg in given:
                 raise self.fail(f"'{callee.name}' does not take '{keyword.arg}' here")
             given[keyword.arg] = keyword.value
+        if self.through:
+            words = [self.convert(self.expression(given[a.name]), argument_type(a)) if a.name in given else ctype.default(a) for a in callee.args]
+            return Value(f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
         shortcut = callee.inlined if self.gradients else ""
         words, options, operands = [], [], []
         for argument in callee.args:
@@ -218,10 +340,11 @@ class Lowering:
                     words.append(self.convert(value, argument_type(argument)))
             elif not argument.has_default:
                 raise self.fail(f"'{callee.name}' needs '{argument.name}'")
-        form = "" if "functional" in callee.forms else "_"
         c = f"{shortcut or f'grd_{callee.c_name}{form}'}({', '.join(words + options)})"
         if shortcut:
             return Value(c, "Tensor", makes=max(o.makes for o in operands))
+        if len(callee.results) > 1:
+            return Value(c, f"grd_{callee.c_name}_result")
         return Value(c, "Tensor[]") if callee.returns_list else self.made(c, operands)
 
     def fact(self, name, node):
@@ -268,6 +391,8 @@ class Lowering:
     def absent(self, value):
         if value.type == "dims":
             return f"{value.c}.data == NULL"
+        if value.type == "dtype":
+            return f"{value.c} == GRD_DTYPE_NONE"
         return f"{value.c}.kind == GRD_SCALAR_NONE" if value.type == "Scalar" else f"{value.c} == NULL"
 
     def convert(self, value, wanted):

@@ -125,7 +125,7 @@ def header(operator):
 def document(operator):
     """What ops.h says of an operator, with the names of its functions beside the header that declares them."""
     lines = [operator.schema, operator.doc, *(f"{name}: {words}." for name, words in operator.words.items()),
-             *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items())] + [f"Formula: {operator.formula}"] * bool(operator.formula)
+             *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items())] + [f"Formula: {operator.formula}"] * bool(operator.formula and "\n" not in operator.formula)
     names = ", ".join(f"grd_{name}" for name, _ in public_functions(operator))
     return "/* " + "\n * ".join(lines) + f' */\n#include "{header_path(operator)}" /* {names} */\n'
 
@@ -174,7 +174,7 @@ OPS = """
 def needed(text, operators):
     """The headers of the operators that a C text names."""
     words = set(re.findall(r"\b(?:grd|GRD)_\w+", text))
-    return {header_path(o) for o in operators.values() if not words.isdisjoint(declared_names(o))}
+    return {header_path(o) for o in operators.values() if o.is_operator and not words.isdisjoint(declared_names(o))}
 
 
 def declared_names(operator):
@@ -215,8 +215,10 @@ IMPLEMENTATIONS = """
     #include "gradus/types.h"
 
     struct grd_plan;
+    struct grd_elementwise;
 
     $planned
+    $kernels
     $prototypes
 """
 
@@ -231,8 +233,10 @@ def words_header(operators):
 
 def implementation_header(family, members):
     """The functions that implement the operators of a family, and the operators whose implementation is generated around a plan, which hands them on."""
-    planned = [f"grd_operator_{o.c_name}" for o in members if o.planned]
-    return BANNER.format(family) + fill(IMPLEMENTATIONS, planned=wrap(planned, "extern struct grd_op ", ";") if planned else "", prototypes="".join(f"{implementation_prototype(o)};\n" for o in members) + plans.declarations(members))
+    planned, elementwise = [f"grd_operator_{o.c_name}" for o in members if o.planned], [o.elementwise for o in members if o.kernel]
+    return BANNER.format(family) + fill(IMPLEMENTATIONS, planned=wrap(planned, "extern struct grd_op ", ";") if planned else "",
+                                         kernels=wrap(elementwise, "extern const struct grd_elementwise ", ";") if elementwise else "",
+                                         prototypes="".join(f"{implementation_prototype(o)};\n" for o in members if o.is_operator) + plans.declarations(members))
 
 
 def family_name(file):
@@ -241,5 +245,5 @@ def family_name(file):
 
 def files(operators, families):
     result = public_headers(operators) | {"gen/words.h": words_header(operators)}
-    result |= {("" if o.hidden else "include/") + header_path(o): header(o) for o in operators.values()}
+    result |= {("" if o.hidden else "include/") + header_path(o): header(o) for o in operators.values() if o.is_operator}
     return result | {f"gen/impl/{family_name(family)}.h": implementation_header(family, members) for family, members in families.items()}

@@ -2,7 +2,7 @@
 from codegen import ctype
 from codegen.headers import BANNER
 from codegen.schema import KERNELS
-from codegen.template import fill, function
+from codegen.template import fill
 
 TABLE = """
     #pragma once
@@ -40,7 +40,7 @@ SIZES = """
 """
 
 ROWS = """
-    grd_loop_kernel *const GRD_TYPED(grd_${kind}_row)[GRD_${KIND}_COUNT] = {
+    const struct grd_map_kernel GRD_TYPED(grd_${kind}_row)[GRD_${KIND}_COUNT] = {
         $rows
     };
 """
@@ -79,22 +79,17 @@ def sizes(operator):
     return f"SIZES_{'1' if gives_bool(operator) else 'C'}_{''.join('1' if operator.mask and i == 0 else 'C' for i in range(count))}"
 
 
-def sizes_enum(operators, element):
-    """The sizes that these operators name, where that of an element is `element`."""
+def sizes_enum(operators):
+    """The sizes that these operators name."""
     rows = ""
     for name in sorted(set(map(sizes, operators))):
         letters = name.removeprefix("SIZES_").replace("_", "").ljust(4, "0")
-        rows += f"{name} = GRD_MAP_SIZES({', '.join({'C': element}.get(c, c) for c in letters)}),\n"
+        rows += f"{name} = GRD_MAP_SIZES({', '.join({'C': 'sizeof(C)'}.get(c, c) for c in letters)}),\n"
     return fill(SIZES, rows=rows)
 
 
-def loop(operator, call):
-    """What stands in the kernel table: the way from operands with any strides to loops over contiguous ones."""
-    return function(f"static void {operator.c_name}_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)", f"{call};")
-
-
 def row(operator):
-    return f"[{index(operator)}] = {operator.c_name}_loop,\n"
+    return f"[{index(operator)}] = {{{operator.c_name}_block, {sizes(operator)}}},\n"
 
 
 def condition(operator):
@@ -107,23 +102,12 @@ def rows_file(kind, operators):
     for operator in (o for o in operators.values() if o.kernel == kind):
         groups.setdefault(condition(operator), []).append(operator)
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
-    text += sizes_enum([o for o in operators.values() if o.kernel == kind], "sizeof(C)")
+    text += sizes_enum([o for o in operators.values() if o.kernel == kind])
     for dtypes, members in groups.items():
-        functions = "\n".join(block(o) + loop(o, f"grd_map(n, data, strides, params, {o.c_name}_block, {sizes(o)})") for o in members)
+        functions = "\n".join(map(block, members))
         text += f"\n#if {dtypes}\n{functions}#endif\n"
         rows += f"#if {dtypes}\n{''.join(map(row, members))}#endif\n"
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
-
-
-def half_file(operators):
-    """The kernels of half types: those of float32, between conversions."""
-    text = BANNER.format("schema") + "".join(f'#include "gen/{kind}_kernels.h"\n' for kind in KERNELS) + "\n"
-    text += sizes_enum([o for o in operators.values() if o.kernel and "float" in o.dtypes], "sizeof(T)")
-    for kind in KERNELS:
-        members = [o for o in operators.values() if o.kernel == kind and "float" in o.dtypes]
-        text += "\n" + "".join(loop(o, f"through_float32(n, data, strides, params, FLOAT32_ROW(grd_{kind}_row)[{index(o)}], {sizes(o)})") for o in members)
-        text += "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows="".join(map(row, members)))
-    return text
 
 
 LINES = """
@@ -154,7 +138,7 @@ def lines_rows(members):
 
 def files(operators):
     lines = [o for o in operators.values() if o.law == "lines"]
-    result = {"gen/half_rows.h": half_file(operators), "gen/lines_kernels.h": lines_header(lines), "gen/lines_rows.h": lines_rows(lines)}
+    result = {"gen/lines_kernels.h": lines_header(lines), "gen/lines_rows.h": lines_rows(lines)}
     for kind in KERNELS:
         result |= {f"gen/{kind}_kernels.h": kernels_header(kind, operators), f"gen/{kind}_rows.h": rows_file(kind, operators)}
     return result

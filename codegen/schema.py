@@ -23,7 +23,7 @@ REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log",
 CATEGORIES = {"bool", "integer", "float", "complex"}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "through", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -82,7 +82,7 @@ class Operator:
     divides: bool = False  # integer division by zero is an error
     commutes: bool = False  # a number may come first
     refuse: dict = field(default_factory=dict)  # a category without kernels -> (error code, text), where PyTorch says more than that there is none
-    number: str = None  # the operator that runs where the last input is a number for tensors of a half type, which is not rounded to that type
+    number: str = None  # the entry whose kernel runs where the last input is a number for tensors of a half type, which is not rounded to that type
     block: bool = False  # the body of the kernel takes n contiguous elements, not one
     dtypes: frozenset = frozenset()
     formula: str = None
@@ -110,7 +110,9 @@ class Operator:
     providers: str = None  # named implementations of the run, in the order they are tried; None: native alone
     overlap: str = "apart"  # which memory out= may share with what is read: OVERLAPS
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
+    is_operator: bool = True  # False: a kernel alone, which operators run
     fills: str = None  # its vector of results fills an out= of any sizes: of a "given" length or one that is "computed" (enum grd_fills)
+    through: str = None  # a formula whose calls are of implementations, below the dispatcher, that write `out`
 
     @property
     def has_out(self):
@@ -124,6 +126,10 @@ class Operator:
     def planned_view(self):
         """A view whose plan, in src/op/view.c, is all there is."""
         return self.plan and self.view
+
+    @property
+    def elementwise(self):
+        return f"elementwise_{self.c_name}"  # its struct grd_elementwise
 
     @property
     def is_composite(self):
@@ -300,7 +306,10 @@ def read_operator(name, entry, file, lines):
         fail("only an operator with one result has other forms than functional", "forms")
     if "inplace" in forms and not (args and args[0].is_tensor and not args[0].list):
         fail("the in-place form writes the first argument, which must be a tensor", "forms")
-    grads = read_grads(entry, args, kernel, formula, composite, fail)
+    is_operator = entry.get("operator", True)
+    if not is_operator and (not kernel or {"grad", "forms", "test", "scalar"} & set(entry)):
+        fail("what is no operator is a kernel, and has no forms, derivative and test", "operator")
+    grads = read_grads(entry, args, kernel, formula, composite, fail) if is_operator else {}
     python = entry.get("python", {})
     for key in python:
         if key not in PYTHON_KEYS:
@@ -317,7 +326,7 @@ def read_operator(name, entry, file, lines):
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
                     entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", False), entry.get("run"), entry.get("check", False),
-                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), entry.get("fills"))
+                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("through"))
 
 
 def read_words(entry, args, name, fail):
@@ -422,16 +431,16 @@ def read_grads(entry, args, kernel, formula, composite, fail):
 
 
 def check_numbers(operators):
-    """`number` names an operator with a kernel, which takes one tensor less, and a number for it."""
+    """`number` names a kernel that takes a tensor less, and a number for it."""
     for operator in operators.values():
         other = operators.get(operator.number)
         if operator.number and (other is None or other.kernel is None or operator.kernel is None or KERNELS[other.kernel] + 1 != KERNELS[operator.kernel]
                                 or other.args[-1].kind != "Scalar"):
-            raise operator.error(f"number = \"{operator.number}\": not an operator that takes a number for the last tensor", "number")
+            raise operator.error(f"number = \"{operator.number}\": no kernel that takes a number for the last tensor", "number")
 
 
 def read_schema(folder):
-    """Every operator of the folder, by name, in order of file and line."""
+    """Every entry of the folder, by name, in order of file and line."""
     operators = {}
     for path in sorted(Path(folder).glob("*.toml")):
         text = path.read_text()

@@ -28,12 +28,12 @@ def wanted(text, operators):
 
 def implementations(code, operators):
     """The headers of the families whose implementations a file has or calls."""
-    words = set(re.findall(r"\b(?:op|plan|run|check|shortcut)_\w+(?=\()", code))
+    words = set(re.findall(r"\b(?:op|plan|run|check|shortcut)_\w+(?=\()|\belementwise_\w+", code))
     return {f"gen/impl/{family_name(o.file)}.h" for o in operators.values() if not words.isdisjoint(parts(o))}
 
 
 def parts(operator):
     """The functions that implement an operator."""
-    names = {"op": True, "plan": operator.planned and not operator.law, "run": operator.planned and not operator.law and (operator.run or True),
+    names = {"op": True, "elementwise": operator.kernel, "plan": operator.planned and not operator.law, "run": operator.planned and not operator.law and (operator.run or True),
              "check": operator.check, "shortcut": operator.shortcut and not operator.law}
-    return {f"{part}_{name if isinstance(name, str) else operator.c_name}" for part, name in names.items() if name}
+    return {f"{part}_{name if part in ('run', 'check') and isinstance(name, str) else operator.c_name}" for part, name in names.items() if name}

@@ -52,8 +52,6 @@ __attribute__((constructor)) void grd_library_start(void)
     grd_blocks_init();
     grd_lifetimes_init();
     grd_shortcuts_init();
-    grd_iter_cast = grd_cast_kernel;
-    grd_iter_copy_lines = grd_copy_lines;
     grd_dispatch_init();
     grd_provider_init();
     grd_device_init();

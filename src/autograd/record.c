@@ -93,11 +93,8 @@ static __attribute__((noinline)) void record_several(struct grd_op_call *call, g
             record_result(call, &node, i);
 }
 
-static inline void record_functional(const grd_op *op, grd_keyset keys, const grd_value *args, uint64_t needs, grd_value *ret_results)
+static inline void record_results(const grd_op *op, const grd_value *args, uint64_t needs, grd_value *ret_results)
 {
-    run_below(op, keys, NULL, args, ret_results);
-    if (needs == 0 || grd_pending())
-        return;
     struct grd_op_call call = {op, op->derivative, args, &ret_results[0].v.tensor, 1, needs, NULL};
     struct grd_node *node = NULL;
     if (GRD_LIKELY(op->nresults == 1 && !op->returns_list))
@@ -168,13 +165,17 @@ void grd_autograd_record(const grd_op *op, grd_keyset keys, grd_tensor *out, con
         if (op->derivative->others != 0 && !check_others(op, out, args))
             return;
     }
-    if (GRD_LIKELY(out == NULL))
-        record_functional(op, keys, args, needs, ret_results);
-    else if (op->nargs > 0 && args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == out)
-        record_inplace(op, keys, out, args, needs, ret_results);
-    else if (needs == 0 && !grd_needs_grad(out))
-        run_below(op, keys, out, args, ret_results);
-    else
-        grd_raise(GRD_ERROR_RUNTIME, "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                                     "requires grad.");
+    if (GRD_UNLIKELY(out != NULL)) {
+        if (op->nargs > 0 && args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == out)
+            record_inplace(op, keys, out, args, needs, ret_results);
+        else if (needs == 0 && !grd_needs_grad(out))
+            run_below(op, keys, out, args, ret_results);
+        else
+            grd_raise(GRD_ERROR_RUNTIME, "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                                         "requires grad.");
+        return;
+    }
+    run_below(op, keys, NULL, args, ret_results);
+    if (needs != 0 && !grd_pending())
+        record_results(op, args, needs, ret_results);
 }

@@ -1,7 +1,7 @@
 /* Elementwise iteration: what iter.h promises.
  *
  * Lives here: promotion of several inputs, overlap of tensors, the order of dimensions, the loops over everything but the innermost
- * dimension, conversion in cache-sized pieces. Not here: what an operator computes, and conversions themselves (grd_iter_cast).
+ * dimension, conversion in cache-sized pieces. Not here: what an operator computes, and conversions themselves (grd_cast_kernel).
  *
  * Invariant: after grd_iter_bind nothing can fail; pieces of work are the same for every number of threads. */
 #include "core/iter.h"
@@ -10,9 +10,6 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-
-grd_loop *(*grd_iter_cast)(grd_dtype from, grd_dtype to);
-grd_copy_lines_kernel *grd_iter_copy_lines;
 
 static enum grd_category category_of(grd_dtype dtype)
 {
@@ -103,7 +100,7 @@ static grd_dtype dtype_to_compare(const struct grd_iter_spec *spec, grd_dtype co
 
 static bool can_convert(grd_dtype from, grd_dtype to)
 {
-    return from == to || (grd_iter_cast != NULL && grd_iter_cast(from, to) != NULL) ||
+    return from == to || grd_cast_kernel(from, to) != NULL ||
            grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s' to '%s'", grd_dtype_type_name(from),
                      grd_dtype_type_name(to));
 }
@@ -612,18 +609,18 @@ void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *cons
 
 struct run {
     const struct grd_iter *it;
-    grd_loop *kernel;
+    grd_loop_kernel *kernel;
     const void *params;
-    grd_loop *cast[GRD_ITER_OPERANDS]; /* NULL: as it lies in memory */
+    grd_loop_kernel *cast[GRD_ITER_OPERANDS]; /* NULL: as it lies in memory */
 };
 
-static grd_loop *cast_of(const struct grd_iter *it, int operand)
+static grd_loop_kernel *cast_of(const struct grd_iter *it, int operand)
 {
     const grd_dtype memory = it->dtypes[operand], wanted = it->wanted[operand];
-    return operand == 0 ? grd_iter_cast(wanted, memory) : grd_iter_cast(memory, wanted);
+    return operand == 0 ? grd_cast_kernel(wanted, memory) : grd_cast_kernel(memory, wanted);
 }
 
-static void make_run(struct run *run, const struct grd_iter *it, grd_loop *kernel, const void *params)
+static void make_run(struct run *run, const struct grd_iter *it, grd_loop_kernel *kernel, const void *params)
 {
     run->it = it;
     run->kernel = kernel;
@@ -802,9 +799,9 @@ static void bring(const struct grd_iter *it, const grd_tensor *t, char *block, b
     char *data = t->data;
     for (int d = 1; d < lines.ndim; block += lines.shape[1] * packed[1]) {
         if (back)
-            grd_iter_copy_lines(lines.shape[1], n, size, data, lines.strides, block, packed);
+            grd_copy_lines(lines.shape[1], n, size, data, lines.strides, block, packed);
         else
-            grd_iter_copy_lines(lines.shape[1], n, size, block, packed, data, lines.strides);
+            grd_copy_lines(lines.shape[1], n, size, block, packed, data, lines.strides);
         for (d = 2; d < lines.ndim && ++index[d] == lines.shape[d]; d++) {
             data -= (index[d] - 1) * lines.strides[d];
             index[d] = 0;
@@ -816,7 +813,7 @@ static void bring(const struct grd_iter *it, const grd_tensor *t, char *block, b
 /* Note [Few elements]
  * Where all elements of an operand fit into a buffer, those that do not lie there one after the other, as the kernel takes them, are brought together
  * first, and the kernel is called once: to order dimensions, and to call it for single lines, would cost more than the work. */
-static void run_few(const struct grd_iter *it, grd_loop *kernel, const void *params)
+static void run_few(const struct grd_iter *it, const struct grd_map *map)
 {
     _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES], converted[GRD_ITER_OPERANDS][BUFFER_BYTES];
     char *at[GRD_ITER_OPERANDS];
@@ -839,7 +836,10 @@ static void run_few(const struct grd_iter *it, grd_loop *kernel, const void *par
         at[0] = converted[0];
         sizes[0] = grd_dtype_table[it->wanted[0]].size;
     }
-    kernel(it->numel, at, sizes, params);
+    if (map->half == GRD_DTYPE_NONE)
+        map->kernel->block(it->numel, at, map->params);
+    else
+        grd_map(it->numel, at, sizes, map);
     if (at[0] != result)
         cast_of(it, 0)(it->numel, (char *const[]){result, at[0]}, (const int64_t[]){it->tensors[0]->itemsize, sizes[0]}, NULL);
     if (result == buffers[0])
@@ -853,9 +853,11 @@ static bool is_nothing(const struct grd_iter *it)
     return it->numel == 0 || it->device.type == GRD_DEVICE_META;
 }
 
-static __attribute__((noinline)) void run_many(const struct grd_iter *it, grd_loop *kernel, const void *params)
+void grd_iter_run(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params)
 {
     struct run run;
+    if (is_nothing(it))
+        return;
     make_run(&run, it, kernel, params);
     if (it->numel <= GRD_ITER_GRAIN)
         run_piece(0, it->numel, &run);
@@ -863,17 +865,17 @@ static __attribute__((noinline)) void run_many(const struct grd_iter *it, grd_lo
         grd_parallel_for(0, it->numel, GRD_ITER_GRAIN, run_piece, &run);
 }
 
-void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params)
+void grd_iter_map(const struct grd_iter *it, const struct grd_map *map)
 {
     if (is_nothing(it))
         return;
     if (it->few)
-        run_few(it, kernel, params);
+        run_few(it, map);
     else
-        run_many(it, kernel, params);
+        grd_iter_run(it, grd_map, map);
 }
 
-void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params)
+void grd_iter_run_serial(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params)
 {
     struct run run;
     if (is_nothing(it))

@@ -10,7 +10,7 @@
  *         return grd_failed;
  *     grd_tensor *result = grd_iter_bind(&it, &planned, &spec);
  *     if (!grd_is_failed(result))
- *         grd_iter_run(&it, kernel, params);
+ *         grd_iter_map(&it, &map);
  *     return result;
  *
  * Invariant: nothing is written before every check has passed. */
@@ -18,16 +18,7 @@
 #define GRD_CORE_ITER_H
 
 #include "core/tensor.h"
-
-/* An inner loop over n elements: data[0] is the result, data[1...] the inputs, strides in bytes. See kernel/table.h.
- * grd_iter_cast gives the kernels that convert between dtypes; set once at load by the floor that owns the kernel table. */
-typedef void grd_loop(int64_t n, char *const *data, const int64_t *strides, const void *params);
-extern grd_loop *(*grd_iter_cast)(grd_dtype from, grd_dtype to);
-
-/* Copies lines of n elements of `size` bytes. strides[0] is along a line, strides[1] from line to line. See kernel/map.h; set as grd_iter_cast is. */
-typedef void grd_copy_lines_kernel(int64_t lines, int64_t n, int64_t size, char *to, const int64_t *to_strides, const char *from,
-                                   const int64_t *from_strides);
-extern grd_copy_lines_kernel *grd_iter_copy_lines;
+#include "kernel/map.h"
 
 enum { GRD_ITER_OPERANDS = 6, GRD_ITER_INPUTS = 4 };
 
@@ -71,7 +62,7 @@ struct grd_iter {
 
 /* Says what the result will be, and what the kernel computes in; everything that can be said against the inputs or out= is raised here. */
 bool grd_iter_plan(struct grd_iter *it, struct grd_planned *ret_planned, const struct grd_iter_spec *spec);
-/* Returns the result, a new one or out= with the planned sizes; `it` is then ready for grd_iter_run. grd_failed: no memory. */
+/* Returns the result, a new one or out= with the planned sizes; `it` is then ready for grd_iter_map. grd_failed: no memory. */
 grd_tensor *grd_iter_bind(struct grd_iter *it, const struct grd_planned *planned, const struct grd_iter_spec *spec);
 
 /* Both, for a caller with nothing to do between them. */
@@ -90,12 +81,13 @@ void grd_iter_raw(struct grd_iter *it, grd_dims sizes, int noperands, char *cons
 /* Work is split into pieces of this many elements, whatever the number of threads. */
 enum { GRD_ITER_GRAIN = 32768 };
 
-/* Runs the kernel over everything. Cannot fail. Does nothing on meta tensors. */
-void grd_iter_run(const struct grd_iter *it, grd_loop *kernel, const void *params);
+/* Runs an elementwise kernel over all elements of an iterator that was bound. Cannot fail. Does nothing on meta tensors. */
+void grd_iter_map(const struct grd_iter *it, const struct grd_map *map);
 
-/* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). The iterator is
- * one of grd_iter_raw. */
-void grd_iter_run_serial(const struct grd_iter *it, grd_loop *kernel, const void *params);
+/* Runs a kernel over all elements of an iterator of grd_iter_raw. */
+void grd_iter_run(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params);
+/* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
+void grd_iter_run_serial(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params);
 
 /* "result type Float can't be cast to the desired output type Long" */
 bool grd_check_castable(grd_dtype from, grd_dtype to);

@@ -168,9 +168,23 @@ GRD_INLINE void call_boxed(const struct grd_op *op, bool one, grd_keyset keys, g
     }
 }
 
-void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+static __attribute__((noinline)) void dispatch_write(const struct grd_op *op, grd_kernel *typed, grd_tensor *out, const grd_value *args,
+                                                     grd_value *ret_results)
 {
-    call_boxed(op, false, keys, out, args, ret_results);
+    op->unbox(typed, out, args, ret_results);
+    if (op->counts_writes)
+        grd_written(out);
+}
+
+void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    grd_kernel *typed = grd_typed_kernel(op, keys);
+    if (GRD_UNLIKELY(typed == NULL))
+        call_boxed(op, false, keys, out, args, ret_results);
+    else if (GRD_UNLIKELY(out != NULL))
+        dispatch_write(op, typed, out, args, ret_results);
+    else
+        op->unbox(typed, NULL, args, ret_results);
 }
 
 bool grd_check_boxed(const struct grd_op *op, const grd_value *args, const grd_value *ret_results, const char *function)

@@ -110,14 +110,14 @@ static inline grd_key grd_top_key(grd_keyset keys)
     return (grd_key)(31u - (unsigned)__builtin_clz(keys | 1u << GRD_KEY_CPU));
 }
 
-/* The typed kernel for the highest key, or NULL: then the call goes through grd_call_boxed. */
+/* The typed kernel for the highest key, or NULL: then the key has a boxed one, or none. */
 static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset keys)
 {
     return atomic_load_explicit(&op->typed[(unsigned)grd_top_key(keys)], memory_order_acquire);
 }
 
-/* A call without a typed kernel: boxed kernels, fallbacks, missing kernels. */
-void grd_call_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
+/* The kernel for the highest key, called with values that have been checked. */
+void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);
 
 grd_keyset grd_keys_of_device(grd_device device);
 
@@ -235,20 +235,6 @@ static inline void grd_written(grd_tensor *out)
 {
     if (out != NULL && grd_thread.error == 0)
         grd_bump_version(out);
-}
-
-/* The kernel for the highest key, called with values that have been checked. */
-static inline void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args,
-                                      grd_value *ret_results)
-{
-    grd_kernel *typed = grd_typed_kernel(op, keys);
-    if (GRD_UNLIKELY(typed == NULL)) {
-        grd_call_boxed(op, keys, out, args, ret_results);
-        return;
-    }
-    op->unbox(typed, out, args, ret_results);
-    if (op->counts_writes)
-        grd_written(out);
 }
 
 static inline bool grd_is_int_list(grd_dims list)

@@ -181,14 +181,48 @@ static inline bool all_contiguous(const int64_t *strides, uint32_t sizes)
     return strides[2] == (sizes >> 16 & 0xff) && (sizes >> 24 == 0 || strides[3] == sizes >> 24);
 }
 
-void grd_map(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_block_kernel *block, uint32_t sizes)
+static inline void map(int64_t n, char *const *data, const int64_t *strides, const struct grd_map_kernel *kernel, const void *params)
 {
-    if (strides == NULL || all_contiguous(strides, sizes) || n <= 1)
-        block(n, data, params);
+    if (all_contiguous(strides, kernel->sizes) || n <= 1)
+        kernel->block(n, data, params);
     else if (n <= PIECE)
-        in_one_piece(n, data, strides, params, block, sizes);
+        in_one_piece(n, data, strides, params, kernel->block, kernel->sizes);
     else
-        in_pieces(n, data, strides, params, block, sizes);
+        in_pieces(n, data, strides, params, kernel->block, kernel->sizes);
+}
+
+/* A piece at a time, between conversions. Operands of bool go to the kernel as they are. */
+static __attribute__((noinline)) void map_half(int64_t n, char *const *data, const int64_t *strides, const struct grd_map *m)
+{
+    grd_loop_kernel *const widen = grd_kernels->cast[m->half][GRD_FLOAT32], *const narrow = grd_kernels->cast[GRD_FLOAT32][m->half];
+    const struct grd_map_kernel *kernel = m->kernel;
+    _Alignas(64) float buffers[GRD_MAP_OPERANDS][PIECE];
+    char *at[GRD_MAP_OPERANDS];
+    int64_t steps[GRD_MAP_OPERANDS];
+    for (int64_t start = 0; start < n; start += PIECE) {
+        const int64_t count = at_most(n - start, PIECE);
+        uint32_t rest = kernel->sizes;
+        for (int k = 0; rest != 0; k++, rest >>= 8) {
+            const bool converted = (rest & 0xff) == sizeof(float);
+            char *const here = data[k] + start * strides[k];
+            at[k] = converted ? (char *)buffers[k] : here;
+            steps[k] = converted ? (int64_t)sizeof(float) : strides[k];
+            if (k > 0 && converted && (strides[k] != 0 || start == 0))
+                widen(count, (char *const[]){at[k], here}, (const int64_t[]){sizeof(float), strides[k]}, NULL);
+        }
+        map(count, at, steps, kernel, m->params);
+        if (at[0] == (char *)buffers[0])
+            narrow(count, (char *const[]){data[0] + start * strides[0], at[0]}, (const int64_t[]){strides[0], sizeof(float)}, NULL);
+    }
+}
+
+void grd_map(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    const struct grd_map *m = params;
+    if (m->half == GRD_DTYPE_NONE)
+        map(n, data, strides, m->kernel, m->params);
+    else
+        map_half(n, data, strides, m);
 }
 
 void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loop_kernel *first, int64_t size, grd_loop_kernel *second)

@@ -1,21 +1,32 @@
-/* From operands with any strides to loops over contiguous ones. A kernel is a block kernel, a plain loop that sees arrays, and a loop
- * kernel of one line that hands it to grd_map. So the handling of strides exists once, whatever the dtype and the instruction set. */
+/* From operands with any strides to loops over contiguous ones: the handling of strides exists once, whatever the dtype and the instruction set. */
 #ifndef GRD_KERNEL_MAP_H
 #define GRD_KERNEL_MAP_H
 
-#include "kernel/table.h"
+#include <stdbool.h>
 
-/* data[0] is the result, data[1...] the inputs, all contiguous. The result may be an input. */
-typedef void grd_block_kernel(int64_t n, char *const *data, const void *params);
+#include "kernel/table.h"
 
 /* The bytes of an element of each operand, as one number; 0 where there is no operand. */
 #define GRD_MAP_SIZES(result, x, y, z) ((uint32_t)(result) | (uint32_t)(x) << 8 | (uint32_t)(y) << 16 | (uint32_t)(z) << 24)
 enum { GRD_MAP_OPERANDS = 4 };
 
-/* Contiguous operands go to the block kernel as they are, all at once. Others go through a buffer, a piece at a time: gathered before the
+/* How an elementwise kernel is called: the params of grd_map. */
+struct grd_map {
+    const struct grd_map_kernel *kernel;
+    const void *params;
+    grd_dtype
+        half; /* float16 or bfloat16: the kernel is of float32, and its operands of that size are converted; otherwise GRD_DTYPE_NONE */
+};
+
+static inline bool grd_map_is_half(grd_dtype dtype)
+{
+    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16;
+}
+
+/* Calls the kernel of a struct grd_map. Contiguous operands go to the block kernel as they are, all at once. Others go through a buffer, a piece at a time: gathered before the
  * call, or filled once where the stride is 0; results are scattered after it. So every path computes with the same instructions, and a
  * strided operand costs a copy in cache. The result may be an input (exactly the same elements); operands never overlap in part. */
-void grd_map(int64_t n, char *const *data, const int64_t *strides, const void *params, grd_block_kernel *block, uint32_t sizes);
+grd_loop_kernel grd_map;
 
 /* One conversion after the other, through a buffer of elements of `size` bytes. */
 void grd_map_twice(int64_t n, char *const *data, const int64_t *strides, grd_loop_kernel *first, int64_t size, grd_loop_kernel *second);

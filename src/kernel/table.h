@@ -1,8 +1,7 @@
 /* The kernel table: one constant struct per instruction-set level, chosen once at load.
  *
- * Kernels are inner loops. They cannot fail, do not allocate, know no tensors. An elementwise kernel is
- * (n, data, strides in bytes, params): data[0] is the result, data[1...] the inputs, params the operator's numbers in the order of
- * its signature; strides NULL stand for operands that are all contiguous. A missing kernel (NULL) means the operator does not exist for that dtype; the operator makes it an error. */
+ * Kernels are inner loops. They cannot fail, do not allocate, know no tensors. A missing kernel (NULL) means that the operator does not exist for
+ * that dtype; the operator makes it an error. */
 #ifndef GRD_KERNEL_TABLE_H
 #define GRD_KERNEL_TABLE_H
 
@@ -11,7 +10,17 @@
 #include "base/cpu.h"
 #include "gradus/types.h"
 
+/* Over n elements: data[0] is the result, data[1...] the inputs, strides are in bytes. */
 typedef void grd_loop_kernel(int64_t n, char *const *data, const int64_t *strides, const void *params);
+
+/* Over contiguous elements. The result may be an input. params: the operator's numbers in the order of its signature. */
+typedef void grd_block_kernel(int64_t n, char *const *data, const void *params);
+
+/* An elementwise kernel. Operands with strides reach its block by way of grd_map (kernel/map.h). */
+struct grd_map_kernel {
+    grd_block_kernel *block; /* NULL: there is none */
+    uint32_t sizes;          /* bytes of an element of each operand: GRD_MAP_SIZES */
+};
 
 struct grd_lines_block;    /* kernel/lines.h */
 struct grd_reduce_kernels; /* kernel/reduce.h */
@@ -26,10 +35,11 @@ struct grd_distance_block; /* kernel/distance.h */
 
 struct grd_kernel_table {
     const char *isa;
-    /* Elementwise: unary[dtype] is the row of that dtype, indexed by enum grd_unary_kernel (gen/unary_kernels.h). */
-    grd_loop_kernel *const *unary[GRD_DTYPE_COUNT];
-    grd_loop_kernel *const *binary[GRD_DTYPE_COUNT];
-    grd_loop_kernel *const *ternary[GRD_DTYPE_COUNT];
+    /* Elementwise: unary[dtype] is the row of that dtype, indexed by enum grd_unary_kernel (gen/unary_kernels.h). float16 and bfloat16 have no
+     * rows: they are computed by those of float32, see kernel/map.h. */
+    const struct grd_map_kernel *unary[GRD_DTYPE_COUNT];
+    const struct grd_map_kernel *binary[GRD_DTYPE_COUNT];
+    const struct grd_map_kernel *ternary[GRD_DTYPE_COUNT];
     /* Conversion: cast[from][to]; same to same is a copy. All dtypes but quantized: ask grd_cast_kernel. */
     grd_loop_kernel *const *cast[GRD_DTYPE_COUNT];
     /* Over lines, indexed by enum grd_lines_kernel_index: int64 float32 float64 complex128. */

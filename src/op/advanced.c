@@ -416,18 +416,3 @@ void run_index_put(const struct grd_plan *p)
     const struct put *put = (const struct put *)(const void *)p->state;
     run_places(p->results[0], GRD_RESULT, &put->places, p->in[1], put->strides, put->kernel);
 }
-
-/* ---- Gradients: composites, differentiable in their turn -------------------------------------------------------------------------------- */
-
-grd_tensor *op_hidden_index_backward(grd_tensor *grad, grd_dims sizes, grd_tensors indices, grd_dims dims)
-{
-    grd_tensor *zeros = grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
-    return grd_index_put(zeros, indices, grad, .accumulate = true, .dims = dims);
-}
-
-/* What was overwritten has no part in the result. */
-grd_tensor *op_hidden_index_put_self_backward(grd_tensor *grad, grd_tensors indices, bool accumulate, grd_dims dims)
-{
-    grd_tensor *zero = grd_zeros(GRD_NO_DIMS, .dtype = grad->dtype, .device = grd_device_of(grad));
-    return accumulate ? grad : grd_index_put(grad, indices, zero, .dims = dims);
-}

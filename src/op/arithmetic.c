@@ -1,6 +1,6 @@
 /* Elementwise operators with more to say than their kernel: checks of numbers, the choice of a kernel, derivatives with cases.
  *
- * op_add … op_clamp write tensors through the hidden operators' implementations (op_hidden_add, …), below the dispatcher. The composites further
+ * op_add … op_clamp run kernels that are no operators (elementwise_hidden_add, …). The composites further
  * down call operators (grd_…) and are differentiated through them.
  * Schema: schema/elementwise.toml. */
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "gen/uses/op/arithmetic.h"
 #include "op/common.h"
 #include "op/composite.h"
+#include "op/elementwise.h"
 
 static bool is_integral(grd_dtype dtype)
 {
@@ -66,12 +67,14 @@ static __attribute__((noinline)) grd_tensor *add_scaled(grd_tensor *out, grd_ten
     grd_dtype result = grd_result_type((grd_tensor *const[]){self, other}, 2);
     if (grd_pending() || !check_alpha(result, alpha))
         return grd_failed;
-    return op_hidden_add_scaled(out, self, other, result == GRD_BOOL ? grd_bool(grd_scalar_int64(alpha) != 0) : held(result, alpha));
+    alpha = result == GRD_BOOL ? grd_bool(grd_scalar_int64(alpha) != 0) : held(result, alpha);
+    return grd_op_binary(out, self, other, &elementwise_hidden_add_scaled, &alpha);
 }
 
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
 {
-    return GRD_LIKELY(is_int(alpha, 1)) ? op_hidden_add(out, self, other) : add_scaled(out, self, other, alpha);
+    return GRD_LIKELY(is_int(alpha, 1)) ? grd_op_binary(out, self, other, &elementwise_hidden_add, NULL)
+                                        : add_scaled(out, self, other, alpha);
 }
 
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
@@ -86,11 +89,12 @@ grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_sca
         return grd_failed;
     }
     if (GRD_LIKELY(is_int(alpha, 1)))
-        return op_hidden_sub(out, self, other);
+        return grd_op_binary(out, self, other, &elementwise_hidden_sub, NULL);
     grd_dtype result = grd_result_type((grd_tensor *const[]){self, other}, 2);
     if (grd_pending() || !check_alpha(result, alpha))
         return grd_failed;
-    return op_hidden_add_scaled(out, self, other, negated(held(result, alpha)));
+    alpha = negated(held(result, alpha));
+    return grd_op_binary(out, self, other, &elementwise_hidden_add_scaled, &alpha);
 }
 
 grd_tensor *op_hidden_times_conj(grd_tensor *self, grd_scalar factor)
@@ -112,7 +116,7 @@ grd_tensor *op_conj(grd_tensor *self)
 grd_tensor *op_abs(grd_tensor *out, grd_tensor *self)
 {
     if (!grd_dtype_is_complex((grd_dtype)self->dtype))
-        return op_hidden_abs(out, self);
+        return grd_op_unary(out, self, &elementwise_hidden_abs, NULL);
     if (out == self)
         return grd_fail(GRD_ERROR_RUNTIME, "In-place abs is not supported for complex tensors.");
     grd_tensor *modulus = grd_hidden_modulus(self);
@@ -129,17 +133,17 @@ grd_tensor *op_hidden_abs_backward(grd_tensor *grad, grd_tensor *self, grd_tenso
 grd_tensor *op_div(grd_tensor *out, grd_tensor *self, grd_tensor *other, const char *rounding_mode)
 {
     if (rounding_mode == NULL)
-        return op_hidden_div_true(out, self, other);
+        return grd_op_binary(out, self, other, &elementwise_hidden_div_true, NULL);
     if (strcmp(rounding_mode, "floor") == 0)
-        return op_hidden_div_floor(out, self, other);
+        return grd_op_binary(out, self, other, &elementwise_hidden_div_floor, NULL);
     if (strcmp(rounding_mode, "trunc") == 0)
-        return op_hidden_div_trunc(out, self, other);
+        return grd_op_binary(out, self, other, &elementwise_hidden_div_trunc, NULL);
     return grd_fail(GRD_ERROR_RUNTIME, "expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", rounding_mode);
 }
 
 grd_tensor *op_floor_divide(grd_tensor *out, grd_tensor *self, grd_tensor *other)
 {
-    return op_hidden_div_floor(out, self, other);
+    return grd_op_binary(out, self, other, &elementwise_hidden_div_floor, NULL);
 }
 
 grd_tensor *op_hidden_div_self_backward(grd_tensor *grad_output, grd_tensor *other, const char *rounding_mode)
@@ -160,7 +164,7 @@ grd_tensor *op_square(grd_tensor *out, grd_tensor *self)
 {
     if (GRD_UNLIKELY(self->dtype == GRD_BOOL))
         self = grd_contiguous_as(self, GRD_INT64);
-    return grd_pending() ? grd_failed : op_hidden_square(out, self);
+    return grd_pending() ? grd_failed : grd_op_unary(out, self, &elementwise_hidden_square, NULL);
 }
 
 /* ---- addcmul, addcdiv, where ------------------------------------------------------------------------------------------------------- */
@@ -177,7 +181,8 @@ grd_tensor *op_addcmul(grd_tensor *out, grd_tensor *self, grd_tensor *tensor1, g
     grd_dtype dtype = grd_result_type((grd_tensor *const[]){self, tensor1, tensor2}, 3);
     if (dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16)
         dtype = GRD_FLOAT32; /* which they are computed in */
-    return grd_pending() || !check_fits(value, dtype) ? grd_failed : op_hidden_addcmul(out, self, tensor1, tensor2, value);
+    return grd_pending() || !check_fits(value, dtype) ? grd_failed
+                                                      : grd_op_ternary(out, self, tensor1, tensor2, &elementwise_hidden_addcmul, &value);
 }
 
 grd_tensor *op_addcdiv(grd_tensor *out, grd_tensor *self, grd_tensor *tensor1, grd_tensor *tensor2, grd_scalar value)
@@ -189,7 +194,7 @@ grd_tensor *op_addcdiv(grd_tensor *out, grd_tensor *self, grd_tensor *tensor1, g
             "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
             "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
             "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
-    return op_hidden_addcdiv(out, self, tensor1, tensor2, value);
+    return grd_op_ternary(out, self, tensor1, tensor2, &elementwise_hidden_addcdiv, &value);
 }
 
 /* A number is written into the result as it is, so that it must fit; in arithmetic it would wrap around as the result does. */
@@ -201,7 +206,7 @@ grd_tensor *op_where(grd_tensor *out, grd_tensor *condition, grd_tensor *self, g
             (is_number(other) && !check_fits(grd_scalar_read(other->data, other->dtype), dtype)))
             return grd_failed;
     }
-    return op_hidden_where(out, condition, self, other);
+    return grd_op_ternary(out, condition, self, other, &elementwise_hidden_where, NULL);
 }
 
 /* ---- pow ------------------------------------------------------------------------------------------------------------------------------- */
@@ -209,7 +214,7 @@ grd_tensor *op_where(grd_tensor *out, grd_tensor *condition, grd_tensor *self, g
 grd_tensor *op_pow(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)
 {
     if (!is_number(exponent))
-        return op_hidden_pow(out, self, exponent);
+        return grd_op_binary(out, self, exponent, &elementwise_hidden_pow, NULL);
     grd_scalar power = grd_scalar_read(exponent->data, exponent->dtype);
     if (power.kind == GRD_SCALAR_INT && power.v.i < 0 && is_integral(self->dtype))
         return grd_fail(GRD_ERROR_RUNTIME, "Integers to negative integer powers are not allowed.");
@@ -218,7 +223,7 @@ grd_tensor *op_pow(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)
     if (dtype == GRD_DTYPE_NONE || (is_integral(dtype) && !grd_scalar_write(power, dtype, element)))
         return grd_failed;
     if (dtype != (grd_dtype)self->dtype || power.kind == GRD_SCALAR_COMPLEX)
-        return op_hidden_pow(out, self, exponent);
+        return grd_op_binary(out, self, exponent, &elementwise_hidden_pow, NULL);
     double value = grd_scalar_double(power);
     if (value == 2)
         return op_square(out, self);
@@ -226,7 +231,7 @@ grd_tensor *op_pow(grd_tensor *out, grd_tensor *self, grd_tensor *exponent)
         return op_sqrt(out, self);
     if (value == -0.5)
         return op_rsqrt(out, self);
-    return op_hidden_pow(out, self, exponent);
+    return grd_op_binary(out, self, exponent, &elementwise_hidden_pow, NULL);
 }
 
 static grd_tensor *zero(void)
@@ -280,7 +285,7 @@ static grd_tensor *clamp(grd_tensor *out, grd_tensor *self, grd_tensor *min, grd
 {
     if (min == NULL)
         return op_minimum(out, self, max);
-    return max == NULL ? op_maximum(out, self, min) : op_hidden_clamp_both(out, self, min, max);
+    return max == NULL ? op_maximum(out, self, min) : grd_op_ternary(out, self, min, max, &elementwise_hidden_clamp_both, NULL);
 }
 
 /* A bound beyond an integer dtype would wrap around into it. */

@@ -93,7 +93,7 @@ static bool copy_broadcast(grd_tensor *to, const grd_tensor *from)
     }
     struct grd_iter it;
     grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, from->data}, (const int64_t *const[]){strides_to, strides_from});
-    grd_iter_run(&it, grd_iter_cast(from->dtype, to->dtype), NULL);
+    grd_iter_run(&it, grd_cast_kernel(from->dtype, to->dtype), NULL);
     return true;
 }
 
@@ -110,7 +110,7 @@ bool grd_copy_elements(grd_tensor *to, const grd_tensor *from)
 {
     if (grd_is_meta(to) || to->numel == 0)
         return true;
-    if (grd_iter_cast(from->dtype, to->dtype) == NULL)
+    if (grd_cast_kernel(from->dtype, to->dtype) == NULL)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s' to '%s'", grd_dtype_type_name(from->dtype),
                          grd_dtype_type_name(to->dtype));
     if (needs_copy_first(to, from)) {

@@ -36,6 +36,11 @@ static inline bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_d
 {
     return grd_shape_wrap_dim(dim, t->ndim, ret_dim);
 }
+/* The dim counted from 0; 0 when an error is pending: out of range. */
+static inline int64_t grd_wrapped_dim(const grd_tensor *t, int64_t dim)
+{
+    return grd_wrap_dim(t, dim, &dim) ? dim : 0;
+}
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes);
 
 /* ---- Copies --------------------------------------------------------------------------------------------------------------- */
@@ -52,6 +57,21 @@ grd_tensor *grd_clone_contiguous(const grd_tensor *t, grd_dtype dtype);
 static inline enum grd_category grd_category_of(grd_dtype dtype)
 {
     return (enum grd_category)grd_dtype_table[dtype].category;
+}
+
+static inline bool grd_dtype_is_integral(grd_dtype dtype) /* or bool */
+{
+    return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
+}
+
+static inline bool grd_dtype_is_unsigned(grd_dtype dtype) /* of integers */
+{
+    return dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
+}
+
+static inline grd_scalar grd_truncated(grd_scalar s)
+{
+    return grd_int(grd_scalar_int64(s));
 }
 
 /* Floating and complex dtypes stay, bool and integers become the default float: the result of mean, softmax of integers, … */

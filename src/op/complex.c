@@ -67,7 +67,7 @@ void run_complex(const struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
         struct grd_iter it;
         grd_iter_raw(&it, grd_sizes(result), 2, (char *const[]){result->data + part * from->itemsize, from->data},
                      (const int64_t *const[]){strides[0], strides[1]});
-        grd_iter_run(&it, grd_iter_cast((grd_dtype)from->dtype, (grd_dtype)from->dtype), NULL);
+        grd_iter_run(&it, grd_cast_kernel((grd_dtype)from->dtype, (grd_dtype)from->dtype), NULL);
     }
 }
 

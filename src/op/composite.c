@@ -144,6 +144,39 @@ bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_larges
     return !grd_pending();
 }
 
+bool grd_composite_within(grd_tensor *t, double low, double high)
+{
+    double least, largest;
+    return !grd_composite_extremes(t, &least, &largest) || (least >= low && largest <= high);
+}
+
+grd_tensor *grd_composite_broadcast(grd_tensor *t, const grd_tensor *other)
+{
+    int64_t sizes[GRD_MAX_DIMS], n;
+    if (grd_pending() || !grd_shape_broadcast(grd_sizes(t), grd_sizes(other), sizes, &n))
+        return grd_failed;
+    return grd_same_sizes(t, grd_dims_from(sizes, n)) ? t : grd_expand(t, grd_dims_from(sizes, n));
+}
+
+grd_tensor *grd_composite_along(grd_tensor *vector, int64_t ndim, int64_t dim)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    if (vector == NULL || grd_pending())
+        return vector;
+    for (int64_t i = 0; i < ndim; i++)
+        sizes[i] = i == dim ? vector->numel : 1;
+    return grd_reshape(vector, grd_dims_from(sizes, ndim));
+}
+
+grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
+{
+    if (!grd_pending() && requires_grad && grd_dtype_is_integral((grd_dtype)t->dtype))
+        return grd_fail(GRD_ERROR_RUNTIME, "Only Tensors of floating point and complex dtype can require gradients");
+    if (!grd_pending() && requires_grad)
+        grd_mark_requires_grad(t, true);
+    return grd_pending() ? grd_failed : t;
+}
+
 /* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */
 static bool check_inputs(grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {

@@ -18,9 +18,19 @@
 
 enum { MAX_INPUTS = 3 };
 
-static inline grd_loop_kernel *const *kernel_row(const struct grd_elementwise *op, grd_dtype dtype)
+/* The kernel for a dtype, or NULL. */
+static inline const struct grd_map_kernel *kernel_for(const struct grd_elementwise *op, grd_dtype dtype)
 {
-    return op->inputs == 1 ? grd_kernels->unary[dtype] : op->inputs == 2 ? grd_kernels->binary[dtype] : grd_kernels->ternary[dtype];
+    const grd_dtype computed = grd_map_is_half(dtype) ? GRD_FLOAT32 : dtype;
+    const struct grd_map_kernel *const row = op->inputs == 1   ? grd_kernels->unary[computed]
+                                             : op->inputs == 2 ? grd_kernels->binary[computed]
+                                                               : grd_kernels->ternary[computed];
+    return row != NULL && row[op->kernel].block != NULL ? &row[op->kernel] : NULL;
+}
+
+static inline struct grd_map map_of(const struct grd_map_kernel *kernel, grd_dtype dtype, const grd_scalar *params)
+{
+    return (struct grd_map){kernel, params, grd_map_is_half(dtype) ? dtype : GRD_DTYPE_NONE};
 }
 
 /* ---- General ------------------------------------------------------------------------------------------------------------------- */
@@ -59,27 +69,6 @@ static bool check_divisor(const struct grd_elementwise *op, const struct grd_ite
     return !has_zero(divisor, it->compute) || grd_raise(GRD_ERROR_RUNTIME, "ZeroDivisionError");
 }
 
-static __attribute__((noinline)) grd_tensor *run_general(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z,
-                                                         const struct grd_elementwise *op, const grd_scalar *params)
-{
-    const struct grd_iter_spec spec = {
-        .out = out, .inputs = {x, y, z}, .ninputs = op->inputs, .rule = (enum grd_type_rule)op->rule, .promote_from = op->mask};
-    struct grd_iter it;
-    struct grd_planned planned;
-    if (op->mask && x->dtype != GRD_BOOL && x->dtype != GRD_UINT8)
-        return grd_fail(GRD_ERROR_RUNTIME, "expected condition to be a boolean tensor, but got a tensor with dtype %s",
-                        grd_dtype_type_name(x->dtype));
-    if (!grd_iter_plan(&it, &planned, &spec))
-        return grd_failed;
-    grd_loop_kernel *const *const row = kernel_row(op, it.compute), *const kernel = row != NULL ? row[op->kernel] : NULL;
-    if (kernel == NULL ? !refuse(op, it.compute) : !check_divisor(op, &it, spec.inputs[op->inputs - 1]))
-        return grd_failed;
-    grd_tensor *result = grd_iter_bind(&it, &planned, &spec);
-    if (!grd_is_failed(result))
-        grd_iter_run(&it, kernel, params);
-    return result;
-}
-
 /* ---- Shortcut -------------------------------------------------------------------------------------------------------------------- */
 
 /* On the cpu, no plain number, contiguous and, where asked, canonical. */
@@ -104,10 +93,10 @@ static inline bool are_alike(const grd_tensor *a, const grd_tensor *b)
     return ((a->traits ^ b->traits) & looked_at) == 0 && same_sizes(a, b);
 }
 
-/* The kernel of a row for operands like this one, which is plain; NULL when there is none or the kernel is not all there is to do. */
-static inline grd_loop_kernel *direct_kernel(const struct grd_elementwise *op, grd_loop_kernel *const *row, const grd_tensor *like)
+/* True where a kernel is all there is to do: no divisor is looked at. */
+static inline bool is_direct(const struct grd_elementwise *op, const grd_tensor *like)
 {
-    return row != NULL && !(op->divides && grd_category_of(like->dtype) == GRD_CATEGORY_INTEGER) ? row[op->kernel] : NULL;
+    return !(op->divides && grd_category_of(like->dtype) == GRD_CATEGORY_INTEGER);
 }
 
 /* A result for operands like this one, which is plain and canonical; NULL when it is not small. */
@@ -127,21 +116,44 @@ GRD_INLINE grd_tensor *small_result(const struct grd_elementwise *op, const grd_
 }
 
 /* Runs the kernel of a row on inputs that are alike. */
-GRD_INLINE grd_tensor *run_shortcut(const struct grd_elementwise *op, grd_loop_kernel *const *row, const grd_tensor *x, const grd_tensor *y,
-                                    const grd_tensor *z, const void *params)
+GRD_INLINE grd_tensor *run_shortcut(const struct grd_elementwise *op, const struct grd_map_kernel *row, const grd_tensor *x,
+                                    const grd_tensor *y, const grd_tensor *z, const void *params)
 {
-    grd_loop_kernel *const kernel = direct_kernel(op, row, x);
-    grd_tensor *const result = GRD_LIKELY(kernel != NULL && grd_shortcuts) ? small_result(op, x) : NULL;
+    grd_block_kernel *const block = row != NULL && is_direct(op, x) ? row[op->kernel].block : NULL;
+    grd_tensor *const result = GRD_LIKELY(block != NULL && grd_shortcuts) ? small_result(op, x) : NULL;
     if (GRD_LIKELY(result != NULL))
-        kernel(result->numel, (char *const[]){result->data, x->data, y->data, z->data}, NULL, params);
+        block(result->numel, (char *const[]){result->data, x->data, y->data, z->data}, params);
     return result;
+}
+
+/* ---- Numbers beside half types --------------------------------------------------------------------------------------------------- */
+
+/* True if `t` is a number for a tensor of a half type; beside one tensor, a zero-dimensional one of another dtype is a number, too. */
+static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, int tensors)
+{
+    const bool counts = grd_has(t, GRD_FLAG_NUMBER) || (tensors == 1 && t->ndim == 0 && half->ndim > 0 && t->dtype != half->dtype);
+    return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
+}
+
+/* The number is not rounded to the half type, as in PyTorch: it is a parameter of another kernel. NULL for any other call. */
+static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
+{
+    const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
+    grd_tensor *const *tensors = inputs + first;
+    if (GRD_LIKELY(!grd_map_is_half((grd_dtype)tensors[0]->dtype)))
+        return NULL;
+    const grd_tensor *number = inputs[first ? 0 : op->inputs - 1];
+    const int n = op->number->inputs;
+    if (!counts_as_number(number, tensors[0], n) || tensors[n - 1]->dtype != tensors[0]->dtype)
+        return NULL;
+    const grd_scalar value = grd_scalar_read(number->data, (grd_dtype)number->dtype);
+    return n == 1 ? grd_op_unary(out, tensors[0], op->number, &value) : grd_op_binary(out, tensors[0], tensors[1], op->number, &value);
 }
 
 /* ---- Flat ------------------------------------------------------------------------------------------------------------------------ */
 
 struct flat {
-    grd_loop_kernel *kernel;
-    const void *params;
+    struct grd_map map;
     char *data[1 + MAX_INPUTS];
     int64_t strides[1 + MAX_INPUTS];
     int noperands;
@@ -156,7 +168,7 @@ static void run_piece(int64_t begin, int64_t end, void *context)
     char *at[1 + MAX_INPUTS];
     for (int i = 0; i < flat->noperands; i++)
         at[i] = flat->data[i] + begin * flat->strides[i];
-    flat->kernel(end - begin, at, flat->strides, flat->params);
+    grd_map(end - begin, at, flat->strides, &flat->map);
 }
 
 /* True if `t` is one element of like's dtype, broadcast to its shape, e.g. the gradient of sum(), and its strides do not change the order of dimensions of a result
@@ -251,8 +263,8 @@ static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, g
     struct flat flat;
     flat.expanded = false;
     flat.canonical = true;
-    flat.kernel = direct_kernel(op, kernel_row(op, (grd_dtype)like->dtype), like);
-    if (flat.kernel == NULL || (op->mask && !flatten_mask(inputs[0], like, &flat)))
+    const struct grd_map_kernel *const kernel = is_direct(op, like) ? kernel_for(op, (grd_dtype)like->dtype) : NULL;
+    if (kernel == NULL || (op->mask && !flatten_mask(inputs[0], like, &flat)))
         return NULL;
     for (int i = op->mask; i < op->inputs; i++)
         if (!flatten(op, inputs[i], like, &flat, i + 1))
@@ -263,57 +275,47 @@ static grd_tensor *run_flat(const struct grd_elementwise *op, grd_tensor *out, g
     grd_tensor *const result = out != NULL ? out : flat_result(op, dtype, like, &flat);
     if (result == NULL || grd_is_failed(result))
         return result;
-    flat.params = params;
+    flat.map = map_of(kernel, (grd_dtype)like->dtype, params);
     flat.noperands = 1 + op->inputs;
     flat.data[0] = result->data;
     flat.strides[0] = result->itemsize;
     if (GRD_LIKELY(result->numel <= GRD_ITER_GRAIN))
-        flat.kernel(result->numel, flat.data, flat.strides, params);
+        grd_map(result->numel, flat.data, flat.strides, &flat.map);
     else
         grd_parallel_for(0, result->numel, GRD_ITER_GRAIN, run_piece, &flat);
     return result;
 }
 
-/* ---- Numbers beside half types --------------------------------------------------------------------------------------------------- */
-
-static bool is_half(const grd_tensor *t)
-{
-    return t->dtype == GRD_FLOAT16 || t->dtype == GRD_BFLOAT16;
-}
-
-/* True if `t` is a number for a tensor of a half type; beside one tensor, a zero-dimensional one of another dtype is a number, too. */
-static bool counts_as_number(const grd_tensor *t, const grd_tensor *half, int tensors)
-{
-    const bool counts = grd_has(t, GRD_FLAG_NUMBER) || (tensors == 1 && t->ndim == 0 && half->ndim > 0 && t->dtype != half->dtype);
-    return counts && t->device == GRD_DEVICE_CPU && t->data != NULL && grd_category_of((grd_dtype)t->dtype) <= GRD_CATEGORY_FLOAT;
-}
-
-/* The number is not rounded to the half type, as in PyTorch: it is a parameter of another kernel. NULL for any other call. */
-static grd_tensor *run_by_number(const struct grd_elementwise *op, grd_tensor *out, grd_tensor *const *inputs)
-{
-    const bool first = op->commutes && grd_has(inputs[0], GRD_FLAG_NUMBER);
-    const grd_tensor *number = inputs[first ? 0 : op->inputs - 1];
-    grd_tensor *const *tensors = inputs + first;
-    const int n = op->number->inputs;
-    if (!is_half(tensors[0]) || !counts_as_number(number, tensors[0], n) || tensors[n - 1]->dtype != tensors[0]->dtype)
-        return NULL;
-    const grd_scalar value = grd_scalar_read(number->data, (grd_dtype)number->dtype);
-    return n == 1 ? grd_op_unary(out, tensors[0], op->number, &value) : grd_op_binary(out, tensors[0], tensors[1], op->number, &value);
-}
-
 /* ---- The three ways ------------------------------------------------------------------------------------------------------------ */
 
-static __attribute__((noinline)) grd_tensor *run_wide(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z,
-                                                      const struct grd_elementwise *op, const grd_scalar *params)
+static bool check_mask(const struct grd_elementwise *op, const grd_tensor *x)
 {
-    grd_tensor *const inputs[MAX_INPUTS] = {x, y, z}, *result = NULL;
-    if (grd_pending())
-        return grd_failed;
-    if (op->number != NULL)
-        result = run_by_number(op, out, inputs);
+    return !op->mask || x->dtype == GRD_BOOL || x->dtype == GRD_UINT8 ||
+           grd_raise(GRD_ERROR_RUNTIME, "expected condition to be a boolean tensor, but got a tensor with dtype %s",
+                     grd_dtype_type_name((grd_dtype)x->dtype));
+}
+
+static __attribute__((noinline)) grd_tensor *run_general(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z,
+                                                         const struct grd_elementwise *op, const grd_scalar *params)
+{
+    const struct grd_iter_spec spec = {
+        .out = out, .inputs = {x, y, z}, .ninputs = op->inputs, .rule = (enum grd_type_rule)op->rule, .promote_from = op->mask};
+    struct grd_iter it;
+    struct grd_planned planned;
+    grd_tensor *result = grd_pending() ? grd_failed : op->number != NULL ? run_by_number(op, out, spec.inputs) : NULL;
     if (result == NULL && grd_shortcuts)
-        result = run_flat(op, out, inputs, params);
-    return result != NULL ? result : run_general(out, x, y, z, op, params);
+        result = run_flat(op, out, spec.inputs, params);
+    if (result != NULL)
+        return result;
+    if (!check_mask(op, x) || !grd_iter_plan(&it, &planned, &spec))
+        return grd_failed;
+    const struct grd_map map = map_of(kernel_for(op, it.compute), it.compute, params);
+    if (map.kernel == NULL ? !refuse(op, it.compute) : !check_divisor(op, &it, spec.inputs[op->inputs - 1]))
+        return grd_failed;
+    result = grd_iter_bind(&it, &planned, &spec);
+    if (!grd_is_failed(result))
+        grd_iter_map(&it, &map);
+    return result;
 }
 
 grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elementwise *op, const grd_scalar *params)
@@ -321,7 +323,7 @@ grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elemen
     grd_tensor *result = NULL;
     if (GRD_LIKELY(out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL)))
         result = run_shortcut(op, grd_kernels->unary[x->dtype], x, x, x, params);
-    return GRD_LIKELY(result != NULL) ? result : run_wide(out, x, NULL, NULL, op, params);
+    return GRD_LIKELY(result != NULL) ? result : run_general(out, x, NULL, NULL, op, params);
 }
 
 grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params)
@@ -329,7 +331,7 @@ grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const s
     grd_tensor *result = NULL;
     if (GRD_LIKELY(out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL) && are_alike(x, y)))
         result = run_shortcut(op, grd_kernels->binary[x->dtype], x, y, y, params);
-    return GRD_LIKELY(result != NULL) ? result : run_wide(out, x, y, NULL, op, params);
+    return GRD_LIKELY(result != NULL) ? result : run_general(out, x, y, NULL, op, params);
 }
 
 grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op,
@@ -338,5 +340,5 @@ grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_te
     grd_tensor *result = NULL;
     if (out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL) && are_alike(x, y) && are_alike(x, z) && !op->mask)
         result = run_shortcut(op, grd_kernels->ternary[x->dtype], x, y, z, params);
-    return result != NULL ? result : run_wide(out, x, y, z, op, params);
+    return result != NULL ? result : run_general(out, x, y, z, op, params);
 }

@@ -86,7 +86,8 @@ bool plan_hidden_embedding_backward(struct grd_plan *p, grd_tensor *grad, grd_di
     if (grad->numel != indices->numel * sizes.data[1] || grad->ndim != indices->ndim + 1)
         return grd_raise(GRD_ERROR_RUNTIME, "gradient of sizes %s does not belong to the indices",
                          grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim));
-    if (grd_kernels->index->add[dtype] == NULL || (scale_grad_by_freq && grd_kernels->binary[dtype][GRD_BINARY_HIDDEN_DIV_TRUE] == NULL))
+    if (grd_kernels->index->add[dtype] == NULL ||
+        (scale_grad_by_freq && grd_kernels->binary[dtype][GRD_BINARY_HIDDEN_DIV_TRUE].block == NULL))
         return grd_raise_no_kernel("embedding_backward", grad->dtype);
     p->scratch_bytes = scale_grad_by_freq ? (size_t)sizes.data[0] * (sizeof(int64_t) + (size_t)grd_dtype_size(dtype)) : 0;
     return plan_rows(p, grad, dtype, indices, sizes.data[0]) && grd_plan_result(p, sizes, (grd_dtype)grad->dtype) &&
@@ -102,13 +103,13 @@ static void divide_rows(const struct grd_plan *p)
     memset(counts, 0, (size_t)(rows * step));
     grd_kernels->index->add[GRD_INT64](index->numel, (char *const[]){counts, (char *)(uintptr_t)&one, index->data},
                                        (const int64_t[]){0, 0, step}, &step);
-    grd_kernels->binary[GRD_INT64][GRD_BINARY_MAXIMUM](rows, (char *const[]){counts, counts, (char *)(uintptr_t)&one},
-                                                       (const int64_t[]){step, step, 0}, NULL);
+    grd_map(rows, (char *const[]){counts, counts, (char *)(uintptr_t)&one}, (const int64_t[]){step, step, 0},
+            &(struct grd_map){.kernel = &grd_kernels->binary[GRD_INT64][GRD_BINARY_MAXIMUM]});
     grd_kernels->cast[GRD_INT64][t->dtype](rows, (char *const[]){divisors, counts}, (const int64_t[]){size, step}, NULL);
     const int64_t own[] = {t->sizes[1] * size, size}, each[] = {size, 0};
     struct grd_iter it;
     grd_iter_raw(&it, grd_sizes(t), 3, (char *const[]){t->data, t->data, divisors}, (const int64_t *const[]){own, own, each});
-    grd_iter_run(&it, grd_kernels->binary[t->dtype][GRD_BINARY_HIDDEN_DIV_TRUE], NULL);
+    grd_iter_run(&it, grd_map, &(struct grd_map){.kernel = &grd_kernels->binary[t->dtype][GRD_BINARY_HIDDEN_DIV_TRUE]});
 }
 
 void run_hidden_embedding_backward(const struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx,
@@ -124,22 +125,6 @@ void run_hidden_embedding_backward(const struct grd_plan *p, grd_tensor *grad, g
         divide_rows(p);
     if (padding_idx >= 0 && padding_idx < sizes.data[0])
         memset(result->data + padding_idx * sizes.data[1] * result->itemsize, 0, (size_t)(sizes.data[1] * result->itemsize));
-}
-
-grd_tensor *op_hidden_embedding_double_backward(grd_tensor *grad, grd_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq)
-{
-    grd_tensor *result = grd_embedding(grad, indices);
-    if (padding_idx >= 0) {
-        grd_tensor *padding = grd_eq(indices, grd_number(grd_int(padding_idx)));
-        result = grd_masked_fill(result, grd_unsqueeze(padding, -1), grd_int(0));
-    }
-    if (!scale_grad_by_freq || grd_pending())
-        return result;
-    grd_tensor *flat = grd_reshape(indices, grd_dims(-1));
-    grd_tensor *zeros = grd_zeros(grd_dims(grad->sizes[0]), .dtype = grad->dtype, .device = grd_device_of(grad));
-    grd_tensor *ones = grd_ones(grd_dims(indices->numel), .dtype = grad->dtype, .device = grd_device_of(grad));
-    grd_tensor *counts = grd_index_select(grd_index_add(zeros, 0, flat, ones), 0, flat);
-    return grd_div(result, grd_unsqueeze(grd_reshape(counts, grd_sizes(indices)), -1));
 }
 
 /* ---- one_hot ------------------------------------------------------------------------------------------------------------- */

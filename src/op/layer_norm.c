@@ -142,19 +142,6 @@ void run_layer_norm_weight_sums(const struct grd_plan *p)
 
 /* ---- Composites ---------------------------------------------------------------------------------------------------------------- */
 
-grd_tensor *op_hidden_layer_norm_weight_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
-                                                 grd_dims shape, double eps, bool centered)
-{
-    (void)eps, (void)centered; /* of the formulas for the next derivative */
-    grd_tensor *sums = grd_hidden_layer_norm_weight_sums(grad_output, input, mean, rstd, shape);
-    return grd_to(grd_view(grd_sum(sums, .dim = grd_dims(0)), shape), .dtype = grd_tensor_dtype(input));
-}
-
-grd_tensor *op_layer_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps)
-{
-    return grd_hidden_layer_norm(input, shape, weight, bias, eps, true).output;
-}
-
 static double distance_from_one(grd_dtype dtype)
 {
     const grd_dtype real = grd_dtype_to_real(dtype);
@@ -180,18 +167,6 @@ grd_tensor *op_rms_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, g
     grd_tensor *squares = grd_mean(grd_square(input), .dim = last_dims(shape.n, dims), .keepdim = true);
     grd_tensor *result = grd_mul(input, grd_rsqrt(grd_add_scalar(squares, grd_float(distance))));
     return grd_composite_suggested(weight != NULL ? grd_mul(result, weight) : result, input);
-}
-
-grd_tensor *op_hidden_normalized(grd_tensor *input, grd_dims shape, double eps, bool centered)
-{
-    return grd_hidden_layer_norm(input, shape, NULL, NULL, eps, centered).output;
-}
-
-grd_tensor *op_hidden_layer_norm_grad_backward(grd_tensor *grad, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd, grd_tensor *weight,
-                                               grd_dims shape, double eps, bool centered)
-{
-    grd_tensor *result = grd_hidden_layer_norm_input_backward(grad, input, mean, rstd, NULL, shape, eps, centered);
-    return weight != NULL ? grd_mul(result, weight) : result;
 }
 
 /* Here h and rstd are functions of the input, so that the next derivative is right, too. */

@@ -379,21 +379,6 @@ void run_dot(const struct grd_plan *p, grd_tensor *self, grd_tensor *tensor)
                     p->scratch);
 }
 
-grd_tensor *op_vdot(grd_tensor *self, grd_tensor *other)
-{
-    return grd_dot(grd_conj(self), other);
-}
-
-grd_tensor *op_outer(grd_tensor *self, grd_tensor *vec2)
-{
-    if (self->ndim != 1 || vec2->ndim != 1) {
-        bool first = self->ndim != 1;
-        return grd_fail(GRD_ERROR_RUNTIME, "Expected 1-D argument %s, but got %d-D", first ? "self" : "vec2",
-                        first ? self->ndim : vec2->ndim);
-    }
-    return grd_mul(grd_unsqueeze(self, 1), grd_unsqueeze(vec2, 0));
-}
-
 /* ---- matmul and linear -------------------------------------------------------------------------------------------------------------- */
 
 /* Many rows against one matrix or vector: one product over all rows. */

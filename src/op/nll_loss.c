@@ -79,12 +79,8 @@ static bool plan_nll(struct grd_plan *p, grd_dims size, grd_tensor *t, grd_tenso
     if (!check_target_sizes(size, target))
         return false;
     const int64_t classes = size.data[size.n == 1 ? 0 : 1];
-    if (weight != NULL && (weight->ndim != 1 || weight->numel != classes)) {
-        char have[1024];
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
-                         (long long)classes, grd_format_int64s(have, sizeof have, weight->sizes, weight->ndim));
-    }
+    if (!grd_loss_check_weight(weight, classes))
+        return false;
     if (weight != NULL && weight->dtype != dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name(dtype),
                          grd_dtype_type_name((grd_dtype)weight->dtype));
@@ -202,19 +198,4 @@ void run_nll_loss_backward(const struct grd_plan *p)
     x->scale = x->how == GRD_LOSS_MEAN ? 1 / *(const double *)p->in[TOTAL_WEIGHT]->data : 1;
     x->out = p->results[0]->data;
     grd_parallel_for(0, x->targets, at_least_one(WRITTEN_ELEMENTS / at_least_one(x->kernel.classes)), write_piece, x);
-}
-
-void op_hidden_nll_loss2d_forward(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index,
-                                  grd_tensor **ret)
-{
-    const grd_hidden_nll_loss_forward_result result = grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index);
-    ret[0] = result.output;
-    ret[1] = result.total_weight;
-}
-
-grd_tensor *op_nll_loss(grd_tensor *self, grd_tensor *target, grd_tensor *weight, const char *reduction, int64_t ignore_index)
-{
-    if (self->ndim <= 2)
-        return grd_hidden_nll_loss_forward(self, target, weight, reduction, ignore_index).output;
-    return grd_hidden_nll_loss2d_forward(self, target, weight, reduction, ignore_index).output;
 }

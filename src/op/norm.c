@@ -108,22 +108,15 @@ grd_tensor *op_logsumexp(grd_tensor *out, grd_tensor *self, grd_dims dim, bool k
 }
 
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */
-grd_tensor *op_hidden_modulus_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
-{
-    return grd_mul(grd_quotient_or_zero(self, result), grad);
-}
 
 /* d|x|_p / dx = x |x|^(p-2) / |x|_p^(p-1), and 0 where that is 0 / 0, as at the origin. */
 grd_tensor *op_hidden_norm_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_scalar order, grd_dims dim, bool keepdim)
 {
-    uint64_t mask;
-    double p = norm_order(order);
-    grd_dims sizes = grd_sizes(self);
-    if (!grd_shape_dim_mask(dim, sizes.n, &mask))
-        return grd_failed;
+    const double p = norm_order(order);
+    const grd_dims sizes = grd_sizes(self);
+    grd_tensor *g = grd_reduced_restored(grad, sizes, dim, keepdim), *norm = grd_reduced_restored(result, sizes, dim, keepdim);
     if (p == 0)
         return grd_zeros_like(self);
-    grd_tensor *g = grd_reduce_restored(grad, sizes, mask, keepdim), *norm = grd_reduce_restored(result, sizes, mask, keepdim);
     if (p == 2)
         return grd_mul(grd_quotient_or_zero(self, norm), g);
     grd_tensor *size = grd_hidden_modulus(self), *direction = grd_sgn(self);
@@ -137,14 +130,4 @@ grd_tensor *op_hidden_norm_backward(grd_tensor *grad, grd_tensor *self, grd_tens
     grd_tensor *scale =
         p < 1 ? grd_mul(g, grd_pow_scalar(norm, grd_float(1 - p))) : grd_quotient_or_zero(g, grd_pow_scalar(norm, grd_float(p - 1)));
     return grd_mul(grd_mul(direction, powers), scale);
-}
-
-grd_tensor *op_hidden_logsumexp_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, bool keepdim)
-{
-    uint64_t mask;
-    grd_dims sizes = grd_sizes(self);
-    if (!grd_shape_dim_mask(dim, sizes.n, &mask))
-        return grd_failed;
-    grd_tensor *shares = grd_exp(grd_sub(self, grd_reduce_restored(result, sizes, mask, keepdim)));
-    return grd_mul(grd_reduce_restored(grad, sizes, mask, keepdim), grd_conj(shares));
 }

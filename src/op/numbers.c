@@ -5,6 +5,7 @@
 #include "gen/uses/op/numbers.h"
 #include "op/common.h"
 #include "op/composite.h"
+#include "op/elementwise.h"
 #include "op/reduce.h"
 
 grd_tensor *op_positive(grd_tensor *self)
@@ -218,7 +219,7 @@ grd_tensor *op_xlogy(grd_tensor *out, grd_tensor *self, grd_tensor *other)
     if (grd_pending())
         return grd_failed;
     if (dtype != GRD_FLOAT16 && dtype != GRD_BFLOAT16)
-        return op_hidden_xlogy(out, self, other);
+        return grd_op_binary(out, self, other, &elementwise_hidden_xlogy, NULL);
     grd_tensor *x = grd_to(self, .dtype = dtype), *y = grd_to(other, .dtype = dtype);
     grd_tensor *zero = grd_logical_and(grd_eq_scalar(x, grd_int(0)), grd_logical_not(grd_isnan(y)));
     grd_tensor *product = grd_masked_fill(grd_mul(x, grd_log(y)), zero, grd_int(0));

@@ -165,17 +165,6 @@ static grd_tensor *with_border(grd_tensor *t, grd_dims pad, border_function *bor
     return grd_pending() ? grd_failed : t;
 }
 
-/* Never self or a view of it, since the result is recorded as a tensor of its own. */
-static grd_tensor *padded(grd_tensor *self, grd_dims pad, border_function *border)
-{
-    grd_tensor *t = check_pad(self, pad) ? kept(with_border(self, pad, border), pad, true) : grd_failed;
-    if (!grd_pending())
-        t = pad.n == 2 ? grd_composite_contiguous(t) : grd_composite_suggested(t, self);
-    return grd_pending() || (t->base == NULL && t != self) ? t : grd_clone(t);
-}
-
-typedef grd_tensor *pad_function(grd_tensor *self, grd_dims pad);
-
 static border_function *border_of(const char *mode)
 {
     if (strcmp(mode, "reflect") == 0)
@@ -184,6 +173,17 @@ static border_function *border_of(const char *mode)
         return repeated;
     return strcmp(mode, "circular") == 0 ? wrapped : NULL;
 }
+
+/* Never self or a view of it, since the result is recorded as a tensor of its own. */
+grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode)
+{
+    grd_tensor *t = check_pad(self, pad) ? kept(with_border(self, pad, border_of(mode)), pad, true) : grd_failed;
+    if (!grd_pending())
+        t = pad.n == 2 ? grd_composite_contiguous(t) : grd_composite_suggested(t, self);
+    return grd_pending() || (t->base == NULL && t != self) ? t : grd_clone(t);
+}
+
+typedef grd_tensor *pad_function(grd_tensor *self, grd_dims pad);
 
 /* The value of a border is a floating number to PyTorch: it does not wrap around as a negative integer would in an unsigned dtype. */
 static bool check_pad_value(const grd_tensor *self, grd_scalar value)
@@ -219,36 +219,6 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
     if (border == wrapped) /* what is cut off takes no part in a circle */
         return grd_composite_contiguous(with_border(kept(self, pad, true), pad, wrapped));
     return of_mode[border == repeated][n - 1](self, pad);
-}
-
-grd_tensor *op_hidden_reflection_pad1d(grd_tensor *self, grd_dims pad)
-{
-    return padded(self, pad, mirrored);
-}
-
-grd_tensor *op_hidden_reflection_pad2d(grd_tensor *self, grd_dims pad)
-{
-    return padded(self, pad, mirrored);
-}
-
-grd_tensor *op_hidden_reflection_pad3d(grd_tensor *self, grd_dims pad)
-{
-    return padded(self, pad, mirrored);
-}
-
-grd_tensor *op_hidden_replication_pad1d(grd_tensor *self, grd_dims pad)
-{
-    return padded(self, pad, repeated);
-}
-
-grd_tensor *op_hidden_replication_pad2d(grd_tensor *self, grd_dims pad)
-{
-    return padded(self, pad, repeated);
-}
-
-grd_tensor *op_hidden_replication_pad3d(grd_tensor *self, grd_dims pad)
-{
-    return padded(self, pad, repeated);
 }
 
 /* Dimension by dimension: each place of a padded dimension comes from one of the dimension itself. */

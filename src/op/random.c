@@ -45,8 +45,8 @@ struct draw {
     struct kind kind;
     grd_dtype dtype; /* of the tensor, or of its real part */
     struct grd_random_numbers numbers;
-    grd_loop *loop; /* over the elements */
-    grd_task *task; /* makes elements of a batch */
+    grd_loop_kernel *loop; /* over the elements */
+    grd_task *task;        /* makes elements of a batch */
     struct grd_generator *generator;
     uint32_t *words; /* room for those of a batch */
     uint32_t few[FEW_WORDS];
@@ -153,7 +153,7 @@ static bool plan_draw(struct grd_plan *p, const grd_tensor *self, grd_generator 
     return grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-static bool plan_random_fill(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, grd_loop *loop,
+static bool plan_random_fill(struct grd_plan *p, const grd_tensor *self, grd_generator *generator, grd_loop_kernel *loop,
                              enum grd_random_kind kind, struct grd_random_numbers numbers)
 {
     struct draw *draw = draw_of(p);

@@ -6,11 +6,6 @@
 #include "op/reduce.h"
 
 /* ---- Dtypes -------------------------------------------------------------------------------------------------------------------------- */
-static inline bool is_integral(grd_dtype dtype)
-{
-    return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;
-}
-
 /* float8 and quantized dtypes are stored and converted only. */
 static inline bool has_arithmetic(grd_dtype dtype)
 {
@@ -22,7 +17,7 @@ static inline grd_dtype type_of(enum grd_reduce_type type, const grd_tensor *out
     const bool given = dtype != GRD_DTYPE_NONE;
     switch (type) {
     case GRD_REDUCE_SUMS:
-        return given ? dtype : is_integral(from) ? GRD_INT64 : from;
+        return given ? dtype : grd_dtype_is_integral(from) ? GRD_INT64 : from;
     case GRD_REDUCE_MEANS:
         return given ? dtype : from;
     case GRD_REDUCE_FLOAT:
@@ -48,7 +43,7 @@ static inline grd_dtype pass_dtype(enum grd_reduce_kind kind, grd_dtype to)
 static inline grd_dtype read_as(enum grd_reduce_kind kind, grd_dtype from, grd_dtype to)
 {
     const bool summing = kind == GRD_REDUCE_SUM || kind == GRD_REDUCE_PROD;
-    const grd_dtype wanted = summing && !(is_integral(from) && is_integral(to)) ? to : from;
+    const grd_dtype wanted = summing && !(grd_dtype_is_integral(from) && grd_dtype_is_integral(to)) ? to : from;
     if (grd_category_of(wanted) == GRD_CATEGORY_COMPLEX)
         return GRD_COMPLEX128;
     if (grd_category_of(wanted) == GRD_CATEGORY_FLOAT)
@@ -114,7 +109,7 @@ static inline int64_t reduced_sizes(const grd_tensor *self, uint64_t mask, bool 
     return n;
 }
 
-double grd_reduce_count(grd_dims sizes, uint64_t mask)
+static double count_of(grd_dims sizes, uint64_t mask)
 {
     double count = 1;
     for (int64_t d = 0; d < sizes.n; d++)
@@ -143,7 +138,7 @@ static void plan_passes(struct grd_reduction *r, const struct grd_reduce_rule *r
 static grd_dtype reads_self(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_tensor *self, grd_dims dim, grd_dtype to)
 {
     const grd_dtype from = (grd_dtype)self->dtype;
-    const bool converts = rule->type == GRD_REDUCE_FLOAT && is_integral(from);
+    const bool converts = rule->type == GRD_REDUCE_FLOAT && grd_dtype_is_integral(from);
     /* A place among all elements is one in row-major order: over a contiguous tensor all dims are one. */
     const bool in_order = rule->passes[rule->npasses - 1].kind == GRD_REDUCE_FIND && dim.n == 0;
     grd_plan_reads_as(p, self, converts ? to : in_order ? from : GRD_DTYPE_NONE);
@@ -163,7 +158,7 @@ bool plan_reduce(struct grd_plan *p, const struct grd_reduce_rule *rule, grd_ten
         return false;
     const grd_dtype from = reads_self(p, rule, self, dim, to);
     const int64_t n = reduced_sizes(self, r->mask, keepdim, sizes);
-    plan_passes(r, rule, to, grd_reduce_count(grd_sizes(self), r->mask), correction);
+    plan_passes(r, rule, to, count_of(grd_sizes(self), r->mask), correction);
     r->read = read_as(r->passes[0].what.kind, from, to);
     for (int result = 0; result < p->op->nresults; result++)
         for (int i = 0; i < r->npasses; i++)
@@ -193,7 +188,7 @@ static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_
 static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to)
 {
     if (rule->refuses[grd_category_of(from)] != NULL || grd_kernels->reduce->reduce[from] == NULL ||
-        (rule->type == GRD_REDUCE_MEANS && is_integral(to)))
+        (rule->type == GRD_REDUCE_MEANS && grd_dtype_is_integral(to)))
         return false;
     return to == from || (to != GRD_BOOL && has_arithmetic(to) && read_as(rule->passes[0].kind, from, to) == from);
 }
@@ -261,17 +256,8 @@ grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
     return extra > 0 ? grd_reshape(sum, size) : sum;
 }
 
-grd_tensor *op_nansum(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
-{
-    if (grd_dtype_is_complex((grd_dtype)self->dtype))
-        return grd_fail(GRD_ERROR_RUNTIME, "nansum on CPU does not support complex inputs");
-    if (grd_dtype_is_floating((grd_dtype)self->dtype))
-        self = grd_masked_fill(self, grd_ne(self, self), grd_int(0));
-    return grd_sum(self, .dim = dim, .keepdim = keepdim, .dtype = dtype);
-}
-
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */
-grd_tensor *grd_reduce_restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bool keepdim)
+static grd_tensor *restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bool keepdim)
 {
     int64_t with_ones[GRD_MAX_DIMS];
     if (keepdim)
@@ -279,6 +265,18 @@ grd_tensor *grd_reduce_restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bo
     for (int64_t d = 0; d < sizes.n; d++)
         with_ones[d] = mask >> d & 1 ? 1 : sizes.data[d];
     return grd_reshape(t, grd_dims_from(with_ones, sizes.n));
+}
+
+grd_tensor *grd_reduced_restored(grd_tensor *t, grd_dims sizes, grd_dims dim, bool keepdim)
+{
+    uint64_t mask;
+    return grd_shape_dim_mask(dim, sizes.n, &mask) ? restored(t, sizes, mask, keepdim) : grd_failed;
+}
+
+double grd_reduced_count(grd_dims sizes, grd_dims dim)
+{
+    uint64_t mask;
+    return grd_shape_dim_mask(dim, sizes.n, &mask) ? count_of(sizes, mask) : 0;
 }
 
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b)
@@ -290,7 +288,7 @@ grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b)
 static grd_tensor *spread(grd_tensor *grad, grd_dims sizes, uint64_t mask, bool keepdim)
 {
     const bool leading = (mask & (mask + 1)) == 0;
-    return grd_expand(leading ? grad : grd_reduce_restored(grad, sizes, mask, keepdim), sizes);
+    return grd_expand(leading ? grad : restored(grad, sizes, mask, keepdim), sizes);
 }
 
 grd_tensor *op_hidden_sum_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
@@ -306,48 +304,6 @@ grd_tensor *op_hidden_mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims d
     uint64_t mask;
     if (!grd_shape_dim_mask(dim, sizes.n, &mask))
         return grd_failed;
-    grd_tensor *share = grd_div_scalar(grad, grd_float(grd_reduce_count(sizes, mask)));
+    grd_tensor *share = grd_div_scalar(grad, grd_float(count_of(sizes, mask)));
     return spread(share, sizes, mask, keepdim);
-}
-
-void op_aminmax(grd_tensor *self, grd_scalar dim, bool keepdim, grd_tensor **ret)
-{
-    const int64_t one = grd_scalar_int64(dim);
-    const grd_dims dims = dim.kind == GRD_SCALAR_NONE ? GRD_NO_DIMS : grd_dims_from(&one, 1);
-    ret[0] = grd_amin(self, .dim = dims, .keepdim = keepdim);
-    ret[1] = grd_amax(self, .dim = dims, .keepdim = keepdim);
-}
-
-grd_tensor *op_nanmean(grd_tensor *self, grd_dims dim, bool keepdim, grd_dtype dtype)
-{
-    if (!grd_dtype_is_floating((grd_dtype)self->dtype))
-        return grd_fail(GRD_ERROR_RUNTIME, "nanmean(): expected input to have floating point dtype but got %s",
-                        grd_dtype_type_name((grd_dtype)self->dtype));
-    grd_tensor *count = grd_sum(grd_logical_not(grd_isnan(self)), .dim = dim, .keepdim = keepdim);
-    return grd_div(grd_nansum(self, .dim = dim, .keepdim = keepdim, .dtype = dtype), count);
-}
-
-/* Ties share the gradient evenly. */
-grd_tensor *op_hidden_extreme_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result, grd_dims dim, bool keepdim, bool nan)
-{
-    uint64_t mask;
-    grd_dims sizes = grd_sizes(self);
-    if (!grd_shape_dim_mask(dim, sizes.n, &mask))
-        return grd_failed;
-    grd_tensor *extreme = grd_reduce_restored(result, sizes, mask, keepdim), *equal = grd_eq(self, extreme);
-    if (nan)
-        equal = grd_logical_or(equal, grd_logical_and(grd_isnan(self), grd_isnan(extreme)));
-    grd_tensor *ties = grd_to(equal, .dtype = grd_tensor_dtype(grad));
-    return grd_mul(grd_div(grd_reduce_restored(grad, sizes, mask, keepdim), grd_sum(ties, .dim = dim, .keepdim = true)), ties);
-}
-
-/* The gradient goes to the place each value came from. */
-grd_tensor *op_hidden_choose_backward(grd_tensor *grad, grd_tensor *places, grd_dims sizes, int64_t dim, bool keepdim)
-{
-    int64_t d;
-    if (!grd_shape_wrap_dim(dim, sizes.n, &d))
-        return grd_failed;
-    grd_tensor *nothing = grd_zeros(sizes, .dtype = grd_tensor_dtype(grad), .device = grd_tensor_device(grad));
-    uint64_t mask = (uint64_t)1 << d;
-    return grd_scatter_add(nothing, d, grd_reduce_restored(places, sizes, mask, keepdim), grd_reduce_restored(grad, sizes, mask, keepdim));
 }

@@ -147,11 +147,6 @@ bool check_index_fill_tensor(struct grd_plan *p, grd_tensor *self, int64_t dim, 
            check_indexed(p);
 }
 
-grd_tensor *op_hidden_filled(grd_tensor *self, int64_t dim, grd_tensor *index)
-{
-    return grd_index_fill(grd_zeros_like(self, .dtype = GRD_BOOL), dim, index, grd_int(1));
-}
-
 /* ---- Elements ------------------------------------------------------------------------------------------------------------ */
 
 bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src)

@@ -51,8 +51,8 @@ void run_unique(const struct grd_plan *p)
     if (inverse->numel > 0)
         grd_kernels->index->number_runs(d->runs, d->starts, (const int64_t *)(const void *)d->sorted[1]->data,
                                         (int64_t *)(void *)inverse->data);
-    grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB](
-        counts->numel, (char *const[]){counts->data, (char *)(d->starts + 1), (char *)d->starts}, NULL, NULL);
+    grd_kernels->binary[GRD_INT64][GRD_BINARY_HIDDEN_SUB].block(
+        counts->numel, (char *const[]){counts->data, (char *)(d->starts + 1), (char *)d->starts}, NULL);
 }
 
 /* ---- Slices and runs -------------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "gen/binary_kernels.h"
 #include "gen/ternary_kernels.h"
 #include "gen/unary_kernels.h"
-#include "kernel/table.h"
+#include "kernel/map.h"
 
 extern const struct grd_kernel_table grd_kernel_table_portable;
 #if defined(__x86_64__)
@@ -80,6 +80,23 @@ static inline double distance(double y, long double exact, double rounded, int d
     if (exponent < least)
         exponent = least;
     return (double)(fabsl(y - exact) * ldexpl(1, digits - exponent));
+}
+
+/* The kernels that serve a dtype, of the unary, binary or ternary rows. */
+static inline const struct grd_map_kernel *row_of(const struct grd_map_kernel *const *rows, grd_dtype dtype)
+{
+    return rows[grd_map_is_half(dtype) ? GRD_FLOAT32 : dtype];
+}
+
+static inline struct grd_map map_of(const struct grd_map_kernel *kernel, grd_dtype dtype, const void *params)
+{
+    return (struct grd_map){kernel, params, grd_map_is_half(dtype) ? dtype : GRD_DTYPE_NONE};
+}
+
+/* Calls an elementwise kernel on operands with strides. */
+static inline void call_map(const struct grd_map_kernel *kernel, int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    grd_map(n, data, strides, &(struct grd_map){kernel, params, GRD_DTYPE_NONE});
 }
 
 /* Whether the same operation gives the same bits for contiguous operands, in place, strided, backwards and broadcast, for all small n

@@ -25,6 +25,18 @@ static void combine(int64_t n, char *const *data, const int64_t *strides, const 
     }
 }
 
+/* The same for an elementwise kernel: over contiguous elements. */
+static void combine_block(int64_t n, char *const *data, const void *params)
+{
+    combine(n, data, (const int64_t[]){8, 8, 8, 8}, params);
+}
+
+static void run_combined(const struct grd_iter *it, int ninputs)
+{
+    const struct grd_map_kernel kernel = {combine_block, GRD_MAP_SIZES(8, 8, ninputs > 1 ? 8 : 0, ninputs > 2 ? 8 : 0)};
+    grd_iter_map(it, &(struct grd_map){.kernel = &kernel, .params = &ninputs});
+}
+
 static double *element(const grd_tensor *t, int64_t ndim, const int64_t *index)
 {
     char *at = t->data;
@@ -129,7 +141,7 @@ static void random_layouts_agree_with_index_loops(void **state)
         grd_tensor *result = grd_iter_elementwise(&it, &spec);
         assert_string_equal(grd_error_message(), "");
         assert_true(how != 1 || result == spec.out);
-        grd_iter_run(&it, combine, &ninputs);
+        run_combined(&it, ninputs);
         check_combined(result, spec.inputs, ninputs);
         if (!it.few) {
             memset(result->storage->data, 0, (size_t)(how == 1 ? 0 : result->storage->bytes));
@@ -147,7 +159,6 @@ static void an_input_may_be_the_result(void **state)
     for (int round = 0; round < 300; round++) {
         grd_scope scope = grd_scope_open();
         int64_t sizes[3] = {1 + below(6), 1 + below(6), 1 + below(6)};
-        int two = 2;
         grd_tensor *self = random_view(grd_dims_from(sizes, 3), false), *other = random_view(grd_dims_from(sizes + 1, 2), true);
         double before[216];
         int64_t index[3] = {0}, n = 0;
@@ -156,7 +167,7 @@ static void an_input_may_be_the_result(void **state)
         while (next_index(index, grd_sizes(self)));
         struct grd_iter it;
         assert_ptr_equal(pair(&it, self, self, other, GRD_TYPE_PROMOTE), self);
-        grd_iter_run(&it, combine, &two);
+        run_combined(&it, 2);
         n = 0;
         do
             assert_true(*element(self, 3, index) == before[n++]);
@@ -467,11 +478,11 @@ static void every_pair_of_dtypes_converts(void **state)
             }
 }
 
-static void add_floats(int64_t n, char *const *data, const int64_t *strides, const void *params)
+static void add_floats(int64_t n, char *const *data, const void *params)
 {
     (void)params;
     for (int64_t i = 0; i < n; i++)
-        *(float *)(data[0] + i * strides[0]) = *(const float *)(data[1] + i * strides[1]) + *(const float *)(data[2] + i * strides[2]);
+        ((float *)data[0])[i] = ((const float *)data[1])[i] + ((const float *)data[2])[i];
 }
 
 static void in_place_computes_in_the_promoted_dtype(void **state)
@@ -485,7 +496,8 @@ static void in_place_computes_in_the_promoted_dtype(void **state)
     struct grd_iter it;
     assert_ptr_equal(pair(&it, half, half, single, GRD_TYPE_PROMOTE), half);
     assert_int_equal(it.compute, GRD_FLOAT32);
-    grd_iter_run(&it, add_floats, NULL);
+    const struct grd_map_kernel kernel = {add_floats, GRD_MAP_SIZES(4, 4, 4, 0)};
+    grd_iter_map(&it, &(struct grd_map){.kernel = &kernel});
     for (int64_t i = 0; i < half->numel; i++)
         assert_true(grd_scalar_read(half->data + 2 * i, GRD_FLOAT16).v.c.re == (double)(i + 2 * (i % 400)));
 }
@@ -619,9 +631,9 @@ static void a_plan_changes_nothing(void **state)
 
 /* ---- Devices ------------------------------------------------------------------------------------------------------------------- */
 
-static void never_called(int64_t n, char *const *data, const int64_t *strides, const void *params)
+static void never_called(int64_t n, char *const *data, const void *params)
 {
-    (void)n, (void)data, (void)strides, (void)params;
+    (void)n, (void)data, (void)params;
     fail_msg("a kernel ran on meta tensors");
 }
 
@@ -641,8 +653,8 @@ static void devices_must_agree(void **state)
     assert_int_equal(result->device, GRD_DEVICE_META);
     assert_int_equal(result->dtype, GRD_BOOL);
     assert_int_equal(result->numel, 12);
-    grd_iter_run(&it, never_called, NULL);
-    grd_iter_run_serial(&it, never_called, NULL);
+    const struct grd_map_kernel kernel = {never_called, GRD_MAP_SIZES(1, 4, 4, 0)};
+    grd_iter_map(&it, &(struct grd_map){.kernel = &kernel});
     assert_true(grd_ok());
 }
 

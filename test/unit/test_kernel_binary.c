@@ -34,16 +34,19 @@ static void test_every_path(void **state)
     for (int level = 0; table_of_level(level) != NULL; level++)
         for (grd_dtype dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++) {
             const struct grd_kernel_table *table = table_of_level(level);
-            for (int kernel = 0; kernel < GRD_BINARY_COUNT; kernel++)
-                if (table->binary[dtype][kernel] != NULL &&
-                    !same_on_every_path(table->binary[dtype][kernel], 2, (grd_dtype[]){gives_bool(kernel) ? GRD_BOOL : dtype, dtype, dtype},
-                                        params))
+            for (int kernel = 0; kernel < GRD_BINARY_COUNT; kernel++) {
+                const struct grd_map map = map_of(&row_of(table->binary, dtype)[kernel], dtype, params);
+                if (map.kernel->block != NULL &&
+                    !same_on_every_path(grd_map, 2, (grd_dtype[]){gives_bool(kernel) ? GRD_BOOL : dtype, dtype, dtype}, &map))
                     fail_msg("%s: binary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
-            for (int kernel = 0; kernel < GRD_TERNARY_COUNT; kernel++)
-                if (table->ternary[dtype][kernel] != NULL &&
-                    !same_on_every_path(table->ternary[dtype][kernel], 3,
-                                        (grd_dtype[]){dtype, kernel == GRD_TERNARY_HIDDEN_WHERE ? GRD_BOOL : dtype, dtype, dtype}, params))
+            }
+            for (int kernel = 0; kernel < GRD_TERNARY_COUNT; kernel++) {
+                const struct grd_map map = map_of(&row_of(table->ternary, dtype)[kernel], dtype, params);
+                if (map.kernel->block != NULL &&
+                    !same_on_every_path(grd_map, 3,
+                                        (grd_dtype[]){dtype, kernel == GRD_TERNARY_HIDDEN_WHERE ? GRD_BOOL : dtype, dtype, dtype}, &map))
                     fail_msg("%s: ternary kernel %d of %s", table->isa, kernel, grd_dtype_name(dtype));
+            }
         }
 }
 
@@ -122,8 +125,8 @@ static void test_int8(void **state)
                 x[i] = (int8_t)(i & 255);
                 y[i] = (int8_t)(i >> 8);
             }
-            table_of_level(level)->binary[GRD_INT8][kernels[k]](65536, (char *[]){(char *)z, (char *)x, (char *)y}, (int64_t[]){1, 1, 1},
-                                                                NULL);
+            call_map(&table_of_level(level)->binary[GRD_INT8][kernels[k]], 65536, (char *[]){(char *)z, (char *)x, (char *)y},
+                     (int64_t[]){1, 1, 1}, NULL);
             for (int i = 0; i < 65536; i++)
                 if (z[i] != (int8_t)exact_int8(kernels[k], x[i], y[i]))
                     fail_msg("%s: kernel %d of %d and %d is %d", table_of_level(level)->isa, kernels[k], x[i], y[i], z[i]);
@@ -134,32 +137,32 @@ static void test_wide_integers(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
-        grd_loop_kernel *const *const row = table_of_level(level)->binary[GRD_INT64];
+        const struct grd_map_kernel *const row = table_of_level(level)->binary[GRD_INT64];
         int64_t x[] = {INT64_MIN, INT64_MIN, INT64_MAX, 5}, y[] = {-1, 0, 2, 64}, z[4];
         char *data[] = {(char *)z, (char *)x, (char *)y};
         const int64_t strides[] = {8, 8, 8};
-        row[GRD_BINARY_HIDDEN_DIV_TRUNC](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_HIDDEN_DIV_TRUNC], 4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){INT64_MIN, 0, INT64_MAX / 2, 0}), sizeof z);
-        row[GRD_BINARY_HIDDEN_DIV_FLOOR](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_HIDDEN_DIV_FLOOR], 4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){INT64_MIN, 0, INT64_MAX / 2, 0}), sizeof z);
-        row[GRD_BINARY_REMAINDER](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_REMAINDER], 4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){0, 0, 1, 5}), sizeof z);
-        row[GRD_BINARY_HIDDEN_ADD](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_HIDDEN_ADD], 4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){INT64_MAX, INT64_MIN, INT64_MIN + 1, 69}), sizeof z);
-        row[GRD_BINARY_MUL](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_MUL], 4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){INT64_MIN, 0, -2, 320}), sizeof z);
-        row[GRD_BINARY_BITWISE_LEFT_SHIFT](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_BITWISE_LEFT_SHIFT], 4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){0, INT64_MIN, -4, 0}), sizeof z);
-        row[GRD_BINARY_BITWISE_RIGHT_SHIFT](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_BITWISE_RIGHT_SHIFT], 4, data, strides, NULL);
         assert_memory_equal(z, ((int64_t[]){-1, INT64_MIN, INT64_MAX / 4, 0}), sizeof z);
-        row[GRD_BINARY_HIDDEN_ADD_SCALED](4, data, strides, (grd_scalar[]){grd_int(-2)});
+        call_map(&row[GRD_BINARY_HIDDEN_ADD_SCALED], 4, data, strides, (grd_scalar[]){grd_int(-2)});
         assert_memory_equal(z, ((int64_t[]){INT64_MIN + 2, INT64_MIN, INT64_MAX - 4, -123}), sizeof z);
         /* Unsigned numbers above INT64_MAX. */
         uint64_t a[] = {UINT64_MAX, UINT64_MAX - 1}, b[] = {2, UINT64_MAX}, c[2];
         char *wide[] = {(char *)c, (char *)a, (char *)b};
-        table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_HIDDEN_DIV_FLOOR](2, wide, strides, NULL);
+        call_map(&table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_HIDDEN_DIV_FLOOR], 2, wide, strides, NULL);
         assert_memory_equal(c, ((uint64_t[]){UINT64_MAX / 2, 0}), sizeof c);
-        table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_MAXIMUM](2, wide, strides, NULL);
+        call_map(&table_of_level(level)->binary[GRD_UINT64][GRD_BINARY_MAXIMUM], 2, wide, strides, NULL);
         assert_memory_equal(c, ((uint64_t[]){UINT64_MAX, UINT64_MAX}), sizeof c);
     }
 }
@@ -172,17 +175,17 @@ static void test_nan_rules(void **state)
         float x[] = {NAN, 1, NAN, 2, -1}, y[] = {1, NAN, NAN, 3, -2}, z[5];
         char *data[] = {(char *)z, (char *)x, (char *)y};
         const int64_t strides[] = {4, 4, 4};
-        table->binary[GRD_FLOAT32][GRD_BINARY_MAXIMUM](5, data, strides, NULL);
+        call_map(&table->binary[GRD_FLOAT32][GRD_BINARY_MAXIMUM], 5, data, strides, NULL);
         assert_true(isnan(z[0]) && isnan(z[1]) && isnan(z[2]) && z[3] == 3 && z[4] == -1);
-        table->binary[GRD_FLOAT32][GRD_BINARY_MINIMUM](5, data, strides, NULL);
+        call_map(&table->binary[GRD_FLOAT32][GRD_BINARY_MINIMUM], 5, data, strides, NULL);
         assert_true(isnan(z[0]) && isnan(z[1]) && isnan(z[2]) && z[3] == 2 && z[4] == -2);
-        table->binary[GRD_FLOAT32][GRD_BINARY_FMAX](5, data, strides, NULL);
+        call_map(&table->binary[GRD_FLOAT32][GRD_BINARY_FMAX], 5, data, strides, NULL);
         assert_true(z[0] == 1 && z[1] == 1 && isnan(z[2]) && z[3] == 3 && z[4] == -1);
-        table->binary[GRD_FLOAT32][GRD_BINARY_FMIN](5, data, strides, NULL);
+        call_map(&table->binary[GRD_FLOAT32][GRD_BINARY_FMIN], 5, data, strides, NULL);
         assert_true(z[0] == 1 && z[1] == 1 && isnan(z[2]) && z[3] == 2 && z[4] == -2);
         float low[] = {0, NAN, 5, 0, 3}, high[] = {1, 1, 1, NAN, 2}, middle[] = {NAN, 1, 0, 1, 1};
         char *clamp[] = {(char *)z, (char *)middle, (char *)low, (char *)high};
-        table->ternary[GRD_FLOAT32][GRD_TERNARY_HIDDEN_CLAMP_BOTH](5, clamp, (int64_t[]){4, 4, 4, 4}, NULL);
+        call_map(&table->ternary[GRD_FLOAT32][GRD_TERNARY_HIDDEN_CLAMP_BOTH], 5, clamp, (int64_t[]){4, 4, 4, 4}, NULL);
         assert_true(isnan(z[0]) && isnan(z[1]) && z[2] == 1 && isnan(z[3]) && z[4] == 2);
     }
 }
@@ -196,10 +199,10 @@ static void test_float_division(void **state)
     for (int level = 0; table_of_level(level) != NULL; level++) {
         double quotient[N], remainder[N], truncated[N];
         const int64_t strides[] = {8, 8, 8};
-        grd_loop_kernel *const *const row = table_of_level(level)->binary[GRD_FLOAT64];
-        row[GRD_BINARY_HIDDEN_DIV_FLOOR](N, (char *[]){(char *)quotient, (char *)x, (char *)y}, strides, NULL);
-        row[GRD_BINARY_REMAINDER](N, (char *[]){(char *)remainder, (char *)x, (char *)y}, strides, NULL);
-        row[GRD_BINARY_HIDDEN_DIV_TRUNC](N, (char *[]){(char *)truncated, (char *)x, (char *)y}, strides, NULL);
+        const struct grd_map_kernel *const row = table_of_level(level)->binary[GRD_FLOAT64];
+        call_map(&row[GRD_BINARY_HIDDEN_DIV_FLOOR], N, (char *[]){(char *)quotient, (char *)x, (char *)y}, strides, NULL);
+        call_map(&row[GRD_BINARY_REMAINDER], N, (char *[]){(char *)remainder, (char *)x, (char *)y}, strides, NULL);
+        call_map(&row[GRD_BINARY_HIDDEN_DIV_TRUNC], N, (char *[]){(char *)truncated, (char *)x, (char *)y}, strides, NULL);
         assert_true(quotient[0] == 3 && quotient[1] == -4 && quotient[2] == -4 && quotient[3] == 3);
         assert_true(quotient[4] == INFINITY && quotient[5] == -INFINITY && quotient[6] == 4 && quotient[7] == 59);
         assert_true(quotient[8] == 0 && signbit(quotient[8]) && isnan(quotient[9]) && quotient[10] == 0);
@@ -228,8 +231,8 @@ static void test_pow(void **state)
             x[i] = fabsf(x[i]);
     }
     for (int level = 0; table_of_level(level) != NULL; level++) {
-        table_of_level(level)->binary[GRD_FLOAT32][GRD_BINARY_HIDDEN_POW](
-            COUNT * COUNT + RANDOM, (char *[]){(char *)z, (char *)x, (char *)y}, (int64_t[]){4, 4, 4}, NULL);
+        call_map(&table_of_level(level)->binary[GRD_FLOAT32][GRD_BINARY_HIDDEN_POW], COUNT * COUNT + RANDOM,
+                 (char *[]){(char *)z, (char *)x, (char *)y}, (int64_t[]){4, 4, 4}, NULL);
         for (int i = 0; i < COUNT * COUNT + RANDOM; i++) {
             const long double exact = powl(x[i], y[i]);
             const double error = distance(z[i], exact, (float)exact, 24, -125);
@@ -243,18 +246,18 @@ static void test_complex(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
-        grd_loop_kernel *const *const row = table_of_level(level)->binary[GRD_COMPLEX128];
+        const struct grd_map_kernel *const row = table_of_level(level)->binary[GRD_COMPLEX128];
         double x[] = {1, 2, 1e300, 1e300, 1, 0, 0, 0}, y[] = {3, -4, 1e300, 1e300, 0, 0, 0, 0}, z[8];
         char *data[] = {(char *)z, (char *)x, (char *)y};
         const int64_t strides[] = {16, 16, 16};
-        row[GRD_BINARY_MUL](1, data, strides, NULL);
+        call_map(&row[GRD_BINARY_MUL], 1, data, strides, NULL);
         assert_true(z[0] == 11 && z[1] == 2);
-        row[GRD_BINARY_HIDDEN_DIV_TRUE](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_HIDDEN_DIV_TRUE], 4, data, strides, NULL);
         assert_true(fabs(z[0] + 0.2) < 1e-15 && fabs(z[1] - 0.4) < 1e-15 && z[2] == 1 && z[3] == 0);
         assert_true(z[4] == INFINITY && isnan(z[5]) && isnan(z[6]) && isnan(z[7]));
-        row[GRD_BINARY_HIDDEN_POW](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_HIDDEN_POW], 4, data, strides, NULL);
         assert_true(z[4] == 1 && z[5] == 0 && z[6] == 1 && z[7] == 0);
-        row[GRD_BINARY_HIDDEN_ADD_SCALED](1, data, strides, (grd_scalar[]){grd_complex_number(0, 1)});
+        call_map(&row[GRD_BINARY_HIDDEN_ADD_SCALED], 1, data, strides, (grd_scalar[]){grd_complex_number(0, 1)});
         assert_true(z[0] == 5 && z[1] == 5);
     }
 }
@@ -267,15 +270,15 @@ static void test_ternary(void **state)
         double x[] = {1, 2}, end[] = {3, 6}, weight[] = {0.25, 1}, z[2];
         char *data[] = {(char *)z, (char *)x, (char *)end, (char *)weight};
         const int64_t strides[] = {8, 8, 8, 8};
-        table->ternary[GRD_FLOAT64][GRD_TERNARY_LERP](2, data, strides, NULL);
+        call_map(&table->ternary[GRD_FLOAT64][GRD_TERNARY_LERP], 2, data, strides, NULL);
         assert_true(z[0] == 1.5 && z[1] == 6);
-        table->ternary[GRD_FLOAT64][GRD_TERNARY_HIDDEN_ADDCMUL](2, data, strides, (grd_scalar[]){grd_int(2)});
+        call_map(&table->ternary[GRD_FLOAT64][GRD_TERNARY_HIDDEN_ADDCMUL], 2, data, strides, (grd_scalar[]){grd_int(2)});
         assert_true(z[0] == 2.5 && z[1] == 14);
-        table->ternary[GRD_FLOAT64][GRD_TERNARY_HIDDEN_ADDCDIV](2, data, strides, (grd_scalar[]){grd_float(0.5)});
+        call_map(&table->ternary[GRD_FLOAT64][GRD_TERNARY_HIDDEN_ADDCDIV], 2, data, strides, (grd_scalar[]){grd_float(0.5)});
         assert_true(z[0] == 7 && z[1] == 5);
         uint8_t mask[] = {0, 1};
         data[1] = (char *)mask;
-        table->ternary[GRD_FLOAT64][GRD_TERNARY_HIDDEN_WHERE](2, data, (int64_t[]){8, 1, 8, 8}, NULL);
+        call_map(&table->ternary[GRD_FLOAT64][GRD_TERNARY_HIDDEN_WHERE], 2, data, (int64_t[]){8, 1, 8, 8}, NULL);
         assert_true(z[0] == 0.25 && z[1] == 6);
     }
 }
@@ -284,19 +287,19 @@ static void test_bool(void **state)
 {
     (void)state;
     for (int level = 0; table_of_level(level) != NULL; level++) {
-        grd_loop_kernel *const *const row = table_of_level(level)->binary[GRD_BOOL];
+        const struct grd_map_kernel *const row = table_of_level(level)->binary[GRD_BOOL];
         uint8_t x[] = {0, 0, 1, 1}, y[] = {0, 1, 0, 1}, z[4];
         char *data[] = {(char *)z, (char *)x, (char *)y};
         const int64_t strides[] = {1, 1, 1};
-        row[GRD_BINARY_HIDDEN_ADD](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_HIDDEN_ADD], 4, data, strides, NULL);
         assert_memory_equal(z, ((uint8_t[]){0, 1, 1, 1}), 4);
-        row[GRD_BINARY_MUL](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_MUL], 4, data, strides, NULL);
         assert_memory_equal(z, ((uint8_t[]){0, 0, 0, 1}), 4);
-        row[GRD_BINARY_LT](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_LT], 4, data, strides, NULL);
         assert_memory_equal(z, ((uint8_t[]){0, 1, 0, 0}), 4);
-        row[GRD_BINARY_LOGICAL_XOR](4, data, strides, NULL);
+        call_map(&row[GRD_BINARY_LOGICAL_XOR], 4, data, strides, NULL);
         assert_memory_equal(z, ((uint8_t[]){0, 1, 1, 0}), 4);
-        assert_null(row[GRD_BINARY_HIDDEN_SUB]);
+        assert_null(row[GRD_BINARY_HIDDEN_SUB].block);
     }
 }
 

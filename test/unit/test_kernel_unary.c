@@ -96,7 +96,7 @@ enum { CHUNK = 256 };
 static void check_float(const struct grd_kernel_table *table, const struct function *function, float *x, int n)
 {
     float y[CHUNK];
-    table->unary[GRD_FLOAT32][function->kernel](n, (char *[]){(char *)y, (char *)x}, (int64_t[]){4, 4}, NULL);
+    call_map(&table->unary[GRD_FLOAT32][function->kernel], n, (char *[]){(char *)y, (char *)x}, (int64_t[]){4, 4}, NULL);
     for (int i = 0; i < n; i++) {
         const long double exact = function->exact(x[i]);
         const double error = distance(y[i], exact, (float)exact, 24, -125);
@@ -108,7 +108,7 @@ static void check_float(const struct grd_kernel_table *table, const struct funct
 static void check_double(const struct grd_kernel_table *table, const struct function *function, double *x, int n)
 {
     double y[CHUNK];
-    table->unary[GRD_FLOAT64][function->kernel](n, (char *[]){(char *)y, (char *)x}, (int64_t[]){8, 8}, NULL);
+    call_map(&table->unary[GRD_FLOAT64][function->kernel], n, (char *[]){(char *)y, (char *)x}, (int64_t[]){8, 8}, NULL);
     for (int i = 0; i < n; i++) {
         const long double exact = function->exact(x[i]);
         const double error = distance(y[i], exact, (double)exact, 53, -1021);
@@ -179,15 +179,16 @@ static void test_half(void **state)
         for (int bfloat = 0; bfloat < 2; bfloat++)
             for (int kernel = 0; kernel < GRD_UNARY_COUNT; kernel++) {
                 const struct grd_kernel_table *table = table_of_level(level);
-                grd_loop_kernel *half_loop = table->unary[bfloat ? GRD_BFLOAT16 : GRD_FLOAT16][kernel];
-                if (half_loop == NULL || kernel == GRD_UNARY_ISNAN || kernel == GRD_UNARY_ISINF || kernel == GRD_UNARY_ISFINITE ||
+                const struct grd_map_kernel *map = &table->unary[GRD_FLOAT32][kernel];
+                if (map->block == NULL || kernel == GRD_UNARY_ISNAN || kernel == GRD_UNARY_ISINF || kernel == GRD_UNARY_ISFINITE ||
                     kernel == GRD_UNARY_LOGICAL_NOT)
                     continue;
                 const grd_scalar params[] = {grd_float(1.25), grd_int(20), grd_float(0.75)};
-                half_loop(65536, (char *[]){(char *)y, (char *)x}, (int64_t[]){2, 2}, params);
+                const struct grd_map half = map_of(map, bfloat ? GRD_BFLOAT16 : GRD_FLOAT16, params);
+                grd_map(65536, (char *[]){(char *)y, (char *)x}, (int64_t[]){2, 2}, &half);
                 for (int i = 0; i < 65536; i++)
                     wide[i] = bfloat ? grd_from_bfloat16(x[i]) : grd_from_float16(x[i]);
-                table->unary[GRD_FLOAT32][kernel](65536, (char *[]){(char *)wide, (char *)wide}, (int64_t[]){4, 4}, params);
+                call_map(map, 65536, (char *[]){(char *)wide, (char *)wide}, (int64_t[]){4, 4}, params);
                 for (int i = 0; i < 65536; i++)
                     if (y[i] != (bfloat ? grd_to_bfloat16(wide[i]) : grd_to_float16(wide[i])))
                         fail_msg("%s: kernel %d of %#x is %#x, float gives %a", table->isa, kernel, i, y[i], wide[i]);
@@ -201,12 +202,12 @@ static void test_every_path(void **state)
     for (int level = 0; table_of_level(level) != NULL; level++)
         for (grd_dtype dtype = GRD_BOOL; dtype <= GRD_COMPLEX128; dtype++)
             for (int kernel = 0; kernel < GRD_UNARY_COUNT; kernel++) {
-                grd_loop_kernel *loop = table_of_level(level)->unary[dtype][kernel];
-                if (loop == NULL)
+                const struct grd_map map = map_of(&row_of(table_of_level(level)->unary, dtype)[kernel], dtype, params);
+                if (map.kernel->block == NULL)
                     continue;
                 const bool to_bool = kernel == GRD_UNARY_ISNAN || kernel == GRD_UNARY_ISINF || kernel == GRD_UNARY_ISFINITE ||
                                      kernel == GRD_UNARY_LOGICAL_NOT;
-                if (!same_on_every_path(loop, 1, (grd_dtype[]){to_bool ? GRD_BOOL : dtype, dtype}, params))
+                if (!same_on_every_path(grd_map, 1, (grd_dtype[]){to_bool ? GRD_BOOL : dtype, dtype}, &map))
                     fail_msg("%s: kernel %d of %s", table_of_level(level)->isa, kernel, grd_dtype_name(dtype));
             }
 }
@@ -219,22 +220,22 @@ static void test_integers(void **state)
         int32_t x[] = {INT32_MIN, -5, 0, 7, INT32_MAX}, y[5];
         char *data[] = {(char *)y, (char *)x};
         const int64_t strides[] = {4, 4};
-        table->unary[GRD_INT32][GRD_UNARY_HIDDEN_ABS](5, data, strides, NULL);
+        call_map(&table->unary[GRD_INT32][GRD_UNARY_HIDDEN_ABS], 5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){INT32_MIN, 5, 0, 7, INT32_MAX}), sizeof y);
-        table->unary[GRD_INT32][GRD_UNARY_NEG](5, data, strides, NULL);
+        call_map(&table->unary[GRD_INT32][GRD_UNARY_NEG], 5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){INT32_MIN, 5, 0, -7, -INT32_MAX}), sizeof y);
-        table->unary[GRD_INT32][GRD_UNARY_SIGN](5, data, strides, NULL);
+        call_map(&table->unary[GRD_INT32][GRD_UNARY_SIGN], 5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){-1, -1, 0, 1, 1}), sizeof y);
-        table->unary[GRD_INT32][GRD_UNARY_HIDDEN_SQUARE](5, data, strides, NULL);
+        call_map(&table->unary[GRD_INT32][GRD_UNARY_HIDDEN_SQUARE], 5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){0, 25, 0, 49, 1}), sizeof y);
-        table->unary[GRD_INT32][GRD_UNARY_RELU](5, data, strides, NULL);
+        call_map(&table->unary[GRD_INT32][GRD_UNARY_RELU], 5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){0, 0, 0, 7, INT32_MAX}), sizeof y);
-        table->unary[GRD_UINT32][GRD_UNARY_NEG](5, data, strides, NULL);
+        call_map(&table->unary[GRD_UINT32][GRD_UNARY_NEG], 5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){INT32_MIN, 5, 0, -7, -INT32_MAX}), sizeof y);
-        table->unary[GRD_INT32][GRD_UNARY_BITWISE_NOT](5, data, strides, NULL);
+        call_map(&table->unary[GRD_INT32][GRD_UNARY_BITWISE_NOT], 5, data, strides, NULL);
         assert_memory_equal(y, ((int32_t[]){INT32_MAX, 4, -1, -8, INT32_MIN}), sizeof y);
-        assert_null(table->unary[GRD_INT32][GRD_UNARY_EXP]);
-        assert_null(table->unary[GRD_BOOL][GRD_UNARY_NEG]);
+        assert_null(table->unary[GRD_INT32][GRD_UNARY_EXP].block);
+        assert_null(table->unary[GRD_BOOL][GRD_UNARY_NEG].block);
     }
 }
 
@@ -246,15 +247,15 @@ static void test_float_edges(void **state)
         float x[] = {NAN, -0.0f, -INFINITY, INFINITY, -2.5f, 30}, y[6];
         char *data[] = {(char *)y, (char *)x};
         const int64_t strides[] = {4, 4};
-        table->unary[GRD_FLOAT32][GRD_UNARY_SIGN](6, data, strides, NULL);
+        call_map(&table->unary[GRD_FLOAT32][GRD_UNARY_SIGN], 6, data, strides, NULL);
         assert_memory_equal(y, ((float[]){0, 0, -1, 1, -1, 1}), sizeof y);
-        table->unary[GRD_FLOAT32][GRD_UNARY_RELU](6, data, strides, NULL);
+        call_map(&table->unary[GRD_FLOAT32][GRD_UNARY_RELU], 6, data, strides, NULL);
         assert_true(isnan(y[0]) && y[1] == 0 && signbit(y[1]) && y[2] == 0 && y[3] == INFINITY && y[4] == 0 && y[5] == 30);
-        table->unary[GRD_FLOAT32][GRD_UNARY_SOFTPLUS](6, data, strides, (grd_scalar[]){grd_int(1), grd_int(20)});
+        call_map(&table->unary[GRD_FLOAT32][GRD_UNARY_SOFTPLUS], 6, data, strides, (grd_scalar[]){grd_int(1), grd_int(20)});
         assert_true(isnan(y[0]) && y[2] == 0 && y[3] == INFINITY && y[5] == 30 && fabsf(y[1] - logf(2)) < 1e-7f);
-        table->unary[GRD_FLOAT32][GRD_UNARY_SOFTPLUS](6, data, strides, (grd_scalar[]){grd_float(2), grd_int(20)});
+        call_map(&table->unary[GRD_FLOAT32][GRD_UNARY_SOFTPLUS], 6, data, strides, (grd_scalar[]){grd_float(2), grd_int(20)});
         assert_true(fabsf(y[4] - log1pf(expf(-5)) / 2) < 1e-9f);
-        table->unary[GRD_FLOAT32][GRD_UNARY_LEAKY_RELU](6, data, strides, (grd_scalar[]){grd_float(0.5)});
+        call_map(&table->unary[GRD_FLOAT32][GRD_UNARY_LEAKY_RELU], 6, data, strides, (grd_scalar[]){grd_float(0.5)});
         assert_true(isnan(y[0]) && y[4] == -1.25f && y[5] == 30);
     }
 }
@@ -267,15 +268,15 @@ static void test_complex(void **state)
         double x[] = {3, 4}, y[2];
         char *data[] = {(char *)y, (char *)x};
         const int64_t strides[] = {16, 16};
-        table->unary[GRD_COMPLEX128][GRD_UNARY_SQRT](1, data, strides, NULL);
+        call_map(&table->unary[GRD_COMPLEX128][GRD_UNARY_SQRT], 1, data, strides, NULL);
         assert_true(y[0] == 2 && y[1] == 1);
-        table->unary[GRD_COMPLEX128][GRD_UNARY_HIDDEN_SQUARE](1, data, strides, NULL);
+        call_map(&table->unary[GRD_COMPLEX128][GRD_UNARY_HIDDEN_SQUARE], 1, data, strides, NULL);
         assert_true(y[0] == -7 && y[1] == 24);
-        table->unary[GRD_COMPLEX128][GRD_UNARY_RECIPROCAL](1, data, strides, NULL);
+        call_map(&table->unary[GRD_COMPLEX128][GRD_UNARY_RECIPROCAL], 1, data, strides, NULL);
         assert_true(fabs(y[0] - 0.12) < 1e-16 && fabs(y[1] + 0.16) < 1e-16);
-        table->unary[GRD_COMPLEX128][GRD_UNARY_HIDDEN_CONJ](1, data, strides, NULL);
+        call_map(&table->unary[GRD_COMPLEX128][GRD_UNARY_HIDDEN_CONJ], 1, data, strides, NULL);
         assert_true(y[0] == 3 && y[1] == -4);
-        table->unary[GRD_COMPLEX128][GRD_UNARY_EXP](1, data, strides, NULL);
+        call_map(&table->unary[GRD_COMPLEX128][GRD_UNARY_EXP], 1, data, strides, NULL);
         assert_true(fabs(y[0] - exp(3) * cos(4)) < 1e-14 && fabs(y[1] - exp(3) * sin(4)) < 1e-14);
     }
 }

@@ -248,8 +248,9 @@ static inline __attribute__((always_inline)) void cast(int64_t n, char *const *d
                                                        grd_dtype to, int64_t size, grd_block_kernel *convert)
 {
     const grd_dtype by = way(to);
+    const struct grd_map_kernel kernel = {convert, GRD_MAP_SIZES(size, sizeof(T), 0, 0)};
     if (to == by)
-        grd_map(n, data, strides, params, convert, GRD_MAP_SIZES(size, sizeof(T), 0, 0));
+        grd_map(n, data, strides, &(const struct grd_map){&kernel, params, GRD_DTYPE_NONE});
     else if (by == GRD_FLOAT32)
         grd_map_twice(n, data, strides, cast_float32, sizeof(float), CAST_ROW(float32)[to]);
     else

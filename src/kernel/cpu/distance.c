@@ -9,6 +9,7 @@
 #include "kernel/cpu/level.h"
 #include "kernel/cpu/loop.h"
 #include "kernel/cpu/typed.h"
+#include "kernel/map.h"
 #include "kernel/table.h"
 
 #define INLINE static inline __attribute__((always_inline))
@@ -100,7 +101,7 @@ static void all_largest(const struct grd_distance_block *x)
             *out++ = largest_of(x->width, a, (const T *)x->x2 + j * x->width);
 }
 
-extern grd_loop_kernel *const GRD_TYPED(grd_binary_row)[];
+extern const struct grd_map_kernel GRD_TYPED(grd_binary_row)[];
 
 /* x^p, in place, by the kernel of pow, which vectorises. */
 static void to_powers(int64_t n, T *x, T p)
@@ -110,7 +111,8 @@ static void to_powers(int64_t n, T *x, T p)
         for (int64_t i = 0; i < n; i++)
             x[i] = sqrt(x[i]);
     else
-        GRD_TYPED(grd_binary_row)[GRD_BINARY_HIDDEN_POW](n, (char *const[]){(char *)x, (char *)x, (char *)&p}, strides, NULL);
+        grd_map(n, (char *const[]){(char *)x, (char *)x, (char *)&p}, strides,
+                &(struct grd_map){.kernel = &GRD_TYPED(grd_binary_row)[GRD_BINARY_HIDDEN_POW]});
 }
 
 /* The sums of powers of `pairs` differences of n elements; b's rows are `width` apart. */

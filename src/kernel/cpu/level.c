@@ -22,22 +22,14 @@
 #define BINARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(binary, grd_binary_row, dtype),
 #define TERNARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(ternary, grd_ternary_row, dtype),
 #define CAST(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(cast, grd_cast_row, dtype),
-#define HALF_UNARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(half, grd_unary_row, dtype),
-#define HALF_BINARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(half, grd_binary_row, dtype),
-#define HALF_TERNARY(DTYPE, dtype) [GRD_##DTYPE] = GRD_BUILT(half, grd_ternary_row, dtype),
-
 #define NLL(DTYPE, dtype) [GRD_##DTYPE] = &GRD_BUILT(nll, grd_nll_row, dtype),
 
 #define DECLARE(DTYPE, dtype)                                                                                                              \
-    extern grd_loop_kernel *const GRD_BUILT(unary, grd_unary_row, dtype)[], *const GRD_BUILT(binary, grd_binary_row, dtype)[],             \
-                                                                                *const GRD_BUILT(ternary, grd_ternary_row, dtype)[];
-#define DECLARE_HALF(DTYPE, dtype)                                                                                                         \
-    extern grd_loop_kernel *const GRD_BUILT(half, grd_unary_row, dtype)[], *const GRD_BUILT(half, grd_binary_row, dtype)[],                \
-                                                                               *const GRD_BUILT(half, grd_ternary_row, dtype)[];
+    extern const struct grd_map_kernel GRD_BUILT(unary, grd_unary_row, dtype)[], GRD_BUILT(binary, grd_binary_row, dtype)[],               \
+        GRD_BUILT(ternary, grd_ternary_row, dtype)[];
 #define DECLARE_CAST(DTYPE, dtype) extern grd_loop_kernel *const GRD_BUILT(cast, grd_cast_row, dtype)[];
 #define DECLARE_ORDER(DTYPE, dtype) extern const struct grd_order_row GRD_BUILT(order, grd_order_row, dtype);
 DTYPES(DECLARE)
-HALF_DTYPES(DECLARE_HALF)
 DTYPES(DECLARE_CAST)
 HALF_DTYPES(DECLARE_CAST)
 STORED_DTYPES(DECLARE_CAST)
@@ -65,9 +57,9 @@ extern const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table);
 
 const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .isa = GRD_ISA_NAME,
-    .unary = {DTYPES(UNARY) HALF_DTYPES(HALF_UNARY)},
-    .binary = {DTYPES(BINARY) HALF_DTYPES(HALF_BINARY)},
-    .ternary = {DTYPES(TERNARY) HALF_DTYPES(HALF_TERNARY)},
+    .unary = {DTYPES(UNARY)},
+    .binary = {DTYPES(BINARY)},
+    .ternary = {DTYPES(TERNARY)},
     .cast = {DTYPES(CAST) HALF_DTYPES(CAST) STORED_DTYPES(CAST)},
     .lines = {[GRD_INT64] = GRD_BUILT(lines, grd_lines_row, int64),
               [GRD_FLOAT32] = GRD_BUILT(lines, grd_lines_row, float32),

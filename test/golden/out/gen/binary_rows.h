@@ -17,7 +17,6 @@ static void sub_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_sub(self_data[i], other_data[i]);
 }
-static void sub_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, sub_block, SIZES_C_CC); }
 
 static void mul_block(int64_t n, char *const *data, const void *params)
 {
@@ -29,7 +28,6 @@ static void mul_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_mul(self_data[i], other_data[i]);
 }
-static void mul_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, mul_block, SIZES_C_CC); }
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
@@ -43,15 +41,14 @@ static void lt_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_lt(self_data[i], other_data[i]);
 }
-static void lt_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, lt_block, SIZES_1_CC); }
 #endif
 
-grd_loop_kernel *const GRD_TYPED(grd_binary_row)[GRD_BINARY_COUNT] = {
+const struct grd_map_kernel GRD_TYPED(grd_binary_row)[GRD_BINARY_COUNT] = {
     #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-    [GRD_BINARY_SUB] = sub_loop,
-    [GRD_BINARY_MUL] = mul_loop,
+    [GRD_BINARY_SUB] = {sub_block, SIZES_C_CC},
+    [GRD_BINARY_MUL] = {mul_block, SIZES_C_CC},
     #endif
     #if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
-    [GRD_BINARY_LT] = lt_loop,
+    [GRD_BINARY_LT] = {lt_block, SIZES_1_CC},
     #endif
 };

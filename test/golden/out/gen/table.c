@@ -2,10 +2,10 @@
 #include "dispatch/op.h"
 
 extern struct grd_op grd_operator_tanh, grd_operator_add, grd_operator_sub, grd_operator_mul, grd_operator_neg, grd_operator_sin, grd_operator_lt, grd_operator_twice,
-    grd_operator_unbind, grd_operator_stack, grd_operator_max_dim, grd_operator_hidden_place, grd_operator_zeros;
+    grd_operator_unbind, grd_operator_stack, grd_operator_max_dim, grd_operator_hidden_place, grd_operator_zeros, grd_operator_scaled_tanh;
 struct grd_op *const grd_op_table[] = {
     &grd_operator_tanh, &grd_operator_add, &grd_operator_sub, &grd_operator_mul, &grd_operator_neg, &grd_operator_sin, &grd_operator_lt, &grd_operator_twice, &grd_operator_unbind,
-    &grd_operator_stack, &grd_operator_max_dim, &grd_operator_hidden_place, &grd_operator_zeros
+    &grd_operator_stack, &grd_operator_max_dim, &grd_operator_hidden_place, &grd_operator_zeros, &grd_operator_scaled_tanh
 };
 
-const int64_t grd_op_table_size = 13;
+const int64_t grd_op_table_size = 14;

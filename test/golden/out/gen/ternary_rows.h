@@ -4,5 +4,5 @@
 enum {
 };
 
-grd_loop_kernel *const GRD_TYPED(grd_ternary_row)[GRD_TERNARY_COUNT] = {
+const struct grd_map_kernel GRD_TYPED(grd_ternary_row)[GRD_TERNARY_COUNT] = {
 };

@@ -32,5 +32,8 @@ const struct test_case test_cases[] = {
     {"unbind", "T(2,3), dim=1", 2, (const struct test_arg[2]){{TEST_FLOATS, -2, 2, 2, {2, 3}}, {TEST_NUMBER, .number = {.kind = GRD_SCALAR_INT, .v.i = 1}}}},
     {"stack", "[T(2), T(2)]", 2, (const struct test_arg[2]){{TEST_LIST, .n = 2, .items = (const struct test_arg[]){{TEST_FLOATS, -2, 2, 1, {2}}, {TEST_FLOATS, -2, 2, 1, {2}}}}}},
     {"max_dim", "T(2,3), dim=1", 3, (const struct test_arg[3]){{TEST_FLOATS, -2, 2, 2, {2, 3}}, {TEST_NUMBER, .number = {.kind = GRD_SCALAR_INT, .v.i = 1}}}},
+    {"scaled_tanh", "T(2,3), 1", 3, (const struct test_arg[3]){{TEST_FLOATS, -2, 2, 2, {2, 3}}, {TEST_NUMBER, .number = {.kind = GRD_SCALAR_INT, .v.i = 1}}}},
+    {"scaled_tanh", "T(2,3), 1, mode='none'", 3, (const struct test_arg[3]){{TEST_FLOATS, -2, 2, 2, {2, 3}}, {TEST_NUMBER, .number = {.kind = GRD_SCALAR_INT, .v.i = 1}},
+     {TEST_STRING, .text = "none"}}},
     {.op = NULL},
 };

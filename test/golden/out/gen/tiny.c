@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "autograd/formula.h"
+#include "base/text.h"
 #include "dispatch/op.h"
 #include "dispatch/option.h"
 #include "gen/impl/tiny.h"
@@ -10,8 +11,10 @@
 #include "op/composite.h"
 #include "op/elementwise.h"
 #include "op/lines.h"
+#include "op/loss.h"
 #include "op/plan.h"
 #include "op/reduce.h"
+#include "gen/calls/c_tfz.h"
 #include "gen/calls/l_ti.h"
 #include "gen/calls/m2_tib.h"
 #include "gen/calls/o_t.h"
@@ -27,6 +30,7 @@
 #include "gradus/ops/max_dim.h"
 #include "gradus/ops/mul.h"
 #include "gradus/ops/neg.h"
+#include "gradus/ops/scaled_tanh.h"
 #include "gradus/ops/sin.h"
 #include "gradus/ops/stack.h"
 #include "gradus/ops/sub.h"
@@ -36,8 +40,8 @@
 #include "gradus/ops/zeros.h"
 
 /* ---- tanh(Tensor self) -> Tensor (schema/tiny.toml:3) */
-static const struct grd_elementwise tanh_facts = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_TANH, .name = "tanh"};
-grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &tanh_facts, NULL); }
+const struct grd_elementwise elementwise_tanh = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_TANH, .name = "tanh"};
+grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_tanh, NULL); }
 static void tanh_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0], *result = b->saved[0].v.tensor;
@@ -95,8 +99,8 @@ grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *othe
 }
 
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:23) */
-static const struct grd_elementwise sub_facts = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_SUB, .name = "sub"};
-grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &sub_facts, NULL); }
+const struct grd_elementwise elementwise_sub = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_SUB, .name = "sub"};
+grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_sub, NULL); }
 static void sub_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -112,8 +116,8 @@ grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(se
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
 
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:32) */
-static const struct grd_elementwise mul_facts = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
-grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &mul_facts, NULL); }
+const struct grd_elementwise elementwise_mul = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
+grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_mul, NULL); }
 static void mul_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0], *other = b->saved[0].v.tensor, *self = b->saved[1].v.tensor;
@@ -129,8 +133,8 @@ grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(se
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
 
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:41) */
-static const struct grd_elementwise neg_facts = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
-grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &neg_facts, NULL); }
+const struct grd_elementwise elementwise_neg = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
+grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_neg, NULL); }
 static void neg_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -144,16 +148,16 @@ grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_opera
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
 
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:49) */
-static const struct grd_elementwise sin_facts = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
-grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &sin_facts, NULL); }
+const struct grd_elementwise elementwise_sin = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
+grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_sin, NULL); }
 struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
 grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_sin); }
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
 
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:58) */
-static const struct grd_elementwise lt_facts = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
-grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &lt_facts, NULL); }
+const struct grd_elementwise elementwise_lt = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
+grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_lt, NULL); }
 struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
     .counts_writes = true};
 grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_lt); }
@@ -241,4 +245,30 @@ grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
 {
     options = options ? options : &zeros_defaults;
     return call_t_dYvb(size, options->dtype, options->device, options->requires_grad, &grd_operator_zeros);
+}
+
+/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:99) */
+grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, const char *mode)
+{
+    grd_tensor *given = self;
+    self = grd_composite_input(out, given);
+    if (!(limit > 0))
+        return grd_fail(GRD_ERROR_RUNTIME, "the limit of %s must be positive, not %g", grd_format_int64s((char[512]){0}, 512, grd_sizes(self).data, grd_sizes(self).n), limit);
+    grd_tensor *value = ((strcmp(mode, "tanh") == 0) ? grd_tanh(self) : self);
+    return grd_composite_finish(out, given, grd_mul(value, grd_number(grd_float(limit))));
+}
+static const struct grd_arg scaled_tanh_args[] = {{"self", GRD_KIND_TENSOR}, {"limit", GRD_KIND_FLOAT}, {"mode", GRD_KIND_STRING, .value = {.kind = GRD_KIND_STRING,
+    .v.string = "tanh"}}};
+struct grd_op grd_operator_scaled_tanh = {"scaled_tanh", "scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor", scaled_tanh_args, 3, 1,
+    GRD_FORM_NEW | GRD_FORM_INPLACE, unbox_c_tfz, (grd_kernel *)op_scaled_tanh, .has_out = true, .composite = true};
+static const grd_scaled_tanh_options scaled_tanh_defaults = {0};
+grd_tensor *grd_with_scaled_tanh(grd_tensor *self, double limit, const grd_scaled_tanh_options *options)
+{
+    options = options ? options : &scaled_tanh_defaults;
+    return call_c_tfz(self, limit, options->mode ? options->mode : "tanh", NULL, &grd_operator_scaled_tanh);
+}
+grd_tensor *grd_with_scaled_tanh_(grd_tensor *self, double limit, const grd_scaled_tanh_options *options)
+{
+    options = options ? options : &scaled_tanh_defaults;
+    return write_c_tfz(self, limit, options->mode ? options->mode : "tanh", self, &grd_operator_scaled_tanh);
 }

@@ -15,7 +15,6 @@ static void tanh_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_tanh(self_data[i]);
 }
-static void tanh_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, tanh_block, SIZES_C_C); }
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
@@ -28,7 +27,6 @@ static void neg_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_neg(self_data[i]);
 }
-static void neg_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, neg_block, SIZES_C_C); }
 #endif
 
 #if GRD_IS_FLOAT
@@ -37,17 +35,16 @@ static void sin_block(int64_t n, char *const *data, const void *params)
     (void)params;
     unary_sin(n, (C *)data[0], (const C *)data[1]);
 }
-static void sin_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { grd_map(n, data, strides, params, sin_block, SIZES_C_C); }
 #endif
 
-grd_loop_kernel *const GRD_TYPED(grd_unary_row)[GRD_UNARY_COUNT] = {
+const struct grd_map_kernel GRD_TYPED(grd_unary_row)[GRD_UNARY_COUNT] = {
     #if GRD_IS_COMPLEX || GRD_IS_FLOAT
-    [GRD_UNARY_TANH] = tanh_loop,
+    [GRD_UNARY_TANH] = {tanh_block, SIZES_C_C},
     #endif
     #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-    [GRD_UNARY_NEG] = neg_loop,
+    [GRD_UNARY_NEG] = {neg_block, SIZES_C_C},
     #endif
     #if GRD_IS_FLOAT
-    [GRD_UNARY_SIN] = sin_loop,
+    [GRD_UNARY_SIN] = {sin_block, SIZES_C_C},
     #endif
 };

@@ -4,7 +4,9 @@
 #include "gradus/types.h"
 
 struct grd_plan;
+struct grd_elementwise;
 
+extern const struct grd_elementwise elementwise_tanh, elementwise_sub, elementwise_mul, elementwise_neg, elementwise_sin, elementwise_lt;
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self);
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other);
@@ -18,3 +20,4 @@ grd_tensor *op_stack(grd_tensors tensors, int64_t dim);
 void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret);
 grd_tensor *op_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes);
 grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad);
+grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, const char *mode);

@@ -20,6 +20,7 @@ GRD_BEGIN_DECLS
 #include "gradus/ops/stack.h"
 #include "gradus/ops/max_dim.h"
 #include "gradus/ops/zeros.h"
+#include "gradus/ops/scaled_tanh.h"
 
 GRD_END_DECLS
 #endif

@@ -76,6 +76,10 @@ GRD_BEGIN_DECLS
 /* zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor
  * Filled with zeros. */
 #include "gradus/ops/zeros.h" /* grd_zeros */
+/* scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor
+ * tanh(self), or self itself in another mode, times a limit. RuntimeError: the limit is not positive.
+ * mode: "tanh" or "none". */
+#include "gradus/ops/scaled_tanh.h" /* grd_scaled_tanh, grd_scaled_tanh_ */
 
 GRD_END_DECLS
 #endif

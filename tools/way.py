@@ -1,0 +1,59 @@
+"""The way of a call: the stack of torch.add(x, y, alpha=2), with broadcasting and a gradient, when its loop runs.
+
+  way.py [--build build/dev]      prints the frames from the loop up to the interpreter, and how many frames, files and crossings between written and
+                                  generated code there are. The build must have debug information, as preset dev has; gdb shows inlined calls, too.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOOP = "hidden_add_scaled_block"
+PROGRAM = "import gradus as torch; torch.add(torch.ones(3, 4, requires_grad=True), torch.ones(4), alpha=2)"
+FRAME = re.compile(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\w+) \(.*\) at (\S+):(\d+)$")
+
+
+def preloaded(build):
+    """The sanitizer's library, where the extension wants it: it must be loaded before all others."""
+    extension = next((build / "python/gradus").glob("_C.*.so"))
+    wanted = subprocess.run(["ldd", extension], capture_output=True, text=True, check=True).stdout
+    return " ".join(re.findall(r"=> (\S*lib[at]san\S*)", wanted))
+
+
+def stack(build):
+    """[(function, file, line)] from the loop to the function that the interpreter calls."""
+    environment = {**os.environ, "PYTHONPATH": str(build / "python"), "ASAN_OPTIONS": "detect_leaks=0"}
+    environment.pop("LD_PRELOAD", None)  # gdb itself needs none
+    commands = ["set pagination off", "set breakpoint pending on", f"set environment LD_PRELOAD {preloaded(build)}", f"break {LOOP}", "run", "backtrace"]
+    command = ["gdb", "-batch", "-nx", *(word for text in commands for word in ("-ex", text)), "--args", sys.executable, "-c", PROGRAM]
+    printed = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL).stdout
+    frames = [match.groups() for line in printed.splitlines() if (match := FRAME.match(line))]
+    ours = [(function, file, line) for function, file, line in frames if "gen/" in file or "/src/" in file or "/_C/" in file]
+    if not ours or ours[0][0] != LOOP:
+        sys.exit(f"the loop was not reached; gdb said:\n{printed[-2000:]}")
+    return ours
+
+
+def is_generated(file):
+    return file.removeprefix("./").startswith("gen/")
+
+
+def counted(frames):
+    kinds = [is_generated(file) for _, file, _ in frames]
+    return {"frames": len(frames), "files": len({file for _, file, _ in frames}), "crossings": sum(a != b for a, b in zip(kinds, kinds[1:]))}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default=ROOT / "build/dev", type=Path)
+    frames = stack(parser.parse_args().build.resolve())
+    for function, file, line in frames:
+        print(f"{'generated' if is_generated(file) else 'written':9}  {function:28} {file.removeprefix('../').removeprefix('../').removeprefix('./')}:{line}")
+    print(", ".join(f"{number} {name}" for name, number in counted(frames).items()))
+
+
+if __name__ == "__main__":
+    main()
