@@ -5,8 +5,10 @@
 #include "base/text.h"
 #include "gen/uses/autograd/gradient.h"
 
-bool grd_is_exclusive_part(const grd_tensor *t)
+bool grd_is_exclusive(const grd_tensor *t)
 {
+    if (!grd_object_unique(t) || t->autograd != NULL || t->storage->release != NULL)
+        return false;
     if (!grd_has(t, GRD_FLAG_CONTIGUOUS) && !grd_shape_is_dense(grd_dims_from(t->sizes, t->ndim), t->strides))
         return false;
     if (t->base == NULL)

@@ -1,7 +1,15 @@
 /* Nodes: one block each, freed without recursion; the public questions about the graph. */
 #include "autograd/node.h"
 
+#include <sched.h>
+
 _Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
+
+void grd_spin_wait(struct grd_spin *spin)
+{
+    while (atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire))
+        sched_yield();
+}
 
 static void node_finish(struct grd_object *object)
 {

@@ -12,8 +12,6 @@
 #ifndef GRD_AUTOGRAD_NODE_H
 #define GRD_AUTOGRAD_NODE_H
 
-#include <sched.h>
-
 #include "autograd/derivative.h"
 #include "base/memory.h"
 #include "base/object.h"
@@ -33,10 +31,18 @@ static inline void grd_spin_init(struct grd_spin *spin)
     atomic_flag_clear_explicit(&spin->flag, memory_order_relaxed);
 }
 
+static inline bool grd_spin_try(struct grd_spin *spin)
+{
+    return !atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire);
+}
+
+/* grd_spin_lock for one that is held. */
+void grd_spin_wait(struct grd_spin *spin);
+
 static inline void grd_spin_lock(struct grd_spin *spin)
 {
-    while (atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire))
-        sched_yield();
+    if (GRD_UNLIKELY(!grd_spin_try(spin)))
+        grd_spin_wait(spin);
 }
 
 static inline void grd_spin_unlock(struct grd_spin *spin)
@@ -49,8 +55,8 @@ static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
 {
     enum { SEARCHED = 8 };
     void **pool = grd_thread.pool;
-    const int64_t top = grd_thread.pool_top - 1;
-    for (int64_t i = top; i >= mark && i >= top - SEARCHED; i--)
+    const int64_t top = grd_thread.pool_top - 1, last = mark > top - SEARCHED ? mark : top - SEARCHED;
+    for (int64_t i = top; i >= last; i--)
         if (pool[i] == t) {
             pool[i] = pool[top];
             grd_thread.pool_top = top;
@@ -464,17 +470,14 @@ static inline grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_
         fits = grad->sizes[i] == output->sizes[i];
     return GRD_LIKELY(fits) ? grad : grd_adapt_gradient(output, grad, node_name, index);
 }
-/* grd_is_exclusive for a view, or a tensor that is not contiguous: one that nobody else holds and that knows no node. */
-bool grd_is_exclusive_part(const grd_tensor *t);
-
 /* Nobody else can see the tensor's data, and it can be written in place. */
-static inline bool grd_is_exclusive(const grd_tensor *t)
+bool grd_is_exclusive(const grd_tensor *t);
+
+/* The same for most: a contiguous tensor that is no view. */
+static inline bool grd_is_exclusive_whole(const grd_tensor *t)
 {
-    if (!grd_object_unique(t) || t->autograd != NULL || t->storage->release != NULL)
-        return false;
-    if (GRD_LIKELY(t->base == NULL && grd_has(t, GRD_FLAG_CONTIGUOUS)))
-        return grd_object_unique(t->storage);
-    return grd_is_exclusive_part(t);
+    return t->base == NULL && grd_has(t, GRD_FLAG_CONTIGUOUS) && grd_object_unique(t) && t->autograd == NULL &&
+           t->storage->release == NULL && grd_object_unique(t->storage);
 }
 
 /* ---- Custom functions (custom.c) --------------------------------------------------------------------------------------------------------------- */

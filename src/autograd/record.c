@@ -171,8 +171,9 @@ void grd_autograd_record(const grd_op *op, grd_keyset keys, grd_tensor *out, con
         else if (needs == 0 && !grd_needs_grad(out))
             run_below(op, keys, out, args, ret_results);
         else
-            grd_raise(GRD_ERROR_RUNTIME, "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                                         "requires grad.");
+            grd_raise(GRD_ERROR_RUNTIME,
+                      "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                      "requires grad.");
         return;
     }
     run_below(op, keys, NULL, args, ret_results);
