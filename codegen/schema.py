@@ -106,7 +106,7 @@ class Operator:
     inlined: str = ""  # the C function of autograd/formula.h that derivatives call in its place
     law: str = None  # the plan and the run that it has in common with others
     reduce: dict = field(default_factory=dict)  # of the law "reduce": REDUCE_KEYS
-    plan: bool = False  # plan_<name> and run_<name> are written in C
+    plan: object = False  # plan_<name> and run_<name> are written in C; a text: the call of another plan
     run: str = None  # the run is that of several operators, and reads the plan alone
     check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
     shortcut: bool = False  # shortcut_<name> is tried first

@@ -7,11 +7,10 @@
 #include "dispatch/op.h"
 #include "dispatch/option.h"
 #include "gen/impl/tiny.h"
-#include "op/common.h"
-#include "op/composite.h"
 #include "op/elementwise.h"
+#include "op/formula.h"
+#include "op/indexed.h"
 #include "op/lines.h"
-#include "op/loss.h"
 #include "op/plan.h"
 #include "op/reduce.h"
 #include "gen/calls/c_tfz.h"
@@ -253,7 +252,7 @@ grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, cons
     grd_tensor *given = self;
     self = grd_composite_input(out, given);
     if (!(limit > 0))
-        return grd_fail(GRD_ERROR_RUNTIME, "the limit of %s must be positive, not %g", grd_format_int64s((char[512]){0}, 512, grd_sizes(self).data, grd_sizes(self).n), limit);
+        return grd_fail(GRD_ERROR_RUNTIME, "the limit of %s must be positive, not %g", grd_list_text(grd_sizes(self)), limit);
     grd_tensor *value = ((strcmp(mode, "tanh") == 0) ? grd_tanh(self) : self);
     return grd_composite_finish(out, given, grd_mul(value, grd_number(grd_float(limit))));
 }
