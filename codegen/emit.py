@@ -3,7 +3,7 @@ import json
 import re
 
 from codegen import calls, ctype, derivative, entries, headers, kernels, plans
-from codegen.formula import Lowering, argument_type
+from codegen.formula import APART, Lowering, argument_type
 from codegen.headers import BANNER, implementation_prototype
 from codegen.schema import KERNELS
 from codegen.template import fill, function, wrap
@@ -17,11 +17,10 @@ FAMILY = """
     #include "dispatch/op.h"
     #include "dispatch/option.h"
     #include "gen/impl/$family.h"
-    #include "op/common.h"
-    #include "op/composite.h"
     #include "op/elementwise.h"
+    #include "op/formula.h"
+    #include "op/indexed.h"
     #include "op/lines.h"
-    #include "op/loss.h"
     #include "op/plan.h"
     #include "op/reduce.h"
     $operators
@@ -78,13 +77,27 @@ def formula_implementation(operator, operators):
     if len(values) > 1:
         return statements + "".join(f"ret[{i}] = {value};\n" for i, value in enumerate(values))
     tensors = [a.name for a in operator.args if a.is_tensor and not a.list]
-    check = f"if (!grd_out_check_inputs(out, grd_tensors({', '.join(tensors)})))\n    return grd_failed;\n" if operator.has_out and len(tensors) > 1 else ""
+    check = ""
+    if operator.has_out and len(tensors) > 1:
+        read = tensors[1:] if operator.overlap == "none" else tensors
+        check = f"if (!{'grd_check_indexed_out' if operator.overlap == 'none' else 'grd_out_check_inputs'}(out, grd_tensors({', '.join(read)})))\n    return grd_failed;\n"
     first = operator.args[0].name if operator.args and operator.args[0].is_tensor and not operator.args[0].list else "NULL"
     if "inplace" in operator.forms and lowering.in_place:
         return f"{check}{statements}if (out != NULL && out == {first})\n    return {lowering.in_place};\nreturn grd_composite_finish(out, {first}, {values[0]});\n"
     if "inplace" in operator.forms:
         return fill(COMPOSITE_IN_PLACE, check=check, first=first, statements=statements, value=values[0])
-    return check + statements + (f"return grd_composite_finish(out, {first}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
+    return check + statements + (f"return grd_composite_finish(out, {first if operator.overlap == 'element' else 'NULL'}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
+
+
+def apart(operator, body):
+    """The function with this body; what comes after an early end is another one."""
+    head, _, rest = body.rpartition(APART)
+    if not head:
+        return function(implementation_prototype(operator), body)
+    name = f"{operator.c_name}_otherwise"
+    words = ", ".join(["out"] * operator.has_out + [a.name for a in operator.args])
+    return (function(f"GRD_APART {ctype.implementation_result(operator)}{name}({ctype.implementation_parameters(operator)})", rest)
+            + function(implementation_prototype(operator), f"{head}return {name}({words});"))
 
 
 def implementation(operator, operators):
@@ -92,9 +105,9 @@ def implementation(operator, operators):
     if operator.kernel:
         return elementwise_implementation(operator)
     if operator.formula or operator.through:
-        return function(implementation_prototype(operator), formula_implementation(operator, operators))
+        return apart(operator, formula_implementation(operator, operators))
     if operator.planned:
-        return plans.implementation(operator, implementation_prototype(operator))
+        return plans.implementation(operator, operators, implementation_prototype(operator))
     return ""
 
 
@@ -120,7 +133,9 @@ def family_file(family, members, operators):
 
 def view_calls(operators):
     """op_<name> of the views that are planned."""
-    return BANNER.format("schema") + "\n".join(plans.view_call(o, implementation_prototype(o)) for o in operators.values() if o.planned_view)
+    views = [o for o in operators.values() if o.planned_view]
+    declared = headers.include(sorted({f"gen/impl/{headers.family_name(o.file)}.h" for o in views}))
+    return BANNER.format("schema") + declared + "\n" + "\n".join(plans.view_call(o, operators, implementation_prototype(o)) for o in views)
 
 
 def table_file(operators):

@@ -489,19 +489,19 @@ grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, g
     return read_as(new_any_part(base, sizes, strides, offset), dtype);
 }
 
-static grd_tensor *new_detached(const grd_tensor *t, grd_dims sizes, const int64_t *strides, int64_t offset)
+grd_tensor *grd_new_detached_as(grd_tensor *t, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     grd_tensor *view = grd_is_failed(t) ? NULL : new_header(sizes.n);
     if (view == NULL)
         return grd_failed;
-    share(view, t, sizes, strides, offset, GRD_FLAG_DETACHED);
+    share(view, t, sizes, strides.data, offset, GRD_FLAG_DETACHED);
     grd_object_keep(view->storage);
-    return pooled(view);
+    return read_as(pooled(view), dtype);
 }
 
 grd_tensor *grd_new_detached(grd_tensor *t)
 {
-    return new_detached(t, grd_dims_from(t->sizes, t->ndim), t->strides, t->offset);
+    return grd_new_detached_as(t, (grd_dtype)t->dtype, grd_sizes(t), grd_dims_from(t->strides, t->ndim), t->offset);
 }
 
 void grd_tell_reshaped(grd_tensor *t)
@@ -574,7 +574,7 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
         return grd_fail(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
     if (!check_bounds(owner, grd_dtype_table[dtype].size, sizes, strides, offset))
         return grd_failed;
-    return read_as(new_detached(owner, sizes, strides.data, offset), dtype);
+    return grd_new_detached_as(owner, dtype, sizes, strides, offset);
 }
 
 /* ---- Lifetime --------------------------------------------------------------------------------------------------------------- */

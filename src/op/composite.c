@@ -1,6 +1,4 @@
-/* See composite.h. */
-#include "op/composite.h"
-
+/* See composite.h and formula.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +8,7 @@
 #include "dispatch/op.h"
 #include "gen/uses/op/composite.h"
 #include "gradus/library.h"
-#include "op/common.h"
+#include "op/formula.h"
 
 static bool is_recording(void)
 {
@@ -85,6 +83,8 @@ grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_te
 
 static grd_tensor *with_strides(grd_tensor *value, const int64_t *strides)
 {
+    if (grd_pending())
+        return grd_failed;
     if (value->numel == 0 || memcmp(value->strides, strides, (size_t)value->ndim * sizeof *strides) == 0)
         return value;
     return grd_hidden_restrided(value, grd_dims_from(strides, value->ndim));
@@ -93,8 +93,6 @@ static grd_tensor *with_strides(grd_tensor *value, const int64_t *strides)
 grd_tensor *grd_composite_contiguous(grd_tensor *value)
 {
     int64_t strides[GRD_MAX_DIMS];
-    if (grd_pending())
-        return grd_failed;
     grd_shape_contiguous_strides(grd_sizes(value), strides);
     return with_strides(value, strides);
 }
@@ -112,17 +110,14 @@ grd_tensor *grd_composite_suggested(grd_tensor *value, const grd_tensor *like)
     int64_t strides[GRD_MAX_DIMS];
     if (grd_pending())
         return grd_failed;
-    if (!grd_shape_suggests_channels_last(grd_sizes(like), like->strides))
-        return grd_composite_contiguous(value);
-    grd_shape_channels_last_strides(grd_sizes(value), strides);
+    const bool channels_last = grd_shape_suggests_channels_last(grd_sizes(like), like->strides);
+    (channels_last ? grd_shape_channels_last_strides : grd_shape_contiguous_strides)(grd_sizes(value), strides);
     return with_strides(value, strides);
 }
 
 grd_tensor *grd_composite_like(grd_tensor *value, const grd_tensor *like)
 {
     int64_t strides[GRD_MAX_DIMS];
-    if (grd_pending())
-        return grd_failed;
     if (grd_shape_is_dense(grd_sizes(like), like->strides))
         return with_strides(value, like->strides);
     grd_shape_dense_strides(grd_sizes(like), like->strides, strides);
@@ -175,6 +170,16 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     if (!grd_pending() && requires_grad)
         grd_mark_requires_grad(t, true);
     return grd_pending() ? grd_failed : t;
+}
+
+grd_dims grd_dims_but(const grd_tensor *t, int64_t dim)
+{
+    int64_t *const dims = grd_pool_array((int64_t)t->ndim + 1, sizeof *dims);
+    int64_t n = 0;
+    for (int64_t i = 0; dims != NULL && i < t->ndim; i++)
+        if (i != dim)
+            dims[n++] = i;
+    return grd_dims_from(dims, n);
 }
 
 /* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */

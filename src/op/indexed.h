@@ -13,8 +13,6 @@ bool grd_check_index_dtype(const grd_tensor *index);
 bool grd_check_index_vector(const grd_tensor *index);
 /* 0-d counts as 1-d with one element, on either side. `what`: "input", "self" or "src". */
 bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const char *what);
-/* The size of a dimension; 1 of a 0-d tensor. */
-int64_t grd_size_along(const grd_tensor *t, int64_t dim);
 
 /* An index tensor as the loops read it: int64, with strides in bytes; dimensions it repeats along stay repeated. */
 struct grd_indices {
@@ -89,6 +87,9 @@ bool grd_plan_gathers(struct grd_plan *p, const struct grd_indexed_plan *indexed
 bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src);
 /* What index_add and its like ask of their source. */
 bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
+
+/* The gradient of elements that an index uses, with zeros for those of larger `sizes` that it leaves out. */
+grd_tensor *grd_scatter_grown(grd_tensor *part, grd_dims sizes);
 
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 

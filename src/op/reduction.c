@@ -1,9 +1,12 @@
 /* What the rules of reductions ask for, and the operators that are made of reductions. How a reduction runs is in reduce.c. */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "gen/uses/op/reduction.h"
 #include "op/reduce.h"
+#include "op/formula.h"
 
 /* ---- Dtypes -------------------------------------------------------------------------------------------------------------------------- */
 /* float8 and quantized dtypes are stored and converted only. */
@@ -187,7 +190,7 @@ static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_
 /* Whether elements of `from` are read in place for a result of `to`. */
 static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to)
 {
-    if (rule->refuses[grd_category_of(from)] != NULL || grd_kernels->reduce->reduce[from] == NULL ||
+    if (rule->refuses[grd_category_of(from)] != NULL || grd_kernels->reduce[from] == NULL ||
         (rule->type == GRD_REDUCE_MEANS && grd_dtype_is_integral(to)))
         return false;
     return to == from || (to != GRD_BOOL && has_arithmetic(to) && read_as(rule->passes[0].kind, from, to) == from);
@@ -198,11 +201,11 @@ static void reduce_block(const struct grd_reduce_pass *pass, const grd_tensor *s
 {
     const grd_dtype from = (grd_dtype)self->dtype, gathers = grd_reduce_gathers(pass->kind, from);
     const grd_dtype finished = grd_reduce_finished(pass->finish, gathers);
-    const struct grd_reduce_row *row = grd_kernels->reduce->reduce[from];
+    const struct grd_reduce_row *row = grd_kernels->reduce[from];
     const int64_t outputs = result->numel;
     _Alignas(GRD_REDUCE_WIDEST) char gathered[GRD_REDUCE_STRIP * GRD_REDUCE_WIDEST];
-    row->begin[pass->kind](outputs, gathered);
-    (columns ? row->columns : row->lines)[pass->kind](&(struct grd_reduce_block){
+    row->kinds[pass->kind].begin(outputs, gathered);
+    (columns ? row->kinds[pass->kind].columns : row->kinds[pass->kind].lines)(&(struct grd_reduce_block){
         .outputs = outputs, .n = n, .stride = (columns ? outputs : n) * self->itemsize, .in = self->data, .gathered = gathered});
     if (row->end[pass->finish] != NULL)
         row->end[pass->finish](outputs, gathered, NULL, (double)n);
@@ -254,6 +257,34 @@ grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
         return self;
     grd_tensor *sum = grd_sum(self, .dim = grd_dims_from(dims, n), .keepdim = true);
     return extra > 0 ? grd_reshape(sum, size) : sum;
+}
+
+/* ---- Norms -------------------------------------------------------------------------------------------------------------------------- */
+static bool check_norm_not_empty(const grd_tensor *self, bool dim_given, uint64_t mask, double p)
+{
+    if (self->numel != 0 || (p >= 0 && !isinf(p)))
+        return true;
+    char name[32];
+    snprintf(name, sizeof name, isinf(p) ? "%sinf" : "%s%g", isinf(p) && p < 0 ? "-" : "", p);
+    if (!dim_given)
+        return grd_raise(GRD_ERROR_RUNTIME, "cannot compute the %s norm on an empty tensor because the operation does not have an identity",
+                         name);
+    for (int d = 0; d < self->ndim; d++)
+        if (mask >> d & 1 && self->sizes[d] == 0)
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "cannot compute the %s norm on the dimension %d because this dimension is empty and the operation does "
+                             "not have an identity",
+                             name, d);
+    return true;
+}
+
+bool grd_norm_check(const grd_tensor *self, double p, grd_dims dim, grd_dtype as)
+{
+    uint64_t mask;
+    const grd_dtype from = (grd_dtype)self->dtype;
+    if (from > GRD_COMPLEX128 || as > GRD_COMPLEX128)
+        return grd_raise_no_kernel("norm", from > GRD_COMPLEX128 ? from : as);
+    return grd_shape_dim_mask(dim, self->ndim, &mask) && check_norm_not_empty(self, dim.n > 0, mask, p);
 }
 
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */
