@@ -266,10 +266,9 @@ static bool check_replacement(const grd_tensor *old, const grd_tensor *by)
     if (by->dtype != old->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "hook has changed the type of value (was %s got %s)", grd_dtype_name(old->dtype),
                          grd_dtype_name(by->dtype));
-    char was[GRD_DEVICE_CHARS], got[GRD_DEVICE_CHARS];
     if (by->device != old->device || by->device_index != old->device_index)
         return grd_raise(GRD_ERROR_RUNTIME, "hook has changed the device of value (was %s got %s)",
-                         grd_device_text(grd_device_of(old), was), grd_device_text(grd_device_of(by), got));
+                         grd_device_text(grd_device_of(old)).chars, grd_device_text(grd_device_of(by)).chars);
     return true;
 }
 

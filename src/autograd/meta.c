@@ -464,13 +464,12 @@ static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
                          "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'. Please ensure that the gradient and "
                          "the tensor are of the same dtype",
                          grd_dtype_name(grad->dtype), grd_dtype_name(t->dtype));
-    char there[GRD_DEVICE_CHARS], here[GRD_DEVICE_CHARS];
     if (grad->device != t->device || grad->device_index != t->device_index)
         return grd_raise(
             GRD_ERROR_RUNTIME,
             "attempting to assign a gradient located on device '%s' to a tensor located on device '%s'. Please ensure that the "
             "gradient and the tensor are on the same device",
-            grd_device_text(grd_device_of(grad), there), grd_device_text(grd_device_of(t), here));
+            grd_device_text(grd_device_of(grad)).chars, grd_device_text(grd_device_of(t)).chars);
     return true;
 }
 
