@@ -32,6 +32,7 @@ FUNCTIONS = {
     "take_alpha": (("Tensor", "Tensor", "Scalar&"), "bool"), "check_numbers": (("Tensor", "Tensor"), "bool"),
     "check_factor": (("Tensor[]", "Scalar"), "bool"), "check_power": (("Tensor", "Tensor"), "bool"), "plain_power": (("Tensor", "Tensor"), "float"),
     "check_clamp": (("Tensor", "Tensor", "Tensor"), "bool"), "check_bounds": (("Tensor", "Tensor", "Scalar", "Scalar"), "bool"), "contiguous_as": (("Tensor", "dtype"), "Tensor"),
+    "dtype_to_float": (("dtype",), "dtype"), "new_detached": (("Tensor",), "Tensor"), "scan_moved": (("Tensor", "int", "bool", "bool"), "Tensor"),
     "composite_contiguous": (("Tensor",), "Tensor"), "composite_like": (("Tensor", "Tensor"), "Tensor"), "composite_elementwise": (("Tensor", "Tensor[]"), "Tensor"),
     "composite_suggested": (("Tensor", "Tensor"), "Tensor"), "composite_within": (("Tensor", "float", "float"), "bool"), "composite_broadcast": (("Tensor", "Tensor"), "Tensor"),
     "same_sizes": (("Tensor", "dims"), "bool"), "check_inplace_shape": (("Tensor", "dims"), "bool"), "raise_no_kernel": (("str", "dtype"), "bool"),

@@ -413,14 +413,6 @@ grd_tensor *op_cross(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_s
     return grd_composite_finish(out, NULL, grd_hidden_linalg_cross(self, other, along));
 }
 
-grd_tensor *op_hidden_linalg_cross(grd_tensor *self, grd_tensor *other, int64_t dim)
-{
-    const grd_dims dims = grd_dims(dim);
-    grd_tensor *forward = grd_mul(grd_roll(self, grd_dims(-1), .dims = dims), grd_roll(other, grd_dims(-2), .dims = dims));
-    grd_tensor *backward = grd_mul(grd_roll(self, grd_dims(-2), .dims = dims), grd_roll(other, grd_dims(-1), .dims = dims));
-    return grd_composite_contiguous(grd_sub(forward, backward));
-}
-
 grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
 {
     const int64_t n = self->ndim > other->ndim ? self->ndim : other->ndim;
