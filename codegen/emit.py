@@ -17,12 +17,10 @@ FAMILY = """
     #include "dispatch/op.h"
     #include "dispatch/option.h"
     #include "gen/impl/$family.h"
-    #include "op/arithmetic.h"
-    #include "op/common.h"
-    #include "op/composite.h"
     #include "op/elementwise.h"
+    #include "op/formula.h"
+    #include "op/indexed.h"
     #include "op/lines.h"
-    #include "op/loss.h"
     #include "op/plan.h"
     #include "op/reduce.h"
     $operators
@@ -79,13 +77,16 @@ def formula_implementation(operator, operators):
     if len(values) > 1:
         return statements + "".join(f"ret[{i}] = {value};\n" for i, value in enumerate(values))
     tensors = [a.name for a in operator.args if a.is_tensor and not a.list]
-    check = f"if (!grd_out_check_inputs(out, grd_tensors({', '.join(tensors)})))\n    return grd_failed;\n" if operator.has_out and len(tensors) > 1 else ""
+    check = ""
+    if operator.has_out and len(tensors) > 1:
+        read = tensors[1:] if operator.overlap == "none" else tensors
+        check = f"if (!{'grd_check_indexed_out' if operator.overlap == 'none' else 'grd_out_check_inputs'}(out, grd_tensors({', '.join(read)})))\n    return grd_failed;\n"
     first = operator.args[0].name if operator.args and operator.args[0].is_tensor and not operator.args[0].list else "NULL"
     if "inplace" in operator.forms and lowering.in_place:
         return f"{check}{statements}if (out != NULL && out == {first})\n    return {lowering.in_place};\nreturn grd_composite_finish(out, {first}, {values[0]});\n"
     if "inplace" in operator.forms:
         return fill(COMPOSITE_IN_PLACE, check=check, first=first, statements=statements, value=values[0])
-    return check + statements + (f"return grd_composite_finish(out, {first}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
+    return check + statements + (f"return grd_composite_finish(out, {first if operator.overlap == 'element' else 'NULL'}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
 
 
 def apart(operator, body):

@@ -312,8 +312,6 @@ static inline bool grd_marked_requires_grad(const grd_tensor *t)
 
 /* Sets the AUTOGRAD key or takes it away; the caller has checked the dtype. */
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad);
-/* Marks a 0-d tensor as a plain number for type promotion. */
-grd_tensor *grd_mark_number(grd_tensor *t);
 
 /* ---- Shape algebra (shape.c): pure functions of sizes and strides --------------------------------------------------------- */
 /* Product of sizes; false, with RuntimeError naming the sizes, when negative or when it overflows. */

@@ -1,12 +1,9 @@
-/* See arithmetic.h. */
-#include "op/arithmetic.h"
-
+/* What elementwise operators check of numbers before their kernels run. See formula.h; schema: schema/elementwise.toml. */
 #include <math.h>
 
 #include "dispatch/op.h"
-#include "gen/uses/op/arithmetic.h"
-#include "op/common.h"
-#include "op/composite.h"
+#include "kernel/map.h"
+#include "op/formula.h"
 
 static bool is_number(const grd_tensor *t)
 {

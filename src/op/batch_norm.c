@@ -2,17 +2,7 @@
 #include "base/text.h"
 #include "gen/uses/op/batch_norm.h"
 #include "gradus/library.h"
-#include "op/common.h"
-#include "op/composite.h"
-
-/* A vector with an element for each channel, for the sizes of the input; NULL stays. */
-static grd_tensor *per_channel(grd_tensor *vector, const grd_tensor *input)
-{
-    int64_t sizes[GRD_MAX_DIMS];
-    for (int i = 0; i < input->ndim; i++)
-        sizes[i] = i == 1 ? input->sizes[1] : 1;
-    return vector == NULL ? NULL : grd_reshape(vector, grd_dims_from(sizes, input->ndim));
-}
+#include "op/formula.h"
 
 static bool check_vector(const grd_tensor *vector, const grd_tensor *input, const char *name)
 {
@@ -34,89 +24,21 @@ static bool check(const grd_tensor *input, const grd_tensor *running_mean, const
     return check_vector(weight, input, "weight") && check_vector(bias, input, "bias");
 }
 
-/* (input - mean) / sqrt(variance + eps) */
-static grd_tensor *centred_and_scaled(grd_tensor *input, grd_tensor *mean, grd_tensor *variance, double eps)
-{
-    return grd_mul(grd_sub(input, mean), grd_rsqrt(grd_add_scalar(variance, grd_float(eps))));
-}
-
-/* All dimensions but the channels. */
-struct others {
-    int64_t dims[GRD_MAX_DIMS], n, count;
-};
-
-static struct others other_dims(const grd_tensor *input)
-{
-    struct others others = {.count = 1};
-    for (int i = 0; i < input->ndim; i++)
-        if (i != 1) {
-            others.dims[others.n++] = i;
-            others.count = grd_wrapping_product(others.count, input->sizes[i]);
-        }
-    return others;
-}
-
-/* Mean and variance of the input, or those that were given, which broadcast over the input. */
-struct statistics {
-    grd_tensor *mean, *variance;
-};
-
-static struct statistics own_statistics(grd_tensor *input)
-{
-    const struct others others = other_dims(input);
-    const grd_var_mean_result own =
-        grd_var_mean(input, .dim = grd_dims_from(others.dims, others.n), .correction = grd_int(0), .keepdim = true);
-    return (struct statistics){own.average, own.variance};
-}
-
 void op_hidden_native_batch_norm(grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_tensor *mean, grd_tensor *variance,
                                  double eps, grd_tensor **ret)
 {
-    const struct statistics used =
-        mean == NULL ? own_statistics(input) : (struct statistics){per_channel(mean, input), per_channel(variance, input)};
+    grd_var_mean_result used = {grd_composite_along(variance, input->ndim, 1), grd_composite_along(mean, input->ndim, 1)};
+    if (mean == NULL)
+        used = grd_var_mean(input, .dim = grd_dims_but(input, 1), .correction = grd_int(0), .keepdim = true);
     grd_tensor *scale = grd_rsqrt(grd_add_scalar(used.variance, grd_float(eps)));
     if (weight != NULL)
-        scale = grd_mul(scale, per_channel(weight, input));
-    grd_tensor *result = grd_mul(grd_sub(input, used.mean), scale);
+        scale = grd_mul(scale, grd_composite_along(weight, input->ndim, 1));
+    grd_tensor *result = grd_mul(grd_sub(input, used.average), scale);
     if (bias != NULL)
-        result = grd_add(result, per_channel(bias, input));
+        result = grd_add(result, grd_composite_along(bias, input->ndim, 1));
     ret[0] = grd_pending() ? grd_failed : grd_composite_suggested(grd_to(result, .dtype = input->dtype), input);
-    ret[1] = used.mean;
+    ret[1] = used.average;
     ret[2] = used.variance;
-}
-
-/* The statistics of the forward pass; computed again where the gradient of a gradient goes through them. */
-static struct statistics used_statistics(grd_tensor *input, const grd_tensor *mean, grd_tensor *used_mean, grd_tensor *used_variance)
-{
-    return mean == NULL && grd_composite_is_recorded(input) ? own_statistics(input) : (struct statistics){used_mean, used_variance};
-}
-
-grd_tensor *op_hidden_native_batch_norm_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *weight, grd_tensor *mean,
-                                                 grd_tensor *used_mean, grd_tensor *used_variance, double eps)
-{
-    const struct statistics used = used_statistics(input, mean, used_mean, used_variance);
-    grd_tensor *u = weight != NULL ? grd_mul(grad_output, grd_conj(per_channel(weight, input))) : grad_output;
-    grd_tensor *rstd = grd_rsqrt(grd_add_scalar(used.variance, grd_float(eps)));
-    if (mean != NULL)
-        return grd_mul(u, grd_conj(rstd));
-    const struct others others = other_dims(input);
-    const grd_dims dims = grd_dims_from(others.dims, others.n);
-    grd_tensor *h = grd_mul(grd_sub(input, used.mean), rstd);
-    grd_tensor *along = grd_mul(h, grd_mean(grd_real(grd_mul(u, grd_conj(h))), .dim = dims, .keepdim = true));
-    return grd_mul(grd_sub(grd_sub(u, grd_mean(u, .dim = dims, .keepdim = true)), along), rstd);
-}
-
-grd_tensor *op_hidden_channel_sum(grd_tensor *self)
-{
-    const struct others others = other_dims(self);
-    return grd_sum(self, .dim = grd_dims_from(others.dims, others.n));
-}
-
-grd_tensor *op_hidden_native_batch_norm_weight_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *used_mean,
-                                                        grd_tensor *used_variance, double eps)
-{
-    const struct statistics used = used_statistics(input, mean, used_mean, used_variance);
-    return grd_hidden_channel_sum(grd_mul(grad_output, grd_conj(centred_and_scaled(input, used.mean, used.variance, eps))));
 }
 
 /* running = (1 - momentum) running + momentum * statistic, which is no part of the graph. */
@@ -126,13 +48,15 @@ static void follow(grd_tensor *running, grd_tensor *statistic, double momentum)
     grd_copy_(running, grd_add(grd_mul_scalar(running, grd_float(1 - momentum)), part));
 }
 
-/* The running statistics take the averages of what `samples` samples have each for themselves, [samples * channels] of `count` elements. */
-static void follow_both(grd_tensor *running_mean, grd_tensor *running_var, grd_tensor *mean, grd_tensor *variance, int64_t samples,
-                        double count, double momentum)
+/* The running statistics take the averages of what `samples` samples have each for themselves, samples * channels. */
+static void follow_both(grd_tensor *running_mean, grd_tensor *running_var, const grd_hidden_native_batch_norm_result *made, int64_t samples,
+                        double momentum)
 {
     const grd_dims first = grd_dims(0), sizes = grd_dims(samples, running_mean->numel);
-    follow(running_mean, grd_mean(grd_reshape(mean, sizes), .dim = first), momentum);
-    follow(running_var, grd_mul_scalar(grd_mean(grd_reshape(variance, sizes), .dim = first), grd_float(count / (count - 1))), momentum);
+    const double count = (double)made->output->numel / (double)made->used_mean->numel;
+    follow(running_mean, grd_mean(grd_reshape(made->used_mean, sizes), .dim = first), momentum);
+    follow(running_var, grd_mul_scalar(grd_mean(grd_reshape(made->used_variance, sizes), .dim = first), grd_float(count / (count - 1))),
+           momentum);
 }
 
 /* A copy that gradients do not go to, so that the running statistics may change before the backward pass; NULL stays. */
@@ -151,7 +75,7 @@ grd_tensor *op_batch_norm(grd_tensor *input, grd_tensor *running_mean, grd_tenso
     const grd_hidden_native_batch_norm_result result = grd_hidden_native_batch_norm(
         input, weight, bias, training ? NULL : constant(running_mean), training ? NULL : constant(running_var), eps);
     if (training && running_mean != NULL && !grd_pending())
-        follow_both(running_mean, running_var, result.used_mean, result.used_variance, 1, (double)other_dims(input).count, momentum);
+        follow_both(running_mean, running_var, &result, 1, momentum);
     return grd_pending() ? grd_failed : result.output;
 }
 
@@ -179,12 +103,11 @@ grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_te
         grd_hidden_native_batch_norm(grd_view(grd_contiguous(input), grd_dims_from(sizes, input->ndim)), for_each_sample(weight, samples),
                                      for_each_sample(bias, samples), mean, variance, eps);
     if (use_input_stats && running_mean != NULL && !grd_pending())
-        follow_both(running_mean, running_var, result.used_mean, result.used_variance, samples,
-                    (double)grd_sizes_product(sizes + 2, input->ndim - 2), momentum);
+        follow_both(running_mean, running_var, &result, samples, momentum);
     return grd_pending() ? grd_failed : grd_view(result.output, grd_sizes(input));
 }
 
-static bool check_groups(const grd_tensor *input, int64_t num_groups)
+bool grd_check_groups(const grd_tensor *input, int64_t num_groups)
 {
     char sizes[512];
     if (input->ndim < 2)
@@ -197,67 +120,10 @@ static bool check_groups(const grd_tensor *input, int64_t num_groups)
                      grd_format_int64s(sizes, sizeof sizes, input->sizes, input->ndim), (long long)num_groups);
 }
 
-/* Rows with an element for all that a group has. */
-static grd_tensor *rows_of_groups(grd_tensor *t, int64_t num_groups)
+grd_tensor *grd_group_rows(grd_tensor *t, int64_t num_groups)
 {
-    if (!check_groups(t, num_groups))
+    if (!grd_check_groups(t, num_groups))
         return grd_failed;
     const int64_t size = grd_wrapping_product(t->sizes[1] / num_groups, grd_sizes_product(t->sizes + 2, t->ndim - 2));
     return grd_reshape(t, grd_dims(t->sizes[0], num_groups, size));
-}
-
-/* The last dimension of rows, which layer_norm is to normalize. */
-static grd_dims row_size(const grd_tensor *rows)
-{
-    return grd_pending() ? grd_dims_from(NULL, 0) : grd_dims_from(rows->sizes + 2, 1);
-}
-
-static bool check_group_vector(const grd_tensor *vector, const grd_tensor *input, const char *name)
-{
-    char own[512], sizes[512];
-    return vector == NULL || (vector->ndim == 1 && vector->numel == input->sizes[1]) ||
-           grd_raise(
-               GRD_ERROR_RUNTIME,
-               "Expected %s to be a vector of size equal to the number of channels in input, but got %s of shape %s and input of shape %s",
-               name, name, grd_format_int64s(own, sizeof own, vector->sizes, vector->ndim),
-               grd_format_int64s(sizes, sizeof sizes, input->sizes, input->ndim));
-}
-
-grd_tensor *op_group_norm(grd_tensor *input, int64_t num_groups, grd_tensor *weight, grd_tensor *bias, double eps)
-{
-    if (!check(input, NULL, NULL, NULL, NULL, true))
-        return grd_failed;
-    if (!check_groups(input, num_groups) || !check_group_vector(weight, input, "weight") || !check_group_vector(bias, input, "bias"))
-        return grd_failed;
-    return grd_hidden_native_group_norm(input, num_groups, weight, bias, eps).output;
-}
-
-void op_hidden_native_group_norm(grd_tensor *input, int64_t num_groups, grd_tensor *weight, grd_tensor *bias, double eps, grd_tensor **ret)
-{
-    grd_tensor *rows = rows_of_groups(input, num_groups);
-    const grd_hidden_layer_norm_result normed = grd_hidden_layer_norm(rows, row_size(rows), NULL, NULL, eps, true);
-    grd_tensor *result = grd_hidden_unsafe_view(normed.output, grd_sizes(input));
-    if (weight != NULL)
-        result = grd_mul(result, per_channel(weight, input));
-    if (bias != NULL)
-        result = grd_add(result, per_channel(bias, input));
-    ret[0] = grd_composite_suggested(result, input);
-    ret[1] = normed.mean;
-    ret[2] = normed.rstd;
-}
-
-grd_tensor *op_hidden_native_group_norm_backward(grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
-                                                 grd_tensor *weight, int64_t num_groups, double eps)
-{
-    grd_tensor *u = weight != NULL ? grd_mul(grad_output, grd_conj(per_channel(weight, input))) : grad_output;
-    grd_tensor *rows = rows_of_groups(input, num_groups), *grad_rows = rows_of_groups(u, num_groups);
-    return grd_reshape(grd_hidden_layer_norm_input_backward(grad_rows, rows, mean, rstd, NULL, row_size(rows), eps, true),
-                       grd_sizes(input));
-}
-
-grd_tensor *op_hidden_native_group_norm_weight_backward(grd_tensor *grad_output, grd_tensor *input, int64_t num_groups, double eps)
-{
-    grd_tensor *rows = rows_of_groups(input, num_groups);
-    grd_tensor *h = grd_reshape(grd_hidden_normalized(rows, row_size(rows), eps, true), grd_sizes(input));
-    return grd_hidden_channel_sum(grd_mul(grad_output, h));
 }

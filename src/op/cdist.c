@@ -10,9 +10,9 @@
 #include "gen/uses/op/cdist.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
-#include "op/composite.h"
 #include "op/plan.h"
 #include "op/reduce.h"
+#include "op/formula.h"
 
 enum {
     BLOCK = 1 << 18, /* differences made at a time */
@@ -37,7 +37,7 @@ static int64_t size_from_end(const grd_tensor *x, int from_end)
     return x->sizes[x->ndim - from_end];
 }
 
-static bool check_operands(const grd_tensor *x1, const grd_tensor *x2, double p)
+bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p)
 {
     if (!check_rows("X1", x1) || !check_rows("X2", x2))
         return false;
@@ -50,19 +50,12 @@ static bool check_operands(const grd_tensor *x1, const grd_tensor *x2, double p)
     return p >= 0 || grd_raise(GRD_ERROR_RUNTIME, "cdist only supports non-negative p values");
 }
 
-/* Sets *ret_by_product to true if distances are to come from a product of the operands. */
-static bool read_mode(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2, bool *ret_by_product)
+bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2)
 {
-    const bool is_large = size_from_end(x1, 2) > MM_ROWS || size_from_end(x2, 2) > MM_ROWS;
-    if (strcmp(mode, "use_mm_for_euclid_dist_if_necessary") == 0)
-        *ret_by_product = p == 2 && is_large;
-    else if (strcmp(mode, "use_mm_for_euclid_dist") == 0)
-        *ret_by_product = p == 2;
-    else if (strcmp(mode, "donot_use_mm_for_euclid_dist") == 0)
-        *ret_by_product = false;
-    else
+    const bool always = strcmp(mode, "use_mm_for_euclid_dist") == 0, of_large = strcmp(mode, "use_mm_for_euclid_dist_if_necessary") == 0;
+    if (!always && !of_large && strcmp(mode, "donot_use_mm_for_euclid_dist") != 0)
         return grd_raise(GRD_ERROR_VALUE, "%s is not a valid value for compute_mode: " GRD_WORDS_CDIST_COMPUTE_MODE, mode);
-    return true;
+    return p == 2 && (always || (of_large && (size_from_end(x1, 2) > MM_ROWS || size_from_end(x2, 2) > MM_ROWS)));
 }
 
 /* ---- Distances ------------------------------------------------------------------------------------------------------------------------- */
@@ -79,22 +72,11 @@ static bool sizes_of(const grd_tensor *x1, const grd_tensor *x2, int64_t *ret_si
     return true;
 }
 
-/* |a - b|^2 = |a|^2 - 2 ab + |b|^2, as one product of longer rows. */
-static grd_tensor *distances_by_product(grd_tensor *x1, grd_tensor *x2)
-{
-    const grd_dims last = grd_dims(-1);
-    grd_tensor *square1 = grd_sum(grd_mul(x1, x1), .dim = last, .keepdim = true),
-               *square2 = grd_sum(grd_mul(x2, x2), .dim = last, .keepdim = true);
-    grd_tensor *left = grd_cat(grd_tensors(grd_mul_scalar(x1, grd_int(-2)), square1, grd_ones_like(square1)), .dim = -1);
-    grd_tensor *right = grd_cat(grd_tensors(x2, grd_ones_like(square2), square2), .dim = -1);
-    return grd_sqrt_(grd_clamp_min_(grd_matmul(left, grd_transpose(right, -2, -1)), grd_int(0)));
-}
-
 bool plan_hidden_cdist_forward(struct grd_plan *plan, grd_tensor *x1, grd_tensor *x2, double p)
 {
     int64_t sizes[GRD_MAX_DIMS], ndim;
     (void)p;
-    if (!check_operands(x1, x2, p) || !sizes_of(x1, x2, sizes, &ndim))
+    if (!grd_cdist_check(x1, x2, p) || !sizes_of(x1, x2, sizes, &ndim))
         return false;
     const grd_dtype dtype = (grd_dtype)x1->dtype, as = dtype == GRD_FLOAT64 ? GRD_FLOAT64 : GRD_FLOAT32;
     return grd_plan_reads_as(plan, x1, as) && grd_plan_reads_as(plan, x2, as) && grd_plan_result(plan, grd_dims_from(sizes, ndim), dtype) &&
@@ -125,8 +107,8 @@ static void distances_of_rows(int64_t begin, int64_t end, void *context)
     struct grd_distance_block block = {.others = size_from_end(x2, 2), .width = size_from_end(x1, 1), .p = d->p};
     const int64_t rows = size_from_end(x1, 2), itemsize = result->itemsize;
     for (int64_t row = begin; row < end; row += block.rows) {
-        const int64_t matrix = row / rows, first = row % rows, left = rows - first;
-        block.rows = end - row < left ? end - row : left;
+        const int64_t matrix = row / rows, first = row % rows;
+        block.rows = grd_least(end - row, rows - first);
         block.x1 = matrix_of(x1, result, matrix) + first * block.width * itemsize;
         block.x2 = matrix_of(x2, result, matrix);
         block.out = result->data + row * block.others * itemsize;
@@ -141,17 +123,6 @@ void run_hidden_cdist_forward(const struct grd_plan *plan, grd_tensor *x1, grd_t
     grd_parallel_for(0, plan->results[0]->numel / others, cost < GRAIN ? GRAIN / cost : 1, distances_of_rows, &d);
 }
 
-grd_tensor *op_cdist(grd_tensor *x1, grd_tensor *x2, double p, const char *compute_mode)
-{
-    int64_t sizes[GRD_MAX_DIMS], ndim;
-    bool by_product;
-    if (!check_operands(x1, x2, p) || !read_mode(compute_mode, p, x1, x2, &by_product))
-        return grd_failed;
-    if (!by_product)
-        return grd_hidden_cdist_forward(x1, x2, p);
-    return sizes_of(x1, x2, sizes, &ndim) ? distances_by_product(x1, x2) : grd_failed;
-}
-
 /* ---- Its gradient: composites, differentiable in their turn ---------------------------------------------------------------------------- */
 
 struct pairs {
@@ -160,26 +131,16 @@ struct pairs {
     grd_tensor *x1, *x2; /* [batch, rows, width] and [batch, others, width] */
 };
 
-/* x with the batch's sizes, as one dimension. */
-static grd_tensor *with_batch(grd_tensor *x, const struct pairs *pairs)
-{
-    int64_t sizes[GRD_MAX_DIMS];
-    memcpy(sizes, pairs->sizes, sizeof sizes);
-    sizes[pairs->ndim - 2] = size_from_end(x, 2);
-    sizes[pairs->ndim - 1] = size_from_end(x, 1);
-    grd_tensor *expanded = grd_expand(x, grd_dims_from(sizes, pairs->ndim));
-    return grd_reshape(expanded, grd_dims(pairs->batch, size_from_end(x, 2), size_from_end(x, 1)));
-}
-
 /* False, with an error pending, where the batches do not broadcast. */
 static bool pair_rows(grd_tensor *x1, grd_tensor *x2, struct pairs *ret_pairs)
 {
     struct pairs pairs = {.rows = size_from_end(x1, 2), .others = size_from_end(x2, 2), .width = size_from_end(x1, 1)};
     if (!sizes_of(x1, x2, pairs.sizes, &pairs.ndim))
         return false;
-    pairs.batch = grd_sizes_product(pairs.sizes, pairs.ndim - 2);
-    pairs.x1 = with_batch(x1, &pairs);
-    pairs.x2 = with_batch(x2, &pairs);
+    const grd_dims batch = grd_dims_from(pairs.sizes, pairs.ndim - 2);
+    pairs.batch = grd_sizes_product(batch.data, batch.n);
+    pairs.x1 = grd_fold_batch(x1, batch);
+    pairs.x2 = grd_fold_batch(x2, batch);
     *ret_pairs = pairs;
     return !grd_pending();
 }
@@ -199,12 +160,9 @@ static bool next_block(const struct pairs *pairs, struct block *block)
         block->row = 0;
         block->matrix += block->matrices;
     }
-    const int64_t matrices_left = pairs->batch - block->matrix, rows_left = pairs->rows - block->row;
-    block->matrices = most_matrices < matrices_left ? most_matrices : matrices_left;
-    block->rows = most_rows < rows_left ? most_rows : rows_left;
-    if (of_matrix <= BLOCK)
-        block->rows = pairs->rows;
-    return matrices_left > 0 && pairs->rows > 0;
+    block->matrices = grd_least(most_matrices, pairs->batch - block->matrix);
+    block->rows = of_matrix <= BLOCK ? pairs->rows : grd_least(most_rows, pairs->rows - block->row);
+    return block->matrices > 0 && pairs->rows > 0;
 }
 
 /* The rows of a block, of [batch, rows, n]. */
@@ -272,9 +230,9 @@ static grd_tensor *gradient_by_blocks(grd_tensor *grad, grd_tensor *distance, co
 grd_tensor *op_hidden_cdist_backward(grd_tensor *grad, grd_tensor *x1, grd_tensor *x2, double p, const char *compute_mode,
                                      grd_tensor *result)
 {
-    bool by_product;
+    const bool by_product = grd_cdist_by_product(compute_mode, p, x1, x2);
     struct pairs pairs;
-    if (!read_mode(compute_mode, p, x1, x2, &by_product) || !pair_rows(x1, x2, &pairs))
+    if (grd_pending() || !pair_rows(x1, x2, &pairs))
         return grd_failed;
     int64_t sizes[GRD_MAX_DIMS];
     memcpy(sizes, pairs.sizes, sizeof sizes);

@@ -60,6 +60,16 @@ static inline int64_t grd_size_along(const grd_tensor *t, int64_t dim)
     return t->ndim > 0 ? t->sizes[dim] : 1;
 }
 
+static inline int64_t grd_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t grd_greatest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* ---- Copies --------------------------------------------------------------------------------------------------------------- */
 /* Writes the elements of `from`, broadcast and converted, to `to`. The shapes must broadcast and both be strided cpu tensors
  * (checked by the caller); memory may overlap. Does nothing on meta. False only when a temporary could not be had or there is no
@@ -81,6 +91,16 @@ static inline enum grd_category grd_category_of(grd_dtype dtype)
     return (enum grd_category)grd_dtype_table[dtype].category;
 }
 
+/* What a dtype holds: the C++ type that PyTorch's errors name, significant bits (of integers those beside the sign), and the largest number. Of dtypes
+ * that have arithmetic. */
+struct grd_limits {
+    const char *type;
+    int digits;
+    double largest;
+};
+extern const struct grd_limits grd_limits[GRD_DTYPE_COUNT];
+/* The integers that an integral dtype holds, or that a floating one reaches, as far as int64 does. */
+void grd_int64_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high);
 static inline bool grd_dtype_is_integral(grd_dtype dtype) /* or bool */
 {
     return grd_category_of(dtype) <= GRD_CATEGORY_INTEGER;

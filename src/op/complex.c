@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "gen/uses/op/complex.h"
-#include "op/composite.h"
 #include "op/copy.h"
+#include "op/formula.h"
 #include "op/plan.h"
 #include "op/reduce.h"
 #include "op/view.h"

@@ -1,6 +1,4 @@
-/* See composite.h. */
-#include "op/composite.h"
-
+/* See composite.h and formula.h. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +8,7 @@
 #include "dispatch/op.h"
 #include "gen/uses/op/composite.h"
 #include "gradus/library.h"
-#include "op/common.h"
+#include "op/formula.h"
 
 static bool is_recording(void)
 {
@@ -172,6 +170,16 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     if (!grd_pending() && requires_grad)
         grd_mark_requires_grad(t, true);
     return grd_pending() ? grd_failed : t;
+}
+
+grd_dims grd_dims_but(const grd_tensor *t, int64_t dim)
+{
+    int64_t *const dims = grd_pool_array((int64_t)t->ndim + 1, sizeof *dims);
+    int64_t n = 0;
+    for (int64_t i = 0; dims != NULL && i < t->ndim; i++)
+        if (i != dim)
+            dims[n++] = i;
+    return grd_dims_from(dims, n);
 }
 
 /* True unless an input would be read from memory that is overwritten: an input may be the out= itself, of the sizes of the result. */

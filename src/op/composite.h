@@ -25,15 +25,7 @@ bool grd_composite_has_values(const grd_tensor *t);
 /* The least element and, unless that is NULL, the largest, for checks of values. False, with nothing found, where there is nothing to read: no elements, the meta device, an error
  * pending. NaN where an element is. */
 bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_largest);
-/* False where an element is outside of [low, high]. */
-bool grd_composite_within(grd_tensor *t, double low, double high);
-/* t expanded to the sizes that it and the other broadcast to, as PyTorch's functions do before they call their operators. */
-grd_tensor *grd_composite_broadcast(grd_tensor *t, const grd_tensor *other);
-/* A vector as it broadcasts along one dimension of a tensor of `ndim`; NULL stays. */
-grd_tensor *grd_composite_along(grd_tensor *vector, int64_t ndim, int64_t dim);
-/* A factory's result, which is filled in place by now: that would be refused on a leaf that needs a gradient. RuntimeError: its dtype has none. */
-grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad);
-/* The borders of pad, as a tensor of its own. `mode`: "reflect" or "replicate". */
-grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode);
+/* Matrices whose batch dimensions, all but the last two, are broadcast to `batch` and folded into one. */
+grd_tensor *grd_fold_batch(grd_tensor *t, grd_dims batch);
 
 #endif

@@ -191,21 +191,20 @@ static grd_tensor *aligned(const struct equation *e, grd_tensor *t, int *labels)
             k--;
         }
     int64_t order[GRD_MAX_DIMS];
+    uint64_t present = 0;
     int next = 0;
     for (int place = 0; place < e->nplaces; place++)
         for (int i = 0; i < n; i++)
-            if (e->place[labels[i]] == place)
+            if (e->place[labels[i]] == place) {
+                present |= (uint64_t)1 << place;
                 order[next++] = i;
+            }
     if (grd_pending())
         return grd_failed;
     t = grd_permute(t, grd_dims_from(order, n));
-    for (int place = 0; place < e->nplaces && !grd_pending(); place++) {
-        bool has = false;
-        for (int i = 0; i < n; i++)
-            has = has || e->place[labels[i]] == place;
-        if (!has)
+    for (int place = 0; place < e->nplaces && !grd_pending(); place++)
+        if (!(present >> place & 1))
             t = grd_unsqueeze(t, place);
-    }
     return t;
 }
 
@@ -237,16 +236,26 @@ static grd_tensor *as_matrices(const struct pair *p, grd_tensor *t, enum part ro
     return grd_reshape(grd_permute(t, grd_dims_from(order, n)), grd_dims(p->size[BATCH], p->size[rows], p->size[columns]));
 }
 
+/* The sum over a bit set of dimensions, which stay with size 1. */
+static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits)
+{
+    int64_t dims[GRD_MAX_DIMS], n = 0;
+    for (int64_t i = 0; i < GRD_MAX_DIMS; i++)
+        if (bits >> i & 1)
+            dims[n++] = i;
+    return n > 0 ? grd_sum(t, .dim = grd_dims_from(dims, n), .keepdim = true) : t;
+}
+
 /* The sum of a * b over the dimensions of `summed`, which stay with size 1. */
 static grd_tensor *sum_of_product(grd_tensor *a, grd_tensor *b, uint64_t summed)
 {
     struct pair p = {.size = {1, 1, 1, 1}};
-    int64_t alone_a[GRD_MAX_DIMS], alone_b[GRD_MAX_DIMS], na = 0, nb = 0;
+    uint64_t alone_a = 0, alone_b = 0;
     const int64_t n = a->ndim;
     for (int64_t i = 0; i < n; i++) {
         const bool in_a = a->sizes[i] != 1, in_b = b->sizes[i] != 1, is_summed = summed >> i & 1;
         if (is_summed && in_a != in_b)
-            *(in_a ? &alone_a[na++] : &alone_b[nb++]) = i;
+            *(in_a ? &alone_a : &alone_b) |= (uint64_t)1 << i;
         if (in_a && in_b)
             add_dim(&p, is_summed ? SUMMED : BATCH, i, a->sizes[i]);
         else if (in_a && !is_summed)
@@ -254,8 +263,8 @@ static grd_tensor *sum_of_product(grd_tensor *a, grd_tensor *b, uint64_t summed)
         else
             add_dim(&p, RIGHT, i, is_summed ? 1 : b->sizes[i]);
     }
-    a = na > 0 ? grd_sum(a, .dim = grd_dims_from(alone_a, na), .keepdim = true) : a;
-    b = nb > 0 ? grd_sum(b, .dim = grd_dims_from(alone_b, nb), .keepdim = true) : b;
+    a = sum_bits(a, alone_a);
+    b = sum_bits(b, alone_b);
     if (p.n[SUMMED] == 0)
         return grd_mul(a, b);
     grd_tensor *product = grd_bmm(as_matrices(&p, a, LEFT, SUMMED), as_matrices(&p, b, SUMMED, RIGHT));
@@ -280,15 +289,6 @@ static uint64_t ending_with(const struct equation *e, int operand)
     return ending;
 }
 
-static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits, bool keepdim)
-{
-    int64_t dims[GRD_MAX_DIMS], n = 0;
-    for (int64_t i = 0; i < GRD_MAX_DIMS; i++)
-        if (bits >> i & 1)
-            dims[n++] = i;
-    return n > 0 ? grd_sum(t, .dim = grd_dims_from(dims, n), .keepdim = keepdim) : t;
-}
-
 grd_tensor *op_einsum(const char *equation, grd_tensors operands)
 {
     struct equation e = {.ellipsis = 0};
@@ -305,7 +305,7 @@ grd_tensor *op_einsum(const char *equation, grd_tensors operands)
     if (!place_output(&e))
         return grd_failed;
     grd_tensor *result = aligned(&e, operands.data[0], labels[0]);
-    result = grd_pending() ? grd_failed : sum_bits(result, ending_with(&e, 0), true);
+    result = grd_pending() ? grd_failed : sum_bits(result, ending_with(&e, 0));
     for (int64_t i = 1; i < operands.n && !grd_pending(); i++) {
         grd_tensor *next = aligned(&e, operands.data[i], labels[i]);
         result = grd_pending() ? grd_failed : sum_of_product(result, next, ending_with(&e, (int)i));

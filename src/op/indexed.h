@@ -88,6 +88,9 @@ bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *in
 /* What index_add and its like ask of their source. */
 bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source);
 
+/* The gradient of elements that an index uses, with zeros for those of larger `sizes` that it leaves out. */
+grd_tensor *grd_scatter_grown(grd_tensor *part, grd_dims sizes);
+
 /* ---- What is written ----------------------------------------------------------------------------------------------------- */
 
 /* RuntimeError when `out`, unless it is NULL, has elements that share memory with each other or with one of `read` (NULL entries are skipped). */

@@ -1,6 +1,6 @@
 /* layer_norm and rms_norm: lines normalised in one pass over memory, and their derivatives; formulas are in schema/normalization.toml, loops in
  * kernel/cpu/lines_layer_norm.h. */
-#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -104,8 +104,7 @@ bool plan_hidden_layer_norm_input_backward(struct grd_plan *p, grd_tensor *grad_
 /* How many rows are summed together: they are divided at fixed places, so that the bits do not depend on the number of threads. */
 static int64_t part_rows(int64_t rows)
 {
-    const int64_t length = (rows - 1) / MOST_PARTS + 1;
-    return length > LEAST_ROWS ? length : LEAST_ROWS;
+    return grd_greatest(LEAST_ROWS, (rows - 1) / MOST_PARTS + 1);
 }
 
 bool plan_hidden_layer_norm_weight_sums(struct grd_plan *p, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
@@ -142,12 +141,6 @@ void run_layer_norm_weight_sums(const struct grd_plan *p)
 
 /* ---- Composites ---------------------------------------------------------------------------------------------------------------- */
 
-static double distance_from_one(grd_dtype dtype)
-{
-    const grd_dtype real = grd_dtype_to_real(dtype);
-    return real == GRD_FLOAT64 ? DBL_EPSILON : real == GRD_FLOAT16 ? 0x1p-10 : real == GRD_BFLOAT16 ? 0x1p-7 : FLT_EPSILON;
-}
-
 /* The last dimensions of a tensor. */
 static grd_dims last_dims(int64_t n, int64_t *ret_dims)
 {
@@ -159,7 +152,7 @@ static grd_dims last_dims(int64_t n, int64_t *ret_dims)
 grd_tensor *op_rms_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_scalar eps)
 {
     int64_t dims[GRD_MAX_DIMS];
-    const double distance = eps.kind != GRD_SCALAR_NONE ? grd_scalar_double(eps) : distance_from_one((grd_dtype)input->dtype);
+    const double distance = eps.kind != GRD_SCALAR_NONE ? grd_scalar_double(eps) : ldexp(1, 1 - grd_limits[input->dtype].digits);
     if (!grd_dtype_is_complex((grd_dtype)input->dtype))
         return grd_composite_suggested(grd_hidden_layer_norm(input, shape, weight, NULL, distance, false).output, input);
     if (!check_shape(input, shape) || !check_parameter(input, weight, shape, "weight"))

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "core/small.h"
 #include "gen/uses/op/linalg.h"
-#include "op/common.h"
+#include "op/composite.h"
 #include "op/product.h"
 #include "op/provider.h"
 
@@ -72,39 +72,10 @@ static inline __attribute__((always_inline)) grd_tensor *small_product(grd_tenso
     return result;
 }
 
-static struct grd_product *product_of(const struct grd_plan *p)
-{
-    _Static_assert(sizeof(struct grd_product) + sizeof(void *) <= GRD_PLAN_STATE, "room in the plan");
-    return (struct grd_product *)(uintptr_t)p->state;
-}
-
-static bool blas_serves(const struct grd_plan *p)
-{
-    return grd_product_blas_serves(product_of(p));
-}
-
-static bool blas_wins(const struct grd_plan *p)
-{
-    return grd_product_blas_wins(product_of(p));
-}
-
-static void run_blas(const struct grd_plan *p)
-{
-    grd_product_run_blas(product_of(p));
-}
-
-static void run_native(const struct grd_plan *p)
-{
-    grd_product_run(product_of(p), p->scratch);
-}
-
-/* `providers` in the schema. */
-static const struct grd_provider providers[] = {{"blas", blas_serves, blas_wins, run_blas}, {.name = "native", .run = run_native}};
-
 /* Describes the product in strides as the kernels read them, of the last two dimensions; a vector is a column. */
 static bool prepare_product(struct grd_plan *p)
 {
-    struct grd_product *x = product_of(p);
+    struct grd_product *x = grd_product_of(p);
     const int first = p->start != NULL;
     const grd_tensor *a = p->in[first], *b = p->in[first + 1], *c = p->results[0];
     const bool vector = b->ndim == 1, batched = a->ndim == 3;
@@ -126,10 +97,7 @@ static bool prepare_product(struct grd_plan *p)
     x->a_batch = batched ? a->strides[0] : 0;
     x->b_batch = batched ? b->strides[0] : 0;
     x->c_batch = batched ? c->strides[0] : 0;
-    p->provider = grd_choose_provider(p, providers, GRD_LENGTH(providers));
-    if (p->provider != NULL && p->provider->run == run_native)
-        p->scratch_bytes = grd_product_scratch(x);
-    return p->provider != NULL;
+    return grd_product_choose(p);
 }
 
 /* beta * self + alpha * a @ b, self NULL: none. Shapes and dtypes have been checked; `name` is for the error of a dtype without products. The
@@ -137,7 +105,7 @@ static bool prepare_product(struct grd_plan *p)
 static bool plan_product(struct grd_plan *p, grd_tensor *self, grd_tensor *a, grd_tensor *b, grd_dims sizes, grd_scalar beta,
                          grd_scalar alpha, const char *name)
 {
-    struct grd_product *x = product_of(p);
+    struct grd_product *x = grd_product_of(p);
     x->dtype = (grd_dtype)a->dtype;
     if (!grd_out_check_inputs(p->out, grd_tensors(self)))
         return false;
@@ -163,43 +131,9 @@ void run_product(const struct grd_plan *p)
 
 /* ---- Checks -------------------------------------------------------------------------------------------------------------------- */
 
-/* The name of the C++ type that PyTorch prints for a dtype. */
-static const char *type_name(grd_dtype dtype)
+static const char *type_name(const grd_tensor *t)
 {
-    switch (dtype) {
-    case GRD_BOOL:
-        return "bool";
-    case GRD_UINT8:
-        return "unsigned char";
-    case GRD_INT8:
-        return "signed char";
-    case GRD_UINT16:
-        return "unsigned short";
-    case GRD_INT16:
-        return "short";
-    case GRD_UINT32:
-        return "unsigned int";
-    case GRD_INT32:
-        return "int";
-    case GRD_UINT64:
-        return "unsigned long";
-    case GRD_INT64:
-        return "long";
-    case GRD_FLOAT16:
-        return "c10::Half";
-    case GRD_BFLOAT16:
-        return "c10::BFloat16";
-    case GRD_FLOAT32:
-        return "float";
-    case GRD_FLOAT64:
-        return "double";
-    case GRD_COMPLEX64:
-        return "c10::complex<float>";
-    case GRD_COMPLEX128:
-        return "c10::complex<double>";
-    default:
-        return grd_dtype_name(dtype);
-    }
+    return grd_limits[t->dtype].type != NULL ? grd_limits[t->dtype].type : grd_dtype_name((grd_dtype)t->dtype);
 }
 
 static bool check_matrices(const grd_tensor *mat1, const char *name1, const grd_tensor *mat2)
@@ -212,8 +146,8 @@ static bool check_matrices(const grd_tensor *mat1, const char *name1, const grd_
         return grd_raise(GRD_ERROR_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)",
                          (long long)mat1->sizes[0], (long long)mat1->sizes[1], (long long)mat2->sizes[0], (long long)mat2->sizes[1]);
     if (mat1->dtype != mat2->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s",
-                         type_name((grd_dtype)mat1->dtype), type_name((grd_dtype)mat2->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s", type_name(mat1),
+                         type_name(mat2));
     return true;
 }
 
@@ -324,8 +258,8 @@ bool plan_bmm(struct grd_plan *p, grd_tensor *self, grd_tensor *mat2)
 bool plan_baddbmm(struct grd_plan *p, grd_tensor *self, grd_tensor *batch1, grd_tensor *batch2, grd_scalar beta, grd_scalar alpha)
 {
     if (batch1->dtype != batch2->dtype || self->dtype != batch1->dtype)
-        return grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
-                         type_name((grd_dtype)self->dtype), type_name((grd_dtype)batch1->dtype), type_name((grd_dtype)batch2->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", type_name(self),
+                         type_name(batch1), type_name(batch2));
     if (!check_batches(batch1, batch2))
         return false;
     const grd_dims sizes = grd_dims(batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]);
@@ -381,29 +315,31 @@ void run_dot(const struct grd_plan *p, grd_tensor *self, grd_tensor *tensor)
 
 /* ---- matmul and linear -------------------------------------------------------------------------------------------------------------- */
 
-/* Many rows against one matrix or vector: one product over all rows. */
-static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other)
+/* Many rows against one matrix or vector: one product over all rows, to which `added` is added unless it is NULL. */
+static grd_tensor *fold_rows(grd_tensor *self, grd_tensor *other, grd_tensor *added)
 {
     int64_t sizes[GRD_MAX_DIMS], ndim = self->ndim;
     memcpy(sizes, self->sizes, (size_t)ndim * sizeof *sizes);
     grd_tensor *folded = grd_reshape(self, grd_dims(grd_sizes_product(sizes, ndim - 1), sizes[ndim - 1]));
     if (other->ndim == 1)
         return grd_hidden_unsafe_view(grd_mv(folded, other), grd_dims_from(sizes, ndim - 1));
-    grd_tensor *product = grd_mm(folded, other);
+    grd_tensor *product = added != NULL ? grd_addmm(added, folded, other) : grd_mm(folded, other);
     if (grd_pending())
         return grd_failed;
     sizes[ndim - 1] = product->sizes[1];
-    return grd_hidden_unsafe_view(product, grd_dims_from(sizes, ndim));
+    const grd_dims unfolded = grd_dims_from(sizes, ndim);
+    return added != NULL ? grd_reshape(product, unfolded) : grd_hidden_unsafe_view(product, unfolded);
 }
 
-/* `t` with its batch dimensions broadcast to `batch` and folded into one. */
-static grd_tensor *fold_batch(grd_tensor *t, grd_dims batch, int64_t count)
+grd_tensor *grd_fold_batch(grd_tensor *t, grd_dims batch)
 {
-    int64_t sizes[GRD_MAX_DIMS], rows = t->sizes[t->ndim - 2], columns = t->sizes[t->ndim - 1];
+    int64_t sizes[GRD_MAX_DIMS];
+    const int64_t rows = t->sizes[t->ndim - 2], columns = t->sizes[t->ndim - 1];
     memcpy(sizes, batch.data, (size_t)batch.n * sizeof *sizes);
     sizes[batch.n] = rows;
     sizes[batch.n + 1] = columns;
-    return grd_reshape(grd_expand(t, grd_dims_from(sizes, batch.n + 2)), grd_dims(count, rows, columns));
+    grd_tensor *expanded = grd_expand(t, grd_dims_from(sizes, batch.n + 2));
+    return grd_reshape(expanded, grd_dims(grd_sizes_product(batch.data, batch.n), rows, columns));
 }
 
 static grd_tensor *batched_product(grd_tensor *self, grd_tensor *other)
@@ -413,9 +349,8 @@ static grd_tensor *batched_product(grd_tensor *self, grd_tensor *other)
     int64_t sizes[GRD_MAX_DIMS + 2], ndim;
     if (grd_pending() || !grd_shape_broadcast(grd_dims_from(a->sizes, a->ndim - 2), grd_dims_from(b->sizes, b->ndim - 2), sizes, &ndim))
         return grd_failed;
-    const int64_t count = grd_sizes_product(sizes, ndim);
-    grd_dims batch = grd_dims_from(sizes, ndim);
-    grd_tensor *product = grd_bmm(fold_batch(a, batch, count), fold_batch(b, batch, count));
+    const grd_dims batch = grd_dims_from(sizes, ndim);
+    grd_tensor *product = grd_bmm(grd_fold_batch(a, batch), grd_fold_batch(b, batch));
     if (grd_pending())
         return grd_failed;
     if (!row)
@@ -438,7 +373,7 @@ grd_tensor *op_matmul(grd_tensor *self, grd_tensor *other)
         return grd_mv(self, other);
     if (a == 1 && b == 2)
         return grd_squeeze(grd_mm(grd_unsqueeze(self, 0), other), .dim = grd_dims(0));
-    return b <= 2 ? fold_rows(self, other) : batched_product(self, other);
+    return b <= 2 ? fold_rows(self, other, NULL) : batched_product(self, other);
 }
 
 grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)
@@ -453,12 +388,5 @@ grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)
         return grd_addmm(bias, input, transposed);
     if (weight->ndim != 2 || bias->ndim != 1)
         return grd_add(grd_matmul(input, transposed), bias);
-    int64_t sizes[GRD_MAX_DIMS], ndim = input->ndim;
-    memcpy(sizes, input->sizes, (size_t)ndim * sizeof *sizes);
-    grd_tensor *folded = grd_reshape(input, grd_dims(grd_sizes_product(sizes, ndim - 1), sizes[ndim - 1]));
-    grd_tensor *product = grd_addmm(bias, folded, transposed);
-    if (grd_pending())
-        return grd_failed;
-    sizes[ndim - 1] = product->sizes[1];
-    return grd_reshape(product, grd_dims_from(sizes, ndim));
+    return grd_pending() ? grd_failed : fold_rows(input, transposed, bias);
 }

@@ -4,9 +4,7 @@
 
 #include "base/text.h"
 #include "gen/uses/op/loss.h"
-#include "op/common.h"
-#include "op/composite.h"
-#include "op/loss.h"
+#include "op/formula.h"
 
 /* ---- Reduction ------------------------------------------------------------------------------------------------------------------ */
 

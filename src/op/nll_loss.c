@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "gen/uses/op/nll_loss.h"
 #include "kernel/table.h"
-#include "op/loss.h"
 #include "op/plan.h"
+#include "op/formula.h"
 
 enum { PIECES = 64, LEAST_TARGETS = 4096, CHECKED_TARGETS = 16384, WRITTEN_ELEMENTS = 65536 };
 
@@ -132,8 +132,7 @@ static void add_piece(int64_t begin, int64_t end, void *context)
 static struct grd_nll_sums add_losses(struct nll *x)
 {
     struct grd_nll_sums sums[PIECES], total = {0};
-    const int64_t share = (x->targets + PIECES - 1) / PIECES;
-    x->grain = share > LEAST_TARGETS ? share : LEAST_TARGETS;
+    x->grain = grd_greatest(LEAST_TARGETS, (x->targets + PIECES - 1) / PIECES);
     x->sums = sums;
     grd_parallel_for(0, x->targets, x->grain, add_piece, x);
     for (int64_t i = 0; i * x->grain < x->targets; i++) {
@@ -147,11 +146,6 @@ static void write_piece(int64_t begin, int64_t end, void *context)
 {
     const struct nll *x = context;
     x->kernels->backward(&x->kernel, begin, end, x->in, x->in_step, x->scale, x->out);
-}
-
-static int64_t at_least_one(int64_t n)
-{
-    return n < 1 ? 1 : n;
 }
 
 /* ---- Operators --------------------------------------------------------------------------------------------------------------------- */
@@ -197,5 +191,5 @@ void run_nll_loss_backward(const struct grd_plan *p)
     x->in_step = x->how == GRD_LOSS_NONE;
     x->scale = x->how == GRD_LOSS_MEAN ? 1 / *(const double *)p->in[TOTAL_WEIGHT]->data : 1;
     x->out = p->results[0]->data;
-    grd_parallel_for(0, x->targets, at_least_one(WRITTEN_ELEMENTS / at_least_one(x->kernel.classes)), write_piece, x);
+    grd_parallel_for(0, x->targets, grd_greatest(1, WRITTEN_ELEMENTS / grd_greatest(1, x->kernel.classes)), write_piece, x);
 }

@@ -3,10 +3,9 @@
 #include <math.h>
 
 #include "gen/uses/op/numbers.h"
-#include "op/common.h"
-#include "op/composite.h"
 #include "op/elementwise.h"
 #include "op/reduce.h"
+#include "op/formula.h"
 
 grd_tensor *op_positive(grd_tensor *self)
 {

@@ -3,10 +3,9 @@
 
 #include "gen/uses/op/pad.h"
 #include "gradus/library.h"
-#include "op/common.h"
-#include "op/composite.h"
 #include "op/copy.h"
 #include "op/plan.h"
+#include "op/formula.h"
 
 /* ---- Constants ------------------------------------------------------------------------------------------------------------------- */
 

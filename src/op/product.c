@@ -17,6 +17,7 @@
 #include "core/tensor.h"
 #include "kernel/table.h"
 #include "op/blas.h"
+#include "op/provider.h"
 
 enum {
     PIECE_WORK = 1 << 21, /* multiplications worth a piece of their own */
@@ -44,11 +45,6 @@ static int64_t ceil_div(int64_t a, int64_t b)
 static int64_t round_up(int64_t a, int64_t unit)
 {
     return ceil_div(a, unit) * unit;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* The dtype that `dtype` is computed in. */
@@ -135,8 +131,8 @@ static void run_pieces(int64_t begin, int64_t end, void *context)
             column = piece % cut->column_pieces * cut->piece_columns;
         }
         struct grd_gemm g = p->g;
-        g.m = least(g.m - row, cut->piece_rows);
-        g.n = least(g.n - column, cut->piece_columns);
+        g.m = grd_least(g.m - row, cut->piece_rows);
+        g.n = grd_least(g.n - column, cut->piece_columns);
         g.a += (matrix * p->a_batch + row * g.a_row) * cut->itemsize;
         g.b += (matrix * p->b_batch + column * g.b_col) * cut->itemsize;
         g.c += (matrix * p->c_batch + row * g.c_row + column * g.c_col) * cut->itemsize;
@@ -189,20 +185,21 @@ static void run_direct(const struct grd_product *p)
 
 /* ---- BLAS ------------------------------------------------------------------------------------------------------------------------------ */
 
-bool grd_product_blas_wins(const struct grd_product *p)
+static bool blas_wins(const struct grd_plan *plan)
 {
+    const struct grd_product *p = grd_product_of(plan);
     const struct cut cut = cut_product(p);
-    return grd_blas_worth(p->dtype, least(p->g.m, cut.piece_rows), least(p->g.n, cut.piece_columns), p->g.k);
+    return grd_blas_worth(p->dtype, grd_least(p->g.m, cut.piece_rows), grd_least(p->g.n, cut.piece_columns), p->g.k);
 }
 
-bool grd_product_blas_serves(const struct grd_product *p)
+static bool blas_serves(const struct grd_plan *plan)
 {
-    return grd_blas_serves(p->dtype, &p->g);
+    return grd_blas_serves(grd_product_of(plan)->dtype, &grd_product_of(plan)->g);
 }
 
-void grd_product_run_blas(const struct grd_product *p)
+static void run_blas(const struct grd_plan *plan)
 {
-    struct cut cut = cut_product(p);
+    struct cut cut = cut_product(grd_product_of(plan));
     cut.multiply = multiply_blas;
     run_cut(&cut);
 }
@@ -245,16 +242,16 @@ static struct packed plan_packed(const struct grd_product *p)
     }
     const int64_t slab = converted ? CONVERTED_SLAB : SLAB;
     const int64_t blocks = k > 0 ? ceil_div(k, kernels->depth) : 1;
-    plan.most_rows = least(m, slab);
-    plan.most_columns = least(n, slab);
-    plan.most_depth = least(round_up(ceil_div(k, blocks), 8), k);
+    plan.most_rows = grd_least(m, slab);
+    plan.most_columns = grd_least(n, slab);
+    plan.most_depth = grd_least(round_up(ceil_div(k, blocks), 8), k);
     plan.left_bytes = round_up(plan.most_rows, kernels->strip) * plan.most_depth * plan.size;
     plan.right_bytes = round_up(plan.most_columns, kernels->lanes) * plan.most_depth * plan.size;
     plan.sums_bytes = converted ? round_up(plan.most_rows * plan.most_columns * plan.size, 64) : 0;
     plan.left_bytes = round_up(plan.left_bytes, 64);
     plan.right_bytes = round_up(plan.right_bytes, 64);
     const int64_t bytes = plan.left_bytes + plan.right_bytes + plan.sums_bytes;
-    plan.most_matrices = bytes > SLAB_BYTES ? 1 : bytes == 0 ? p->batch : least(p->batch, SLAB_BYTES / bytes);
+    plan.most_matrices = bytes > SLAB_BYTES ? 1 : bytes == 0 ? p->batch : grd_least(p->batch, SLAB_BYTES / bytes);
     return plan;
 }
 
@@ -265,7 +262,7 @@ static void pack_converted(const struct packed *s, int64_t k, int64_t columns, i
     enum { MOST_COLUMNS = 64 };
     _Alignas(64) char chunk[CHUNK * MOST_COLUMNS * 4];
     for (int64_t p = 0; p < k; p += CHUNK) {
-        const int64_t rows = least(k - p, CHUNK);
+        const int64_t rows = grd_least(k - p, CHUNK);
         const bool along_rows = llabs(column) <= llabs(row);
         const int64_t lines = along_rows ? rows : columns, length = along_rows ? columns : rows;
         const int64_t line = (along_rows ? row : column) * s->itemsize, step = (along_rows ? column : row) * s->itemsize;
@@ -292,7 +289,7 @@ static void pack_rows(const struct packed *s, int64_t slot, int64_t first, int64
     const int64_t strip = s->kernels->strip;
     const char *a = g->a + ((s->matrix + slot) * s->p->a_batch + s->row * g->a_row + s->at * g->a_col) * s->itemsize;
     for (int64_t i = first; i < past; i += strip)
-        pack_panel(s, s->depth, least(past - i, strip), strip, a + i * g->a_row * s->itemsize, g->a_col, g->a_row,
+        pack_panel(s, s->depth, grd_least(past - i, strip), strip, a + i * g->a_row * s->itemsize, g->a_col, g->a_row,
                    s->left + slot * s->left_bytes + i * s->depth * s->size);
 }
 
@@ -305,9 +302,9 @@ static void pack_items(int64_t begin, int64_t end, void *context)
     for (int64_t item = begin; item < end; item++) {
         const int64_t slot = item / items, which = item % items;
         if (which < s->left_items) {
-            pack_rows(s, slot, which * s->item_rows, least((which + 1) * s->item_rows, s->rows));
+            pack_rows(s, slot, which * s->item_rows, grd_least((which + 1) * s->item_rows, s->rows));
         } else {
-            const int64_t j = (which - s->left_items) * panel, columns = least(s->columns - j, panel);
+            const int64_t j = (which - s->left_items) * panel, columns = grd_least(s->columns - j, panel);
             const char *b = g->b + ((s->matrix + slot) * s->p->b_batch + s->at * g->b_row + (s->column + j) * g->b_col) * s->itemsize;
             pack_panel(s, s->depth, columns, round_up(columns, s->kernels->lanes), b, g->b_row, g->b_col,
                        s->right + slot * s->right_bytes + j * s->depth * s->size);
@@ -339,8 +336,8 @@ static void multiply_pieces(int64_t begin, int64_t end, void *context)
         const int64_t slot = piece / per_matrix;
         const int64_t row = piece % per_matrix / s->column_pieces * s->piece_rows, column = piece % s->column_pieces * s->piece_columns;
         struct grd_gemm g = p->g;
-        g.m = least(s->rows - row, s->piece_rows);
-        g.n = least(s->columns - column, s->piece_columns);
+        g.m = grd_least(s->rows - row, s->piece_rows);
+        g.n = grd_least(s->columns - column, s->piece_columns);
         g.k = s->depth;
         g.a = s->left + slot * s->left_bytes + row * s->depth * s->size;
         g.b = s->right + slot * s->right_bytes + column * s->depth * s->size;
@@ -370,8 +367,7 @@ static void cut_slab(struct packed *s)
     s->item_rows = round_up(panel, strip);
     s->left_items = ceil_div(s->rows, s->item_rows);
     s->right_items = ceil_div(s->columns, panel);
-    s->row_pieces = ceil_div(s->rows * s->depth * s->size, BLOCK_BYTES);
-    s->row_pieces = s->row_pieces < 1 ? 1 : s->row_pieces;
+    s->row_pieces = grd_greatest(1, ceil_div(s->rows * s->depth * s->size, BLOCK_BYTES));
     s->piece_rows = round_up(ceil_div(s->rows, s->row_pieces), strip);
     s->row_pieces = ceil_div(s->rows, s->piece_rows);
     s->piece_columns = s->columns;
@@ -381,7 +377,7 @@ static void cut_slab(struct packed *s)
         return;
     }
     const double work = (double)s->piece_rows * (double)s->columns * (double)s->depth;
-    const int64_t wanted = least((int64_t)(work / PACKED_PIECE_WORK), least(MOST_COLUMN_PIECES, s->right_items));
+    const int64_t wanted = grd_least((int64_t)(work / PACKED_PIECE_WORK), grd_least(MOST_COLUMN_PIECES, s->right_items));
     if (wanted < 2)
         return;
     s->piece_columns = round_up(ceil_div(s->columns, wanted), panel);
@@ -404,13 +400,13 @@ static void run_packed(struct packed *s, char *memory)
     s->right = s->left + s->most_matrices * s->left_bytes;
     s->sums = s->right + s->most_matrices * s->right_bytes;
     for (s->matrix = 0; s->matrix < p->batch; s->matrix += s->matrices) {
-        s->matrices = least(p->batch - s->matrix, s->most_matrices);
+        s->matrices = grd_least(p->batch - s->matrix, s->most_matrices);
         for (s->column = 0; s->column < p->g.n; s->column += s->columns) {
-            s->columns = least(p->g.n - s->column, s->most_columns);
+            s->columns = grd_least(p->g.n - s->column, s->most_columns);
             for (s->row = 0; s->row < p->g.m; s->row += s->rows) {
-                s->rows = least(p->g.m - s->row, s->most_rows);
+                s->rows = grd_least(p->g.m - s->row, s->most_rows);
                 for (s->at = 0; s->at == 0 || s->at < p->g.k; s->at += s->depth) {
-                    s->depth = least(p->g.k - s->at, s->most_depth);
+                    s->depth = grd_least(p->g.k - s->at, s->most_depth);
                     run_slab(s);
                     if (s->depth == 0)
                         break;
@@ -420,24 +416,30 @@ static void run_packed(struct packed *s, char *memory)
     }
 }
 
-/* ---- From the operators -------------------------------------------------------------------------------------------------------------- */
+/* ---- Providers ------------------------------------------------------------------------------------------------------------------------ */
 
-size_t grd_product_scratch(const struct grd_product *p)
+static void run_native(const struct grd_plan *plan)
 {
-    if (!is_packed(p))
-        return 0;
-    const struct packed plan = plan_packed(p);
-    return (size_t)(plan.most_matrices * (plan.left_bytes + plan.right_bytes + plan.sums_bytes)) + 64;
-}
-
-void grd_product_run(const struct grd_product *p, char *scratch)
-{
+    const struct grd_product *p = grd_product_of(plan);
     if (!is_packed(p)) {
         run_direct(p);
         return;
     }
-    struct packed plan = plan_packed(p);
-    run_packed(&plan, (char *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63));
+    struct packed packed = plan_packed(p);
+    run_packed(&packed, (char *)(((uintptr_t)plan->scratch + 63) & ~(uintptr_t)63));
+}
+
+/* `providers` in the schema. */
+static const struct grd_provider providers[] = {{"blas", blas_serves, blas_wins, run_blas}, {.name = "native", .run = run_native}};
+
+bool grd_product_choose(struct grd_plan *p)
+{
+    p->provider = grd_choose_provider(p, providers, GRD_LENGTH(providers));
+    if (p->provider != NULL && p->provider->run == run_native && is_packed(grd_product_of(p))) {
+        const struct packed packed = plan_packed(grd_product_of(p));
+        p->scratch_bytes = (size_t)(packed.most_matrices * (packed.left_bytes + packed.right_bytes + packed.sums_bytes)) + 64;
+    }
+    return p->provider != NULL;
 }
 
 /* ---- Dot products ------------------------------------------------------------------------------------------------------------------ */
@@ -445,10 +447,10 @@ void grd_product_run(const struct grd_product *p, char *scratch)
 enum { DOT_PIECE = 1 << 16, DOT_SLOT = 16, DOT_CHUNK = 512 };
 
 struct dot {
-    const char *x, *y;
-    int64_t n, x_stride, y_stride, itemsize, size;
+    const struct grd_product_dot *given;
     const struct grd_product_kernels *kernels;
     grd_dtype computed;
+    int64_t x_step, y_step, size; /* bytes between the elements given, and of one computed in */
     grd_loop_kernel *widen;
     char *sums; /* one per piece, each in its own slot */
 };
@@ -466,9 +468,9 @@ static void dot_converted(const struct dot *d, int64_t n, const char *x, const c
     _Alignas(64) char chunks[2][DOT_CHUNK * 4], sums[DOT_PIECE / DOT_CHUNK][DOT_SLOT];
     int64_t count = 0;
     for (int64_t at = 0; at == 0 || at < n; at += DOT_CHUNK, count++) {
-        const int64_t length = least(n - at, DOT_CHUNK), x_step = d->x_stride * d->itemsize, y_step = d->y_stride * d->itemsize;
-        d->widen(length, (char *const[]){chunks[0], (char *)x + at * x_step}, (const int64_t[]){d->size, x_step}, NULL);
-        d->widen(length, (char *const[]){chunks[1], (char *)y + at * y_step}, (const int64_t[]){d->size, y_step}, NULL);
+        const int64_t length = grd_least(n - at, DOT_CHUNK);
+        d->widen(length, (char *const[]){chunks[0], (char *)x + at * d->x_step}, (const int64_t[]){d->size, d->x_step}, NULL);
+        d->widen(length, (char *const[]){chunks[1], (char *)y + at * d->y_step}, (const int64_t[]){d->size, d->y_step}, NULL);
         d->kernels->dot(length, chunks[0], 1, chunks[1], 1, sums[count]);
     }
     add_slots(d, count, sums[0], ret_sum);
@@ -478,12 +480,12 @@ static void dot_pieces(int64_t begin, int64_t end, void *context)
 {
     const struct dot *d = context;
     for (int64_t piece = begin; piece < end; piece++) {
-        const int64_t at = piece * DOT_PIECE, n = least(d->n - at, DOT_PIECE);
-        const char *x = d->x + at * d->x_stride * d->itemsize, *y = d->y + at * d->y_stride * d->itemsize;
+        const int64_t at = piece * DOT_PIECE, n = grd_least(d->given->n - at, DOT_PIECE);
+        const char *x = d->given->x + at * d->x_step, *y = d->given->y + at * d->y_step;
         if (d->widen != NULL)
             dot_converted(d, n, x, y, d->sums + piece * DOT_SLOT);
         else
-            d->kernels->dot(n, x, d->x_stride, y, d->y_stride, d->sums + piece * DOT_SLOT);
+            d->kernels->dot(n, x, d->given->x_stride, y, d->given->y_stride, d->sums + piece * DOT_SLOT);
     }
 }
 
@@ -497,15 +499,13 @@ void grd_product_dot(const struct grd_product_dot *given, char *scratch)
     const grd_dtype computed = computed_in(given->dtype);
     const int64_t pieces = given->n <= DOT_PIECE ? 1 : ceil_div(given->n, DOT_PIECE);
     _Alignas(16) char one_sum[DOT_SLOT], total[DOT_SLOT];
-    struct dot d = {.x = given->x,
-                    .y = given->y,
-                    .n = given->n,
-                    .x_stride = given->x_stride,
-                    .y_stride = given->y_stride,
-                    .itemsize = grd_dtype_size(given->dtype),
-                    .size = grd_dtype_size(computed),
+    const int64_t itemsize = grd_dtype_size(given->dtype);
+    struct dot d = {.given = given,
                     .kernels = kernels_of(given->dtype),
                     .computed = computed,
+                    .x_step = given->x_stride * itemsize,
+                    .y_step = given->y_stride * itemsize,
+                    .size = grd_dtype_size(computed),
                     .widen = computed != given->dtype ? grd_cast_kernel(given->dtype, computed) : NULL,
                     .sums = pieces == 1 ? one_sum : scratch};
     grd_parallel_for(0, pieces, 1, dot_pieces, &d);

@@ -1,4 +1,4 @@
-/* Running a matrix product, or a batch of them, over strided memory: which kernel, cut where, on how many threads.
+/* Running a matrix product, or a batch of them, over strided memory: which provider and kernel, cut where, on how many threads.
  * Shapes, dtypes and results are the operators' (linalg.c). The bits depend on shapes and strides alone. */
 #ifndef GRD_OP_PRODUCT_H
 #define GRD_OP_PRODUCT_H
@@ -7,6 +7,7 @@
 
 #include "kernel/gemm.h"
 #include "kernel/table.h"
+#include "op/plan.h"
 
 struct grd_product {
     struct grd_gemm g;                        /* of the first matrices of the batch */
@@ -34,16 +35,15 @@ static inline bool grd_scalar_is_one(grd_scalar s)
     return s.kind == GRD_SCALAR_INT ? s.v.i == 1 : s.kind == GRD_SCALAR_FLOAT && s.v.c.re == 1;
 }
 
-/* Bytes of memory for operands packed and, where the dtype is not computed in itself, for sums; 0: operands are read as they lie. */
-size_t grd_product_scratch(const struct grd_product *p);
-/* The provider "native": every product whose dtype has kernels, and whose result is not empty. */
-void grd_product_run(const struct grd_product *p, char *scratch);
+static inline struct grd_product *grd_product_of(const struct grd_plan *p)
+{
+    _Static_assert(sizeof(struct grd_product) <= GRD_PLAN_STATE, "room in the plan");
+    return (struct grd_product *)(uintptr_t)p->state;
+}
 
-/* The provider "blas": OpenBLAS on one thread per piece. It serves where it is there, has a call for the dtype, and can read the strides; it wins where
- * it is faster than the kernels of this level. */
-bool grd_product_blas_wins(const struct grd_product *p);
-bool grd_product_blas_serves(const struct grd_product *p);
-void grd_product_run_blas(const struct grd_product *p);
+/* Chooses the provider of a planned product, and the memory for its run. "native" computes every product whose dtype has kernels, "blas" where OpenBLAS is
+ * there and can read the strides, and is taken where it is faster than the kernels of this level. */
+bool grd_product_choose(struct grd_plan *p);
 
 /* The sum of x[i] * y[i], strides in elements, written as one element of the dtype. */
 struct grd_product_dot {

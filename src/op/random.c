@@ -207,24 +207,16 @@ bool plan_normal(struct grd_plan *p, grd_tensor *self, double mean, double std, 
 
 /* ---- uniform, exponential, bernoulli ------------------------------------------------------------------------------------------------ */
 
-static double largest_finite(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT16    ? 65504
-           : dtype == GRD_BFLOAT16 ? 0x1.fep127
-           : dtype == GRD_FLOAT32  ? 0x1.fffffep127
-                                   : 0x1.fffffffffffffp1023;
-}
-
 bool plan_uniform(struct grd_plan *p, grd_tensor *self, double from, double to, grd_generator *generator)
 {
     const grd_dtype dtype = grd_dtype_to_real((grd_dtype)self->dtype);
-    const double largest = largest_finite(dtype);
     const enum grd_random_kind kind = dtype == GRD_FLOAT16    ? GRD_RANDOM_UNIFORM_FLOAT16
                                       : dtype == GRD_BFLOAT16 ? GRD_RANDOM_UNIFORM_BFLOAT16
                                       : dtype == GRD_FLOAT64  ? GRD_RANDOM_UNIFORM_DOUBLE
                                                               : GRD_RANDOM_UNIFORM_FLOAT;
     if (!grd_random_is_floating(dtype))
         return grd_raise_no_kernel("check_uniform_bounds", (grd_dtype)self->dtype);
+    const double largest = grd_limits[dtype].largest;
     if (!(fabs(from) <= largest && fabs(to) <= largest))
         return grd_raise(GRD_ERROR_RUNTIME, "%s is out of bounds for %s", fabs(from) <= largest ? "to" : "from", grd_dtype_name(dtype));
     if (!(from <= to))
@@ -287,39 +279,6 @@ bool plan_bernoulli(struct grd_plan *p, grd_tensor *self, grd_scalar p_given, gr
 
 /* ---- random ------------------------------------------------------------------------------------------------------------------------- */
 
-int grd_random_digits(grd_dtype dtype)
-{
-    switch (dtype) {
-    case GRD_BOOL:
-        return 1;
-    case GRD_FLOAT16:
-        return 11;
-    case GRD_BFLOAT16:
-        return 8;
-    case GRD_FLOAT32:
-        return 24;
-    case GRD_FLOAT64:
-        return 53;
-    default: {
-        bool is_signed = dtype == GRD_INT8 || dtype == GRD_INT16 || dtype == GRD_INT32 || dtype == GRD_INT64;
-        return (int)grd_dtype_size(dtype) * 8 - is_signed;
-    }
-    }
-}
-
-void grd_random_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high)
-{
-    bool is_signed = dtype == GRD_INT8 || dtype == GRD_INT16 || dtype == GRD_INT32 || dtype == GRD_INT64;
-    if (grd_random_is_floating(dtype)) {
-        *ret_high = dtype == GRD_FLOAT16 ? 65504 : INT64_MAX;
-        *ret_low = dtype == GRD_FLOAT16 ? -65504 : INT64_MIN;
-    } else {
-        int bits = grd_random_digits(dtype);
-        *ret_high = bits >= 63 ? INT64_MAX : ((int64_t)1 << bits) - 1;
-        *ret_low = is_signed ? -*ret_high - 1 : 0;
-    }
-}
-
 /* An integer as the floating dtype holds it. */
 static int64_t rounded(int64_t x, grd_dtype dtype)
 {
@@ -348,7 +307,7 @@ static int log2_of(uint64_t x)
 /* Moves the bounds inward to numbers the floating dtype holds, so that no rounded value leaves the range. */
 static void narrow_bounds(grd_dtype dtype, int64_t *from, int64_t *to)
 {
-    int digits = grd_random_digits(dtype);
+    int digits = grd_limits[dtype].digits;
     int64_t next = *from == INT64_MAX ? *from : *from + 1, up = rounded(next, dtype);
     if (up < *from)
         *from = up + ((int64_t)1 << (log2_of((uint64_t)llabs(next)) - digits + 1));
@@ -369,7 +328,7 @@ static bool plan_integers(struct grd_plan *p, const grd_tensor *self, grd_genera
 static bool bounded(grd_dtype dtype, int64_t from, int64_t to, struct grd_random_numbers *ret_numbers)
 {
     int64_t low, high;
-    grd_random_bounds(dtype, &low, &high);
+    grd_int64_bounds(dtype, &low, &high);
     if (from >= to)
         return grd_raise(GRD_ERROR_RUNTIME, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld", (long long)from,
                          (long long)to);
@@ -392,8 +351,8 @@ static bool bounded_below(grd_dtype dtype, int64_t from, struct grd_random_numbe
 {
     const bool floating = grd_random_is_floating(dtype);
     int64_t low, high;
-    grd_random_bounds(dtype, &low, &high);
-    const int64_t last = floating ? (int64_t)1 << grd_random_digits(dtype) : high;
+    grd_int64_bounds(dtype, &low, &high);
+    const int64_t last = floating ? (int64_t)1 << grd_limits[dtype].digits : high;
     if (floating)
         narrow_bounds(dtype, &from, NULL);
     if (from > last)
@@ -415,7 +374,7 @@ bool plan_random(struct grd_plan *p, grd_tensor *self, grd_scalar from, grd_scal
     if (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !floating)
         return grd_raise(GRD_ERROR_RUNTIME, "check_random_bounds handles only integral, floating-point and boolean types");
     if (from.kind == GRD_SCALAR_NONE && to.kind == GRD_SCALAR_NONE) {
-        const int digits = grd_random_digits(dtype);
+        const int digits = grd_limits[dtype].digits;
         numbers.range = digits >= 64 ? 0 : floating ? ((uint64_t)1 << digits) + 1 : (uint64_t)1 << digits;
         return plan_integers(p, self, generator, numbers, dtype == GRD_FLOAT64 || dtype == GRD_INT64 || dtype == GRD_UINT64);
     }

@@ -21,16 +21,6 @@ enum {
     ALIGNMENT = 64
 };
 
-static int64_t lesser(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t greater(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t distance(int64_t stride)
 {
     return stride < 0 ? grd_wrapping_product(-1, stride) : stride;
@@ -104,7 +94,8 @@ static void choose_grid(struct grd_reduction *r, grd_dtype from)
     const bool converts = from != r->read && !(from == GRD_BOOL && r->read == GRD_UINT8) && !(from == GRD_UINT64 && r->read == GRD_INT64);
     r->convert = converts || gaps ? grd_kernels->cast[converts ? from : r->read][r->read] : NULL;
     const int64_t block = r->convert != NULL ? CONVERTED : GRD_REDUCE_LEAF * 2;
-    r->width = lesser(r->strip.size, r->columns ? GRD_REDUCE_STRIP : lesser(GRD_REDUCE_STRIP, greater(1, block / greater(inner->size, 1))));
+    r->width = grd_least(r->strip.size, r->columns ? GRD_REDUCE_STRIP
+                                                   : grd_least(GRD_REDUCE_STRIP, grd_greatest(1, block / grd_greatest(inner->size, 1))));
     r->strips_per_row = (r->strip.size + r->width - 1) / r->width;
     r->strips = r->strips_per_row * (r->outputs / r->strip.size);
 }
@@ -173,7 +164,7 @@ static void cut(const struct grd_reduction *r, struct grd_reduction_pass *pass)
     pass->n = pass->what.first && r->n > 1 ? 1 : r->n;
     pass->piece = pass->n;
     if (!pass->what.first && r->strips < MANY_STRIPS && r->outputs * r->n > 4 * LEAST_PIECE)
-        pass->piece = greater(greater(1, LEAST_PIECE / r->width), (r->n + MOST_PIECES - 1) / MOST_PIECES);
+        pass->piece = grd_greatest(grd_greatest(1, LEAST_PIECE / r->width), (r->n + MOST_PIECES - 1) / MOST_PIECES);
     pass->pieces = pass->n > 0 ? (pass->n + pass->piece - 1) / pass->piece : 1;
 }
 
@@ -255,7 +246,7 @@ static void gather(const struct grd_reduction *r, const struct grd_reduction_pas
     int64_t longest = !r->columns ? GRD_REDUCE_LEAF : width < 32 ? GRD_REDUCE_ROWS * 8 : GRD_REDUCE_ROWS;
     _Alignas(64) char buffer[CONVERTED * GRD_REDUCE_WIDEST];
     if (r->convert != NULL)
-        longest = lesser(longest, greater(1, CONVERTED / width));
+        longest = grd_least(longest, grd_greatest(1, CONVERTED / width));
     bool single = end - begin <= longest * FLUSH && r->nreduced == 1;
     struct cascade cascade;
     pass->begin(width, gathered);
@@ -271,9 +262,9 @@ static void gather(const struct grd_reduction *r, const struct grd_reduction_pas
             in += rest % r->reduced[d].size * r->reduced[d].stride;
             rest /= r->reduced[d].size;
         }
-        int64_t row_end = lesser(end, i + inner->size - at);
+        int64_t row_end = grd_least(end, i + inner->size - at);
         while (i < row_end) {
-            int64_t n = lesser(longest, row_end - i);
+            int64_t n = grd_least(longest, row_end - i);
             struct grd_reduce_block block = {
                 .outputs = width,
                 .n = n,
@@ -316,7 +307,7 @@ static struct strip strip_of(const struct work *w, int64_t strip)
 {
     const struct grd_reduction *r = w->r;
     const int64_t row = strip / r->strips_per_row, first = strip % r->strips_per_row * r->width;
-    struct strip s = {.width = lesser(r->width, r->strip.size - first), .place = row * r->strip.size + first};
+    struct strip s = {.width = grd_least(r->width, r->strip.size - first), .place = row * r->strip.size + first};
     s.base = strip_base(r, row, &s.output) + first * r->strip.stride;
     s.output += first * r->strip.step;
     s.center = w->center != NULL ? w->center + s.place * w->pass->center_size : NULL;
@@ -343,7 +334,7 @@ static void reduce_cells(int64_t begin, int64_t end, void *context)
         const struct strip s = strip_of(w, cell / pass->pieces);
         _Alignas(64) char own[GRD_REDUCE_STRIP * GRD_REDUCE_WIDEST];
         char *gathered = w->gathered != NULL ? w->gathered + (piece * w->r->outputs + s.place) * pass->gathered_size : own;
-        gather(w->r, pass, s.base, s.center, s.width, piece * pass->piece, lesser(pass->n, (piece + 1) * pass->piece), gathered);
+        gather(w->r, pass, s.base, s.center, s.width, piece * pass->piece, grd_least(pass->n, (piece + 1) * pass->piece), gathered);
         if (pass->pieces == 1)
             finish_strip(w, &s, gathered);
     }
@@ -366,11 +357,11 @@ static void merge_strips(const struct work *w)
 
 static void run_pass(struct work *w)
 {
-    const int64_t cells = w->r->strips * w->pass->pieces, cost = greater(1, w->r->width * lesser(w->pass->piece, w->pass->n));
+    const int64_t cells = w->r->strips * w->pass->pieces, cost = grd_greatest(1, w->r->width * grd_least(w->pass->piece, w->pass->n));
     if (cells == 1)
         reduce_cells(0, 1, w);
     else
-        grd_parallel_for(0, cells, greater(1, GRAIN / cost), reduce_cells, w);
+        grd_parallel_for(0, cells, grd_greatest(1, GRAIN / cost), reduce_cells, w);
     if (w->pass->pieces > 1)
         merge_strips(w);
 }

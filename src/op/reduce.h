@@ -115,13 +115,4 @@ static inline struct grd_reduction *grd_reduction_of(const struct grd_plan *p)
 /* The step of the plan that knows strides: after mask, read, and what and number of each pass. */
 bool grd_reduction_prepare(struct grd_plan *p);
 
-/* ---- For gradients --------------------------------------------------------------------------------------------------------------- */
-
-/* Elements for each result of a reduction along `dim`, none: all; 0 and an error where there is no such dim. */
-double grd_reduced_count(grd_dims sizes, grd_dims dim);
-/* A reduced tensor with its reduced dims back as size 1. */
-grd_tensor *grd_reduced_restored(grd_tensor *t, grd_dims sizes, grd_dims dim, bool keepdim);
-/* a / b with 0 where b is 0. */
-grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);
-
 #endif

@@ -1,9 +1,12 @@
 /* What the rules of reductions ask for, and the operators that are made of reductions. How a reduction runs is in reduce.c. */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "gen/uses/op/reduction.h"
 #include "op/reduce.h"
+#include "op/formula.h"
 
 /* ---- Dtypes -------------------------------------------------------------------------------------------------------------------------- */
 /* float8 and quantized dtypes are stored and converted only. */
@@ -254,6 +257,34 @@ grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
         return self;
     grd_tensor *sum = grd_sum(self, .dim = grd_dims_from(dims, n), .keepdim = true);
     return extra > 0 ? grd_reshape(sum, size) : sum;
+}
+
+/* ---- Norms -------------------------------------------------------------------------------------------------------------------------- */
+static bool check_norm_not_empty(const grd_tensor *self, bool dim_given, uint64_t mask, double p)
+{
+    if (self->numel != 0 || (p >= 0 && !isinf(p)))
+        return true;
+    char name[32];
+    snprintf(name, sizeof name, isinf(p) ? "%sinf" : "%s%g", isinf(p) && p < 0 ? "-" : "", p);
+    if (!dim_given)
+        return grd_raise(GRD_ERROR_RUNTIME, "cannot compute the %s norm on an empty tensor because the operation does not have an identity",
+                         name);
+    for (int d = 0; d < self->ndim; d++)
+        if (mask >> d & 1 && self->sizes[d] == 0)
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "cannot compute the %s norm on the dimension %d because this dimension is empty and the operation does "
+                             "not have an identity",
+                             name, d);
+    return true;
+}
+
+bool grd_norm_check(const grd_tensor *self, double p, grd_dims dim, grd_dtype as)
+{
+    uint64_t mask;
+    const grd_dtype from = (grd_dtype)self->dtype;
+    if (from > GRD_COMPLEX128 || as > GRD_COMPLEX128)
+        return grd_raise_no_kernel("norm", from > GRD_COMPLEX128 ? from : as);
+    return grd_shape_dim_mask(dim, self->ndim, &mask) && check_norm_not_empty(self, dim.n > 0, mask, p);
 }
 
 /* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */

@@ -206,21 +206,23 @@ bool plan_scatter_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_ten
     return kernel != NULL ? plan_elements(p, self, dim, index, src, kernel, dtype) : grd_raise_no_kernel("scatter_add", self->dtype);
 }
 
-/* Elements of src beyond the index had no part in the result. */
-grd_tensor *op_hidden_scatter_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes)
+grd_tensor *grd_scatter_grown(grd_tensor *part, grd_dims sizes)
 {
     int64_t grown[GRD_MAX_DIMS];
+    memcpy(grown, part->sizes, part->ndim * sizeof *grown);
+    for (int64_t i = 0; i < sizes.n && !grd_pending(); i++) {
+        const int64_t own = grown[i];
+        grown[i] = sizes.data[i];
+        if (own != grown[i])
+            part = grd_hidden_slice_backward(part, grd_dims_from(grown, sizes.n), i, grd_int(0), grd_int(own), 1);
+    }
+    return part;
+}
+
+grd_tensor *op_hidden_scatter_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes)
+{
     if (index->numel == 0)
         return grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
     grd_tensor *part = grd_gather(grad, dim, index);
-    if (!grd_pending() && part->ndim != sizes.n)
-        return grd_reshape(part, sizes);
-    memcpy(grown, index->sizes, index->ndim * sizeof *grown);
-    for (int64_t i = 0; i < sizes.n && !grd_pending(); i++) {
-        if (grown[i] == sizes.data[i])
-            continue;
-        grown[i] = sizes.data[i];
-        part = grd_hidden_slice_backward(part, grd_dims_from(grown, sizes.n), i, grd_int(0), grd_int(index->sizes[i]), 1);
-    }
-    return part;
+    return grd_pending() || part->ndim != sizes.n ? grd_reshape(part, sizes) : grd_scatter_grown(part, sizes);
 }

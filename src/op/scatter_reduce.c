@@ -5,9 +5,8 @@
 
 #include "gen/uses/op/scatter_reduce.h"
 #include "gradus/library.h"
-#include "op/common.h"
-#include "op/composite.h"
 #include "op/indexed.h"
+#include "op/formula.h"
 
 /* ---- Products and extremes --------------------------------------------------------------------------------------------------------- */
 
@@ -90,139 +89,42 @@ grd_tensor *op_hidden_scatter_fold_backward(grd_tensor *grad_output, grd_tensor 
         grad = product_backward(grad_output, self, dim, index, values, result);
     else
         grad = grd_mul(grad_output, grd_conj(grd_hidden_scatter_fold(grd_ones_like(self), dim, index, values, "prod")));
-    for (int64_t i = 0; of_src && i < src->ndim && !grd_pending(); i++)
-        if (grad->sizes[i] != src->sizes[i]) {
-            int64_t sizes[GRD_MAX_DIMS];
-            memcpy(sizes, grad->sizes, grad->ndim * sizeof *sizes);
-            sizes[i] = src->sizes[i];
-            grad = grd_hidden_slice_backward(grad, grd_dims_from(sizes, grad->ndim), i, grd_int(0), grd_int(index->sizes[i]), 1);
-        }
-    return grad;
+    return of_src && !grd_pending() ? grd_scatter_grown(grad, grd_sizes(src)) : grad;
 }
 
 /* ---- By name ------------------------------------------------------------------------------------------------------------------------ */
 
-/* What a place starts from when it does not count itself. */
-static grd_scalar identity_of(enum grd_fold fold, grd_dtype dtype)
+grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype)
 {
+    const enum grd_fold fold = fold_of(reduce);
     const double sign = fold == GRD_FOLD_AMAX ? -1 : 1;
-    if (fold == GRD_FOLD_PROD)
-        return grd_int(1);
+    if (fold == GRD_FOLD_PROD || fold == GRD_FOLDS)
+        return grd_int(fold == GRD_FOLD_PROD);
     if (grd_category_of(dtype) == GRD_CATEGORY_FLOAT)
         return grd_float(sign * INFINITY);
-    if (dtype == GRD_BOOL)
-        return grd_int(fold == GRD_FOLD_AMIN);
-    const bool is_unsigned = dtype == GRD_UINT8 || dtype == GRD_UINT16 || dtype == GRD_UINT32;
-    const int64_t bits = 8 * grd_dtype_size(dtype) - !is_unsigned;
-    const int64_t largest = bits >= 63 ? INT64_MAX : ((int64_t)1 << bits) - 1;
-    return grd_int(fold == GRD_FOLD_AMIN ? largest : is_unsigned ? 0 : -largest - 1);
+    int64_t low, high;
+    grd_int64_bounds(dtype, &low, &high);
+    return grd_int(fold == GRD_FOLD_AMIN ? high : low);
 }
 
-/* How many values a mean is over at each place; 1 where there is none. */
-static grd_tensor *counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self)
+grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self)
 {
     grd_tensor *count = include_self ? grd_ones_like(self) : grd_zeros_like(self);
     count = grd_scatter_add(count, dim, index, grd_ones_like(src));
     return include_self ? count : grd_masked_fill(count, grd_logical_not(count), grd_int(1));
 }
 
-static grd_tensor *mean_of(grd_tensor *base, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self)
-{
-    grd_tensor *sum = grd_scatter_add(base, dim, index, src), *count = counts(self, dim, index, src, include_self);
-    return grd_category_of(self->dtype) <= GRD_CATEGORY_INTEGER ? grd_div(sum, count, .rounding_mode = "floor") : grd_div(sum, count);
-}
-
-static grd_tensor *reduced(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce, bool include_self)
-{
-    const bool sum = strcmp(reduce, "sum") == 0, mean = strcmp(reduce, "mean") == 0;
-    const enum grd_fold fold = fold_of(reduce);
-    if (fold == GRD_FOLDS && !sum && !mean)
-        return grd_fail(GRD_ERROR_RUNTIME, "reduce argument must be either sum, prod, mean, amax or amin, got %s", reduce);
-    grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, sum || mean ? grd_int(0) : identity_of(fold, self->dtype));
-    if (sum)
-        return grd_scatter_add(base, dim, index, src);
-    return mean ? mean_of(base, self, dim, index, src, include_self) : grd_hidden_scatter_fold(base, dim, index, src, reduce);
-}
-
-static grd_tensor *reduced_backward(grd_tensor *grad, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_tensor *result,
-                                    const char *reduce, bool include_self, bool of_src)
+grd_tensor *op_hidden_scatter_reduce_backward(grd_tensor *grad, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src,
+                                              grd_tensor *result, const char *reduce, bool include_self, bool of_src)
 {
     const enum grd_fold fold = fold_of(reduce);
     grd_tensor *each;
     if (fold < GRD_FOLDS) {
-        grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, identity_of(fold, self->dtype));
+        grd_tensor *base = include_self ? self : grd_scatter_value(self, dim, index, grd_scatter_identity(reduce, self->dtype));
         each = grd_hidden_scatter_fold_backward(grad, base, dim, index, src, result, reduce, of_src);
     } else {
-        each = strcmp(reduce, "sum") == 0 ? grad : grd_div(grad, counts(self, dim, index, src, include_self));
+        each = strcmp(reduce, "sum") == 0 ? grad : grd_div(grad, grd_scatter_counts(self, dim, index, src, include_self));
         each = of_src ? grd_hidden_scatter_source_backward(each, dim, index, grd_sizes(src)) : each;
     }
     return of_src || include_self ? each : grd_scatter_value(each, dim, index, grd_int(0));
-}
-
-grd_tensor *op_hidden_scatter_reduce_backward(grd_tensor *grad_output, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src,
-                                              grd_tensor *result, const char *reduce, bool include_self, bool of_src)
-{
-    return reduced_backward(grad_output, self, dim, index, src, result, reduce, include_self, of_src);
-}
-
-grd_tensor *op_scatter_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce,
-                              bool include_self)
-{
-    if (!grd_check_indexed_out(out, grd_tensors(index, src)))
-        return grd_failed;
-    return grd_composite_finish(out, self, reduced(self, dim, index, src, reduce, include_self));
-}
-
-/* The index of slices as one of elements. `dim` counts from 0. */
-static grd_tensor *places_of(grd_tensor *index, int64_t dim, const grd_tensor *source)
-{
-    int64_t sizes[GRD_MAX_DIMS];
-    for (int64_t i = 0; i < source->ndim; i++)
-        sizes[i] = i == dim ? index->numel : 1;
-    return grd_expand(grd_reshape(index, grd_dims_from(sizes, source->ndim)), grd_sizes(source));
-}
-
-grd_tensor *op_hidden_index_reduce_backward(grd_tensor *grad_output, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source,
-                                            grd_tensor *result, const char *reduce, bool include_self, bool of_source)
-{
-    grd_tensor *places = grd_wrap_dim(self, dim, &dim) ? places_of(index, dim, source) : grd_failed;
-    return grd_pending() ? grd_failed : reduced_backward(grad_output, self, dim, places, source, result, reduce, include_self, of_source);
-}
-
-grd_tensor *op_index_reduce(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source, const char *reduce,
-                            bool include_self)
-{
-    if (fold_of(reduce) == GRD_FOLDS && strcmp(reduce, "mean") != 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "Expected reduce to be one of prod, mean, amax or amin but got %s.", reduce);
-    if (!grd_wrap_dim(self, dim, &dim) || !grd_check_index_source(self, dim, index, source) ||
-        !grd_check_indexed_out(out, grd_tensors(index, source)))
-        return grd_failed;
-    grd_tensor *places = places_of(index, dim, source);
-    return grd_composite_finish(out, self, grd_pending() ? grd_failed : reduced(self, dim, places, source, reduce, include_self));
-}
-
-/* The words of scatter: "add" or "multiply", as those of scatter_reduce. */
-static grd_tensor *arithmetic(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
-{
-    if (strcmp(reduce, "add") == 0)
-        return grd_scatter_add(self, dim, index, src);
-    if (strcmp(reduce, "multiply") == 0)
-        return grd_hidden_scatter_fold(self, dim, index, src, "prod");
-    return grd_fail(GRD_ERROR_RUNTIME, "reduce argument must be either add or multiply.");
-}
-
-grd_tensor *op_scatter_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, const char *reduce)
-{
-    if (!grd_check_indexed_out(out, grd_tensors(index, src)))
-        return grd_failed;
-    return grd_composite_finish(out, self, arithmetic(self, dim, index, src, reduce));
-}
-
-grd_tensor *op_scatter_value_arithmetic(grd_tensor *out, grd_tensor *self, int64_t dim, grd_tensor *index, grd_scalar value,
-                                        const char *reduce)
-{
-    if (!grd_check_indexed_out(out, grd_tensors(index)))
-        return grd_failed;
-    grd_tensor *src = grd_full(grd_sizes(index), value, .dtype = self->dtype, .device = grd_device_of(self));
-    return grd_composite_finish(out, self, grd_pending() ? grd_failed : arithmetic(self, dim, index, src, reduce));
 }

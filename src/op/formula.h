@@ -1,0 +1,82 @@
+/* What formulas of operators in schema/ call besides operators: FUNCTIONS in codegen/formula.py. Each is in the file of its family. Like operators they
+ * return pooled tensors, and grd_failed while an error is pending; a check raises its error and returns false. */
+#ifndef GRD_OP_FORMULA_H
+#define GRD_OP_FORMULA_H
+
+#include "op/common.h"
+#include "op/composite.h"
+
+/* False where an element is outside of [low, high]. */
+bool grd_composite_within(grd_tensor *t, double low, double high);
+/* t expanded to the sizes that it and the other broadcast to, as PyTorch's functions do before they call their operators. */
+grd_tensor *grd_composite_broadcast(grd_tensor *t, const grd_tensor *other);
+/* A vector as it broadcasts along one dimension of a tensor of `ndim`; NULL stays. */
+grd_tensor *grd_composite_along(grd_tensor *vector, int64_t ndim, int64_t dim);
+/* A factory's result, which is filled in place by now: that would be refused on a leaf that needs a gradient. RuntimeError: its dtype has none. */
+grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad);
+/* All dims of t but one, in pooled memory. */
+grd_dims grd_dims_but(const grd_tensor *t, int64_t dim);
+
+/* Elements for each result of a reduction along `dim`, none: all; 0 and an error where there is no such dim. */
+double grd_reduced_count(grd_dims sizes, grd_dims dim);
+/* A reduced tensor with its reduced dims back as size 1. */
+grd_tensor *grd_reduced_restored(grd_tensor *t, grd_dims sizes, grd_dims dim, bool keepdim);
+/* a / b with 0 where b is 0. */
+grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);
+/* RuntimeError: the extreme of nothing. NotImplementedError: no arithmetic in the dtype. */
+bool grd_norm_check(const grd_tensor *self, double p, grd_dims dim, grd_dtype as);
+
+/* How losses are reduced. INVALID, with ValueError, for any name but the three that every loss has: mean (or NULL), sum and none. */
+enum grd_loss_reduction { GRD_LOSS_MEAN, GRD_LOSS_SUM, GRD_LOSS_NONE, GRD_LOSS_INVALID };
+enum grd_loss_reduction grd_loss_reduction_of(const char *name);
+bool grd_loss_check(const char *reduction);
+grd_tensor *grd_loss_reduced(grd_tensor *loss, const char *reduction);
+/* The gradient of each of the losses that were reduced, which have the sizes of a and b together. b may be NULL. */
+grd_tensor *grd_loss_unreduced(grd_tensor *grad, const grd_tensor *a, const grd_tensor *b, const char *reduction);
+/* RuntimeError: the weights, unless NULL, are not one for each class. */
+bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes);
+/* A variance for each element of the input, with a last dimension of 1 where it is one for each row. ValueError: other sizes, a negative variance. */
+grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
+/* What cdist asks of its operands, and whether distances come from a product of them. ValueError: no such mode. */
+bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
+bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2);
+
+/* RuntimeError: fewer than 2 dimensions, or channels, dimension 1, that do not divide into so many groups. */
+bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
+/* Rows with an element for all that a group of channels has: [samples, groups, elements]. */
+grd_tensor *grd_group_rows(grd_tensor *t, int64_t num_groups);
+/* The borders of pad, as a tensor of its own. `mode`: "reflect" or "replicate". */
+grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode);
+/* What a place of scatter_reduce starts from when it does not count itself. */
+grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
+/* How many values a mean is over at each place; 1 where there is none. */
+grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self);
+/* RuntimeError: probabilities that are not finite, or rows of them that sum to 0. */
+bool grd_multinomial_check(grd_tensor *p);
+
+/* Of elementwise operators: arithmetic.c. */
+static inline bool grd_is_one(grd_scalar s)
+{
+    return GRD_LIKELY(s.kind == GRD_SCALAR_INT && s.v.i == 1);
+}
+
+/* True for a plain number that is not complex. */
+bool grd_is_real_number(const grd_tensor *t);
+grd_scalar grd_scalar_conj(grd_scalar s);
+grd_scalar grd_scalar_negated(grd_scalar s);
+
+/* What torch.add demands of alpha. A half type multiplies by it as that type holds it, bool by its truth: so it is left. */
+bool grd_take_alpha(grd_tensor *self, grd_tensor *other, grd_scalar *alpha);
+/* A number that is written into the result as it is must fit; in arithmetic it would wrap around as the result does. */
+bool grd_check_numbers(grd_tensor *self, grd_tensor *other);
+bool grd_check_factor(grd_tensors tensors, grd_scalar value);
+
+bool grd_check_power(grd_tensor *self, grd_tensor *exponent);
+/* The exponent where it is a number that leaves the dtype as it is; NaN for others. */
+double grd_plain_power(grd_tensor *self, grd_tensor *exponent);
+
+bool grd_check_clamp(grd_tensor *self, grd_tensor *min, grd_tensor *max);
+/* A bound beyond an integer dtype would wrap around into it. */
+bool grd_check_bounds(grd_tensor *out, grd_tensor *self, grd_scalar min, grd_scalar max);
+
+#endif
