@@ -3,7 +3,7 @@ import json
 import re
 
 from codegen import calls, ctype, derivative, entries, headers, kernels, plans
-from codegen.formula import Lowering, argument_type
+from codegen.formula import APART, Lowering, argument_type
 from codegen.headers import BANNER, implementation_prototype
 from codegen.schema import KERNELS
 from codegen.template import fill, function, wrap
@@ -89,14 +89,25 @@ def formula_implementation(operator, operators):
     return check + statements + (f"return grd_composite_finish(out, {first if operator.overlap == 'element' else 'NULL'}, {values[0]});\n" if operator.has_out else f"return {values[0]};\n")
 
 
+def apart(operator, body):
+    """The function with this body; what comes after an early end is another one."""
+    head, _, rest = body.rpartition(APART)
+    if not head:
+        return function(implementation_prototype(operator), body)
+    name = f"{operator.c_name}_otherwise"
+    words = ", ".join(["out"] * operator.has_out + [a.name for a in operator.args])
+    return (function(f"GRD_APART {ctype.implementation_result(operator)}{name}({ctype.implementation_parameters(operator)})", rest)
+            + function(implementation_prototype(operator), f"{head}return {name}({words});"))
+
+
 def implementation(operator, operators):
     """The function that implements an operator, where the schema says all of it; '' where it is written by hand."""
     if operator.kernel:
         return elementwise_implementation(operator)
     if operator.formula or operator.through:
-        return function(implementation_prototype(operator), formula_implementation(operator, operators))
+        return apart(operator, formula_implementation(operator, operators))
     if operator.planned:
-        return plans.implementation(operator, implementation_prototype(operator))
+        return plans.implementation(operator, operators, implementation_prototype(operator))
     return ""
 
 
@@ -122,7 +133,9 @@ def family_file(family, members, operators):
 
 def view_calls(operators):
     """op_<name> of the views that are planned."""
-    return BANNER.format("schema") + "\n".join(plans.view_call(o, implementation_prototype(o)) for o in operators.values() if o.planned_view)
+    views = [o for o in operators.values() if o.planned_view]
+    declared = headers.include(sorted({f"gen/impl/{headers.family_name(o.file)}.h" for o in views}))
+    return BANNER.format("schema") + declared + "\n" + "\n".join(plans.view_call(o, operators, implementation_prototype(o)) for o in views)
 
 
 def table_file(operators):

@@ -6,6 +6,7 @@ fact is saved. See DESIGN §4.
 
 The formula that an operator is may be a program of several lines, which may also call the functions in FUNCTIONS, and operators in place: mul_(x, y).
 Each line but the last gives a value a name, or checks:  assert p >= 0, f"RuntimeError: p is {p}"  (without a text: the condition raises the error).
+Below the dispatcher it may also be the end:  if is_one(alpha): return _add(self, other)
 """
 import ast
 import json
@@ -18,15 +19,19 @@ SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**
 INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}  # of sizes, which are not negative
 FACTS = {"shape": ("SHAPE", "dims"), "strides": ("STRIDES", "dims"), "offset": ("OFFSET", "int"), "dtype": ("DTYPE", "dtype"),
          "device": ("DEVICE", "device"), "sizes_along": ("SIZES_ALONG", "dims")}
-FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "grd_tensor_dtype({0})",
+FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFFSET": "grd_offset({0})", "DTYPE": "(grd_dtype){0}->dtype",
                   "DEVICE": "grd_tensor_device({0})"}
 ERRORS = {"RuntimeError": "RUNTIME", "ValueError": "VALUE", "IndexError": "INDEX", "TypeError": "TYPE", "NotImplementedError": "NOT_IMPLEMENTED"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 NUMERIC = ("int", "float", "bool", "Scalar")
-# Functions of the library that are no operators: grd_<name>, the types of its arguments, the type of its value.
+# Functions of the library that are no operators: grd_<name>, the types of its arguments, the type of its value. A Scalar& may be changed.
 FUNCTIONS = {
     "ndim": (("Tensor",), "int"), "numel": (("Tensor",), "int"), "size": (("Tensor", "int"), "int"), "item_double": (("Tensor",), "float"),
     "dtype_is_integral": (("dtype",), "bool"), "dtype_is_floating": (("dtype",), "bool"), "dtype_is_complex": (("dtype",), "bool"), "dtype_to_real": (("dtype",), "dtype"), "promote": (("dtype", "dtype"), "dtype"),
+    "is_one": (("Scalar",), "bool"), "scalar_conj": (("Scalar",), "Scalar"), "scalar_negated": (("Scalar",), "Scalar"), "is_real_number": (("Tensor",), "bool"),
+    "take_alpha": (("Tensor", "Tensor", "Scalar&"), "bool"), "check_numbers": (("Tensor", "Tensor"), "bool"),
+    "check_factor": (("Tensor[]", "Scalar"), "bool"), "check_power": (("Tensor", "Tensor"), "bool"), "plain_power": (("Tensor", "Tensor"), "float"),
+    "check_clamp": (("Tensor", "Tensor", "Tensor"), "bool"), "check_bounds": (("Tensor", "Tensor", "Scalar", "Scalar"), "bool"), "contiguous_as": (("Tensor", "dtype"), "Tensor"),
     "composite_contiguous": (("Tensor",), "Tensor"), "composite_like": (("Tensor", "Tensor"), "Tensor"), "composite_elementwise": (("Tensor", "Tensor[]"), "Tensor"),
     "composite_suggested": (("Tensor", "Tensor"), "Tensor"), "composite_within": (("Tensor", "float", "float"), "bool"), "composite_broadcast": (("Tensor", "Tensor"), "Tensor"),
     "same_sizes": (("Tensor", "dims"), "bool"), "multinomial_check": (("Tensor",), "bool"), "check_castable": (("dtype", "dtype"), "bool"), "check_inplace_shape": (("Tensor", "dims"), "bool"), "raise_no_kernel": (("str", "dtype"), "bool"),
@@ -42,7 +47,8 @@ FUNCTIONS = {
 }
 # How values are printed in the text of an error.
 PRINTED = {"int": ("%lld", "(long long){0}"), "float": ("%g", "{0}"), "Scalar": ("%g", "grd_scalar_double({0})"), "str": ("%s", "{0}"), "dtype": ("%s", "grd_dtype_type_name({0})"),
-           "dims": ("%s", "grd_format_int64s((char[512]){{0}}, 512, {0}.data, {0}.n)")}
+           "dims": ("%s", "grd_list_text({0})")}
+APART = "/* the rest */\n"  # after an early end of a formula: the way there is short where the rest is a function of its own
 C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_dims ", "Scalar": "grd_scalar ", "int": "int64_t ", "float": "double ", "bool": "bool ",
            "dtype": "grd_dtype ", "device": "grd_device ", "str": "const char *"}
 
@@ -125,7 +131,9 @@ class Lowering:
         return self.call(callee, node, "_").c
 
     def line(self, node):
-        """A line of a formula that gives a value a name, or checks."""
+        """A line of a formula that gives a value a name, checks, or ends it early."""
+        if isinstance(node, ast.If) and self.through and [type(n) for n in node.body] == [ast.Return] and not node.orelse:
+            return f"if ({self.truth(self.expression(node.test))})\n    return {self.convert(self.expression(node.body[0].value), 'Tensor')};\n{APART}"
         if isinstance(node, ast.Assert):
             is_not = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
             failed = self.truth(self.expression(node.test.operand)) if is_not else f"!{self.truth(self.expression(node.test))}"
@@ -223,8 +231,8 @@ class Lowering:
             return Value(self.save("WHOLE", name), self.names[name])
         if name in self.results:
             return Value(self.save("WHOLE", name), "Tensor[]" if self.operator.returns_list else "Tensor")
-        if name == "inf":
-            return Value("INFINITY", "float")
+        if name in ("inf", "nan"):
+            return Value(ctype.literal(float(name)), "float")
         known = [*self.gradients, *self.names, *self.results]
         raise self.fail(f"unknown name '{name}'; known are {', '.join(known)}")
 
@@ -331,9 +339,7 @@ class Lowering:
             given[keyword.arg] = keyword.value
         if self.through:
             words = [self.convert(self.expression(given[a.name]), argument_type(a)) if a.name in given else ctype.default(a) for a in callee.args]
-            if callee.is_operator:
-                return Value(f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
-            return Value(f"grd_op_{callee.kernel}({', '.join(['out', *words])}, &{callee.elementwise}, NULL)", "Tensor")  # its arguments are tensors
+            return Value(self.kernel_call(callee, words) if callee.kernel else f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
         shortcut = callee.inlined if self.gradients else ""
         words, options, operands = [], [], []
         for argument in callee.args:
@@ -352,6 +358,14 @@ class Lowering:
         if len(callee.results) > 1:
             return Value(c, f"grd_{callee.c_name}_result")
         return Value(c, "Tensor[]") if callee.returns_list else self.made(c, operands)
+
+    @staticmethod
+    def kernel_call(callee, words):
+        """The call of a kernel, with the operator's tensors and its numbers."""
+        tensors = [word for word, argument in zip(words, callee.args) if argument.is_tensor]
+        numbers = [word for word, argument in zip(words, callee.args) if not argument.is_tensor]
+        params = f"&{numbers[0]}" if len(numbers) == 1 and numbers[0].isidentifier() else f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
+        return f"grd_op_{callee.kernel}({', '.join(['out', *tensors, f'&{callee.elementwise}', params])})"
 
     def fact(self, name, node):
         how, kind = FACTS[name]
@@ -402,6 +416,8 @@ class Lowering:
         return f"{value.c}.kind == GRD_SCALAR_NONE" if value.type == "Scalar" else f"{value.c} == NULL"
 
     def convert(self, value, wanted):
+        if wanted == "Scalar&" and value.type == "Scalar":
+            return f"&{value.c}"
         if wanted == value.type or (value.type == "None" and wanted in ("Tensor", "str", "Generator")):
             return value.c
         if wanted == "Tensor" and value.type in NUMERIC:

@@ -231,12 +231,12 @@ def words_header(operators):
     return BANNER.format("schema") + fill(WORDS_OF_ARGUMENTS, macros="".join(f"#define {name} {json.dumps(text)}\n" for name, text in found.items()))
 
 
-def implementation_header(family, members):
+def implementation_header(family, members, operators):
     """The functions that implement the operators of a family, and the operators whose implementation is generated around a plan, which hands them on."""
     planned, elementwise = [f"grd_operator_{o.c_name}" for o in members if o.planned], [o.elementwise for o in members if o.kernel]
     return BANNER.format(family) + fill(IMPLEMENTATIONS, planned=wrap(planned, "extern struct grd_op ", ";") if planned else "",
                                          kernels=wrap(elementwise, "extern const struct grd_elementwise ", ";") if elementwise else "",
-                                         prototypes="".join(f"{implementation_prototype(o)};\n" for o in members if o.is_operator) + plans.declarations(members))
+                                         prototypes="".join(f"{implementation_prototype(o)};\n" for o in members if o.is_operator) + plans.declarations(members, operators))
 
 
 def family_name(file):
@@ -246,4 +246,4 @@ def family_name(file):
 def files(operators, families):
     result = public_headers(operators) | {"gen/words.h": words_header(operators)}
     result |= {("" if o.hidden else "include/") + header_path(o): header(o) for o in operators.values() if o.is_operator}
-    return result | {f"gen/impl/{family_name(family)}.h": implementation_header(family, members) for family, members in families.items()}
+    return result | {f"gen/impl/{family_name(family)}.h": implementation_header(family, members, operators) for family, members in families.items()}

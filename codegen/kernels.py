@@ -1,8 +1,11 @@
-"""The kernel tables: for each operator with a scalar body in src/kernel/cpu, the loop over contiguous elements and its place in the table of its dtype."""
+"""The kernel tables: for each operator with a kernel, its scalar body where the entry says it, the loop over contiguous elements and its place in the table of
+its dtype."""
+import re
+
 from codegen import ctype
 from codegen.headers import BANNER
 from codegen.schema import KERNELS
-from codegen.template import fill
+from codegen.template import fill, function
 
 TABLE = """
     #pragma once
@@ -60,17 +63,38 @@ def gives_bool(operator):
     return operator.rule in ("compare", "bool")
 
 
+def where(categories, text):
+    return f"#if {condition(categories)}\n{text}#endif\n"
+
+
+def bodies(operator):
+    """The scalar bodies that the entry says, as functions, each for the categories it serves. Tensors are x, y and z in them."""
+    categories = {}
+    for category, expression in operator.expr.items():
+        categories.setdefault(expression, set()).add(category)
+    names = dict(zip((a.name for a in operator.args if a.is_tensor), "xyz"))
+    arguments = [names.get(a.name, a.name) for a in operator.args]
+    parameters = ", ".join(f"{'bool' if operator.mask and name == 'x' else 'C'} {name}" for name in arguments)
+    text = ""
+    for expression, members in categories.items():
+        unused = "".join(f"(void){name};\n" for name in arguments if not re.search(rf"\b{name}\b", expression))
+        body = function(f"static inline {'bool' if gives_bool(operator) else 'C'} {operator.kernel}_{operator.c_name}({parameters})", f"{unused}return {expression};")
+        text += body if members == operator.dtypes else where(members, body)
+    return text
+
+
 def block(operator):
     """The loop of a kernel: over contiguous elements, so that it vectorises."""
     body = f"{operator.kernel}_{operator.c_name}"
-    if operator.block:
-        return fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body)
+    own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body)) if operator.block else ""
+    rest = operator.dtypes - operator.block
     inputs = [("uint8_t" if operator.mask and i == 0 else "C", f"{a.name}_data") for i, a in enumerate(a for a in operator.args if a.is_tensor)]
     numbers = [f"number_{i}" for i in range(sum(a.kind in ctype.NUMBERS for a in operator.args))]
-    return fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if gives_bool(operator) else "C",
+    scalar = fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if gives_bool(operator) else "C",
                 numbers="\n".join(f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)) or "(void)params;",
                 inputs="\n".join(f"const {t} *{name} = (const {t} *)data[{i}];" for i, (t, name) in enumerate(inputs, 1)),
                 words=", ".join([f"{name}[i]" for _, name in inputs] + numbers))
+    return bodies(operator) + own + (where(rest, scalar) if own else scalar)
 
 
 def sizes(operator):
@@ -92,15 +116,15 @@ def row(operator):
     return f"[{index(operator)}] = {{{operator.c_name}_block, {sizes(operator)}}},\n"
 
 
-def condition(operator):
-    return " || ".join(f"GRD_IS_{category.upper()}" for category in sorted(operator.dtypes))
+def condition(categories):
+    return " || ".join(f"GRD_IS_{category.upper()}" for category in sorted(categories))
 
 
 def rows_file(kind, operators):
     """The kernels of one typed file: those that its dtype has, together with others of the same dtypes."""
     groups = {}
     for operator in (o for o in operators.values() if o.kernel == kind):
-        groups.setdefault(condition(operator), []).append(operator)
+        groups.setdefault(condition(operator.dtypes), []).append(operator)
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
     text += sizes_enum([o for o in operators.values() if o.kernel == kind])
     for dtypes, members in groups.items():
@@ -108,6 +132,60 @@ def rows_file(kind, operators):
         text += f"\n#if {dtypes}\n{functions}#endif\n"
         rows += f"#if {dtypes}\n{''.join(map(row, members))}#endif\n"
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
+
+
+# Conversions: dtype -> the type of its elements and the element x of another dtype as one, by the functions of src/kernel/cpu/cast.c. Integers of another sign
+# are converted by the same loop where the bits are the same.
+CASTS = {
+    "bool": ("uint8_t", "to_bool(x)"),
+    "uint8": ("uint8_t", "(uint8_t)to_int32(source(x))"),
+    "uint16": ("uint16_t", "(uint16_t)to_int32(source(x))"),
+    "uint32": ("uint32_t", "(uint32_t)to_int64(source(x))"),
+    "int32": ("int32_t", "to_int32(source(x))"),
+    "uint64": ("uint64_t", "to_uint64(source(x))"),
+    "int64": ("int64_t", "to_int64(source(x))"),
+    "float16": ("uint16_t", "grd_to_float16((float)source(x))"),
+    "bfloat16": ("uint16_t", "grd_to_bfloat16((float)source(x))"),
+    "float8_e4m3fn": ("uint8_t", "grd_to_float8_e4m3fn((float)source(x))"),
+    "float8_e5m2": ("uint8_t", "grd_to_float8_e5m2((float)source(x))"),
+    "float32": ("float", "(float)source(x)"),
+    "float64": ("double", "(double)source(x)"),
+    "complex64": ("struct pair_complex64", "(struct pair_complex64){(float)source(x), (float)imaginary(x)}"),
+    "complex128": ("struct pair_complex128", "(struct pair_complex128){(double)source(x), (double)imaginary(x)}"),
+}
+SAME_BITS = {"int8": "uint8", "int16": "uint16"}
+
+CAST_BLOCK = """
+    static void to_${dtype}_block(int64_t n, char *const *data, const void *params)
+    {
+        (void)params;
+        $type *y = ($type *)data[0];
+        const T *x_data = (const T *)data[1];
+        IN_PLACE
+        for (int64_t i = 0; i < n; i++) {
+            const T x = x_data[i];
+            y[i] = $number;
+        }
+    }
+"""
+
+CAST_ROWS = """
+    grd_loop_kernel *const GRD_TYPED(grd_cast_row)[GRD_DTYPE_COUNT] = {
+        $rows
+    };
+"""
+
+
+def cast_rows():
+    """The conversions to every dtype of one typed file."""
+    text, rows = BANNER.format("a list of dtypes"), ""
+    for dtype, (type, number) in CASTS.items():
+        text += fill(CAST_BLOCK, dtype=dtype, type=type, number=number)
+        text += function(f"static void to_{dtype}_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)",
+                         f"cast(n, data, strides, params, GRD_{dtype.upper()}, sizeof({type}), to_{dtype}_block);") + "\n"
+    for dtype in [*CASTS, *SAME_BITS]:
+        rows += f"[GRD_{dtype.upper()}] = CAST_IF({dtype}, to_{SAME_BITS.get(dtype, dtype)}_loop),\n"
+    return text + fill(CAST_ROWS, rows=rows)
 
 
 LINES = """
@@ -133,12 +211,12 @@ def lines_header(members):
 
 def lines_rows(members):
     """Those that a dtype has: lines_NAME of src/kernel/cpu/lines.c."""
-    return BANNER.format("schema") + fill(LINES_ROWS, rows="".join(f"#if {condition(o)}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n" for o in members))
+    return BANNER.format("schema") + fill(LINES_ROWS, rows="".join(f"#if {condition(o.dtypes)}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n" for o in members))
 
 
 def files(operators):
     lines = [o for o in operators.values() if o.law == "lines"]
-    result = {"gen/lines_kernels.h": lines_header(lines), "gen/lines_rows.h": lines_rows(lines)}
+    result = {"gen/cast_rows.h": cast_rows(), "gen/lines_kernels.h": lines_header(lines), "gen/lines_rows.h": lines_rows(lines)}
     for kind in KERNELS:
         result |= {f"gen/{kind}_kernels.h": kernels_header(kind, operators), f"gen/{kind}_rows.h": rows_file(kind, operators)}
     return result

@@ -1,11 +1,14 @@
 """The body of op_<name> for an operator that is a plan and a run (src/op/plan.h)."""
+import ast
 import json
 from string import Template
 
 from codegen import ctype
+from codegen.formula import Lowering, argument_type
 from codegen.schema import CATEGORIES
 from codegen.template import WIDTH
 
+C_TYPES = {kind: c for kind, (c, _, _) in ctype.SCALARS.items()}
 REDUCE_TYPES = {"keep": "KEEP", "sum": "SUMS", "mean": "MEANS", "float": "FLOAT", "bool": "TRUTH", "int64": "INT64"}  # enum grd_reduce_type in src/op/reduce.h
 
 BODY = Template("""\
@@ -34,12 +37,30 @@ def arguments(operator):
     return [a.name for a in operator.args]
 
 
+def call_of(operator, operators):
+    """The plan of an operator, plan_<name>, and what it is called with. An entry may say those: plan = "full(size, 0.0, dtype, device, requires_grad)" is the plan of
+    another operator, plan = "triangle(self, diagonal, upper=False)" one that is several operators' alone. [(parameter, C expression)]"""
+    if not isinstance(operator.plan, str):
+        return operator.c_name, [(ctype.parameter(a), a.name) for a in operator.args]
+    lowering, tree = Lowering(operator, operators, "plan"), ast.parse(operator.plan, mode="eval").body
+    callee = operators.get(tree.func.id)
+    words = [(None, lowering.expression(value)) for value in tree.args] + [(keyword.arg, lowering.expression(keyword.value)) for keyword in tree.keywords]
+    if callee is not None:
+        return callee.c_name, [(ctype.parameter(a), lowering.convert(value, argument_type(a))) for a, (_, value) in zip(callee.args, words, strict=True)]
+    return tree.func.id, [(f"{C_TYPES[value.type]}{name}" if name else ctype.parameter(operator.arg(value.c)), value.c) for name, value in words]
+
+
 def parameters(operator):
     return ["struct grd_plan *plan"] + [ctype.parameter(a) for a in operator.args]
 
 
 def call(function, *values):
     return f"{function}({', '.join(values)})"
+
+
+def plan_call(operator, operators, plan="&plan"):
+    name, words = call_of(operator, operators)
+    return call(f"plan_{name}", plan, *(c for _, c in words))
 
 
 def lines_arguments(operator):
@@ -49,10 +70,10 @@ def lines_arguments(operator):
     return [f"GRD_LINES_{operator.c_name.upper()}", call("grd_tensors", *tensors), "dim", dtype, str(operator.rule == "sum").lower()]
 
 
-def lines_plan(operator):
+def lines_plan(operator, operators):
     """The plan of an operator of the law "lines", which may have one of its own."""
     if operator.plan:
-        return call(f"plan_{operator.c_name}", "&plan", *arguments(operator))
+        return plan_call(operator, operators)
     kernel, *rest = lines_arguments(operator)
     return call("plan_lines", "&plan", kernel, *rest)
 
@@ -92,54 +113,56 @@ def reduce_plan(operator):
     return call("plan_reduce", "&plan", f"&{operator.c_name}_rule", *reduce_arguments(operator), correction)
 
 
-def shortcut_call(operator):
+def shortcut_call(operator, operators):
     out = ["out"] if operator.has_out else []
     if operator.law == "reduce":
         return call("shortcut_reduce", f"&{operator.c_name}_rule", "out", *reduce_arguments(operator))
     if operator.law == "lines":
         kernel, tensors, dim, dtype, _ = lines_arguments(operator)
         return call("shortcut_lines", kernel, "out" if out else "NULL", tensors, dim, dtype)
-    return call(f"shortcut_{operator.c_name}", *out, *arguments(operator))
+    name, words = call_of(operator, operators)
+    return call(f"shortcut_{name}", *out, *(c for _, c in words))
 
 
-def view_call(operator, prototype):
+def view_call(operator, operators, prototype):
     """op_<name> of a view that is planned: included where its plan is, so that the two are one function."""
-    room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct view v = {.size = room[0], .stride = room[1]};\n"
+    room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct grd_view v = {.size = room[0], .stride = room[1]};\n"
     declared, made, failed = ("    struct views v;\n", "made_several", "no_tensors") if operator.returns_list else (room, "made", "grd_failed")
-    return VIEW.substitute(prototype=prototype, declared=declared, made=made, failed=failed, plan=call(f"plan_{operator.c_name}", "&v", *arguments(operator)))
+    return VIEW.substitute(prototype=prototype, declared=declared, made=made, failed=failed, plan=plan_call(operator, operators, "&v"))
 
 
-def implementation(operator, prototype):
+def implementation(operator, operators, prototype):
     facts = ""
     if operator.law == "lines":
-        plan, run = lines_plan(operator), call(f"run_{operator.run or 'lines'}", "&plan")
+        plan, run = lines_plan(operator, operators), call(f"run_{operator.run or 'lines'}", "&plan")
     elif operator.law == "reduce":
         facts, plan, run = reduce_rule(operator), reduce_plan(operator), "run_reduce(&plan)"
     else:
-        plan = call(f"plan_{operator.c_name}", "&plan", *arguments(operator))
+        plan = plan_call(operator, operators)
         run = call(f"run_{operator.run}", "&plan") if operator.run else call(f"run_{operator.c_name}", "&plan", *arguments(operator))
     prepare = "grd_plan_prepare(&plan)"
     if operator.check:
         prepare = f"grd_plan_admit(&plan) && (plan.meta || {check(operator)}) && grd_plan_allocate(&plan)"
     out = "out" if operator.has_out else "NULL"
     close = "    grd_plan_close_many(&plan, ret);\n" if len(operator.results) > 1 else "    return grd_plan_close(&plan);\n"
-    shortcut = SHORTCUT.substitute(shortcut=shortcut_call(operator)) if operator.shortcut else ""
+    shortcut = SHORTCUT.substitute(shortcut=shortcut_call(operator, operators)) if operator.shortcut else ""
     return BODY.substitute(facts=facts, prototype=prototype, shortcut=shortcut, name=operator.c_name, out=out, overlap=operator.overlap.upper(), plan=plan, prepare=prepare, run=run, close=close,
                            **{"break": " " if len(plan) + len(prepare) + len(run) < WIDTH - 20 else "\n        "})
 
 
-def declarations(operators):
+def declarations(members, operators):
     """Prototypes of the plans, checks, runs and shortcuts that are written by hand."""
     lines = []
-    for o in operators:
+    for o in members:
         if not o.planned:
             continue
+        name, words = call_of(o, operators)
         if o.law is None or o.plan:
-            lines.append(f"bool plan_{o.c_name}({', '.join(parameters(o))});")
+            lines.append(f"bool plan_{name}({', '.join(['struct grd_plan *plan'] + [parameter for parameter, _ in words])});")
         if o.law is None or o.run:
             lines.append(f"void run_{o.run}(const struct grd_plan *plan);" if o.run else f"void run_{o.c_name}({', '.join(['const struct grd_plan *plan'] + parameters(o)[1:])});")
         if o.check:
             lines.append(f"bool check_{o.check}(struct grd_plan *plan);" if isinstance(o.check, str) else f"bool check_{o.c_name}({', '.join(parameters(o))});")
         if o.shortcut and o.law is None:
-            lines.append(f"grd_tensor *shortcut_{o.c_name}({', '.join((['grd_tensor *out'] if o.has_out else []) + parameters(o)[1:])});")
+            lines.append(f"grd_tensor *shortcut_{name}({', '.join((['grd_tensor *out'] if o.has_out else []) + [parameter for parameter, _ in words])});")
     return "".join(line + "\n" for line in dict.fromkeys(lines))

@@ -21,9 +21,11 @@ REDUCE_KEYS = {"passes", "empty", "none", "refuses", "name"}  # struct grd_reduc
 REDUCE_KINDS = {"first", "sum", "prod", "difference", "abs", "square", "exp", "nonzero", "max", "min", "find"}
 REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log", "any", "all"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
+# What an entry may say its scalar body of: a category, "real" for all but complex numbers. For bool that of integers serves too.
+EXPRESSIONS = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "float": ("float", "real"), "complex": ("complex",)}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "dtypes", "formula", "through", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "dtypes", "formula", "through", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -83,7 +85,8 @@ class Operator:
     commutes: bool = False  # a number may come first
     refuse: dict = field(default_factory=dict)  # a category without kernels -> (error code, text), where PyTorch says more than that there is none
     number: str = None  # the entry whose kernel runs where the last input is a number for tensors of a half type, which is not rounded to that type
-    block: bool = False  # the body of the kernel takes n contiguous elements, not one
+    block: frozenset = frozenset()  # categories for which the body of the kernel takes n contiguous elements, not one
+    expr: dict = field(default_factory=dict)  # category -> the scalar body of the kernel, a C expression; another's is in src/kernel/cpu
     dtypes: frozenset = frozenset()
     formula: str = None
     composite: bool = False  # in terms of other operators; recorded as one node where it has gradients, by its parts otherwise
@@ -103,7 +106,7 @@ class Operator:
     inlined: str = ""  # the C function of autograd/formula.h that derivatives call in its place
     law: str = None  # the plan and the run that it has in common with others
     reduce: dict = field(default_factory=dict)  # of the law "reduce": REDUCE_KEYS
-    plan: bool = False  # plan_<name> and run_<name> are written in C
+    plan: object = False  # plan_<name> and run_<name> are written in C; a text: the call of another plan
     run: str = None  # the run is that of several operators, and reads the plan alone
     check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
     shortcut: bool = False  # shortcut_<name> is tried first
@@ -285,8 +288,10 @@ def read_operator(name, entry, file, lines):
             fail(f"type must be one of {', '.join(sorted(RULES))}", "type")
         if sum(a.is_tensor for a in args) != KERNELS[kernel]:
             fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
-        if entry.get("block") and (kernel != "unary" or len(args) > 1):
+        if "block" in entry and (kernel != "unary" or len(args) > 1):
             fail("a body for blocks takes one tensor and nothing else", "block")
+    elif "expr" in entry:
+        fail("expr is the body of a kernel", "expr")
     if "law" in entry:
         if entry["law"] not in LAWS:
             fail(f"law is one of {', '.join(LAWS)}, not '{entry['law']}'", "law")
@@ -322,7 +327,7 @@ def read_operator(name, entry, file, lines):
             fail(f"unknown test fact '{key}'; known are {', '.join(sorted(TEST_KEYS))}", f"test.{key}")
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
-                    entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), entry.get("block", False), dtypes, formula, composite,
+                    entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), frozenset(entry.get("block", "").split()), read_expr(entry, dtypes, fail), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
                     entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", False), entry.get("run"), entry.get("check", False),
@@ -351,6 +356,18 @@ def read_refuse(entry, dtypes, fail):
             fail(f"refuse.<category> = \"<{' or '.join(REFUSALS)}>: <text>\", for one category without kernels", f"refuse.{category}")
         refuse[category] = (REFUSALS[error], text)
     return refuse
+
+
+def read_expr(entry, dtypes, fail):
+    """{category: expression}: expr = "…" for all dtypes, or expr.<category> = "…"."""
+    given, categories = entry.get("expr", {}), [category for category in EXPRESSIONS if category in dtypes]
+    if isinstance(given, str):
+        return dict.fromkeys(categories, given)
+    found = {category: next((key for key in EXPRESSIONS[category] if key in given), None) for category in categories}
+    for key in given:
+        if key not in found.values():
+            fail(f"expr.{key}: not a category of its dtypes", f"expr.{key}")
+    return {category: given[key] for category, key in found.items() if key}
 
 
 def read_out(entry, results, forms, fail):

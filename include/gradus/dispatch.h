@@ -133,7 +133,7 @@ typedef struct grd_definition {
      * grd_op_schema. Results are "Tensor", "Tensor[]" or "(Tensor a, Tensor b)"; those without a name are called result, or result0, result1. */
     const char *schema;
     /* The gradient of an argument as an expression of operators: {"self", "grad * 3 * scale * self * self"}. Names are arguments, results and
-     * grad (of several results grad_<name>, of a list grads); shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) save no tensor;
+     * grad (of several results grad_<name>, of a list grads); shape(x), strides(x), offset(x), dtype(x), device(x) and sizes_along(xs, dim) (-1 of vectors without elements) save no tensor;
      * + - * / ** and comparisons, "x if condition else y", calls, numbers, strings, lists and None as in Python. Operators that are
      * called are defined before, or the one that is being defined. What a formula computes can be differentiated again. */
     grd_gradient_formula gradients[GRD_MAX_ARGS];

@@ -82,14 +82,7 @@ static bool custom_find_outdated(struct grd_node *node, const struct grd_storage
     return call->forward || grd_saved_find_outdated(node, call->saved, call->nsaved, written, rebase);
 }
 
-static const struct grd_node_class custom_class = {custom_run, custom_release, custom_finish, custom_find_outdated};
-
-bool grd_is_custom_node(const struct grd_node *node)
-{
-    return node->class == &custom_class;
-}
-
-bool grd_custom_is_taken_over(struct grd_node *node)
+static bool custom_take_over(struct grd_node *node)
 {
     const struct grd_custom_call *call = (const struct grd_custom_call *)node;
     if (call->function.take_over == NULL || !call->function.take_over(call->function.context))
@@ -98,10 +91,18 @@ bool grd_custom_is_taken_over(struct grd_node *node)
     return true;
 }
 
-int grd_custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg)
+static int custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg)
 {
     const struct grd_custom_call *call = (const struct grd_custom_call *)node;
-    return grd_is_custom_node(node) ? visit(call->function.context, call->function.release, arg) : 0;
+    return visit(call->function.context, call->function.release, arg);
+}
+
+static const struct grd_node_class custom_class = {custom_run,           custom_release,   custom_finish,
+                                                   custom_find_outdated, custom_take_over, custom_visit};
+
+bool grd_is_custom_node(const struct grd_node *node)
+{
+    return node->class == &custom_class;
 }
 
 grd_node *grd_custom_node(grd_custom_call *call)
@@ -363,18 +364,13 @@ static bool settle_saved(struct grd_custom_call *call, grd_tensor *const *output
     return true;
 }
 
-static bool check_marks(const struct grd_custom_call *call, grd_tensor *const *outputs, int n)
-{
-    for (int i = 0; i < call->nconstant; i++)
-        if (!is_among(call->constant[i], outputs, n))
-            return refuse_constant();
-    return true;
-}
-
 /* Outputs and their history, where an input requires a gradient. */
 static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
 {
     bool needs = false;
+    for (int i = 0; i < call->nconstant; i++)
+        if (!is_among(call->constant[i], outputs, n))
+            return refuse_constant();
     for (int i = 0; i < call->function.inputs; i++)
         needs |= call->needs[i];
     if (needs && (!check_dirty(call, outputs, n) || !make_outputs(call, outputs, n)))
@@ -394,8 +390,7 @@ bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
         return false;
     if (n < 0)
         grd_raise(GRD_ERROR_VALUE, "a function cannot have %d outputs", n);
-    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) &&
-                    check_marks(call, outputs, n) && record(call, outputs, n);
+    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) && record(call, outputs, n);
     call->forward = false;
     for (int i = 0; ok && i < n && !grd_pending(); i++)
         grd_anomaly_trace(outputs[i], call->node.sequence);

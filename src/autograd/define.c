@@ -205,27 +205,12 @@ static bool read_function(struct defined_derivative *self, const grd_definition 
     return true;
 }
 
-static void all_tensors(struct defined_derivative *self)
-{
-    for (int i = 0; i < self->op->nargs; i++)
-        if (is_tensor(self->op, i))
-            self->args[self->derivative.nargs++] = (uint8_t)i;
-}
-
 static void release(struct grd_defined_op *op)
 {
     struct defined_derivative *self = (struct defined_derivative *)(uintptr_t)op->op.derivative;
     for (int i = 0; i < GRD_MAX_ARGS; i++)
         grd_formula_free(self->formulas[i]);
     grd_free(self, sizeof *self);
-}
-
-/* The gradients of all results, unless the formulas say which. */
-static uint8_t carrying(const struct defined_derivative *self)
-{
-    if (self->op->returns_list)
-        return 1;
-    return (uint8_t)(self->needs.results != 0 ? self->needs.results : (1u << self->op->nresults) - 1);
 }
 
 /* What recording wants to know of the whole. */
@@ -240,6 +225,9 @@ static void set_shape(struct defined_derivative *self)
     }
     for (int i = 0; i < self->needs.nsaves; i++)
         d->sized |= grd_save_takes_room(self->needs.saves[i].how);
+    /* The gradients of all results, unless the formulas say which. */
+    const unsigned results = self->needs.results != 0 ? self->needs.results : (1u << self->op->nresults) - 1;
+    d->results = self->op->returns_list ? 1 : (uint8_t)results;
 }
 
 static bool attach_derivative(struct grd_defined_op *op, const grd_definition *definition)
@@ -259,14 +247,14 @@ static bool attach_derivative(struct grd_defined_op *op, const grd_definition *d
         ok = read_function(self, definition);
     else
         self->derivative.backward = refuse;
-    if (definition->gradients[0].arg == NULL)
-        all_tensors(self);
+    for (int i = 0; definition->gradients[0].arg == NULL && i < op->op.nargs; i++)
+        if (is_tensor(&op->op, i))
+            self->args[self->derivative.nargs++] = (uint8_t)i;
     set_shape(self);
     self->derivative.node_name = self->node_name;
     self->derivative.saves = self->needs.saves;
     self->derivative.args = self->args;
     self->derivative.nsaves = (uint8_t)self->needs.nsaves;
-    self->derivative.results = carrying(self);
     self->derivative.materialize = op->op.returns_list || op->op.nresults > 1;
     return ok;
 }

@@ -21,7 +21,7 @@ enum grd_save_how {
     GRD_SAVE_DIMS,
     GRD_SAVE_TENSORS,
     GRD_SAVE_STRING,
-    GRD_SAVE_SIZES_ALONG /* of a tensor list: the size of each along dim args[extra]: DIMS */
+    GRD_SAVE_SIZES_ALONG /* of a tensor list: the size of each along dim args[extra], -1 of vectors without elements: DIMS */
 };
 
 enum { GRD_MAX_SAVES = 16 };

@@ -127,7 +127,7 @@ static __attribute__((noinline)) bool show_gradients(struct grd_pass *pass, cons
 }
 
 /* Brings the result of an edge into the form it wants, owned. False, with the error raised, when that cannot be. */
-static inline bool take_result(const struct grd_node *node, uint32_t edge, grd_tensor **grads, grd_tensor **result, int64_t mark)
+GRD_INLINE bool take_result(const struct grd_node *node, uint32_t edge, grd_tensor **grads, grd_tensor **result, int64_t mark)
 {
     const struct grd_edge *to = &node->edges[edge];
     grd_tensor *given = *result;

@@ -216,11 +216,6 @@ static bool check_inputs(struct check *check)
                             "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.");
 }
 
-static double or_default(double value, double otherwise)
-{
-    return value != 0 ? value : otherwise;
-}
-
 static bool run_check(struct check *check)
 {
     if (!check_inputs(check))
@@ -263,51 +258,56 @@ static bool check_call(grd_function *function, grd_tensors inputs, const char *n
     return true;
 }
 
-bool grd_gradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options)
+/* Runs a check of inputs that are there, recording whatever the mode of the thread. */
+static bool checked(struct check *check, const char *name, bool (*run)(struct check *check))
 {
-    if (!check_call(function, inputs, "grd_gradcheck"))
+    if (!check_call(check->function, check->inputs, name))
         return false;
-    struct check check = {.function = function, .context = context, .inputs = inputs};
-    if (options != NULL)
-        check.options = *options;
-    check.options.eps = or_default(check.options.eps, 1e-6);
-    check.options.atol = or_default(check.options.atol, 1e-5);
-    check.options.rtol = or_default(check.options.rtol, 1e-3);
-    int64_t mark = grd_pool_mark();
-    bool enabled = grd_set_grad_enabled(true);
-    bool ok = run_check(&check);
+    const int64_t mark = grd_pool_mark();
+    const bool enabled = grd_set_grad_enabled(true);
+    const bool ok = run(check);
     grd_set_grad_enabled(enabled);
     grd_pool_release(mark);
     return ok;
 }
 
-/* ---- Second order ---------------------------------------------------------------------------------------------------------------------------- */
-struct second {
-    grd_function *function;
-    void *context;
-    int ninputs;
-};
+static void or_default(double *value, double otherwise)
+{
+    if (*value == 0)
+        *value = otherwise;
+}
 
+bool grd_gradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options)
+{
+    struct check check = {
+        .function = function, .context = context, .inputs = inputs, .options = options != NULL ? *options : (grd_gradcheck_options){0}};
+    or_default(&check.options.eps, 1e-6);
+    or_default(&check.options.atol, 1e-5);
+    or_default(&check.options.rtol, 1e-3);
+    return checked(&check, "grd_gradcheck", run_check);
+}
+
+/* ---- Second order ---------------------------------------------------------------------------------------------------------------------------- */
 /* The gradients of the function, as a function of its inputs and of the gradients of its outputs. */
 static grd_tensors gradients(grd_tensor *const *inputs, int n, void *context)
 {
-    const struct second *second = context;
-    const grd_tensors none = {0};
-    grd_tensors outputs = second->function(inputs, second->ninputs, second->context);
-    grd_tensor **lists = grd_pool_alloc((size_t)(outputs.n + 2 * second->ninputs + 1) * sizeof *lists);
+    const struct check *second = context;
+    const int ninputs = (int)second->inputs.n;
+    grd_tensors outputs = second->function(inputs, ninputs, second->context);
+    grd_tensor **lists = grd_pool_alloc((size_t)(outputs.n + 2 * ninputs + 1) * sizeof *lists);
     if (grd_pending())
-        return none;
-    grd_tensor **used = lists, **wanted = lists + outputs.n, **grads = wanted + second->ninputs;
+        return (grd_tensors){0};
+    grd_tensor **used = lists, **wanted = lists + outputs.n, **grads = wanted + ninputs;
     int64_t nused = 0, nwanted = 0, ngrads = 0;
     for (int64_t i = 0; i < outputs.n; i++)
-        if (grd_needs_grad(outputs.data[i]) && nused < n - second->ninputs)
+        if (grd_needs_grad(outputs.data[i]) && nused < n - ninputs)
             used[nused++] = outputs.data[i];
-    for (int i = 0; i < second->ninputs; i++)
+    for (int i = 0; i < ninputs; i++)
         if (grd_needs_grad(inputs[i]))
             wanted[nwanted++] = inputs[i];
-    const grd_backward_options options = {.grad_outputs = {nused, inputs + second->ninputs}, .create_graph = true, .allow_unused = true};
+    const grd_backward_options options = {.grad_outputs = {nused, inputs + ninputs}, .create_graph = true, .allow_unused = true};
     if (!grd_grad((grd_tensors){nused, used}, (grd_tensors){nwanted, wanted}, &options, grads))
-        return none;
+        return (grd_tensors){0};
     for (int64_t i = 0; i < nwanted; i++)
         if (grads[i] != NULL)
             grads[ngrads++] = grads[i];
@@ -324,8 +324,9 @@ static void fill_seed(grd_tensor *t, uint64_t *state)
     }
 }
 
-static bool run_second(const struct second *second, grd_tensors inputs, const grd_gradcheck_options *options)
+static bool run_second(struct check *second)
 {
+    const grd_tensors inputs = second->inputs;
     grd_tensors outputs = second->function(inputs.data, (int)inputs.n, second->context);
     grd_tensor **all = grd_pool_alloc((size_t)(inputs.n + outputs.n + 1) * sizeof *all);
     if (grd_pending())
@@ -350,18 +351,12 @@ static bool run_second(const struct second *second, grd_tensors inputs, const gr
     }
     if (n == inputs.n)
         return true;
-    return grd_gradcheck(gradients, (grd_tensors){n, all}, (void *)(uintptr_t)second, options);
+    return grd_gradcheck(gradients, (grd_tensors){n, all}, second, &second->options);
 }
 
 bool grd_gradgradcheck(grd_function *function, grd_tensors inputs, void *context, const grd_gradcheck_options *options)
 {
-    if (!check_call(function, inputs, "grd_gradgradcheck"))
-        return false;
-    struct second second = {function, context, (int)inputs.n};
-    int64_t mark = grd_pool_mark();
-    bool enabled = grd_set_grad_enabled(true);
-    bool ok = run_second(&second, inputs, options);
-    grd_set_grad_enabled(enabled);
-    grd_pool_release(mark);
-    return ok;
+    struct check second = {
+        .function = function, .context = context, .inputs = inputs, .options = options != NULL ? *options : (grd_gradcheck_options){0}};
+    return checked(&second, "grd_gradgradcheck", run_second);
 }

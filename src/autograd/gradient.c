@@ -5,10 +5,10 @@
 #include "base/text.h"
 #include "gen/uses/autograd/gradient.h"
 
-#include <string.h>
-
-bool grd_is_exclusive_part(const grd_tensor *t)
+bool grd_is_exclusive(const grd_tensor *t)
 {
+    if (!grd_object_unique(t) || t->autograd != NULL || t->storage->release != NULL)
+        return false;
     if (!grd_has(t, GRD_FLAG_CONTIGUOUS) && !grd_shape_is_dense(grd_dims_from(t->sizes, t->ndim), t->strides))
         return false;
     if (t->base == NULL)
@@ -38,37 +38,34 @@ static grd_tensor *unbroadcast(const struct grd_output *output, grd_tensor *grad
     return extra > 0 && !grd_pending() ? grd_reshape(grad, grd_dims_from(output->sizes, output->ndim)) : grad;
 }
 
-static bool wrong_shape(const struct grd_output *output, const grd_tensor *grad, const char *node_name, int64_t index)
+static bool can_adapt(const struct grd_output *output, const grd_tensor *grad, bool same_shape, bool moves, const char *node_name,
+                      int64_t index)
 {
     char got[256], expected[256];
-    return grd_raise(GRD_ERROR_RUNTIME,
-                     "Function %s returned an invalid gradient at index %lld - got %s but expected shape compatible with %s", node_name,
-                     (long long)index, grd_format_int64s(got, sizeof got, grad->sizes, grad->ndim),
-                     grd_format_int64s(expected, sizeof expected, output->sizes, output->ndim));
+    if (!same_shape && !is_broadcast_of(output, grad))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Function %s returned an invalid gradient at index %lld - got %s but expected shape compatible with %s", node_name,
+                         (long long)index, grd_format_int64s(got, sizeof got, grad->sizes, grad->ndim),
+                         grd_format_int64s(expected, sizeof expected, output->sizes, output->ndim));
+    if (!grd_dtype_carries(grad->dtype))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Function %s returned an invalid gradient at index %lld - expected a floating point or complex dtype but got %s",
+                         node_name, (long long)index, grd_dtype_name(grad->dtype));
+    /* A 0-d cpu tensor goes with tensors of any device, so its gradient comes from there. */
+    return !moves || output->ndim == 0 ||
+           grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - expected device %s but got %s", node_name,
+                     (long long)index, grd_device_text((grd_device){output->device, output->device_index}, expected),
+                     grd_device_text(grd_device_of(grad), got));
 }
 
 grd_tensor *grd_adapt_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index)
 {
-    bool same_shape = grad->ndim == output->ndim && memcmp(grad->sizes, output->sizes, output->ndim * sizeof(int64_t)) == 0;
-    if (!same_shape && !is_broadcast_of(output, grad)) {
-        wrong_shape(output, grad, node_name, index);
-        return NULL;
-    }
-    if (!grd_dtype_carries(grad->dtype)) {
-        grd_raise(GRD_ERROR_RUNTIME,
-                  "Function %s returned an invalid gradient at index %lld - expected a floating point or complex dtype but got %s",
-                  node_name, (long long)index, grd_dtype_name(grad->dtype));
-        return NULL;
-    }
+    const grd_dims sizes = grd_dims_from(output->sizes, output->ndim);
     const grd_device device = {output->device, output->device_index};
+    const bool same_shape = grd_dims_equal(grd_sizes(grad), sizes);
     const bool moves = grad->device != device.type || grad->device_index != device.index;
-    /* A 0-d cpu tensor goes with tensors of any device, so its gradient comes from there. */
-    if (moves && output->ndim > 0) {
-        char expected[GRD_DEVICE_CHARS], got[GRD_DEVICE_CHARS];
-        grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - expected device %s but got %s", node_name,
-                  (long long)index, grd_device_text(device, expected), grd_device_text(grd_device_of(grad), got));
+    if (!can_adapt(output, grad, same_shape, moves, node_name, index))
         return NULL;
-    }
     if (!same_shape)
         grad = unbroadcast(output, grad);
     if (!grd_pending() && (moves || grad->dtype != output->dtype))

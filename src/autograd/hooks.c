@@ -30,12 +30,13 @@ struct grd_hook {
 };
 
 /* A handle is the hook's number with its place in the table in the low bits. */
-enum { SLOT_BITS = 24, FIRST_CAPACITY = 16 };
+enum { SLOT_BITS = 24 };
 
 static struct {
     pthread_mutex_t lock;
     struct grd_hook **slots;
-    uint32_t capacity, live, cursor;
+    int64_t capacity, live;
+    uint32_t cursor;
     uint64_t order;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -48,16 +49,13 @@ void grd_hooks_init(void)
 /* ---- The table, under its lock --------------------------------------------------------------------------------------------- */
 static bool grow_table(void)
 {
-    uint32_t capacity = table.capacity ? 2 * table.capacity : FIRST_CAPACITY;
-    if (capacity > 1u << SLOT_BITS)
+    const int64_t old = table.capacity;
+    if (old >= 1 << SLOT_BITS)
         return grd_raise(GRD_ERROR_RUNTIME, "too many hooks");
-    struct grd_hook **slots = grd_realloc(table.slots, table.capacity * sizeof *slots, capacity * sizeof *slots);
-    if (slots == NULL)
+    if (!grd_reserve(&table.slots, old + 1, &table.capacity, sizeof *table.slots))
         return false;
-    memset(slots + table.capacity, 0, (capacity - table.capacity) * sizeof *slots);
-    table.cursor = table.capacity;
-    table.slots = slots;
-    table.capacity = capacity;
+    memset(table.slots + old, 0, (size_t)(table.capacity - old) * sizeof *table.slots);
+    table.cursor = (uint32_t)old;
     return true;
 }
 
@@ -67,7 +65,7 @@ static bool enter(struct grd_hook *hook)
         return false;
     while (table.slots[table.cursor % table.capacity] != NULL)
         table.cursor++;
-    uint32_t slot = table.cursor++ % table.capacity;
+    const uint32_t slot = (uint32_t)(table.cursor++ % table.capacity);
     table.slots[slot] = hook;
     table.live++;
     hook->handle = hook->order << SLOT_BITS | slot;
@@ -82,9 +80,10 @@ static void leave(struct grd_hook *hook)
     table.slots[hook->handle & ((1u << SLOT_BITS) - 1)] = NULL;
     hook->handle = 0;
     if (--table.live == 0) {
-        grd_free(table.slots, table.capacity * sizeof *table.slots);
+        grd_free(table.slots, (size_t)table.capacity * sizeof *table.slots);
         table.slots = NULL;
-        table.capacity = table.cursor = 0;
+        table.capacity = 0;
+        table.cursor = 0;
     }
 }
 

@@ -239,33 +239,36 @@ static inline bool can_be_taken(const grd_tensor *grad, const grd_tensor *leaf)
     return grad->base == NULL && !grd_is_recording() && grd_is_exclusive(grad) && has_layout_of(grad, leaf);
 }
 
-static inline void take_or_accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor **grad)
+static __attribute__((noinline)) void accumulator_run_any(struct grd_node *node, const struct grd_run *run)
 {
-    grd_spin_lock(&meta->slot.lock);
-    const bool taken = meta->slot.grad == NULL && can_be_taken(*grad, leaf);
-    if (GRD_LIKELY(taken))
-        meta->slot.grad = *grad;
-    grd_spin_unlock(&meta->slot.lock);
-    if (GRD_LIKELY(taken))
-        *grad = NULL;
-    else
-        accumulate(meta, leaf, *grad);
-}
-
-static void accumulator_run(struct grd_node *node, const struct grd_run *run)
-{
-    grd_tensor *leaf = ((struct accumulator *)node)->variable;
-    take_or_accumulate((struct grd_meta *)grd_autograd_of(leaf), leaf, run->grads);
-    if (GRD_UNLIKELY(node->hooks.first != NULL) && !grd_pending())
+    grd_tensor *leaf = ((struct accumulator *)node)->variable, *grad = *run->grads;
+    struct grd_meta *meta = (struct grd_meta *)grd_autograd_of(leaf);
+    if (grad != NULL && can_be_taken(grad, leaf) && grd_slot_exchange(&meta->slot, NULL, grad))
+        *run->grads = NULL;
+    else if (grad != NULL)
+        accumulate(meta, leaf, grad);
+    if (node->hooks.first != NULL && !grd_pending())
         grd_hooks_run_accumulated(&node->hooks, leaf);
 }
 
-static const struct grd_node_class accumulator_class = {.run = accumulator_run};
-
-static grd_tensor *variable_of(const struct grd_node *node)
+/* Does the usual, which is to take a contiguous gradient as the first, and leaves the rest. */
+static void accumulator_run(struct grd_node *node, const struct grd_run *run)
 {
-    return node->class == &accumulator_class ? ((const struct accumulator *)node)->variable : NULL;
+    grd_tensor *leaf = ((struct accumulator *)node)->variable, *grad = *run->grads;
+    struct grd_grad_slot *slot = &((struct grd_meta *)grd_autograd_of(leaf))->slot;
+    const bool is_usual = grd_has(leaf, GRD_FLAG_CONTIGUOUS) && !grd_is_recording() && grd_is_exclusive_whole(grad);
+    if (GRD_LIKELY(is_usual && grd_spin_try(&slot->lock))) {
+        if (GRD_LIKELY(slot->grad == NULL)) {
+            slot->grad = grad;
+            *run->grads = NULL;
+        }
+        grd_spin_unlock(&slot->lock);
+    }
+    if (GRD_UNLIKELY(*run->grads != NULL || node->hooks.first != NULL))
+        accumulator_run_any(node, run);
 }
+
+static const struct grd_node_class accumulator_class = {.run = accumulator_run};
 
 static void free_accumulator(struct grd_node *node)
 {
@@ -296,12 +299,10 @@ static bool describe_leaf(struct accumulator *self)
     return true;
 }
 
-/* False after the leaf was resized. */
+/* False after the leaf has outgrown the room: meta_reshaped sees to other changes. */
 static inline bool is_described(const struct accumulator *self)
 {
-    const struct grd_output *output = &self->node.outputs[0];
-    return output->ndim == self->variable->ndim &&
-           grd_dims_equal(grd_dims_from(output->sizes, output->ndim), grd_dims_from(self->variable->sizes, output->ndim));
+    return self->variable->ndim <= self->room;
 }
 
 /* While the leaf is changed nobody else uses it, and no pass reads the description: later a pass may. A leaf that outgrows the room is
@@ -309,7 +310,7 @@ static inline bool is_described(const struct accumulator *self)
 static void meta_reshaped(struct grd_object *object)
 {
     struct accumulator *self = (struct accumulator *)__atomic_load_n(&((struct grd_meta *)object)->accumulator, __ATOMIC_ACQUIRE);
-    if (self != NULL && self->variable->ndim <= self->room)
+    if (self != NULL && is_described(self))
         describe_leaf(self);
 }
 
@@ -348,7 +349,8 @@ static __attribute__((noinline)) struct grd_node *renew_accumulator(grd_tensor *
 
 grd_tensor *grd_node_variable(const grd_node *node)
 {
-    return grd_given_pointer(node, "grd_node_variable", "node") ? variable_of(node) : NULL;
+    const bool has_one = grd_given_pointer(node, "grd_node_variable", "node") && node->class == &accumulator_class;
+    return has_one ? ((const struct accumulator *)node)->variable : NULL;
 }
 
 /* ---- Edges -------------------------------------------------------------------------------------------------------------------------- */

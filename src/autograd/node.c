@@ -1,7 +1,15 @@
 /* Nodes: one block each, freed without recursion; the public questions about the graph. */
 #include "autograd/node.h"
 
+#include <sched.h>
+
 _Thread_local uint64_t grd_node_sequence __attribute__((tls_model("initial-exec")));
+
+void grd_spin_wait(struct grd_spin *spin)
+{
+    while (atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire))
+        sched_yield();
+}
 
 static void node_finish(struct grd_object *object)
 {
@@ -23,7 +31,7 @@ static void node_finish(struct grd_object *object)
 static void node_destroy(struct grd_object *object)
 {
     struct grd_node *node = (struct grd_node *)object;
-    if (GRD_UNLIKELY(grd_is_custom_node(node)) && grd_custom_is_taken_over(node))
+    if (GRD_UNLIKELY(node->class->take_over != NULL) && node->class->take_over(node))
         return;
     grd_object_end(object, node_finish);
 }

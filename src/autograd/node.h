@@ -12,8 +12,6 @@
 #ifndef GRD_AUTOGRAD_NODE_H
 #define GRD_AUTOGRAD_NODE_H
 
-#include <sched.h>
-
 #include "autograd/derivative.h"
 #include "base/memory.h"
 #include "base/object.h"
@@ -33,10 +31,18 @@ static inline void grd_spin_init(struct grd_spin *spin)
     atomic_flag_clear_explicit(&spin->flag, memory_order_relaxed);
 }
 
+static inline bool grd_spin_try(struct grd_spin *spin)
+{
+    return !atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire);
+}
+
+/* grd_spin_lock for one that is held. */
+void grd_spin_wait(struct grd_spin *spin);
+
 static inline void grd_spin_lock(struct grd_spin *spin)
 {
-    while (atomic_flag_test_and_set_explicit(&spin->flag, memory_order_acquire))
-        sched_yield();
+    if (GRD_UNLIKELY(!grd_spin_try(spin)))
+        grd_spin_wait(spin);
 }
 
 static inline void grd_spin_unlock(struct grd_spin *spin)
@@ -49,8 +55,8 @@ static inline grd_tensor *grd_pool_take(grd_tensor *t, int64_t mark)
 {
     enum { SEARCHED = 8 };
     void **pool = grd_thread.pool;
-    const int64_t top = grd_thread.pool_top - 1;
-    for (int64_t i = top; i >= mark && i >= top - SEARCHED; i--)
+    const int64_t top = grd_thread.pool_top - 1, last = mark > top - SEARCHED ? mark : top - SEARCHED;
+    for (int64_t i = top; i >= last; i--)
         if (pool[i] == t) {
             pool[i] = pool[top];
             grd_thread.pool_top = top;
@@ -110,6 +116,10 @@ struct grd_node_class {
     void (*finish)(struct grd_node *node);
     /* Calls grd_saved_find_outdated for what is saved. False, with the error raised, on failure. May be NULL. */
     bool (*find_outdated)(struct grd_node *node, const struct grd_storage *written, struct grd_rebase *rebase);
+    /* Of a node without owners: true if somebody else owns it now. May be NULL. */
+    bool (*take_over)(struct grd_node *node);
+    /* Visits the contexts of a user that the node itself keeps. May be NULL. */
+    int (*visit)(struct grd_node *node, grd_context_visitor *visit, void *arg);
 };
 
 struct grd_hook;
@@ -267,7 +277,7 @@ bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n
 /* "Trying to backward through the graph a second time …". Returns false. */
 bool grd_raise_freed(void);
 
-/* Starts a run, with a copy of the values unless ret_values is NULL: false, with the error raised, when they are gone. Marks them gone
+/* Starts a run, with a copy of the values: false, with the error raised, when they are gone. Marks them gone
  * unless `retain`; otherwise puts references to the tensors in the pool, so that another thread may drop its own. */
 static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved *saved, int n, bool retain, grd_value *ret_values)
 {
@@ -281,7 +291,7 @@ static inline bool grd_saved_begin(struct grd_node *node, const struct grd_saved
         if (GRD_UNLIKELY(freed))
             return grd_raise_freed();
     }
-    for (int i = 0; i < n && ret_values != NULL; i++)
+    for (int i = 0; i < n; i++)
         ret_values[i] = saved[i].value;
     return true;
 }
@@ -460,24 +470,18 @@ static inline grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_
         fits = grad->sizes[i] == output->sizes[i];
     return GRD_LIKELY(fits) ? grad : grd_adapt_gradient(output, grad, node_name, index);
 }
-/* grd_is_exclusive for a view, or a tensor that is not contiguous: one that nobody else holds and that knows no node. */
-bool grd_is_exclusive_part(const grd_tensor *t);
-
 /* Nobody else can see the tensor's data, and it can be written in place. */
-static inline bool grd_is_exclusive(const grd_tensor *t)
+bool grd_is_exclusive(const grd_tensor *t);
+
+/* The same for most: a contiguous tensor that is no view. */
+static inline bool grd_is_exclusive_whole(const grd_tensor *t)
 {
-    if (!grd_object_unique(t) || t->autograd != NULL || t->storage->release != NULL)
-        return false;
-    if (GRD_LIKELY(t->base == NULL && grd_has(t, GRD_FLAG_CONTIGUOUS)))
-        return grd_object_unique(t->storage);
-    return grd_is_exclusive_part(t);
+    return t->base == NULL && grd_has(t, GRD_FLAG_CONTIGUOUS) && grd_object_unique(t) && t->autograd == NULL &&
+           t->storage->release == NULL && grd_object_unique(t->storage);
 }
 
 /* ---- Custom functions (custom.c) --------------------------------------------------------------------------------------------------------------- */
 bool grd_is_custom_node(const struct grd_node *node);
-/* Of a node without owners: whether its context wants to own it. */
-bool grd_custom_is_taken_over(struct grd_node *node);
-int grd_custom_visit(struct grd_node *node, grd_context_visitor *visit, void *arg);
 
 /* Lets go of what a user's function works with. What that runs sees no pending error of ours, and leaves ours pending. */
 static inline void grd_release_context(void (*release)(void *context), void *context)

@@ -146,9 +146,11 @@ static void *take_room(char **room, size_t size)
     return taken;
 }
 
-/* Python's rule for a negative dim; the operator has refused those out of range. */
+/* Python's rule for a negative dim; the operator has refused those out of range. -1: a vector without elements, which may stand beside any tensors. */
 static int64_t size_along(const grd_tensor *t, int64_t dim)
 {
+    if (t->ndim == 1 && t->sizes[0] == 0)
+        return -1;
     dim = dim < 0 ? dim + t->ndim : dim;
     return dim >= 0 && dim < t->ndim ? t->sizes[dim] : 0;
 }

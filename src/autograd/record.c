@@ -156,15 +156,6 @@ static __attribute__((noinline)) void record_inplace(const grd_op *op, grd_keyse
     grd_node_drop(node);
 }
 
-static bool check_out(const grd_tensor *out, uint64_t needs)
-{
-    if (needs == 0 && !grd_needs_grad(out))
-        return true;
-    return grd_raise(GRD_ERROR_RUNTIME,
-                     "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                     "requires grad.");
-}
-
 void grd_autograd_record(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
@@ -177,8 +168,12 @@ void grd_autograd_record(const grd_op *op, grd_keyset keys, grd_tensor *out, con
     if (GRD_UNLIKELY(out != NULL)) {
         if (op->nargs > 0 && args[0].kind == GRD_KIND_TENSOR && args[0].v.tensor == out)
             record_inplace(op, keys, out, args, needs, ret_results);
-        else if (check_out(out, needs))
+        else if (needs == 0 && !grd_needs_grad(out))
             run_below(op, keys, out, args, ret_results);
+        else
+            grd_raise(GRD_ERROR_RUNTIME,
+                      "functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                      "requires grad.");
         return;
     }
     run_below(op, keys, NULL, args, ret_results);

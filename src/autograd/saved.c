@@ -118,7 +118,7 @@ bool grd_saved_share(struct grd_node *node, const struct grd_saved *saved, int n
 {
     grd_spin_lock(&node->lock);
     const bool freed = node->freed;
-    for (int i = 0; i < n && !freed && ret_values != NULL; i++)
+    for (int i = 0; i < n && !freed; i++)
         ret_values[i] = saved[i].value;
     const bool ok = freed || pool_tensors(saved, n);
     grd_spin_unlock(&node->lock);

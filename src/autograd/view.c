@@ -201,8 +201,8 @@ static bool copy_slices_find_outdated(struct grd_node *node, const struct grd_st
     return inner->class->find_outdated == NULL || inner->class->find_outdated(inner, written, rebase);
 }
 
-static const struct grd_node_class copy_slices_class = {copy_slices_run, copy_slices_release, copy_slices_finish,
-                                                        copy_slices_find_outdated};
+static const struct grd_node_class copy_slices_class = {
+    .run = copy_slices_run, .release = copy_slices_release, .finish = copy_slices_finish, .find_outdated = copy_slices_find_outdated};
 
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
 {

@@ -17,7 +17,7 @@ static int visit_below(struct grd_node *waiting, grd_context_visitor *visit, voi
     while (waiting != NULL) {
         struct grd_node *node = waiting;
         waiting = node->next;
-        int result = grd_custom_visit(node, visit, arg);
+        int result = node->class->visit != NULL ? node->class->visit(node, visit, arg) : 0;
         if (result != 0 || (result = grd_hooks_visit(&node->hooks, visit, arg)) != 0)
             return result;
         for (uint32_t i = 0; i < node->nedges; i++)

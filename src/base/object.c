@@ -8,6 +8,11 @@
 #include "base/memory.h"
 #include "gradus/runtime.h"
 
+void grd_object_stay(struct grd_object *object)
+{
+    atomic_store_explicit(&object->refs, GRD_IMMORTAL, memory_order_relaxed);
+}
+
 void grd_object_end_waiting(void)
 {
     while (grd_thread.waiting != NULL) {
@@ -23,14 +28,8 @@ bool grd_pool_grow(void)
     /* The thread must be known before it owns anything, so that its end drops the pool. */
     if (grd_thread_get_cold() == NULL)
         return grd_raise(GRD_ERROR_MEMORY, "cannot allocate the state of a thread");
-    int64_t old = grd_thread.pool_capacity;
-    int64_t wanted = old == 0 ? FIRST : 2 * old;
-    void **pool = grd_realloc(grd_thread.pool, (size_t)old * sizeof(void *), (size_t)wanted * sizeof(void *));
-    if (pool == NULL)
-        return false;
-    grd_thread.pool = pool;
-    grd_thread.pool_capacity = wanted;
-    return true;
+    const int64_t wanted = grd_thread.pool_capacity == 0 ? FIRST : 2 * grd_thread.pool_capacity;
+    return grd_reserve(&grd_thread.pool, wanted, &grd_thread.pool_capacity, sizeof *grd_thread.pool);
 }
 
 static __attribute__((noinline)) void drop_shared(void *object)

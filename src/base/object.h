@@ -72,6 +72,9 @@ static inline bool grd_object_unique(const void *object)
     return grd_object_owned_as(object, 1);
 }
 
+/* The destroy of an object that is immortal, should its count ever come to 0. */
+void grd_object_stay(struct grd_object *object);
+
 /* Note [Chains of owners]
  * Objects own objects that own objects, through gradients, graphs and hooks, as long as memory lasts. If each object freed what it owns by a
  * nested call, a long chain would overflow the stack. So every chain contains objects (nodes, metas, storages that are lent) whose destroy is

@@ -81,20 +81,14 @@ void grd_set_num_threads(int n)
 
 /* ---- Running -------------------------------------------------------------------------------------------------------- */
 
-static void run_piece(const struct loop *loop, int64_t piece)
-{
-    int64_t begin = loop->begin + piece * loop->grain;
-    int64_t end = loop->end - begin > loop->grain ? begin + loop->grain : loop->end;
-    loop->task(begin, end, loop->context);
-}
-
 static void run_pieces(struct loop *loop)
 {
     for (;;) {
         int64_t piece = atomic_fetch_add_explicit(&loop->next, 1, memory_order_relaxed);
         if (piece >= loop->pieces)
             return;
-        run_piece(loop, piece);
+        const int64_t begin = loop->begin + piece * loop->grain;
+        loop->task(begin, loop->end - begin > loop->grain ? begin + loop->grain : loop->end, loop->context);
     }
 }
 

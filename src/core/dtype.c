@@ -115,11 +115,6 @@ static bool is_barebones_unsigned(grd_dtype dtype)
     return dtype == GRD_UINT16 || dtype == GRD_UINT32 || dtype == GRD_UINT64;
 }
 
-static bool is_float8(grd_dtype dtype)
-{
-    return dtype == GRD_FLOAT8_E4M3FN || dtype == GRD_FLOAT8_E5M2;
-}
-
 static GRD_PRINTF(1, 0) grd_dtype refuse(const char *format, grd_dtype a, grd_dtype b)
 {
     grd_raise(GRD_ERROR_RUNTIME, format, grd_dtype_type_name(a), grd_dtype_type_name(b));
@@ -137,7 +132,7 @@ grd_dtype grd_promote(grd_dtype a, grd_dtype b)
         return refuse("promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should be, "
                       "offending types: %s %s",
                       a, b);
-    if (is_float8(high))
+    if (high == GRD_FLOAT8_E4M3FN || high == GRD_FLOAT8_E5M2)
         return refuse("Promotion for Float8 Types is not supported, attempted to promote %s and %s", a, b);
     bool floating = info(high)->category == GRD_CATEGORY_FLOAT;
     if ((is_barebones_unsigned(low) || is_barebones_unsigned(high)) && !floating)

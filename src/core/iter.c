@@ -810,40 +810,30 @@ static void bring(const struct grd_iter *it, const grd_tensor *t, char *block, b
     }
 }
 
-/* Note [Few elements]
- * Where all elements of an operand fit into a buffer, those that do not lie there one after the other, as the kernel takes them, are brought together
- * first, and the kernel is called once: to order dimensions, and to call it for single lines, would cost more than the work. */
-static void run_few(const struct grd_iter *it, const struct grd_map *map)
+/* Where an operand has its elements one after the other, as the kernel takes them: where it lies, or else in one of two buffers. */
+static char *packed(const struct grd_iter *it, int operand, char *buffer, char *converted)
 {
-    _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES], converted[GRD_ITER_OPERANDS][BUFFER_BYTES];
-    char *at[GRD_ITER_OPERANDS];
-    int64_t sizes[GRD_ITER_OPERANDS];
-    for (int i = 0; i < it->noperands; i++) {
-        const grd_tensor *t = it->tensors[i];
-        const bool packed = grd_has(t, GRD_FLAG_CONTIGUOUS) && t->numel == it->numel;
-        at[i] = packed ? t->data : buffers[i];
-        sizes[i] = t->itemsize;
-        if (!packed && i > 0)
-            bring(it, t, buffers[i], false);
-        if (i > 0 && it->dtypes[i] != it->wanted[i]) {
-            sizes[i] = grd_dtype_table[it->wanted[i]].size;
-            cast_of(it, i)(it->numel, (char *const[]){converted[i], at[i]}, (const int64_t[]){sizes[i], t->itemsize}, NULL);
-            at[i] = converted[i];
-        }
-    }
-    char *const result = at[0];
-    if (it->dtypes[0] != it->wanted[0]) {
-        at[0] = converted[0];
-        sizes[0] = grd_dtype_table[it->wanted[0]].size;
-    }
-    if (map->half == GRD_DTYPE_NONE)
-        map->kernel->block(it->numel, at, map->params);
-    else
-        grd_map(it->numel, at, sizes, map);
-    if (at[0] != result)
-        cast_of(it, 0)(it->numel, (char *const[]){result, at[0]}, (const int64_t[]){it->tensors[0]->itemsize, sizes[0]}, NULL);
-    if (result == buffers[0])
-        bring(it, it->tensors[0], result, true);
+    const grd_tensor *t = it->tensors[operand];
+    const bool lies_so = grd_has(t, GRD_FLAG_CONTIGUOUS) && t->numel == it->numel, converts = it->dtypes[operand] != it->wanted[operand];
+    char *const at = lies_so ? t->data : buffer;
+    if (operand > 0 && !lies_so)
+        bring(it, t, buffer, false);
+    if (operand > 0 && converts)
+        cast_of(it, operand)(it->numel, (char *const[]){converted, at},
+                             (const int64_t[]){grd_dtype_table[it->wanted[operand]].size, t->itemsize}, NULL);
+    return converts ? converted : at;
+}
+
+/* Writes the elements of a result that the kernel has left in `at` to where they belong. */
+static void unpack(const struct grd_iter *it, char *at, char *buffer)
+{
+    const grd_tensor *t = it->tensors[0];
+    const bool lies_so = grd_has(t, GRD_FLAG_CONTIGUOUS) && t->numel == it->numel;
+    char *const to = lies_so ? t->data : buffer;
+    if (at != to)
+        cast_of(it, 0)(it->numel, (char *const[]){to, at}, (const int64_t[]){t->itemsize, grd_dtype_table[it->wanted[0]].size}, NULL);
+    if (!lies_so)
+        bring(it, t, buffer, true);
 }
 
 /* ---- All elements ------------------------------------------------------------------------------------------------------------------- */
@@ -865,14 +855,29 @@ void grd_iter_run(const struct grd_iter *it, grd_loop_kernel *kernel, const void
         grd_parallel_for(0, it->numel, GRD_ITER_GRAIN, run_piece, &run);
 }
 
+/* Note [Few elements]
+ * Where all elements of an operand fit into a buffer, those that do not lie there one after the other, as the kernel takes them, are brought together
+ * first, and the kernel is called once: to order dimensions, and to call it for single lines, would cost more than the work. */
 void grd_iter_map(const struct grd_iter *it, const struct grd_map *map)
 {
+    _Alignas(64) char buffers[GRD_ITER_OPERANDS][BUFFER_BYTES], converted[GRD_ITER_OPERANDS][BUFFER_BYTES];
+    char *at[GRD_ITER_OPERANDS];
+    int64_t sizes[GRD_ITER_OPERANDS];
     if (is_nothing(it))
         return;
-    if (it->few)
-        run_few(it, map);
-    else
+    if (!it->few) {
         grd_iter_run(it, grd_map, map);
+        return;
+    }
+    for (int i = 0; i < it->noperands; i++) {
+        at[i] = packed(it, i, buffers[i], converted[i]);
+        sizes[i] = grd_dtype_table[it->wanted[i]].size;
+    }
+    if (map->half == GRD_DTYPE_NONE)
+        map->kernel->block(it->numel, at, map->params);
+    else
+        grd_map(it->numel, at, sizes, map);
+    unpack(it, at[0], buffers[0]);
 }
 
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params)

@@ -25,15 +25,10 @@ struct life {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct life *buckets[BUCKETS];
 
-static struct life **bucket_of(const void *address)
-{
-    return &buckets[((uintptr_t)address >> 4) * 0x9e3779b97f4a7c15u >> 48];
-}
-
 /* Under the lock: where the entry of an address hangs, or would. */
 static struct life **find(const void *address)
 {
-    struct life **link = bucket_of(address);
+    struct life **link = &buckets[((uintptr_t)address >> 4) * 0x9e3779b97f4a7c15u >> 48];
     while (*link != NULL && (*link)->tensor != address)
         link = &(*link)->next;
     return link;
@@ -73,12 +68,7 @@ void grd_lifetimes_made_by(const grd_tensor *t, const char *operator)
 
 /* ---- Death ------------------------------------------------------------------------------------------------------------------ */
 
-static void stay_dead(struct grd_object *object)
-{
-    atomic_store_explicit(&object->refs, GRD_IMMORTAL, memory_order_relaxed);
-}
-
-static const struct grd_object_type tombstone_type = {.name = "dead tensor", .destroy = stay_dead};
+static const struct grd_object_type tombstone_type = {.name = "dead tensor", .destroy = grd_object_stay};
 
 /* What is readable stays safe to read: no elements, and the storage of the failed tensor. Immortal, so that owners who come too late change nothing. */
 static void put_tombstone(grd_tensor *t)

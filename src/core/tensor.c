@@ -87,12 +87,7 @@ const struct grd_object_type grd_tensor_type = {.name = "tensor", .destroy = ten
 
 /* ---- The failed tensor ------------------------------------------------------------------------------------------------ */
 
-static void failed_destroy(struct grd_object *object)
-{
-    atomic_store_explicit(&object->refs, GRD_IMMORTAL, memory_order_relaxed);
-}
-
-static const struct grd_object_type failed_type = {.name = "failed tensor", .destroy = failed_destroy};
+static const struct grd_object_type failed_type = {.name = "failed tensor", .destroy = grd_object_stay};
 
 /* Note [Failed tensor]
  * What a failed operator returns. It has a storage and an element, NaN, so that code that looks at it
@@ -494,19 +489,19 @@ grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, g
     return read_as(new_any_part(base, sizes, strides, offset), dtype);
 }
 
-static grd_tensor *new_detached(const grd_tensor *t, grd_dims sizes, const int64_t *strides, int64_t offset)
+grd_tensor *grd_new_detached_as(grd_tensor *t, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     grd_tensor *view = grd_is_failed(t) ? NULL : new_header(sizes.n);
     if (view == NULL)
         return grd_failed;
-    share(view, t, sizes, strides, offset, GRD_FLAG_DETACHED);
+    share(view, t, sizes, strides.data, offset, GRD_FLAG_DETACHED);
     grd_object_keep(view->storage);
-    return pooled(view);
+    return read_as(pooled(view), dtype);
 }
 
 grd_tensor *grd_new_detached(grd_tensor *t)
 {
-    return new_detached(t, grd_dims_from(t->sizes, t->ndim), t->strides, t->offset);
+    return grd_new_detached_as(t, (grd_dtype)t->dtype, grd_sizes(t), grd_dims_from(t->strides, t->ndim), t->offset);
 }
 
 void grd_tell_reshaped(grd_tensor *t)
@@ -568,13 +563,6 @@ void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)
         __atomic_fetch_and(&t->keys, ~bit, __ATOMIC_RELAXED);
 }
 
-grd_tensor *grd_mark_number(grd_tensor *t)
-{
-    if (!grd_is_failed(t))
-        t->flags |= GRD_FLAG_NUMBER;
-    return t;
-}
-
 grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype)
 {
     if (grd_pending() || !check_dtype(dtype) || !grd_given(owner, "grd_from_storage", "owner"))
@@ -586,7 +574,7 @@ grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides
         return grd_fail(GRD_ERROR_RUNTIME, "the storage is not aligned to elements of %s", grd_dtype_table[dtype].name);
     if (!check_bounds(owner, grd_dtype_table[dtype].size, sizes, strides, offset))
         return grd_failed;
-    return read_as(new_detached(owner, sizes, strides.data, offset), dtype);
+    return grd_new_detached_as(owner, dtype, sizes, strides, offset);
 }
 
 /* ---- Lifetime --------------------------------------------------------------------------------------------------------------- */
@@ -694,7 +682,8 @@ grd_tensor *grd_number(grd_scalar value)
         memcpy(t->data, &value.v.c, sizeof value.v.c);
     else
         memcpy(t->data, &value.v, sizeof value.v.i);
-    return grd_mark_number(t);
+    t->flags |= GRD_FLAG_NUMBER;
+    return t;
 }
 
 /* Copies the one element to ret_element as `dtype` (NONE: unchanged). False on failure. */
@@ -795,10 +784,8 @@ grd_dims grd_strides(const grd_tensor *t)
 
 static int64_t entry_at(const grd_tensor *t, const int64_t *entries, int64_t dim)
 {
-    if (t->ndim == 0) {
-        grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
-        return 0;
-    }
+    if (t->ndim == 0)
+        return grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
     return grd_shape_wrap_dim(dim, t->ndim, &dim) ? entries[dim] : 0;
 }
 

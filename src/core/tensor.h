@@ -146,6 +146,8 @@ grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, g
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
 /* A view that shares data but has no history and no base. */
 grd_tensor *grd_new_detached(grd_tensor *t);
+/* The same with any geometry that lies in the storage, and the memory read as elements of another dtype. */
+grd_tensor *grd_new_detached_as(grd_tensor *t, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset);
 /* Resizes an `out` tensor in place: contiguous, from the same offset; grows the storage when it is too small. RuntimeError
  * when that storage is borrowed or has other views. Nothing changes when the sizes are those it has. */
 bool grd_resize(grd_tensor *t, grd_dims sizes);
@@ -310,8 +312,6 @@ static inline bool grd_marked_requires_grad(const grd_tensor *t)
 
 /* Sets the AUTOGRAD key or takes it away; the caller has checked the dtype. */
 void grd_mark_requires_grad(grd_tensor *t, bool requires_grad);
-/* Marks a 0-d tensor as a plain number for type promotion. */
-grd_tensor *grd_mark_number(grd_tensor *t);
 
 /* ---- Shape algebra (shape.c): pure functions of sizes and strides --------------------------------------------------------- */
 /* Product of sizes; false, with RuntimeError naming the sizes, when negative or when it overflows. */

@@ -154,6 +154,14 @@ static __attribute__((noinline)) void call_any(const struct grd_op *op, grd_keys
         grd_defined_check_results(op, key, args, ret_results);
 }
 
+static __attribute__((noinline)) void dispatch_write(const struct grd_op *op, grd_kernel *typed, grd_tensor *out, const grd_value *args,
+                                                     grd_value *ret_results)
+{
+    op->unbox(typed, out, args, ret_results);
+    if (op->counts_writes)
+        grd_written(out);
+}
+
 /* A boxed kernel may leave its results unwritten when it fails. `one`: the operator is known to be of the schema and to have one tensor as its result. */
 GRD_INLINE void call_boxed(const struct grd_op *op, bool one, grd_keyset keys, grd_tensor *out, const grd_value *args,
                            grd_value *ret_results)
@@ -166,14 +174,6 @@ GRD_INLINE void call_boxed(const struct grd_op *op, bool one, grd_keyset keys, g
     } else {
         call_any(op, keys, out, args, ret_results);
     }
-}
-
-static __attribute__((noinline)) void dispatch_write(const struct grd_op *op, grd_kernel *typed, grd_tensor *out, const grd_value *args,
-                                                     grd_value *ret_results)
-{
-    op->unbox(typed, out, args, ret_results);
-    if (op->counts_writes)
-        grd_written(out);
 }
 
 void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results)

@@ -36,14 +36,6 @@ const char *grd_header_dtype_name(grd_dtype dtype)
     return i < GRD_LENGTH(dtypes) ? dtypes[i].name : NULL;
 }
 
-static grd_dtype dtype_named(const char *name)
-{
-    for (int i = 0; i < GRD_LENGTH(dtypes); i++)
-        if (strncmp(dtypes[i].name, name, sizeof dtypes[i].name) == 0)
-            return (grd_dtype)dtypes[i].dtype;
-    return GRD_DTYPE_NONE;
-}
-
 /* ---- The grammar -------------------------------------------------------------------------------------------------------------------------- */
 
 /* The character between the items of a list: goes on with ',', ends with `close`. */
@@ -96,7 +88,9 @@ static bool read_dtype(struct grd_json *json, struct grd_header_entry *entry)
     const char *name;
     if (!grd_json_string(json, &name))
         return false;
-    entry->dtype = (uint8_t)dtype_named(name);
+    for (int i = 0; i < GRD_LENGTH(dtypes); i++)
+        if (strncmp(dtypes[i].name, name, sizeof dtypes[i].name) == 0)
+            entry->dtype = dtypes[i].dtype;
     return entry->dtype != GRD_DTYPE_NONE ||
            grd_json_fail(json, "tensor '" SHOWN "' has the dtype '" SHOWN "', which is not known", entry->name, name);
 }

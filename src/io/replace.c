@@ -192,21 +192,14 @@ static bool take_permissions(struct grd_replacement *file)
     return fchmod(file->descriptor, old.st_mode & 07777) == 0 || fail(file, errno);
 }
 
-/* True if there is something at the path that is no regular file. */
-static bool is_special(const char *path)
+/* What is there and no regular file is written directly, any other file beside the old one. */
+static bool open_new(struct grd_replacement *file)
 {
     struct stat status;
-    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
-}
-
-static bool open_directly(struct grd_replacement *file)
-{
-    file->descriptor = open(file->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
-    return file->descriptor >= 0 || fail(file, errno);
-}
-
-static bool open_beside(struct grd_replacement *file)
-{
+    if (stat(file->path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        file->descriptor = open(file->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        return file->descriptor >= 0 || fail(file, errno);
+    }
     if (!find_place(file, file->path))
         return false;
     remove_left_files(file);
@@ -223,7 +216,7 @@ grd_replacement *grd_replacement_open(const char *path)
         return NULL;
     *file = (struct grd_replacement){.size = size, .descriptor = -1, .folder = -1, .process = getpid()};
     memcpy(file->path, path, length + 1);
-    if (is_special(path) ? open_directly(file) : open_beside(file))
+    if (open_new(file))
         return file;
     grd_replacement_abandon(file);
     return NULL;

@@ -37,7 +37,7 @@ typedef void grd_pack_kernel(int64_t k, int64_t columns, int64_t width, const ch
 /* Writes the sum of x[i] * y[i]. */
 typedef void grd_dot_kernel(int64_t n, const char *x, int64_t x_stride, const char *y, int64_t y_stride, void *ret_sum);
 
-/* Integers are computed modulo 2^bits. */
+/* Integers are computed modulo 2^bits. Dtypes without kernels are computed in a wider one (op/product.c), or have no product. */
 struct grd_product_kernels {
     grd_gemm_kernel *direct;
     /* a lies in strips: panels of its transpose, `strip` wide, one after the other; b in panels `panel` wide, the last one as wide as its
@@ -49,11 +49,6 @@ struct grd_product_kernels {
     int small_work;               /* the most multiplications it is for */
     int strip, panel, lanes;
     int depth; /* rows of a panel that the caches hold */
-};
-
-/* Dtypes without kernels (NULL) are computed in a wider one (op/product.c), or have no product. */
-struct grd_gemm_kernels {
-    const struct grd_product_kernels *of[GRD_DTYPE_COUNT];
 };
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { WIDEST = 16 };
+#include "kernel/cpu/loop.h"
 
-#define INLINE static inline __attribute__((always_inline))
+enum { WIDEST = 16 };
 
 /* ---- Copies ---------------------------------------------------------------------------------------------------------------- */
 
@@ -100,11 +100,6 @@ void grd_copy_lines(int64_t lines, int64_t n, int64_t size, char *to, const int6
 /* ---- Buffers ----------------------------------------------------------------------------------------------------------------- */
 
 enum { PIECE = 512 }; /* elements: what a call fills of its buffers stays in the first-level cache */
-
-static int64_t at_most(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Fills `bytes` of a buffer, which are not 0, with one element; up to 15 more than those are written. */
 INLINE void fill(char *buffer, int64_t bytes, const char *element, int64_t size)

@@ -1,6 +1,6 @@
 /* Kernels that reduce. E is the type of an element, G what values are gathered in.
  *
- * Only a few dtypes have rows: the caller converts the others, block by block, to one that has (grd_reduce_kernels.reduce[dtype] != NULL).
+ * Only a few dtypes have rows: the caller converts the others, block by block, to one that has (grd_kernels->reduce[dtype] != NULL).
  * Invariant: the order in which values are combined depends on the block alone, never on the instruction-set level or the thread. */
 #ifndef GRD_KERNEL_REDUCE_H
 #define GRD_KERNEL_REDUCE_H
@@ -70,13 +70,11 @@ typedef void grd_reduce_begin(int64_t n, void *gathered);
 typedef void grd_reduce_end(int64_t n, void *gathered, const void *center, double number);
 
 struct grd_reduce_row {
-    grd_reduce_kernel *lines[GRD_REDUCE_COUNT], *columns[GRD_REDUCE_COUNT]; /* NULL: not for this dtype */
-    grd_reduce_begin *begin[GRD_REDUCE_COUNT]; /* values that change nothing when others are combined into them */
-    grd_reduce_end *end[GRD_FINISH_COUNT];     /* in place; NULL: nothing to do */
-};
-
-struct grd_reduce_kernels {
-    const struct grd_reduce_row *reduce[GRD_DTYPE_COUNT]; /* uint8 int64 uint64 float32 float64 complex128 */
+    struct {
+        grd_reduce_kernel *lines, *columns; /* NULL: not for this dtype */
+        grd_reduce_begin *begin;            /* values that change nothing when others are combined into them */
+    } kinds[GRD_REDUCE_COUNT];
+    grd_reduce_end *end[GRD_FINISH_COUNT]; /* in place; NULL: nothing to do */
 };
 
 #endif

@@ -22,16 +22,16 @@ struct grd_map_kernel {
     uint32_t sizes;          /* bytes of an element of each operand: GRD_MAP_SIZES */
 };
 
-struct grd_lines_block;    /* kernel/lines.h */
-struct grd_reduce_kernels; /* kernel/reduce.h */
-struct grd_gemm_kernels;   /* kernel/gemm.h */
-struct grd_index_kernels;  /* kernel/index.h */
-struct grd_random_kernels; /* kernel/random.h */
-struct grd_order_row;      /* kernel/order.h */
-struct grd_optim_row;      /* kernel/optim.h */
-struct grd_nll_row;        /* kernel/nll.h */
-struct grd_range_row;      /* kernel/range.h */
-struct grd_distance_block; /* kernel/distance.h */
+struct grd_lines_block;     /* kernel/lines.h */
+struct grd_reduce_row;      /* kernel/reduce.h */
+struct grd_product_kernels; /* kernel/gemm.h */
+struct grd_index_kernels;   /* kernel/index.h */
+struct grd_random_kernels;  /* kernel/random.h */
+struct grd_order_row;       /* kernel/order.h */
+struct grd_optim_row;       /* kernel/optim.h */
+struct grd_nll_row;         /* kernel/nll.h */
+struct grd_range_row;       /* kernel/range.h */
+struct grd_distance_block;  /* kernel/distance.h */
 
 struct grd_kernel_table {
     const char *isa;
@@ -44,8 +44,8 @@ struct grd_kernel_table {
     grd_loop_kernel *const *cast[GRD_DTYPE_COUNT];
     /* Over lines, indexed by enum grd_lines_kernel_index: int64 float32 float64 complex128. */
     void (*const *lines[GRD_DTYPE_COUNT])(const struct grd_lines_block *block);
-    const struct grd_reduce_kernels *reduce;
-    const struct grd_gemm_kernels *gemm;
+    const struct grd_reduce_row *reduce[GRD_DTYPE_COUNT];    /* uint8 int64 uint64 float32 float64 complex128 */
+    const struct grd_product_kernels *gemm[GRD_DTYPE_COUNT]; /* integers of 4 and 8 bytes, float32 float64 complex64 complex128 */
     const struct grd_index_kernels *index;
     const struct grd_random_kernels *random;
     const struct grd_order_row *order[GRD_DTYPE_COUNT];                        /* real dtypes of at most 8 bytes, but float8 */

@@ -2,7 +2,6 @@
  * differentiated through them. Schema: schema/arrange.toml. */
 #include <string.h>
 
-#include "base/text.h"
 #include "gen/uses/op/arrange.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
@@ -10,46 +9,6 @@
 #include "op/composite.h"
 #include "op/indexed.h"
 #include "op/plan.h"
-
-enum { LIST_CHARS = 512 }; /* of formatted sizes in an error */
-
-/* ---- At least so many dimensions ------------------------------------------------------------------------------------------------ */
-
-grd_tensor *op_atleast_1d(grd_tensor *self)
-{
-    return self->ndim == 0 ? grd_reshape(self, grd_dims(1)) : self;
-}
-
-grd_tensor *op_atleast_2d(grd_tensor *self)
-{
-    return self->ndim == 0 ? grd_reshape(self, grd_dims(1, 1)) : self->ndim == 1 ? grd_unsqueeze(self, 0) : self;
-}
-
-grd_tensor *op_atleast_3d(grd_tensor *self)
-{
-    if (self->ndim == 0)
-        return grd_reshape(self, grd_dims(1, 1, 1));
-    return self->ndim < 3 ? grd_unsqueeze(grd_atleast_2d(self), -1) : self;
-}
-
-/* ---- Flips ------------------------------------------------------------------------------------------------------------------------- */
-
-static grd_tensor *flipped(grd_tensor *self, int64_t dim)
-{
-    if (self->ndim > dim)
-        return grd_flip(self, grd_dims(dim));
-    return grd_fail(GRD_ERROR_RUNTIME, "Input must be >= %lld-d.", (long long)(dim + 1));
-}
-
-grd_tensor *op_flipud(grd_tensor *self)
-{
-    return flipped(self, 0);
-}
-
-grd_tensor *op_fliplr(grd_tensor *self)
-{
-    return flipped(self, 1);
-}
 
 /* ---- Joining ---------------------------------------------------------------------------------------------------------------------- */
 
@@ -113,22 +72,6 @@ grd_tensor *op_diag_embed(grd_tensor *self, int64_t offset, int64_t dim1, int64_
     return grd_hidden_diagonal_backward(self, grd_dims_from(sizes, n), offset, dim1, dim2);
 }
 
-grd_tensor *op_diag(grd_tensor *self, int64_t diagonal)
-{
-    if (self->ndim == 1)
-        return grd_diag_embed(self, .offset = diagonal);
-    if (self->ndim == 2)
-        return grd_clone(grd_diagonal(self, .offset = diagonal), .memory_format = "contiguous");
-    return grd_fail(GRD_ERROR_RUNTIME, "diag(): Supports 1D or 2D tensors. Got %dD", self->ndim);
-}
-
-grd_tensor *op_trace(grd_tensor *self)
-{
-    if (self->ndim == 2)
-        return grd_sum(grd_diagonal(self));
-    return grd_fail(GRD_ERROR_RUNTIME, "trace: expected a matrix, but got tensor with dim %d", self->ndim);
-}
-
 grd_tensor *op_hidden_trace_backward(grd_tensor *grad, grd_dims sizes)
 {
     if (sizes.n != 2)
@@ -151,16 +94,12 @@ grd_tensor *op_rot90(grd_tensor *self, int64_t k, grd_dims dims)
     if (a == b)
         return grd_fail(GRD_ERROR_RUNTIME, "expected rotation dims to be different, but got dim0 = %lld and dim1 = %lld",
                         (long long)dims.data[0], (long long)dims.data[1]);
-    switch ((k % 4 + 4) % 4) {
-    case 1:
-        return grd_new_detached(grd_transpose(grd_flip(self, grd_dims(b)), a, b));
-    case 2:
-        return grd_flip(self, grd_dims(a, b));
-    case 3:
-        return grd_new_detached(grd_transpose(grd_flip(self, grd_dims(a)), a, b));
-    default:
+    const int64_t turns = (k % 4 + 4) % 4;
+    if (turns == 0)
         return grd_clone(self, .memory_format = "contiguous");
-    }
+    if (turns == 2)
+        return grd_flip(self, grd_dims(a, b));
+    return grd_new_detached(grd_transpose(grd_flip(self, grd_dims(turns == 1 ? b : a)), a, b));
 }
 
 /* ---- Differences --------------------------------------------------------------------------------------------------------------------- */
@@ -223,158 +162,139 @@ void run_hidden_repeat_indices(const struct grd_plan *p, grd_tensor *repeats, gr
     grd_kernels->index->repeat(repeats->numel, (const int64_t *)(const void *)p->in[0]->data, (int64_t *)(void *)p->results[0]->data);
 }
 
+/* `self`, or without a dim its elements in row-major order, and the dim along which they are repeated. */
+static bool repeated(grd_tensor *self, grd_scalar dim, grd_tensor **ret_self, int64_t *ret_dim)
+{
+    const bool flat = dim.kind == GRD_SCALAR_NONE;
+    *ret_self = flat ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
+    return !grd_pending() && grd_wrap_dim(*ret_self, flat ? 0 : grd_scalar_int64(dim), ret_dim);
+}
+
 grd_tensor *op_repeat_interleave(grd_tensor *self, int64_t repeats, grd_scalar dim, grd_scalar output_size)
 {
     int64_t along, total, sizes[GRD_MAX_DIMS + 1];
     if (repeats < 0)
         return grd_fail(GRD_ERROR_RUNTIME, "repeats can not be negative");
-    grd_tensor *t = dim.kind == GRD_SCALAR_NONE ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
-    if (grd_pending() || !grd_wrap_dim(t, dim.kind == GRD_SCALAR_NONE ? 0 : grd_scalar_int64(dim), &along))
+    if (!repeated(self, dim, &self, &along))
         return grd_failed;
-    if (__builtin_mul_overflow(t->sizes[along], repeats, &total))
+    if (__builtin_mul_overflow(self->sizes[along], repeats, &total))
         return grd_fail(GRD_ERROR_RUNTIME, "the repeats add up to more than a tensor can hold");
     if (output_size.kind != GRD_SCALAR_NONE && grd_scalar_int64(output_size) != total)
         return grd_fail(GRD_ERROR_RUNTIME, "allocated size does not match required size");
-    memcpy(sizes, t->sizes, t->ndim * sizeof *sizes);
-    memmove(sizes + along + 2, sizes + along + 1, (size_t)(t->ndim - along - 1) * sizeof *sizes);
-    sizes[along + 1] = repeats;
-    grd_tensor *wide = grd_expand(grd_unsqueeze(t, along + 1), grd_dims_from(sizes, t->ndim + 1));
+    for (int64_t i = 0; i <= self->ndim; i++)
+        sizes[i] = i == along + 1 ? repeats : -1;
+    grd_tensor *wide = grd_expand(grd_unsqueeze(self, along + 1), grd_dims_from(sizes, self->ndim + 1));
     return grd_flatten(grd_clone(wide, .memory_format = "contiguous"), .start_dim = along, .end_dim = along + 1);
 }
 
 grd_tensor *op_repeat_interleave_each(grd_tensor *self, grd_tensor *repeats, grd_scalar dim, grd_scalar output_size)
 {
     int64_t along;
-    grd_tensor *t = dim.kind == GRD_SCALAR_NONE ? grd_reshape(self, grd_dims(-1)) : grd_atleast_1d(self);
-    if (grd_pending() || !grd_wrap_dim(t, dim.kind == GRD_SCALAR_NONE ? 0 : grd_scalar_int64(dim), &along))
+    if (!repeated(self, dim, &self, &along))
         return grd_failed;
     if (repeats->ndim == 0 || (repeats->ndim == 1 && repeats->numel == 1))
-        repeats = grd_expand(grd_reshape(repeats, grd_dims(1)), grd_dims(t->sizes[along]));
-    if (!grd_pending() && repeats->ndim == 1 && repeats->numel != t->sizes[along])
+        repeats = grd_expand(grd_reshape(repeats, grd_dims(1)), grd_dims(self->sizes[along]));
+    if (!grd_pending() && repeats->ndim == 1 && repeats->numel != self->sizes[along])
         grd_raise(GRD_ERROR_RUNTIME,
                   "repeats must have the same size as input along dim, but got repeats.size(0) = %lld and input.size(%lld) = %lld",
-                  (long long)repeats->numel, (long long)along, (long long)t->sizes[along]);
-    return grd_pending() ? grd_failed : grd_index_select(t, along, grd_hidden_repeat_indices(repeats, output_size));
-}
-
-grd_tensor *op_repeat_interleave_indices(grd_tensor *repeats, grd_scalar output_size)
-{
-    return grd_hidden_repeat_indices(repeats, output_size);
+                  (long long)repeats->numel, (long long)along, (long long)self->sizes[along]);
+    return grd_pending() ? grd_failed : grd_index_select(self, along, grd_hidden_repeat_indices(repeats, output_size));
 }
 
 /* ---- Grids ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* i, with 0 and 1 exchanged if `swapped`. */
-static int64_t crossed(int64_t i, int64_t n, bool swapped)
+static bool check_grid(grd_tensors tensors, const char *indexing)
 {
-    return swapped && n > 1 && i < 2 ? 1 - i : i;
+    if (strcmp(indexing, "xy") != 0 && strcmp(indexing, "ij") != 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
+    if (tensors.n == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects a non-empty TensorList");
+    if (!grd_check_ndim(tensors.n))
+        return false;
+    for (int64_t i = 0; i < tensors.n; i++) {
+        if (tensors.data[i]->ndim > 1)
+            return grd_raise(GRD_ERROR_RUNTIME, "Expected 0D or 1D tensor in the tensor list but got: %d dimensions",
+                             tensors.data[i]->ndim);
+        if (tensors.data[i]->dtype != tensors.data[0]->dtype)
+            return grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects all tensors to have the same dtype");
+    }
+    return true;
 }
 
 grd_tensors op_meshgrid(grd_tensors tensors, const char *indexing)
 {
-    const grd_tensors none = {0};
-    const int64_t n = tensors.n;
     int64_t sizes[GRD_MAX_DIMS];
-    const bool swapped = strcmp(indexing, "xy") == 0;
-    if (!swapped && strcmp(indexing, "ij") != 0)
-        grd_raise(GRD_ERROR_RUNTIME, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
-    else if (n == 0)
-        grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects a non-empty TensorList");
-    else if (n > GRD_MAX_DIMS)
-        grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
-    for (int64_t i = 0; i < n && !grd_pending(); i++) {
-        if (tensors.data[i]->ndim > 1)
-            grd_raise(GRD_ERROR_RUNTIME, "Expected 0D or 1D tensor in the tensor list but got: %d dimensions", tensors.data[i]->ndim);
-        else if (tensors.data[i]->dtype != tensors.data[0]->dtype)
-            grd_raise(GRD_ERROR_RUNTIME, "meshgrid expects all tensors to have the same dtype");
-    }
-    grd_tensor **list = grd_pending() ? NULL : grd_pool_array(n, sizeof *list);
-    for (int64_t i = 0; list != NULL && i < n; i++)
-        sizes[i] = tensors.data[crossed(i, n, swapped)]->numel;
-    for (int64_t i = 0; list != NULL && i < n; i++) {
+    const int64_t n = tensors.n;
+    grd_tensor **list = check_grid(tensors, indexing) ? grd_pool_array(n, sizeof *list) : NULL;
+    if (list == NULL)
+        return (grd_tensors){0};
+    const int64_t swapped = indexing[0] == 'x' && n > 1; /* the first two dimensions are exchanged */
+    for (int64_t i = 0; i < n; i++)
+        sizes[i < 2 ? i ^ swapped : i] = tensors.data[i]->numel;
+    for (int64_t i = 0; i < n; i++) {
         int64_t one[GRD_MAX_DIMS];
-        const int64_t of = crossed(i, n, swapped);
         for (int64_t k = 0; k < n; k++)
-            one[k] = k == i ? sizes[i] : 1;
-        list[of] = grd_expand(grd_reshape(tensors.data[of], grd_dims_from(one, n)), grd_dims_from(sizes, n));
+            one[k] = 1;
+        one[i < 2 ? i ^ swapped : i] = -1;
+        list[i] = grd_expand(grd_reshape(tensors.data[i], grd_dims_from(one, n)), grd_dims_from(sizes, n));
     }
-    return grd_pending() ? none : grd_tensors_from(list, n);
+    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(list, n);
 }
 
 /* ---- Cutting ---------------------------------------------------------------------------------------------------------------------------- */
 
-static bool check_cut(const grd_tensor *self, int64_t dim, int64_t *ret_dim)
+/* The views between places of a dimension, and from and to its ends. */
+static grd_tensors cut(grd_tensor *self, grd_dims places, int64_t dim)
 {
     if (self->ndim == 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
-    return grd_wrap_dim(self, dim, ret_dim);
+        grd_raise(GRD_ERROR_RUNTIME, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+    grd_tensor **list = !grd_pending() && grd_wrap_dim(self, dim, &dim) ? grd_pool_array(places.n + 1, sizeof *list) : NULL;
+    for (int64_t i = 0, start = 0; list != NULL && i <= places.n; i++) {
+        const int64_t end = i < places.n ? places.data[i] : self->sizes[dim];
+        list[i] = grd_slice(self, .dim = dim, .start = grd_int(start), .end = grd_int(end));
+        start = end;
+    }
+    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(list, places.n + 1);
 }
 
 grd_tensors op_tensor_split(grd_tensor *self, int64_t sections, int64_t dim)
 {
-    const grd_tensors none = {0};
-    if (!check_cut(self, dim, &dim))
-        return none;
-    if (sections <= 0) {
+    const int64_t size = self->ndim > 0 ? grd_size(self, dim) : 0;
+    if (sections <= 0 && self->ndim > 0)
         grd_raise(GRD_ERROR_RUNTIME, "number of sections must be larger than 0, got %lld", (long long)sections);
-        return none;
-    }
-    const int64_t size = self->sizes[dim];
-    grd_tensor **list = grd_pool_array(sections, sizeof *list);
-    for (int64_t i = 0, start = 0; list != NULL && i < sections && !grd_pending(); i++) {
-        const int64_t length = size / sections + (i < size % sections);
-        list[i] = grd_narrow(self, dim, start, length);
-        start += length;
-    }
-    return grd_pending() ? none : grd_tensors_from(list, sections);
+    int64_t *places = grd_pending() ? NULL : grd_pool_array(sections, sizeof *places);
+    if (places == NULL)
+        return (grd_tensors){0};
+    for (int64_t i = 1, place = 0; i < sections; i++)
+        places[i - 1] = place += size / sections + (i <= size % sections);
+    return cut(self, grd_dims_from(places, sections - 1), dim);
 }
 
 grd_tensors op_tensor_split_indices(grd_tensor *self, grd_dims indices, int64_t dim)
 {
-    const grd_tensors none = {0};
-    if (!check_cut(self, dim, &dim))
-        return none;
-    grd_tensor **list = grd_pool_array(indices.n + 1, sizeof *list);
-    for (int64_t i = 0; list != NULL && i <= indices.n; i++) {
-        const grd_scalar start = i > 0 ? grd_int(indices.data[i - 1]) : grd_int(0);
-        const grd_scalar end = i < indices.n ? grd_int(indices.data[i]) : grd_int(self->sizes[dim]);
-        list[i] = grd_slice(self, .dim = dim, .start = start, .end = end);
-    }
-    return grd_pending() ? none : grd_tensors_from(list, indices.n + 1);
+    return cut(self, indices, dim);
 }
 
 grd_tensors op_tensor_split_tensor(grd_tensor *self, grd_tensor *tensor_indices_or_sections, int64_t dim)
 {
-    const grd_tensors none = {0};
     grd_tensor *given = tensor_indices_or_sections;
-    if (given->dtype != GRD_INT64) {
+    if (given->dtype != GRD_INT64)
         grd_raise(GRD_ERROR_RUNTIME, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got %s",
                   grd_dtype_type_name((grd_dtype)given->dtype));
-        return none;
-    }
-    if (given->ndim > 1) {
+    else if (given->ndim > 1)
         grd_raise(GRD_ERROR_RUNTIME,
                   "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor "
                   "with %d dims",
                   given->ndim);
-        return none;
-    }
-    if (!grd_check_has_data(given))
-        return none;
+    if (grd_pending() || !grd_check_has_data(given))
+        return (grd_tensors){0};
     if (given->ndim == 0)
         return grd_tensor_split(self, grd_item_int64(given), .dim = dim);
-    int64_t *indices = grd_pool_array(given->numel, sizeof *indices);
-    for (int64_t i = 0; indices != NULL && i < given->numel; i++)
-        indices[i] = grd_item_int64(grd_select(given, 0, i));
-    return grd_pending() ? none : grd_tensor_split_indices(self, grd_dims_from(indices, given->numel), .dim = dim);
+    given = grd_contiguous(grd_to(given, .device = GRD_CPU));
+    return grd_pending() ? (grd_tensors){0} : cut(self, grd_dims_from((const int64_t *)(const void *)given->data, given->numel), dim);
 }
 
 /* ---- Places ------------------------------------------------------------------------------------------------------------------------------ */
-
-grd_tensors op_where_condition(grd_tensor *condition)
-{
-    return grd_unbind(grd_nonzero(grd_atleast_1d(condition)), .dim = 1);
-}
 
 grd_tensor *op_take(grd_tensor *out, grd_tensor *self, grd_tensor *index)
 {
@@ -426,8 +346,7 @@ grd_tensor *op_take_along_dim(grd_tensor *self, grd_tensor *indices, grd_scalar 
             self->ndim, indices->ndim);
     if (!grd_wrap_dim(self, grd_scalar_int64(dim), &along))
         return grd_failed;
-    const int64_t size = self->ndim > 0 ? self->sizes[along] : 1;
-    indices = grd_where(grd_lt_scalar(indices, grd_int(0)), grd_add_scalar(indices, grd_int(size)), indices);
+    indices = grd_where(grd_lt_scalar(indices, grd_int(0)), grd_add_scalar(indices, grd_int(grd_size_along(self, along))), indices);
     if (grd_pending())
         return grd_failed;
     return self->ndim == 0 ? grd_gather(self, 0, indices)
@@ -488,7 +407,7 @@ grd_tensor *op_cross(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_s
         return grd_failed;
     if (self->ndim == 0 || self->sizes[along] != 3 || other->sizes[along] != 3)
         return grd_fail(GRD_ERROR_RUNTIME, "linalg.cross: inputs dimension %lld must have length 3. Got %lld and %lld", (long long)along,
-                        (long long)(self->ndim > 0 ? self->sizes[along] : 1), (long long)(other->ndim > 0 ? other->sizes[along] : 1));
+                        (long long)grd_size_along(self, along), (long long)grd_size_along(other, along));
     if (!grd_check_indexed_out(out, grd_tensors(self, other)))
         return grd_failed;
     return grd_composite_finish(out, NULL, grd_hidden_linalg_cross(self, other, along));
@@ -506,8 +425,8 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
 {
     const int64_t n = self->ndim > other->ndim ? self->ndim : other->ndim;
     int64_t left[GRD_MAX_DIMS], right[GRD_MAX_DIMS], sizes[GRD_MAX_DIMS];
-    if (2 * n > GRD_MAX_DIMS)
-        return grd_fail(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)(2 * n), GRD_MAX_DIMS);
+    if (!grd_check_ndim(2 * n))
+        return grd_failed;
     for (int64_t i = 0; i < n; i++) {
         const int64_t a = i - (n - self->ndim), b = i - (n - other->ndim);
         left[2 * i] = a >= 0 ? self->sizes[a] : 1;
@@ -520,47 +439,6 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
 }
 
 /* ---- tensordot ---------------------------------------------------------------------------------------------------------------------------- */
-
-/* A permutation with the named dimensions last (or first), and the sizes of those and the others. */
-struct contraction {
-    int64_t order[GRD_MAX_DIMS], kept[GRD_MAX_DIMS], nkept, size_kept, size_named;
-};
-
-static bool arrange(const grd_tensor *t, grd_dims named, bool last, struct contraction *c)
-{
-    uint64_t mask;
-    *c = (struct contraction){.size_kept = 1, .size_named = 1};
-    if (named.n == 0)
-        mask = 0;
-    else if (!grd_shape_dim_mask(named, t->ndim, &mask))
-        return false;
-    int64_t *kept = last ? c->order : c->order + named.n, *gone = last ? c->order + (t->ndim - named.n) : c->order;
-    for (int64_t i = 0; i < t->ndim; i++) {
-        if (mask >> i & 1)
-            continue;
-        kept[c->nkept] = i;
-        c->kept[c->nkept++] = t->sizes[i];
-        c->size_kept = grd_wrapping_product(c->size_kept, t->sizes[i]);
-    }
-    for (int64_t i = 0; i < named.n; i++) {
-        if (!grd_wrap_dim(t, named.data[i], &gone[i]))
-            return false;
-        c->size_named = grd_wrapping_product(c->size_named, t->sizes[gone[i]]);
-    }
-    return true;
-}
-
-grd_tensor *op_inner(grd_tensor *self, grd_tensor *other)
-{
-    if (self->ndim == 0 || other->ndim == 0)
-        return grd_mul(self, other);
-    if (self->sizes[self->ndim - 1] == other->sizes[other->ndim - 1])
-        return grd_tensordot(self, other, grd_dims(-1), grd_dims(-1));
-    char left[LIST_CHARS], right[LIST_CHARS];
-    return grd_fail(GRD_ERROR_RUNTIME, "inner() the last dimension must match on both input tensors but got shapes %s and %s",
-                    grd_format_int64s(left, sizeof left, self->sizes, self->ndim),
-                    grd_format_int64s(right, sizeof right, other->sizes, other->ndim));
-}
 
 /* A dimension of size 1 stands for all of the other's, which are added up. */
 static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t dim_b)
@@ -581,26 +459,34 @@ static void match_sizes(grd_tensor **a, int64_t dim_a, grd_tensor **b, int64_t d
 
 grd_tensor *op_tensordot(grd_tensor *self, grd_tensor *other, grd_dims dims_self, grd_dims dims_other)
 {
-    struct contraction a, b;
-    if (dims_self.n != dims_other.n)
-        return grd_fail(GRD_ERROR_RUNTIME, "both dimension lists should have same length, got %lld and %lld", (long long)dims_self.n,
+    int64_t first[GRD_MAX_DIMS], last[GRD_MAX_DIMS], sizes[2 * GRD_MAX_DIMS], length = 1;
+    const int64_t n = dims_self.n;
+    uint64_t mask;
+    if (n != dims_other.n)
+        return grd_fail(GRD_ERROR_RUNTIME, "both dimension lists should have same length, got %lld and %lld", (long long)n,
                         (long long)dims_other.n);
-    for (int64_t i = 0; i < dims_self.n && !grd_pending(); i++)
+    for (int64_t i = 0; i < n && !grd_pending(); i++)
         match_sizes(&self, dims_self.data[i], &other, dims_other.data[i]);
-    if (grd_pending() || !arrange(self, dims_self, true, &a) || !arrange(other, dims_other, false, &b))
+    if (grd_pending() || !grd_shape_dim_mask(dims_self, self->ndim, &mask) || !grd_shape_dim_mask(dims_other, other->ndim, &mask))
         return grd_failed;
-    for (int64_t i = 0; i < dims_self.n; i++) {
-        const int64_t left = self->sizes[a.order[self->ndim - dims_self.n + i]], right = other->sizes[b.order[i]];
-        if (left == right)
-            continue;
-        return grd_fail(GRD_ERROR_RUNTIME,
-                        "contracted dimensions need to match, but first has size %lld in dim %lld and second has size %lld in dim %lld",
-                        (long long)left, (long long)dims_self.data[i], (long long)right, (long long)dims_other.data[i]);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t left = grd_size(self, dims_self.data[i]), right = grd_size(other, dims_other.data[i]);
+        if (left != right)
+            return grd_fail(GRD_ERROR_RUNTIME,
+                            "contracted dimensions need to match, but first has size %lld in dim %lld and second has size %lld in dim %lld",
+                            (long long)left, (long long)dims_self.data[i], (long long)right, (long long)dims_other.data[i]);
+        first[i] = i;
+        last[i] = i - n;
+        length *= left;
     }
-    int64_t sizes[2 * GRD_MAX_DIMS];
-    memcpy(sizes, a.kept, (size_t)a.nkept * sizeof *sizes);
-    memcpy(sizes + a.nkept, b.kept, (size_t)b.nkept * sizeof *sizes);
-    grd_tensor *left = grd_reshape(grd_permute(self, grd_dims_from(a.order, self->ndim)), grd_dims(a.size_kept, a.size_named));
-    grd_tensor *right = grd_reshape(grd_permute(other, grd_dims_from(b.order, other->ndim)), grd_dims(b.size_named, b.size_kept));
-    return grd_reshape(grd_mm(left, right), grd_dims_from(sizes, a.nkept + b.nkept));
+    grd_tensor *left = grd_movedim(self, dims_self, grd_dims_from(last, n)),
+               *right = grd_movedim(other, dims_other, grd_dims_from(first, n));
+    const int64_t rows = self->ndim - n, columns = other->ndim - n;
+    if (grd_pending())
+        return grd_failed;
+    memcpy(sizes, left->sizes, (size_t)rows * sizeof *sizes);
+    memcpy(sizes + rows, right->sizes + n, (size_t)columns * sizeof *sizes);
+    left = grd_reshape(left, grd_dims(grd_sizes_product(sizes, rows), length));
+    right = grd_reshape(right, grd_dims(length, grd_sizes_product(sizes + rows, columns)));
+    return grd_reshape(grd_mm(left, right), grd_dims_from(sizes, rows + columns));
 }

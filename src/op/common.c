@@ -4,7 +4,11 @@
 #include <float.h>
 #include <string.h>
 
+#include "base/object.h"
+#include "base/text.h"
 #include "op/copy.h"
+
+enum { LIST_CHARS = 512 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------- */
 
@@ -37,6 +41,12 @@ bool grd_raise_no_kernel(const char *name, grd_dtype dtype)
 {
     return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", name + strspn(name, "_"),
                      grd_dtype_type_name(dtype));
+}
+
+const char *grd_list_text(grd_dims list)
+{
+    char *text = grd_pool_alloc(LIST_CHARS);
+    return text != NULL ? grd_format_int64s(text, LIST_CHARS, list.data, list.n) : "";
 }
 
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes)
@@ -107,49 +117,39 @@ void grd_int64_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high)
 
 /* ---- Copies --------------------------------------------------------------------------------------------------------------- */
 
-static bool is_whole(const grd_tensor *to, const grd_tensor *from)
+grd_tensor grd_spread(const grd_tensor *t, const grd_tensor *to, int64_t *strides)
 {
-    return to->ndim == from->ndim && memcmp(to->sizes, from->sizes, (size_t)to->ndim * sizeof *to->sizes) == 0;
+    grd_tensor part = *t;
+    for (int64_t i = to->ndim - 1, own = (int64_t)t->ndim - 1; i >= 0; i--, own--)
+        strides[i] = own < 0 || t->sizes[own] == 1 ? 0 : t->strides[own];
+    part.flags = 0;
+    part.ndim = to->ndim;
+    part.sizes = to->sizes;
+    part.strides = strides;
+    part.numel = to->numel;
+    return part;
 }
 
-static bool copy_broadcast(grd_tensor *to, const grd_tensor *from)
+bool grd_is_same_view(const grd_tensor *a, const grd_tensor *b)
 {
-    int64_t strides_to[GRD_MAX_DIMS], strides_from[GRD_MAX_DIMS];
-    for (int64_t i = 0; i < to->ndim; i++) {
-        int64_t own = i - (to->ndim - from->ndim);
-        strides_to[i] = grd_byte_stride(to, i);
-        strides_from[i] = own < 0 || from->sizes[own] == 1 ? 0 : grd_byte_stride(from, own);
-    }
-    struct grd_iter it;
-    grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, from->data}, (const int64_t *const[]){strides_to, strides_from});
-    grd_iter_run(&it, grd_cast_kernel(from->dtype, to->dtype), NULL);
-    return true;
-}
-
-/* What is written may be read later where memory is shared: then a copy is taken first. */
-static bool needs_copy_first(const grd_tensor *to, const grd_tensor *from)
-{
-    if (to->storage != from->storage && (to->storage->release == NULL || from->storage->release == NULL))
-        return false;
-    return to->data != from->data || to->dtype != from->dtype || !is_whole(to, from) ||
-           memcmp(to->strides, from->strides, (size_t)to->ndim * sizeof *to->strides) != 0;
+    return a == b || (a->data == b->data && a->dtype == b->dtype && grd_same_sizes(a, grd_sizes(b)) &&
+                      memcmp(a->strides, b->strides, a->ndim * sizeof *a->strides) == 0);
 }
 
 bool grd_copy_elements(grd_tensor *to, const grd_tensor *from)
 {
+    int64_t strides[GRD_MAX_DIMS];
     if (grd_is_meta(to) || to->numel == 0)
         return true;
     if (grd_cast_kernel(from->dtype, to->dtype) == NULL)
         return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"copy_\" not implemented for '%s' to '%s'", grd_dtype_type_name(from->dtype),
                          grd_dtype_type_name(to->dtype));
-    if (needs_copy_first(to, from)) {
+    if (grd_may_share_bytes(to, from) && !grd_is_same_view(to, from)) /* what is written may be read later */
         from = grd_clone_contiguous(from, from->dtype);
-        if (grd_pending())
-            return false;
-    }
-    if (!is_whole(to, from))
-        return copy_broadcast(to, from);
-    grd_copy_strided(to, from);
+    if (grd_pending())
+        return false;
+    const grd_tensor part = grd_same_sizes(from, grd_sizes(to)) ? *from : grd_spread(from, to, strides);
+    grd_copy_strided(to, &part);
     return true;
 }
 

@@ -31,6 +31,8 @@ static inline grd_tensor *grd_fail_no_kernel(const char *name, grd_dtype dtype)
     grd_raise_no_kernel(name, dtype);
     return grd_failed;
 }
+/* "[2, 3]", for the text of an error; it lives as long as the innermost scope. */
+const char *grd_list_text(grd_dims list);
 /* A dim of `t`, wrapped; IndexError when out of range. */
 static inline bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_dim)
 {
@@ -42,6 +44,16 @@ static inline int64_t grd_wrapped_dim(const grd_tensor *t, int64_t dim)
     return grd_wrap_dim(t, dim, &dim) ? dim : 0;
 }
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes);
+/* RuntimeError: more dimensions than a tensor may have. */
+static inline bool grd_check_ndim(int64_t n)
+{
+    return n <= GRD_MAX_DIMS || grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
+}
+/* The size along a dim that is wrapped; of a tensor without dimensions 1. */
+static inline int64_t grd_size_along(const grd_tensor *t, int64_t dim)
+{
+    return t->ndim > 0 ? t->sizes[dim] : 1;
+}
 
 static inline int64_t grd_least(int64_t a, int64_t b)
 {
@@ -62,6 +74,11 @@ bool grd_copy_elements(grd_tensor *to, const grd_tensor *from);
 grd_tensor *grd_contiguous_as(grd_tensor *t, grd_dtype dtype);
 /* A new contiguous tensor with the same elements. */
 grd_tensor *grd_clone_contiguous(const grd_tensor *t, grd_dtype dtype);
+
+/* `t` broadcast to the sizes of `to`, to be read here and now: no reference, no flags; its strides, for GRD_MAX_DIMS, are the caller's. */
+grd_tensor grd_spread(const grd_tensor *t, const grd_tensor *to, int64_t *strides);
+/* True for two views of the very same elements. */
+bool grd_is_same_view(const grd_tensor *a, const grd_tensor *b);
 
 /* ---- Dtypes --------------------------------------------------------------------------------------------------------------- */
 static inline enum grd_category grd_category_of(grd_dtype dtype)

@@ -2,45 +2,70 @@
 #include <math.h>
 
 #include "gen/uses/op/complex.h"
+#include "op/copy.h"
+#include "op/formula.h"
 #include "op/plan.h"
 #include "op/reduce.h"
-#include "op/formula.h"
+#include "op/view.h"
 
-/* The view of the real (0) or imaginary (1) halves, or with `pairs` a last dimension for both: the same addresses, counted in halves. */
-static grd_tensor *view_parts(grd_tensor *self, int part, bool pairs)
+/* The view of the real (0) or imaginary (1) halves: the same addresses, counted in halves. */
+static bool plan_halves(struct grd_view *v, const grd_tensor *self, int part)
 {
-    int64_t sizes[GRD_MAX_DIMS + 1], strides[GRD_MAX_DIMS + 1];
-    const int n = self->ndim;
-    for (int i = 0; i < n; i++) {
-        sizes[i] = self->sizes[i];
-        strides[i] = grd_wrapping_product(self->strides[i], 2);
-    }
-    sizes[n] = 2;
-    strides[n] = 1;
-    const int ndim = n + pairs;
-    return grd_new_view_as(self, grd_dtype_to_real((grd_dtype)self->dtype), grd_dims_from(sizes, ndim), grd_dims_from(strides, ndim),
-                           2 * self->offset + part);
+    grd_view_start(v, self, 0);
+    v->dtype = grd_dtype_to_real((grd_dtype)self->dtype);
+    v->offset = 2 * self->offset + part;
+    for (int i = 0; i < self->ndim; i++)
+        grd_view_append(v, self->sizes[i], grd_wrapping_product(self->strides[i], 2));
+    return true;
 }
 
-grd_tensor *op_real(grd_tensor *self)
+bool plan_real(struct grd_view *v, grd_tensor *self)
 {
-    return grd_dtype_is_complex((grd_dtype)self->dtype) ? view_parts(self, 0, false) : self;
+    v->itself = !grd_dtype_is_complex((grd_dtype)self->dtype);
+    return v->itself || plan_halves(v, self, 0);
 }
 
-grd_tensor *op_imag(grd_tensor *self)
+bool plan_imag(struct grd_view *v, grd_tensor *self)
 {
     if (!grd_dtype_is_complex((grd_dtype)self->dtype))
-        return grd_fail(GRD_ERROR_RUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
-    return view_parts(self, 1, false);
+        return grd_raise(GRD_ERROR_RUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
+    return plan_halves(v, self, 1);
 }
 
-grd_tensor *op_view_as_real(grd_tensor *self)
+bool plan_view_as_real(struct grd_view *v, grd_tensor *self)
 {
     if (!grd_dtype_is_complex((grd_dtype)self->dtype))
-        return grd_fail(GRD_ERROR_RUNTIME, "view_as_real is only supported for complex tensors");
+        return grd_raise(GRD_ERROR_RUNTIME, "view_as_real is only supported for complex tensors");
     if (self->ndim == GRD_MAX_DIMS)
-        return grd_fail(GRD_ERROR_RUNTIME, "a tensor of %d dimensions cannot take one more", (int)self->ndim);
-    return view_parts(self, 0, true);
+        return grd_raise(GRD_ERROR_RUNTIME, "a tensor of %d dimensions cannot take one more", (int)self->ndim);
+    plan_halves(v, self, 0);
+    grd_view_append(v, 2, 1);
+    return true;
+}
+
+bool plan_view_as_complex(struct grd_view *v, grd_tensor *self)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
+                         grd_dtype_type_name(dtype));
+    if (self->ndim == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "Input tensor must have one or more dimensions");
+    const int n = self->ndim - 1;
+    if (self->sizes[n] != 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a last dimension of size 2");
+    if (self->strides[n] != 1)
+        return grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a last dimension with stride 1");
+    grd_view_start(v, self, 0);
+    for (int i = 0; i < n; i++) {
+        if (self->strides[i] % 2 != 0 && self->sizes[i] != 1)
+            return grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a stride divisible by 2 for all but last dimension");
+        grd_view_append(v, self->sizes[i], self->strides[i] / 2);
+    }
+    v->dtype = grd_dtype_to_complex(dtype);
+    v->offset = self->offset / 2;
+    return self->offset % 2 == 0 || grd_raise(GRD_ERROR_RUNTIME, "Tensor must have a storage_offset divisible by 2");
 }
 
 bool plan_complex(struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
@@ -58,42 +83,15 @@ void run_complex(const struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
 {
     const grd_tensor *result = p->results[0], *const parts[] = {real, imag};
     int64_t strides[2][GRD_MAX_DIMS];
+    for (int i = 0; i < result->ndim; i++)
+        strides[0][i] = 2 * result->strides[i];
     for (int part = 0; part < 2; part++) {
-        const grd_tensor *from = parts[part];
-        for (int d = 0, own = from->ndim - result->ndim; d < result->ndim; d++, own++) {
-            strides[0][d] = grd_byte_stride(result, d);
-            strides[1][d] = own < 0 || from->sizes[own] == 1 ? 0 : grd_byte_stride(from, own);
-        }
-        struct grd_iter it;
-        grd_iter_raw(&it, grd_sizes(result), 2, (char *const[]){result->data + part * from->itemsize, from->data},
-                     (const int64_t *const[]){strides[0], strides[1]});
-        grd_iter_run(&it, grd_cast_kernel((grd_dtype)from->dtype, (grd_dtype)from->dtype), NULL);
+        const grd_tensor from = grd_spread(parts[part], result, strides[1]);
+        grd_tensor to = grd_part_of(result, result->data + part * from.itemsize, result->sizes, strides[0]);
+        to.dtype = from.dtype;
+        to.itemsize = from.itemsize;
+        grd_copy_strided(&to, &from);
     }
-}
-
-grd_tensor *op_view_as_complex(grd_tensor *self)
-{
-    const grd_dtype dtype = (grd_dtype)self->dtype;
-    if (dtype != GRD_FLOAT32 && dtype != GRD_FLOAT64)
-        return grd_fail(GRD_ERROR_RUNTIME,
-                        "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: %s",
-                        grd_dtype_type_name(dtype));
-    if (self->ndim == 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "Input tensor must have one or more dimensions");
-    if (self->sizes[self->ndim - 1] != 2)
-        return grd_fail(GRD_ERROR_RUNTIME, "Tensor must have a last dimension of size 2");
-    const int n = self->ndim - 1;
-    int64_t strides[GRD_MAX_DIMS];
-    if (self->strides[n] != 1)
-        return grd_fail(GRD_ERROR_RUNTIME, "Tensor must have a last dimension with stride 1");
-    for (int i = 0; i < n; i++) {
-        strides[i] = self->strides[i] / 2;
-        if (self->strides[i] % 2 != 0 && self->sizes[i] != 1)
-            return grd_fail(GRD_ERROR_RUNTIME, "Tensor must have a stride divisible by 2 for all but last dimension");
-    }
-    if (self->offset % 2 != 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "Tensor must have a storage_offset divisible by 2");
-    return grd_new_view_as(self, grd_dtype_to_complex(dtype), grd_dims_from(self->sizes, n), grd_dims_from(strides, n), self->offset / 2);
 }
 
 grd_tensor *op_angle(grd_tensor *self)

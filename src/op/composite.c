@@ -83,6 +83,8 @@ grd_tensor *grd_composite_finish(grd_tensor *out, const grd_tensor *self, grd_te
 
 static grd_tensor *with_strides(grd_tensor *value, const int64_t *strides)
 {
+    if (grd_pending())
+        return grd_failed;
     if (value->numel == 0 || memcmp(value->strides, strides, (size_t)value->ndim * sizeof *strides) == 0)
         return value;
     return grd_hidden_restrided(value, grd_dims_from(strides, value->ndim));
@@ -91,8 +93,6 @@ static grd_tensor *with_strides(grd_tensor *value, const int64_t *strides)
 grd_tensor *grd_composite_contiguous(grd_tensor *value)
 {
     int64_t strides[GRD_MAX_DIMS];
-    if (grd_pending())
-        return grd_failed;
     grd_shape_contiguous_strides(grd_sizes(value), strides);
     return with_strides(value, strides);
 }
@@ -110,17 +110,14 @@ grd_tensor *grd_composite_suggested(grd_tensor *value, const grd_tensor *like)
     int64_t strides[GRD_MAX_DIMS];
     if (grd_pending())
         return grd_failed;
-    if (!grd_shape_suggests_channels_last(grd_sizes(like), like->strides))
-        return grd_composite_contiguous(value);
-    grd_shape_channels_last_strides(grd_sizes(value), strides);
+    const bool channels_last = grd_shape_suggests_channels_last(grd_sizes(like), like->strides);
+    (channels_last ? grd_shape_channels_last_strides : grd_shape_contiguous_strides)(grd_sizes(value), strides);
     return with_strides(value, strides);
 }
 
 grd_tensor *grd_composite_like(grd_tensor *value, const grd_tensor *like)
 {
     int64_t strides[GRD_MAX_DIMS];
-    if (grd_pending())
-        return grd_failed;
     if (grd_shape_is_dense(grd_sizes(like), like->strides))
         return with_strides(value, like->strides);
     grd_shape_dense_strides(grd_sizes(like), like->strides, strides);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "core/iter.h"
 #include "gen/uses/op/copy.h"
 #include "gradus/library.h"
@@ -18,7 +17,6 @@
 #include "op/plan.h"
 
 enum {
-    LIST_CHARS = 512,             /* of a formatted list in an error */
     PATTERN_BYTES = 2048,         /* of repeated elements that fill works with; a multiple of every element size */
     TRANSPOSE_MIN = 8,            /* smaller than this, the loop overhead is not worth it */
     TRANSPOSE_PIECE = 256 * 1024, /* bytes of one call of a transposition kernel */
@@ -165,17 +163,6 @@ static bool copy_transposed(grd_tensor *to, const grd_tensor *from)
 
 /* ---- Any strides ------------------------------------------------------------------------------------------------------------ */
 
-static void copy_elementwise(grd_tensor *to, const char *from, grd_dtype from_dtype, const int64_t *from_strides_bytes)
-{
-    int64_t to_strides[GRD_MAX_DIMS];
-    for (int64_t i = 0; i < to->ndim; i++)
-        to_strides[i] = grd_byte_stride(to, i);
-    struct grd_iter it;
-    grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, (char *)(uintptr_t)from},
-                 (const int64_t *const[]){to_strides, from_strides_bytes});
-    grd_iter_run(&it, grd_cast_kernel(from_dtype, to->dtype), NULL);
-}
-
 static bool same_strides(const grd_tensor *a, const grd_tensor *b)
 {
     for (int64_t i = 0; i < a->ndim; i++)
@@ -198,10 +185,14 @@ void grd_copy_strided(grd_tensor *to, const grd_tensor *from)
         if (copy_transposed(to, from))
             return;
     }
-    int64_t strides[GRD_MAX_DIMS];
-    for (int64_t i = 0; i < from->ndim; i++)
-        strides[i] = grd_byte_stride(from, i);
-    copy_elementwise(to, from->data, from->dtype, strides);
+    int64_t strides[2][GRD_MAX_DIMS];
+    for (int64_t i = 0; i < to->ndim; i++) {
+        strides[0][i] = grd_byte_stride(to, i);
+        strides[1][i] = grd_byte_stride(from, i);
+    }
+    struct grd_iter it;
+    grd_iter_raw(&it, grd_sizes(to), 2, (char *const[]){to->data, from->data}, (const int64_t *const[]){strides[0], strides[1]});
+    grd_iter_run(&it, grd_cast_kernel(from->dtype, to->dtype), NULL);
 }
 
 static bool all_zero(const char *bytes, int64_t n)
@@ -217,8 +208,9 @@ void grd_fill_elements(grd_tensor *t, const void *element)
     if (t->numel == 0 || grd_is_meta(t))
         return;
     if (!covers_block(t)) {
-        static const int64_t standing[GRD_MAX_DIMS];
-        copy_elementwise(t, element, t->dtype, standing);
+        int64_t standing[GRD_MAX_DIMS] = {0};
+        const grd_tensor one = grd_part_of(t, (char *)(uintptr_t)element, t->sizes, standing);
+        grd_copy_strided(t, &one);
         return;
     }
     char pattern[PATTERN_BYTES];
@@ -234,6 +226,15 @@ void grd_fill_elements(grd_tensor *t, const void *element)
         fill_bytes(0, bytes, &fill);
     else
         grd_parallel_for(0, bytes, GRD_COPY_GRAIN, fill_bytes, &fill);
+}
+
+grd_tensor *grd_filled(grd_tensor *t, grd_scalar value)
+{
+    char element[16];
+    if (grd_is_failed(t) || !grd_scalar_write(value, t->dtype, element))
+        return grd_failed;
+    grd_fill_elements(t, element);
+    return t;
 }
 
 void grd_zero_elements(grd_tensor *t)
@@ -255,15 +256,14 @@ grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device)
 /* `src` broadcast to the sizes of `self`. */
 static grd_tensor *broadcast_source(grd_tensor *self, grd_tensor *src)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     int64_t sizes[GRD_MAX_DIMS], n;
     if (grd_same_sizes(src, grd_sizes(self)))
         return src;
     if (!grd_shape_broadcast(grd_sizes(self), grd_sizes(src), sizes, &n))
         return grd_failed;
     if (!grd_same_sizes(self, grd_dims_from(sizes, n)))
-        return grd_fail(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
-                        grd_format_int64s(list, sizeof list, self->sizes, self->ndim), grd_format_int64s(other, sizeof other, sizes, n));
+        return grd_fail(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s", grd_list_text(grd_sizes(self)),
+                        grd_list_text(grd_dims_from(sizes, n)));
     return op_expand(src, grd_sizes(self));
 }
 
@@ -336,48 +336,20 @@ bool plan_copy(struct grd_plan *p, grd_tensor *self, grd_tensor *src, bool non_b
     return !grd_pending() && grd_plan_reads(p, from) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
 }
 
-/* Fill with an element of the result's dtype, which the plan's state begins with. */
-static bool plan_filled(struct grd_plan *p, const grd_tensor *self)
-{
-    p->device = grd_device_of(self);
-    p->any_strides = p->repeats = true;
-    return grd_plan_like(p, self, (grd_dtype)self->dtype);
-}
-
+/* The element, of the result's dtype, is the state. */
 bool plan_fill(struct grd_plan *p, grd_tensor *self, grd_scalar value)
 {
-    return grd_scalar_write(value, self->dtype, p->state) && plan_filled(p, self);
-}
-
-bool plan_zero(struct grd_plan *p, grd_tensor *self)
-{
-    memset(p->state, 0, self->itemsize);
-    return plan_filled(p, self);
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    p->device = grd_device_of(self);
+    p->any_strides = p->repeats = true;
+    return grd_scalar_write(value, dtype, p->state) && grd_plan_like(p, self, dtype);
 }
 
 /* ---- Shortcuts: the two halves in one, without a plan, on the cpu ----------------------------------------------------------------------- */
 
-/* What is filled: out, or a new tensor like self; NULL where this is no case for a shortcut. */
-static grd_tensor *shortcut_result(grd_tensor *out, grd_tensor *self)
-{
-    return self->device != GRD_DEVICE_CPU ? NULL : out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE);
-}
-
 grd_tensor *shortcut_fill(grd_tensor *out, grd_tensor *self, grd_scalar value)
 {
-    char element[16];
-    grd_tensor *result = grd_scalar_write(value, self->dtype, element) ? shortcut_result(out, self) : grd_failed;
-    if (result != NULL && !grd_is_failed(result))
-        grd_fill_elements(result, element);
-    return result;
-}
-
-grd_tensor *shortcut_zero(grd_tensor *out, grd_tensor *self)
-{
-    grd_tensor *result = shortcut_result(out, self);
-    if (result != NULL && !grd_is_failed(result))
-        grd_zero_elements(result);
-    return result;
+    return self->device != GRD_DEVICE_CPU ? NULL : grd_filled(out != NULL ? out : grd_new_like(self, GRD_DTYPE_NONE), value);
 }
 
 /* Memory that is not shared holds no part of another tensor's. */

@@ -30,6 +30,8 @@ static inline grd_tensor grd_part_of(const grd_tensor *t, char *data, int64_t *s
 bool grd_may_share_bytes(const grd_tensor *a, const grd_tensor *b);
 /* Writes one element, of t's dtype, everywhere. */
 void grd_fill_elements(grd_tensor *t, const void *element);
+/* `t`, with a number everywhere; grd_failed where its dtype cannot hold that. */
+grd_tensor *grd_filled(grd_tensor *t, grd_scalar value);
 void grd_zero_elements(grd_tensor *t);
 /* Zeros, contiguous and pooled; grd_failed, with the error raised, on failure. */
 grd_tensor *grd_new_zeros(grd_dims sizes, grd_dtype dtype, grd_device device);

@@ -65,16 +65,6 @@ bool plan_full(struct grd_plan *p, grd_dims size, grd_scalar fill_value, grd_dty
     return grd_scalar_write(fill_value, dtype, p->state) && grd_plan_new(p, size, dtype, device, requires_grad);
 }
 
-bool plan_zeros(struct grd_plan *p, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return plan_full(p, size, grd_int(0), dtype_or(dtype, grd_default_dtype()), device, requires_grad);
-}
-
-bool plan_ones(struct grd_plan *p, grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return plan_full(p, size, grd_int(1), dtype_or(dtype, grd_default_dtype()), device, requires_grad);
-}
-
 bool plan_scalar_tensor(struct grd_plan *p, grd_scalar s, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     return plan_full(p, GRD_NO_DIMS, s, dtype_or(dtype, grd_default_dtype()), device, requires_grad);
@@ -86,28 +76,11 @@ bool plan_full_like(struct grd_plan *p, grd_tensor *self, grd_scalar fill_value,
            plan_empty_like(p, self, dtype, device, requires_grad);
 }
 
-bool plan_zeros_like(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return plan_full_like(p, self, grd_int(0), dtype, device, requires_grad);
-}
-
-bool plan_ones_like(struct grd_plan *p, grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return plan_full_like(p, self, grd_int(1), dtype, device, requires_grad);
-}
-
 /* ---- Shortcuts: the two halves in one, without a plan, on the cpu and without a gradient -------------------------------------------- */
 
 static bool is_plain(grd_device device, bool requires_grad)
 {
     return (device.type == GRD_DEVICE_NONE || device.type == GRD_DEVICE_CPU) && !requires_grad;
-}
-
-static grd_tensor *filled(grd_tensor *t, const char *element)
-{
-    if (!grd_is_failed(t))
-        grd_fill_elements(t, element);
-    return t;
 }
 
 grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
@@ -117,40 +90,13 @@ grd_tensor *shortcut_empty(grd_dims size, grd_dtype dtype, grd_device device, bo
 
 grd_tensor *shortcut_full(grd_dims size, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    char element[16];
-    if (!is_plain(device, requires_grad))
-        return NULL;
-    dtype = dtype_or(dtype, grd_scalar_dtype(fill_value));
-    return grd_scalar_write(fill_value, dtype, element) ? filled(grd_new(size, dtype, GRD_CPU), element) : grd_failed;
+    return is_plain(device, requires_grad) ? grd_filled(grd_new(size, dtype_or(dtype, grd_scalar_dtype(fill_value)), GRD_CPU), fill_value)
+                                           : NULL;
 }
 
-grd_tensor *shortcut_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+grd_tensor *shortcut_full_like(grd_tensor *self, grd_scalar fill_value, grd_dtype dtype, grd_device device, bool requires_grad)
 {
-    return shortcut_full(size, grd_int(0), dtype_or(dtype, grd_default_dtype()), device, requires_grad);
-}
-
-grd_tensor *shortcut_ones(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return shortcut_full(size, grd_int(1), dtype_or(dtype, grd_default_dtype()), device, requires_grad);
-}
-
-static grd_tensor *shortcut_like(grd_tensor *self, grd_scalar value, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    char element[16];
-    if (device.type != GRD_DEVICE_NONE || requires_grad)
-        return NULL;
-    dtype = dtype_or(dtype, (grd_dtype)self->dtype);
-    return grd_scalar_write(value, dtype, element) ? filled(grd_new_like(self, dtype), element) : grd_failed;
-}
-
-grd_tensor *shortcut_zeros_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return shortcut_like(self, grd_int(0), dtype, device, requires_grad);
-}
-
-grd_tensor *shortcut_ones_like(grd_tensor *self, grd_dtype dtype, grd_device device, bool requires_grad)
-{
-    return shortcut_like(self, grd_int(1), dtype, device, requires_grad);
+    return device.type == GRD_DEVICE_NONE && !requires_grad ? grd_filled(grd_new_like(self, dtype), fill_value) : NULL;
 }
 
 /* ---- Ranges ---------------------------------------------------------------------------------------------------------------------- */
@@ -243,12 +189,7 @@ bool plan_arange(struct grd_plan *p, grd_scalar start, grd_scalar end, grd_scala
     if (!check_range_dtype("arange", dtype, false) || !check_range(a, b, by))
         return false;
     struct range *r = (struct range *)p->state;
-    r->made = GRD_FLOAT64;
-    r->parts = 1;
-    r->logarithmic = false;
-    r->from_start = true;
-    r->start[0] = grd_float(a);
-    r->step[0] = grd_float(by);
+    *r = (struct range){.made = GRD_FLOAT64, .parts = 1, .from_start = true, .start = {grd_float(a)}, .step = {grd_float(by)}};
     double count = ceil((b - a) / by);
     if (grd_dtype_is_integer(dtype)) {
         int64_t first, last, increment;
@@ -289,15 +230,15 @@ static double imaginary_part(grd_scalar s)
     return s.kind == GRD_SCALAR_COMPLEX ? s.v.c.im : 0;
 }
 
-static bool plan_spaced(struct grd_plan *p, const char *name, grd_scalar start, grd_scalar end, int64_t steps, double base,
-                        bool logarithmic, grd_dtype dtype, grd_device device, bool requires_grad)
+bool plan_spaced(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t steps, grd_dtype dtype, grd_device device,
+                 bool requires_grad, double base, bool logarithmic)
 {
     const bool is_complex = start.kind == GRD_SCALAR_COMPLEX || end.kind == GRD_SCALAR_COMPLEX;
     dtype = dtype_or(dtype, is_complex ? grd_dtype_to_complex(grd_default_dtype()) : grd_default_dtype());
     const bool is_integer = grd_dtype_is_integer(dtype);
     if (steps < 0)
         return grd_raise(GRD_ERROR_RUNTIME, "number of steps must be non-negative");
-    if (!check_range_dtype(name, dtype, true))
+    if (!check_range_dtype(p->op->name, dtype, true))
         return false;
     if (is_complex && !grd_dtype_is_complex(dtype))
         return grd_raise(GRD_ERROR_RUNTIME,
@@ -319,18 +260,6 @@ static bool plan_spaced(struct grd_plan *p, const char *name, grd_scalar start, 
     set_part(r, 0, whole ? trunc(first) : first, whole ? trunc(last) : last);
     set_part(r, 1, imaginary_part(start), imaginary_part(end));
     return grd_plan_new(p, grd_dims(steps), dtype, device, requires_grad);
-}
-
-bool plan_linspace(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t steps, grd_dtype dtype, grd_device device,
-                   bool requires_grad)
-{
-    return plan_spaced(p, "linspace", start, end, steps, 0, false, dtype, device, requires_grad);
-}
-
-bool plan_logspace(struct grd_plan *p, grd_scalar start, grd_scalar end, int64_t steps, double base, grd_dtype dtype, grd_device device,
-                   bool requires_grad)
-{
-    return plan_spaced(p, "logspace", start, end, steps, base, true, dtype, device, requires_grad);
 }
 
 /* ---- Sizes --------------------------------------------------------------------------------------------------------------------------- */
@@ -370,7 +299,7 @@ void run_eye(const struct grd_plan *p)
                                                                         (const int64_t[]){(columns + 1) * itemsize, 0}, NULL);
 }
 
-static bool plan_triangle(struct grd_plan *p, grd_tensor *self, int64_t diagonal, bool upper)
+bool plan_triangle(struct grd_plan *p, grd_tensor *self, int64_t diagonal, bool upper)
 {
     if (self->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "input tensor must have at least 2 dimensions");
@@ -384,16 +313,6 @@ static bool plan_triangle(struct grd_plan *p, grd_tensor *self, int64_t diagonal
                                                              .upper = upper};
     p->aligned = true;
     return grd_plan_reads_as(p, self, (grd_dtype)self->dtype) && grd_plan_result(p, grd_sizes(self), (grd_dtype)self->dtype);
-}
-
-bool plan_tril(struct grd_plan *p, grd_tensor *self, int64_t diagonal)
-{
-    return plan_triangle(p, self, diagonal, false);
-}
-
-bool plan_triu(struct grd_plan *p, grd_tensor *self, int64_t diagonal)
-{
-    return plan_triangle(p, self, diagonal, true);
 }
 
 static void triangle_rows(int64_t begin, int64_t end, void *context)

@@ -48,11 +48,6 @@ bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const ch
            grd_raise(GRD_ERROR_RUNTIME, "Index tensor must have the same number of dimensions as %s tensor", what);
 }
 
-int64_t grd_size_along(const grd_tensor *t, int64_t dim)
-{
-    return t->ndim > 0 ? t->sizes[dim] : 1;
-}
-
 bool grd_read_indices(grd_tensor *index, struct grd_indices *ret)
 {
     int64_t sizes[GRD_MAX_DIMS];

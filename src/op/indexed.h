@@ -13,8 +13,6 @@ bool grd_check_index_dtype(const grd_tensor *index);
 bool grd_check_index_vector(const grd_tensor *index);
 /* 0-d counts as 1-d with one element, on either side. `what`: "input", "self" or "src". */
 bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const char *what);
-/* The size of a dimension; 1 of a 0-d tensor. */
-int64_t grd_size_along(const grd_tensor *t, int64_t dim);
 
 /* An index tensor as the loops read it: int64, with strides in bytes; dimensions it repeats along stay repeated. */
 struct grd_indices {

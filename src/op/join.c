@@ -4,14 +4,11 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "gen/uses/op/join.h"
 #include "gradus/library.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/plan.h"
-
-enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
 /* ---- Joining ------------------------------------------------------------------------------------------------------------------- */
 
@@ -43,8 +40,7 @@ static bool joined_sizes(grd_tensors tensors, const grd_tensor *first, int64_t d
         const grd_tensor *t = tensors.data[i];
         if (is_left_out(t))
             continue;
-        const bool stays = t->dtype == dtype && dtype <= GRD_COMPLEX128;
-        if (!check_cat_sizes(first, t, dim, i) || (!stays && !grd_check_convertible(t->dtype, dtype)))
+        if (!check_cat_sizes(first, t, dim, i) || !grd_check_convertible(t->dtype, dtype))
             return false;
         if (__builtin_add_overflow(ret_sizes[dim], t->sizes[dim], &ret_sizes[dim]))
             return grd_raise(GRD_ERROR_RUNTIME, "the sizes along dimension %lld overflow", (long long)dim);
@@ -120,20 +116,18 @@ void run_cat(const struct grd_plan *p, grd_tensors tensors, int64_t dim)
 
 grd_tensors op_hidden_cat_backward(grd_tensor *grad, grd_dims sizes, int64_t dim)
 {
-    static const grd_tensors none = {0, NULL};
-    if (!grd_wrap_dim(grad, dim, &dim))
-        return none;
     grd_tensor **list = grd_pool_array(sizes.n, sizeof *list);
-    if (list == NULL)
-        return none;
-    for (int64_t i = 0, start = 0; i < sizes.n && !grd_pending(); start += sizes.data[i], i++)
-        list[i] = grd_clone(grd_narrow(grad, dim, start, sizes.data[i]), .memory_format = "contiguous");
-    return grd_pending() ? none : (grd_tensors){sizes.n, list};
+    for (int64_t i = 0, start = 0; list != NULL && i < sizes.n && !grd_pending(); i++) {
+        const int64_t size = sizes.data[i];
+        list[i] = size < 0 ? grd_zeros(grd_dims(0), .dtype = (grd_dtype)grad->dtype, .device = grd_device_of(grad))
+                           : grd_clone(grd_narrow(grad, dim, start, size), .memory_format = "contiguous");
+        start += size < 0 ? 0 : size;
+    }
+    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(list, sizes.n);
 }
 
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     if (tensors.n == 0)
         return grd_fail(GRD_ERROR_RUNTIME, "expects a non-empty TensorList");
     const grd_tensor *first = tensors.data[0];
@@ -142,8 +136,7 @@ grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
         if (grd_same_sizes(t, grd_sizes(first)))
             continue;
         return grd_fail(GRD_ERROR_RUNTIME, "expects each tensor to be equal size, but got %s at entry 0 and %s at entry %lld",
-                        grd_format_int64s(list, sizeof list, first->sizes, first->ndim),
-                        grd_format_int64s(other, sizeof other, t->sizes, t->ndim), (long long)i);
+                        grd_list_text(grd_sizes(first)), grd_list_text(grd_sizes(t)), (long long)i);
     }
     if (!grd_shape_wrap_dim(dim, (int64_t)first->ndim + 1, &dim))
         return grd_failed;
@@ -162,7 +155,7 @@ grd_tensors op_hidden_stack_backward(grd_tensor *grad, int64_t dim)
     grd_tensor **copies = grd_pool_array(parts.n, sizeof *copies);
     for (int64_t i = 0; copies != NULL && i < parts.n; i++)
         copies[i] = grd_clone(parts.data[i]);
-    return grd_pending() ? (grd_tensors){0, NULL} : grd_tensors_from(copies, parts.n);
+    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(copies, parts.n);
 }
 
 /* ---- Moved and repeated elements --------------------------------------------------------------------------------------------------- */
@@ -285,7 +278,7 @@ grd_tensor *op_hidden_roll_backward(grd_tensor *grad, grd_dims shifts, grd_dims 
         if (i < dims.n && !grd_wrap_dim(grad, dims.data[i], &dim))
             return grd_failed;
         if (i < dims.n)
-            size = grad->ndim > 0 ? grad->sizes[dim] : 1;
+            size = grd_size_along(grad, dim);
         back[i] = size > 0 ? -(shifts.data[i] % size) : 0;
     }
     return grd_roll(grad, grd_dims_from(back, shifts.n), .dims = dims);
@@ -297,8 +290,8 @@ grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
     int64_t raised[2 * GRD_MAX_DIMS], expanded[2 * GRD_MAX_DIMS], result[GRD_MAX_DIMS], n = 0;
     if (repeats.n < self->ndim)
         return grd_fail(GRD_ERROR_RUNTIME, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
-    if (repeats.n > GRD_MAX_DIMS)
-        return grd_fail(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)repeats.n, GRD_MAX_DIMS);
+    if (!grd_check_ndim(repeats.n))
+        return grd_failed;
     int64_t numel;
     for (int64_t i = 0; i < repeats.n; i++) {
         int64_t dim = i - (repeats.n - self->ndim), size = dim >= 0 ? self->sizes[dim] : 1, times = repeats.data[i];

@@ -14,6 +14,16 @@ grd_tensor *op_positive(grd_tensor *self)
     return self;
 }
 
+grd_tensor *op_abs(grd_tensor *out, grd_tensor *self)
+{
+    if (!grd_dtype_is_complex((grd_dtype)self->dtype))
+        return grd_op_unary(out, self, &elementwise_hidden_abs, NULL);
+    if (out == self)
+        return grd_fail(GRD_ERROR_RUNTIME, "In-place abs is not supported for complex tensors.");
+    grd_tensor *modulus = grd_hidden_modulus(self);
+    return grd_out_finish(out, out == NULL ? grd_composite_like(modulus, self) : modulus);
+}
+
 grd_tensor *op_sgn(grd_tensor *out, grd_tensor *self)
 {
     const bool is_complex = grd_dtype_is_complex((grd_dtype)self->dtype);

@@ -146,12 +146,6 @@ bool grd_plan_admit(struct grd_plan *p)
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */
 
-static bool is_same_view(const grd_tensor *a, const grd_tensor *b)
-{
-    return a == b || (a->data == b->data && a->dtype == b->dtype && grd_same_sizes(a, grd_sizes(b)) &&
-                      memcmp(a->strides, b->strides, a->ndim * sizeof *a->strides) == 0);
-}
-
 /* Whether the run may write `out` itself: its memory is apart from all that is read, and arranged as the run writes it. Memory of a device from outside
  * is read whole, by way of the cpu, before any of it is written. */
 static bool takes_run(const struct grd_plan *p)
@@ -164,7 +158,7 @@ static bool takes_run(const struct grd_plan *p)
     if (p->start != NULL && p->start != out && grd_may_share_bytes(out, p->start))
         return false;
     for (int i = p->start != NULL; i < p->nreads && !grd_is_extra(p->device); i++)
-        if (p->in[i] != NULL && !(p->aligned && is_same_view(out, p->in[i])) && grd_may_share_bytes(out, p->in[i]))
+        if (p->in[i] != NULL && !(p->aligned && grd_is_same_view(out, p->in[i])) && grd_may_share_bytes(out, p->in[i]))
             return false;
     return true;
 }

@@ -66,7 +66,7 @@ static grd_dtype computed_in(grd_dtype dtype)
 
 static const struct grd_product_kernels *kernels_of(grd_dtype dtype)
 {
-    return grd_kernels->gemm->of[computed_in(dtype)];
+    return grd_kernels->gemm[computed_in(dtype)];
 }
 
 bool grd_product_exists(grd_dtype dtype)

@@ -20,7 +20,7 @@ bool grd_product_exists(grd_dtype dtype);
 /* The kernel for products of that size, where they are small and the dtype has one; otherwise NULL. */
 static inline grd_small_gemm_kernel *grd_product_small(grd_dtype dtype, int64_t m, int64_t n, int64_t k)
 {
-    const struct grd_product_kernels *kernels = grd_kernels->gemm->of[dtype];
+    const struct grd_product_kernels *kernels = grd_kernels->gemm[dtype];
     return kernels != NULL && (uint64_t)(m | n | k) < GRD_SMALL_GEMM_SIDE && m * n * k <= kernels->small_work ? kernels->small : NULL;
 }
 

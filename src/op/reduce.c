@@ -135,13 +135,13 @@ static void set_kernels(struct grd_reduction *r, struct grd_reduction_pass *pass
 {
     const enum grd_reduce_kind kind = pass->what.kind;
     const grd_dtype gathers = grd_reduce_gathers(kind, r->read);
-    const struct grd_reduce_row *row = grd_kernels->reduce->reduce[r->read], *merging = grd_kernels->reduce->reduce[gathers];
+    const struct grd_reduce_row *row = grd_kernels->reduce[r->read], *merging = grd_kernels->reduce[gathers];
     const bool itself = kind == GRD_REDUCE_PROD || kind == GRD_REDUCE_MAX || kind == GRD_REDUCE_MIN;
     const bool elements = kind == GRD_REDUCE_FIND || kind == GRD_REDUCE_EXP;
-    pass->kernel = r->columns ? row->columns[kind] : row->lines[kind];
-    pass->begin = row->begin[kind];
+    pass->kernel = r->columns ? row->kinds[kind].columns : row->kinds[kind].lines;
+    pass->begin = row->kinds[kind].begin;
     pass->end = row->end[pass->what.finish];
-    pass->merge = merging->columns[kind == GRD_REDUCE_FIND ? GRD_REDUCE_MIN : itself ? kind : GRD_REDUCE_SUM];
+    pass->merge = merging->kinds[kind == GRD_REDUCE_FIND ? GRD_REDUCE_MIN : itself ? kind : GRD_REDUCE_SUM].columns;
     pass->gathered_size = grd_dtype_size(gathers);
     pass->center_size = elements ? r->read_size : pass->gathered_size;
 }

@@ -190,7 +190,7 @@ static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_
 /* Whether elements of `from` are read in place for a result of `to`. */
 static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to)
 {
-    if (rule->refuses[grd_category_of(from)] != NULL || grd_kernels->reduce->reduce[from] == NULL ||
+    if (rule->refuses[grd_category_of(from)] != NULL || grd_kernels->reduce[from] == NULL ||
         (rule->type == GRD_REDUCE_MEANS && grd_dtype_is_integral(to)))
         return false;
     return to == from || (to != GRD_BOOL && has_arithmetic(to) && read_as(rule->passes[0].kind, from, to) == from);
@@ -201,11 +201,11 @@ static void reduce_block(const struct grd_reduce_pass *pass, const grd_tensor *s
 {
     const grd_dtype from = (grd_dtype)self->dtype, gathers = grd_reduce_gathers(pass->kind, from);
     const grd_dtype finished = grd_reduce_finished(pass->finish, gathers);
-    const struct grd_reduce_row *row = grd_kernels->reduce->reduce[from];
+    const struct grd_reduce_row *row = grd_kernels->reduce[from];
     const int64_t outputs = result->numel;
     _Alignas(GRD_REDUCE_WIDEST) char gathered[GRD_REDUCE_STRIP * GRD_REDUCE_WIDEST];
-    row->begin[pass->kind](outputs, gathered);
-    (columns ? row->columns : row->lines)[pass->kind](&(struct grd_reduce_block){
+    row->kinds[pass->kind].begin(outputs, gathered);
+    (columns ? row->kinds[pass->kind].columns : row->kinds[pass->kind].lines)(&(struct grd_reduce_block){
         .outputs = outputs, .n = n, .stride = (columns ? outputs : n) * self->itemsize, .in = self->data, .gathered = gathered});
     if (row->end[pass->finish] != NULL)
         row->end[pass->finish](outputs, gathered, NULL, (double)n);

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "gen/uses/op/search.h"
 #include "gradus/library.h"
 #include "kernel/index.h"
@@ -11,7 +10,7 @@
 #include "op/order.h"
 #include "op/plan.h"
 
-enum { GRAIN = 4096, LIST_CHARS = 512 };
+enum { GRAIN = 4096 };
 
 /* ---- searchsorted ----------------------------------------------------------------------------------------------------------------- */
 
@@ -42,13 +41,11 @@ static bool check_search(const grd_tensor *sorted, const grd_tensor *self, const
     for (int64_t i = 0; fits && sorted->ndim > 1 && i < sorted->ndim - 1; i++)
         fits = sorted->sizes[i] == self->sizes[i];
     if (!fits) {
-        char own[LIST_CHARS], other[LIST_CHARS];
         return grd_raise(
             GRD_ERROR_RUNTIME,
             "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input value tensor must "
             "match, but we got boundaries tensor %s and input value tensor %s",
-            grd_format_int64s(own, sizeof own, sorted->sizes, sorted->ndim),
-            grd_format_int64s(other, sizeof other, self->sizes, self->ndim));
+            grd_list_text(grd_sizes(sorted)), grd_list_text(grd_sizes(self)));
     }
     if (side != NULL && strcmp(side, "left") != 0 && strcmp(side, "right") != 0)
         return grd_raise(GRD_ERROR_RUNTIME, "side can only be 'left' or 'right' but got %s", side);
@@ -86,13 +83,6 @@ bool check_sorter(struct grd_plan *p)
 void run_search(const struct grd_plan *p)
 {
     grd_parallel_for(0, p->results[0]->numel, GRAIN, search_some, (void *)(uintptr_t)p);
-}
-
-grd_tensor *op_bucketize(grd_tensor *self, grd_tensor *boundaries, bool out_int32, bool right)
-{
-    if (boundaries->ndim == 1)
-        return grd_searchsorted(boundaries, self, .out_int32 = out_int32, .right = right);
-    return grd_fail(GRD_ERROR_RUNTIME, "boundaries tensor must be 1 dimension, but got dim(%d)", boundaries->ndim);
 }
 
 /* ---- isin --------------------------------------------------------------------------------------------------------------------------- */

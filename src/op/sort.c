@@ -1,7 +1,6 @@
 /* Sorting along a dimension: sort, topk and the running extremes. The loops are in kernel/cpu/order.c.
  *
  * Invariant: a line is the work of one thread; lines are divided at fixed places. */
-#include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -10,11 +9,6 @@
 #include "op/plan.h"
 
 enum { MANY = 32768, PARTS = 16, COLUMNS = 512, GRAIN = 1 << 14 };
-
-static int64_t length_along(const grd_tensor *self, int64_t dim)
-{
-    return self->ndim > 0 ? self->sizes[dim] : 1;
-}
 
 /* ---- Lines -------------------------------------------------------------------------------------------------------------------------- */
 
@@ -37,7 +31,7 @@ static struct lines *lines_of(const struct grd_plan *p)
 static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, struct grd_rank_block block)
 {
     struct lines *l = lines_of(p);
-    block.n = length_along(self, dim);
+    block.n = grd_size_along(self, dim);
     l->block = block;
     l->dim = dim;
     l->count = block.n > 0 ? self->numel / block.n : 0;
@@ -120,13 +114,8 @@ bool plan_sort(struct grd_plan *p, grd_tensor *self, int64_t dim, bool descendin
         return false;
     stable = stable || is_always_stable(self, descending);
     const struct grd_rank_block block = {
-        .kind = stable ? GRD_RANK_SORT_STABLY : GRD_RANK_SORT, .flipped = stable == descending, .kept = length_along(self, dim)};
+        .kind = stable ? GRD_RANK_SORT_STABLY : GRD_RANK_SORT, .flipped = stable == descending, .kept = grd_size_along(self, dim)};
     return plan_lines_along(p, self, dim, block) && grd_plan_like(p, self, (grd_dtype)self->dtype) && grd_plan_like(p, self, GRD_INT64);
-}
-
-grd_tensor *op_argsort(grd_tensor *self, int64_t dim, bool descending, bool stable)
-{
-    return grd_sort(self, .dim = dim, .descending = descending, .stable = stable).indices;
 }
 
 /* The order among equal elements is PyTorch's (kernel/rank.h). */
@@ -135,7 +124,7 @@ bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, boo
     (void)sorted; /* they always are */
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered("topk", (grd_dtype)self->dtype))
         return false;
-    if (k < 0 || k > length_along(self, dim))
+    if (k < 0 || k > grd_size_along(self, dim))
         return grd_raise(GRD_ERROR_RUNTIME, "selected index k out of range");
     return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_LARGEST, .kept = k, .flipped = !largest}) &&
            plan_kept(p, self, dim, k, true);
@@ -143,37 +132,21 @@ bool plan_topk(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, boo
 
 /* ---- Single elements of the order ------------------------------------------------------------------------------------------------------ */
 
-static bool check_not_empty(const grd_tensor *self, int64_t dim, const char *name)
+/* The k-th smallest element of each line, or its median: of equal ones that which a stable sort would put there. */
+bool plan_choice(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim, bool median)
 {
-    return length_along(self, dim) > 0 ||
-           grd_raise(GRD_ERROR_INDEX, "%s(): Expected reduction dim %lld to have non-zero size.", name, (long long)dim);
-}
-
-bool plan_kthvalue(struct grd_plan *p, grd_tensor *self, int64_t k, int64_t dim, bool keepdim)
-{
-    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "kthvalue") || !grd_check_ordered("kthvalue", (grd_dtype)self->dtype))
+    const char *const name = median ? "median" : "kthvalue";
+    if (!grd_wrap_dim(self, dim, &dim))
         return false;
-    if (k < 1 || k > length_along(self, dim))
+    const int64_t n = grd_size_along(self, dim);
+    if (n == 0)
+        return grd_raise(GRD_ERROR_INDEX, "%s(): Expected reduction dim %lld to have non-zero size.", name, (long long)dim);
+    if (!grd_check_ordered(name, (grd_dtype)self->dtype))
+        return false;
+    if (!median && (k < 1 || k > n))
         return grd_raise(GRD_ERROR_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)dim);
-    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_KTH, .kept = 1, .first = k - 1}) &&
-           plan_kept(p, self, dim, 1, keepdim);
-}
-
-/* Of elements equal to the median the one that a stable sort would put there. */
-bool plan_median_dim(struct grd_plan *p, grd_tensor *self, int64_t dim, bool keepdim)
-{
-    if (!grd_wrap_dim(self, dim, &dim) || !check_not_empty(self, dim, "median") || !grd_check_ordered("median", (grd_dtype)self->dtype))
-        return false;
-    const int64_t first = (length_along(self, dim) - 1) / 2;
-    return plan_lines_along(p, self, dim, (struct grd_rank_block){.kind = GRD_RANK_MEDIAN, .kept = 1, .first = first}) &&
-           plan_kept(p, self, dim, 1, keepdim);
-}
-
-grd_tensor *op_median(grd_tensor *self)
-{
-    if (self->numel > 0)
-        return grd_median_dim(grd_reshape(self, grd_dims(-1)), 0).values;
-    return grd_full(GRD_NO_DIMS, grd_float((double)NAN), .dtype = (grd_dtype)self->dtype, .device = grd_device_of(self));
+    const struct grd_rank_block block = {.kind = median ? GRD_RANK_MEDIAN : GRD_RANK_KTH, .kept = 1, .first = median ? (n - 1) / 2 : k - 1};
+    return plan_lines_along(p, self, dim, block) && plan_kept(p, self, dim, 1, keepdim);
 }
 
 /* ---- Running extremes --------------------------------------------------------------------------------------------------------------------- */
@@ -216,25 +189,15 @@ void run_extremes(const struct grd_plan *p)
 }
 
 /* Of equal elements the later one; NaN stays from where it comes. */
-static bool plan_extremes(struct grd_plan *p, grd_tensor *self, int64_t dim, bool smallest)
+bool plan_extremes(struct grd_plan *p, grd_tensor *self, int64_t dim, bool smallest)
 {
     const grd_dtype dtype = (grd_dtype)self->dtype;
     if (!grd_wrap_dim(self, dim, &dim) || !grd_check_ordered(p->op->name, dtype))
         return false;
     struct extremes *e = (struct extremes *)(void *)p->state;
-    *e = (struct extremes){.block = {.smallest = smallest, .n = length_along(self, dim)}, .inner = 1};
+    *e = (struct extremes){.block = {.smallest = smallest, .n = grd_size_along(self, dim)}, .inner = 1};
     for (int64_t i = dim + 1; i < self->ndim; i++)
         e->inner *= self->sizes[i];
     return grd_plan_reads_as(p, self, dtype) && grd_plan_result(p, grd_sizes(self), dtype) &&
            grd_plan_result(p, grd_sizes(self), GRD_INT64);
-}
-
-bool plan_cummax(struct grd_plan *p, grd_tensor *self, int64_t dim)
-{
-    return plan_extremes(p, self, dim, false);
-}
-
-bool plan_cummin(struct grd_plan *p, grd_tensor *self, int64_t dim)
-{
-    return plan_extremes(p, self, dim, true);
 }

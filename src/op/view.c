@@ -5,38 +5,18 @@
  * Invariant: no element is read or written by a view. */
 #include <string.h>
 
-#include "base/text.h"
 #include "gen/uses/op/view.h"
 #include "gradus/library.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/plan.h"
-
-enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
-
-/* A view as planned. */
-struct view {
-    int64_t n, offset;
-    const int64_t *sizes, *strides; /* of n dimensions: in the room below, or those of another tensor */
-    int64_t *size, *stride; /* room for GRD_MAX_DIMS dimensions, apart from here: what the compiler keeps in registers then is the rest */
-    bool checked;           /* against the storage; otherwise it is known to lie within its tensor, and to have no more elements */
-};
-
-/* n dimensions still to be written. */
-static inline void view_start(struct view *v, const grd_tensor *t, int64_t n)
-{
-    v->n = n;
-    v->offset = t->offset;
-    v->sizes = v->size;
-    v->strides = v->stride;
-    v->checked = false;
-}
+#include "op/view.h"
 
 /* The dimensions of `t`. Few are copied as many, which costs a few moves and no loop. */
-static inline __attribute__((always_inline)) void view_of(struct view *v, const grd_tensor *t)
+static inline __attribute__((always_inline)) void view_of(struct grd_view *v, const grd_tensor *t)
 {
     const size_t n = t->sizes == t->inline_dims ? GRD_INLINE_DIMS : t->ndim;
-    view_start(v, t, t->ndim);
+    grd_view_start(v, t, t->ndim);
     if (GRD_LIKELY(n == GRD_INLINE_DIMS)) {
         memcpy(v->size, t->sizes, GRD_INLINE_DIMS * sizeof *v->size);
         memcpy(v->stride, t->strides, GRD_INLINE_DIMS * sizeof *v->stride);
@@ -46,59 +26,52 @@ static inline __attribute__((always_inline)) void view_of(struct view *v, const 
     }
 }
 
-static inline void append(struct view *v, int64_t size, int64_t stride)
-{
-    v->size[v->n] = size;
-    v->stride[v->n++] = stride;
-}
-
 /* The dimensions of `t` but those of a bit set. */
-static inline __attribute__((always_inline)) void view_without(struct view *v, const grd_tensor *t, uint64_t dims)
+static inline __attribute__((always_inline)) void view_without(struct grd_view *v, const grd_tensor *t, uint64_t dims)
 {
-    view_start(v, t, 0);
+    grd_view_start(v, t, 0);
     for (int64_t i = 0; i < t->ndim; i++)
         if (!(dims >> i & 1))
-            append(v, t->sizes[i], t->strides[i]);
+            grd_view_append(v, t->sizes[i], t->strides[i]);
 }
 
-/* Where the first element moves to. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
-static inline int64_t moved(int64_t offset, int64_t steps, int64_t stride)
+/* Moves the first element by `steps`. An empty tensor has none, and its strides may be any: where that leads out of all memory it stays. */
+static inline void advance(struct grd_view *v, int64_t steps, int64_t stride)
 {
     int64_t there;
-    if (GRD_UNLIKELY(__builtin_mul_overflow(steps, stride, &there)) || GRD_UNLIKELY(__builtin_add_overflow(offset, there, &there)) ||
-        GRD_UNLIKELY(there < 0))
-        return offset;
-    return there;
+    if (GRD_LIKELY(!__builtin_mul_overflow(steps, stride, &there)) && GRD_LIKELY(!__builtin_add_overflow(v->offset, there, &there)) &&
+        GRD_LIKELY(there >= 0))
+        v->offset = there;
 }
 
-static inline void advance(struct view *v, int64_t steps, int64_t stride)
-{
-    v->offset = moved(v->offset, steps, stride);
-}
-
-static inline grd_tensor *made(grd_tensor *self, const struct view *v)
+static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
 {
     const grd_dims sizes = grd_dims_from(v->sizes, v->n), strides = grd_dims_from(v->strides, v->n);
+    if (v->itself)
+        return self;
+    if (v->detached)
+        return grd_new_detached_as(self, v->dtype, sizes, strides, v->offset);
+    if (v->dtype != GRD_DTYPE_NONE)
+        return grd_new_view_as(self, v->dtype, sizes, strides, v->offset);
     return v->checked ? grd_new_view(self, sizes, strides, v->offset) : grd_new_part(self, sizes, strides, v->offset);
-}
-
-static bool check_ndim(int64_t n)
-{
-    return n <= GRD_MAX_DIMS || grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)n, GRD_MAX_DIMS);
 }
 
 /* ---- All of it ----------------------------------------------------------------------------------------------------------- */
 
-grd_tensor *op_detach(grd_tensor *self)
+static inline bool plan_detach(struct grd_view *v, grd_tensor *self)
 {
-    return grd_new_detached(self);
+    grd_view_start(v, self, self->ndim);
+    v->sizes = self->sizes;
+    v->strides = self->strides;
+    v->dtype = (grd_dtype)self->dtype;
+    return v->detached = true;
 }
 
 /* ---- Other sizes, same elements --------------------------------------------------------------------------------------- */
 
-static inline bool plan_view(struct view *v, grd_tensor *self, grd_dims size)
+static inline bool plan_view(struct grd_view *v, grd_tensor *self, grd_dims size)
 {
-    view_start(v, self, size.n);
+    grd_view_start(v, self, size.n);
     if (!grd_shape_infer(size, self->numel, v->size))
         return false;
     if (grd_has(self, GRD_FLAG_CANONICAL))
@@ -126,14 +99,22 @@ grd_tensor *op_hidden_unsafe_view(grd_tensor *self, grd_dims size)
     return grd_new_detached(grd_view(self, size));
 }
 
-grd_tensor *op_view_as(grd_tensor *self, grd_tensor *other)
+/* The sizes of `t` with others for those of dims first to past - 1. */
+static grd_dims replaced(const grd_tensor *t, int64_t first, int64_t past, grd_dims others, int64_t *sizes)
 {
-    return grd_view(self, grd_sizes(other));
+    int64_t n = 0;
+    for (int64_t i = 0; i < first; i++)
+        sizes[n++] = t->sizes[i];
+    for (int64_t i = 0; i < others.n; i++)
+        sizes[n++] = others.data[i];
+    for (int64_t i = past; i < t->ndim; i++)
+        sizes[n++] = t->sizes[i];
+    return grd_dims_from(sizes, n);
 }
 
 grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
 {
-    int64_t sizes[GRD_MAX_DIMS], n = 0, product = 1;
+    int64_t sizes[GRD_MAX_DIMS], product = 1;
     if (!grd_wrap_dim(self, start_dim, &start_dim) || !grd_wrap_dim(self, end_dim, &end_dim))
         return grd_failed;
     if (start_dim > end_dim)
@@ -142,26 +123,18 @@ grd_tensor *op_flatten(grd_tensor *self, int64_t start_dim, int64_t end_dim)
         return grd_view(self, grd_dims(1));
     if (start_dim == end_dim)
         return self;
-    for (int64_t i = 0; i < self->ndim; i++) {
-        if (i < start_dim || i > end_dim) {
-            sizes[n++] = self->sizes[i];
-            continue;
-        }
+    for (int64_t i = start_dim; i <= end_dim; i++)
         if (__builtin_mul_overflow(product, self->sizes[i], &product))
             return grd_fail(GRD_ERROR_RUNTIME, "the product of the sizes from start_dim to end_dim fits into no integer");
-        if (i == end_dim)
-            sizes[n++] = product;
-    }
-    return grd_reshape(self, grd_dims_from(sizes, n));
+    return grd_reshape(self, replaced(self, start_dim, end_dim + 1, grd_dims(product), sizes));
 }
 
 static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64_t *ret_sizes)
 {
-    char list[LIST_CHARS];
-    int64_t size = self->ndim ? self->sizes[dim] : 1, product = 1, inferred = -1;
+    int64_t size = grd_size_along(self, dim), product = 1, inferred = -1;
     if (sizes.n == 0)
         return grd_raise(GRD_ERROR_RUNTIME, "sizes must be non-empty");
-    if (!check_ndim(self->ndim + sizes.n - 1))
+    if (!grd_check_ndim(self->ndim + sizes.n - 1))
         return false;
     bool fits = true;
     for (int64_t i = 0; i < sizes.n; i++) {
@@ -177,26 +150,20 @@ static bool check_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes, int64
         ret_sizes[inferred] = size / product;
     else if (inferred >= 0 || !fits || product != size)
         return grd_raise(GRD_ERROR_RUNTIME, "Provided sizes %s don't multiply up to the size of dim %lld (%lld) in the input tensor",
-                         grd_format_int64s(list, sizeof list, sizes.data, sizes.n), (long long)dim, (long long)size);
+                         grd_list_text(sizes), (long long)dim, (long long)size);
     return true;
 }
 
 grd_tensor *op_unflatten(grd_tensor *self, int64_t dim, grd_dims sizes)
 {
-    int64_t parts[GRD_MAX_DIMS], result[2 * GRD_MAX_DIMS], n = 0;
+    int64_t parts[GRD_MAX_DIMS], result[2 * GRD_MAX_DIMS];
     if (!grd_wrap_dim(self, dim, &dim) || !check_unflatten(self, dim, sizes, parts))
         return grd_failed;
-    for (int64_t i = 0; i < dim; i++)
-        result[n++] = self->sizes[i];
-    for (int64_t i = 0; i < sizes.n; i++)
-        result[n++] = parts[i];
-    for (int64_t i = dim + 1; i < self->ndim; i++)
-        result[n++] = self->sizes[i];
-    return grd_view(self, grd_dims_from(result, n));
+    return grd_view(self, replaced(self, dim, dim + 1, grd_dims_from(parts, sizes.n), result));
 }
 
 /* Note that an empty list squeezes nothing, while an absent one squeezes everything. */
-static inline bool plan_squeeze(struct view *v, grd_tensor *self, grd_dims dim)
+static inline bool plan_squeeze(struct grd_view *v, grd_tensor *self, grd_dims dim)
 {
     uint64_t mask = 0;
     if ((dim.data == NULL || dim.n > 0) && !grd_shape_dim_mask(dim, self->ndim, &mask))
@@ -208,26 +175,26 @@ static inline bool plan_squeeze(struct view *v, grd_tensor *self, grd_dims dim)
     return true;
 }
 
-static inline bool plan_unsqueeze(struct view *v, grd_tensor *self, int64_t dim)
+static inline bool plan_unsqueeze(struct grd_view *v, grd_tensor *self, int64_t dim)
 {
     int64_t stride = 1;
-    if (!check_ndim(self->ndim + 1) || !grd_shape_wrap_dim(dim, self->ndim + 1, &dim))
+    if (!grd_check_ndim(self->ndim + 1) || !grd_shape_wrap_dim(dim, self->ndim + 1, &dim))
         return false;
     if (dim < self->ndim && __builtin_mul_overflow(self->sizes[dim], self->strides[dim], &stride))
         stride = 1;
-    view_start(v, self, 0);
+    grd_view_start(v, self, 0);
     for (int64_t i = 0; i <= self->ndim; i++) {
         if (i == dim)
-            append(v, 1, stride);
+            grd_view_append(v, 1, stride);
         if (i < self->ndim)
-            append(v, self->sizes[i], self->strides[i]);
+            grd_view_append(v, self->sizes[i], self->strides[i]);
     }
     return true;
 }
 
 /* ---- Other order of dimensions ------------------------------------------------------------------------------------------ */
 
-static inline bool swap(struct view *v, const grd_tensor *self, int64_t a, int64_t b)
+static inline bool swap(struct grd_view *v, const grd_tensor *self, int64_t a, int64_t b)
 {
     view_of(v, self);
     if (a != b) {
@@ -239,57 +206,59 @@ static inline bool swap(struct view *v, const grd_tensor *self, int64_t a, int64
     return true;
 }
 
-static inline bool plan_transpose(struct view *v, grd_tensor *self, int64_t dim0, int64_t dim1)
+static inline bool plan_transpose(struct grd_view *v, grd_tensor *self, int64_t dim0, int64_t dim1)
 {
     return grd_wrap_dim(self, dim0, &dim0) && grd_wrap_dim(self, dim1, &dim1) && swap(v, self, dim0, dim1);
 }
 
-grd_tensor *op_swapaxes(grd_tensor *self, int64_t axis0, int64_t axis1)
-{
-    return grd_transpose(self, axis0, axis1);
-}
-
-static inline bool plan_t(struct view *v, grd_tensor *self)
+static inline bool plan_t(struct grd_view *v, grd_tensor *self)
 {
     if (self->ndim > 2)
         return grd_raise(GRD_ERROR_RUNTIME, "expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
     return swap(v, self, 0, self->ndim == 2);
 }
 
-static inline bool plan_mT(struct view *v, grd_tensor *self)
+static inline bool plan_mT(struct grd_view *v, grd_tensor *self)
 {
     if (self->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D tensor.", self->ndim);
     return swap(v, self, self->ndim - 2, self->ndim - 1);
 }
 
-/* Wraps the dims and checks that each occurs once. */
+/* Wraps the dims, each of which may occur once; `what` they are called in the error, where they are not all of them. */
+static bool wrap_each(int64_t ndim, grd_dims dims, const char *what, int64_t *ret_dims, uint64_t *ret_mask)
+{
+    *ret_mask = 0;
+    for (int64_t i = 0; i < dims.n; i++) {
+        if (!grd_shape_wrap_dim(dims.data[i], ndim, &ret_dims[i]))
+            return false;
+        if (*ret_mask >> ret_dims[i] & 1)
+            return what == NULL ? grd_raise(GRD_ERROR_RUNTIME, "duplicate dims are not allowed.")
+                                : grd_raise(GRD_ERROR_RUNTIME, "repeated dim in `%s` (%s)", what, grd_list_text(dims));
+        *ret_mask |= (uint64_t)1 << ret_dims[i];
+    }
+    return true;
+}
+
 static bool check_permutation(int64_t ndim, grd_dims dims, int64_t *ret_dims)
 {
-    uint64_t seen = 0;
+    uint64_t all;
     if (dims.n != ndim)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. "
                          "input.dim() = %lld is not equal to len(dims) = %lld",
                          (long long)ndim, (long long)dims.n);
-    for (int64_t i = 0; i < dims.n; i++) {
-        if (!grd_shape_wrap_dim(dims.data[i], ndim, &ret_dims[i]))
-            return false;
-        if (seen >> ret_dims[i] & 1)
-            return grd_raise(GRD_ERROR_RUNTIME, "duplicate dims are not allowed.");
-        seen |= (uint64_t)1 << ret_dims[i];
-    }
-    return true;
+    return wrap_each(ndim, dims, NULL, ret_dims, &all);
 }
 
-static inline bool plan_permute(struct view *v, grd_tensor *self, grd_dims dims)
+static inline bool plan_permute(struct grd_view *v, grd_tensor *self, grd_dims dims)
 {
     int64_t order[GRD_MAX_DIMS];
     if (!check_permutation(self->ndim, dims, order))
         return false;
-    view_start(v, self, 0);
+    grd_view_start(v, self, 0);
     for (int64_t i = 0; i < dims.n; i++)
-        append(v, self->sizes[order[i]], self->strides[order[i]]);
+        grd_view_append(v, self->sizes[order[i]], self->strides[order[i]]);
     return true;
 }
 
@@ -303,37 +272,17 @@ grd_tensor *op_hidden_permute_backward(grd_tensor *grad, grd_dims dims)
     return grd_permute(grad, grd_dims_from(inverse, dims.n));
 }
 
-static bool wrap_moved(const grd_tensor *self, const char *what, grd_dims dims, int64_t *ret_dims, uint64_t *ret_mask)
-{
-    char list[LIST_CHARS];
-    uint64_t mask = 0;
-    for (int64_t i = 0; i < dims.n; i++) {
-        if (!grd_wrap_dim(self, dims.data[i], &ret_dims[i]))
-            return false;
-        if (mask >> ret_dims[i] & 1)
-            return grd_raise(GRD_ERROR_RUNTIME, "repeated dim in `%s` (%s)", what, grd_format_int64s(list, sizeof list, dims.data, dims.n));
-        mask |= (uint64_t)1 << ret_dims[i];
-    }
-    *ret_mask = mask;
-    return true;
-}
-
 grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     if (source.n != destination.n)
         return grd_fail(
             GRD_ERROR_RUNTIME,
             "Invalid source or destination dims: source (%s dims) should contain the same number of dims as destination (%s dims)",
-            grd_format_int64s(list, sizeof list, source.data, source.n),
-            grd_format_int64s(other, sizeof other, destination.data, destination.n));
-    if (source.n > GRD_MAX_DIMS) {
-        check_ndim(source.n);
-        return grd_failed;
-    }
+            grd_list_text(source), grd_list_text(destination));
     int64_t from[GRD_MAX_DIMS], to[GRD_MAX_DIMS], order[GRD_MAX_DIMS];
     uint64_t taken, placed;
-    if (!wrap_moved(self, "source", source, from, &taken) || !wrap_moved(self, "destination", destination, to, &placed))
+    if (!grd_check_ndim(source.n) || !wrap_each(self->ndim, source, "source", from, &taken) ||
+        !wrap_each(self->ndim, destination, "destination", to, &placed))
         return grd_failed;
     if (self->ndim == 0)
         return self;
@@ -351,9 +300,8 @@ grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
 
 /* ---- Repeated elements --------------------------------------------------------------------------------------------------- */
 
-static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct view *v)
+static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t i, struct grd_view *v)
 {
-    char list[LIST_CHARS], own[LIST_CHARS];
     int64_t dim = i - (size.n - self->ndim), wanted = size.data[i];
     if (dim < 0 && wanted < 0)
         return grd_raise(GRD_ERROR_RUNTIME,
@@ -366,8 +314,7 @@ static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t 
         return grd_raise(GRD_ERROR_RUNTIME,
                          "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %lld.  "
                          "Target sizes: %s.  Tensor sizes: %s",
-                         (long long)wanted, (long long)present, (long long)i, grd_format_int64s(list, sizeof list, size.data, size.n),
-                         grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
+                         (long long)wanted, (long long)present, (long long)i, grd_list_text(size), grd_list_text(grd_sizes(self)));
     v->size[i] = wanted;
     if (dim >= 0 && wanted == present)
         v->stride[i] = self->strides[dim];
@@ -380,20 +327,18 @@ static inline bool expanded_size(const grd_tensor *self, grd_dims size, int64_t 
     return true;
 }
 
-static inline bool plan_expand(struct view *v, grd_tensor *self, grd_dims size)
+static inline bool plan_expand(struct grd_view *v, grd_tensor *self, grd_dims size)
 {
-    char list[LIST_CHARS], own[LIST_CHARS];
-    if (!check_ndim(size.n))
+    if (!grd_check_ndim(size.n))
         return false;
     if (size.n < self->ndim)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "tensor of size %s, size=%s: the number of sizes provided (%lld) must be greater or equal to the number of "
                          "dimensions in the tensor (%d)",
-                         grd_format_int64s(own, sizeof own, self->sizes, self->ndim),
-                         grd_format_int64s(list, sizeof list, size.data, size.n), (long long)size.n, self->ndim);
+                         grd_list_text(grd_sizes(self)), grd_list_text(size), (long long)size.n, self->ndim);
     int64_t numel = 1;
     bool large = false;
-    view_start(v, self, size.n);
+    grd_view_start(v, self, size.n);
     for (int64_t i = size.n - 1; i >= 0; i--) {
         if (!expanded_size(self, size, i, v))
             return false;
@@ -402,23 +347,12 @@ static inline bool plan_expand(struct view *v, grd_tensor *self, grd_dims size)
     return !large || grd_shape_numel(grd_dims_from(v->size, size.n), &numel);
 }
 
-grd_tensor *op_expand_as(grd_tensor *self, grd_tensor *other)
-{
-    return grd_expand(self, grd_sizes(other));
-}
-
-grd_tensor *op_broadcast_to(grd_tensor *self, grd_dims size)
-{
-    return grd_expand(self, size);
-}
-
 /* ---- Part of the elements -------------------------------------------------------------------------------------------------- */
 
 static __attribute__((noinline, cold)) bool refuse_index(const grd_tensor *self, int64_t dim, int64_t index)
 {
-    char list[LIST_CHARS];
     return grd_raise(GRD_ERROR_INDEX, "index %lld out of range for tensor of size %s at dimension %lld", (long long)index,
-                     grd_format_int64s(list, sizeof list, self->sizes, self->ndim), (long long)dim);
+                     grd_list_text(grd_sizes(self)), (long long)dim);
 }
 
 /* The place of an index from -size to size - 1 in a dimension; IndexError otherwise. */
@@ -429,7 +363,7 @@ static inline bool wrap_index(const grd_tensor *self, int64_t dim, int64_t index
     return GRD_LIKELY((uint64_t)*ret_index < (uint64_t)size) || refuse_index(self, dim, index);
 }
 
-static inline __attribute__((always_inline)) bool plan_select(struct view *v, grd_tensor *self, int64_t dim, int64_t index)
+static inline __attribute__((always_inline)) bool plan_select(struct grd_view *v, grd_tensor *self, int64_t dim, int64_t index)
 {
     if (self->ndim == 0)
         return grd_raise(GRD_ERROR_INDEX, "cannot be applied to a 0-dim tensor.");
@@ -437,7 +371,7 @@ static inline __attribute__((always_inline)) bool plan_select(struct view *v, gr
         return false;
     const int64_t rest = (int64_t)self->ndim - 1;
     if (GRD_LIKELY(dim == 0 || dim == rest)) { /* the others lie together */
-        view_start(v, self, rest);
+        grd_view_start(v, self, rest);
         v->sizes = self->sizes + (dim == 0);
         v->strides = self->strides + (dim == 0);
     } else {
@@ -474,7 +408,7 @@ static int64_t slice_range(int64_t size, const grd_scalar *start, const grd_scal
     return first > last ? (int64_t)((uint64_t)(first - last - 1) / -(uint64_t)step) + 1 : 0;
 }
 
-static inline __attribute__((always_inline)) bool plan_slice(struct view *v, grd_tensor *self, int64_t dim, grd_scalar start,
+static inline __attribute__((always_inline)) bool plan_slice(struct grd_view *v, grd_tensor *self, int64_t dim, grd_scalar start,
                                                              grd_scalar end, int64_t step)
 {
     int64_t first, stride;
@@ -513,7 +447,7 @@ grd_tensor *op_narrow(grd_tensor *self, int64_t dim, int64_t start, int64_t leng
     return grd_slice(self, .dim = dim, .start = grd_int(start), .end = grd_int(start + length));
 }
 
-static inline __attribute__((always_inline)) bool plan_diagonal(struct view *v, grd_tensor *self, int64_t offset, int64_t dim1,
+static inline __attribute__((always_inline)) bool plan_diagonal(struct grd_view *v, grd_tensor *self, int64_t offset, int64_t dim1,
                                                                 int64_t dim2)
 {
     int64_t given1 = dim1, given2 = dim2;
@@ -528,17 +462,17 @@ static inline __attribute__((always_inline)) bool plan_diagonal(struct view *v, 
     else
         size = rows + offset < columns ? rows + offset : columns;
     view_without(v, self, UINT64_C(1) << dim1 | UINT64_C(1) << dim2);
-    append(v, size, (int64_t)((uint64_t)self->strides[dim1] + (uint64_t)self->strides[dim2]));
+    grd_view_append(v, size, (int64_t)((uint64_t)self->strides[dim1] + (uint64_t)self->strides[dim2]));
     if (size > 0)
         advance(v, offset >= 0 ? offset : -offset, self->strides[offset >= 0 ? dim2 : dim1]);
     return true;
 }
 
-static inline bool plan_unfold(struct view *v, grd_tensor *self, int64_t dimension, int64_t size, int64_t step)
+static inline bool plan_unfold(struct grd_view *v, grd_tensor *self, int64_t dimension, int64_t size, int64_t step)
 {
-    if (!check_ndim(self->ndim + 1) || !grd_wrap_dim(self, dimension, &dimension))
+    if (!grd_check_ndim(self->ndim + 1) || !grd_wrap_dim(self, dimension, &dimension))
         return false;
-    int64_t present = self->ndim ? self->sizes[dimension] : 1, stride = self->ndim ? self->strides[dimension] : 1, windows_stride;
+    int64_t present = grd_size_along(self, dimension), stride = self->ndim ? self->strides[dimension] : 1, windows_stride;
     if (size < 0)
         return grd_raise(GRD_ERROR_RUNTIME, "size is %lld but must be >= 0", (long long)size);
     if (size > present)
@@ -548,7 +482,7 @@ static inline bool plan_unfold(struct view *v, grd_tensor *self, int64_t dimensi
         return grd_raise(GRD_ERROR_RUNTIME, "step is %lld but must be > 0", (long long)step);
     view_of(v, self);
     v->checked = true;
-    append(v, size, stride);
+    grd_view_append(v, size, stride);
     if (self->ndim > 0)
         v->size[dimension] = (present - size) / step + 1;
     if (self->ndim > 0 && !__builtin_mul_overflow(stride, step, &windows_stride))
@@ -558,11 +492,11 @@ static inline bool plan_unfold(struct view *v, grd_tensor *self, int64_t dimensi
 
 /* ---- Any geometry ----------------------------------------------------------------------------------------------------------- */
 
-static inline bool plan_as_strided(struct view *v, grd_tensor *self, grd_dims size, grd_dims stride, grd_scalar storage_offset)
+static inline bool plan_as_strided(struct grd_view *v, grd_tensor *self, grd_dims size, grd_dims stride, grd_scalar storage_offset)
 {
     if (size.n != stride.n)
         return grd_raise(GRD_ERROR_RUNTIME, "mismatch in length of strides and shape");
-    view_start(v, self, size.n);
+    grd_view_start(v, self, size.n);
     v->sizes = size.data;
     v->strides = stride.data;
     v->checked = true;
@@ -587,13 +521,14 @@ static const grd_tensors no_tensors = {0, NULL};
 static grd_tensors made_several(grd_tensor *self, const struct views *vs)
 {
     int64_t room[2][GRD_MAX_DIMS];
-    struct view v = {.size = room[0], .stride = room[1]};
+    struct grd_view v = {.size = room[0], .stride = room[1]};
     const int64_t stride = self->strides[vs->dim], total = self->sizes[vs->dim];
     grd_tensor **list = grd_pool_array(vs->n, sizeof *list);
     view_without(&v, self, vs->single ? UINT64_C(1) << vs->dim : 0);
     for (int64_t i = 0, start = 0; list != NULL && i < vs->n && !grd_pending(); i++) {
         const int64_t rest = total - start, size = vs->sizes != NULL ? vs->sizes[i] : rest < vs->each ? rest : vs->each;
-        v.offset = moved(self->offset, start, stride);
+        v.offset = self->offset;
+        advance(&v, start, stride);
         if (!vs->single)
             v.size[vs->dim] = size;
         list[i] = made(self, &v);
@@ -639,7 +574,6 @@ static bool plan_split(struct views *vs, grd_tensor *self, int64_t split_size, i
 
 static bool plan_split_with_sizes(struct views *vs, grd_tensor *self, grd_dims split_sizes, int64_t dim)
 {
-    char list[LIST_CHARS];
     int64_t total = 0;
     bool overflow = false;
     if (!check_has_dims(self) || !grd_wrap_dim(self, dim, &dim))
@@ -647,13 +581,13 @@ static bool plan_split_with_sizes(struct views *vs, grd_tensor *self, grd_dims s
     for (int64_t i = 0; i < split_sizes.n; i++) {
         if (split_sizes.data[i] < 0)
             return grd_raise(GRD_ERROR_RUNTIME, "expects split_sizes have only non-negative entries, but got split_sizes=%s",
-                             grd_format_int64s(list, sizeof list, split_sizes.data, split_sizes.n));
+                             grd_list_text(split_sizes));
         overflow |= __builtin_add_overflow(total, split_sizes.data[i], &total);
     }
     if (overflow || total != self->sizes[dim])
-        return grd_raise(
-            GRD_ERROR_RUNTIME, "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
-            (long long)self->sizes[dim], (long long)dim, grd_format_int64s(list, sizeof list, split_sizes.data, split_sizes.n));
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "expects split_sizes to sum exactly to %lld (input tensor's size at dimension %lld), but got split_sizes=%s",
+                         (long long)self->sizes[dim], (long long)dim, grd_list_text(split_sizes));
     *vs = (struct views){.n = split_sizes.n, .dim = dim, .sizes = split_sizes.data};
     return true;
 }
@@ -678,19 +612,17 @@ grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
 
 static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     return grd_same_sizes(grad, view) || grd_raise(GRD_ERROR_RUNTIME, "the gradient has sizes %s where the view has %s",
-                                                   grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim),
-                                                   grd_format_int64s(other, sizeof other, view.data, view.n));
+                                                   grd_list_text(grd_sizes(grad)), grd_list_text(view));
 }
 
 /* The view that a gradient is written to, in the plan of an operator whose result is zeros but there. */
 struct written {
-    struct view view;
+    struct grd_view view;
     int64_t room[2][GRD_MAX_DIMS];
 };
 
-static struct view *written_view(const struct grd_plan *p)
+static struct grd_view *written_view(const struct grd_plan *p)
 {
     struct written *w = (struct written *)(uintptr_t)p->state;
     _Static_assert(sizeof *w <= GRD_PLAN_STATE, "room in the plan");
@@ -713,7 +645,7 @@ static bool plan_written(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, g
 
 static bool check_written(const struct grd_plan *p, const grd_tensor *grad)
 {
-    const struct view *v = written_view(p);
+    const struct grd_view *v = written_view(p);
     return check_view_gradient(grd_dims_from(v->sizes, v->n), grad);
 }
 
@@ -739,7 +671,7 @@ bool plan_hidden_diagonal_backward(struct grd_plan *p, grd_tensor *grad, grd_dim
 void run_view_backward(const struct grd_plan *p)
 {
     grd_tensor *result = p->results[0], part = *p->in[0];
-    const struct view *v = written_view(p);
+    const struct grd_view *v = written_view(p);
     part.flags = 0;
     part.strides = (int64_t *)(uintptr_t)v->strides;
     part.data = result->data + v->offset * result->itemsize;

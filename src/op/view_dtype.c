@@ -1,6 +1,7 @@
 /* The view of a tensor's memory as elements of another dtype. */
 #include "gen/uses/op/view_dtype.h"
 #include "op/common.h"
+#include "op/view.h"
 
 #include <stdio.h>
 
@@ -45,35 +46,25 @@ static int64_t measure(int64_t length, int64_t old_size, int64_t new_size)
     return old_size < new_size ? length / (new_size / old_size) : grd_wrapping_product(length, old_size / new_size);
 }
 
-grd_tensor *op_view_dtype(grd_tensor *self, grd_dtype dtype)
+bool plan_view_dtype(struct grd_view *v, grd_tensor *self, grd_dtype dtype)
 {
     const int64_t from = self->itemsize, to = grd_dtype_size(dtype);
     const char *from_name = grd_dtype_type_name((grd_dtype)self->dtype), *to_name = grd_dtype_type_name(dtype);
     if (from != to && (!check_last(self, from_name, to_name) || (to > from && !check_whole(self, to / from, from_name, to_name))))
-        return grd_failed;
-    int64_t size;
-    if (from > to && __builtin_mul_overflow(self->sizes[self->ndim - 1], from / to, &size))
-        return grd_fail(GRD_ERROR_RUNTIME, "self.size(-1) is too large to view %s as %s, but got %lld", from_name, to_name,
-                        (long long)self->sizes[self->ndim - 1]);
-    grd_tensor *view = grd_new_detached(self);
-    if (grd_pending())
-        return grd_failed;
-    view->dtype = (uint8_t)dtype;
-    view->itemsize = (uint32_t)to;
-    if (from == to)
-        return view;
-    const int last = self->ndim - 1;
-    view->offset = measure(self->offset, from, to);
-    view->numel = measure(self->numel, from, to);
+        return false;
+    const int last = from == to ? self->ndim : self->ndim - 1;
+    grd_view_start(v, self, 0);
+    v->dtype = dtype;
+    v->detached = true;
+    v->offset = measure(self->offset, from, to);
     for (int i = 0; i < last; i++)
-        view->strides[i] = measure(self->strides[i], from, to);
-    view->sizes[last] = measure(self->sizes[last], from, to);
-    view->strides[last] = 1;
-    const grd_dims sizes = grd_dims_from(view->sizes, view->ndim);
-    view->flags &= (uint16_t) ~(GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL | GRD_FLAG_CHANNELS_LAST);
-    if (grd_shape_is_contiguous(sizes, view->strides))
-        view->flags |= GRD_FLAG_CONTIGUOUS;
-    if (grd_shape_is_channels_last(sizes, view->strides))
-        view->flags |= GRD_FLAG_CHANNELS_LAST;
-    return view;
+        grd_view_append(v, self->sizes[i], measure(self->strides[i], from, to));
+    if (from == to)
+        return true;
+    int64_t size = to > from ? self->sizes[last] / (to / from) : 0;
+    if (from > to && __builtin_mul_overflow(self->sizes[last], from / to, &size))
+        return grd_raise(GRD_ERROR_RUNTIME, "self.size(-1) is too large to view %s as %s, but got %lld", from_name, to_name,
+                         (long long)self->sizes[last]);
+    grd_view_append(v, size, 1);
+    return true;
 }

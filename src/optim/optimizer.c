@@ -50,7 +50,7 @@ struct kind {
 struct grd_optimizer {
     const struct kind *kind;
     struct group *groups;
-    int64_t ngroups;
+    int64_t ngroups, capacity;
 };
 
 enum { PARAMETER = -1 };
@@ -272,21 +272,17 @@ static void free_group(struct group *group)
 /* Adds a group of checked parameters with checked options. */
 static bool add_group(grd_optimizer *optimizer, grd_tensors parameters, const double *options)
 {
-    const size_t n = (size_t)optimizer->ngroups;
     struct group group = {.n = parameters.n, .parameters = grd_alloc_zeroed((size_t)parameters.n * sizeof *group.parameters)};
     if (group.parameters == NULL)
         return false;
     memcpy(group.options, options, sizeof group.options); /* which may be those of a group that is about to move */
-    struct group *groups = grd_realloc(optimizer->groups, n * sizeof *groups, (n + 1) * sizeof *groups);
-    if (groups == NULL) {
-        grd_free(group.parameters, (size_t)group.n * sizeof *group.parameters);
+    if (!grd_reserve(&optimizer->groups, optimizer->ngroups + 1, &optimizer->capacity, sizeof group)) {
+        free_group(&group);
         return false;
     }
     for (int64_t i = 0; i < parameters.n; i++)
         group.parameters[i].tensor = grd_keep(parameters.data[i]);
-    groups[n] = group;
-    optimizer->groups = groups;
-    optimizer->ngroups++;
+    optimizer->groups[optimizer->ngroups++] = group;
     return true;
 }
 
@@ -352,7 +348,7 @@ void grd_optimizer_drop(grd_optimizer *optimizer)
         return;
     for (int64_t g = 0; g < optimizer->ngroups; g++)
         free_group(&optimizer->groups[g]);
-    grd_free(optimizer->groups, (size_t)optimizer->ngroups * sizeof *optimizer->groups);
+    grd_free(optimizer->groups, (size_t)optimizer->capacity * sizeof *optimizer->groups);
     grd_free(optimizer, sizeof *optimizer);
 }
 

@@ -289,7 +289,8 @@ static grd_tensor *of_rank(grd_dtype dtype, enum rank rank)
     if (rank == SIZED)
         return zeros(grd_dims(2), dtype);
     grd_tensor *t = zeros(GRD_NO_DIMS, dtype);
-    return rank == NUMBER ? grd_mark_number(t) : t;
+    t->flags |= rank == NUMBER ? GRD_FLAG_NUMBER : 0;
+    return t;
 }
 
 /* Recorded from torch.result_type. */

@@ -1,4 +1,4 @@
-/* Arithmetic of complex numbers as the struct C of typed.h, and the way to C's own complex type for libm. Complex dtypes only. */
+/* Arithmetic of complex numbers as the struct C of typed.h, and the way to C's own complex type, E, for libm. Complex dtypes only. */
 #ifndef GRD_KERNEL_COMPLEX_H
 #define GRD_KERNEL_COMPLEX_H
 
@@ -7,25 +7,22 @@
 
 #include "kernel/cpu/typed.h"
 
-#if GRD_TAG == GRD_TAG_complex64
-typedef float _Complex libm_complex;
-#else
-typedef double _Complex libm_complex;
-#endif
-
-static inline libm_complex to_libm(C x)
+static inline E to_libm(C x)
 {
-    libm_complex z;
+    E z;
     memcpy(&z, &x, sizeof z);
     return z;
 }
 
-static inline C of_libm(libm_complex z)
+static inline C of_libm(E z)
 {
     C x;
     memcpy(&x, &z, sizeof x);
     return x;
 }
+
+/* A function of one number, as C's own complex type has it. */
+#define LIBM(function, x) of_libm(function(to_libm(x)))
 
 static inline C number(R re, R im)
 {

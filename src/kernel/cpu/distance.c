@@ -6,13 +6,9 @@
 #include <tgmath.h>
 
 #include "gen/binary_kernels.h"
-#include "kernel/cpu/level.h"
-#include "kernel/cpu/loop.h"
 #include "kernel/cpu/typed.h"
 #include "kernel/map.h"
 #include "kernel/table.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 enum { LANES = 8, PIECE = 512 };
 
@@ -129,7 +125,7 @@ static void add_powers(int64_t pairs, int64_t n, int64_t width, const T *a, cons
 
 static void all_by_powers(const struct grd_distance_block *x)
 {
-    const int64_t width = x->width, length = width < PIECE ? width : PIECE, most = length > 0 ? PIECE / length : PIECE;
+    const int64_t width = x->width, length = at_most(width, PIECE), most = length > 0 ? PIECE / length : PIECE;
     const T *a = x->x1;
     T *out = x->out;
     for (int64_t i = 0; i < x->rows; i++, a += width, out += x->others) {

@@ -485,16 +485,15 @@ static void direct(const struct grd_gemm *g)
 extern grd_small_gemm_kernel GRD_TYPED(grd_small_gemm);
 #endif
 
-extern const struct grd_product_kernels GRD_TYPED(grd_product);
-const struct grd_product_kernels GRD_TYPED(grd_product) = {.direct = direct,
-                                                           .packed = packed,
-                                                           .pack = pack,
-                                                           .dot = dot,
+const struct grd_product_kernels GRD_TYPED(grd_product_kernels) = {.direct = direct,
+                                                                   .packed = packed,
+                                                                   .pack = pack,
+                                                                   .dot = dot,
 #if GRD_IS_FLOAT
-                                                           .small = GRD_TYPED(grd_small_gemm),
-                                                           .small_work = MASKED ? 64 * 64 * 64 : 16 * 16 * 16,
+                                                                   .small = GRD_TYPED(grd_small_gemm),
+                                                                   .small_work = MASKED ? 64 * 64 * 64 : 16 * 16 * 16,
 #endif
-                                                           .strip = ROWS,
-                                                           .panel = WIDTH,
-                                                           .lanes = LANES,
-                                                           .depth = PACKED_DEPTH};
+                                                                   .strip = ROWS,
+                                                                   .panel = WIDTH,
+                                                                   .lanes = LANES,
+                                                                   .depth = PACKED_DEPTH};

@@ -47,8 +47,6 @@ enum {
     AHEAD = 8, /* rows that are fetched early */
 };
 
-#define INLINE static inline __attribute__((always_inline))
-
 INLINE vector load_vector(const lane *p)
 {
     return *(const vector_unaligned *)p;

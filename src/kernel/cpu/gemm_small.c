@@ -200,7 +200,7 @@ INLINE void panels(bool copied, const struct grd_small_gemm *g, lane *panel)
     for (int64_t j = 0, columns; j < g->n; j += columns) {
         struct grd_small_gemm part = *g;
         const int64_t left = g->n - j, vectors = next_vectors(vectors_of(left)), width = vectors * LANES;
-        columns = left < width ? left : width;
+        columns = at_most(left, width);
         part.n = columns;
         part.b += j * g->b_col * (int64_t)sizeof(lane);
         part.c += j * (int64_t)sizeof(lane);

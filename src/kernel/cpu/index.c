@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "kernel/cpu/level.h"
-
-#define ALWAYS_INLINE inline __attribute__((always_inline))
+#include "kernel/cpu/loop.h"
 
 enum side { RESULT, SOURCE }; /* of an operation, as in data[] */
 
@@ -67,15 +66,14 @@ static void number_runs(int64_t runs, const int64_t *starts, const int64_t *plac
 
 /* ---- Elements at indices --------------------------------------------------------------------------------------------------- */
 
-static ALWAYS_INLINE void act_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride,
-                                  act_function *act)
+INLINE void act_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *act)
 {
     for (int64_t i = 0; i < n; i++)
         act(to + i * to_stride, from + i * from_stride);
 }
 
-static ALWAYS_INLINE void move_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride,
-                                   act_function *move, int64_t size)
+INLINE void move_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *move,
+                     int64_t size)
 {
     if (to_stride == size && from_stride == size)
         memcpy(to, from, (size_t)(n * size));
@@ -83,8 +81,8 @@ static ALWAYS_INLINE void move_row(int64_t n, char *restrict to, int64_t to_stri
         act_row(n, to, to_stride, from, from_stride, move);
 }
 
-static ALWAYS_INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride,
-                                  act_function *add, int64_t size)
+INLINE void add_row(int64_t n, char *restrict to, int64_t to_stride, const char *restrict from, int64_t from_stride, act_function *add,
+                    int64_t size)
 {
     if (to_stride == size && from_stride == size)
         act_row(n, to, size, from, size, add);
@@ -93,8 +91,8 @@ static ALWAYS_INLINE void add_row(int64_t n, char *restrict to, int64_t to_strid
 }
 
 /* Acts on elements of result and source, of which one side is at the places the index names. */
-static ALWAYS_INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, const void *params, enum side indexed,
-                                     row_function *row, act_function *act, int64_t size)
+INLINE void at_indices(int64_t n, char *const *data, const int64_t *strides, const void *params, enum side indexed, row_function *row,
+                       act_function *act, int64_t size)
 {
     int64_t step = *(const int64_t *)params, to_step = indexed == RESULT ? step : 0, from_step = indexed == SOURCE ? step : 0;
     char *to = data[0];
@@ -141,8 +139,7 @@ static int64_t count(int64_t n, const uint8_t *mask)
 }
 
 /* Moves the elements where the mask is set to or from a list of their own, on side `dense`; the other side has a place for each. */
-static ALWAYS_INLINE int64_t move_masked(int64_t n, const uint8_t *mask, char *to, const char *from, enum side dense, act_function *move,
-                                         int64_t size)
+INLINE int64_t move_masked(int64_t n, const uint8_t *mask, char *to, const char *from, enum side dense, act_function *move, int64_t size)
 {
     int64_t moved = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -193,7 +190,7 @@ static void coordinates(const struct grd_coordinates_block *b)
 
 /* ---- Scattered arithmetic; integers are added by their size, float16 and bfloat16 in float32 ------------------------------------ */
 
-static ALWAYS_INLINE void add_bool(char *restrict to, const char *restrict from)
+INLINE void add_bool(char *restrict to, const char *restrict from)
 {
     *(uint8_t *)to = (*(uint8_t *)to | *(const uint8_t *)from) != 0;
 }
@@ -233,8 +230,6 @@ static void add_bool_loop(int64_t n, char *const *data, const int64_t *strides, 
 
 extern grd_transpose_kernel grd_transpose_uint8_portable, grd_transpose_uint16_portable, grd_transpose_uint32_portable;
 extern grd_transpose_kernel grd_transpose_uint64_portable, grd_transpose_complex128_portable;
-extern const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels);
-
 const struct grd_index_kernels GRD_AT_LEVEL(grd_index_kernels) = {
     .check = check,
     .range = range,

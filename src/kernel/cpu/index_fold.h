@@ -2,7 +2,7 @@
 #define TYPED(name) GRD_PASTE2(name, NAME)
 
 #if DOES & ADDS
-static ALWAYS_INLINE void TYPED(add)(char *restrict to, const char *restrict from)
+INLINE void TYPED(add)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
     *(TYPE *)to = x + y;
@@ -15,7 +15,7 @@ static void TYPED(add_loop)(int64_t n, char *const *data, const int64_t *strides
 #endif
 
 #if DOES & MULTIPLIES
-static ALWAYS_INLINE void TYPED(prod)(char *restrict to, const char *restrict from)
+INLINE void TYPED(prod)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
     *(TYPE *)to = x * y;
@@ -28,7 +28,7 @@ static void TYPED(prod_loop)(int64_t n, char *const *data, const int64_t *stride
 #endif
 
 #if DOES & COMPARES
-static ALWAYS_INLINE void TYPED(amax)(char *restrict to, const char *restrict from)
+INLINE void TYPED(amax)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
     *(TYPE *)to = y > x || y != y ? y : x;
@@ -39,7 +39,7 @@ static void TYPED(amax_loop)(int64_t n, char *const *data, const int64_t *stride
     at_indices(n, data, strides, params, RESULT, add_row, TYPED(amax), sizeof(TYPE));
 }
 
-static ALWAYS_INLINE void TYPED(amin)(char *restrict to, const char *restrict from)
+INLINE void TYPED(amin)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
     *(TYPE *)to = y < x || y != y ? y : x;

@@ -1,7 +1,7 @@
 /* The loops over elements of SIZE bytes, each a WORD, which the includer defines: index.c includes this once per size. */
 #define SIZED(name) GRD_PASTE2(name, SIZE)
 
-static ALWAYS_INLINE void SIZED(move)(char *restrict to, const char *restrict from)
+INLINE void SIZED(move)(char *restrict to, const char *restrict from)
 {
     memcpy(to, from, SIZE);
 }
@@ -18,7 +18,7 @@ static void SIZED(scatter)(int64_t n, char *const *data, const int64_t *strides,
 
 #if SIZE <= 8
 /* Integers, signed and unsigned. */
-static ALWAYS_INLINE void SIZED(add_word)(char *restrict to, const char *restrict from)
+INLINE void SIZED(add_word)(char *restrict to, const char *restrict from)
 {
     WORD x, y;
     memcpy(&x, to, SIZE);
@@ -32,7 +32,7 @@ static void SIZED(add)(int64_t n, char *const *data, const int64_t *strides, con
     at_indices(n, data, strides, params, RESULT, add_row, SIZED(add_word), SIZE);
 }
 
-static ALWAYS_INLINE bool SIZED(has_zero)(int64_t n, const char *data, int64_t stride)
+INLINE bool SIZED(has_zero)(int64_t n, const char *data, int64_t stride)
 {
     bool found = false;
     for (int64_t i = 0; i < n; i++) {
@@ -51,8 +51,8 @@ static void SIZED(find_zero)(int64_t n, char *const *data, const int64_t *stride
 }
 #endif
 
-static ALWAYS_INLINE void SIZED(fill)(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, const char *mask,
-                                      int64_t mask_stride, const void *value)
+INLINE void SIZED(fill)(int64_t n, char *to, int64_t to_stride, const char *from, int64_t from_stride, const char *mask,
+                        int64_t mask_stride, const void *value)
 {
     WORD filling, x;
     memcpy(&filling, value, SIZE);

@@ -9,7 +9,7 @@
 #define GRD_PASTE3_(a, b, c) a##_##b##_##c
 #define GRD_PASTE3(a, b, c) GRD_PASTE3_(a, b, c)
 
-/* grd_reduce_kernels_v3 */
+/* grd_random_kernels_v3 */
 #define GRD_AT_LEVEL(name) GRD_PASTE2(name, GRD_LEVEL)
 /* grd_unary_row_float32_v3 */
 #define GRD_TYPED(name) GRD_PASTE3(name, GRD_DTYPE, GRD_LEVEL)

@@ -5,11 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "kernel/cpu/level.h"
 #include "kernel/cpu/typed.h"
 #include "kernel/lines.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 #if !GRD_IS_COMPLEX
 /* A line of an operand in lines form; in columns form, an element of every line. */
@@ -26,5 +23,4 @@ INLINE T *line_of(const struct grd_lines_block *b, int operand, int64_t line)
 #include "kernel/cpu/lines_layer_norm.h"
 #endif
 
-extern grd_lines_kernel *const GRD_TYPED(grd_lines_row)[];
 #include "gen/lines_rows.h"

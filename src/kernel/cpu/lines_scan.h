@@ -8,15 +8,6 @@
 #ifndef GRD_KERNEL_CPU_LINES_SCAN_H
 #define GRD_KERNEL_CPU_LINES_SCAN_H
 
-#if GRD_IS_COMPLEX
-typedef double _Complex E, G;
-#elif GRD_IS_FLOAT
-typedef T E;
-typedef double G;
-#else
-typedef uint64_t E, G; /* wraps around */
-#endif
-
 typedef G step_function(G carry, G x, G factor);
 
 INLINE G sum_step(G carry, G x, G factor)

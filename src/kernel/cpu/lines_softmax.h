@@ -12,11 +12,6 @@
 
 enum { LANES = 32, SHORT = 16, PIECE = 1024, COLUMNS = GRD_LINES_COLUMNS };
 
-INLINE int64_t at_most(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- Lines ---------------------------------------------------------------------------------------------------------------- */
 /* Lanes are folded by loops of fixed length, each a few instructions. */
 INLINE T sum_short(T *lanes)

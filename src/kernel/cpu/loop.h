@@ -1,6 +1,11 @@
-/* What the compilers are told about the loop that follows. */
+/* What the compilers are told about functions, and about the loop that follows; and the lengths of pieces. */
 #ifndef GRD_KERNEL_LOOP_H
 #define GRD_KERNEL_LOOP_H
+
+#include <stdint.h>
+
+/* A part of the functions that call it, whose constants it sees. */
+#define INLINE static inline __attribute__((always_inline))
 
 /* Over 16 lanes or fewer: to be vectorised, not written out before that is considered. */
 #define LANEWISE _Pragma("GCC unroll 1")
@@ -18,5 +23,10 @@
 #else
 #define UNROLLED _Pragma("GCC unroll 16")
 #endif
+
+INLINE int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 #endif

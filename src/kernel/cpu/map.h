@@ -1,10 +1,41 @@
-/* What the loops generated around the scalar bodies of unary.c, binary.c and ternary.c need: numbers of the operator, and loop.h. How operands with strides reach those loops is in kernel/map.h. */
+/* What the scalar bodies of elementwise kernels and the loops generated around them need: arithmetic of the dtype, numbers of the operator, and loop.h.
+ * How operands with strides reach those loops is in kernel/map.h. */
 #ifndef GRD_KERNEL_CPU_MAP_H
 #define GRD_KERNEL_CPU_MAP_H
 
-#include "kernel/cpu/loop.h"
 #include "kernel/cpu/typed.h"
 #include "kernel/map.h"
+#if GRD_IS_COMPLEX
+#include "kernel/cpu/complex.h"
+#elif GRD_IS_FLOAT
+#include "kernel/cpu/real.h"
+#endif
+
+static inline bool is_true(C x)
+{
+#if GRD_IS_COMPLEX
+    return x.re != 0 || x.im != 0;
+#else
+    return x != 0;
+#endif
+}
+
+#if GRD_IS_INTEGER
+static inline bool is_negative(C x)
+{
+#if GRD_IS_SIGNED
+    return x < 0;
+#else
+    (void)x;
+    return false;
+#endif
+}
+
+static inline bool is_minus_one(C x)
+{
+    return GRD_IS_SIGNED && x == (C)-1;
+}
+#endif
 
 /* The number at `index` among those of the operator. Not inline: there are many loops, and a call for each number is little. */
 static __attribute__((noinline, unused)) C param(const void *params, int index)

@@ -4,17 +4,9 @@
 
 #include <string.h>
 
-#include "kernel/cpu/level.h"
 #include "kernel/cpu/typed.h"
 
-#define INLINE static inline __attribute__((always_inline))
-
 enum { LANES = 4, CHECKED = 1024, CLEARED_BYTES = 16 * 1024, CLEARED_POSITIONS = 256 };
-
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 static inline bool is_stray(const struct grd_nll *x, int64_t target)
 {
@@ -24,7 +16,7 @@ static inline bool is_stray(const struct grd_nll *x, int64_t target)
 static int64_t check(const struct grd_nll *x, int64_t begin, int64_t end)
 {
     for (int64_t first = begin; first < end; first += CHECKED) {
-        const int64_t last = least(end, first + CHECKED);
+        const int64_t last = at_most(end, first + CHECKED);
         bool found = false;
         for (int64_t i = first; i < last; i++)
             found |= is_stray(x, x->target[i]);
@@ -45,9 +37,9 @@ struct run {
 static struct run next_run(const struct grd_nll *x, int64_t begin, int64_t end, int64_t most)
 {
     if (x->positions == 1)
-        return (struct run){begin, least(end - begin, most), begin * x->classes, x->classes, 1};
+        return (struct run){begin, at_most(end - begin, most), begin * x->classes, x->classes, 1};
     const int64_t sample = begin / x->positions, position = begin % x->positions;
-    const int64_t n = least(least(end - begin, x->positions - position), most);
+    const int64_t n = at_most(at_most(end - begin, x->positions - position), most);
     return (struct run){begin, n, sample * x->classes * x->positions + position, 1, x->positions};
 }
 
@@ -111,5 +103,4 @@ static void backward(const struct grd_nll *x, int64_t begin, int64_t end, const 
     }
 }
 
-extern const struct grd_nll_row GRD_TYPED(grd_nll_row);
 const struct grd_nll_row GRD_TYPED(grd_nll_row) = {.check = check, .forward = forward, .backward = backward};

@@ -7,8 +7,6 @@
 
 #include <tgmath.h>
 
-#include "kernel/cpu/level.h"
-#include "kernel/cpu/loop.h"
 #include "kernel/cpu/typed.h"
 
 enum { PIECE = 512 };
@@ -59,7 +57,7 @@ static void sgd(const struct grd_optim_block *block, const struct grd_sgd_number
     T g[PIECE];
     const T back = (T)-x->lr;
     for (int64_t start = 0; start < block->n; start += PIECE) {
-        const int64_t n = block->n - start < PIECE ? block->n - start : PIECE;
+        const int64_t n = at_most(block->n - start, PIECE);
         T *restrict param = (T *)block->param + start;
         directed(n, g, (const T *)block->grad + start, param, x->maximize, (T)x->weight_decay);
         if (block->state[0] != NULL)
@@ -103,7 +101,7 @@ static void adam(const struct grd_optim_block *block, const struct grd_adam_numb
     T g[PIECE];
     const T shrink = (T)x->shrink, back = (T)-x->step_size, correction = (T)x->correction, eps = (T)x->eps;
     for (int64_t start = 0; start < block->n; start += PIECE) {
-        const int64_t n = block->n - start < PIECE ? block->n - start : PIECE;
+        const int64_t n = at_most(block->n - start, PIECE);
         T *restrict param = (T *)block->param + start, *restrict mean = (T *)block->state[0] + start;
         T *squares = (T *)block->state[1] + start;
         for (int64_t i = 0; shrink != 1 && i < n; i++)
@@ -121,5 +119,4 @@ static void adam(const struct grd_optim_block *block, const struct grd_adam_numb
     }
 }
 
-extern const struct grd_optim_row GRD_TYPED(grd_optim_row);
 const struct grd_optim_row GRD_TYPED(grd_optim_row) = {.sgd = sgd, .adam = adam};

@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-#include "kernel/cpu/level.h"
 #include "kernel/cpu/typed.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* ---- Keys --------------------------------------------------------------------------------------------------------------------------- */
 
@@ -249,7 +246,7 @@ static void search(const struct grd_search_block *b)
 static void find_one_by_one(int64_t n, const T *numbers, int64_t count, const T *wanted, bool opposite, bool *to)
 {
     for (int64_t first = 0; first < count; first += PIECE) {
-        const int64_t length = count - first < PIECE ? count - first : PIECE;
+        const int64_t length = at_most(count - first, PIECE);
         C x[PIECE];
         bool found[PIECE] = {false};
         for (int64_t i = 0; i < length; i++)
@@ -273,7 +270,7 @@ static void find(int64_t n, const void *numbers, int64_t count, const void *want
         return;
     }
     for (int64_t first = 0; first < count; first += PIECE) {
-        const int64_t length = count - first < PIECE ? count - first : PIECE;
+        const int64_t length = at_most(count - first, PIECE);
         search(&(struct grd_search_block){.n = n, .count = length, .sorted = sorted, .wanted = x + first, .to = at});
         for (int64_t i = 0; i < length; i++)
             to[first + i] = (at[i] < n && load(sorted[at[i]]) == load(x[first + i])) != opposite;
@@ -292,5 +289,4 @@ static int64_t runs(int64_t n, const void *sorted, int64_t *starts)
     return found;
 }
 
-extern const struct grd_order_row GRD_TYPED(grd_order_row);
 const struct grd_order_row GRD_TYPED(grd_order_row) = {.rank = rank, .extremes = extremes, .search = search, .find = find, .runs = runs};

@@ -5,12 +5,11 @@
 
 #include "base/half.h"
 #include "kernel/cpu/level.h"
+#include "kernel/cpu/loop.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
 
 enum { HALF_BLOCK = 8, PIECE = 512 };
-
-#define INLINE static inline __attribute__((always_inline))
 
 /* ---- Words and uniform numbers ---------------------------------------------------------------------------------------------------- */
 
@@ -68,7 +67,7 @@ INLINE void uniform_half(const struct grd_random_numbers *x, int64_t n, const ui
     narrow(2, (char *const[]){(char *)ends, (char *)bounds}, strides, NULL);
     const uint16_t size = ends[1] & 0x7fff; /* 0 and -0 are one bound */
     for (; n > 0; n -= PIECE, words += PIECE, ret_values += PIECE) {
-        const int64_t count = n < PIECE ? n : PIECE;
+        const int64_t count = at_most(n, PIECE);
         uniform_float(x, count, words, wide);
         narrow(count, (char *const[]){(char *)ret_values, (char *)wide}, strides, NULL);
         for (int64_t i = 0; i < count; i++)
@@ -253,7 +252,7 @@ static void shuffle(struct grd_mt19937 *engine, int64_t n, uint32_t *ret_values)
     for (int64_t i = 0; i < n; i++)
         ret_values[i] = (uint32_t)i;
     for (int64_t begin = 0; begin < n - 1; begin += PIECE) {
-        const int64_t count = n - 1 - begin < PIECE ? n - 1 - begin : PIECE;
+        const int64_t count = at_most(n - 1 - begin, PIECE);
         words(engine, count, drawn);
         for (int64_t i = begin; i < begin + count; i++) {
             const int64_t z = i + drawn[i - begin] % (uint32_t)(n - i);
@@ -314,14 +313,13 @@ static void choose(struct grd_mt19937 *engine, int64_t classes, const double *cu
 {
     uint32_t drawn[2 * PIECE];
     for (; n > 0; n -= PIECE, ret_indices += PIECE) {
-        const int64_t count = n < PIECE ? n : PIECE;
+        const int64_t count = at_most(n, PIECE);
         words(engine, 2 * count, drawn);
         for (int64_t i = 0; i < count; i++)
             ret_indices[i] = find_class(classes, cumulated, unit_double(drawn + 2 * i));
     }
 }
 
-extern const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels);
 const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels) = {
     .words = words,
     .make = {[GRD_RANDOM_UNIFORM_FLOAT] = uniform_float,

@@ -4,10 +4,7 @@
 
 #include <math.h>
 
-#include "kernel/cpu/level.h"
 #include "kernel/cpu/typed.h"
-
-#define INLINE static inline __attribute__((always_inline))
 
 #if GRD_IS_INTEGER
 typedef U A;
@@ -48,7 +45,6 @@ static void complex_powers(int64_t n, double base, double *pairs)
 }
 #endif
 
-extern const struct grd_range_row GRD_TYPED(grd_range_row);
 const struct grd_range_row GRD_TYPED(grd_range_row) = {
     .line = line,
 #if GRD_TAG == GRD_TAG_float64

@@ -10,33 +10,14 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "kernel/cpu/level.h"
 #include "kernel/cpu/reduce_exp.h"
 #include "kernel/cpu/typed.h"
-
-#define INLINE static inline __attribute__((always_inline))
-
-/* E: an element; G: what values are gathered in (integers wrap around, so they are gathered without sign). */
-#if GRD_IS_COMPLEX
-typedef double _Complex E, G;
-#elif GRD_IS_FLOAT
-typedef T E;
-typedef double G;
-#else
-typedef T E;
-typedef uint64_t G;
-#endif
 
 /* Partial results of a line: LANES while it is long, SHORT for what is left; as many at every instruction-set level. */
 enum { LANES = sizeof(E) == 16 ? 8 : 32, SHORT = 8, STEPS = 32 };
 
 typedef G map_function(E x, G center);
 typedef G combine_function(G a, G b);
-
-INLINE int64_t at_most(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- Scalar bodies ------------------------------------------------------------------------------------------------------ */
 INLINE G add(G a, G b)
@@ -351,59 +332,24 @@ static void exp_columns(const struct grd_reduce_block *b)
 #endif
 #include "kernel/cpu/reduce_ends.h"
 
-extern const struct grd_reduce_row GRD_TYPED(grd_reduce_row);
 const struct grd_reduce_row GRD_TYPED(grd_reduce_row) = {
-    .lines =
+    .kinds =
         {
-            [GRD_REDUCE_SUM] = sum_lines,
-            [GRD_REDUCE_PROD] = prod_lines,
-            [GRD_REDUCE_NONZERO] = nonzero_lines,
+            [GRD_REDUCE_SUM] = {sum_lines, sum_columns, begin_zero},
+            [GRD_REDUCE_PROD] = {prod_lines, prod_columns, begin_one},
+            [GRD_REDUCE_NONZERO] = {nonzero_lines, nonzero_columns, begin_zero},
 #if GRD_IS_FLOAT || GRD_IS_COMPLEX
-            [GRD_REDUCE_DIFFERENCE] = difference_lines,
-            [GRD_REDUCE_ABS] = abs_lines,
-            [GRD_REDUCE_SQUARE] = square_lines,
+            [GRD_REDUCE_DIFFERENCE] = {difference_lines, difference_columns, begin_zero},
+            [GRD_REDUCE_ABS] = {abs_lines, abs_columns, begin_zero},
+            [GRD_REDUCE_SQUARE] = {square_lines, square_columns, begin_zero},
 #endif
 #if GRD_IS_FLOAT
-            [GRD_REDUCE_EXP] = exp_lines,
+            [GRD_REDUCE_EXP] = {exp_lines, exp_columns, begin_zero},
 #endif
 #if !GRD_IS_COMPLEX
-            [GRD_REDUCE_MAX] = max_lines,
-            [GRD_REDUCE_MIN] = min_lines,
-            [GRD_REDUCE_FIND] = find_lines,
-#endif
-        },
-    .columns =
-        {
-            [GRD_REDUCE_SUM] = sum_columns,
-            [GRD_REDUCE_PROD] = prod_columns,
-            [GRD_REDUCE_NONZERO] = nonzero_columns,
-#if GRD_IS_FLOAT || GRD_IS_COMPLEX
-            [GRD_REDUCE_DIFFERENCE] = difference_columns,
-            [GRD_REDUCE_ABS] = abs_columns,
-            [GRD_REDUCE_SQUARE] = square_columns,
-#endif
-#if GRD_IS_FLOAT
-            [GRD_REDUCE_EXP] = exp_columns,
-#endif
-#if !GRD_IS_COMPLEX
-            [GRD_REDUCE_MAX] = max_columns,
-            [GRD_REDUCE_MIN] = min_columns,
-            [GRD_REDUCE_FIND] = find_columns,
-#endif
-        },
-    .begin =
-        {
-            [GRD_REDUCE_SUM] = begin_zero,
-            [GRD_REDUCE_PROD] = begin_one,
-            [GRD_REDUCE_DIFFERENCE] = begin_zero,
-            [GRD_REDUCE_ABS] = begin_zero,
-            [GRD_REDUCE_SQUARE] = begin_zero,
-            [GRD_REDUCE_EXP] = begin_zero,
-            [GRD_REDUCE_NONZERO] = begin_zero,
-#if !GRD_IS_COMPLEX
-            [GRD_REDUCE_MAX] = begin_lowest,
-            [GRD_REDUCE_MIN] = begin_highest,
-            [GRD_REDUCE_FIND] = begin_nowhere,
+            [GRD_REDUCE_MAX] = {max_lines, max_columns, begin_lowest},
+            [GRD_REDUCE_MIN] = {min_lines, min_columns, begin_highest},
+            [GRD_REDUCE_FIND] = {find_lines, find_columns, begin_nowhere},
 #endif
         },
     .end =

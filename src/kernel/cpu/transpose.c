@@ -9,14 +9,11 @@
 
 #include <string.h>
 
-#include "kernel/cpu/level.h"
 #include "kernel/cpu/typed.h"
 
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
-
-#define INLINE static inline __attribute__((always_inline))
 
 enum { LINE = 64, VECTOR = 16, PAGE = 4096, TILE = LINE / sizeof(T), LANES = VECTOR / sizeof(T), PIECES = LINE / VECTOR };
 

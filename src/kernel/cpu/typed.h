@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "gradus/types.h"
 #include "kernel/cpu/level.h"
+#include "kernel/cpu/loop.h"
 
 #define GRD_TAG_bool 1
 #define GRD_TAG__Bool 1 /* stdbool.h makes bool this: in the names of rows, too */
@@ -41,66 +42,55 @@
 
 /* T, C; for integers U, the unsigned type that arithmetic wraps in (never narrower than unsigned int: no promotion to a signed type);
  * for complex numbers R, the type of a part. */
-#if GRD_IS_BOOL
-typedef uint8_t T, C;
-#elif GRD_TAG == GRD_TAG_uint8
-typedef uint8_t T, C;
-typedef uint32_t U;
-#elif GRD_TAG == GRD_TAG_int8
-typedef int8_t T, C;
-typedef uint32_t U;
-#elif GRD_TAG == GRD_TAG_uint16
-typedef uint16_t T, C;
-typedef uint32_t U;
-#elif GRD_TAG == GRD_TAG_int16
-typedef int16_t T, C;
-typedef uint32_t U;
-#elif GRD_TAG == GRD_TAG_uint32
-typedef uint32_t T, C;
-typedef uint32_t U;
-#elif GRD_TAG == GRD_TAG_int32
-typedef int32_t T, C;
-typedef uint32_t U;
-#elif GRD_TAG == GRD_TAG_uint64
-typedef uint64_t T, C;
+#if GRD_IS_INTEGER
+typedef GRD_PASTE2(GRD_DTYPE, t) T, C; /* int8_t … */
+#if GRD_TAG == GRD_TAG_uint64 || GRD_TAG == GRD_TAG_int64
 typedef uint64_t U;
-#elif GRD_TAG == GRD_TAG_int64
-typedef int64_t T, C;
-typedef uint64_t U;
+#else
+typedef uint32_t U;
+#endif
+#elif GRD_IS_BOOL
+typedef uint8_t T, C;
 #elif GRD_IS_HALF
 typedef uint16_t T;
+typedef float C;
+#elif GRD_IS_FLOAT8
+typedef uint8_t T;
 typedef float C;
 #elif GRD_TAG == GRD_TAG_float32
 typedef float T, C;
 #elif GRD_TAG == GRD_TAG_float64
 typedef double T, C;
-#elif GRD_TAG == GRD_TAG_complex64
+#elif GRD_IS_COMPLEX
+#if GRD_TAG == GRD_TAG_complex64
 typedef float R;
-typedef struct {
-    R re, im;
-} T, C;
-#elif GRD_TAG == GRD_TAG_complex128
+typedef float _Complex E;
+#else
 typedef double R;
+typedef double _Complex E;
+#endif
 typedef struct {
     R re, im;
 } T, C;
-#elif GRD_IS_FLOAT8
-typedef uint8_t T;
-typedef float C;
 #else
 #error "GRD_DTYPE is not a dtype with kernels"
 #endif
 
+/* E, an element as C's own arithmetic has it, and G, what sums are gathered in: integers wrap around, so they are gathered without sign. */
+#if GRD_IS_COMPLEX
+typedef double _Complex G;
+#elif GRD_IS_FLOAT
+typedef T E;
+typedef double G;
+#else
+typedef T E;
+typedef uint64_t G;
+#endif
+
 static inline C load(T x)
 {
-#if GRD_TAG == GRD_TAG_float16
-    return grd_from_float16(x);
-#elif GRD_TAG == GRD_TAG_bfloat16
-    return grd_from_bfloat16(x);
-#elif GRD_TAG == GRD_TAG_float8_e4m3fn
-    return grd_from_float8_e4m3fn(x);
-#elif GRD_TAG == GRD_TAG_float8_e5m2
-    return grd_from_float8_e5m2(x);
+#if GRD_IS_HALF || GRD_IS_FLOAT8
+    return GRD_PASTE2(grd_from, GRD_DTYPE)(x);
 #else
     return x;
 #endif
@@ -108,14 +98,8 @@ static inline C load(T x)
 
 static inline T store(C x)
 {
-#if GRD_TAG == GRD_TAG_float16
-    return grd_to_float16(x);
-#elif GRD_TAG == GRD_TAG_bfloat16
-    return grd_to_bfloat16(x);
-#elif GRD_TAG == GRD_TAG_float8_e4m3fn
-    return grd_to_float8_e4m3fn(x);
-#elif GRD_TAG == GRD_TAG_float8_e5m2
-    return grd_to_float8_e5m2(x);
+#if GRD_IS_HALF || GRD_IS_FLOAT8
+    return GRD_PASTE2(grd_to, GRD_DTYPE)(x);
 #else
     return x;
 #endif

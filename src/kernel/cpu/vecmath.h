@@ -20,30 +20,11 @@
 
 #define VM_TRIG_LIMIT 0x1p20
 
-/* ---- Bits -------------------------------------------------------------------------------------------------------------- */
-VM_INLINE uint64_t vm_bits(double x)
-{
-    uint64_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-VM_INLINE double vm_from_bits(uint64_t u)
-{
-    double x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
-/* a * b + c, fused where that is one instruction. */
-VM_INLINE double vm_fma(double a, double b, double c)
-{
-#ifdef __FMA__
-    return __builtin_fma(a, b, c);
-#else
-    return a * b + c;
-#endif
-}
+#define REAL double
+#define WORD uint64_t
+#define FUSED __builtin_fma
+#define NAME(name) name
+#include "kernel/cpu/vecmath_bits.h"
 
 /* a * b - p, for p = a * b rounded; exact, or nearly so without fused multiply-add. */
 VM_INLINE double vm_product_error(double a, double b, double p)
@@ -55,16 +36,6 @@ VM_INLINE double vm_product_error(double a, double b, double p)
     const double b_high = vm_from_bits(vm_bits(b) & 0xfffffffff8000000), b_low = b - b_high;
     return ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low;
 #endif
-}
-
-VM_INLINE double vm_abs(double x)
-{
-    return vm_from_bits(vm_bits(x) & 0x7fffffffffffffff);
-}
-
-VM_INLINE double vm_copysign(double x, double sign)
-{
-    return vm_from_bits((vm_bits(x) & 0x7fffffffffffffff) | (vm_bits(sign) & 0x8000000000000000));
 }
 
 /* NaN stays NaN. */
@@ -81,14 +52,6 @@ VM_INLINE double vm_clamp(double x, double low, double high)
 VM_INLINE double vm_power_of_two(double t)
 {
     return vm_from_bits((vm_bits(t) + 1023) << 52);
-}
-
-/* c[0] + c[1] x + … */
-VM_INLINE double vm_poly(const double *c, int n, double x)
-{
-    double p = c[n - 1];
-    UNROLLED for (int i = n - 2; i >= 0; i--) p = vm_fma(p, x, c[i]);
-    return p;
 }
 
 /* ---- exp ----------------------------------------------------------------------------------------------------------------- */

@@ -16,67 +16,30 @@
 
 #define VM_INLINE static inline __attribute__((always_inline, unused, const))
 
-/* ---- Bits -------------------------------------------------------------------------------------------------------------- */
-VM_INLINE uint32_t vm_bits_float(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-VM_INLINE float vm_float_from_bits(uint32_t u)
-{
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
-
-/* a * b + c, fused where that is one instruction. */
-VM_INLINE float vm_fma_float(float a, float b, float c)
-{
-#ifdef __FMA__
-    return __builtin_fmaf(a, b, c);
-#else
-    return a * b + c;
-#endif
-}
-
-VM_INLINE float vm_abs_float(float x)
-{
-    return vm_float_from_bits(vm_bits_float(x) & 0x7fffffff);
-}
-
-VM_INLINE float vm_copysign_float(float x, float sign)
-{
-    return vm_float_from_bits((vm_bits_float(x) & 0x7fffffff) | (vm_bits_float(sign) & 0x80000000));
-}
+#define REAL float
+#define WORD uint32_t
+#define FUSED __builtin_fmaf
+#define NAME(name) name##_float
+#include "kernel/cpu/vecmath_bits.h"
 
 /* As integers, floats are in order above 0, and below it in the reverse order when unsigned: a minimum of integers is one instruction where
  * one that heeds NaN is not. A NaN may become the limit. */
 VM_INLINE float vm_at_least(float negative, float x)
 {
     const uint32_t a = vm_bits_float(negative), b = vm_bits_float(x);
-    return vm_float_from_bits(a < b ? a : b);
+    return vm_from_bits_float(a < b ? a : b);
 }
 
 VM_INLINE float vm_at_most(float positive, float x)
 {
     const int32_t a = (int32_t)vm_bits_float(positive), b = (int32_t)vm_bits_float(x);
-    return vm_float_from_bits((uint32_t)(a < b ? a : b));
+    return vm_from_bits_float((uint32_t)(a < b ? a : b));
 }
 
 /* y, and x where it is NaN: the bits of what comes out of arithmetic with two NaNs depend on the order of the operands. */
 VM_INLINE float vm_or_nan(float x, float y)
 {
     return x == x ? y : x;
-}
-
-/* c[0] + c[1] x + … */
-VM_INLINE float vm_poly_float(const float *c, int n, float x)
-{
-    float p = c[n - 1];
-    UNROLLED for (int i = n - 2; i >= 0; i--) p = vm_fma_float(p, x, c[i]);
-    return p;
 }
 
 /* ---- exp ----------------------------------------------------------------------------------------------------------------- */
@@ -103,7 +66,7 @@ VM_INLINE struct vm_power vm_power_float(float x, float low)
 /* 2^(n + more) for n = t - VM_ROUNDER_FLOAT, n + more in [-126, 127]. */
 VM_INLINE float vm_scale_float(float t, int more)
 {
-    return vm_float_from_bits((vm_bits_float(t) + (uint32_t)(127 + more)) << 23);
+    return vm_from_bits_float((vm_bits_float(t) + (uint32_t)(127 + more)) << 23);
 }
 
 /* 2^n as two factors, for n in [-254, 254]: a * b * x rounds once, also to a subnormal result. */
@@ -114,7 +77,7 @@ struct vm_factors {
 VM_INLINE struct vm_factors vm_factors_float(float t)
 {
     const uint32_t sum = vm_bits_float(t) + 254, half = sum >> 1;
-    return (struct vm_factors){vm_float_from_bits(half << 23), vm_float_from_bits((sum - half) << 23)};
+    return (struct vm_factors){vm_from_bits_float(half << 23), vm_from_bits_float((sum - half) << 23)};
 }
 
 VM_INLINE float vm_exp_float(float x)
@@ -152,7 +115,7 @@ VM_INLINE struct vm_split_float vm_split_float(float x)
     const uint32_t sqrt_half = 0x3f3504f3, one = 0x3f800000;
     const uint32_t u = vm_bits_float(x) + (one - sqrt_half);
     return (struct vm_split_float){
-        .biased = u >> 23, .exponent = (float)(int32_t)(u >> 23) - 127, .f = vm_float_from_bits((u & 0x007fffff) + sqrt_half) - 1};
+        .biased = u >> 23, .exponent = (float)(int32_t)(u >> 23) - 127, .f = vm_from_bits_float((u & 0x007fffff) + sqrt_half) - 1};
 }
 
 /* Subnormal numbers are scaled to normal ones. */
@@ -198,7 +161,7 @@ VM_INLINE float vm_log1p_float(float x)
     const float y = 1 + x, x_part = y - 1;
     const float error = (1 - (y - x_part)) + (x - x_part);
     const struct vm_split_float s = vm_split_float(y);
-    const float f = vm_fma_float(error, vm_float_from_bits((s.biased < 254 ? 254 - s.biased : 0) << 23), s.f);
+    const float f = vm_fma_float(error, vm_from_bits_float((s.biased < 254 ? 254 - s.biased : 0) << 23), s.f);
     const float result = vm_log_special_float(y, vm_log_sum_float(f, s.exponent));
     return x == 0 ? x : result;
 }
@@ -207,7 +170,7 @@ VM_INLINE float vm_log1p_float(float x)
 VM_INLINE float vm_log_base_float(float x, float inverse_high, float inverse_low, float two_high, float two_low)
 {
     const struct vm_split_float s = vm_split_any_float(x);
-    const float high = vm_float_from_bits(vm_bits_float(s.f) & 0xfffff000);
+    const float high = vm_from_bits_float(vm_bits_float(s.f) & 0xfffff000);
     const float tail = vm_log_tail_float(s.f), low = (s.f - high) + tail;
     const float small = vm_fma_float(low, inverse_high, vm_fma_float(s.f + tail, inverse_low, s.exponent * two_low));
     const float a = s.exponent * two_high, b = high * inverse_high, sum = a + b;

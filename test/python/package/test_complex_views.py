@@ -100,3 +100,11 @@ def test_another_dtype_is_another_tensor():
             y.zero_()
         assert x.tolist() == [[0, 0, 0, 0], [0, 0, 0, 0]]
         x.sum().backward()
+
+
+@pytest.mark.parametrize("name", ["real", "imag", "view_as_real", "view_as_complex"])
+def test_a_view_writes_no_out(name):
+    for module in (gradus, torch):
+        given = module.zeros(3, 2) if name == "view_as_complex" else module.zeros(3, dtype=module.complex64)
+        with pytest.raises(TypeError, match="out"):
+            getattr(module, name)(given, out=module.zeros(3))

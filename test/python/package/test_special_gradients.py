@@ -213,3 +213,14 @@ def test_a_function_that_writes_a_view(asked):
         return a.grad.tolist(), b.tolist()
 
     assert program(gradus) == program(torch) == ([4, 4, 1, 1], [2, 2, 1, 1])
+
+
+@pytest.mark.parametrize("sizes, dim", [([(0,), (2, 3)], 0), ([(2, 3), (0,), (2, 1)], -1), ([(0,), (0,)], 0), ([(0, 3), (2, 3), (0,)], 0), ([(3, 0), (0,), (3, 2)], 1)])
+def test_cat_beside_vectors_of_nothing(sizes, dim):
+    """What cat leaves out has a gradient, too, of no elements."""
+    both = []
+    for module in (gradus, torch):
+        tensors = [module.ones(size, requires_grad=True) for size in sizes]
+        (module.cat(tensors, dim) * 3).sum().backward()
+        both.append([t.grad.tolist() for t in tensors] + [tuple(t.grad.shape) for t in tensors])
+    assert both[0] == both[1]

@@ -31,6 +31,7 @@ static void mul_block(int64_t n, char *const *data, const void *params)
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
+static inline bool binary_lt(C x, C y) { return x < y; }
 static void lt_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;

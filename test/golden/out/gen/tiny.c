@@ -146,7 +146,7 @@ grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operato
 grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_neg); }
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
 
-/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:49) */
+/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:51) */
 const struct grd_elementwise elementwise_sin = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_sin, NULL); }
 struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
@@ -154,7 +154,7 @@ grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operato
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
 
-/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:58) */
+/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:61) */
 const struct grd_elementwise elementwise_lt = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_lt, NULL); }
 struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
@@ -163,12 +163,12 @@ grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self,
 grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_lt); }
 grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_lt); }
 
-/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:66) */
+/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:70) */
 grd_tensor *op_twice(grd_tensor *self) { return grd_mul(grd_number(grd_int(2)), self); }
 struct grd_op grd_operator_twice = {"twice", "twice(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORM_NEW, unbox_t_t, (grd_kernel *)op_twice, .composite = true};
 grd_tensor *grd_twice(grd_tensor *self) { return call_t_t(self, &grd_operator_twice); }
 
-/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:71) */
+/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:75) */
 static void unbind_backward(const struct grd_backward *b)
 {
     grd_tensors grads = {b->ngrads, b->grads};
@@ -183,7 +183,7 @@ struct grd_op grd_operator_unbind = {"unbind", "unbind(Tensor self, int dim=0) -
 static const grd_unbind_options unbind_defaults = {0};
 grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options) { return call_l_ti(self, (options ? options : &unbind_defaults)->dim, &grd_operator_unbind); }
 
-/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:78) */
+/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:82) */
 static void stack_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -201,7 +201,7 @@ grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *op
     return call_t_li(tensors, (options ? options : &stack_defaults)->dim, &grd_operator_stack);
 }
 
-/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:84) */
+/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:88) */
 static void max_dim_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0], *indices = b->saved[0].v.tensor;
@@ -224,7 +224,7 @@ grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max
     return (grd_max_dim_result){r[0], r[1]};
 }
 
-/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:90) */
+/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:94) */
 static const struct grd_arg hidden_place_args[] = {{"grad", GRD_KIND_TENSOR}, {"indices", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL}, {"sizes",
     GRD_KIND_DIMS}};
 struct grd_op grd_operator_hidden_place = {"_place", "_place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor", hidden_place_args, 5, 1, GRD_FORM_NEW,
@@ -234,7 +234,7 @@ grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim,
     return call_t_ttibd(grad, indices, dim, keepdim, sizes, &grd_operator_hidden_place);
 }
 
-/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:95) */
+/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:99) */
 static const struct grd_arg zeros_args[] = {{"size", GRD_KIND_DIMS}, {"dtype", GRD_KIND_DTYPE, .optional = true}, {"device", GRD_KIND_DEVICE, .optional = true}, {"requires_grad",
     GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
 struct grd_op grd_operator_zeros = {"zeros", "zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor", zeros_args, 4, 1, GRD_FORM_NEW,
@@ -246,13 +246,13 @@ grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
     return call_t_dYvb(size, options->dtype, options->device, options->requires_grad, &grd_operator_zeros);
 }
 
-/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:99) */
+/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:103) */
 grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, const char *mode)
 {
     grd_tensor *given = self;
     self = grd_composite_input(out, given);
     if (!(limit > 0))
-        return grd_fail(GRD_ERROR_RUNTIME, "the limit of %s must be positive, not %g", grd_format_int64s((char[512]){0}, 512, grd_sizes(self).data, grd_sizes(self).n), limit);
+        return grd_fail(GRD_ERROR_RUNTIME, "the limit of %s must be positive, not %g", grd_list_text(grd_sizes(self)), limit);
     grd_tensor *value = ((strcmp(mode, "tanh") == 0) ? grd_tanh(self) : self);
     return grd_composite_finish(out, given, grd_mul(value, grd_number(grd_float(limit))));
 }

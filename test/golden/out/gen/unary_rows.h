@@ -15,9 +15,37 @@ static void tanh_block(int64_t n, char *const *data, const void *params)
     for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_tanh(self_data[i]);
 }
+
+#if GRD_IS_COMPLEX
+static inline C unary_sin(C x) { return LIBM(sin, x); }
+#endif
+#if GRD_IS_FLOAT
+static void sin_block(int64_t n, char *const *data, const void *params)
+{
+    (void)params;
+    unary_sin(n, (C *)data[0], (const C *)data[1]);
+}
+#endif
+#if GRD_IS_COMPLEX
+static void sin_block(int64_t n, char *const *data, const void *params)
+{
+    (void)params;
+    C *result_data = (C *)data[0];
+    const C *self_data = (const C *)data[1];
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++)
+        result_data[i] = unary_sin(self_data[i]);
+}
+#endif
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
+#if GRD_IS_BOOL || GRD_IS_INTEGER
+static inline C unary_neg(C x) { return (C)(0 - (U)x); }
+#endif
+#if GRD_IS_FLOAT
+static inline C unary_neg(C x) { return -x; }
+#endif
 static void neg_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
@@ -29,22 +57,12 @@ static void neg_block(int64_t n, char *const *data, const void *params)
 }
 #endif
 
-#if GRD_IS_FLOAT
-static void sin_block(int64_t n, char *const *data, const void *params)
-{
-    (void)params;
-    unary_sin(n, (C *)data[0], (const C *)data[1]);
-}
-#endif
-
 const struct grd_map_kernel GRD_TYPED(grd_unary_row)[GRD_UNARY_COUNT] = {
     #if GRD_IS_COMPLEX || GRD_IS_FLOAT
     [GRD_UNARY_TANH] = {tanh_block, SIZES_C_C},
+    [GRD_UNARY_SIN] = {sin_block, SIZES_C_C},
     #endif
     #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
     [GRD_UNARY_NEG] = {neg_block, SIZES_C_C},
-    #endif
-    #if GRD_IS_FLOAT
-    [GRD_UNARY_SIN] = {sin_block, SIZES_C_C},
     #endif
 };

@@ -1,1 +1,2 @@
 /* Generated from schema by codegen. Do not edit. */
+

@@ -1,0 +1,50 @@
+/* The bits of a REAL, float or double, as a WORD, and arithmetic on it. The includer defines both, what is FUSED, and the NAME of a function:
+ * vecmath_float.h and vecmath.h include this once each. */
+
+VM_INLINE WORD NAME(vm_bits)(REAL x)
+{
+    WORD u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+VM_INLINE REAL NAME(vm_from_bits)(WORD u)
+{
+    REAL x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* a * b + c, fused where that is one instruction. */
+VM_INLINE REAL NAME(vm_fma)(REAL a, REAL b, REAL c)
+{
+#ifdef __FMA__
+    return FUSED(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+VM_INLINE REAL NAME(vm_copysign)(REAL x, REAL sign)
+{
+    const WORD bit = (WORD)1 << (8 * sizeof(WORD) - 1);
+    return NAME(vm_from_bits)((NAME(vm_bits)(x) & ~bit) | (NAME(vm_bits)(sign) & bit));
+}
+
+VM_INLINE REAL NAME(vm_abs)(REAL x)
+{
+    return NAME(vm_copysign)(x, 0);
+}
+
+/* c[0] + c[1] x + … */
+VM_INLINE REAL NAME(vm_poly)(const REAL *c, int n, REAL x)
+{
+    REAL p = c[n - 1];
+    UNROLLED for (int i = n - 2; i >= 0; i--) p = NAME(vm_fma)(p, x, c[i]);
+    return p;
+}
+
+#undef REAL
+#undef WORD
+#undef FUSED
+#undef NAME
