@@ -1,4 +1,4 @@
-/* What formulas of operators in schema/ call besides operators: FUNCTIONS in codegen/formula.py. Each is in the file of its family. Like operators they
+/* What formulas of operators in schema/ call besides operators: codegen/functions.py reads them here. Each is in the file of its family. Like operators they
  * return pooled tensors, and grd_failed while an error is pending; a check raises its error and returns false. */
 #ifndef GRD_OP_FORMULA_H
 #define GRD_OP_FORMULA_H
