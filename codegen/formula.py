@@ -41,6 +41,7 @@ FUNCTIONS = {
     "norm_check": (("Tensor", "float", "dims", "dtype"), "bool"), "cdist_check": (("Tensor", "Tensor", "float"), "bool"),
     "cdist_by_product": (("str", "float", "Tensor", "Tensor"), "bool"), "check_index_source": (("Tensor", "int", "Tensor", "Tensor"), "bool"), "scatter_identity": (("str", "dtype"), "Scalar"),
     "scatter_counts": (("Tensor", "int", "Tensor", "Tensor", "bool"), "Tensor"), "dims_but": (("Tensor", "int"), "dims"), "composite_is_recorded": (("Tensor",), "bool"),
+    "layer_norm_check": (("Tensor", "dims", "Tensor"), "bool"), "last_dims": (("dims",), "dims"), "dtype_epsilon": (("dtype",), "float"),
     "group_rows": (("Tensor", "int"), "Tensor"), "check_groups": (("Tensor", "int"), "bool"),
     "loss_check": (("str",), "bool"), "loss_reduced": (("Tensor", "str"), "Tensor"), "loss_unreduced": (("Tensor", "Tensor", "Tensor", "str"), "Tensor"),
     "loss_variance": (("Tensor", "Tensor"), "Tensor"),
