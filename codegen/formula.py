@@ -6,7 +6,7 @@ fact is saved. See DESIGN §4.
 
 The formula that an operator is may be a program of several lines, which may also call the functions in FUNCTIONS, and operators in place: mul_(x, y).
 Each line but the last gives a value a name, or checks:  assert p >= 0, f"RuntimeError: p is {p}"  (without a text: the condition raises the error).
-Below the dispatcher it may also be the end:  if is_one(alpha): return _add(self, other)
+Lists are made as [f(t) for t in tensors], and have len(tensors) elements, of which tensors[0] is the first. Below the dispatcher it may also be the end:  if is_one(alpha): return _add(self, other)
 """
 import ast
 import json
@@ -14,6 +14,7 @@ import textwrap
 from dataclasses import dataclass
 
 from codegen import ctype
+from codegen.template import fill
 
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}  # the operators that have them say so in the schema
 INTEGER_SYMBOLS = {ast.FloorDiv: "/", ast.Mod: "%"}  # of sizes, which are not negative
@@ -32,6 +33,7 @@ FUNCTIONS = {
     "take_alpha": (("Tensor", "Tensor", "Scalar&"), "bool"), "check_numbers": (("Tensor", "Tensor"), "bool"),
     "check_factor": (("Tensor[]", "Scalar"), "bool"), "check_power": (("Tensor", "Tensor"), "bool"), "plain_power": (("Tensor", "Tensor"), "float"),
     "check_clamp": (("Tensor", "Tensor", "Tensor"), "bool"), "check_bounds": (("Tensor", "Tensor", "Scalar", "Scalar"), "bool"), "contiguous_as": (("Tensor", "dtype"), "Tensor"),
+    "dtype_to_float": (("dtype",), "dtype"), "new_detached": (("Tensor",), "Tensor"), "scan_moved": (("Tensor", "int", "bool", "bool"), "Tensor"),
     "composite_contiguous": (("Tensor",), "Tensor"), "composite_like": (("Tensor", "Tensor"), "Tensor"), "composite_elementwise": (("Tensor", "Tensor[]"), "Tensor"),
     "composite_suggested": (("Tensor", "Tensor"), "Tensor"), "composite_within": (("Tensor", "float", "float"), "bool"), "composite_broadcast": (("Tensor", "Tensor"), "Tensor"),
     "same_sizes": (("Tensor", "dims"), "bool"), "multinomial_check": (("Tensor",), "bool"), "check_castable": (("dtype", "dtype"), "bool"), "check_inplace_shape": (("Tensor", "dims"), "bool"), "raise_no_kernel": (("str", "dtype"), "bool"),
@@ -49,6 +51,14 @@ FUNCTIONS = {
 # How values are printed in the text of an error.
 PRINTED = {"int": ("%lld", "(long long){0}"), "float": ("%g", "{0}"), "Scalar": ("%g", "grd_scalar_double({0})"), "str": ("%s", "{0}"), "dtype": ("%s", "grd_dtype_type_name({0})"),
            "dims": ("%s", "grd_list_text({0})")}
+LOOP = """
+    const grd_tensors ${name}_given = $given;
+    grd_tensor **$made = grd_pool_array(${name}_given.n, sizeof *$made);
+    for (int64_t i = 0; $made != NULL && i < ${name}_given.n; i++) {
+        grd_tensor *const $name = ${name}_given.data[i];
+        $made[i] = $value;
+    }
+"""
 APART = "/* the rest */\n"  # after an early end of a formula: the way there is short where the rest is a function of its own
 C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_dims ", "Scalar": "grd_scalar ", "int": "int64_t ", "float": "double ", "bool": "bool ",
            "dtype": "grd_dtype ", "device": "grd_device ", "str": "const char *"}
@@ -92,6 +102,7 @@ class Lowering:
         self.through = through  # calls are of implementations, below the dispatcher, which write `out`
         self.names |= {"out": "Tensor"} if through else {}
         self.saves = []
+        self.loops = []  # that make the lists of a line, which go before it
         self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form
         self.statements, self.lazy = [], 0  # what goes before the expression; not where it may not be evaluated
 
@@ -111,7 +122,10 @@ class Lowering:
             *lines, last = ast.parse(textwrap.dedent(text).strip()).body
         except SyntaxError as error:
             raise self.fail(f"cannot read formula '{text}': {error.msg}") from None
-        statements = [self.line(line) for line in lines]
+        statements = []
+        for line in lines:
+            statements += [self.line(line)]
+            statements[-1:-1], self.loops = self.loops, []
         if not isinstance(last, ast.Expr):
             raise self.fail(f"the last line of a formula is its value, not '{ast.unparse(last)}'")
         several = len(self.operator.results) > 1
@@ -121,6 +135,7 @@ class Lowering:
             value = self.expression(last.value)
             self.in_place = self.value_in_place(last.value)
             values = [self.convert(value, "Tensor[]" if self.operator.returns_list else "Tensor")] if not several else self.parts(value, statements)
+        statements += self.loops
         if len(values) != len(self.operator.results):
             raise self.fail(f"{len(self.operator.results)} results are wanted, not {len(values)}")
         return "".join(statements), values
@@ -245,6 +260,23 @@ class Lowering:
 
     on_Tuple = on_List
 
+    def on_ListComp(self, node):
+        """[f(t) for t in tensors]"""
+        loop = node.generators[0]
+        if self.gradients or self.lazy or len(node.generators) > 1 or loop.ifs or not isinstance(loop.target, ast.Name) or loop.target.id in self.names:
+            raise self.fail(f"a list is [f(t) for t in tensors], with a new name, made in any case: '{ast.unparse(node)}'")
+        given, name, made = self.convert(self.expression(loop.iter), "Tensor[]"), loop.target.id, f"{loop.target.id}_made"
+        self.names[name] = "Tensor"
+        self.loops.append(fill(LOOP, given=given, name=name, made=made, value=self.convert(self.expression(node.elt), "Tensor")))
+        return Value(f"grd_list_made({made}, {name}_given.n)", "Tensor[]")
+
+    def on_Subscript(self, node):
+        """An element of a list."""
+        value = self.expression(node.value)
+        if value.type not in ("Tensor[]", "dims"):
+            raise self.fail(f"'{ast.unparse(node.value)}' is no list")
+        return Value(f"{value.c}.data[{self.plain(self.expression(node.slice), 'int')}]", "Tensor" if value.type == "Tensor[]" else "int")
+
     def on_UnaryOp(self, node):
         value = self.operand(node.operand)
         if isinstance(node.op, ast.Not):
@@ -310,6 +342,8 @@ class Lowering:
         name = node.func.id
         if name in FACTS:
             return self.fact(name, node)
+        if name == "len" and not self.gradients:
+            return Value(f"{self.expression(node.args[0]).c}.n", "int")
         if name in FUNCTIONS and not self.gradients:
             types, result = FUNCTIONS[name]
             if len(node.args) != len(types):

@@ -10,47 +10,6 @@
 #include "op/indexed.h"
 #include "op/plan.h"
 
-/* ---- Joining ---------------------------------------------------------------------------------------------------------------------- */
-
-typedef grd_tensor *each_function(grd_tensor *t);
-
-/* cat of what `each` makes of the tensors. */
-static grd_tensor *joined(grd_tensors tensors, each_function *each, int64_t dim, const char *name)
-{
-    if (tensors.n == 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "%s expects a non-empty TensorList", name);
-    grd_tensor **list = grd_pool_array(tensors.n, sizeof *list);
-    for (int64_t i = 0; list != NULL && i < tensors.n; i++)
-        list[i] = each(tensors.data[i]);
-    return grd_pending() ? grd_failed : grd_cat(grd_tensors_from(list, tensors.n), .dim = dim);
-}
-
-grd_tensor *op_hstack(grd_tensors tensors)
-{
-    const bool flat = tensors.n > 0 && tensors.data[0]->ndim <= 1;
-    return joined(tensors, grd_atleast_1d, flat ? 0 : 1, "hstack");
-}
-
-grd_tensor *op_vstack(grd_tensors tensors)
-{
-    return joined(tensors, grd_atleast_2d, 0, "vstack");
-}
-
-grd_tensor *op_dstack(grd_tensors tensors)
-{
-    return joined(tensors, grd_atleast_3d, 2, "dstack");
-}
-
-static grd_tensor *as_column(grd_tensor *t)
-{
-    return t->ndim <= 1 ? grd_reshape(t, grd_dims(t->numel, 1)) : t;
-}
-
-grd_tensor *op_column_stack(grd_tensors tensors)
-{
-    return joined(tensors, as_column, 1, "column_stack");
-}
-
 /* ---- Diagonals --------------------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op_diag_embed(grd_tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
@@ -70,14 +29,6 @@ grd_tensor *op_diag_embed(grd_tensor *self, int64_t offset, int64_t dim1, int64_
     for (int64_t i = 0, own = 0; i < n; i++)
         sizes[i] = i == dim1 || i == dim2 ? size : self->sizes[own++];
     return grd_hidden_diagonal_backward(self, grd_dims_from(sizes, n), offset, dim1, dim2);
-}
-
-grd_tensor *op_hidden_trace_backward(grd_tensor *grad, grd_dims sizes)
-{
-    if (sizes.n != 2)
-        return grd_fail(GRD_ERROR_RUNTIME, "expected the sizes of a matrix, but got %lld of them", (long long)sizes.n);
-    const int64_t n = sizes.data[0] < sizes.data[1] ? sizes.data[0] : sizes.data[1];
-    return grd_hidden_diagonal_backward(grd_expand(grad, grd_dims(n)), sizes, 0, 0, 1);
 }
 
 /* ---- Turning ------------------------------------------------------------------------------------------------------------------------ */
@@ -238,7 +189,7 @@ grd_tensors op_meshgrid(grd_tensors tensors, const char *indexing)
         one[i < 2 ? i ^ swapped : i] = -1;
         list[i] = grd_expand(grd_reshape(tensors.data[i], grd_dims_from(one, n)), grd_dims_from(sizes, n));
     }
-    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(list, n);
+    return grd_list_made(list, n);
 }
 
 /* ---- Cutting ---------------------------------------------------------------------------------------------------------------------------- */
@@ -254,7 +205,7 @@ static grd_tensors cut(grd_tensor *self, grd_dims places, int64_t dim)
         list[i] = grd_slice(self, .dim = dim, .start = grd_int(start), .end = grd_int(end));
         start = end;
     }
-    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(list, places.n + 1);
+    return grd_list_made(list, places.n + 1);
 }
 
 grd_tensors op_tensor_split(grd_tensor *self, int64_t sections, int64_t dim)
@@ -411,14 +362,6 @@ grd_tensor *op_cross(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_s
     if (!grd_check_indexed_out(out, grd_tensors(self, other)))
         return grd_failed;
     return grd_composite_finish(out, NULL, grd_hidden_linalg_cross(self, other, along));
-}
-
-grd_tensor *op_hidden_linalg_cross(grd_tensor *self, grd_tensor *other, int64_t dim)
-{
-    const grd_dims dims = grd_dims(dim);
-    grd_tensor *forward = grd_mul(grd_roll(self, grd_dims(-1), .dims = dims), grd_roll(other, grd_dims(-2), .dims = dims));
-    grd_tensor *backward = grd_mul(grd_roll(self, grd_dims(-2), .dims = dims), grd_roll(other, grd_dims(-1), .dims = dims));
-    return grd_composite_contiguous(grd_sub(forward, backward));
 }
 
 grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)

@@ -33,6 +33,11 @@ static inline grd_tensor *grd_fail_no_kernel(const char *name, grd_dtype dtype)
 }
 /* "[2, 3]", for the text of an error; it lives as long as the innermost scope. */
 const char *grd_list_text(grd_dims list);
+/* A list as it is returned; without elements when an error is pending. */
+static inline grd_tensors grd_list_made(grd_tensor **list, int64_t n)
+{
+    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(list, n);
+}
 /* A dim of `t`, wrapped; IndexError when out of range. */
 static inline bool grd_wrap_dim(const grd_tensor *t, int64_t dim, int64_t *ret_dim)
 {

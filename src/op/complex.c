@@ -94,16 +94,6 @@ void run_complex(const struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
     }
 }
 
-grd_tensor *op_angle(grd_tensor *self)
-{
-    const double pi = 3.14159265358979323846;
-    if (grd_dtype_is_complex((grd_dtype)self->dtype))
-        return grd_composite_contiguous(grd_atan2(grd_imag(self), grd_real(self)));
-    grd_tensor *zero = grd_zeros_like(self, .dtype = grd_dtype_to_float((grd_dtype)self->dtype));
-    grd_tensor *angle = grd_masked_fill(zero, grd_lt_scalar(self, grd_int(0)), grd_float(pi));
-    return grd_composite_elementwise(grd_masked_fill(angle, grd_isnan(self), grd_float(NAN)), grd_tensors(self));
-}
-
 grd_tensor *op_hidden_angle_backward(grd_tensor *grad, grd_tensor *self)
 {
     if (!grd_dtype_is_complex((grd_dtype)self->dtype))

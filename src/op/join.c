@@ -123,7 +123,7 @@ grd_tensors op_hidden_cat_backward(grd_tensor *grad, grd_dims sizes, int64_t dim
                            : grd_clone(grd_narrow(grad, dim, start, size), .memory_format = "contiguous");
         start += size < 0 ? 0 : size;
     }
-    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(list, sizes.n);
+    return grd_list_made(list, sizes.n);
 }
 
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
@@ -147,15 +147,6 @@ grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
         raised[i] = grd_unsqueeze(tensors.data[i], dim);
     const grd_tensors list_raised = {tensors.n, raised};
     return grd_cat(list_raised, .dim = dim);
-}
-
-grd_tensors op_hidden_stack_backward(grd_tensor *grad, int64_t dim)
-{
-    const grd_tensors parts = grd_unbind(grad, .dim = dim);
-    grd_tensor **copies = grd_pool_array(parts.n, sizeof *copies);
-    for (int64_t i = 0; copies != NULL && i < parts.n; i++)
-        copies[i] = grd_clone(parts.data[i]);
-    return grd_pending() ? (grd_tensors){0} : grd_tensors_from(copies, parts.n);
 }
 
 /* ---- Moved and repeated elements --------------------------------------------------------------------------------------------------- */

@@ -136,17 +136,3 @@ bool check_unique_consecutive(struct grd_plan *p, grd_tensor *self, bool return_
     grd_tensor *elements = grd_contiguous(self), *places = grd_arange_end(grd_int(self->numel));
     return find_elements(p, self, elements, places, return_inverse, return_counts);
 }
-
-/* ---- Derivatives that PyTorch does not have ----------------------------------------------------------------------------------- */
-
-bool plan_hidden_derivative_not_implemented(struct grd_plan *p, grd_tensor *grad, const char *name)
-{
-    (void)p, (void)grad;
-    return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented.", name);
-}
-
-bool plan_hidden_derivative_missing(struct grd_plan *p, grd_tensor *grad, const char *name)
-{
-    (void)p, (void)grad;
-    return grd_raise(GRD_ERROR_RUNTIME, "derivative for aten::%s is not implemented", name);
-}

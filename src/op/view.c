@@ -94,11 +94,6 @@ grd_tensor *op_reshape(grd_tensor *self, grd_dims shape)
     return grd_hidden_unsafe_view(grd_clone(self, .memory_format = "contiguous"), wanted);
 }
 
-grd_tensor *op_hidden_unsafe_view(grd_tensor *self, grd_dims size)
-{
-    return grd_new_detached(grd_view(self, size));
-}
-
 /* The sizes of `t` with others for those of dims first to past - 1. */
 static grd_dims replaced(const grd_tensor *t, int64_t first, int64_t past, grd_dims others, int64_t *sizes)
 {
@@ -425,26 +420,6 @@ static inline __attribute__((always_inline)) bool plan_slice(struct grd_view *v,
     if (!__builtin_mul_overflow(self->strides[dim], step, &stride))
         v->stride[dim] = stride;
     return true;
-}
-
-grd_tensor *op_narrow(grd_tensor *self, int64_t dim, int64_t start, int64_t length)
-{
-    if (self->ndim == 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "cannot be applied to a 0-dim tensor.");
-    if (length < 0)
-        return grd_fail(GRD_ERROR_RUNTIME, "length must be non-negative.");
-    if (!grd_wrap_dim(self, dim, &dim))
-        return grd_failed;
-    int64_t size = self->sizes[dim];
-    if (start < -size || start > size)
-        return grd_fail(GRD_ERROR_INDEX, "start out of range (expected to be in range of [%lld, %lld], but got %lld)", (long long)-size,
-                        (long long)size, (long long)start);
-    if (start < 0)
-        start += size;
-    if (length > size - start)
-        return grd_fail(GRD_ERROR_RUNTIME, "start (%lld) + length (%lld) exceeds dimension size (%lld).", (long long)start,
-                        (long long)length, (long long)size);
-    return grd_slice(self, .dim = dim, .start = grd_int(start), .end = grd_int(start + length));
 }
 
 static inline __attribute__((always_inline)) bool plan_diagonal(struct grd_view *v, grd_tensor *self, int64_t offset, int64_t dim1,
