@@ -2,6 +2,7 @@
 #include "op/common.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/object.h"
@@ -106,6 +107,11 @@ const struct grd_limits grd_limits[GRD_DTYPE_COUNT] = {
     [GRD_COMPLEX64] = {"c10::complex<float>", FLT_MANT_DIG, FLT_MAX},
     [GRD_COMPLEX128] = {"c10::complex<double>", DBL_MANT_DIG, DBL_MAX},
 };
+
+double grd_dtype_epsilon(grd_dtype dtype)
+{
+    return ldexp(1, 1 - grd_limits[dtype].digits);
+}
 
 void grd_int64_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high)
 {

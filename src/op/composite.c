@@ -172,6 +172,14 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     return grd_pending() ? grd_failed : t;
 }
 
+grd_dims grd_last_dims(grd_dims shape)
+{
+    int64_t *const dims = grd_pool_array(shape.n + 1, sizeof *dims);
+    for (int64_t i = 0; dims != NULL && i < shape.n; i++)
+        dims[i] = i - shape.n;
+    return grd_dims_from(dims, shape.n);
+}
+
 grd_dims grd_dims_but(const grd_tensor *t, int64_t dim)
 {
     int64_t *const dims = grd_pool_array((int64_t)t->ndim + 1, sizeof *dims);

@@ -14,7 +14,8 @@ grd_tensor *grd_composite_broadcast(grd_tensor *t, const grd_tensor *other);
 grd_tensor *grd_composite_along(grd_tensor *vector, int64_t ndim, int64_t dim);
 /* A factory's result, which is filled in place by now: that would be refused on a leaf that needs a gradient. RuntimeError: its dtype has none. */
 grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad);
-/* All dims of t but one, in pooled memory. */
+/* As many last dims as a shape has, -n to -1, and all dims of t but one: in pooled memory. */
+grd_dims grd_last_dims(grd_dims shape);
 grd_dims grd_dims_but(const grd_tensor *t, int64_t dim);
 
 /* Elements for each result of a reduction along `dim`, none: all; 0 and an error where there is no such dim. */
@@ -41,6 +42,8 @@ grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
 bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2);
 
+/* RuntimeError: the last sizes of the input, or those of a weight that is not NULL, are others. */
+bool grd_layer_norm_check(const grd_tensor *input, grd_dims shape, const grd_tensor *weight);
 /* RuntimeError: fewer than 2 dimensions, or channels, dimension 1, that do not divide into so many groups. */
 bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
 /* Rows with an element for all that a group of channels has: [samples, groups, elements]. */
