@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "op/copy.h"
 
-enum { LIST_CHARS = 512 };
+enum { LIST_CHARS = 1024 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ bool grd_raise_no_kernel(const char *name, grd_dtype dtype)
 const char *grd_list_text(grd_dims list)
 {
     char *text = grd_pool_alloc(LIST_CHARS);
-    return text != NULL ? grd_format_int64s(text, LIST_CHARS, list.data, list.n) : "";
+    return text != NULL ? grd_format_int64s(text, LIST_CHARS, list.data, list.n) : "[]";
 }
 
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes)

@@ -18,6 +18,8 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad);
 grd_dims grd_last_dims(grd_dims shape);
 grd_dims grd_dims_but(const grd_tensor *t, int64_t dim);
 
+/* t moved by one along dim, with zeros or ones where nothing moves to: t[k - 1], or t[k + 1] when `back`. */
+grd_tensor *grd_scan_moved(grd_tensor *t, int64_t dim, bool back, bool ones);
 /* Elements for each result of a reduction along `dim`, none: all; 0 and an error where there is no such dim. */
 double grd_reduced_count(grd_dims sizes, grd_dims dim);
 /* A reduced tensor with its reduced dims back as size 1. */

@@ -3,40 +3,37 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "gen/uses/op/layer_norm.h"
 #include "kernel/table.h"
 #include "op/formula.h"
 #include "op/lines.h"
 
-enum { LIST_CHARS = 512, MOST_PARTS = 64, LEAST_ROWS = 64 };
+enum { MOST_PARTS = 64, LEAST_ROWS = 64 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------ */
 
 static bool check_shape(const grd_tensor *input, grd_dims shape)
 {
-    char want[LIST_CHARS], have[LIST_CHARS];
     if (shape.n == 0)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
                          "but got normalized_shape = []");
     if (shape.n <= input->ndim && memcmp(input->sizes + input->ndim - shape.n, shape.data, (size_t)shape.n * sizeof *shape.data) == 0)
         return true;
-    grd_format_int64s(want, sizeof want, shape.data, shape.n);
+    const char *const want = grd_list_text(shape);
     return grd_raise(GRD_ERROR_RUNTIME, "Given normalized_shape=%s, expected input with shape [*, %s, but got input of size %s", want,
-                     want + 1, grd_format_int64s(have, sizeof have, input->sizes, input->ndim));
+                     want + 1, grd_list_text(grd_sizes(input)));
 }
 
 /* A weight or bias may be float32 where the input is of a half type. */
 static bool check_parameter(const grd_tensor *input, const grd_tensor *t, grd_dims shape, const char *name)
 {
-    char want[LIST_CHARS], have[LIST_CHARS];
     if (t == NULL)
         return true;
     if (!grd_same_sizes(t, shape))
-        return grd_raise(
-            GRD_ERROR_RUNTIME, "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s",
-            name, name, grd_format_int64s(have, sizeof have, t->sizes, t->ndim), grd_format_int64s(want, sizeof want, shape.data, shape.n));
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s", name,
+                         name, grd_list_text(grd_sizes(t)), grd_list_text(shape));
     const bool half = input->dtype == GRD_FLOAT16 || input->dtype == GRD_BFLOAT16;
     return t->dtype == input->dtype || (half && t->dtype == GRD_FLOAT32) ||
            grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)input->dtype),
