@@ -135,7 +135,8 @@ def view_calls(operators):
     """op_<name> of the views that are planned."""
     views = [o for o in operators.values() if o.planned_view]
     declared = headers.include(sorted({f"gen/impl/{headers.family_name(o.file)}.h" for o in views}))
-    return BANNER.format("schema") + declared + "\n" + "\n".join(plans.view_call(o, operators, implementation_prototype(o)) for o in views)
+    written = [plans.written_plan(o) for o in operators.values() if o.run == "view_backward"]
+    return BANNER.format("schema") + declared + "\n" + "\n".join([plans.view_call(o, operators, implementation_prototype(o)) for o in views] + written)
 
 
 def table_file(operators):

@@ -4,7 +4,7 @@ Names are arguments, results and gradients; operators are + - * / ** and unary m
 results with the name of one after a dot, or the facts shape(x), strides(x), offset(x), dtype(x), device(x), sizes_along(xs, dim), of which only the
 fact is saved. See DESIGN §4.
 
-The formula that an operator is may be a program of several lines, which may also call the functions in FUNCTIONS, and operators in place: mul_(x, y).
+The formula that an operator is may be a program of several lines, which may also call the functions that functions.py reads, and operators in place: mul_(x, y).
 Each line but the last gives a value a name, or checks:  assert p >= 0, f"RuntimeError: p is {p}"  (without a text: the condition raises the error).
 Lists are made as [f(t) for t in tensors], and have len(tensors) elements, of which tensors[0] is the first. Below the dispatcher it may also be the end:  if is_one(alpha): return _add(self, other)
 """
@@ -14,6 +14,7 @@ import textwrap
 from dataclasses import dataclass
 
 from codegen import ctype
+from codegen.functions import FUNCTIONS
 from codegen.template import fill
 
 SYMBOLS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}  # the operators that have them say so in the schema
@@ -25,28 +26,6 @@ FACT_OF_TENSOR = {"SHAPE": "grd_sizes({0})", "STRIDES": "grd_strides({0})", "OFF
 ERRORS = {"RuntimeError": "RUNTIME", "ValueError": "VALUE", "IndexError": "INDEX", "TypeError": "TYPE", "NotImplementedError": "NOT_IMPLEMENTED"}
 COMPARE = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 NUMERIC = ("int", "float", "bool", "Scalar")
-# Functions of the library that are no operators: grd_<name>, the types of its arguments, the type of its value. A Scalar& may be changed.
-FUNCTIONS = {
-    "ndim": (("Tensor",), "int"), "numel": (("Tensor",), "int"), "size": (("Tensor", "int"), "int"), "item_double": (("Tensor",), "float"),
-    "dtype_is_integral": (("dtype",), "bool"), "dtype_is_floating": (("dtype",), "bool"), "dtype_is_complex": (("dtype",), "bool"), "dtype_to_real": (("dtype",), "dtype"), "promote": (("dtype", "dtype"), "dtype"),
-    "is_one": (("Scalar",), "bool"), "scalar_conj": (("Scalar",), "Scalar"), "scalar_negated": (("Scalar",), "Scalar"), "is_real_number": (("Tensor",), "bool"),
-    "take_alpha": (("Tensor", "Tensor", "Scalar&"), "bool"), "check_numbers": (("Tensor", "Tensor"), "bool"),
-    "check_factor": (("Tensor[]", "Scalar"), "bool"), "check_power": (("Tensor", "Tensor"), "bool"), "plain_power": (("Tensor", "Tensor"), "float"),
-    "check_clamp": (("Tensor", "Tensor", "Tensor"), "bool"), "check_bounds": (("Tensor", "Tensor", "Scalar", "Scalar"), "bool"), "contiguous_as": (("Tensor", "dtype"), "Tensor"),
-    "dtype_to_float": (("dtype",), "dtype"), "new_detached": (("Tensor",), "Tensor"), "scan_moved": (("Tensor", "int", "bool", "bool"), "Tensor"),
-    "composite_contiguous": (("Tensor",), "Tensor"), "composite_like": (("Tensor", "Tensor"), "Tensor"), "composite_elementwise": (("Tensor", "Tensor[]"), "Tensor"),
-    "composite_suggested": (("Tensor", "Tensor"), "Tensor"), "composite_within": (("Tensor", "float", "float"), "bool"), "composite_broadcast": (("Tensor", "Tensor"), "Tensor"),
-    "same_sizes": (("Tensor", "dims"), "bool"), "multinomial_check": (("Tensor",), "bool"), "check_castable": (("dtype", "dtype"), "bool"), "check_inplace_shape": (("Tensor", "dims"), "bool"), "raise_no_kernel": (("str", "dtype"), "bool"),
-    "wrapped_dim": (("Tensor", "int"), "int"), "composite_along": (("Tensor", "int", "int"), "Tensor"), "dtype_is_unsigned": (("dtype",), "bool"), "truncated": (("Scalar",), "Scalar"),
-    "composite_requiring": (("Tensor", "bool"), "Tensor"), "pad_bordered": (("Tensor", "dims", "str"), "Tensor"),
-    "quotient_or_zero": (("Tensor", "Tensor"), "Tensor"), "reduced_count": (("dims", "dims"), "float"), "reduced_restored": (("Tensor", "dims", "dims", "bool"), "Tensor"),
-    "norm_check": (("Tensor", "float", "dims", "dtype"), "bool"), "cdist_check": (("Tensor", "Tensor", "float"), "bool"),
-    "cdist_by_product": (("str", "float", "Tensor", "Tensor"), "bool"), "check_index_source": (("Tensor", "int", "Tensor", "Tensor"), "bool"), "scatter_identity": (("str", "dtype"), "Scalar"),
-    "scatter_counts": (("Tensor", "int", "Tensor", "Tensor", "bool"), "Tensor"), "dims_but": (("Tensor", "int"), "dims"), "composite_is_recorded": (("Tensor",), "bool"),
-    "group_rows": (("Tensor", "int"), "Tensor"), "check_groups": (("Tensor", "int"), "bool"),
-    "loss_check": (("str",), "bool"), "loss_reduced": (("Tensor", "str"), "Tensor"), "loss_unreduced": (("Tensor", "Tensor", "Tensor", "str"), "Tensor"),
-    "loss_variance": (("Tensor", "Tensor"), "Tensor"),
-}
 # How values are printed in the text of an error.
 PRINTED = {"int": ("%lld", "(long long){0}"), "float": ("%g", "{0}"), "Scalar": ("%g", "grd_scalar_double({0})"), "str": ("%s", "{0}"), "dtype": ("%s", "grd_dtype_type_name({0})"),
            "dims": ("%s", "grd_list_text({0})")}
@@ -343,7 +322,7 @@ class Lowering:
             return self.fact(name, node)
         if name == "len" and not self.gradients:
             return Value(f"{self.expression(node.args[0]).c}.n", "int")
-        if name in FUNCTIONS and not self.gradients:
+        if name in FUNCTIONS and name not in self.operators and not self.gradients:
             types, result = FUNCTIONS[name]
             if len(node.args) != len(types):
                 raise self.fail(f"'{name}' takes {len(types)} arguments")

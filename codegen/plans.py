@@ -32,6 +32,14 @@ $declared    return $plan ? $made(self, &v) : $failed;
 }
 """)
 
+WRITTEN = Template("""\
+bool plan_$name($parameters)
+{
+    grd_tensor zeros;
+    return plan_written(plan, $grad, $sizes, &zeros) && $view && check_written(plan, $grad);
+}
+""")
+
 
 def arguments(operator):
     return [a.name for a in operator.args]
@@ -129,6 +137,13 @@ def view_call(operator, operators, prototype):
     room = "    int64_t room[2][GRD_MAX_DIMS];\n    struct grd_view v = {.size = room[0], .stride = room[1]};\n"
     declared, made, failed = ("    struct views v;\n", "made_several", "no_tensors") if operator.returns_list else (room, "made", "grd_failed")
     return VIEW.substitute(prototype=prototype, declared=declared, made=made, failed=failed, plan=plan_call(operator, operators, "&v"))
+
+
+def written_plan(operator):
+    """The plan of the gradient of a view, _<view>_backward: zeros of some sizes, with the gradient where the view lies."""
+    grad, sizes, *rest = arguments(operator)
+    view = call(f"plan_{operator.name.removeprefix('_').removesuffix('_backward')}", "written_view(plan)", "&zeros", *rest)
+    return WRITTEN.substitute(name=operator.c_name, parameters=", ".join(parameters(operator)), grad=grad, sizes=sizes, view=view)
 
 
 def implementation(operator, operators, prototype):

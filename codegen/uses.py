@@ -34,6 +34,6 @@ def implementations(code, operators):
 
 def parts(operator):
     """The functions that implement an operator."""
-    names = {"op": True, "elementwise": operator.kernel, "plan": operator.planned and not operator.law, "run": operator.planned and not operator.law and (operator.run or True),
+    names = {"op": True, "elementwise": operator.kernel, "plan": operator.planned and (not operator.law or operator.plan), "run": operator.planned and (operator.run or not operator.law),
              "check": operator.check, "shortcut": operator.shortcut and not operator.law}
     return {f"{part}_{name if part in ('run', 'check') and isinstance(name, str) else operator.c_name}" for part, name in names.items() if name}

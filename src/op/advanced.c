@@ -15,8 +15,6 @@
 #include "op/indexed.h"
 #include "op/plan.h"
 
-enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
-
 /* What index tensors say about a tensor. */
 struct places {
     grd_tensor *index[GRD_MAX_DIMS];   /* of each dimension; NULL: all of it. A mask has become an index for each of its dimensions */
@@ -37,7 +35,6 @@ static bool is_mask(const grd_tensor *index)
 
 static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t dim)
 {
-    char list[LIST_CHARS], own[LIST_CHARS];
     if (!is_mask(index) && (grd_category_of((grd_dtype)index->dtype) != GRD_CATEGORY_INTEGER || index->dtype == GRD_UINT64))
         return grd_raise(GRD_ERROR_INDEX, "tensors used as indices must be long, int, byte or bool tensors");
     const int64_t span = is_mask(index) ? index->ndim : 1;
@@ -49,8 +46,7 @@ static bool check_one(const grd_tensor *self, const grd_tensor *index, int64_t d
         if (index->sizes[i] != self->sizes[dim + i])
             return grd_raise(GRD_ERROR_INDEX,
                              "The shape of the mask %s at index %lld does not match the shape of the indexed tensor %s at index %lld",
-                             grd_format_int64s(list, sizeof list, index->sizes, index->ndim), (long long)i,
-                             grd_format_int64s(own, sizeof own, self->sizes, self->ndim), (long long)(dim + i));
+                             grd_list_text(grd_sizes(index)), (long long)i, grd_list_text(grd_sizes(self)), (long long)(dim + i));
     return true;
 }
 
@@ -87,12 +83,10 @@ static bool assign(const grd_tensor *self, grd_tensors indices, grd_dims dims, s
 
 static bool raise_mismatch(const grd_tensor *self, const struct places *p)
 {
-    char list[LIST_CHARS];
     struct grd_text text = {0};
     for (int64_t dim = 0; dim < self->ndim; dim++)
         if (p->index[dim] != NULL)
-            grd_text_add(&text, "%s%s", text.size ? ", " : "",
-                         grd_format_int64s(list, sizeof list, p->index[dim]->sizes, p->index[dim]->ndim));
+            grd_text_add(&text, "%s%s", text.size ? ", " : "", grd_list_text(grd_sizes(p->index[dim])));
     grd_raise(GRD_ERROR_INDEX, "shape mismatch: indexing tensors could not be broadcast together with shapes %s",
               text.data != NULL ? text.data : "");
     grd_text_done(&text);
@@ -350,14 +344,12 @@ static bool check_values(const grd_tensor *self, const grd_tensor *values, const
 {
     int64_t sizes[GRD_MAX_DIMS];
     const grd_dims named = named_sizes(self, p, false, sizes);
-    char have[LIST_CHARS], need[LIST_CHARS];
     bool fits = values->ndim <= named.n;
     for (int64_t i = 0; fits && i < values->ndim; i++)
         fits = values->sizes[i] == 1 || values->sizes[i] == named.data[named.n - values->ndim + i];
     return fits ||
            grd_raise(GRD_ERROR_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
-                     grd_format_int64s(have, sizeof have, values->sizes, values->ndim),
-                     grd_format_int64s(need, sizeof need, named.data, named.n));
+                     grd_list_text(grd_sizes(values)), grd_list_text(named));
 }
 
 /* `values` as the loops read them: broadcast, with one dimension for all of the index tensors'. */

@@ -1,5 +1,4 @@
 /* Normalisation of channels, dimension 1: over a batch, within a sample, in groups. Composites, recorded as one node, and their gradients. Schema: schema/normalization.toml. */
-#include "base/text.h"
 #include "gen/uses/op/batch_norm.h"
 #include "gradus/library.h"
 #include "op/formula.h"
@@ -109,7 +108,6 @@ grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_te
 
 bool grd_check_groups(const grd_tensor *input, int64_t num_groups)
 {
-    char sizes[512];
     if (input->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected at least 2 dimensions for input tensor but received %d", input->ndim);
     if (num_groups <= 0)
@@ -117,7 +115,7 @@ bool grd_check_groups(const grd_tensor *input, int64_t num_groups)
     return input->sizes[1] % num_groups == 0 ||
            grd_raise(GRD_ERROR_RUNTIME,
                      "Expected number of channels in input to be divisible by num_groups, but got input of shape %s and num_groups=%lld",
-                     grd_format_int64s(sizes, sizeof sizes, input->sizes, input->ndim), (long long)num_groups);
+                     grd_list_text(grd_sizes(input)), (long long)num_groups);
 }
 
 grd_tensor *grd_group_rows(grd_tensor *t, int64_t num_groups)

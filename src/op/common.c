@@ -2,13 +2,14 @@
 #include "op/common.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/object.h"
 #include "base/text.h"
 #include "op/copy.h"
 
-enum { LIST_CHARS = 512 };
+enum { LIST_CHARS = 1024 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------- */
 
@@ -46,7 +47,7 @@ bool grd_raise_no_kernel(const char *name, grd_dtype dtype)
 const char *grd_list_text(grd_dims list)
 {
     char *text = grd_pool_alloc(LIST_CHARS);
-    return text != NULL ? grd_format_int64s(text, LIST_CHARS, list.data, list.n) : "";
+    return text != NULL ? grd_format_int64s(text, LIST_CHARS, list.data, list.n) : "[]";
 }
 
 bool grd_same_sizes(const grd_tensor *t, grd_dims sizes)
@@ -106,6 +107,11 @@ const struct grd_limits grd_limits[GRD_DTYPE_COUNT] = {
     [GRD_COMPLEX64] = {"c10::complex<float>", FLT_MANT_DIG, FLT_MAX},
     [GRD_COMPLEX128] = {"c10::complex<double>", DBL_MANT_DIG, DBL_MAX},
 };
+
+double grd_dtype_epsilon(grd_dtype dtype)
+{
+    return ldexp(1, 1 - grd_limits[dtype].digits);
+}
 
 void grd_int64_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high)
 {

@@ -99,6 +99,8 @@ struct grd_limits {
     double largest;
 };
 extern const struct grd_limits grd_limits[GRD_DTYPE_COUNT];
+/* The distance from 1 to the next number. */
+double grd_dtype_epsilon(grd_dtype dtype);
 /* The integers that an integral dtype holds, or that a floating one reaches, as far as int64 does. */
 void grd_int64_bounds(grd_dtype dtype, int64_t *ret_low, int64_t *ret_high);
 static inline bool grd_dtype_is_integral(grd_dtype dtype) /* or bool */

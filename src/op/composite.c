@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/object.h"
-#include "base/text.h"
 #include "core/iter.h"
 #include "dispatch/op.h"
 #include "gen/uses/op/composite.h"
@@ -43,7 +42,7 @@ static grd_tensor *apart(const grd_tensor *out, grd_tensor *value)
  * silently, unless their length is computed. */
 static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor *out, const grd_tensor *result)
 {
-    char have[256], text[640];
+    char text[640];
     if (inputs.n > 0)
         return grd_warn_resized(out, grd_sizes(result));
     if (op->fills != GRD_FILLS_COMPUTED || out->numel == 0 || out->numel == result->numel)
@@ -53,7 +52,7 @@ static bool warn_resized(const grd_op *op, grd_tensors inputs, const grd_tensor 
              "The number of elements in the out tensor of shape %s is %lld which does not match the computed number of elements %lld. Note "
              "that this may "
              "occur as a result of rounding error. The out tensor will be resized to a tensor of shape (%lld,).",
-             grd_format_int64s(have, sizeof have, out->sizes, out->ndim), (long long)out->numel, n, n);
+             grd_list_text(grd_sizes(out)), (long long)out->numel, n, n);
     return grd_warn(text);
 }
 
@@ -170,6 +169,14 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     if (!grd_pending() && requires_grad)
         grd_mark_requires_grad(t, true);
     return grd_pending() ? grd_failed : t;
+}
+
+grd_dims grd_last_dims(grd_dims shape)
+{
+    int64_t *const dims = grd_pool_array(shape.n + 1, sizeof *dims);
+    for (int64_t i = 0; dims != NULL && i < shape.n; i++)
+        dims[i] = i - shape.n;
+    return grd_dims_from(dims, shape.n);
 }
 
 grd_dims grd_dims_but(const grd_tensor *t, int64_t dim)

@@ -3,7 +3,6 @@
  * Invariants: every number is checked before anything is written; gradients of a row are added in the order of the indices. */
 #include <string.h>
 
-#include "base/text.h"
 #include "gen/binary_kernels.h"
 #include "gen/uses/op/embedding.h"
 #include "gradus/library.h"
@@ -11,8 +10,6 @@
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/indexed.h"
-
-enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
 /* ---- embedding ----------------------------------------------------------------------------------------------------------- */
 
@@ -79,13 +76,11 @@ bool plan_hidden_embedding_backward(struct grd_plan *p, grd_tensor *grad, grd_di
                                     bool scale_grad_by_freq)
 {
     (void)padding_idx;
-    char list[LIST_CHARS];
     const grd_dtype dtype = grd_sum_dtype(grad->dtype);
     if (!check_embedding(sizes, indices))
         return false;
     if (grad->numel != indices->numel * sizes.data[1] || grad->ndim != indices->ndim + 1)
-        return grd_raise(GRD_ERROR_RUNTIME, "gradient of sizes %s does not belong to the indices",
-                         grd_format_int64s(list, sizeof list, grad->sizes, grad->ndim));
+        return grd_raise(GRD_ERROR_RUNTIME, "gradient of sizes %s does not belong to the indices", grd_list_text(grd_sizes(grad)));
     if (grd_kernels->index->add[dtype] == NULL ||
         (scale_grad_by_freq && grd_kernels->binary[dtype][GRD_BINARY_HIDDEN_DIV_TRUE].block == NULL))
         return grd_raise_no_kernel("embedding_backward", grad->dtype);

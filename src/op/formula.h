@@ -1,4 +1,4 @@
-/* What formulas of operators in schema/ call besides operators: FUNCTIONS in codegen/formula.py. Each is in the file of its family. Like operators they
+/* What formulas of operators in schema/ call besides operators: codegen/functions.py reads them here. Each is in the file of its family. Like operators they
  * return pooled tensors, and grd_failed while an error is pending; a check raises its error and returns false. */
 #ifndef GRD_OP_FORMULA_H
 #define GRD_OP_FORMULA_H
@@ -14,9 +14,12 @@ grd_tensor *grd_composite_broadcast(grd_tensor *t, const grd_tensor *other);
 grd_tensor *grd_composite_along(grd_tensor *vector, int64_t ndim, int64_t dim);
 /* A factory's result, which is filled in place by now: that would be refused on a leaf that needs a gradient. RuntimeError: its dtype has none. */
 grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad);
-/* All dims of t but one, in pooled memory. */
+/* As many last dims as a shape has, -n to -1, and all dims of t but one: in pooled memory. */
+grd_dims grd_last_dims(grd_dims shape);
 grd_dims grd_dims_but(const grd_tensor *t, int64_t dim);
 
+/* t moved by one along dim, with zeros or ones where nothing moves to: t[k - 1], or t[k + 1] when `back`. */
+grd_tensor *grd_scan_moved(grd_tensor *t, int64_t dim, bool back, bool ones);
 /* Elements for each result of a reduction along `dim`, none: all; 0 and an error where there is no such dim. */
 double grd_reduced_count(grd_dims sizes, grd_dims dim);
 /* A reduced tensor with its reduced dims back as size 1. */
@@ -41,6 +44,8 @@ grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
 bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2);
 
+/* RuntimeError: the last sizes of the input, or those of a weight that is not NULL, are others. */
+bool grd_layer_norm_check(const grd_tensor *input, grd_dims shape, const grd_tensor *weight);
 /* RuntimeError: fewer than 2 dimensions, or channels, dimension 1, that do not divide into so many groups. */
 bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
 /* Rows with an element for all that a group of channels has: [samples, groups, elements]. */

@@ -3,14 +3,11 @@
  * Invariant: every index is checked before the result is made. */
 #include <string.h>
 
-#include "base/text.h"
 #include "gen/uses/op/index.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/indexed.h"
-
-enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
 
 bool plan_index_select(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index)
 {
@@ -34,7 +31,6 @@ grd_tensor *op_hidden_index_select_backward(grd_tensor *grad, grd_dims sizes, in
 
 bool plan_gather(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     if (!grd_wrap_dim(self, dim, &dim) || (index->numel > 0 && !grd_check_index_dtype(index)) ||
         !grd_check_index_ndim(index, self, "input"))
         return false;
@@ -43,8 +39,7 @@ bool plan_gather(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *
             continue;
         return grd_raise(GRD_ERROR_RUNTIME,
                          "Size does not match at dimension %lld expected index %s to be no larger than self %s apart from dimension %lld",
-                         (long long)i, grd_format_int64s(list, sizeof list, index->sizes, index->ndim),
-                         grd_format_int64s(other, sizeof other, self->sizes, self->ndim), (long long)dim);
+                         (long long)i, grd_list_text(grd_sizes(index)), grd_list_text(grd_sizes(self)), (long long)dim);
     }
     const struct grd_indexed_plan indexed = {.kernel = grd_kernel_of_size(grd_kernels->index->gather, self),
                                              .unchecked = index->numel == 0,

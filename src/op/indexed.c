@@ -8,14 +8,12 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "gen/uses/op/indexed.h"
 
 enum {
-    LIST_CHARS = 512, /* of a formatted list in an error */
     ELEMENTS_GRAIN = 16 * 1024,
     ROW_PIECE = 4096 /* of a long inner dimension that is one unit of work */
 };
@@ -35,10 +33,8 @@ bool grd_check_index_dtype(const grd_tensor *index)
 
 bool grd_check_index_vector(const grd_tensor *index)
 {
-    char list[LIST_CHARS];
-    return index->ndim <= 1 ||
-           grd_raise(GRD_ERROR_INDEX, "Index is supposed to be a vector, but got dim: %d with type: %s and size: %s", index->ndim,
-                     grd_dtype_name(index->dtype), grd_format_int64s(list, sizeof list, index->sizes, index->ndim));
+    return index->ndim <= 1 || grd_raise(GRD_ERROR_INDEX, "Index is supposed to be a vector, but got dim: %d with type: %s and size: %s",
+                                         index->ndim, grd_dtype_name(index->dtype), grd_list_text(grd_sizes(index)));
 }
 
 bool grd_check_index_ndim(const grd_tensor *index, const grd_tensor *t, const char *what)

@@ -1,47 +1,48 @@
 /* layer_norm and rms_norm: lines normalised in one pass over memory, and their derivatives; formulas are in schema/normalization.toml, loops in
  * kernel/cpu/lines_layer_norm.h. */
-#include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "gen/uses/op/layer_norm.h"
 #include "kernel/table.h"
-#include "op/composite.h"
+#include "op/formula.h"
 #include "op/lines.h"
 
-enum { LIST_CHARS = 512, MOST_PARTS = 64, LEAST_ROWS = 64 };
+enum { MOST_PARTS = 64, LEAST_ROWS = 64 };
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------ */
 
 static bool check_shape(const grd_tensor *input, grd_dims shape)
 {
-    char want[LIST_CHARS], have[LIST_CHARS];
     if (shape.n == 0)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
                          "but got normalized_shape = []");
     if (shape.n <= input->ndim && memcmp(input->sizes + input->ndim - shape.n, shape.data, (size_t)shape.n * sizeof *shape.data) == 0)
         return true;
-    grd_format_int64s(want, sizeof want, shape.data, shape.n);
+    const char *const want = grd_list_text(shape);
     return grd_raise(GRD_ERROR_RUNTIME, "Given normalized_shape=%s, expected input with shape [*, %s, but got input of size %s", want,
-                     want + 1, grd_format_int64s(have, sizeof have, input->sizes, input->ndim));
+                     want + 1, grd_list_text(grd_sizes(input)));
 }
 
 /* A weight or bias may be float32 where the input is of a half type. */
 static bool check_parameter(const grd_tensor *input, const grd_tensor *t, grd_dims shape, const char *name)
 {
-    char want[LIST_CHARS], have[LIST_CHARS];
     if (t == NULL)
         return true;
     if (!grd_same_sizes(t, shape))
-        return grd_raise(
-            GRD_ERROR_RUNTIME, "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s",
-            name, name, grd_format_int64s(have, sizeof have, t->sizes, t->ndim), grd_format_int64s(want, sizeof want, shape.data, shape.n));
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and normalized_shape = %s", name,
+                         name, grd_list_text(grd_sizes(t)), grd_list_text(shape));
     const bool half = input->dtype == GRD_FLOAT16 || input->dtype == GRD_BFLOAT16;
     return t->dtype == input->dtype || (half && t->dtype == GRD_FLOAT32) ||
            grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)input->dtype),
                      grd_dtype_type_name((grd_dtype)t->dtype));
+}
+
+bool grd_layer_norm_check(const grd_tensor *input, grd_dims shape, const grd_tensor *weight)
+{
+    return check_shape(input, shape) && check_parameter(input, weight, shape, "weight");
 }
 
 static bool check_dtype(const grd_tensor *input)
@@ -137,49 +138,4 @@ static void sum_parts(int64_t begin, int64_t end, void *context)
 void run_layer_norm_weight_sums(const struct grd_plan *p)
 {
     grd_parallel_for(0, p->results[0]->sizes[0], 1, sum_parts, (void *)(uintptr_t)p);
-}
-
-/* ---- Composites ---------------------------------------------------------------------------------------------------------------- */
-
-/* The last dimensions of a tensor. */
-static grd_dims last_dims(int64_t n, int64_t *ret_dims)
-{
-    for (int64_t i = 0; i < n; i++)
-        ret_dims[i] = i - n;
-    return grd_dims_from(ret_dims, n);
-}
-
-grd_tensor *op_rms_norm(grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_scalar eps)
-{
-    int64_t dims[GRD_MAX_DIMS];
-    const double distance = eps.kind != GRD_SCALAR_NONE ? grd_scalar_double(eps) : ldexp(1, 1 - grd_limits[input->dtype].digits);
-    if (!grd_dtype_is_complex((grd_dtype)input->dtype))
-        return grd_composite_suggested(grd_hidden_layer_norm(input, shape, weight, NULL, distance, false).output, input);
-    if (!check_shape(input, shape) || !check_parameter(input, weight, shape, "weight"))
-        return grd_failed;
-    grd_tensor *squares = grd_mean(grd_square(input), .dim = last_dims(shape.n, dims), .keepdim = true);
-    grd_tensor *result = grd_mul(input, grd_rsqrt(grd_add_scalar(squares, grd_float(distance))));
-    return grd_composite_suggested(weight != NULL ? grd_mul(result, weight) : result, input);
-}
-
-/* Here h and rstd are functions of the input, so that the next derivative is right, too. */
-grd_tensor *op_hidden_layer_norm_curvature(grd_tensor *grad, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
-                                           grd_tensor *weight, grd_dims shape, double eps, bool centered)
-{
-    int64_t storage[GRD_MAX_DIMS];
-    if (!check_shape(input, shape))
-        return grd_failed;
-    const grd_dims dims = last_dims(shape.n, storage);
-    const grd_scalar none = grd_int(0);
-    grd_tensor *u = weight != NULL ? grd_mul(grad_output, weight) : grad_output, *h = grd_hidden_normalized(input, shape, eps, centered);
-    grd_tensor *spread = centered ? grd_var(input, .dim = dims, .correction = none, .keepdim = true)
-                                  : grd_mean(grd_square(input), .dim = dims, .keepdim = true);
-    grd_tensor *r = grd_rsqrt(grd_add_scalar(spread, grd_float(eps)));
-    grd_tensor *ju = grd_hidden_layer_norm_input_backward(u, input, mean, rstd, NULL, shape, eps, centered);
-    grd_tensor *grad_ju = grd_mean(grd_mul(grad, ju), .dim = dims, .keepdim = true);
-    grd_tensor *uh = grd_mean(grd_mul(u, h), .dim = dims, .keepdim = true), *gh = grd_mean(grd_mul(grad, h), .dim = dims, .keepdim = true);
-    grd_tensor *turned = grd_add(grd_mul(grad, uh), grd_mul(u, gh));
-    grd_tensor *both =
-        grd_add(grd_mul(h, grad_ju), grd_hidden_layer_norm_input_backward(turned, input, mean, rstd, NULL, shape, eps, centered));
-    return grd_neg(grd_mul(r, both));
 }

@@ -2,7 +2,6 @@
  * in product.c. Transposed operands are read as they lie. */
 #include <string.h>
 
-#include "base/text.h"
 #include "core/small.h"
 #include "gen/uses/op/linalg.h"
 #include "op/composite.h"
@@ -192,13 +191,11 @@ static bool check_expands(const grd_tensor *self, grd_dims sizes)
         int64_t have = self->sizes[self->ndim - i], want = sizes.data[sizes.n - i];
         if (have == want || have == 1)
             continue;
-        char target[1024], own[1024];
         return grd_raise(
             GRD_ERROR_RUNTIME,
             "The expanded size of the tensor (%lld) must match the existing size (%lld) at non-singleton dimension %lld.  Target sizes: "
             "%s.  Tensor sizes: %s",
-            (long long)want, (long long)have, (long long)(sizes.n - i), grd_format_int64s(target, sizeof target, sizes.data, sizes.n),
-            grd_format_int64s(own, sizeof own, self->sizes, self->ndim));
+            (long long)want, (long long)have, (long long)(sizes.n - i), grd_list_text(sizes), grd_list_text(grd_sizes(self)));
     }
     if (self->ndim > sizes.n)
         return grd_raise(GRD_ERROR_RUNTIME,

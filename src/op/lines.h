@@ -34,9 +34,4 @@ bool grd_lines_reads(struct grd_plan *p, grd_tensor *t, int first);
 bool grd_lines_plan(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_dtype as, int first, const enum grd_lines_operand *kinds,
                     const double *numbers);
 
-/* ---- For gradients of running sums and products ---------------------------------------------------------------------------------------- */
-
-/* t moved by one along dim, with zeros or ones where nothing moves to: t[k - 1], or t[k + 1] when `back`. */
-grd_tensor *grd_scan_moved(grd_tensor *t, int64_t dim, bool back, bool ones);
-
 #endif

@@ -2,7 +2,6 @@
  * Invariant: a composite never divides by or takes the logarithm of something whose gradient would be lost to infinity. */
 #include <string.h>
 
-#include "base/text.h"
 #include "gen/uses/op/loss.h"
 #include "op/formula.h"
 
@@ -84,11 +83,10 @@ grd_tensor *op_cosine_similarity(grd_tensor *x1, grd_tensor *x2, int64_t dim, do
 
 bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes)
 {
-    char have[1024];
     return weight == NULL || (weight->ndim == 1 && weight->numel == classes) ||
            grd_raise(GRD_ERROR_RUNTIME,
                      "weight tensor should be defined either for all %lld classes or no classes but got weight tensor of shape: %s",
-                     (long long)classes, grd_format_int64s(have, sizeof have, weight->sizes, weight->ndim));
+                     (long long)classes, grd_list_text(grd_sizes(weight)));
 }
 
 /* ---- Cross entropy ------------------------------------------------------------------------------------------------------------------ */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "gen/uses/op/nll_loss.h"
 #include "kernel/table.h"
 #include "op/plan.h"
@@ -52,9 +51,8 @@ static bool check_target_sizes(grd_dims size, const grd_tensor *target)
     memcpy(want + 1, size.data + 2, (size_t)(size.n - 2) * sizeof *want);
     if (grd_same_sizes(target, grd_dims_from(want, size.n - 1)))
         return true;
-    char text[1024], have[1024];
-    return grd_raise(GRD_ERROR_RUNTIME, "Expected target size %s, got %s", grd_format_int64s(text, sizeof text, want, size.n - 1),
-                     grd_format_int64s(have, sizeof have, target->sizes, target->ndim));
+    return grd_raise(GRD_ERROR_RUNTIME, "Expected target size %s, got %s", grd_list_text(grd_dims_from(want, size.n - 1)),
+                     grd_list_text(grd_sizes(target)));
 }
 
 static struct nll *nll_of(const struct grd_plan *p)

@@ -8,13 +8,12 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "base/text.h"
 #include "gen/uses/op/optim.h"
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
 
-enum { GRAIN = 16 * 1024, LIST_CHARS = 512, ROLES = 5 };
+enum { GRAIN = 16 * 1024, ROLES = 5 };
 
 /* The tensors that belong to one parameter: itself, its gradient, its state. NULL: there is no such state. */
 enum { PARAM, GRAD, STATE };
@@ -44,14 +43,12 @@ static bool check_dtype(grd_dtype dtype)
 
 static bool check_alike(const grd_tensor *param, const grd_tensor *t, const char *name, int64_t i)
 {
-    char own[LIST_CHARS], other[LIST_CHARS];
     if (t->dtype != param->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "%s[%lld] has dtype %s where the parameter has %s", name, (long long)i,
                          grd_dtype_name((grd_dtype)t->dtype), grd_dtype_name((grd_dtype)param->dtype));
     if (!grd_same_sizes(t, grd_dims_from(param->sizes, param->ndim)))
         return grd_raise(GRD_ERROR_RUNTIME, "%s[%lld] has sizes %s where the parameter has %s", name, (long long)i,
-                         grd_format_int64s(other, sizeof other, t->sizes, t->ndim),
-                         grd_format_int64s(own, sizeof own, param->sizes, param->ndim));
+                         grd_list_text(grd_sizes(t)), grd_list_text(grd_sizes(param)));
     return grd_check_same_device(grd_tensors((grd_tensor *)(uintptr_t)param, (grd_tensor *)(uintptr_t)t));
 }
 

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "gen/uses/op/reduction.h"
 #include "op/reduce.h"
 #include "op/formula.h"
@@ -246,11 +245,8 @@ grd_tensor *op_sum_to_size(grd_tensor *self, grd_dims size)
         if (stretched)
             dims[n++] = i;
     }
-    if (!fits) {
-        char from[256], to[256];
-        return grd_fail(GRD_ERROR_RUNTIME, "size %s is not expandable to size %s.", grd_format_int64s(to, sizeof to, size.data, size.n),
-                        grd_format_int64s(from, sizeof from, self->sizes, self->ndim));
-    }
+    if (!fits)
+        return grd_fail(GRD_ERROR_RUNTIME, "size %s is not expandable to size %s.", grd_list_text(size), grd_list_text(grd_sizes(self)));
     if (size.n == 0)
         return grd_sum(self);
     if (n == 0)

@@ -1,7 +1,7 @@
 /* Parts of the gradients of running sums and products, which are composites over a first-order linear recurrence (schema/reduction.toml). The operators
  * themselves follow the law "lines"; their loops are in kernel/cpu/lines_scan.h. */
 #include "gen/uses/op/scan.h"
-#include "op/lines.h"
+#include "op/formula.h"
 
 grd_tensor *grd_scan_moved(grd_tensor *t, int64_t dim, bool back, bool ones)
 {

@@ -4,7 +4,6 @@
  * formed in the order of the index. */
 #include <string.h>
 
-#include "base/text.h"
 #include "gen/uses/op/scatter.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
@@ -12,13 +11,10 @@
 #include "op/copy.h"
 #include "op/indexed.h"
 
-enum { LIST_CHARS = 512 }; /* of a formatted list in an error */
-
 /* ---- Slices -------------------------------------------------------------------------------------------------------------- */
 
 bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *source)
 {
-    char list[LIST_CHARS], other[LIST_CHARS];
     if (!grd_check_index_vector(index) || !grd_check_index_dtype(index))
         return false;
     if (self->dtype != source->dtype)
@@ -34,8 +30,7 @@ bool grd_check_index_source(const grd_tensor *self, int64_t dim, const grd_tenso
         return grd_raise(GRD_ERROR_RUNTIME,
                          "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = %s "
                          "source.shape = %s",
-                         grd_format_int64s(list, sizeof list, self->sizes, self->ndim),
-                         grd_format_int64s(other, sizeof other, source->sizes, source->ndim));
+                         grd_list_text(grd_sizes(self)), grd_list_text(grd_sizes(source)));
     return true;
 }
 
@@ -151,7 +146,6 @@ bool check_index_fill_tensor(struct grd_plan *p, grd_tensor *self, int64_t dim, 
 
 bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *index, const grd_tensor *src)
 {
-    char own[LIST_CHARS], list[LIST_CHARS], other[LIST_CHARS];
     if ((index->numel > 0 && !grd_check_index_dtype(index)) || !grd_check_index_ndim(index, self, "self") ||
         (src && !grd_check_index_ndim(index, src, "src")))
         return false;
@@ -168,14 +162,13 @@ bool grd_check_scatter(const grd_tensor *self, int64_t dim, const grd_tensor *in
     fits &= src == NULL || index->ndim > 0 || src->numel > 0;
     if (fits)
         return true;
-    grd_format_int64s(list, sizeof list, index->sizes, index->ndim);
-    grd_format_int64s(own, sizeof own, self->sizes, self->ndim);
+    const char *const list = grd_list_text(grd_sizes(index)), *const own = grd_list_text(grd_sizes(self));
     if (src == NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected index %s to be no larger than self %s apart from dimension %lld", list, own,
                          (long long)dim);
     return grd_raise(GRD_ERROR_RUNTIME,
                      "Expected index %s to be no larger than self %s apart from dimension %lld and to be no larger size than src %s", list,
-                     own, (long long)dim, grd_format_int64s(other, sizeof other, src->sizes, src->ndim));
+                     own, (long long)dim, grd_list_text(grd_sizes(src)));
 }
 
 static bool plan_elements(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, grd_loop_kernel *kernel,

@@ -606,7 +606,7 @@ static struct grd_view *written_view(const struct grd_plan *p)
     return &w->view;
 }
 
-/* Plans zeros of `sizes`, and makes of `zeros` a tensor as they will be, for its geometry. */
+/* Plans zeros of `sizes`, and makes of `zeros` a tensor as they will be, for its geometry: the beginning of plans that are generated. */
 static bool plan_written(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, grd_tensor *zeros)
 {
     int64_t numel;
@@ -622,25 +622,6 @@ static bool check_written(const struct grd_plan *p, const grd_tensor *grad)
 {
     const struct grd_view *v = written_view(p);
     return check_view_gradient(grd_dims_from(v->sizes, v->n), grad);
-}
-
-bool plan_hidden_select_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, int64_t dim, int64_t index)
-{
-    grd_tensor zeros;
-    return plan_written(p, grad, sizes, &zeros) && plan_select(written_view(p), &zeros, dim, index) && check_written(p, grad);
-}
-
-bool plan_hidden_slice_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, int64_t dim, grd_scalar start, grd_scalar end,
-                                int64_t step)
-{
-    grd_tensor zeros;
-    return plan_written(p, grad, sizes, &zeros) && plan_slice(written_view(p), &zeros, dim, start, end, step) && check_written(p, grad);
-}
-
-bool plan_hidden_diagonal_backward(struct grd_plan *p, grd_tensor *grad, grd_dims sizes, int64_t offset, int64_t dim1, int64_t dim2)
-{
-    grd_tensor zeros;
-    return plan_written(p, grad, sizes, &zeros) && plan_diagonal(written_view(p), &zeros, offset, dim1, dim2) && check_written(p, grad);
 }
 
 void run_view_backward(const struct grd_plan *p)

@@ -1,0 +1,30 @@
+"""The functions of the library that formulas may call besides operators: they are read where they are declared, so that a name is typed once."""
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HEADERS = ("include/gradus/tensor.h", "include/gradus/types.h", "src/core/tensor.h", "src/core/iter.h", "src/op/common.h", "src/op/composite.h", "src/op/formula.h",
+           "src/op/indexed.h", "src/op/lines.h")
+PROTOTYPE = re.compile(r"^(?:GRD_API |static inline )?(?:const )?([\w ]+?[ *])grd_(\w+)\(([^()]*)\)", re.M)
+# C types, without const, to those of formulas. A grd_scalar by its address may be changed.
+TYPES = {"grd_tensor *": "Tensor", "grd_tensors": "Tensor[]", "grd_dims": "dims", "grd_scalar": "Scalar", "grd_scalar *": "Scalar&", "int64_t": "int", "double": "float", "bool": "bool",
+         "grd_dtype": "dtype", "grd_device": "device", "char *": "str"}
+
+
+def type_of(declared):
+    """The type of 'const grd_tensor *t' or, of a result, 'grd_tensor *'; None: formulas have no such type."""
+    return TYPES.get(re.sub(r"\bconst |(?<=\*)\w+$|(?<=\w) \w+$", "", declared.strip()).strip())
+
+
+def read():
+    """{name: (the types of the arguments, the type of the value)} of what formulas can call."""
+    found = {}
+    for header in HEADERS:
+        for result, name, parameters in PROTOTYPE.findall((ROOT / header).read_text()):
+            types = tuple(type_of(p) for p in parameters.split(","))
+            if type_of(result) and None not in types:
+                found[name] = (types, type_of(result))
+    return found
+
+
+FUNCTIONS = read()
