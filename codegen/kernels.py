@@ -22,8 +22,7 @@ BLOCK = """
         $numbers
         $result *result_data = ($result *)data[0];
         $inputs
-        IN_PLACE
-        for (int64_t i = 0; i < n; i++)
+        IN_PLACE for (int64_t i = 0; i < n; i++)
             result_data[i] = $body($words);
     }
 """
@@ -78,8 +77,8 @@ def bodies(operator):
     for expression, members in categories.items():
         unused = "".join(f"(void){name};\n" for name in arguments if not re.search(rf"\b{name}\b", expression))
         body = function(f"static inline {'bool' if gives_bool(operator) else 'C'} {operator.kernel}_{operator.c_name}({parameters})", f"{unused}return {expression};")
-        text += body if members == operator.dtypes else where(members, body)
-    return text
+        text += body if members == operator.dtypes else f"#{'elif' if text else 'if'} {condition(members)}\n{body}"
+    return f"{text}#endif\n" if text.startswith("#") else text
 
 
 def block(operator):

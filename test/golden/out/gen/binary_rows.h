@@ -11,8 +11,7 @@ static void sub_block(int64_t n, char *const *data, __attribute__((unused)) cons
 {
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1], *other_data = (const C *)data[2];
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
+    IN_PLACE for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_sub(self_data[i], other_data[i]);
 }
 
@@ -20,8 +19,7 @@ static void mul_block(int64_t n, char *const *data, __attribute__((unused)) cons
 {
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1], *other_data = (const C *)data[2];
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
+    IN_PLACE for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_mul(self_data[i], other_data[i]);
 }
 #endif
@@ -32,8 +30,7 @@ static void lt_block(int64_t n, char *const *data, __attribute__((unused)) const
 {
     uint8_t *result_data = (uint8_t *)data[0];
     const C *self_data = (const C *)data[1], *other_data = (const C *)data[2];
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
+    IN_PLACE for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_lt(self_data[i], other_data[i]);
 }
 #endif

@@ -10,8 +10,7 @@ static void tanh_block(int64_t n, char *const *data, __attribute__((unused)) con
 {
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
+    IN_PLACE for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_tanh(self_data[i]);
 }
 
@@ -29,8 +28,7 @@ static void sin_block(int64_t n, char *const *data, __attribute__((unused)) cons
 {
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
+    IN_PLACE for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_sin(self_data[i]);
 }
 #endif
@@ -39,16 +37,14 @@ static void sin_block(int64_t n, char *const *data, __attribute__((unused)) cons
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
 #if GRD_IS_BOOL || GRD_IS_INTEGER
 static inline C unary_neg(C x) { return (C)(0 - (U)x); }
-#endif
-#if GRD_IS_FLOAT
+#elif GRD_IS_FLOAT
 static inline C unary_neg(C x) { return -x; }
 #endif
 static void neg_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
 {
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++)
+    IN_PLACE for (int64_t i = 0; i < n; i++)
         result_data[i] = unary_neg(self_data[i]);
 }
 #endif
