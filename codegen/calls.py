@@ -34,8 +34,7 @@ CALL = """
     {
         $numbers
         const struct grd_way way = $way;
-        if (GRD_UNLIKELY(way.kernel == NULL))
-            return boxed_$shape($passed);
+        if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_$shape($passed);
         $direct
     }
 """

@@ -125,7 +125,7 @@ def operator_text(operator, operators, tables):
 
 def family_file(family, members, operators):
     tables = {}
-    text = "".join(f"\n{operator_text(o, operators, tables)}" for o in members)
+    text = "\n" + "".join(operator_text(o, operators, tables) for o in members)
     called = [o for o in members if o.is_operator]
     declared = headers.include(sorted({calls.header_path(o) for o in called} | {headers.header_path(o) for o in called} | headers.needed(text, operators)))
     return BANNER.format(family) + fill(FAMILY, family=headers.family_name(family), operators=declared) + text

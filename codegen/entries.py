@@ -71,7 +71,7 @@ def structure(operator, tables):
 def defaults(operator):
     """The options of a caller that gives none."""
     values = ", ".join(f".{a.name} = {ctype.static_default(a)}" for a in options(operator) if ctype.has_number_default(a))
-    return f"static const grd_{operator.c_name}_options {operator.c_name}_defaults = {{{values or '0'}}};\n"
+    return f"static const grd_{operator.c_name}_options {operator.c_name}_defaults = {{{values}}};\n" if values else ""
 
 
 def given(operator, argument, number):
@@ -103,7 +103,7 @@ def entry(operator, suffix, takes_out, scalar=False):
     before = ""
     if options(operator):
         name, words = f"with_{name}", [*words, f"const grd_{operator.c_name}_options *options"]
-        defaults_or = f"(options ? options : &{operator.c_name}_defaults)"
+        defaults_or = f"(options ? options : &{f'{operator.c_name}_defaults' if defaults(operator) else f'(const grd_{operator.c_name}_options){{0}}'})"
         if called.count("options->") == 1:
             called = called.replace("options->", f"{defaults_or}->")
         elif "options->" in called:

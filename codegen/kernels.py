@@ -17,7 +17,7 @@ TABLE = """
 """
 
 BLOCK = """
-    static void ${operator}_block(int64_t n, char *const *data, const void *params)
+    static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
     {
         $numbers
         $result *result_data = ($result *)data[0];
@@ -29,9 +29,8 @@ BLOCK = """
 """
 
 BLOCK_OF_ITS_OWN = """
-    static void ${operator}_block(int64_t n, char *const *data, const void *params)
+    static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
     {
-        (void)params;
         $body(n, (C *)data[0], (const C *)data[1]);
     }
 """
@@ -89,10 +88,13 @@ def block(operator):
     own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body)) if operator.block else ""
     rest = operator.dtypes - operator.block
     inputs = [("uint8_t" if operator.mask and i == 0 else "C", f"{a.name}_data") for i, a in enumerate(a for a in operator.args if a.is_tensor)]
+    declared = {}  # type -> its operands, which are declared together
+    for place, (t, name) in enumerate(inputs, 1):
+        declared.setdefault(t, []).append(f"*{name} = (const {t} *)data[{place}]")
     numbers = [f"number_{i}" for i in range(sum(a.kind in ctype.NUMBERS for a in operator.args))]
     scalar = fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if gives_bool(operator) else "C",
-                numbers="\n".join(f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)) or "(void)params;",
-                inputs="\n".join(f"const {t} *{name} = (const {t} *)data[{i}];" for i, (t, name) in enumerate(inputs, 1)),
+                numbers="\n".join(f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)),
+                inputs="\n".join(f"const {t} {', '.join(names)};" for t, names in declared.items()),
                 words=", ".join([f"{name}[i]" for _, name in inputs] + numbers))
     return bodies(operator) + own + (where(rest, scalar) if own else scalar)
 
@@ -140,10 +142,10 @@ CASTS = {
     "bool": ("uint8_t", "to_bool(x)"),
     "uint8": ("uint8_t", "(uint8_t)to_int32(source(x))"),
     "uint16": ("uint16_t", "(uint16_t)to_int32(source(x))"),
-    "uint32": ("uint32_t", "(uint32_t)to_int64(source(x))"),
     "int32": ("int32_t", "to_int32(source(x))"),
-    "uint64": ("uint64_t", "to_uint64(source(x))"),
+    "uint32": ("uint32_t", "(uint32_t)to_int64(source(x))"),
     "int64": ("int64_t", "to_int64(source(x))"),
+    "uint64": ("uint64_t", "to_uint64(source(x))"),
     "float16": ("uint16_t", "grd_to_float16((float)source(x))"),
     "bfloat16": ("uint16_t", "grd_to_bfloat16((float)source(x))"),
     "float8_e4m3fn": ("uint8_t", "grd_to_float8_e4m3fn((float)source(x))"),

@@ -47,7 +47,7 @@ def arguments(operator):
 
 def call_of(operator, operators):
     """The plan of an operator, plan_<name>, and what it is called with. An entry may say those: plan = "full(size, 0.0, dtype, device, requires_grad)" is the plan of
-    another operator, plan = "triangle(self, diagonal, upper=False)" one that is several operators' alone. [(parameter, C expression)]"""
+    another operator, plan = "triangular(self, diagonal, upper=False)" one that is several operators' alone. [(parameter, C expression)]"""
     if not isinstance(operator.plan, str):
         return operator.c_name, [(ctype.parameter(a), a.name) for a in operator.args]
     lowering, tree = Lowering(operator, operators, "plan"), ast.parse(operator.plan, mode="eval").body

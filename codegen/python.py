@@ -201,6 +201,7 @@ HOME = """
     }
 """
 
+OPTION = {"PY_OPTIONAL", "PY_NONE", "PY_KEYWORD"}
 FORMS = {"functional": "GRD_FUNCTIONAL", "inplace": "GRD_INPLACE", "out": "GRD_OUT"}
 
 
@@ -317,7 +318,8 @@ class Tables:
     @staticmethod
     def param(p):
         default = [json.dumps(p.default)] if p.default is not None else []
-        return [json.dumps(p.name), p.kind, *([" | ".join(p.flags) or "0"] if p.flags or default else []), *default]
+        flags = "PY_OPTION" if set(p.flags) == OPTION else " | ".join(p.flags)
+        return [json.dumps(p.name), p.kind, *([flags or "0"] if p.flags or default else []), *default]
 
     def order(self, name, places):
         """Which value of the operator each parameter is, where that is not the parameter's own place."""

@@ -25,7 +25,8 @@ CATEGORIES = {"bool", "integer", "float", "complex"}
 EXPRESSIONS = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "float": ("float", "real"), "complex": ("complex",)}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "dtypes", "formula", "through", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "dtypes", "formula", "through", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
+IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
@@ -106,7 +107,8 @@ class Operator:
     inlined: str = ""  # the C function of autograd/formula.h that derivatives call in its place
     law: str = None  # the plan and the run that it has in common with others
     reduce: dict = field(default_factory=dict)  # of the law "reduce": REDUCE_KEYS
-    plan: object = False  # plan_<name> and run_<name> are written in C; a text: the call of another plan
+    plan: object = False  # plan_<name> and run_<name> are written in C, unless the entry says how it is implemented; a text: the call of another plan
+    whole: str = None  # why op_<name> is one function, written in C
     run: str = None  # the run is that of several operators, and reads the plan alone
     check: object = False  # check_<name> reads data between plan and run; a name: that of several operators, and reads the plan alone
     shortcut: bool = False  # shortcut_<name> is tried first
@@ -330,7 +332,7 @@ def read_operator(name, entry, file, lines):
                     entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), frozenset(entry.get("block", "").split()), read_expr(entry, dtypes, fail), dtypes, formula, composite,
                     grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
-                    entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", False), entry.get("run"), entry.get("check", False),
+                    entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", not IMPLEMENTED & set(entry)), entry.get("whole"), entry.get("run"), entry.get("check", False),
                     entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("through"))
 
 

@@ -130,9 +130,10 @@ enum py_param_flags {
     PY_OPTIONAL = 1, /* may be left out */
     PY_NONE = 2,     /* may be None */
     PY_KEYWORD = 4,  /* by keyword only */
-    PY_NUMBER = 8,   /* of a tensor: a number may stand for it */
-    PY_VALUE = 32,   /* of a number: a 0-d tensor stands for its value, also one that requires a gradient, which then gets none */
-    PY_NONES = 16    /* of a list of tensors: entries may be None */
+    PY_OPTION = PY_OPTIONAL | PY_NONE | PY_KEYWORD,
+    PY_NUMBER = 8, /* of a tensor: a number may stand for it */
+    PY_VALUE = 32, /* of a number: a 0-d tensor stands for its value, also one that requires a gradient, which then gets none */
+    PY_NONES = 16  /* of a list of tensors: entries may be None */
 };
 
 struct py_param {

@@ -4,6 +4,7 @@
 #include "base/debug.h"
 #include "base/error.h"
 #include "base/object.h"
+#include "base/parallel.h"
 #include "base/transaction.h"
 #include "core/iter.h"
 #include "core/lifetimes.h"
@@ -50,6 +51,7 @@ __attribute__((constructor)) void grd_library_start(void)
 {
     grd_debug_init();
     grd_blocks_init();
+    grd_parallel_init();
     grd_lifetimes_init();
     grd_shortcuts_init();
     grd_dispatch_init();

@@ -300,16 +300,18 @@ bool grd_grad(grd_tensors outputs, grd_tensors inputs, const grd_backward_option
 }
 
 /* ---- A node alone ---------------------------------------------------------------------------------------------------------------- */
-/* The gradients, each in the form of its output, and owned. False, with the error raised, on failure. */
+/* The gradients, each in the form of its output, and owned. True if there is one; false, with the error raised, on failure too. */
 static bool take_gradients(const struct grd_node *node, grd_tensor *const *grads, grd_tensor **ret_owned)
 {
+    bool any = false;
     for (uint32_t i = 0; i < node->noutputs; i++) {
         grd_tensor *grad = grads[i];
         if (grad != NULL && (grad = grd_fit_gradient(&node->outputs[i], grad, node->name, i)) == NULL)
             return false;
         ret_owned[i] = grad != NULL ? grd_object_keep(grad) : NULL;
+        any |= grad != NULL;
     }
-    return true;
+    return any;
 }
 
 /* The needs of a run for the gradients of all edges. */
@@ -325,15 +327,10 @@ static bool run_alone(struct grd_node *node, grd_tensor *const *grads, grd_tenso
 {
     const size_t size = node->noutputs * sizeof(grd_tensor *);
     grd_tensor **owned = grd_alloc_zeroed(size);
-    bool any = false;
     if (owned == NULL)
         return false;
-    if (take_gradients(node, grads, owned)) {
-        for (uint32_t i = 0; i < node->noutputs; i++)
-            any |= owned[i] != NULL;
-        if (any)
-            node->class->run(node, &(struct grd_run){owned, ret_grads, edges_of(node), true});
-    }
+    if (take_gradients(node, grads, owned))
+        node->class->run(node, &(struct grd_run){owned, ret_grads, edges_of(node), true});
     for (uint32_t i = 0; i < node->noutputs; i++)
         grd_object_drop(owned[i]);
     grd_free(owned, size);

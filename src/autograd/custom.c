@@ -417,8 +417,6 @@ static void run_forward(struct grd_custom_call *call, grd_tensor **outputs)
 static bool check_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **outputs)
 {
     static const char name[] = "grd_custom_apply";
-    if (!grd_given_pointer(function, name, "function"))
-        return false;
     if (function->inputs < 0 || function->outputs < 0)
         return grd_raise(GRD_ERROR_VALUE, "%s: a function cannot have %d inputs and %d outputs", name, function->inputs, function->outputs);
     return (function->inputs == 0 || grd_given_pointer(inputs, name, "inputs")) &&
@@ -426,30 +424,24 @@ static bool check_apply(const grd_custom_function *function, grd_tensor *const *
            (function->forward != NULL || grd_raise_null_pointer(name, "function->forward"));
 }
 
-static bool apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **outputs)
-{
-    if (!check_apply(function, inputs, outputs)) {
-        if (function != NULL)
-            grd_release_context(function->release, function->context);
-        return false;
-    }
-    const int64_t mark = grd_pool_mark();
-    for (int i = 0; i < function->outputs; i++)
-        outputs[i] = NULL;
-    struct grd_custom_call *call = grd_custom_begin(function, inputs);
-    if (call != NULL)
-        run_forward(call, outputs);
-    if (call != NULL && grd_custom_end(call, outputs, function->outputs) &&
-        grd_pool_return_many(mark, (void *const *)outputs, function->outputs))
-        return true;
-    grd_pool_release(mark);
-    return false;
-}
-
 bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs)
 {
-    const bool ok = apply(function, inputs, ret_outputs);
-    for (int i = 0; !ok && function != NULL && ret_outputs != NULL && i < function->outputs; i++)
+    if (!grd_given_pointer(function, "grd_custom_apply", "function"))
+        return false;
+    const int64_t mark = grd_pool_mark();
+    const bool valid = check_apply(function, inputs, ret_outputs);
+    for (int i = 0; ret_outputs != NULL && i < function->outputs; i++)
+        ret_outputs[i] = NULL;
+    if (!valid)
+        grd_release_context(function->release, function->context);
+    struct grd_custom_call *call = valid ? grd_custom_begin(function, inputs) : NULL;
+    if (call != NULL)
+        run_forward(call, ret_outputs);
+    if (call != NULL && grd_custom_end(call, ret_outputs, function->outputs) &&
+        grd_pool_return_many(mark, (void *const *)ret_outputs, function->outputs))
+        return true;
+    grd_pool_release(mark);
+    for (int i = 0; ret_outputs != NULL && i < function->outputs; i++)
         ret_outputs[i] = grd_failed;
-    return ok;
+    return false;
 }

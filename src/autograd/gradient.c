@@ -54,8 +54,8 @@ static bool can_adapt(const struct grd_output *output, const grd_tensor *grad, b
     /* A 0-d cpu tensor goes with tensors of any device, so its gradient comes from there. */
     return !moves || output->ndim == 0 ||
            grd_raise(GRD_ERROR_RUNTIME, "Function %s returned an invalid gradient at index %lld - expected device %s but got %s", node_name,
-                     (long long)index, grd_device_text((grd_device){output->device, output->device_index}, expected),
-                     grd_device_text(grd_device_of(grad), got));
+                     (long long)index, grd_device_text((grd_device){output->device, output->device_index}).chars,
+                     grd_device_text(grd_device_of(grad)).chars);
 }
 
 grd_tensor *grd_adapt_gradient(const struct grd_output *output, grd_tensor *grad, const char *node_name, int64_t index)

@@ -152,21 +152,17 @@ static uint64_t add_to_tensor(grd_tensor *t, struct grd_hook description)
     return handle;
 }
 
-static bool given_hook(bool given, const char *function)
-{
-    return given || grd_raise_null_pointer(function, "hook");
-}
-
 uint64_t grd_hook_tensor(grd_tensor *t, grd_tensor_hook *hook, void *context, void (*release)(void *context))
 {
-    if (grd_pending() || !grd_given(t, "grd_hook_tensor", "t") || !given_hook(hook != NULL, "grd_hook_tensor"))
+    if (grd_pending() || !grd_given(t, "grd_hook_tensor", "t") || !grd_given_pointer((void *)(uintptr_t)hook, "grd_hook_tensor", "hook"))
         return 0;
     return add_to_tensor(t, (struct grd_hook){.kind = HOOK_TENSOR, .call.tensor = hook, .context = context, .release = release});
 }
 
 uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *context, void (*release)(void *context))
 {
-    if (grd_pending() || !grd_given_pointer(node, "grd_hook_node", "node") || !given_hook(hook != NULL, "grd_hook_node"))
+    if (grd_pending() || !grd_given_pointer(node, "grd_hook_node", "node") ||
+        !grd_given_pointer((void *)(uintptr_t)hook, "grd_hook_node", "hook"))
         return 0;
     return add(&node->hooks,
                (struct grd_hook){.kind = pre ? HOOK_PRE : HOOK_POST, .call.node = hook, .context = context, .release = release});
@@ -175,7 +171,8 @@ uint64_t grd_hook_node(grd_node *node, bool pre, grd_node_hook *hook, void *cont
 uint64_t grd_hook_accumulated(grd_tensor *leaf, void (*hook)(grd_tensor *leaf, void *context), void *context,
                               void (*release)(void *context))
 {
-    if (grd_pending() || !grd_given(leaf, "grd_hook_accumulated", "leaf") || !given_hook(hook != NULL, "grd_hook_accumulated"))
+    if (grd_pending() || !grd_given(leaf, "grd_hook_accumulated", "leaf") ||
+        !grd_given_pointer((void *)(uintptr_t)hook, "grd_hook_accumulated", "hook"))
         return 0;
     return add_to_tensor(leaf,
                          (struct grd_hook){.kind = HOOK_ACCUMULATED, .call.accumulated = hook, .context = context, .release = release});
@@ -269,10 +266,9 @@ static bool check_replacement(const grd_tensor *old, const grd_tensor *by)
     if (by->dtype != old->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "hook has changed the type of value (was %s got %s)", grd_dtype_name(old->dtype),
                          grd_dtype_name(by->dtype));
-    char was[GRD_DEVICE_CHARS], got[GRD_DEVICE_CHARS];
     if (by->device != old->device || by->device_index != old->device_index)
         return grd_raise(GRD_ERROR_RUNTIME, "hook has changed the device of value (was %s got %s)",
-                         grd_device_text(grd_device_of(old), was), grd_device_text(grd_device_of(by), got));
+                         grd_device_text(grd_device_of(old)).chars, grd_device_text(grd_device_of(by)).chars);
     return true;
 }
 

@@ -11,8 +11,6 @@
 
 #include <string.h>
 
-static void free_accumulator(struct grd_node *node);
-
 /* ---- Gradients ---------------------------------------------------------------------------------------------------------------- */
 grd_tensor *grd_slot_get(struct grd_grad_slot *slot)
 {
@@ -58,61 +56,7 @@ static struct grd_grad_slot *slot_of(struct grd_meta *meta)
     return retained != NULL ? &retained->slot : &meta->slot;
 }
 
-/* ---- The meta object ------------------------------------------------------------------------------------------------------ */
-static void meta_finish(struct grd_object *object)
-{
-    struct grd_meta *meta = (struct grd_meta *)object;
-    free_accumulator(meta->accumulator);
-    grd_object_drop(meta->grad_fn);
-    grd_object_drop(meta->retired);
-    grd_object_drop(meta->slot.grad);
-    grd_object_drop(meta->retained);
-    grd_free(meta, sizeof *meta);
-}
-
-static void meta_destroy(struct grd_object *object)
-{
-    grd_object_end(object, meta_finish);
-}
-
-static void meta_reshaped(struct grd_object *object);
-
-static const struct grd_object_type meta_type = {.name = "meta", .destroy = meta_destroy, .finish = meta_finish, .reshaped = meta_reshaped};
-
-static void retained_destroy(struct grd_object *object)
-{
-    struct grd_retained *retained = (struct grd_retained *)object;
-    grd_object_drop(retained->slot.grad);
-    grd_free(retained, sizeof *retained);
-}
-
-static const struct grd_object_type retained_type = {.name = "retained", .destroy = retained_destroy};
-
-struct grd_meta *grd_meta_ensure(grd_tensor *t)
-{
-    struct grd_object *object = grd_autograd_of(t);
-    if (object != NULL && !grd_node_is(object))
-        return (struct grd_meta *)object;
-    struct grd_meta *meta = grd_alloc_zeroed(sizeof *meta);
-    if (meta == NULL)
-        return NULL;
-    meta->object.type = &meta_type;
-    atomic_init(&meta->object.refs, 1);
-    grd_spin_init(&meta->slot.lock);
-    grd_spin_init(&meta->lock);
-    grd_spin_init(&meta->accumulating);
-    if (object != NULL) { /* the tensor's reference of the node moves to the meta */
-        meta->grad_fn = meta->direct = (struct grd_node *)object;
-        meta->view_version = meta->grad_fn->view_version;
-    }
-    if (!__atomic_compare_exchange_n(&t->autograd, &object, &meta->object, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-        meta->grad_fn = NULL;
-        grd_object_drop(meta);
-        return (struct grd_meta *)object;
-    }
-    return meta;
-}
-
+/* ---- Histories ---------------------------------------------------------------------------------------------------------------- */
 /* Note [Replaced histories]
  * Recording reads t->autograd without a lock, and then takes a reference of the node it found. A node that another thread may be about to
  * look at in that way must not go. So while there are several threads, a tensor that gets another history gets a meta, where a lock guards the
@@ -184,24 +128,20 @@ struct accumulator {
     int64_t room;
 };
 
-static __attribute__((noinline)) bool has_strides_of(const grd_tensor *grad, const grd_tensor *leaf)
+/* True if the very memory may become the leaf's first gradient: nobody else holds it, and it has the strides of a new gradient of the leaf. */
+static bool can_be_taken(const grd_tensor *grad, const grd_tensor *leaf)
 {
-    grd_dims sizes = grd_dims_from(leaf->sizes, leaf->ndim);
-    if (!grd_shape_is_dense(sizes, leaf->strides))
+    if (grd_is_recording() || !grd_is_exclusive(grad))
+        return false;
+    if (grd_has(leaf, GRD_FLAG_CONTIGUOUS) || !grd_shape_is_dense(grd_sizes(leaf), leaf->strides))
         return grd_has(grad, GRD_FLAG_CONTIGUOUS);
     return memcmp(grad->strides, leaf->strides, leaf->ndim * sizeof(int64_t)) == 0;
-}
-
-/* Whether the gradient has the strides the leaf's own gradient would have. */
-static inline bool has_layout_of(const grd_tensor *grad, const grd_tensor *leaf)
-{
-    return GRD_LIKELY(grd_has(leaf, GRD_FLAG_CONTIGUOUS)) ? grd_has(grad, GRD_FLAG_CONTIGUOUS) : has_strides_of(grad, leaf);
 }
 
 /* The gradient becomes the leaf's, by a copy laid out like the leaf, or without the base it is a view of when nobody else holds that. Owned. */
 static grd_tensor *first_gradient(grd_tensor *leaf, grd_tensor *given)
 {
-    if (!grd_is_recording() && grd_is_exclusive(given) && has_layout_of(given, leaf))
+    if (can_be_taken(given, leaf))
         return grd_object_keep(grd_new_detached(given));
     grd_tensor *copy = grd_new_like(leaf, GRD_DTYPE_NONE);
     return grd_object_keep(grd_pending() ? copy : grd_copy_(copy, given));
@@ -221,7 +161,7 @@ static bool try_to_accumulate(struct grd_grad_slot *slot, grd_tensor *old, grd_t
     return grd_pending();
 }
 
-static __attribute__((noinline)) void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor *grad)
+static void accumulate(struct grd_meta *meta, grd_tensor *leaf, grd_tensor *grad)
 {
     bool done = false;
     grd_spin_lock(&meta->accumulating);
@@ -233,17 +173,11 @@ static __attribute__((noinline)) void accumulate(struct grd_meta *meta, grd_tens
     grd_spin_unlock(&meta->accumulating);
 }
 
-/* Whether the very tensor may become the leaf's first gradient: nobody else holds it. */
-static inline bool can_be_taken(const grd_tensor *grad, const grd_tensor *leaf)
-{
-    return grad->base == NULL && !grd_is_recording() && grd_is_exclusive(grad) && has_layout_of(grad, leaf);
-}
-
 static __attribute__((noinline)) void accumulator_run_any(struct grd_node *node, const struct grd_run *run)
 {
     grd_tensor *leaf = ((struct accumulator *)node)->variable, *grad = *run->grads;
     struct grd_meta *meta = (struct grd_meta *)grd_autograd_of(leaf);
-    if (grad != NULL && can_be_taken(grad, leaf) && grd_slot_exchange(&meta->slot, NULL, grad))
+    if (grad != NULL && grad->base == NULL && can_be_taken(grad, leaf) && grd_slot_exchange(&meta->slot, NULL, grad))
         *run->grads = NULL;
     else if (grad != NULL)
         accumulate(meta, leaf, grad);
@@ -351,6 +285,59 @@ grd_tensor *grd_node_variable(const grd_node *node)
 {
     const bool has_one = grd_given_pointer(node, "grd_node_variable", "node") && node->class == &accumulator_class;
     return has_one ? ((const struct accumulator *)node)->variable : NULL;
+}
+
+/* ---- The meta object ------------------------------------------------------------------------------------------------------ */
+static void meta_finish(struct grd_object *object)
+{
+    struct grd_meta *meta = (struct grd_meta *)object;
+    free_accumulator(meta->accumulator);
+    grd_object_drop(meta->grad_fn);
+    grd_object_drop(meta->retired);
+    grd_object_drop(meta->slot.grad);
+    grd_object_drop(meta->retained);
+    grd_free(meta, sizeof *meta);
+}
+
+static void meta_destroy(struct grd_object *object)
+{
+    grd_object_end(object, meta_finish);
+}
+
+static const struct grd_object_type meta_type = {.name = "meta", .destroy = meta_destroy, .finish = meta_finish, .reshaped = meta_reshaped};
+
+static void retained_destroy(struct grd_object *object)
+{
+    struct grd_retained *retained = (struct grd_retained *)object;
+    grd_object_drop(retained->slot.grad);
+    grd_free(retained, sizeof *retained);
+}
+
+static const struct grd_object_type retained_type = {.name = "retained", .destroy = retained_destroy};
+
+struct grd_meta *grd_meta_ensure(grd_tensor *t)
+{
+    struct grd_object *object = grd_autograd_of(t);
+    if (object != NULL && !grd_node_is(object))
+        return (struct grd_meta *)object;
+    struct grd_meta *meta = grd_alloc_zeroed(sizeof *meta);
+    if (meta == NULL)
+        return NULL;
+    meta->object.type = &meta_type;
+    atomic_init(&meta->object.refs, 1);
+    grd_spin_init(&meta->slot.lock);
+    grd_spin_init(&meta->lock);
+    grd_spin_init(&meta->accumulating);
+    if (object != NULL) { /* the tensor's reference of the node moves to the meta */
+        meta->grad_fn = meta->direct = (struct grd_node *)object;
+        meta->view_version = meta->grad_fn->view_version;
+    }
+    if (!__atomic_compare_exchange_n(&t->autograd, &object, &meta->object, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        meta->grad_fn = NULL;
+        grd_object_drop(meta);
+        return (struct grd_meta *)object;
+    }
+    return meta;
 }
 
 /* ---- Edges -------------------------------------------------------------------------------------------------------------------------- */
@@ -477,13 +464,12 @@ static bool check_gradient(const grd_tensor *t, const grd_tensor *grad)
                          "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'. Please ensure that the gradient and "
                          "the tensor are of the same dtype",
                          grd_dtype_name(grad->dtype), grd_dtype_name(t->dtype));
-    char there[GRD_DEVICE_CHARS], here[GRD_DEVICE_CHARS];
     if (grad->device != t->device || grad->device_index != t->device_index)
         return grd_raise(
             GRD_ERROR_RUNTIME,
             "attempting to assign a gradient located on device '%s' to a tensor located on device '%s'. Please ensure that the "
             "gradient and the tensor are on the same device",
-            grd_device_text(grd_device_of(grad), there), grd_device_text(grd_device_of(t), here));
+            grd_device_text(grd_device_of(grad)).chars, grd_device_text(grd_device_of(t)).chars);
     return true;
 }
 
@@ -498,31 +484,23 @@ void grd_set_grad(grd_tensor *t, grd_tensor *grad)
     set_slot(slot_of(meta), grad != NULL ? grd_object_keep(grad) : NULL);
 }
 
-/* What keeps the gradient of a tensor: made, and known to the tensor's node. NULL, with the error raised, on failure. */
-static struct grd_retained *new_retained(struct grd_node *node, uint32_t output)
-{
-    struct grd_retained *retained = grd_alloc_zeroed(sizeof *retained);
-    if (retained == NULL)
-        return NULL;
-    retained->object.type = &retained_type;
-    atomic_init(&retained->object.refs, 1);
-    grd_spin_init(&retained->slot.lock);
-    if (grd_hooks_retain(node, output, retained))
-        return retained;
-    grd_object_drop(retained);
-    return NULL;
-}
-
 /* Keeps what comes to output `output` of the node for the tensor. */
 static void retain(grd_tensor *t, struct grd_node *node, uint32_t output)
 {
     struct grd_meta *meta = grd_meta_ensure(t);
     if (meta == NULL || retained_of(meta) != NULL)
         return;
-    struct grd_retained *retained = new_retained(node, output), *none = NULL;
-    if (retained == NULL || __atomic_compare_exchange_n(&meta->retained, &none, retained, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    struct grd_retained *retained = grd_alloc_zeroed(sizeof *retained), *none = NULL;
+    if (retained == NULL)
         return;
-    grd_hooks_unretain(node, retained); /* another thread was first */
+    retained->object.type = &retained_type;
+    atomic_init(&retained->object.refs, 1);
+    grd_spin_init(&retained->slot.lock);
+    if (grd_hooks_retain(node, output, retained)) {
+        if (__atomic_compare_exchange_n(&meta->retained, &none, retained, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return;
+        grd_hooks_unretain(node, retained); /* another thread was first */
+    }
     grd_object_drop(retained);
 }
 

@@ -16,15 +16,6 @@ static const struct {
     {"races", GRD_DEBUG_RACES},
 };
 
-/* The mode of a word, or 0. */
-static uint32_t find_mode(const char *word, size_t length)
-{
-    for (int i = 0; i < GRD_LENGTH(modes); i++)
-        if (strlen(modes[i].word) == length && memcmp(modes[i].word, word, length) == 0)
-            return modes[i].mode;
-    return 0;
-}
-
 static void report_unknown(const char *word, size_t length)
 {
     fprintf(stderr, "gradus: GRADUS_DEBUG: '%.*s' is not a mode; modes are:", (int)length, word);
@@ -38,7 +29,10 @@ void grd_debug_init(void)
     const char *text = getenv("GRADUS_DEBUG");
     while (text != NULL && *text != '\0') {
         const size_t length = strcspn(text, ",");
-        const uint32_t mode = find_mode(text, length);
+        uint32_t mode = 0;
+        for (int i = 0; i < GRD_LENGTH(modes); i++)
+            if (strlen(modes[i].word) == length && memcmp(modes[i].word, text, length) == 0)
+                mode = modes[i].mode;
         if (mode == 0 && length > 0)
             report_unknown(text, length);
         grd_debug_modes |= mode;

@@ -10,16 +10,12 @@
 
 #include "base/cold.h"
 
-static const char *const class_names[] = {
-#define ERROR_CLASS(code, class_name, meaning) class_name,
+static const struct {
+    const char *name, *meaning;
+} classes[] = {
+#define ERROR_CLASS(code, class_name, meaning) {class_name, meaning},
     GRD_ERRORS(ERROR_CLASS)
 #undef ERROR_CLASS
-};
-
-static const char *const meanings[] = {
-#define ERROR_MEANING(code, class_name, meaning) meaning,
-    GRD_ERRORS(ERROR_MEANING)
-#undef ERROR_MEANING
 };
 
 /* NULL when memory is out. */
@@ -53,7 +49,7 @@ void grd_raise_list(grd_error_code code, const char *format, va_list arguments)
 {
     if (grd_pending())
         return;
-    bool known = code > GRD_ERROR_NONE && (int)code < GRD_LENGTH(class_names);
+    bool known = code > GRD_ERROR_NONE && (int)code < GRD_LENGTH(classes);
     grd_thread.error = known ? code : GRD_ERROR_RUNTIME;
     set_detail((struct grd_error_detail){.message = format_text(format, arguments)});
 }
@@ -145,7 +141,7 @@ const char *grd_error_message(void)
         return "";
     if (grd_thread.cold != NULL && grd_thread.cold->error.message != NULL)
         return grd_thread.cold->error.message;
-    return meanings[grd_thread.error];
+    return classes[grd_thread.error].meaning;
 }
 
 const char *grd_error_text(void)
@@ -162,7 +158,7 @@ int grd_error_system(void)
 
 const char *grd_error_class(grd_error_code code)
 {
-    return (int)code >= 0 && (int)code < GRD_LENGTH(class_names) ? class_names[code] : "";
+    return (int)code >= 0 && (int)code < GRD_LENGTH(classes) ? classes[code].name : "";
 }
 
 void grd_error_clear(void)

@@ -47,14 +47,8 @@ static _Atomic int64_t mapped_bytes, most_mapped_bytes;
 
 static size_t page_size(void)
 {
-    static atomic_size_t known;
-    size_t size = atomic_load_explicit(&known, memory_order_relaxed);
-    if (size == 0) {
-        const long asked = sysconf(_SC_PAGESIZE);
-        size = asked > 0 ? (size_t)asked : 4096;
-        atomic_store_explicit(&known, size, memory_order_relaxed);
-    }
-    return size;
+    const long size = sysconf(_SC_PAGESIZE);
+    return size > 0 ? (size_t)size : 4096;
 }
 
 static size_t round_up(size_t size, size_t unit)

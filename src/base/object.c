@@ -50,12 +50,9 @@ void grd_pool_release(int64_t mark)
 
 bool grd_pool_return_slow(int64_t mark, void *object)
 {
-    if (grd_object_immortal(object)) {
-        grd_pool_release(mark);
-        return true;
-    }
     void **pool = grd_thread.pool;
-    if (mark > 0 && pool[mark - 1] == object) { /* what is returned again and again does not fill the pool */
+    /* What is returned again and again does not fill the pool. */
+    if (grd_object_immortal(object) || (mark > 0 && pool[mark - 1] == object)) {
         grd_pool_release(mark);
         return true;
     }

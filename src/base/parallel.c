@@ -18,6 +18,7 @@
 
 #include "base/cpu.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/thread.h"
 #include "gradus/runtime.h"
 
@@ -132,20 +133,9 @@ static void *work(void *unused)
 
 /* ---- Starting ------------------------------------------------------------------------------------------------------- */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&pool.lock);
-}
-
-static void in_parent(void)
-{
-    pthread_mutex_unlock(&pool.lock);
-}
-
 /* The workers are not in the child: the next loop starts new ones. */
 static void in_child(void)
 {
-    pthread_mutex_init(&pool.lock, NULL);
     pthread_cond_init(&pool.posted_cond, NULL);
     pthread_cond_init(&pool.left_cond, NULL);
     pool.posted = NULL;
@@ -153,16 +143,16 @@ static void in_child(void)
     atomic_store(&busy, false);
 }
 
-static void handle_forks(void)
+void grd_parallel_init(void)
 {
-    pthread_atfork(before_fork, in_parent, in_child);
+    static struct grd_held_lock held = {.lock = &pool.lock};
+    grd_hold_around_fork(&held);
+    pthread_atfork(NULL, NULL, in_child);
 }
 
 /* Starts what is missing of n workers, as far as the system lets us. Called by the owner of the pool. */
 static void start_workers(int n)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, handle_forks);
     /* Signals are for the program's threads. */
     sigset_t all, before;
     sigfillset(&all);

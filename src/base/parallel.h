@@ -13,4 +13,7 @@ typedef void grd_task(int64_t begin, int64_t end, void *context);
  * One piece, or one thread, runs in the caller without touching the pool. */
 void grd_parallel_for(int64_t begin, int64_t end, int64_t grain, grd_task *task, void *context);
 
+/* The pool outlives a fork; run once, by the library's constructor. */
+void grd_parallel_init(void);
+
 #endif

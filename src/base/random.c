@@ -182,33 +182,26 @@ void grd_generator_get_state(const grd_generator *generator, void *ret_state)
     memcpy(ret_state, &s, sizeof s);
 }
 
-/* left + next is 625 once a value was drawn and 1 before: more would read beyond the words. */
-static bool is_state(const struct saved_state *s)
+static bool read_state(const void *state, size_t size, struct saved_state *ret_state)
 {
-    if (s->seeded != 1 || s->left < 1 || s->next > GRD_MT19937_WORDS || (uint64_t)s->left + s->next > GRD_MT19937_WORDS + 1)
-        return false;
+    const struct saved_state *s = ret_state;
+    if (size != sizeof *s)
+        return grd_raise(GRD_ERROR_VALUE, "a generator state has %zu bytes, got %zu", sizeof *s, size);
+    if (state == NULL)
+        return grd_raise(GRD_ERROR_TYPE, "the state of a generator is required, not NULL");
+    memcpy(ret_state, state, size);
+    /* left + next is 625 once a value was drawn and 1 before: more would read beyond the words. */
+    bool valid = s->seeded == 1 && s->left >= 1 && s->next <= GRD_MT19937_WORDS && (uint64_t)s->left + s->next <= GRD_MT19937_WORDS + 1;
     for (int i = 0; i < GRD_MT19937_WORDS; i++)
-        if (s->words[i] > UINT32_MAX)
-            return false;
-    return true;
+        valid &= s->words[i] <= UINT32_MAX;
+    return valid || grd_raise(GRD_ERROR_VALUE, "these %zu bytes are not the state of a generator", size);
 }
 
 void grd_generator_set_state(grd_generator *generator, const void *state, size_t size)
 {
     struct saved_state s;
-    if (size != sizeof s) {
-        grd_raise(GRD_ERROR_VALUE, "a generator state has %zu bytes, got %zu", sizeof s, size);
+    if (!read_state(state, size, &s))
         return;
-    }
-    if (state == NULL) {
-        grd_raise(GRD_ERROR_TYPE, "the state of a generator is required, not NULL");
-        return;
-    }
-    memcpy(&s, state, sizeof s);
-    if (!is_state(&s)) {
-        grd_raise(GRD_ERROR_VALUE, "these %zu bytes are not the state of a generator", size);
-        return;
-    }
     struct grd_generator *g = grd_generator_lock(generator);
     g->seed = s.seed;
     g->engine.left = s.left;

@@ -80,11 +80,8 @@ const char *grd_trace_describe(const struct grd_scope_trace *scope, char *ret_te
         return ret_text;
     /* The address before the one to return to lies in the call; addr2line takes it as it is. */
     const uintptr_t address = (uintptr_t)scope->opener - 1;
-    if (info.dli_sname != NULL)
-        snprintf(ret_text + n, GRD_SCOPE_CHARS - (size_t)n, ", opened in %s (%s+%#llx)", info.dli_sname, info.dli_fname,
-                 (unsigned long long)(address - (uintptr_t)info.dli_fbase));
-    else
-        snprintf(ret_text + n, GRD_SCOPE_CHARS - (size_t)n, ", opened at %s+%#llx", info.dli_fname,
-                 (unsigned long long)(address - (uintptr_t)info.dli_fbase));
+    const bool named = info.dli_sname != NULL;
+    snprintf(ret_text + n, GRD_SCOPE_CHARS - (size_t)n, ", opened %s%s%s%s+%#llx%s", named ? "in " : "at ", named ? info.dli_sname : "",
+             named ? " (" : "", info.dli_fname, (unsigned long long)(address - (uintptr_t)info.dli_fbase), named ? ")" : "");
     return ret_text;
 }

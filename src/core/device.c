@@ -32,20 +32,17 @@ const char *grd_device_name(grd_device device)
     return entry != NULL ? entry->type.name : "none";
 }
 
-const char *grd_device_text(grd_device device, char *ret_text)
+struct grd_device_text grd_device_text(grd_device device)
 {
-    if (device.index >= 0)
-        snprintf(ret_text, GRD_DEVICE_CHARS, "%s:%d", grd_device_name(device), device.index);
-    else
-        snprintf(ret_text, GRD_DEVICE_CHARS, "%s", grd_device_name(device));
-    return ret_text;
+    struct grd_device_text text;
+    snprintf(text.chars, sizeof text.chars, device.index >= 0 ? "%s:%d" : "%s", grd_device_name(device), device.index);
+    return text;
 }
 
 bool grd_raise_devices(grd_device a, grd_device b)
 {
-    char first[GRD_DEVICE_CHARS], second[GRD_DEVICE_CHARS];
     return grd_raise(GRD_ERROR_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, %s and %s!",
-                     grd_device_text(a, first), grd_device_text(b, second));
+                     grd_device_text(a).chars, grd_device_text(b).chars);
 }
 
 bool grd_device_resolve(grd_device device, grd_device *ret_device)
@@ -272,8 +269,7 @@ void *grd_device_allocate(grd_device device, int64_t bytes)
     struct grd_device_entry *entry = grd_device_at(device.type);
     void *data = entry->type.allocate(device, bytes > 0 ? bytes : 1);
     if (data == NULL) {
-        char name[GRD_DEVICE_CHARS];
-        grd_raise(GRD_ERROR_MEMORY, "%s: out of memory: %lld bytes were asked for", grd_device_text(device, name), (long long)bytes);
+        grd_raise(GRD_ERROR_MEMORY, "%s: out of memory: %lld bytes were asked for", grd_device_text(device).chars, (long long)bytes);
         return NULL;
     }
     atomic_fetch_add_explicit(&entry->blocks, 1, memory_order_relaxed);

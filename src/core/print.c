@@ -271,8 +271,7 @@ static void add_suffixes(struct printer *p)
         snprintf(suffix, sizeof suffix, "wrapper='%s'", wrapper->name);
         add_suffix(p, suffix);
     } else if (t->device != GRD_DEVICE_CPU) {
-        char name[GRD_DEVICE_CHARS];
-        snprintf(suffix, sizeof suffix, "device='%s'", grd_device_text(grd_device_of(t), name));
+        snprintf(suffix, sizeof suffix, "device='%s'", grd_device_text(grd_device_of(t)).chars);
         add_suffix(p, suffix);
     }
     if (meta || (t->numel == 0 && t->ndim != 1) || (has_numbers && p->options.edge == 0))

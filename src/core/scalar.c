@@ -40,19 +40,13 @@ grd_scalar grd_number_of_plain(double value)
 
 grd_dtype grd_scalar_dtype(grd_scalar s)
 {
-    switch (s.kind) {
-    case GRD_SCALAR_BOOL:
-        return GRD_BOOL;
-    case GRD_SCALAR_INT:
-    case GRD_SCALAR_UINT:
-        return GRD_INT64;
-    case GRD_SCALAR_FLOAT:
+    if (s.kind == GRD_SCALAR_FLOAT)
         return grd_default_dtype();
-    case GRD_SCALAR_COMPLEX:
+    if (s.kind == GRD_SCALAR_COMPLEX)
         return grd_dtype_to_complex(grd_default_dtype());
-    default:
+    if (s.kind == GRD_SCALAR_NONE)
         return GRD_DTYPE_NONE;
-    }
+    return s.kind == GRD_SCALAR_BOOL ? GRD_BOOL : GRD_INT64;
 }
 
 /* ---- Elements ------------------------------------------------------------------------------------------------------ */

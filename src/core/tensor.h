@@ -388,9 +388,11 @@ bool grd_device_add(const grd_device_type *type, const grd_op *const *ops, uint8
 /* The kernel a device has for an operator, or NULL. */
 grd_boxed_kernel *grd_device_kernel_of(const struct grd_device_entry *entry, const grd_op *op);
 
-enum { GRD_DEVICE_CHARS = 40 };
-/* "cpu", "vault:0"; returns ret_text. */
-const char *grd_device_text(grd_device device, char *ret_text);
+/* "cpu", "vault:0": for the arguments of one call. */
+struct grd_device_text {
+    char chars[40];
+};
+struct grd_device_text grd_device_text(grd_device device);
 /* "Expected all tensors to be on the same device, but found at least two devices, vault:0 and cpu!" Always false. */
 bool grd_raise_devices(grd_device a, grd_device b);
 

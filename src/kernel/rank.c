@@ -7,6 +7,8 @@
  * least significant byte), or by insertion where there are few. */
 #include "kernel/rank.h"
 
+#include "kernel/cpu/loop.h"
+
 enum { SHORT_SELECTION = 3, SHORT_SORT = 16, FEW = 48, BYTES = 8, VALUES = 256 };
 
 static inline bool before(const struct grd_ranked *x, const struct grd_ranked *y)
@@ -142,12 +144,13 @@ static int64_t partition(struct grd_ranked *items, int64_t begin, int64_t end)
     }
 }
 
-static void sort_by_insertion(struct grd_ranked *items, int64_t n)
+/* `ascending` is a constant; equal items stay in their order either way. */
+INLINE void sort_by_insertion(struct grd_ranked *items, int64_t n, bool ascending)
 {
     for (int64_t i = 1; i < n; i++) {
         const struct grd_ranked item = items[i];
         int64_t j = i;
-        for (; j > 0 && before(&item, &items[j - 1]); j--)
+        for (; j > 0 && (ascending ? before(&items[j - 1], &item) : before(&item, &items[j - 1])); j--)
             items[j] = items[j - 1];
         items[j] = item;
     }
@@ -175,7 +178,7 @@ static void select_nth(struct grd_ranked *items, int64_t nth, int64_t n)
         else
             end = cut;
     }
-    sort_by_insertion(items + begin, end - begin);
+    sort_by_insertion(items + begin, end - begin, false);
 }
 
 /* Leaves parts of at most SHORT_SORT items, each in its place. */
@@ -197,7 +200,7 @@ void grd_rank_sort(struct grd_ranked *items, int64_t n)
 {
     if (n > 1) {
         sort_roughly(items, 0, n, depth_limit(n));
-        sort_by_insertion(items, n);
+        sort_by_insertion(items, n, false);
     }
 }
 
@@ -253,17 +256,6 @@ void grd_rank_kth(struct grd_ranked *items, int64_t n, int64_t k)
 
 /* ---- Stable order ------------------------------------------------------------------------------------------------------------------- */
 
-static void sort_few_stably(struct grd_ranked *items, int64_t n)
-{
-    for (int64_t i = 1; i < n; i++) {
-        const struct grd_ranked item = items[i];
-        int64_t j = i;
-        for (; j > 0 && items[j - 1].key > item.key; j--)
-            items[j] = items[j - 1];
-        items[j] = item;
-    }
-}
-
 /* Moves items to another array by one byte of their keys, of which not all are the same. */
 static void sort_by_byte(const struct grd_ranked *from, struct grd_ranked *to, int64_t n, int byte)
 {
@@ -284,7 +276,7 @@ void grd_rank_stably(struct grd_ranked *items, struct grd_ranked *spare, int64_t
     struct grd_ranked *from = items, *to = spare;
     uint64_t varying = 0;
     if (n <= FEW) {
-        sort_few_stably(items, n);
+        sort_by_insertion(items, n, true);
         return;
     }
     for (int64_t i = 1; i < n; i++)

@@ -299,7 +299,7 @@ void run_eye(const struct grd_plan *p)
                                                                         (const int64_t[]){(columns + 1) * itemsize, 0}, NULL);
 }
 
-bool plan_triangle(struct grd_plan *p, grd_tensor *self, int64_t diagonal, bool upper)
+bool plan_triangular(struct grd_plan *p, grd_tensor *self, int64_t diagonal, bool upper)
 {
     if (self->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "input tensor must have at least 2 dimensions");

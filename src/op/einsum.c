@@ -240,9 +240,8 @@ static grd_tensor *as_matrices(const struct pair *p, grd_tensor *t, enum part ro
 static grd_tensor *sum_bits(grd_tensor *t, uint64_t bits)
 {
     int64_t dims[GRD_MAX_DIMS], n = 0;
-    for (int64_t i = 0; i < GRD_MAX_DIMS; i++)
-        if (bits >> i & 1)
-            dims[n++] = i;
+    for (; bits != 0; bits &= bits - 1)
+        dims[n++] = __builtin_ctzll(bits);
     return n > 0 ? grd_sum(t, .dim = grd_dims_from(dims, n), .keepdim = true) : t;
 }
 

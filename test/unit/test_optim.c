@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cpu.h"
 #include "recorded_optim.h"
 #include "support.h"
 
@@ -50,10 +51,13 @@ static void take_steps(grd_optimizer *optimizer, grd_tensor **parameters, int fr
     }
 }
 
-/* `ulps` in the last place of the largest recorded number; 0: the same bits. */
+/* `ulps` in the last place of the largest recorded number; 0: the same bits. Levels below x86-64-v3 round a product before it is added, so each step may
+ * differ in the last place there (kernel/cpu/optim.c). */
 static void expect_recorded(grd_tensor *const *tensors, const float *recorded, int ulps)
 {
     assert_true(grd_ok());
+    if (grd_cpu_level() < GRD_ISA_V3 && ulps < 2)
+        ulps = 2;
     for (int i = 0; i < PARAMETERS; i++) {
         float values[13], largest = 0;
         grd_to_memory(tensors[i], values, GRD_FLOAT32);

@@ -96,55 +96,15 @@ INLINE void tile(int rows, int vectors, const struct grd_small_gemm *g)
 /* g, of 1 … `most` rows, a constant. */
 INLINE void rows_of(int most, int vectors, const struct grd_small_gemm *g)
 {
+#define OF_ROWS(rows)                                                                                                                      \
+    case rows:                                                                                                                             \
+        tile(most >= (rows) ? (rows) : 0, vectors, g);                                                                                     \
+        break
     switch (g->m) {
-    case 1:
-        tile(1, vectors, g);
-        break;
-    case 2:
-        tile(2, vectors, g);
-        break;
-    case 3:
-        tile(3, vectors, g);
-        break;
-    case 4:
-        tile(4, vectors, g);
-        break;
-    case 5:
-        tile(most >= 5 ? 5 : 0, vectors, g);
-        break;
-    case 6:
-        tile(most >= 6 ? 6 : 0, vectors, g);
-        break;
-    case 7:
-        tile(most >= 7 ? 7 : 0, vectors, g);
-        break;
-    case 8:
-        tile(most >= 8 ? 8 : 0, vectors, g);
-        break;
-    case 9:
-        tile(most >= 9 ? 9 : 0, vectors, g);
-        break;
-    case 10:
-        tile(most >= 10 ? 10 : 0, vectors, g);
-        break;
-    case 11:
-        tile(most >= 11 ? 11 : 0, vectors, g);
-        break;
-    case 12:
-        tile(most >= 12 ? 12 : 0, vectors, g);
-        break;
-    case 13:
-        tile(most >= 13 ? 13 : 0, vectors, g);
-        break;
-    case 14:
-        tile(most >= 14 ? 14 : 0, vectors, g);
-        break;
-    case 15:
-        tile(most >= 15 ? 15 : 0, vectors, g);
-        break;
-    case 16:
-        tile(most >= 16 ? 16 : 0, vectors, g);
-        break;
+        /* clang-format off */
+        OF_ROWS(1); OF_ROWS(2); OF_ROWS(3); OF_ROWS(4); OF_ROWS(5); OF_ROWS(6); OF_ROWS(7); OF_ROWS(8);
+        OF_ROWS(9); OF_ROWS(10); OF_ROWS(11); OF_ROWS(12); OF_ROWS(13); OF_ROWS(14); OF_ROWS(15); OF_ROWS(16);
+        /* clang-format on */
     default:
         break;
     }
@@ -242,30 +202,16 @@ static __attribute__((noinline)) void row_panels(const struct grd_small_gemm *g)
     struct grd_small_gemm part = *g;
     for (int64_t left = g->n; left > 0; left -= ROW_VECTORS * LANES) {
         part.n = left < ROW_VECTORS * LANES ? left : ROW_VECTORS * LANES;
+#define OF_VECTORS(vectors)                                                                                                                \
+    case vectors:                                                                                                                          \
+        tile(1, vectors, &part);                                                                                                           \
+        break
         switch (vectors_of(part.n)) {
-        case 1:
-            tile(1, 1, &part);
-            break;
-        case 2:
-            tile(1, 2, &part);
-            break;
-        case 3:
-            tile(1, 3, &part);
-            break;
-        case 4:
-            tile(1, 4, &part);
-            break;
-        case 5:
-            tile(1, 5, &part);
-            break;
-        case 6:
-            tile(1, 6, &part);
-            break;
-        case 7:
-            tile(1, 7, &part);
-            break;
+            /* clang-format off */
+            OF_VECTORS(1); OF_VECTORS(2); OF_VECTORS(3); OF_VECTORS(4); OF_VECTORS(5); OF_VECTORS(6); OF_VECTORS(7);
+            /* clang-format on */
         default:
-            tile(1, 8, &part);
+            tile(1, ROW_VECTORS, &part);
             break;
         }
         part.b += ROW_VECTORS * VECTOR_BYTES;

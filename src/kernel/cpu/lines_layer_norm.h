@@ -15,24 +15,20 @@ static inline double sum_lanes(const T *lanes)
     return sum;
 }
 
-static double sum_of(int64_t n, const T *x)
+typedef T term_function(T x, T center);
+
+INLINE T itself(T x, T center)
 {
-    double sum = 0;
-    for (int64_t start = 0; start < n; start += PIECE) {
-        const int64_t end = start + at_most(n - start, PIECE);
-        T lanes[NORM_LANES] = {0};
-        int64_t i = start;
-        for (; i + NORM_LANES <= end; i += NORM_LANES)
-            LANEWISE for (int l = 0; l < NORM_LANES; l++) lanes[l] += x[i + l];
-        for (int l = 0; i < end; i++, l++)
-            lanes[l] += x[i];
-        sum += sum_lanes(lanes);
-    }
-    return sum;
+    (void)center;
+    return x;
 }
 
-/* The sum of (x - center)^2. */
-static double squares_of(int64_t n, const T *x, T center)
+INLINE T squared_distance(T x, T center)
+{
+    return (x - center) * (x - center);
+}
+
+INLINE double sum_of(int64_t n, const T *x, T center, term_function *term)
 {
     double sum = 0;
     for (int64_t start = 0; start < n; start += PIECE) {
@@ -40,9 +36,9 @@ static double squares_of(int64_t n, const T *x, T center)
         T lanes[NORM_LANES] = {0};
         int64_t i = start;
         for (; i + NORM_LANES <= end; i += NORM_LANES)
-            LANEWISE for (int l = 0; l < NORM_LANES; l++) lanes[l] += (x[i + l] - center) * (x[i + l] - center);
+            LANEWISE for (int l = 0; l < NORM_LANES; l++) lanes[l] += term(x[i + l], center);
         for (int l = 0; i < end; i++, l++)
-            lanes[l] += (x[i] - center) * (x[i] - center);
+            lanes[l] += term(x[i], center);
         sum += sum_lanes(lanes);
     }
     return sum;
@@ -70,8 +66,8 @@ static void lines_hidden_layer_norm(const struct grd_lines_block *b)
 {
     for (int64_t line = 0; line < b->lines; line++) {
         const T *x = line_of(b, 3, line);
-        const T mean = b->numbers[1] != 0 ? (T)(sum_of(b->n, x) / (double)b->n) : 0;
-        const T rstd = (T)(1 / sqrt(squares_of(b->n, x, mean) / (double)b->n + b->numbers[0]));
+        const T mean = b->numbers[1] != 0 ? (T)(sum_of(b->n, x, 0, itself) / (double)b->n) : 0;
+        const T rstd = (T)(1 / sqrt(sum_of(b->n, x, mean, squared_distance) / (double)b->n + b->numbers[0]));
         *line_of(b, 1, line) = mean;
         *line_of(b, 2, line) = rstd;
         write_row(b->n, x, mean, rstd, (const T *)b->data[4], (const T *)b->data[5], line_of(b, 0, line));

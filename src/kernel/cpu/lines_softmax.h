@@ -195,29 +195,21 @@ static void log_softmax_lines(const struct grd_lines_block *b)
     }
 }
 
-static void softmax_backward_lines(const struct grd_lines_block *b)
+INLINE T backward_step(T grad, T y, T sum, bool logarithm)
 {
-    for (int64_t line = 0; line < b->lines; line++) {
-        const T *grad = line_of(b, 1, line), *y = line_of(b, 2, line);
-        T *out = line_of(b, 0, line);
-        double sum = 0;
-        for (int64_t i = 0; i < b->n; i += PIECE)
-            sum += piece_sum(at_most(PIECE, b->n - i), grad + i, y + i);
-        T s = (T)sum;
-        IN_PLACE for (int64_t i = 0; i < b->n; i++) out[i] = (grad[i] - s) * y[i];
-    }
+    return logarithm ? grad - reduce_exp(y) * sum : (grad - sum) * y;
 }
 
-static void log_softmax_backward_lines(const struct grd_lines_block *b)
+INLINE void backward_lines(const struct grd_lines_block *b, bool logarithm)
 {
     for (int64_t line = 0; line < b->lines; line++) {
         const T *grad = line_of(b, 1, line), *y = line_of(b, 2, line);
         T *out = line_of(b, 0, line);
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE)
-            sum += piece_sum(at_most(PIECE, b->n - i), grad + i, NULL);
+            sum += piece_sum(at_most(PIECE, b->n - i), grad + i, logarithm ? NULL : y + i);
         T s = (T)sum;
-        IN_PLACE for (int64_t i = 0; i < b->n; i++) out[i] = grad[i] - reduce_exp(y[i]) * s;
+        IN_PLACE for (int64_t i = 0; i < b->n; i++) out[i] = backward_step(grad[i], y[i], s, logarithm);
     }
 }
 
@@ -279,37 +271,20 @@ static void log_softmax_columns(const struct grd_lines_block *b)
     }
 }
 
-static void softmax_backward_columns(const struct grd_lines_block *b)
+INLINE void backward_columns(const struct grd_lines_block *b, bool logarithm)
 {
     int64_t cols = b->lines;
     double sum[COLUMNS] = {0};
     for (int64_t i = 0; i < b->n; i++) {
         const T *grad = line_of(b, 1, i), *y = line_of(b, 2, i);
         for (int64_t j = 0; j < cols; j++)
-            sum[j] += grad[j] * y[j];
+            sum[j] += logarithm ? grad[j] : grad[j] * y[j];
     }
     for (int64_t i = 0; i < b->n; i++) {
         const T *grad = line_of(b, 1, i), *y = line_of(b, 2, i);
         T *out = line_of(b, 0, i);
         for (int64_t j = 0; j < cols; j++)
-            out[j] = (grad[j] - (T)sum[j]) * y[j];
-    }
-}
-
-static void log_softmax_backward_columns(const struct grd_lines_block *b)
-{
-    int64_t cols = b->lines;
-    double sum[COLUMNS] = {0};
-    for (int64_t i = 0; i < b->n; i++) {
-        const T *grad = line_of(b, 1, i);
-        for (int64_t j = 0; j < cols; j++)
-            sum[j] += grad[j];
-    }
-    for (int64_t i = 0; i < b->n; i++) {
-        const T *grad = line_of(b, 1, i), *y = line_of(b, 2, i);
-        T *out = line_of(b, 0, i);
-        for (int64_t j = 0; j < cols; j++)
-            out[j] = grad[j] - reduce_exp(y[j]) * (T)sum[j];
+            out[j] = backward_step(grad[j], y[j], (T)sum[j], logarithm);
     }
 }
 
@@ -332,17 +307,17 @@ static void lines_log_softmax(const struct grd_lines_block *b)
 static void lines_hidden_softmax_backward(const struct grd_lines_block *b)
 {
     if (b->columns)
-        softmax_backward_columns(b);
+        backward_columns(b, false);
     else
-        softmax_backward_lines(b);
+        backward_lines(b, false);
 }
 
 static void lines_hidden_log_softmax_backward(const struct grd_lines_block *b)
 {
     if (b->columns)
-        log_softmax_backward_columns(b);
+        backward_columns(b, true);
     else
-        log_softmax_backward_lines(b);
+        backward_lines(b, true);
 }
 
 #endif

@@ -21,7 +21,8 @@ torch.nn.functional.mse_loss(x, y) | torch.nn.functional.smooth_l1_loss(x, y) | 
 x.trace() | x.repeat_interleave(2, 0) | x.square() | torch.nn.functional.glu(x) |
 torch.nn.functional.prelu(x, y[0, :1]) | x.t().reshape(4) | x.view(2, 1, 2) @ y | torch.nn.functional.batch_norm(x, None, None, training=True) | torch.nn.BatchNorm1d(2)(x) |
 torch.nn.LayerNorm(2)(x) | torch.nn.CrossEntropyLoss()(x, i) | torch.nn.functional.normalize(x) | torch.nn.functional.gelu(x) | torch.nn.functional.dropout(x) |
-torch.nn.functional.relu(x.clone(), inplace=True) | torch.nn.Linear(2, 3)(x) | torch.nn.functional.triplet_margin_loss(x, y, x * y) | x.clone().add_(y) |
+torch.nn.functional.relu(x.clone(), inplace=True) | torch.nn.functional.relu6(x.clone(), inplace=True) | torch.nn.functional.selu(x.clone(), inplace=True) |
+torch.nn.functional.l1_loss(x, y[0], reduction="none") | torch.nn.Linear(2, 3)(x) | torch.nn.functional.triplet_margin_loss(x, y, x * y) | x.clone().add_(y) |
 x / y | x / 2 | 2 / x | x // 2 + x | -x"""
 
 # What a call from Python prints here and in PyTorch, where these differ, and why.
@@ -122,6 +123,17 @@ def differing():
                 found |= {(name, a, b) for a, b in zip(got, expected) if a != b}
     assert compared > 2500
     return found
+
+
+def test_a_loss_expands_the_smaller_tensor_alone():
+    def below(library):
+        x, y = library.ones(2, 3, requires_grad=True), library.ones(3, requires_grad=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            difference = library.nn.functional.l1_loss(x, y, reduction="none").grad_fn.next_functions[0][0]
+        return [node.name() for node, _ in difference.next_functions]
+
+    assert below(gradus) == below(torch) == ["torch::autograd::AccumulateGrad", "ExpandBackward0"]
 
 
 def test_names_of_every_operator():

@@ -7,23 +7,19 @@ enum {
 };
 
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-static void sub_block(int64_t n, char *const *data, const void *params)
+static void sub_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
 {
-    (void)params;
     C *result_data = (C *)data[0];
-    const C *self_data = (const C *)data[1];
-    const C *other_data = (const C *)data[2];
+    const C *self_data = (const C *)data[1], *other_data = (const C *)data[2];
     IN_PLACE
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_sub(self_data[i], other_data[i]);
 }
 
-static void mul_block(int64_t n, char *const *data, const void *params)
+static void mul_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
 {
-    (void)params;
     C *result_data = (C *)data[0];
-    const C *self_data = (const C *)data[1];
-    const C *other_data = (const C *)data[2];
+    const C *self_data = (const C *)data[1], *other_data = (const C *)data[2];
     IN_PLACE
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_mul(self_data[i], other_data[i]);
@@ -32,12 +28,10 @@ static void mul_block(int64_t n, char *const *data, const void *params)
 
 #if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
 static inline bool binary_lt(C x, C y) { return x < y; }
-static void lt_block(int64_t n, char *const *data, const void *params)
+static void lt_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
 {
-    (void)params;
     uint8_t *result_data = (uint8_t *)data[0];
-    const C *self_data = (const C *)data[1];
-    const C *other_data = (const C *)data[2];
+    const C *self_data = (const C *)data[1], *other_data = (const C *)data[2];
     IN_PLACE
     for (int64_t i = 0; i < n; i++)
         result_data[i] = binary_lt(self_data[i], other_data[i]);

@@ -41,6 +41,19 @@ static void to_uint16_loop(int64_t n, char *const *data, const int64_t *strides,
     cast(n, data, strides, params, GRD_UINT16, sizeof(uint16_t), to_uint16_block);
 }
 
+static void to_int32_block(int64_t n, char *const *data, const void *params)
+{
+    (void)params;
+    int32_t *y = (int32_t *)data[0];
+    const T *x_data = (const T *)data[1];
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++) {
+        const T x = x_data[i];
+        y[i] = to_int32(source(x));
+    }
+}
+static void to_int32_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { cast(n, data, strides, params, GRD_INT32, sizeof(int32_t), to_int32_block); }
+
 static void to_uint32_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
@@ -57,18 +70,18 @@ static void to_uint32_loop(int64_t n, char *const *data, const int64_t *strides,
     cast(n, data, strides, params, GRD_UINT32, sizeof(uint32_t), to_uint32_block);
 }
 
-static void to_int32_block(int64_t n, char *const *data, const void *params)
+static void to_int64_block(int64_t n, char *const *data, const void *params)
 {
     (void)params;
-    int32_t *y = (int32_t *)data[0];
+    int64_t *y = (int64_t *)data[0];
     const T *x_data = (const T *)data[1];
     IN_PLACE
     for (int64_t i = 0; i < n; i++) {
         const T x = x_data[i];
-        y[i] = to_int32(source(x));
+        y[i] = to_int64(source(x));
     }
 }
-static void to_int32_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { cast(n, data, strides, params, GRD_INT32, sizeof(int32_t), to_int32_block); }
+static void to_int64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { cast(n, data, strides, params, GRD_INT64, sizeof(int64_t), to_int64_block); }
 
 static void to_uint64_block(int64_t n, char *const *data, const void *params)
 {
@@ -85,19 +98,6 @@ static void to_uint64_loop(int64_t n, char *const *data, const int64_t *strides,
 {
     cast(n, data, strides, params, GRD_UINT64, sizeof(uint64_t), to_uint64_block);
 }
-
-static void to_int64_block(int64_t n, char *const *data, const void *params)
-{
-    (void)params;
-    int64_t *y = (int64_t *)data[0];
-    const T *x_data = (const T *)data[1];
-    IN_PLACE
-    for (int64_t i = 0; i < n; i++) {
-        const T x = x_data[i];
-        y[i] = to_int64(source(x));
-    }
-}
-static void to_int64_loop(int64_t n, char *const *data, const int64_t *strides, const void *params) { cast(n, data, strides, params, GRD_INT64, sizeof(int64_t), to_int64_block); }
 
 static void to_float16_block(int64_t n, char *const *data, const void *params)
 {
@@ -231,10 +231,10 @@ grd_loop_kernel *const GRD_TYPED(grd_cast_row)[GRD_DTYPE_COUNT] = {
     [GRD_BOOL] = CAST_IF(bool, to_bool_loop),
     [GRD_UINT8] = CAST_IF(uint8, to_uint8_loop),
     [GRD_UINT16] = CAST_IF(uint16, to_uint16_loop),
-    [GRD_UINT32] = CAST_IF(uint32, to_uint32_loop),
     [GRD_INT32] = CAST_IF(int32, to_int32_loop),
-    [GRD_UINT64] = CAST_IF(uint64, to_uint64_loop),
+    [GRD_UINT32] = CAST_IF(uint32, to_uint32_loop),
     [GRD_INT64] = CAST_IF(int64, to_int64_loop),
+    [GRD_UINT64] = CAST_IF(uint64, to_uint64_loop),
     [GRD_FLOAT16] = CAST_IF(float16, to_float16_loop),
     [GRD_BFLOAT16] = CAST_IF(bfloat16, to_bfloat16_loop),
     [GRD_FLOAT8_E4M3FN] = CAST_IF(float8_e4m3fn, to_float8_e4m3fn_loop),

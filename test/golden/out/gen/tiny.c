@@ -58,8 +58,14 @@ struct grd_op grd_operator_tanh = {"tanh", "tanh(Tensor self) -> Tensor", tanh_a
 grd_tensor *grd_tanh(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_tanh); }
 grd_tensor *grd_tanh_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_tanh); }
 grd_tensor *grd_tanh_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_tanh); }
-
 /* ---- add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor (schema/tiny.toml:13) */
+grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha)
+{
+    struct grd_plan plan;
+    grd_plan_open(&plan, &grd_operator_add, out, GRD_OVERLAP_APART);
+    if (plan_add(&plan, self, other, alpha) && grd_plan_prepare(&plan)) run_add(&plan, self, other, alpha);
+    return grd_plan_close(&plan);
+}
 static void add_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -96,7 +102,6 @@ grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *othe
 {
     return write_o_ttS(self, other, &(options ? options : &add_defaults)->alpha, out, &grd_operator_add);
 }
-
 /* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:23) */
 const struct grd_elementwise elementwise_sub = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_SUB, .name = "sub"};
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_sub, NULL); }
@@ -113,7 +118,6 @@ struct grd_op grd_operator_sub = {"sub", "sub(Tensor self, Tensor other) -> Tens
 grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_sub); }
 grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_sub); }
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
-
 /* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:32) */
 const struct grd_elementwise elementwise_mul = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_mul, NULL); }
@@ -130,7 +134,6 @@ struct grd_op grd_operator_mul = {"mul", "mul(Tensor self, Tensor other) -> Tens
 grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_mul); }
 grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_mul); }
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
-
 /* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:41) */
 const struct grd_elementwise elementwise_neg = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_neg, NULL); }
@@ -145,7 +148,6 @@ struct grd_op grd_operator_neg = {"neg", "neg(Tensor self) -> Tensor", tanh_args
 grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_neg); }
 grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_neg); }
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
-
 /* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:51) */
 const struct grd_elementwise elementwise_sin = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_sin, NULL); }
@@ -153,7 +155,6 @@ struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args
 grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_sin); }
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
-
 /* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:61) */
 const struct grd_elementwise elementwise_lt = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_lt, NULL); }
@@ -162,12 +163,10 @@ struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor"
 grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_lt); }
 grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_lt); }
 grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_lt); }
-
 /* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:70) */
 grd_tensor *op_twice(grd_tensor *self) { return grd_mul(grd_number(grd_int(2)), self); }
 struct grd_op grd_operator_twice = {"twice", "twice(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORM_NEW, unbox_t_t, (grd_kernel *)op_twice, .composite = true};
 grd_tensor *grd_twice(grd_tensor *self) { return call_t_t(self, &grd_operator_twice); }
-
 /* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:75) */
 static void unbind_backward(const struct grd_backward *b)
 {
@@ -180,10 +179,18 @@ static const struct grd_derivative unbind_derivative = {.node_name = "UnbindBack
 static const struct grd_arg unbind_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
 struct grd_op grd_operator_unbind = {"unbind", "unbind(Tensor self, int dim=0) -> Tensor[]", unbind_args, 2, 1, GRD_FORM_NEW, unbox_l_ti, (grd_kernel *)op_unbind,
     .derivative = &unbind_derivative, .is_view = true, .everywhere = true, .returns_list = true};
-static const grd_unbind_options unbind_defaults = {0};
-grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options) { return call_l_ti(self, (options ? options : &unbind_defaults)->dim, &grd_operator_unbind); }
-
+grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options)
+{
+    return call_l_ti(self, (options ? options : &(const grd_unbind_options){0})->dim, &grd_operator_unbind);
+}
 /* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:82) */
+grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
+{
+    struct grd_plan plan;
+    grd_plan_open(&plan, &grd_operator_stack, NULL, GRD_OVERLAP_APART);
+    if (plan_stack(&plan, tensors, dim) && grd_plan_prepare(&plan)) run_stack(&plan, tensors, dim);
+    return grd_plan_close(&plan);
+}
 static void stack_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0];
@@ -195,13 +202,18 @@ static const struct grd_derivative stack_derivative = {.node_name = "StackBackwa
 static const struct grd_arg stack_args[] = {{"tensors", GRD_KIND_TENSORS}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
 struct grd_op grd_operator_stack = {"stack", "stack(Tensor[] tensors, int dim=0) -> Tensor", stack_args, 2, 1, GRD_FORM_NEW, unbox_t_li, (grd_kernel *)op_stack,
     .derivative = &stack_derivative};
-static const grd_stack_options stack_defaults = {0};
 grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *options)
 {
-    return call_t_li(tensors, (options ? options : &stack_defaults)->dim, &grd_operator_stack);
+    return call_t_li(tensors, (options ? options : &(const grd_stack_options){0})->dim, &grd_operator_stack);
 }
-
 /* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:88) */
+void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
+{
+    struct grd_plan plan;
+    grd_plan_open(&plan, &grd_operator_max_dim, NULL, GRD_OVERLAP_APART);
+    if (plan_max_dim(&plan, self, dim, keepdim) && grd_plan_prepare(&plan)) run_max_dim(&plan, self, dim, keepdim);
+    grd_plan_close_many(&plan, ret);
+}
 static void max_dim_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0], *indices = b->saved[0].v.tensor;
@@ -216,15 +228,20 @@ static const struct grd_derivative max_dim_derivative = {.node_name = "MaxDimBac
 static const struct grd_arg max_dim_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
 struct grd_op grd_operator_max_dim = {"max_dim", "max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", max_dim_args, 3, 2, GRD_FORM_NEW,
     unbox_m2_tib, (grd_kernel *)op_max_dim, .derivative = &max_dim_derivative};
-static const grd_max_dim_options max_dim_defaults = {0};
 grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options)
 {
     grd_tensor *r[2];
-    call_m2_tib(self, dim, (options ? options : &max_dim_defaults)->keepdim, r, &grd_operator_max_dim);
+    call_m2_tib(self, dim, (options ? options : &(const grd_max_dim_options){0})->keepdim, r, &grd_operator_max_dim);
     return (grd_max_dim_result){r[0], r[1]};
 }
-
 /* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:94) */
+grd_tensor *op_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
+{
+    struct grd_plan plan;
+    grd_plan_open(&plan, &grd_operator_hidden_place, NULL, GRD_OVERLAP_APART);
+    if (plan_hidden_place(&plan, grad, indices, dim, keepdim, sizes) && grd_plan_prepare(&plan)) run_hidden_place(&plan, grad, indices, dim, keepdim, sizes);
+    return grd_plan_close(&plan);
+}
 static const struct grd_arg hidden_place_args[] = {{"grad", GRD_KIND_TENSOR}, {"indices", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL}, {"sizes",
     GRD_KIND_DIMS}};
 struct grd_op grd_operator_hidden_place = {"_place", "_place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor", hidden_place_args, 5, 1, GRD_FORM_NEW,
@@ -233,19 +250,23 @@ grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim,
 {
     return call_t_ttibd(grad, indices, dim, keepdim, sizes, &grd_operator_hidden_place);
 }
-
 /* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:99) */
+grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
+{
+    struct grd_plan plan;
+    grd_plan_open(&plan, &grd_operator_zeros, NULL, GRD_OVERLAP_APART);
+    if (plan_zeros(&plan, size, dtype, device, requires_grad) && grd_plan_prepare(&plan)) run_zeros(&plan, size, dtype, device, requires_grad);
+    return grd_plan_close(&plan);
+}
 static const struct grd_arg zeros_args[] = {{"size", GRD_KIND_DIMS}, {"dtype", GRD_KIND_DTYPE, .optional = true}, {"device", GRD_KIND_DEVICE, .optional = true}, {"requires_grad",
     GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
 struct grd_op grd_operator_zeros = {"zeros", "zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor", zeros_args, 4, 1, GRD_FORM_NEW,
     unbox_t_dYvb, (grd_kernel *)op_zeros};
-static const grd_zeros_options zeros_defaults = {0};
 grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
 {
-    options = options ? options : &zeros_defaults;
+    options = options ? options : &(const grd_zeros_options){0};
     return call_t_dYvb(size, options->dtype, options->device, options->requires_grad, &grd_operator_zeros);
 }
-
 /* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:103) */
 grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, const char *mode)
 {
@@ -260,14 +281,13 @@ static const struct grd_arg scaled_tanh_args[] = {{"self", GRD_KIND_TENSOR}, {"l
     .v.string = "tanh"}}};
 struct grd_op grd_operator_scaled_tanh = {"scaled_tanh", "scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor", scaled_tanh_args, 3, 1,
     GRD_FORM_NEW | GRD_FORM_INPLACE, unbox_c_tfz, (grd_kernel *)op_scaled_tanh, .has_out = true, .composite = true};
-static const grd_scaled_tanh_options scaled_tanh_defaults = {0};
 grd_tensor *grd_with_scaled_tanh(grd_tensor *self, double limit, const grd_scaled_tanh_options *options)
 {
-    options = options ? options : &scaled_tanh_defaults;
+    options = options ? options : &(const grd_scaled_tanh_options){0};
     return call_c_tfz(self, limit, options->mode ? options->mode : "tanh", NULL, &grd_operator_scaled_tanh);
 }
 grd_tensor *grd_with_scaled_tanh_(grd_tensor *self, double limit, const grd_scaled_tanh_options *options)
 {
-    options = options ? options : &scaled_tanh_defaults;
+    options = options ? options : &(const grd_scaled_tanh_options){0};
     return write_c_tfz(self, limit, options->mode ? options->mode : "tanh", self, &grd_operator_scaled_tanh);
 }

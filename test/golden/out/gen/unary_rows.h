@@ -6,9 +6,8 @@ enum {
 };
 
 #if GRD_IS_COMPLEX || GRD_IS_FLOAT
-static void tanh_block(int64_t n, char *const *data, const void *params)
+static void tanh_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
 {
-    (void)params;
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
     IN_PLACE
@@ -20,16 +19,14 @@ static void tanh_block(int64_t n, char *const *data, const void *params)
 static inline C unary_sin(C x) { return LIBM(sin, x); }
 #endif
 #if GRD_IS_FLOAT
-static void sin_block(int64_t n, char *const *data, const void *params)
+static void sin_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
 {
-    (void)params;
     unary_sin(n, (C *)data[0], (const C *)data[1]);
 }
 #endif
 #if GRD_IS_COMPLEX
-static void sin_block(int64_t n, char *const *data, const void *params)
+static void sin_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
 {
-    (void)params;
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
     IN_PLACE
@@ -46,9 +43,8 @@ static inline C unary_neg(C x) { return (C)(0 - (U)x); }
 #if GRD_IS_FLOAT
 static inline C unary_neg(C x) { return -x; }
 #endif
-static void neg_block(int64_t n, char *const *data, const void *params)
+static void neg_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
 {
-    (void)params;
     C *result_data = (C *)data[0];
     const C *self_data = (const C *)data[1];
     IN_PLACE

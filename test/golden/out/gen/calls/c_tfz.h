@@ -12,8 +12,7 @@ GRD_APART grd_tensor *boxed_c_tfz(grd_tensor *t0, double f1, const char *z2, grd
 GRD_INLINE grd_tensor *call_c_tfz(grd_tensor *t0, double f1, const char *z2, grd_tensor *out, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL && z2 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_if(out)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_c_tfz(t0, f1, z2, out, way.keys, way.mark, op);
+    if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_c_tfz(t0, f1, z2, out, way.keys, way.mark, op);
     return grd_leave(op, way.mark, ((kernel_c_tfz *)way.kernel)(out, t0, f1, z2));
 }
 GRD_APART grd_tensor *write_c_tfz(grd_tensor *t0, double f1, const char *z2, grd_tensor *out, const struct grd_op *op)

@@ -13,7 +13,6 @@ GRD_APART grd_tensors boxed_l_ti(grd_tensor *t0, int64_t i1, grd_keyset keys, in
 GRD_INLINE grd_tensors call_l_ti(grd_tensor *t0, int64_t i1, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_l_ti(t0, i1, way.keys, way.mark, op);
+    if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_l_ti(t0, i1, way.keys, way.mark, op);
     return grd_leave_list(op, way.mark, ((kernel_l_ti *)way.kernel)(t0, i1));
 }

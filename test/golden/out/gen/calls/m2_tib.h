@@ -16,8 +16,7 @@ GRD_APART void boxed_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **re
 GRD_INLINE void call_m2_tib(grd_tensor *t0, int64_t i1, bool b2, grd_tensor **ret_results, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_m2_tib(t0, i1, b2, ret_results, way.keys, way.mark, op);
+    if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_m2_tib(t0, i1, b2, ret_results, way.keys, way.mark, op);
     ((kernel_m2_tib *)way.kernel)(t0, i1, b2, ret_results);
     grd_leave_many(op, way.mark, ret_results, 2);
 }

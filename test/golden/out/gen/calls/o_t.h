@@ -12,8 +12,7 @@ GRD_APART grd_tensor *boxed_o_t(grd_tensor *t0, grd_tensor *out, grd_keyset keys
 GRD_INLINE grd_tensor *call_o_t(grd_tensor *t0, grd_tensor *out, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_if(out)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_o_t(t0, out, way.keys, way.mark, op);
+    if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_o_t(t0, out, way.keys, way.mark, op);
     return grd_leave_written(op, way.mark, ((kernel_o_t *)way.kernel)(out, t0), out);
 }
 GRD_APART grd_tensor *write_o_t(grd_tensor *t0, grd_tensor *out, const struct grd_op *op) { return grd_check_writable(op, out) ? call_o_t(t0, out, op) : grd_failed; }

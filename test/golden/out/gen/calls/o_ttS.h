@@ -14,8 +14,7 @@ GRD_INLINE grd_tensor *call_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scal
     grd_scalar room2;
     s2 = grd_given_number(s2, &op->args[2].value.v.scalar, &room2);
     const struct grd_way way = t0 != NULL && t1 != NULL ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1) | grd_keys_if(out)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_o_ttS(t0, t1, s2, out, way.keys, way.mark, op);
+    if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_o_ttS(t0, t1, s2, out, way.keys, way.mark, op);
     return grd_leave_written(op, way.mark, ((kernel_o_ttS *)way.kernel)(out, t0, t1, *s2), out);
 }
 GRD_APART grd_tensor *write_o_ttS(grd_tensor *t0, grd_tensor *t1, const grd_scalar *s2, grd_tensor *out, const struct grd_op *op)

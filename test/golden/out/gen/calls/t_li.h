@@ -13,7 +13,6 @@ GRD_APART grd_tensor *boxed_t_li(grd_tensors l0, int64_t i1, grd_keyset keys, in
 GRD_INLINE grd_tensor *call_t_li(grd_tensors l0, int64_t i1, const struct grd_op *op)
 {
     const struct grd_way way = grd_is_tensor_list(l0) ? grd_enter(op, grd_list_keys(l0)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_t_li(l0, i1, way.keys, way.mark, op);
+    if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_t_li(l0, i1, way.keys, way.mark, op);
     return grd_leave(op, way.mark, ((kernel_t_li *)way.kernel)(l0, i1));
 }

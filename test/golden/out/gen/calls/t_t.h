@@ -13,7 +13,6 @@ GRD_APART grd_tensor *boxed_t_t(grd_tensor *t0, grd_keyset keys, int64_t mark, c
 GRD_INLINE grd_tensor *call_t_t(grd_tensor *t0, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL ? grd_enter(op, grd_keys_of(t0)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_t_t(t0, way.keys, way.mark, op);
+    if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_t_t(t0, way.keys, way.mark, op);
     return grd_leave(op, way.mark, ((kernel_t_t *)way.kernel)(t0));
 }

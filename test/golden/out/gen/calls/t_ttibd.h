@@ -13,7 +13,6 @@ GRD_APART grd_tensor *boxed_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, 
 GRD_INLINE grd_tensor *call_t_ttibd(grd_tensor *t0, grd_tensor *t1, int64_t i2, bool b3, grd_dims d4, const struct grd_op *op)
 {
     const struct grd_way way = t0 != NULL && t1 != NULL && grd_is_int_list(d4) ? grd_enter(op, grd_keys_of(t0) | grd_keys_of(t1)) : grd_refused;
-    if (GRD_UNLIKELY(way.kernel == NULL))
-        return boxed_t_ttibd(t0, t1, i2, b3, d4, way.keys, way.mark, op);
+    if (GRD_UNLIKELY(way.kernel == NULL)) return boxed_t_ttibd(t0, t1, i2, b3, d4, way.keys, way.mark, op);
     return grd_leave(op, way.mark, ((kernel_t_ttibd *)way.kernel)(t0, t1, i2, b3, d4));
 }
