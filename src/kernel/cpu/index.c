@@ -203,11 +203,12 @@ static void add_bool_loop(int64_t n, char *const *data, const int64_t *strides, 
 #define ADDS 1
 #define MULTIPLIES 2
 #define COMPARES 4
-#define DOES (ADDS | COMPARES)
+#define HAS_NAN 8
+#define DOES (ADDS | COMPARES | HAS_NAN)
 #define TYPE float
 #define NAME float32
 #include "kernel/cpu/index_fold.h"
-#define DOES (ADDS | MULTIPLIES | COMPARES)
+#define DOES (ADDS | MULTIPLIES | COMPARES | HAS_NAN)
 #define TYPE double
 #define NAME float64
 #include "kernel/cpu/index_fold.h"

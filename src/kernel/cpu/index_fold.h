@@ -28,10 +28,16 @@ static void TYPED(prod_loop)(int64_t n, char *const *data, const int64_t *stride
 #endif
 
 #if DOES & COMPARES
+#if DOES & HAS_NAN
+#define IS_NAN(x) ((x) != (x))
+#else
+#define IS_NAN(x) false
+#endif
+
 INLINE void TYPED(amax)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
-    *(TYPE *)to = y > x || y != y ? y : x;
+    *(TYPE *)to = y > x || IS_NAN(y) ? y : x;
 }
 
 static void TYPED(amax_loop)(int64_t n, char *const *data, const int64_t *strides, const void *params)
@@ -42,13 +48,15 @@ static void TYPED(amax_loop)(int64_t n, char *const *data, const int64_t *stride
 INLINE void TYPED(amin)(char *restrict to, const char *restrict from)
 {
     const TYPE x = *(const TYPE *)to, y = *(const TYPE *)from;
-    *(TYPE *)to = y < x || y != y ? y : x;
+    *(TYPE *)to = y < x || IS_NAN(y) ? y : x;
 }
 
 static void TYPED(amin_loop)(int64_t n, char *const *data, const int64_t *strides, const void *params)
 {
     at_indices(n, data, strides, params, RESULT, add_row, TYPED(amin), sizeof(TYPE));
 }
+
+#undef IS_NAN
 #endif
 
 #undef TYPED

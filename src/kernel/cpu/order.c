@@ -187,7 +187,7 @@ enum { LANES = 8, PIECE = 512 };
 /* True if `number` comes before the place that is searched. No branches: which way a search goes cannot be guessed. */
 INLINE bool passes(C number, C wanted, bool right)
 {
-    return (right ? number <= wanted : number < wanted) | (is_nan(wanted) & (right | !is_nan(number)));
+    return (int)(right ? number <= wanted : number < wanted) | ((int)is_nan(wanted) & ((int)right | (int)!is_nan(number)));
 }
 
 /* The places of several wanted ones at once: all searches take equally many steps, so that they wait for memory together. */
