@@ -41,7 +41,7 @@ CALL = """
 
 
 def shape(operator):
-    """What is returned (o, c: a tensor that `out` may be; c: composites, whose parts count what they write), and a letter for each argument."""
+    """The name: a letter for what is returned (o, c: a tensor that `out` may be; c: composites, whose parts count what they write), and a letter for each argument."""
     if operator.has_out:
         result = "o" if counts_writes(operator) else "c"
     else:
@@ -57,7 +57,7 @@ def letter(argument):
 
 
 def counts_writes(operator):
-    """Whether a call bumps the version of what it writes. The parts of a composite do that."""
+    """True if a call bumps the version of what it writes. The parts of a composite do that."""
     return operator.has_out and not operator.is_composite and operator.version
 
 
@@ -65,7 +65,7 @@ def counts_writes(operator):
 
 
 def valid(arguments):
-    """What an argument's C type can hold but its kind cannot: NULL for a tensor or a word, a length without a list, a number that is no dtype
+    """Tests for what an argument's C type can hold but its kind cannot: NULL for a tensor or a word, a length without a list, a number that is no dtype
     or was given for a device."""
     tests = []
     for a in arguments:

@@ -60,7 +60,7 @@ def saved_type(operator, save):
 
 
 def save_how(operator, save):
-    """What is saved, by the kind of the value; those in SIZED take room in the node."""
+    """The kind of a saved value; those in SIZED take room in the node."""
     if save.how != "WHOLE":
         return save.how
     argument = operator.arg(save.name)

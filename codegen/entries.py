@@ -1,4 +1,4 @@
-"""What an operator is at run time: its struct grd_op, and the public functions, which read options and call the functions of its shape (calls.py)."""
+"""Generates what an operator is at run time: its struct grd_op, and the public functions, which read options and call the functions of its shape (calls.py)."""
 import json
 
 from codegen import ctype
@@ -84,7 +84,7 @@ def given(operator, argument, number):
 
 
 def call(operator, suffix, takes_out, number):
-    """What an entry function calls, with what."""
+    """The call that an entry function makes."""
     if number and not suffix:  # the entry that takes a tensor
         name = f"grd_{'with_' if options(operator) else ''}{operator.c_name}"
         words = [given(operator, a, number).removeprefix("&" if a.name != number else "") for a in operator.args if not a.has_default]

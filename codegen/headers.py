@@ -123,7 +123,7 @@ def header(operator):
 
 
 def document(operator):
-    """What ops.h says of an operator, with the names of its functions beside the header that declares them."""
+    """The part of ops.h about an operator, with the names of its functions beside the header that declares them."""
     lines = [operator.schema, operator.doc, *(f"{name}: {words}." for name, words in operator.words.items()),
              *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items())] + [f"Formula: {operator.formula}"] * bool(operator.formula and "\n" not in operator.formula)
     names = ", ".join(f"grd_{name}" for name, _ in public_functions(operator))
@@ -178,7 +178,7 @@ def needed(text, operators):
 
 
 def declared_names(operator):
-    """What the header of an operator declares."""
+    """The names that the header of an operator declares."""
     names = [f"grd_{prefix}{name}" for name, _ in public_functions(operator) for prefix in ("", "with_")]
     return [*names, f"grd_{operator.c_name}_options", f"grd_{operator.c_name}_result", f"GRD_{operator.c_name.upper()}_DEFAULTS"]
 

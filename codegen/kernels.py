@@ -211,7 +211,7 @@ def lines_header(members):
 
 
 def lines_rows(members):
-    """Those that a dtype has: lines_NAME of src/kernel/cpu/lines.c."""
+    """The kernels that a dtype has: lines_NAME of src/kernel/cpu/lines.c."""
     return BANNER.format("schema") + fill(LINES_ROWS, rows="".join(f"#if {condition(o.dtypes)}\n    [GRD_LINES_{o.c_name.upper()}] = lines_{o.c_name},\n#endif\n" for o in members))
 
 

@@ -21,7 +21,7 @@ REDUCE_KEYS = {"passes", "empty", "none", "refuses", "name"}  # struct grd_reduc
 REDUCE_KINDS = {"first", "sum", "prod", "difference", "abs", "square", "exp", "nonzero", "max", "min", "find"}
 REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log", "any", "all"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
-# What an entry may say its scalar body of: a category, "real" for all but complex numbers. For bool that of integers serves too.
+# An entry may say its scalar body of: a category, "real" for all but complex numbers. For bool that of integers serves too.
 EXPRESSIONS = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "float": ("float", "real"), "complex": ("complex",)}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")

@@ -473,7 +473,7 @@ static inline grd_tensor *grd_fit_gradient(const struct grd_output *output, grd_
 /* Nobody else can see the tensor's data, and it can be written in place. */
 bool grd_is_exclusive(const grd_tensor *t);
 
-/* The same for most: a contiguous tensor that is no view. */
+/* Does so for most tensors: contiguous, and no view. */
 static inline bool grd_is_exclusive_whole(const grd_tensor *t)
 {
     return t->base == NULL && grd_has(t, GRD_FLAG_CONTIGUOUS) && grd_object_unique(t) && t->autograd == NULL &&

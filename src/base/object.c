@@ -51,7 +51,7 @@ void grd_pool_release(int64_t mark)
 bool grd_pool_return_slow(int64_t mark, void *object)
 {
     void **pool = grd_thread.pool;
-    /* What is returned again and again does not fill the pool. */
+    /* An object that is returned again and again does not fill the pool. */
     if (grd_object_immortal(object) || (mark > 0 && pool[mark - 1] == object)) {
         grd_pool_release(mark);
         return true;

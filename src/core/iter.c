@@ -105,7 +105,7 @@ static bool can_convert(grd_dtype from, grd_dtype to)
                      grd_dtype_type_name(to));
 }
 
-/* What the kernel reads an input as. */
+/* Returns the dtype that the kernel reads an input as. */
 static grd_dtype wanted_input(const struct grd_iter_spec *spec, int input, grd_dtype common)
 {
     return spec->rule == GRD_TYPE_KEEP ? (grd_dtype)spec->inputs[input]->dtype : input < spec->promote_from ? GRD_BOOL : common;

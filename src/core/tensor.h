@@ -146,7 +146,7 @@ grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, g
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
 /* A view that shares data but has no history and no base. */
 grd_tensor *grd_new_detached(grd_tensor *t);
-/* The same with any geometry that lies in the storage, and the memory read as elements of another dtype. */
+/* Returns a view with any geometry that lies in the storage, and the memory read as elements of another dtype. */
 grd_tensor *grd_new_detached_as(grd_tensor *t, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset);
 /* Resizes an `out` tensor in place: contiguous, from the same offset; grows the storage when it is too small. RuntimeError
  * when that storage is borrowed or has other views. Nothing changes when the sizes are those it has. */
@@ -179,7 +179,7 @@ static inline uint64_t grd_traits(unsigned dtype, unsigned layout, grd_device de
 #define GRD_TRAITS_DEVICE_TYPE UINT64_C(0xff0000)
 #define GRD_TRAITS_DEVICE UINT64_C(0xffff0000) /* with its index */
 #define GRD_TRAITS_NDIM (UINT64_C(0xffff) << 48)
-/* What tensors have in common that one kernel takes as they are: all but the flags. */
+/* Tensors that one kernel takes as they are have these bits in common: all but the flags. */
 #define GRD_TRAITS_KIND (GRD_TRAITS_DTYPE | GRD_TRAITS_LAYOUT | GRD_TRAITS_DEVICE | GRD_TRAITS_NDIM)
 
 /* Some flags, where the traits have them. */
@@ -188,7 +188,7 @@ static inline uint64_t grd_traits_flags(unsigned flags)
     return (uint64_t)flags << 32;
 }
 
-/* Whether operators take the shorter ways they have for simple operands: results are the same, bit for bit. False with GRADUS_SHORTCUTS=off. */
+/* True while operators take the shorter ways they have for simple operands: results are the same, bit for bit. False with GRADUS_SHORTCUTS=off. */
 extern GRD_HIDDEN bool grd_shortcuts;
 /* Reads it; run once by the library's constructor. */
 void grd_shortcuts_init(void);

@@ -1,4 +1,4 @@
-/* What an operator is to the dispatcher: arguments, the function that unboxes, and a slot per dispatch key.
+/* An operator as the dispatcher sees it: arguments, the function that unboxes, and a slot per dispatch key.
  * Operators of the schema are generated, each a variable of its own; slots are filled at load and by registration. */
 #ifndef GRD_DISPATCH_OP_H
 #define GRD_DISPATCH_OP_H
@@ -44,7 +44,7 @@ struct grd_out_rule {
     const char *texts[GRD_MAX_RESULTS]; /* the error for each result; out.c says what stands in braces */
 };
 
-/* Whether a vector of results fills an out= of as many elements, whatever its sizes, as PyTorch's ranges do; and if so, whether its length is an argument. */
+/* Says whether a vector of results fills an out= of as many elements, whatever its sizes, as PyTorch's ranges do; and if so, whether its length is an argument. */
 enum grd_fills { GRD_FILLS_NOT, GRD_FILLS_GIVEN, GRD_FILLS_COMPUTED };
 
 /* An operator, of the schema or defined at run time: every caller treats them alike. */
@@ -72,7 +72,7 @@ struct grd_op {
     struct grd_boxed_slot boxed[GRD_KEY_COUNT];
 };
 
-/* Those of the schema, in its order. */
+/* The operators of the schema, in its order. */
 extern struct grd_op *const grd_op_table[];
 extern const int64_t grd_op_table_size;
 
@@ -305,7 +305,7 @@ GRD_INLINE grd_tensor *grd_leave(const struct grd_op *op, int64_t mark, grd_tens
     return grd_leave_failed(op, mark);
 }
 
-/* The same where `out` may have been written. */
+/* Leaves an operator that may have written `out`. */
 GRD_INLINE grd_tensor *grd_leave_written(const struct grd_op *op, int64_t mark, grd_tensor *result, grd_tensor *out)
 {
     grd_written(out);

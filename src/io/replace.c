@@ -192,7 +192,7 @@ static bool take_permissions(struct grd_replacement *file)
     return fchmod(file->descriptor, old.st_mode & 07777) == 0 || fail(file, errno);
 }
 
-/* What is there and no regular file is written directly, any other file beside the old one. */
+/* A file that is there and no regular one is written directly, any other file beside the old one. */
 static bool open_new(struct grd_replacement *file)
 {
     struct stat status;

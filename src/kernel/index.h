@@ -10,7 +10,7 @@
 
 enum { GRD_INDEX_SIZES = 5 }; /* 1, 2, 4, 8 and 16 bytes */
 
-/* What becomes of an element that several values go to. NaN is above and below every number. */
+/* Returns what becomes of an element that several values go to. NaN is above and below every number. */
 enum grd_fold { GRD_FOLD_PROD, GRD_FOLD_AMAX, GRD_FOLD_AMIN, GRD_FOLDS };
 
 /* An indexed dimension: negative indices are counted from its end. */

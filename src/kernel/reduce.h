@@ -23,7 +23,7 @@ enum grd_reduce_kind {
     GRD_REDUCE_COUNT
 };
 
-/* What becomes of a gathered value v, with a number a and the center c. */
+/* Returns what becomes of a gathered value v, with a number a and the center c. */
 enum grd_reduce_finish {
     GRD_FINISH_NONE,
     GRD_FINISH_DIVIDE,      /* v / a */

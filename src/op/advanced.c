@@ -333,7 +333,7 @@ void run_index(const struct grd_plan *p)
                grd_kernel_of_size(grd_kernels->index->gather, p->in[0]));
 }
 
-/* What index_put hands from its check to its run: the places, and the strides of the values with one dimension for all of the index tensors'. */
+/* index_put hands this from its check to its run: the places, and the strides of the values with one dimension for all of the index tensors'. */
 struct put {
     struct places places;
     int64_t strides[GRD_MAX_DIMS + 1];

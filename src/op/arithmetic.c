@@ -1,4 +1,4 @@
-/* What elementwise operators check of numbers before their kernels run. See formula.h; schema: schema/elementwise.toml. */
+/* Checks of numbers that elementwise operators make before their kernels run. See formula.h; schema: schema/elementwise.toml. */
 #include <math.h>
 
 #include "dispatch/op.h"

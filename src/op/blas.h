@@ -9,7 +9,7 @@
 /* True if a product of that size is faster through OpenBLAS than through the kernels of this level, and OpenBLAS is there. */
 bool grd_blas_worth(grd_dtype dtype, int64_t m, int64_t n, int64_t k);
 
-/* Whether OpenBLAS is there, has a call for the dtype, and can read the strides: each operand needs one unit stride and the other at least as
+/* True if OpenBLAS is there, has a call for the dtype, and can read the strides: each operand needs one unit stride and the other at least as
  * large as a row. */
 bool grd_blas_serves(grd_dtype dtype, const struct grd_gemm *g);
 

@@ -91,7 +91,7 @@ static inline enum grd_category grd_category_of(grd_dtype dtype)
     return (enum grd_category)grd_dtype_table[dtype].category;
 }
 
-/* What a dtype holds: the C++ type that PyTorch's errors name, significant bits (of integers those beside the sign), and the largest number. Of dtypes
+/* The contents of a dtype: the C++ type that PyTorch's errors name, significant bits (of integers those beside the sign), and the largest number. Of dtypes
  * that have arithmetic. */
 struct grd_limits {
     const char *type;

@@ -1,4 +1,4 @@
-/* What formulas of operators in schema/ call besides operators: codegen/functions.py reads them here. Each is in the file of its family. Like operators they
+/* Functions that formulas in schema/ call besides operators: codegen/functions.py reads them here. Each is in the file of its family. Like operators they
  * return pooled tensors, and grd_failed while an error is pending; a check raises its error and returns false. */
 #ifndef GRD_OP_FORMULA_H
 #define GRD_OP_FORMULA_H
@@ -40,7 +40,7 @@ grd_tensor *grd_loss_unreduced(grd_tensor *grad, const grd_tensor *a, const grd_
 bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes);
 /* A variance for each element of the input, with a last dimension of 1 where it is one for each row. ValueError: other sizes, a negative variance. */
 grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
-/* What cdist asks of its operands, and whether distances come from a product of them. ValueError: no such mode. */
+/* Checks what cdist asks of its operands, and whether distances come from a product of them. ValueError: no such mode. */
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
 bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2);
 
@@ -52,7 +52,7 @@ bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
 grd_tensor *grd_group_rows(grd_tensor *t, int64_t num_groups);
 /* The borders of pad, as a tensor of its own. `mode`: "reflect" or "replicate". */
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode);
-/* What a place of scatter_reduce starts from when it does not count itself. */
+/* Returns what a place of scatter_reduce starts from when it does not count itself. */
 grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
 /* How many values a mean is over at each place; 1 where there is none. */
 grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self);
@@ -70,7 +70,7 @@ bool grd_is_real_number(const grd_tensor *t);
 grd_scalar grd_scalar_conj(grd_scalar s);
 grd_scalar grd_scalar_negated(grd_scalar s);
 
-/* What torch.add demands of alpha. A half type multiplies by it as that type holds it, bool by its truth: so it is left. */
+/* Checks what torch.add demands of alpha. A half type multiplies by it as that type holds it, bool by its truth: so it is left. */
 bool grd_take_alpha(grd_tensor *self, grd_tensor *other, grd_scalar *alpha);
 /* A number that is written into the result as it is must fit; in arithmetic it would wrap around as the result does. */
 bool grd_check_numbers(grd_tensor *self, grd_tensor *other);

@@ -62,7 +62,7 @@ grd_dtype grd_sum_dtype(grd_dtype dtype);
 
 /* ---- Operators along one dimension -------------------------------------------------------------------------------------------- */
 
-/* What a plan leaves the check and the run of an operator whose index names places along one dimension of a tensor: of a result that starts as
+/* A plan leaves this to the check and the run of an operator whose index names places along one dimension of a tensor: of a result that starts as
  * self, when it writes, and otherwise of self. in[0] is self, in[1] the index, in[2] the source, NULL when one element is written everywhere. */
 struct grd_indexed_plan {
     grd_loop_kernel *kernel;

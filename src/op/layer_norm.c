@@ -55,7 +55,7 @@ static int64_t rows_of(const grd_tensor *input, grd_dims shape)
     return grd_sizes_product(input->sizes, input->ndim - shape.n);
 }
 
-/* What the derivatives read. */
+/* The derivatives read these. */
 static bool check_backward(const grd_tensor *grad_output, const grd_tensor *input, const grd_tensor *mean, const grd_tensor *rstd,
                            grd_dims shape)
 {

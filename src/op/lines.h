@@ -26,7 +26,7 @@ enum grd_lines_operand {
 
 /* The dtype that results of `dtype` are computed in; without a row where there is no arithmetic. */
 grd_dtype grd_lines_dtype(grd_dtype dtype);
-/* Whether there is a kernel for it; otherwise NotImplementedError. */
+/* True if there is a kernel for it; otherwise NotImplementedError. */
 bool grd_lines_check(enum grd_lines_kernel_index kernel, const char *name, grd_dtype dtype);
 /* The plan reads `t` whose dims from `first` on are a line. */
 bool grd_lines_reads(struct grd_plan *p, grd_tensor *t, int first);

@@ -1,4 +1,4 @@
-/* What the formulas of losses in schema/loss.toml call, and the losses that no formula says. nll_loss is in nll_loss.c.
+/* Functions that the formulas of losses in schema/loss.toml call, and the losses that no formula says. nll_loss is in nll_loss.c.
  * Invariant: a composite never divides by or takes the logarithm of something whose gradient would be lost to infinity. */
 #include <string.h>
 

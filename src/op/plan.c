@@ -1,4 +1,4 @@
-/* What lies between an operator's plan and its run: see plan.h. */
+/* Everything between an operator's plan and its run: see plan.h. */
 #include "op/plan.h"
 
 #include <string.h>
@@ -146,7 +146,7 @@ bool grd_plan_admit(struct grd_plan *p)
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */
 
-/* Whether the run may write `out` itself: its memory is apart from all that is read, and arranged as the run writes it. Memory of a device from outside
+/* True if the run may write `out` itself: its memory is apart from all that is read, and arranged as the run writes it. Memory of a device from outside
  * is read whole, by way of the cpu, before any of it is written. */
 static bool takes_run(const struct grd_plan *p)
 {

@@ -75,15 +75,15 @@ struct grd_plan {
 
 /* One more result, contiguous, of the device planned or else of the first tensor read. RuntimeError: too many dimensions. */
 bool grd_plan_result(struct grd_plan *p, grd_dims sizes, grd_dtype dtype);
-/* The same with the channels of 4 or 5 dimensions innermost, if `channels_last`. */
+/* Plans a result with the channels of 4 or 5 dimensions innermost, if `channels_last`. */
 bool grd_plan_in_order(struct grd_plan *p, grd_dims sizes, bool channels_last, grd_dtype dtype);
-/* The same with strides. */
+/* Plans a result with strides. */
 bool grd_plan_strided(struct grd_plan *p, grd_dims sizes, const int64_t *strides, grd_dtype dtype);
-/* The same with the sizes of `t`, and its strides where those have no gaps. */
+/* Plans a result with the sizes of `t`, and its strides where those have no gaps. */
 bool grd_plan_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype);
 /* The device of a factory's result, and whether that is to require a gradient. RuntimeError: numbers of the dtype have none, or there is no such device. */
 bool grd_plan_factory(struct grd_plan *p, grd_dtype dtype, grd_device device, bool requires_grad);
-/* The same, and its result, contiguous. */
+/* Plans a factory's result, contiguous. */
 bool grd_plan_new(struct grd_plan *p, grd_dims sizes, grd_dtype dtype, grd_device device, bool requires_grad);
 /* The last result is written by the run in another dtype. */
 static inline bool grd_plan_computed_in(struct grd_plan *p, grd_dtype dtype)
@@ -125,7 +125,7 @@ static inline bool grd_plan_prepare(struct grd_plan *p)
     return grd_plan_admit(p) && grd_plan_allocate(p);
 }
 
-/* What the operator returns. */
+/* Returns the operator's result. */
 grd_tensor *grd_plan_close(struct grd_plan *p);
 void grd_plan_close_many(struct grd_plan *p, grd_tensor **ret_results);
 

@@ -63,7 +63,7 @@ void grd_provider_init(void)
 
 enum standing { FORBIDDEN, FREE, WANTED };
 
-/* What has been said of a provider. Of an operator by name counts before what is said for all. */
+/* Returns how a provider stands. What GRADUS_PROVIDER says of an operator by name counts before what it says for all. */
 static enum standing standing_of(const struct grd_op *op, const char *provider)
 {
     enum standing standing = FREE;
@@ -118,7 +118,7 @@ struct plugged {
     struct plugged *_Atomic next;
 };
 
-/* Those of one operator on the cpu, in the order they came. Found by readers without a lock. */
+/* The providers of one operator on the cpu, in the order they came. Found by readers without a lock. */
 struct providers {
     const struct grd_op *op;
     struct plugged *_Atomic first;
@@ -224,7 +224,7 @@ void grd_run_planned(const grd_op *op, grd_tensor *out, const grd_value *args, g
         grd_raise(GRD_ERROR_RUNTIME, "a run has failed without an error");
 }
 
-/* Whether GRADUS_PROVIDER wants one of the tree, and has not said so of this one. */
+/* True if GRADUS_PROVIDER wants one of the tree, and has not said so of this one. */
 static bool wants_other(const struct grd_op *op, const char *provider)
 {
     return standing_of(op, provider) != WANTED && standing_of(op, "native") == WANTED;

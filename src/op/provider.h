@@ -19,7 +19,7 @@ struct grd_provider {
 /* The provider that runs a planned call. NULL, with RuntimeError, where GRADUS_PROVIDER forbids all that serve. */
 const struct grd_provider *grd_choose_provider(const struct grd_plan *p, const struct grd_provider *providers, int n);
 
-/* Whether it says anything: then a shortcut may not choose for itself. */
+/* True if it says anything: then a shortcut may not choose for itself. */
 extern GRD_HIDDEN bool grd_provider_wishes;
 
 /* Reads GRADUS_PROVIDER; run once, at load. */

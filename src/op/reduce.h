@@ -32,7 +32,7 @@ enum grd_reduce_type {
     GRD_REDUCE_INT64
 };
 
-/* What comes of an empty dimension. */
+/* Says what comes of an empty dimension. */
 enum grd_reduce_empty { GRD_EMPTY_TAKEN, GRD_EMPTY_RUNTIME_ERROR, GRD_EMPTY_INDEX_ERROR };
 
 struct grd_reduce_pass {

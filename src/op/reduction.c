@@ -1,4 +1,4 @@
-/* What the rules of reductions ask for, and the operators that are made of reductions. How a reduction runs is in reduce.c. */
+/* The rules of reductions, and the operators that are made of reductions. How a reduction runs is in reduce.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -186,7 +186,7 @@ static inline uint64_t small_mask(const struct grd_reduce_rule *rule, const grd_
     return mask;
 }
 
-/* Whether elements of `from` are read in place for a result of `to`. */
+/* True if elements of `from` are read in place for a result of `to`. */
 static inline bool reads_in_place(const struct grd_reduce_rule *rule, grd_dtype from, grd_dtype to)
 {
     if (rule->refuses[grd_category_of(from)] != NULL || grd_kernels->reduce[from] == NULL ||

@@ -27,7 +27,7 @@ static struct lines *lines_of(const struct grd_plan *p)
     return (struct lines *)(uintptr_t)p->state;
 }
 
-/* What `block` says is done with each line along dim; its results are planned beside. */
+/* Plans what `block` says to do with each line along dim; its results are planned beside. */
 static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, struct grd_rank_block block)
 {
     struct lines *l = lines_of(p);

@@ -1,4 +1,4 @@
-/* What becomes of an element of TYPE that values go to: index.c includes this once for each NAME, with what it DOES. NaN stays in extremes. */
+/* Says what becomes of an element of TYPE that values go to: index.c includes this once for each NAME, with what it DOES. NaN stays in extremes. */
 #define TYPED(name) GRD_PASTE2(name, NAME)
 
 #if DOES & ADDS

@@ -56,7 +56,7 @@ INLINE void scan_lines(const struct grd_lines_block *b, G start, step_function *
     }
 }
 
-/* What is read and written may be the same memory, so neither is restrict; the carry is nobody else's. */
+/* The memory read and the memory written may be the same, so neither is restrict; the carry is nobody else's. */
 INLINE void scan(const struct grd_lines_block *b, G start, step_function *step)
 {
     G carry[GRD_LINES_COLUMNS];

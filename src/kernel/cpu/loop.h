@@ -1,4 +1,4 @@
-/* What the compilers are told about functions, and about the loop that follows; and the lengths of pieces. */
+/* Tells the compilers about functions, and about the loop that follows; and the lengths of pieces. */
 #ifndef GRD_KERNEL_LOOP_H
 #define GRD_KERNEL_LOOP_H
 

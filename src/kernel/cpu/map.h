@@ -1,4 +1,4 @@
-/* What the scalar bodies of elementwise kernels and the loops generated around them need: arithmetic of the dtype, numbers of the operator, and loop.h.
+/* The scalar bodies of elementwise kernels and the loops generated around them need this: arithmetic of the dtype, numbers of the operator, and loop.h.
  * How operands with strides reach those loops is in kernel/map.h. */
 #ifndef GRD_KERNEL_CPU_MAP_H
 #define GRD_KERNEL_CPU_MAP_H

@@ -151,7 +151,7 @@ INLINE void extremes_of_line(const struct grd_extremes_block *b, bool smallest)
     }
 }
 
-/* What is carried from row to row is the result's last row. */
+/* The carry from row to row is the result's last row. */
 INLINE void extremes_of_columns(const struct grd_extremes_block *b, bool smallest)
 {
     for (int64_t i = 0; i < b->n; i++) {

@@ -1,4 +1,4 @@
-/* What gathered values begin as, and what becomes of them in the end: a part of reduce.c. */
+/* Says what gathered values begin as, and what becomes of them in the end: a part of reduce.c. */
 #ifndef GRD_KERNEL_REDUCE_ENDS_H
 #define GRD_KERNEL_REDUCE_ENDS_H
 
