@@ -79,7 +79,8 @@ bool plan_hidden_embedding_backward(struct grd_plan *p, grd_tensor *grad, grd_di
     const grd_dtype dtype = grd_sum_dtype(grad->dtype);
     if (!check_embedding(sizes, indices))
         return false;
-    if (grad->numel != indices->numel * sizes.data[1] || grad->ndim != indices->ndim + 1)
+    if (grad->ndim != indices->ndim + 1 || grad->sizes[indices->ndim] != sizes.data[1] ||
+        !grd_same_sizes(indices, grd_dims_from(grad->sizes, indices->ndim)))
         return grd_raise(GRD_ERROR_RUNTIME, "gradient of sizes %s does not belong to the indices", grd_list_text(grd_sizes(grad)));
     if (grd_kernels->index->add[dtype] == NULL ||
         (scale_grad_by_freq && grd_kernels->binary[dtype][GRD_BINARY_HIDDEN_DIV_TRUE].block == NULL))
