@@ -17,6 +17,7 @@ __attribute__((visibility("default"))) const char *__tsan_default_suppressions(v
 const char *__tsan_default_suppressions(void)
 {
     return "race:src/kernel/\n"
+           "race:_rows.h\n"
            "race:src/op/copy.c\n"
            "race:fill_bytes\n";
 }
