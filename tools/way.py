@@ -16,20 +16,24 @@ PROGRAM = "import gradus as torch; torch.add(torch.ones(3, 4, requires_grad=True
 FRAME = re.compile(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\w+) \(.*\) at (\S+):(\d+)$")
 
 
+def environment_of(build):
+    """Without a sanitizer's library in front: gdb and others need none."""
+    kept = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+    return {**kept, "PYTHONPATH": str(build / "python"), "ASAN_OPTIONS": "detect_leaks=0"}
+
+
 def preloaded(build):
     """The sanitizer's library, where the extension wants it: it must be loaded before all others."""
     extension = next((build / "python/gradus").glob("_C.*.so"))
-    wanted = subprocess.run(["ldd", extension], capture_output=True, text=True, check=True).stdout
+    wanted = subprocess.run(["ldd", extension], capture_output=True, text=True, check=True, env=environment_of(build)).stdout
     return " ".join(re.findall(r"=> (\S*lib[at]san\S*)", wanted))
 
 
 def stack(build):
     """[(function, file, line)] from the loop to the function that the interpreter calls."""
-    environment = {**os.environ, "PYTHONPATH": str(build / "python"), "ASAN_OPTIONS": "detect_leaks=0"}
-    environment.pop("LD_PRELOAD", None)  # gdb itself needs none
     commands = ["set pagination off", "set breakpoint pending on", f"set environment LD_PRELOAD {preloaded(build)}", f"break {LOOP}", "run", "backtrace"]
     command = ["gdb", "-batch", "-nx", *(word for text in commands for word in ("-ex", text)), "--args", sys.executable, "-c", PROGRAM]
-    printed = subprocess.run(command, capture_output=True, text=True, env=environment, stdin=subprocess.DEVNULL).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, env=environment_of(build), stdin=subprocess.DEVNULL).stdout
     frames = [match.groups() for line in printed.splitlines() if (match := FRAME.match(line))]
     ours = [(function, file, line) for function, file, line in frames if "gen/" in file or "/src/" in file or "/_C/" in file]
     if not ours or ours[0][0] != LOOP:

@@ -24,11 +24,11 @@ struct grd_rank_block {
     int64_t step; /* of values and indices, in elements */
 };
 
-static inline int64_t grd_rank_scratch(enum grd_rank_kind kind, int64_t n, int64_t kept)
+static inline uint64_t grd_rank_scratch(enum grd_rank_kind kind, int64_t n, int64_t kept)
 {
     if (kind == GRD_RANK_LARGEST && grd_rank_by_heap(n, kept))
-        return kept;
-    return kind == GRD_RANK_SORT_STABLY ? 2 * n : n;
+        return (uint64_t)kept;
+    return kind == GRD_RANK_SORT_STABLY ? 2 * (uint64_t)n : (uint64_t)n;
 }
 
 /* Running extremes down n rows of neighbouring columns: the largest or smallest element so far and its last place. NaN stays from where it comes. */

@@ -36,8 +36,10 @@ static bool plan_lines_along(struct grd_plan *p, grd_tensor *self, int64_t dim, 
     l->dim = dim;
     l->count = block.n > 0 ? self->numel / block.n : 0;
     l->part = l->count > PARTS ? (l->count - 1) / PARTS + 1 : 1;
-    l->scratch = grd_rank_scratch(block.kind, block.n, block.kept);
-    p->scratch_bytes = (size_t)((l->count > PARTS ? PARTS : l->count) * l->scratch) * sizeof *block.items;
+    const uint64_t parts = (uint64_t)(l->count > PARTS ? PARTS : l->count), items = grd_rank_scratch(block.kind, block.n, block.kept);
+    l->scratch = (int64_t)items;
+    if (__builtin_mul_overflow(parts * sizeof *block.items, items, &p->scratch_bytes))
+        p->scratch_bytes = SIZE_MAX; /* which is refused when it is asked for */
     return grd_plan_reads(p, self);
 }
 

@@ -1,5 +1,6 @@
 """What Gradus has under one path of PyTorch, it has under all of them."""
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -83,7 +84,7 @@ assert issubclass(torch.nn.BatchNorm2d, _BatchNorm) and torch.nn.modules.activat
 import gradus.autograd.gradcheck, sys
 assert sys.modules["torch.autograd.gradcheck"] is sys.modules["gradus.autograd.gradcheck"]
 """
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)}).stderr == ""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ":".join(sys.path)}).stderr == ""
 
 
 def test_the_gradient_by_its_other_name():

@@ -2,6 +2,7 @@
 import importlib
 import importlib.util
 import itertools
+import os
 import re
 import subprocess
 import sys
@@ -71,6 +72,6 @@ try:
 except ModuleNotFoundError as error:
     print(error, error.name)
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"PYTHONPATH": ":".join(sys.path)})
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ":".join(sys.path)})
     assert result.stdout.startswith("No module named 'torch.utils.cpp_extension': Gradus has no 'gradus.utils.cpp_extension': "), result.stderr
     assert result.stdout.endswith(" torch.utils.cpp_extension\n")
