@@ -224,6 +224,19 @@ def check_bodies(root=ROOT):
         for name, number in sorted(defined.items()):
             if name not in used and not re.search(rf"\b{name}\(", calls):
                 yield f"{path.relative_to(root)}:{number}: {name} is left behind: no entry of the schema has this kernel"
+    yield from unused_functions(root, " ".join(text for o in operators for text in o.expr.values()))
+
+
+def unused_functions(root, expressions):
+    """Functions that the headers of src/kernel declare are named somewhere below the first column, where bodies and tables are, or by an entry."""
+    texts = {p: strip_comments(p.read_text()) for p in sorted((root / "src").rglob("*.[ch]"))}
+    inside = set(re.findall(r"\w+", " ".join(re.findall(r"^[ \t#\[].*", "\n".join(texts.values()), re.M)) + expressions))
+    inside |= set(re.findall(r"\w+", " ".join(p.read_text() for p in (root / "codegen").glob("*.py"))))
+    for path, text in texts.items():
+        if path.suffix == ".h" and path.parent == root / "src" / "kernel":
+            for match in re.finditer(r"^[\w ]+[ *](grd_\w+)\([^;{]*;", text, re.M):
+                if match[1] not in inside and not match[0].startswith("typedef"):
+                    yield f"{path.relative_to(root)}:{text.count(chr(10), 0, match.start(1)) + 1}: {match[1]} is left behind: nobody calls it"
 
 
 def main():

@@ -9,14 +9,15 @@ sys.path.insert(0, str(ROOT / "tools"))
 import lint  # noqa: E402
 
 
-def test_the_body_of_an_entry_that_is_gone_is_named(tmp_path):
-    shutil.copytree(ROOT / "schema", tmp_path / "schema")
-    shutil.copytree(ROOT / "src" / "kernel" / "cpu", tmp_path / "src" / "kernel" / "cpu")
+def test_what_an_entry_that_is_gone_leaves_behind_is_named(tmp_path):
+    for folder in ("schema", "src", "codegen"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     assert list(lint.check_bodies(tmp_path)) == []
     for path in (tmp_path / "schema").glob("*.toml"):
-        path.write_text(re.sub(r"^\[mish\]\n.*?(?=^\[|\Z)", "", path.read_text(), flags=re.M | re.S))
-    found = list(lint.check_bodies(tmp_path))
-    assert len(found) == 1 and re.fullmatch(r"src/kernel/cpu/unary.c:\d+: unary_mish is left behind: .*", found[0])
+        path.write_text(re.sub(r"^\[(mish|erfinv)\]\n.*?(?=^\[|\Z)", "", path.read_text(), flags=re.M | re.S))
+    body, function = lint.check_bodies(tmp_path)
+    assert re.fullmatch(r"src/kernel/cpu/unary.c:\d+: unary_mish is left behind: .*", body)
+    assert re.fullmatch(r"src/kernel/special.h:\d+: grd_special_erfinv is left behind: .*", function)
 
 
 def test_an_operator_named_in_the_generator_is_found(tmp_path, monkeypatch):
