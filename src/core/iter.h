@@ -86,7 +86,7 @@ void grd_iter_map(const struct grd_iter *it, const struct grd_map *map);
 
 /* Runs a kernel over all elements of an iterator of grd_iter_raw. */
 void grd_iter_run(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params);
-/* The same on this thread, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
+/* Runs it on this thread alone, element by element in the order of the iterator's dimensions: for kernels with state (random numbers). */
 void grd_iter_run_serial(const struct grd_iter *it, grd_loop_kernel *kernel, const void *params);
 
 /* "result type Float can't be cast to the desired output type Long" */

@@ -36,7 +36,7 @@ INLINE void near_and_far(int64_t n, C *y, const C *x, C (*near)(C), C (*far)(C))
     }
 }
 
-/* That of two functions which takes a C. */
+/* Chooses the one of two functions that takes a C. */
 #define BY_TYPE(of_float, of_double) _Generic((C)0, float : of_float, double : of_double)
 
 static void unary_sin(int64_t n, C *y, const C *x)
