@@ -114,8 +114,7 @@ static grd_tensor *gradient_of(const struct call *call, int position, grd_tensor
     grd_value saved[GRD_MAX_SAVES];
     grd_tensor *found[GRD_MAX_ARGS] = {NULL};
     for (int i = 0; i < d->nsaves; i++)
-        if (d->saves[i].used_by >> position & 1)
-            saved[i] = value_of(call, &d->saves[i]);
+        saved[i] = d->saves[i].used_by >> position & 1 ? value_of(call, &d->saves[i]) : (grd_value){.kind = GRD_KIND_NONE};
     d->backward(&(struct grd_backward){.derivative = d,
                                        .grads = grads,
                                        .ngrads = call->op->nresults,
