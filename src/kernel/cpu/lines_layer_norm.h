@@ -8,17 +8,12 @@
 /* mean = sum(x) / n where the line is centered, otherwise 0; rstd = 1 / sqrt(sum((x - mean)^2) / n + eps) */
 static void find_moments(int64_t n, const T *x, double eps, bool centered, T *ret_mean, T *ret_rstd)
 {
-    T difference[PIECE];
     double sum = 0, squares = 0;
     for (int64_t i = 0; centered && i < n; i += PIECE)
-        sum += piece_sum(at_most(PIECE, n - i), x + i, NULL);
+        sum += piece_sum(at_most(PIECE, n - i), x + i, NULL, 0, 0);
     const T mean = centered ? (T)(sum / (double)n) : 0;
-    for (int64_t i = 0; i < n; i += PIECE) {
-        const int64_t length = at_most(PIECE, n - i);
-        for (int64_t k = 0; k < length; k++)
-            difference[k] = x[i + k] - mean;
-        squares += piece_sum(length, difference, difference);
-    }
+    for (int64_t i = 0; i < n; i += PIECE)
+        squares += piece_sum(at_most(PIECE, n - i), x + i, x + i, mean, mean);
     *ret_mean = mean;
     *ret_rstd = (T)(1 / sqrt(squares / (double)n + eps));
 }
@@ -60,42 +55,32 @@ static void lines_hidden_rms_norm(const struct grd_lines_block *b)
     normalize_lines(b, NULL, false);
 }
 
-/* Adds a piece of a line's grad * h and grad to the sums over all lines. */
-INLINE void add_to_sums(int64_t n, const T *grad, const T *h, T *restrict weight_sum, T *restrict bias_sum)
-{
-    for (int64_t k = 0; k < n; k++)
-        weight_sum[k] += grad[k] * h[k];
-    for (int64_t k = 0; k < n; k++)
-        bias_sum[k] += grad[k];
-}
-
 /* With u = grad * weight: rstd * (u - mean(u) - h * mean(u * h)), without mean(u) where the lines are not centered; and, unless they are NULL, the sums of
  * grad * h and of grad over all lines. result, weight_sum, bias_sum; grad, input, weight; eps, centered */
 static void lines_hidden_layer_norm_backward(const struct grd_lines_block *b)
 {
     const T *weight = (const T *)b->data[5];
-    T *weight_sum = (T *)b->data[1], *bias_sum = (T *)b->data[2], u[PIECE], h[PIECE], mean, rstd;
-    if (weight_sum != NULL) {
-        memset(weight_sum, 0, (size_t)b->n * sizeof *weight_sum);
-        memset(bias_sum, 0, (size_t)b->n * sizeof *bias_sum);
-    }
+    T *restrict weight_sum = (T *)b->data[1], *restrict bias_sum = (T *)b->data[2], mean, rstd, weighted[PIECE];
+    for (int64_t i = 0; weight_sum != NULL && i < b->n; i++)
+        weight_sum[i] = bias_sum[i] = 0;
     for (int64_t line = 0; line < b->lines; line++) {
-        const T *grad = line_of(b, 3, line), *x = line_of(b, 4, line);
+        const T *restrict grad = line_of(b, 3, line), *restrict x = line_of(b, 4, line);
         T *restrict out = line_of(b, 0, line);
         double u_sum = 0, uh_sum = 0;
         find_moments(b->n, x, b->numbers[0], b->numbers[1] != 0, &mean, &rstd);
         for (int64_t i = 0; i < b->n; i += PIECE) {
             const int64_t length = at_most(PIECE, b->n - i);
-            for (int64_t k = 0; k < length; k++)
-                h[k] = (x[i + k] - mean) * rstd;
-            for (int64_t k = 0; k < length; k++)
-                u[k] = weight != NULL ? grad[i + k] * weight[i + k] : grad[i + k];
-            u_sum += b->numbers[1] != 0 ? piece_sum(length, u, NULL) : 0;
-            uh_sum += piece_sum(length, u, h);
-            if (weight_sum != NULL)
-                add_to_sums(length, grad + i, h, weight_sum + i, bias_sum + i);
+            for (int64_t k = 0; weight != NULL && k < length; k++)
+                weighted[k] = grad[i + k] * weight[i + k];
+            const T *const u = weight != NULL ? weighted : grad + i;
+            u_sum += b->numbers[1] != 0 ? piece_sum(length, u, NULL, 0, 0) : 0;
+            uh_sum += piece_sum(length, u, x + i, 0, mean);
         }
-        const T u_mean = (T)(u_sum / (double)b->n), uh_mean = (T)(uh_sum / (double)b->n);
+        const T u_mean = (T)(u_sum / (double)b->n), uh_mean = (T)(uh_sum / (double)b->n) * rstd;
+        for (int64_t i = 0; weight_sum != NULL && i < b->n; i++) {
+            weight_sum[i] += grad[i] * ((x[i] - mean) * rstd);
+            bias_sum[i] += grad[i];
+        }
         for (int64_t i = 0; i < b->n; i++)
             out[i] = rstd * ((weight != NULL ? grad[i] * weight[i] : grad[i]) - u_mean - (x[i] - mean) * rstd * uh_mean);
     }
