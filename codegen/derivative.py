@@ -15,6 +15,22 @@ BACKWARD = """
     }
 """
 
+FORWARD = """
+    static void ${operator}_forward(const struct grd_forward_call *f)
+    {
+        $declarations
+        $statements
+    }
+"""
+
+TANGENT = """
+    if (f->arg == $position) { /* $name: $formula */
+        grd_tensor *${name}_t = f->tangent;
+        $before
+        $target
+    }
+"""
+
 GRADIENT = """
     if (b->needs >> $position & 1) { /* $name: $formula */
         $statements
@@ -109,6 +125,8 @@ def table(operator, saves, used):
     places = [a.name for a in operator.args]
     facts = node_names(operator) | {"backward": f"{operator.c_name}_backward"}
     facts |= {"fast": f"{operator.c_name}_fast"} if operator.fast else {}
+    facts |= {"forward": f"{operator.c_name}_forward"} if isinstance(operator.jvp, dict) else {}
+    facts |= {"forward_rule": f"GRD_FORWARD_{'FORMULA' if isinstance(operator.jvp, dict) else operator.jvp.upper()}"} if operator.jvp not in (None, "refuse") else {}
     facts |= {"args": f"(const uint8_t[]){{{', '.join(str(places.index(name)) for name in operator.grads)}}}", "nargs": len(operator.grads)}
     if saves:
         rows = ", ".join(save_row(operator, save, users) for save, users in saves.items())
@@ -183,15 +201,38 @@ class Formulas:
         return fill(BACKWARD, name=name, declarations=declarations(self.operator, saves, self.saves, self.used), statements=self.statements)
 
 
+def forward(operator, operators):
+    """The function of the forward formulas; '' where a word says the rule."""
+    if not isinstance(operator.jvp, dict):
+        return ""
+    places, statements, words = [a.name for a in operator.args], "", set()
+    for name, formula in operator.jvp.items():
+        lowering = Lowering(operator, operators, f"jvp.{name}", tangent=name)
+        before, values = lowering.program(formula)
+        target = "".join(f"f->ret_tangents[{i}] = {value};\n" for i, value in enumerate(values) if value != "NULL")
+        words |= set(re.findall(r"(?<![.>])\b\w+", before + target))
+        statements += fill(TANGENT, position=places.index(name), name=name, formula=formula.strip().splitlines()[-1], before=before, target=target)
+    found = {}
+    for i, argument in enumerate(operator.args):
+        if argument.name in words:
+            c, member = ctype.of(argument)[:2]
+            found.setdefault(c, []).append(f"{argument.name} = f->args[{i}].v.{member}")
+    for i, name in enumerate(operator.results):
+        if name in words:
+            found.setdefault("grd_tensor *", []).append(f"{name} = f->results[{i}].v.tensor")
+    declared = "".join(wrap(words, c, ";", separator=", *" if c.endswith("*") else ", ") for c, words in found.items())
+    return fill(FORWARD, operator=operator.c_name, declarations=declared, statements=statements)
+
+
 def derivative(operator, operators):
     """The functions of the derivative and their table; '' where there is none."""
     if not operator.grads:
         return ""
     formulas, name = Formulas(operator, operators, "grad", operator.grads), operator.c_name
     if not operator.fast:
-        return formulas.function(f"{name}_backward", formulas.saves) + table(operator, formulas.saves, formulas.used)
+        return formulas.function(f"{name}_backward", formulas.saves) + forward(operator, operators) + table(operator, formulas.saves, formulas.used)
     fast = Formulas(operator, operators, "fast.grad", operator.grads | operator.fast)
     for save, places in formulas.saves.items():
         if not set(places) <= set(fast.saves.get(save, [])):
             raise operator.error(f"a formula reads {save.variable}, which its acceleration does not save", "grad")
-    return formulas.function(f"{name}_backward", fast.saves) + fast.function(f"{name}_fast", fast.saves) + table(operator, fast.saves, formulas.used | fast.used)
+    return formulas.function(f"{name}_backward", fast.saves) + fast.function(f"{name}_fast", fast.saves) + forward(operator, operators) + table(operator, fast.saves, formulas.used | fast.used)
