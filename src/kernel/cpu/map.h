@@ -7,17 +7,19 @@
 #include "kernel/map.h"
 #if GRD_IS_COMPLEX
 #include "kernel/cpu/complex.h"
-#elif GRD_IS_FLOAT
+#else
 #include "kernel/cpu/real.h"
 #endif
 
+/* Both values are computed, so that loops vectorise. */
+static inline C choose(bool test, C yes, C no)
+{
+    return test ? yes : no;
+}
+
 static inline bool is_true(C x)
 {
-#if GRD_IS_COMPLEX
-    return x.re != 0 || x.im != 0;
-#else
-    return x != 0;
-#endif
+    return !equal(x, constant(0));
 }
 
 #if GRD_IS_INTEGER
