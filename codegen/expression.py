@@ -286,8 +286,9 @@ def formulas(operator, operators):
 class Body:
     """Prints an expression in C. For kernels of floating numbers alone as C has it; for others, with the functions of their category."""
 
-    def __init__(self, operator, operators, category, words):
-        self.operators, self.category, self.words = operators, category, words
+    def __init__(self, operator, operators, category):
+        self.operators, self.category, self.words = operators, category, words(operator)
+        self.times, self.names, self.statements = {}, {}, ""
         self.mask = operator.args[0].name if operator.mask else None
         self.infix = operator.dtypes == {"float"}
 
@@ -298,9 +299,28 @@ class Body:
     def inner(self, node):
         """An operand: in brackets where it is more than a word or a call."""
         text = self.value(node)
-        return text if re.fullmatch(r"\w+|\w+\(.*\)|\(C\)[\w.]+", text) and not isinstance(node, ast.BinOp) else f"({text})"
+        return text if re.fullmatch(r"\w+|\(C\)[\w.]+", text) or isinstance(node, (ast.Call, ast.IfExp)) and not text.startswith("-") else f"({text})"
+
+    def count(self, node):
+        """How often each part is wanted."""
+        key = ast.dump(node)
+        self.times[key] = self.times.get(key, 0) + 1
+        if self.times[key] == 1:
+            for child in ast.iter_child_nodes(node):
+                self.count(child)
 
     def value(self, node):
+        """The text of an expression; the name of one that is wanted more than once."""
+        key = ast.dump(node)
+        if self.times.get(key, 0) < 2 or isinstance(node, (ast.Name, ast.Constant)):
+            return self.text(node)
+        if key not in self.names:
+            text = self.text(node)
+            self.names[key] = f"t{len(self.names)}"
+            self.statements += f"const C {self.names[key]} = {text};\n"
+        return self.names[key]
+
+    def text(self, node):
         match node:
             case ast.Name(id="inf" | "nan" as name):
                 return self.number(float(name))
@@ -354,14 +374,16 @@ def words(operator):
 
 
 def printed(operator, category, operators):
-    printer, node = Body(operator, operators, category, words(operator)), elements(parse(operator.expr), operators)
-    return printer.test(node) if operator.gives_bool else printer.value(node)
+    printer, node = Body(operator, operators, category), elements(parse(operator.expr), operators)
+    printer.count(node)
+    value = printer.test(node) if operator.gives_bool else printer.value(node)
+    return f"{printer.statements}return {value};"
 
 
 def body(operator, category, operators):
     """The scalar body of a kernel in C, of tensors x, y and z: as the entry says it for this category, or from its expression; None where it is written by hand."""
     if category in operator.body or operator.expr is None:
-        return operator.body.get(category)
+        return f"return {operator.body[category]};" if category in operator.body else None
     try:
         return printed(operator, category, operators)
     except NotAnExpression:
@@ -420,6 +442,8 @@ def fuse(operator, operators):
         except NotAnExpression:
             return ast.Constant(None)
 
+    if sum(a.is_tensor for a in operator.args) > 1:
+        return
     for argument, text in (operator.grads or {}).items():
         fast = ast.unparse(by_case(parse(text), operators, lambda node, a=argument: case(node, a)))
         if argument not in operator.fast and "backward" in fast:

@@ -73,7 +73,7 @@ def bodies(operator, operators):
     text = ""
     for value, members in categories.items():
         unused = "".join(f"(void){name};\n" for name in arguments if not re.search(rf"\b{name}\b", value))
-        body = function(f"static inline {'bool' if operator.gives_bool else 'C'} {operator.kernel}_{operator.c_name}({parameters})", f"{unused}return {value};")
+        body = function(f"static inline {'bool' if operator.gives_bool else 'C'} {operator.kernel}_{operator.c_name}({parameters})", f"{unused}{value}")
         text += body if members == operator.dtypes else f"#{'elif' if text else 'if'} {condition(members)}\n{body}"
     return f"{text}#endif\n" if text.startswith("#") else text
 
