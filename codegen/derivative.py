@@ -1,7 +1,6 @@
 """The derivative of an operator: the function that computes its formulas, and the table that says what to save for them."""
 import json
 import re
-import textwrap
 
 from codegen import ctype
 from codegen.formula import Lowering
@@ -36,14 +35,6 @@ GRADIENT = """
         $before
         $target
     $closing
-"""
-
-FAST = """
-    if (b->needs >> $position & 1) { /* $name: $formula */
-        grd_tensor *fast = $fast;
-        $rest
-        b->ret_grads[b->first_edge[$position]] = fast;
-    }
 """
 
 SIZED = ("TENSORS", "DIMS", "STRING", "SHAPE", "STRIDES", "SIZES_ALONG")
@@ -167,6 +158,7 @@ def derivative(operator, operators):
     saves, statements, used = {}, "", set()  # saves: which -> positions of the arguments whose formula reads it
     for position, (name, formula) in enumerate(operator.grads.items()):
         lowering = Lowering(operator, operators, f"grad.{name}", gradients(operator))
+        lowering.lazy += name in operator.fast  # temporaries may stay where the formula is rarely computed
         value = lowering.lower(formula)
         for save in lowering.saves:
             saves.setdefault(save, []).append(position)
@@ -175,14 +167,9 @@ def derivative(operator, operators):
             continue
         is_list = operator.arg(name).list
         result = lowering.convert(value, "Tensor[]" if is_list else "Tensor")
-        fast = operator.fast.get(name)
-        if fast:
-            c = Lowering(operator, operators, f"grad.{name}", gradients(operator)).lower(fast).c
-            before = "".join(f"{line}\n" for line in lowering.statements)
-            target = f"b->ret_grads[b->first_edge[{position}]] = "
-            rest = f"if (fast == NULL) {{\n{textwrap.indent(before, '    ')}    fast = {result};\n}}\n" if before else f"if (fast == NULL)\n    fast = {result};\n"
-            statements += fill(FAST, position=position, name=name, formula=formula, fast=c, rest=rest)
-            continue
+        if name in operator.fast:
+            fast = Lowering(operator, operators, f"grad.{name}", gradients(operator)).lower(operator.fast[name]).c
+            result = f"{fast if fast.endswith(')') and '?' not in fast else f'({fast})'} ?: {result}"
         target = f"grd_backward_spread(b, {position}, {result});" if is_list else f"b->ret_grads[b->first_edge[{position}]] = {result};"
         braces = (" {", "}") if lowering.statements else ("", "")
         plain = f"if (b->needs >> {position} & 1) {target} /* {name}: {formula} */\n"

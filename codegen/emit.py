@@ -116,7 +116,8 @@ def implementation(operator, operators):
 
 def operator_text(operator, operators, tables):
     """Everything generated for one operator, in reading order. `tables`: the argument tables that stand above (entries.py)."""
-    facts = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" + (elementwise(operator, operators) if operator.kernel else "")
+    head = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" if operator.kernel != "gradient" else ""
+    facts = head + (elementwise(operator, operators) if operator.kernel else "")
     if not operator.is_operator:
         return facts
     return (f"{facts}{implementation(operator, operators)}{derivative.derivative(operator, operators)}"

@@ -27,7 +27,10 @@ class NotAnExpression(Exception):
 
 
 def parse(text):
-    return ast.parse(text.strip(), mode="eval").body
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise NotAnExpression from None
 
 
 def names(node):
@@ -393,14 +396,9 @@ def body(operator, category, operators):
 # ---- Fused gradients -----------------------------------------------------------------------------------------------------------------
 
 
-PASSES = (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp, ast.Call)
-
-
-def passes(node, operator, operators):
-    """How many operators of the formula compute tensors."""
-    tensors = {a.name for a in operator.args if a.is_tensor} | {"grad", "result"}
-    free = {o.name for o in operators.values() if o.symbol == "conjugate"}
-    return sum(isinstance(n, PASSES) and bool(names(n) & tensors) and not (isinstance(n, ast.Call) and n.func.id in free) for n in ast.walk(node))
+def passes(node):
+    """How many loops compute it, where each operator has one."""
+    return sum(isinstance(n, (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Compare, ast.BoolOp, ast.Call)) for n in ast.walk(node))
 
 
 def derive(operators):
@@ -421,7 +419,7 @@ def fuse(operator, operators):
         used = names(whole) - {"inf", "nan"}
         tensors = [n for n in ("grad", *(a.name for a in operator.args if a.is_tensor), "result") if n in used]
         numbers = [a.name for a in operator.args if a.name in used and a.kind in ctype.NUMBERS]
-        if used - {*tensors, *numbers} or not 1 < len(tensors) < 4 or passes(node, operator, operators) < 2:
+        if used - {*tensors, *numbers} or not 1 < len(tensors) < 4 or passes(whole) + (not any(isinstance(n, ast.Call) for n in ast.walk(whole))) < 3:
             raise NotAnExpression
         Argument = type(operator.args[0])
         arguments = [Argument(n, "Tensor") for n in tensors] + [Argument(n, "Scalar") for n in numbers]
@@ -445,6 +443,9 @@ def fuse(operator, operators):
     if sum(a.is_tensor for a in operator.args) > 1:
         return
     for argument, text in (operator.grads or {}).items():
-        fast = ast.unparse(by_case(parse(text), operators, lambda node, a=argument: case(node, a)))
-        if argument not in operator.fast and "backward" in fast:
+        try:
+            fast = ast.unparse(by_case(parse(text), operators, lambda node, a=argument: case(node, a)))
+        except NotAnExpression:  # not even a formula
+            continue
+        if "backward" in fast:
             operator.fast[argument] = fast

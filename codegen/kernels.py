@@ -27,6 +27,10 @@ BLOCK = """
     }
 """
 
+PLAIN_BLOCK = """
+    static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { $map(n, data, $body); }
+"""
+
 BLOCK_OF_ITS_OWN = """
     static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
     {
@@ -83,6 +87,9 @@ def block(operator, operators):
     body = f"{operator.kernel}_{operator.c_name}"
     own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body)) if operator.block else ""
     rest = operator.dtypes - operator.block
+    if not (operator.mask or any(a.kind in ctype.NUMBERS for a in operator.args)):
+        plain = fill(PLAIN_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
+        return bodies(operator, operators) + own + (where(rest, plain) if own else plain)
     inputs = [("uint8_t" if operator.mask and i == 0 else "C", f"{a.name}_data") for i, a in enumerate(a for a in operator.args if a.is_tensor)]
     declared = {}  # type -> its operands, which are declared together
     for place, (t, name) in enumerate(inputs, 1):
@@ -125,7 +132,7 @@ def rows_file(kind, members, operators):
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
     text += sizes_enum([o for o in members if o.kernel == kind])
     for dtypes, alike in groups.items():
-        functions = "\n".join(block(o, operators) for o in alike)
+        functions = "".join(block(o, operators) for o in alike)
         text += f"\n#if {dtypes}\n{functions}#endif\n"
         rows += f"#if {dtypes}\n{''.join(map(row, alike))}#endif\n"
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
