@@ -410,7 +410,7 @@ def derive(operators):
 
 
 def fuse(operator, operators):
-    """The kernels that compute a gradient in one loop, as operators without an entry, added to `operators`; their calls are the operator's `fast` formulas."""
+    """The kernels that compute a gradient in one loop, as operators without an entry, added to `operators`; their calls are the operator's `fused` formulas."""
     Operator = type(operator)
     made = {}
 
@@ -448,4 +448,4 @@ def fuse(operator, operators):
         except NotAnExpression:  # not even a formula
             continue
         if "backward" in fast:
-            operator.fast[argument] = fast
+            operator.fused[argument] = fast

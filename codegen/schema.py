@@ -28,7 +28,7 @@ BODIES = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
-KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "where", "fast", "python", "test"}
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
@@ -97,7 +97,9 @@ class Operator:
     formula: str = None
     composite: bool = False  # in terms of other operators; recorded as one node where it has gradients, by its parts otherwise
     grads: dict = None  # argument name -> formula; None for a composite that is recorded by its parts
-    fast: dict = field(default_factory=dict)  # argument name -> the call of a kernel that computes its gradient at once
+    fast: dict = field(default_factory=dict)  # argument name -> accelerated formula, for gradients that are not differentiated
+    where: dict = field(default_factory=dict)  # a name that formulas of the derivative use -> the formula it stands for
+    fused: dict = field(default_factory=dict)  # argument name -> the call of a kernel that computes its gradient in one loop: expression.py
     jvp: object = None  # the tangents of the results: one of FORWARD, or argument -> formula; None for a composite whose parts have rules
     forms: tuple = ("functional",)
     view: bool = False
@@ -346,7 +348,7 @@ def read_operator(name, entry, file, lines):
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), frozenset(entry.get("block", "").split()), entry.get("expr"), read_body(entry, dtypes, fail), entry.get("save", "self"), dtypes, formula, composite,
-                    grads, {}, read_jvp(entry, args, grads, fail) if is_operator else None, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
+                    grads, read_fast(entry, grads, fail), read_where(entry, args, results, grads, fail), {}, read_jvp(entry, args, grads, fail) if is_operator else None, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
                     entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", not IMPLEMENTED & set(entry)), entry.get("whole"), entry.get("run"), entry.get("check", False),
                     entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("through"))
@@ -467,6 +469,24 @@ def read_grads(entry, args, kernel, formula, composite, fail):
     return {a.name: grad[a.name] for a in args if a.name in grad}
 
 
+def read_fast(entry, grads, fail):
+    """{argument: formula} of fast.grad.<argument>, which goes with grad.<argument>."""
+    fast = entry.get("fast", {}).get("grad", {})
+    for name in fast:
+        if name not in (grads or {}):
+            fail(f"fast.grad.{name} needs grad.{name}, which says the mathematics", f"fast.grad.{name}")
+    return fast
+
+
+def read_where(entry, args, results, grads, fail):
+    """{name: formula} of the names that derivatives use: where.u = "grad * weight"."""
+    where = entry.get("where", {})
+    for name in where:
+        if not grads or name in {"grad", *(a.name for a in args), *results} or not name.isidentifier():
+            fail(f"where.{name} = \"…\" is a new name for the formulas of a derivative", f"where.{name}")
+    return where
+
+
 def read_jvp(entry, args, grads, fail):
     """How tangents follow: what the entry says, or what its kind implies."""
     given = entry.get("jvp")
@@ -493,6 +513,13 @@ def check_numbers(operators):
             raise operator.error(f"number = \"{operator.number}\": no kernel that takes a number for the last tensor", "number")
 
 
+def derivative_of_another(entry, entries):
+    """What grad = "as norm" says: the derivative of norm, which has the same arguments, for a node of another name."""
+    grad = entry.get("grad")
+    other = entries.get(grad.removeprefix("as "), {}) if isinstance(grad, str) else {}
+    return {key: other[key] for key in ("grad", "where", "fast", "jvp") if key in other}
+
+
 def read_schema(folder):
     """Every entry of the folder, by name, in order of file and line."""
     operators = {}
@@ -505,6 +532,7 @@ def read_schema(folder):
             raise SchemaError(f"{file}: {error}") from None
         lines = line_numbers(text)
         for name, entry in entries.items():
+            entry |= derivative_of_another(entry, entries)
             operator = read_operator(name, entry, file, lines.get(name, {}))
             if name in operators:
                 raise operator.error(f"is defined in {operators[name].file}:{operators[name].line} already")

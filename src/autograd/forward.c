@@ -92,7 +92,7 @@ static grd_value value_of(const struct call *call, const struct grd_save *save)
     const grd_tensor *t = value->v.tensor;
     switch (save->how) {
     case GRD_SAVE_SHAPE:
-        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_sizes(t)};
+        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = t != NULL ? grd_sizes(t) : (grd_dims){0}};
     case GRD_SAVE_STRIDES:
         return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_strides(t)};
     case GRD_SAVE_OFFSET:

@@ -45,8 +45,11 @@ grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out
 static void tanh_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0], *result = b->saved[0].v.tensor;
-    if (b->needs >> 0 & 1) /* self: grad * (1 - result * result) */
-        b->ret_grads[b->first_edge[0]] = grd_op_gradient(grad, result, NULL, &elementwise_hidden_tanh_backward, NULL) ?: grd_mul(grad, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
+    if (b->needs >> 0 & 1 && !grd_backward_fused(b, 0, grd_op_gradient(grad, result, NULL, &elementwise_hidden_tanh_backward, NULL))) { /* self: grad * (1 - result * result) */
+        const int64_t mark0 = grd_pool_mark();
+        grd_tensor *t0 = grd_formula_alone(mark0, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
+        b->ret_grads[b->first_edge[0]] = grd_mul(grad, t0);
+    }
 }
 static const struct grd_derivative tanh_derivative = {.node_name = "TanhBackward0", .backward = tanh_backward, .forward_rule = GRD_FORWARD_POINTWISE, .args = (const uint8_t[]){0},
     .nargs = 1, .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 0, .used_by = 1}}, .nsaves = 1, .results = 1};
