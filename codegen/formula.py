@@ -95,6 +95,7 @@ class Lowering:
         self.names |= {"out": "Tensor"} if through else {}
         self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
         self.saves = []
+        self.called = set()  # operators
         self.parts_named = {}  # of the names in `where`: those that have a variable
         self.loops = []  # that make the lists of a line, which go before it
         self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form
@@ -396,6 +397,7 @@ class Lowering:
         return Value(f"{value.c}.{node.attr}", "Tensor", makes=1)
 
     def call(self, callee, node, form):
+        self.called.add(callee.name)
         given = {}
         for argument, value in zip(callee.args, node.args):
             given[argument.name] = value

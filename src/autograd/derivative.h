@@ -94,6 +94,7 @@ struct grd_derivative {
     const char *inplace_name; /* the name of a node that a call in place leaves; NULL: as above */
     grd_backward_function *backward;
     grd_backward_function *fast; /* the same by accelerated formulas, which are not differentiated; NULL: none */
+    const grd_op *const *accelerations; /* what `fast` calls that `backward` does not; ends with NULL */
     const void *context;           /* whatever `backward` wants to know */
     grd_forward_function *forward; /* of GRD_FORWARD_FORMULA */
     const struct grd_save *saves;
@@ -107,6 +108,9 @@ struct grd_derivative {
     bool lists;           /* a differentiable argument is a list */
     bool materialize;     /* undefined gradients are passed as zeros (operators with several results) */
 };
+
+/* True while accelerated formulas are used; tests that compare the two set it. */
+extern GRD_HIDDEN bool grd_accelerates;
 
 /* For a list argument: hands out one gradient per tensor. */
 static inline void grd_backward_spread(const struct grd_backward *b, int arg, grd_tensors grads)
