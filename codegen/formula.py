@@ -426,6 +426,8 @@ class Lowering:
         if self.through:
             words = [self.convert(self.expression(given[a.name]), argument_type(a)) if a.name in given else ctype.default(a) for a in callee.args]
             return Value(self.kernel_call(callee, words) if callee.kernel else f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
+        if callee.kernel == "gradient":
+            return Value(self.kernel_call(callee, [self.convert(self.expression(given[a.name]), argument_type(a)) for a in callee.args]), "Tensor")
         shortcut = callee.inlined if self.gradients else ""
         words, options, operands = [], [], []
         for argument in callee.args:
@@ -451,6 +453,8 @@ class Lowering:
         tensors = [word for word, argument in zip(words, callee.args) if argument.is_tensor]
         numbers = [word for word, argument in zip(words, callee.args) if not argument.is_tensor]
         params = f"&{numbers[0]}" if len(numbers) == 1 and numbers[0].isidentifier() else f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
+        if callee.kernel == "gradient":
+            return f"grd_op_gradient({', '.join([*tensors, *['NULL'] * (3 - len(tensors)), f'&{callee.elementwise}', params])})"
         return f"grd_op_{callee.kernel}({', '.join(['out', *tensors, f'&{callee.elementwise}', params])})"
 
     def fact(self, name, node):
