@@ -165,7 +165,7 @@ class Formulas:
 
     def shared_parts(self, formulas):
         """Variables for the names in `where` that the formulas of several arguments read, one of them in any case; evaluated once: {name: (value, positions of the arguments)}."""
-        of = {in_any_case: {argument: self.lowering(self.key).parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
+        of = {in_any_case: {argument: self.lowering(f"{self.key}.{argument}").parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
         shared = {}
         for name in self.operator.where:
             places = [self.places[argument] for argument, parts in of[False].items() if name in parts]
@@ -180,7 +180,11 @@ class Formulas:
                 self.statements += f"{last}\n"
             else:
                 declared, value = last.removesuffix(";").removeprefix("const ").split(f"{name} = ", 1)
-                self.statements += fill(SHARED, declared=declared, name=name, needs=sum(1 << p for p in places), before="\n".join(before), value=value)
+                needs = sum(1 << p for p in places)
+                if before or not declared.endswith("*"):
+                    self.statements += fill(SHARED, declared=declared, name=name, needs=needs, before="\n".join(before), value=value)
+                else:
+                    self.statements += f"{declared}{name} = b->needs & {needs} ? {value} : NULL;\n"
             shared[name] = (lowering.parts_named[name], places)
         return shared
 

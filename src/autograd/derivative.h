@@ -109,9 +109,6 @@ struct grd_derivative {
     bool materialize;     /* undefined gradients are passed as zeros (operators with several results) */
 };
 
-/* True while accelerated formulas are used; tests that compare the two set it. */
-extern GRD_HIDDEN bool grd_accelerates;
-
 /* For a list argument: hands out one gradient per tensor. */
 static inline void grd_backward_spread(const struct grd_backward *b, int arg, grd_tensors grads)
 {

@@ -72,13 +72,11 @@ static bool is_plain(const struct grd_derivative *d, const grd_tensor *t)
     return served;
 }
 
-bool grd_accelerates = true;
-
 /* Nothing is recorded, and all tensors are plain ones. */
 static bool may_be_fast(const struct grd_run *run, const struct op_node *self, const grd_value *values, int n)
 {
     const struct grd_derivative *d = self->derivative;
-    bool plain = grd_accelerates && !grd_grad_enabled();
+    bool plain = grd_accelerations && !grd_grad_enabled();
     for (uint32_t i = 0; i < self->node.noutputs && plain; i++)
         plain = is_plain(d, run->grads[i]);
     for (int i = 0; i < n && plain; i++) {
@@ -105,12 +103,12 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
         return;
     grd_backward_function *const function = d->fast != NULL && may_be_fast(run, self, values, kept) ? d->fast : d->backward;
     function(&(struct grd_backward){.derivative = d,
-                                       .grads = grads,
-                                       .ngrads = (int)node->noutputs,
-                                       .saved = values,
-                                       .needs = argument_needs(self, run),
-                                       .ret_grads = run->ret_grads,
-                                       .first_edge = self->first_edge});
+                                    .grads = grads,
+                                    .ngrads = (int)node->noutputs,
+                                    .saved = values,
+                                    .needs = argument_needs(self, run),
+                                    .ret_grads = run->ret_grads,
+                                    .first_edge = self->first_edge});
 }
 
 static void op_node_release(struct grd_node *node)
