@@ -5,6 +5,7 @@ import re
 
 from codegen import ctype
 from codegen.formula import Lowering
+from codegen.schema import UNDERIVED
 from codegen.template import WIDTH, fill, wrap
 
 BACKWARD = """
@@ -123,7 +124,8 @@ def carrying_results(operator, used):
 
 def table(operator, saves, used):
     places = [a.name for a in operator.args]
-    facts = node_names(operator) | {"backward": f"{operator.c_name}_backward"}
+    facts = node_names(operator) | {"backward": UNDERIVED.get(operator.underived, f"{operator.c_name}_backward")}
+    facts |= {"context": json.dumps(operator.name)} if operator.underived else {}
     facts |= {"fast": f"{operator.c_name}_fast"} if operator.fast else {}
     facts |= {"forward": f"{operator.c_name}_forward"} if isinstance(operator.jvp, dict) else {}
     facts |= {"forward_rule": f"GRD_FORWARD_{'FORMULA' if isinstance(operator.jvp, dict) else operator.jvp.upper()}"} if operator.jvp not in (None, "refuse") else {}
@@ -228,6 +230,8 @@ def derivative(operator, operators):
     """The functions of the derivative and their table; '' where there is none."""
     if not operator.grads:
         return ""
+    if operator.underived:
+        return table(operator, {}, {"grad"})
     formulas, name = Formulas(operator, operators, "grad", operator.grads), operator.c_name
     if not operator.fast:
         return formulas.function(f"{name}_backward", formulas.saves) + forward(operator, operators) + table(operator, formulas.saves, formulas.used)

@@ -93,7 +93,7 @@ struct grd_derivative {
     const char *given_name;   /* the name where argument `given` is given, and no plain number; NULL: always the other */
     const char *inplace_name; /* the name of a node that a call in place leaves; NULL: as above */
     grd_backward_function *backward;
-    grd_backward_function *fast; /* the same by accelerated formulas, which are not differentiated; NULL: none */
+    grd_backward_function *fast;   /* the same by accelerated formulas, which are not differentiated; NULL: none */
     const void *context;           /* whatever `backward` wants to know */
     grd_forward_function *forward; /* of GRD_FORWARD_FORMULA */
     const struct grd_save *saves;
@@ -114,6 +114,10 @@ static inline void grd_backward_spread(const struct grd_backward *b, int arg, gr
     for (int64_t i = 0; i < grads.n && b->first_edge[arg] + i < b->first_edge[arg + 1]; i++)
         b->ret_grads[b->first_edge[arg] + i] = grads.data[i];
 }
+
+/* Backward functions of operators without a derivative, whose name is the context. They raise what PyTorch raises: RuntimeError for those it has no
+ * entry of, NotImplementedError for those that it lists so. */
+grd_backward_function grd_derivative_missing, grd_derivative_not_implemented;
 
 /* The boxed kernel of the AUTOGRAD key. */
 grd_boxed_kernel grd_autograd_record;
