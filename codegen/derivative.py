@@ -33,7 +33,7 @@ TANGENT = """
 """
 
 GRADIENT = """
-    if (b->needs >> $position & 1) { /* $name: $formula */
+    if ($needs) { /* $name: $formula */
         $statements
     }
 """
@@ -193,11 +193,14 @@ class Formulas:
             return
         statements = lowering.assigned(tree, lambda value: target.format(result(value)))
         self.note(lowering, [position], statements)
-        plain = f"if (b->needs >> {position} & 1) {statements[0]} /* {name}: {formula} */\n"
+        needs = f"b->needs >> {position} & 1"
+        if name in self.operator.fused:
+            needs += f" && !grd_backward_fused(b, {position}, {self.lowering(self.key).lower(self.operator.fused[name]).c})"
+        plain = f"if ({needs}) {statements[0]} /* {name}: {formula} */\n"
         if len(statements) == 1 and "\n" not in statements[0] and len(plain) + 4 <= WIDTH:
             self.statements += plain
         else:
-            self.statements += fill(GRADIENT, position=position, name=name, formula=formula, statements="\n".join(statements))
+            self.statements += fill(GRADIENT, needs=needs, name=name, formula=formula, statements="\n".join(statements))
 
     def function(self, name, saves):
         return fill(BACKWARD, name=name, declarations=declarations(self.operator, saves, self.saves, self.used), statements=self.statements)

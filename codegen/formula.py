@@ -385,8 +385,8 @@ class Lowering:
         name = node.func.id
         if name in FACTS:
             return self.fact(name, node)
-        if name == "conj" and self.gradients and isinstance(node.args[0], ast.Name) and self.names.get(node.args[0].id) in NUMERIC:
-            return Value(f"grd_scalar_conj({self.scalar(self.expression(node.args[0]))})", "Scalar")
+        if f"scalar_{name}" in FUNCTIONS and isinstance(node.args[0], ast.Name) and self.names.get(node.args[0].id) in NUMERIC:  # of a number
+            return Value(f"grd_scalar_{name}({self.scalar(self.expression(node.args[0]))})", "Scalar")
         if name == "len" and not self.gradients:
             return Value(f"{self.expression(node.args[0]).c}.n", "int")
         if name in FUNCTIONS and name not in self.operators and not (self.gradients and is_of_tensors(*FUNCTIONS[name])):
@@ -418,6 +418,8 @@ class Lowering:
         if self.through:
             words = [self.convert(self.expression(given[a.name]), argument_type(a)) if a.name in given else ctype.default(a) for a in callee.args]
             return Value(self.kernel_call(callee, words) if callee.kernel else f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
+        if callee.kernel == "gradient":
+            return Value(self.kernel_call(callee, [self.convert(self.expression(given[a.name]), argument_type(a)) for a in callee.args]), "Tensor")
         shortcut = callee.inlined if self.gradients else ""
         words, options, operands = [], [], []
         for argument in callee.args:
@@ -443,6 +445,8 @@ class Lowering:
         tensors = [word for word, argument in zip(words, callee.args) if argument.is_tensor]
         numbers = [word for word, argument in zip(words, callee.args) if not argument.is_tensor]
         params = f"&{numbers[0]}" if len(numbers) == 1 and numbers[0].isidentifier() else f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
+        if callee.kernel == "gradient":
+            return f"grd_op_gradient({', '.join([*tensors, *['NULL'] * (3 - len(tensors)), f'&{callee.elementwise}', params])})"
         return f"grd_op_{callee.kernel}({', '.join(['out', *tensors, f'&{callee.elementwise}', params])})"
 
     def fact(self, name, node):

@@ -119,6 +119,13 @@ static inline void grd_backward_spread(const struct grd_backward *b, int arg, gr
  * entry of, NotImplementedError for those that it lists so. */
 grd_backward_function grd_derivative_missing, grd_derivative_not_implemented;
 
+/* Hands out the gradient of an argument that a kernel computed in one loop; false: it did not, and the formula must. */
+static inline bool grd_backward_fused(const struct grd_backward *b, int arg, grd_tensor *gradient)
+{
+    b->ret_grads[b->first_edge[arg]] = gradient;
+    return gradient != NULL;
+}
+
 /* The boxed kernel of the AUTOGRAD key. */
 grd_boxed_kernel grd_autograd_record;
 
