@@ -5,6 +5,7 @@ import re
 
 from codegen import ctype
 from codegen.formula import Lowering
+from codegen.schema import UNDERIVED
 from codegen.template import WIDTH, fill, wrap
 
 BACKWARD = """
@@ -123,7 +124,8 @@ def carrying_results(operator, used):
 
 def table(operator, saves, used, accelerations=()):
     places = [a.name for a in operator.args]
-    facts = node_names(operator) | {"backward": f"{operator.c_name}_backward"}
+    facts = node_names(operator) | {"backward": UNDERIVED.get(operator.underived, f"{operator.c_name}_backward")}
+    facts |= {"context": json.dumps(operator.name)} if operator.underived else {}
     if accelerations:
         names = ", ".join(f"&grd_operator_{o.c_name}" for o in accelerations)
         facts |= {"fast": f"{operator.c_name}_fast", "accelerations": f"(const grd_op *const[]){{{names}, NULL}}"}
@@ -239,6 +241,8 @@ def derivative(operator, operators):
     """The functions of the derivative and their table; '' where there is none."""
     if not operator.grads:
         return ""
+    if operator.underived:
+        return table(operator, {}, {"grad"})
     formulas, name = Formulas(operator, operators, "grad", operator.grads), operator.c_name
     if not operator.fast:
         return formulas.function(f"{name}_backward", formulas.saves) + forward(operator, operators) + table(operator, formulas.saves, formulas.used)

@@ -116,6 +116,10 @@ static inline void grd_backward_spread(const struct grd_backward *b, int arg, gr
         b->ret_grads[b->first_edge[arg] + i] = grads.data[i];
 }
 
+/* Backward functions of operators without a derivative, whose name is the context. They raise what PyTorch raises: RuntimeError for those it has no
+ * entry of, NotImplementedError for those that it lists so. */
+grd_backward_function grd_derivative_missing, grd_derivative_not_implemented;
+
 /* Hands out the gradient of an argument that a kernel computed in one loop; false: it did not, and the formula must. */
 static inline bool grd_backward_fused(const struct grd_backward *b, int arg, grd_tensor *gradient)
 {

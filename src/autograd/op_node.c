@@ -111,6 +111,16 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
                                     .first_edge = self->first_edge});
 }
 
+void grd_derivative_missing(const struct grd_backward *b)
+{
+    grd_raise(GRD_ERROR_RUNTIME, "derivative for aten::%s is not implemented", (const char *)b->derivative->context);
+}
+
+void grd_derivative_not_implemented(const struct grd_backward *b)
+{
+    grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented.", (const char *)b->derivative->context);
+}
+
 static void op_node_release(struct grd_node *node)
 {
     struct op_node *self = (struct op_node *)node;
