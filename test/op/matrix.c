@@ -230,7 +230,8 @@ static bool varied_gradients(struct call *call, grd_tensor **ret_grads)
         seeds[i] = grd_to(grd_reshape(grd_cos(places), grd_sizes(outputs.data[i])), .dtype = grd_tensor_dtype(outputs.data[i]));
     }
     const grd_backward_options options = {.grad_outputs = grd_tensors_from(seeds, outputs.n), .allow_unused = true};
-    return grd_ok() && outputs.n > 0 && grd_grad(outputs, grd_tensors_from(call->differentiable, call->ndifferentiable), &options, ret_grads);
+    return grd_ok() && outputs.n > 0 &&
+           grd_grad(outputs, grd_tensors_from(call->differentiable, call->ndifferentiable), &options, ret_grads);
 }
 
 /* Accelerated gradients are those of the formulas. */
