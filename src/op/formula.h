@@ -36,9 +36,8 @@ grd_dims grd_shifts_back(grd_dims shifts, grd_dims dims, grd_dims sizes);
 grd_dims grd_pad_to(grd_dims from, grd_dims to);
 /* Sizes of what `repeat` makes of `sizes`, in which each repetition is a dimension of its own, before that which it repeats; once: of size 1. */
 grd_dims grd_repeat_sizes(grd_dims repeats, grd_dims sizes, bool once);
-/* The sizes of the elements of src that the index of scatter uses, and these elements. */
+/* The sizes of the elements of src that the index of scatter uses. */
 grd_dims grd_used_sizes(grd_dims index, grd_dims src);
-grd_tensor *grd_index_part(grd_tensor *src, const grd_tensor *index);
 /* Where the dimension of the windows of unfold stands beside that of their places. */
 int64_t grd_window_dim(grd_dims sizes, int64_t dimension);
 /* A place in the storage, none: where the tensor begins, from the offset of the tensor on. */

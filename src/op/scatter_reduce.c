@@ -44,16 +44,6 @@ bool plan_hidden_scatter_fold(struct grd_plan *p, grd_tensor *self, int64_t dim,
     return kernel != NULL ? grd_plan_writes(p, &indexed, self, index, src, dtype) : grd_raise_no_kernel("scatter_reduce", self->dtype);
 }
 
-grd_tensor *grd_index_part(grd_tensor *src, const grd_tensor *index)
-{
-    for (int64_t i = 0; i < src->ndim && !grd_pending(); i++) {
-        const int64_t size = i < index->ndim ? index->sizes[i] : 1;
-        if (size < src->sizes[i])
-            src = grd_narrow(src, i, 0, size);
-    }
-    return src;
-}
-
 /* ---- By name ------------------------------------------------------------------------------------------------------------------------ */
 
 grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype)
