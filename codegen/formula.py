@@ -80,6 +80,7 @@ class Lowering:
         self.through = through  # calls are of implementations, below the dispatcher, which write `out`
         self.names |= {"out": "Tensor"} if through else {}
         self.saves = []
+        self.places = {}  # name of an argument -> the C expression that it is, where it has no variable
         self.loops = []  # that make the lists of a line, which go before it
         self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form
         self.statements, self.lazy = [], 0  # what goes before the expression; not where it may not be evaluated
@@ -221,6 +222,8 @@ class Lowering:
         name = node.id
         if name in self.gradients:
             return Value(name, self.gradients[name])
+        if name in self.places:
+            return Value(self.places[name], self.names[name])
         if name in self.names:
             return Value(self.save("WHOLE", name), self.names[name])
         if name in self.results:
@@ -390,7 +393,7 @@ class Lowering:
         if subject.id in self.gradients or not self.gradients:  # at hand: nothing to save
             if how not in FACT_OF_TENSOR:
                 raise self.fail(f"{name}(…) is for derivatives, of an argument")
-            return Value(FACT_OF_TENSOR[how].format(subject.id), kind)
+            return Value(FACT_OF_TENSOR[how].format(self.places.get(subject.id, subject.id)), kind)
         extra = node.args[1].id if how == "SIZES_ALONG" else ""
         return Value(self.save(how, subject.id, extra), kind)
 
