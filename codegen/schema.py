@@ -46,7 +46,7 @@ OUT_TEXTS = {
 BATCH_RULES = ("align", "shift", "trailing", "random", "loop", "refuse")
 BATCH_REFUSALS = {"dynamic": "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an issue at "
                              "https://github.com/pytorch/pytorch/issues if you need this feature."}
-TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
+TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip", "batch"}
 
 
 class SchemaError(Exception):

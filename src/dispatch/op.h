@@ -30,7 +30,8 @@ enum grd_batch_role {
 
 /* How a call with batch tensors becomes one with their physical tensors (src/transform/batch.c). */
 enum grd_batch_rule {
-    GRD_BATCH_ALIGN,    /* elementwise: batch dimensions lie above each other; of a composite: its parts have rules */
+    GRD_BATCH_DEFAULT,  /* of a composite: its parts have rules; of others: ALIGN */
+    GRD_BATCH_ALIGN,    /* elementwise: batch dimensions lie above each other */
     GRD_BATCH_SHIFT,    /* arguments change by their roles */
     GRD_BATCH_TRAILING, /* the same; what the tensor has too few dims for is refused before, since it has one more below */
     GRD_BATCH_FORMULA,

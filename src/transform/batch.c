@@ -442,7 +442,7 @@ static bool run(struct grd_batch_call *call, grd_value *ret_results)
         return grd_batch_random(call, ret_results);
     if (call->out != NULL && (op->nargs == 0 || call->args[0].kind != GRD_KIND_TENSOR || call->args[0].v.tensor != call->out))
         return grd_raise(GRD_ERROR_RUNTIME, "Batching rule not implemented for aten::%s.out; the fallback path doesn't work on out= or view ops.", op->name);
-    if (GRD_LIKELY(op->batch == GRD_BATCH_ALIGN))
+    if (GRD_LIKELY(op->batch <= GRD_BATCH_ALIGN))
         return run_aligned(call, ret_results);
     if (op->batch == GRD_BATCH_REFUSE)
         return grd_raise(GRD_ERROR_RUNTIME, "%s", op->batched.refusal);
