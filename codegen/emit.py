@@ -5,7 +5,6 @@ import re
 from codegen import batch, calls, ctype, derivative, entries, headers, kernels, plans
 from codegen.formula import APART, Lowering, argument_type
 from codegen.headers import BANNER, implementation_prototype
-from codegen.schema import KERNELS
 from codegen.template import fill, function, wrap
 
 FAMILY = """
@@ -13,6 +12,7 @@ FAMILY = """
     #include <string.h>
 
     #include "autograd/formula.h"
+    #include "base/frames.h"
     #include "base/text.h"
     #include "dispatch/op.h"
     #include "dispatch/option.h"
@@ -52,8 +52,9 @@ TABLE = """
 
 def elementwise(operator, operators):
     """Its struct grd_elementwise."""
-    facts = {"inputs": KERNELS[operator.kernel], "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
+    facts = {"inputs": operator.inputs, "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
     facts |= {flag: "true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)}
+    facts |= {"gradient": "true"} if operator.kernel == "gradient" else {}
     for category, (error, text) in operator.refuse.items():
         facts["refusal"] = f"&(const struct grd_refusal){{GRD_CATEGORY_{category.upper()}, {error}, {json.dumps(text)}}}"
     if operator.number:
@@ -117,7 +118,8 @@ def implementation(operator, operators):
 
 def operator_text(operator, operators, tables):
     """Everything generated for one operator, in reading order. `tables`: the argument tables that stand above (entries.py)."""
-    facts = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" + (elementwise(operator, operators) if operator.kernel else "")
+    head = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" if operator.kernel != "gradient" else ""
+    facts = head + (elementwise(operator, operators) if operator.kernel else "")
     if not operator.is_operator:
         return facts
     return (f"{facts}{implementation(operator, operators)}{derivative.derivative(operator, operators)}{batch.formula(operator, operators)}"

@@ -28,7 +28,7 @@ def batch_role(operator, argument):
     if operator.batch not in ("shift", "trailing", "random"):
         return None
     if kind == "int[]":
-        dims = "REDUCE" if operator.law == "reduce" else "DIMS"
+        dims = "REDUCE" if operator.law == "reduce" and not operator.reduce.get("none") else "DIMS"
         return {"dim": dims, "dims": "ORDER" if operator.name == "permute" else dims, "size": "SIZES", "sizes": "SIZES", "stride": "STRIDES"}.get(name)
     return "DIM" if kind == "int" and name in ("dim", "dim0", "dim1", "dim2", "dimension") else None
 
@@ -75,7 +75,7 @@ def structure(operator, tables):
     facts += [f".batched.refusal = {json.dumps(operator.refuses_batch)}"] if operator.batch == "refuse" else []
     facts += [f".batched.formula = {operator.c_name}_batch"] if batch.batch_rule(operator) == "formula" else []
     flags = {"has_out": operator.has_out, "is_view": operator.view, "everywhere": operator.everywhere or operator.view, "returns_list": operator.returns_list,
-             "composite": operator.is_composite, "counts_writes": counts_writes(operator), "alone": operator.alone}
+             "composite": operator.is_composite, "forward": operator.is_composite and operator.jvp, "counts_writes": counts_writes(operator), "alone": operator.alone}
     facts += [f".{name} = true" for name, on in flags.items() if on]
     return table + wrap(facts, f"struct grd_op grd_operator_{operator.c_name} = {{", "};")
 

@@ -7,11 +7,12 @@
  *     sum        = term {("+" | "-") term}
  *     term       = factor {("*" | "/") factor}
  *     factor     = "-" factor | atom ["**" factor]
- *     atom       = number | string | True | False | None | name | fact | call | "(" choice ")" | tuple | list
+ *     atom       = number | "inf" | string | True | False | None | name | fact | call | "(" choice ")" | tuple | list
  *
  * Kinds are checked here, so that an error comes when the operator is defined and says where. */
 #include "autograd/formula_tree.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -252,7 +253,7 @@ static const struct fact *find_fact(struct grd_span word)
     return NULL;
 }
 
-/* What the fact is taken of must be there: an argument that may be absent has no shape. */
+/* What the fact is taken of must be there; of an argument that may be absent only the shape is known: None. */
 static int saved_fact(struct parser *p, const struct fact *fact, struct grd_span subject, int extra)
 {
     const struct grd_op *op = &p->needs->of->op;
@@ -260,7 +261,7 @@ static int saved_fact(struct parser *p, const struct fact *fact, struct grd_span
     if (arg == NONE && result == NONE)
         return unknown_name(p, subject);
     const bool list = arg != NONE ? op->args[arg].kind == GRD_KIND_TENSORS : op->returns_list;
-    const bool tensor = list || arg == NONE || (op->args[arg].kind == GRD_KIND_TENSOR && !op->args[arg].optional);
+    const bool tensor = list || arg == NONE || (op->args[arg].kind == GRD_KIND_TENSOR && (!op->args[arg].optional || fact->how == GRD_SAVE_SHAPE));
     if (!tensor || list != (fact->how == GRD_SAVE_SIZES_ALONG) || (list && arg == NONE)) {
         grd_read_fail_at(&p->reader, subject.at, "%s(...) takes a %s argument%s", fact->name,
                          fact->how == GRD_SAVE_SIZES_ALONG ? "Tensor[]" : "Tensor",
@@ -502,6 +503,8 @@ static int read_named(struct parser *p)
         return add_constant(p, (grd_value){.kind = GRD_KIND_BOOL, .v.boolean = false});
     if (grd_read_keyword(&p->reader, "None"))
         return add_constant(p, (grd_value){.kind = GRD_KIND_NONE});
+    if (grd_read_keyword(&p->reader, "inf"))
+        return add_constant(p, (grd_value){.kind = GRD_KIND_FLOAT, .v.number = INFINITY});
     if (!grd_read_word(&p->reader, &word)) {
         grd_read_fail(&p->reader, "expected a value");
         return NONE;

@@ -435,11 +435,23 @@ static inline unsigned part_flags(const grd_tensor *t)
     return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : t->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW);
 }
 
+/* The same part of each element of a batch. */
+static grd_tensor *part_of_batch(struct grd_batch *batch, grd_dims sizes, grd_dims strides, int64_t offset)
+{
+    grd_tensor *physical = batch->physical;
+    int64_t all_sizes[GRD_MAX_DIMS + 1] = {physical->sizes[0]}, all_strides[GRD_MAX_DIMS + 1] = {physical->strides[0]};
+    for (int64_t i = 0; i < sizes.n; i++) {
+        all_sizes[i + 1] = sizes.data[i];
+        all_strides[i + 1] = strides.data[i];
+    }
+    return grd_new_batch(grd_new_part(physical, grd_dims_from(all_sizes, sizes.n + 1), grd_dims_from(all_strides, sizes.n + 1), offset), batch->level);
+}
+
 /* grd_new_part where it is more than a look at this thread's lists. */
 static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
-    if (grd_is_batch(base) && !grd_raise_batch_data())
-        return grd_failed;
+    if (grd_is_batch(base))
+        return part_of_batch((struct grd_batch *)base, sizes, strides, offset);
     grd_tensor *view = grd_is_failed(base) ? NULL : new_header(sizes.n, sizeof *view);
     if (view == NULL)
         return grd_failed;
@@ -488,6 +500,8 @@ static grd_tensor *read_as(grd_tensor *view, grd_dtype dtype)
 
 grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset)
 {
+    if (grd_is_batch(base) && !grd_raise_batch_data())
+        return grd_failed;
     if (grd_is_failed(base) || !check_bounds(base, (uint32_t)grd_dtype_size(dtype), sizes, strides, offset))
         return grd_failed;
     return read_as(new_any_part(base, sizes, strides, offset), dtype);
@@ -510,6 +524,13 @@ bool grd_raise_batch_data(void)
     return grd_raise(GRD_ERROR_RUNTIME, "Cannot access data pointer of Tensor that doesn't have storage");
 }
 
+void grd_mark_batch(grd_tensor *t)
+{
+    const grd_tensor *physical = grd_physical(t);
+    if (grd_marked_requires_grad(physical) || (physical->base != NULL && grd_marked_requires_grad(physical->base)))
+        t->keys |= 1u << GRD_KEY_AUTOGRAD;
+}
+
 grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level)
 {
     const int64_t n = physical->ndim - 1;
@@ -522,6 +543,7 @@ grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level)
     t->data = NULL;
     grd_object_keep(t->storage);
     batch->physical = grd_object_keep(physical);
+    grd_mark_batch(t);
     batch->level = level;
     return pooled(t);
 }

@@ -86,7 +86,8 @@ struct grd_block {
 };
 
 /* A batch tensor: every operator sees one element of a batch, whose elements lie along dimension 0 of `physical`. Sizes and strides are those of one
- * element, the storage is that of `physical`, and `data` is NULL. It has the key BATCH alone and neither history nor base: those of `physical` count. */
+ * element, the storage is that of `physical`, and `data` is NULL. It has neither history nor base: those of `physical` count, and whether that
+ * requires a gradient is noted in its keys, below BATCH. */
 struct grd_batch {
     struct grd_tensor tensor;
     grd_tensor *physical; /* owned */
@@ -155,6 +156,8 @@ grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, g
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
 /* A batch tensor over `physical`, whose dimension 0 is the batch. */
 grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level);
+/* Gives a batch tensor the key AUTOGRAD where its physical tensor requires a gradient. */
+void grd_mark_batch(grd_tensor *t);
 /* A view that shares data but has no history and no base. */
 grd_tensor *grd_new_detached(grd_tensor *t);
 /* Returns a view with any geometry that lies in the storage, and the memory read as elements of another dtype. */

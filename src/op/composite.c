@@ -130,6 +130,7 @@ bool grd_composite_has_values(const grd_tensor *t)
 
 bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_largest)
 {
+    t = grd_physical(t); /* a check of all elements of a batch */
     if (!grd_composite_has_values(t))
         return false;
     *ret_least = grd_item_double(grd_amin(t));
@@ -179,11 +180,11 @@ grd_dims grd_last_dims(grd_dims shape)
     return grd_dims_from(dims, shape.n);
 }
 
-grd_dims grd_dims_but(const grd_tensor *t, int64_t dim)
+grd_dims grd_dims_but(grd_dims sizes, int64_t dim)
 {
-    int64_t *const dims = grd_pool_array((int64_t)t->ndim + 1, sizeof *dims);
+    int64_t *const dims = grd_pool_array(sizes.n + 1, sizeof *dims);
     int64_t n = 0;
-    for (int64_t i = 0; dims != NULL && i < t->ndim; i++)
+    for (int64_t i = 0; dims != NULL && i < sizes.n; i++)
         if (i != dim)
             dims[n++] = i;
     return grd_dims_from(dims, n);

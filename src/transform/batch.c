@@ -201,7 +201,7 @@ static int find_role(const struct grd_op *op, enum grd_batch_role role)
 static bool has_dims(const struct grd_op *op)
 {
     for (int i = 0; i < op->nargs; i++)
-        if (op->args[i].role >= GRD_ROLE_DIM && op->args[i].role <= GRD_ROLE_ORDER)
+        if (op->args[i].role >= GRD_ROLE_DIM && op->args[i].role <= GRD_ROLE_REDUCE)
             return true;
     return false;
 }
@@ -329,17 +329,13 @@ static bool shift(struct shift *s)
 
 /* ---- The rules ----------------------------------------------------------------------------------------------------------------------------- */
 
-/* The result of an operator in place is its first argument. */
-static void set_written(const struct grd_batch_call *call, grd_value *ret_results)
-{
-    grd_set_tensor(&ret_results[0], call->out);
-}
-
+/* The result of an operator in place is its first argument, which may require a gradient now. */
 static bool finish(struct grd_batch_call *call, grd_value *ret_results)
 {
     if (call->out == NULL)
         return grd_batch_wrap_results(call->op, ret_results);
-    set_written(call, ret_results);
+    grd_mark_batch(call->out);
+    grd_set_tensor(&ret_results[0], call->out);
     return true;
 }
 

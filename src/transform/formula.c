@@ -43,14 +43,25 @@ static grd_dims made(const int64_t *list, int64_t n)
     return list != NULL ? grd_dims_from(list, n) : (grd_dims){0};
 }
 
+/* A list with a number in front. */
+static grd_dims after(int64_t first, grd_dims rest)
+{
+    int64_t *list = make_list(rest.n + 1);
+    if (list != NULL) {
+        list[0] = first;
+        memcpy(list + 1, rest.data, (size_t)rest.n * sizeof *list);
+    }
+    return made(list, rest.n + 1);
+}
+
 grd_dims grd_batch_sizes(grd_dims sizes)
 {
-    int64_t *list = make_list(sizes.n + 1);
-    if (list != NULL) {
-        list[0] = grd_thread.level.size;
-        memcpy(list + 1, sizes.data, (size_t)sizes.n * sizeof *list);
-    }
-    return made(list, sizes.n + 1);
+    return after(grd_thread.level.size, sizes);
+}
+
+grd_dims grd_batch_repeats(grd_dims repeats)
+{
+    return after(1, repeats);
 }
 
 int64_t grd_batch_dim(int64_t dim, int64_t rank)
@@ -296,16 +307,6 @@ grd_dims grd_batch_product_sizes(const grd_tensor *a, const grd_tensor *b)
     return made(list, 4);
 }
 
-grd_tensor *grd_batch_layer_norm_sums(grd_tensor *grad, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd, grd_dims shape)
-{
-    const int64_t n = grd_sizes_product(shape.data, shape.n);
-    grd_tensor *product = grd_mul(grad, grd_mul(grd_sub(input, mean), rstd));
-    if (grd_pending())
-        return grd_failed;
-    const int64_t count = n > 0 ? product->numel / n / product->sizes[0] : 0;
-    return grd_sum(grd_reshape(product, grd_dims(product->sizes[0], count, n)), .dim = 1, .keepdim = true);
-}
-
 /* ---- nll_loss ---------------------------------------------------------------------------------------------------------------------------- */
 
 /* The physical dimension of the classes. */
@@ -320,25 +321,20 @@ static grd_tensor *class_index(grd_tensor *target, int64_t ndim, int64_t ignore_
     return grd_unsqueeze(grd_masked_fill(target, grd_eq(target, grd_number(grd_int(ignore_index))), grd_int(0)), class_dim(ndim));
 }
 
-static grd_tensor *weights_of(grd_dims sizes, grd_tensor *target, grd_tensor *weight, int64_t ignore_index, const grd_tensor *like)
+grd_tensor *grd_batch_class_weights(const grd_tensor *self, grd_tensor *target, grd_tensor *weight, int64_t ignore_index)
 {
     int64_t view[GRD_MAX_DIMS];
-    const int64_t dim = class_dim(sizes.n);
+    const int64_t dim = class_dim(self->ndim);
     grd_tensor *found;
     if (weight == NULL) {
-        found = grd_ones(grd_sizes(target), .dtype = (grd_dtype)like->dtype, .device = grd_device_of(like));
+        found = grd_ones(grd_sizes(target), .dtype = (grd_dtype)self->dtype, .device = grd_device_of(self));
     } else {
-        for (int64_t i = 0; i < sizes.n; i++)
-            view[i] = i == 0 || i == dim ? sizes.data[i] : 1;
-        found = grd_expand(grd_reshape(weight, grd_dims_from(view, sizes.n)), sizes);
-        found = grd_squeeze(grd_gather(found, dim, class_index(target, sizes.n, ignore_index)), .dim = dim);
+        for (int64_t i = 0; i < self->ndim; i++)
+            view[i] = i == 0 || i == dim ? self->sizes[i] : 1;
+        found = grd_expand(grd_reshape(weight, grd_dims_from(view, self->ndim)), grd_sizes(self));
+        found = grd_squeeze(grd_gather(found, dim, class_index(target, self->ndim, ignore_index)), .dim = dim);
     }
     return grd_masked_fill(found, grd_eq(target, grd_number(grd_int(ignore_index))), grd_int(0));
-}
-
-grd_tensor *grd_batch_class_weights(grd_tensor *self, grd_tensor *target, grd_tensor *weight, int64_t ignore_index)
-{
-    return weights_of(grd_sizes(self), target, weight, ignore_index, self);
 }
 
 grd_tensor *grd_batch_class_losses(grd_tensor *self, grd_tensor *target, grd_tensor *weights, int64_t ignore_index)
@@ -348,28 +344,10 @@ grd_tensor *grd_batch_class_losses(grd_tensor *self, grd_tensor *target, grd_ten
     return grd_masked_fill(grd_neg(grd_mul(picked, weights)), grd_eq(target, grd_number(grd_int(ignore_index))), grd_int(0));
 }
 
-grd_tensor *grd_batch_class_gradient(grd_tensor *grad, grd_dims size, grd_tensor *target, grd_tensor *weight, int64_t ignore_index)
-{
-    const grd_dims sizes = grd_batch_sizes(size);
-    const int64_t dim = class_dim(sizes.n);
-    grd_tensor *given = grd_neg(grd_mul(grad, weights_of(sizes, target, weight, ignore_index, grad)));
-    grd_tensor *zeros = grd_zeros(sizes, .dtype = (grd_dtype)grad->dtype, .device = grd_device_of(grad));
-    return grd_scatter(zeros, dim, class_index(target, sizes.n, ignore_index), grd_unsqueeze(given, dim));
-}
-
 grd_tensor *grd_batch_reduced(grd_tensor *losses, grd_tensor *total, const char *reduction)
 {
     if (strcmp(reduction, "none") == 0 || grd_pending())
         return losses;
     grd_tensor *sum = losses->ndim > 1 ? grd_sum(losses, .dim = grd_batch_all(losses)) : losses;
     return strcmp(reduction, "sum") == 0 ? sum : grd_div(sum, grd_to(total, .dtype = (grd_dtype)losses->dtype));
-}
-
-grd_tensor *grd_batch_unreduced(grd_tensor *grad, grd_tensor *total, const char *reduction, const grd_tensor *like)
-{
-    if (strcmp(reduction, "none") == 0)
-        return grad;
-    if (strcmp(reduction, "mean") == 0)
-        grad = grd_div(grad, grd_to(total, .dtype = (grd_dtype)grad->dtype));
-    return grd_expand(grd_batch_aligned(grad, like->ndim - 1), grd_sizes(like));
 }

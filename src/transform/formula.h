@@ -13,6 +13,7 @@ grd_tensor *grd_batch_lifted(grd_tensor *t);
 grd_tensor *grd_batch_rows(grd_tensor *t);
 /* Sizes with that of the batch in front; a dim or dims of an element of `rank` dimensions, in the physical tensor; all of them. */
 grd_dims grd_batch_sizes(grd_dims sizes);
+grd_dims grd_batch_repeats(grd_dims repeats); /* with a 1 in front */
 int64_t grd_batch_dim(int64_t dim, int64_t rank);
 grd_dims grd_batch_dims(grd_dims dims, int64_t rank);
 /* All dims of t but that of the batch. */
@@ -40,15 +41,11 @@ grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim);
 grd_tensor *grd_batch_isin(grd_tensor *elements, grd_tensor *test_elements, bool invert);
 /* The sizes of the product of two lists of matrices for each element of the batch. */
 grd_dims grd_batch_product_sizes(const grd_tensor *a, const grd_tensor *b);
-/* _layer_norm_weight_sums, with one part. */
-grd_tensor *grd_batch_layer_norm_sums(grd_tensor *grad, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd, grd_dims shape);
 
-/* nll_loss: the weight of each target, 0 where it is ignored; -x * weight at the targets; the gradient of that. `weight` may be NULL. */
-grd_tensor *grd_batch_class_weights(grd_tensor *self, grd_tensor *target, grd_tensor *weight, int64_t ignore_index);
+/* nll_loss: the weight of each target, 0 where it is ignored; -x * weight at the targets. `weight` may be NULL. */
+grd_tensor *grd_batch_class_weights(const grd_tensor *self, grd_tensor *target, grd_tensor *weight, int64_t ignore_index);
 grd_tensor *grd_batch_class_losses(grd_tensor *self, grd_tensor *target, grd_tensor *weights, int64_t ignore_index);
-grd_tensor *grd_batch_class_gradient(grd_tensor *grad, grd_dims size, grd_tensor *target, grd_tensor *weight, int64_t ignore_index);
-/* Losses reduced for each element of the batch; a mean divides by `total`. Gradients of such losses, which have `like`'s sizes. */
+/* Losses reduced for each element of the batch; a mean divides by `total`. */
 grd_tensor *grd_batch_reduced(grd_tensor *losses, grd_tensor *total, const char *reduction);
-grd_tensor *grd_batch_unreduced(grd_tensor *grad, grd_tensor *total, const char *reduction, const grd_tensor *like);
 
 #endif
