@@ -8,6 +8,7 @@
 #include "gradus/library.h"
 #include "op/common.h"
 #include "op/copy.h"
+#include "op/formula.h"
 #include "op/plan.h"
 
 /* ---- Joining ------------------------------------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "kernel/table.h"
 #include "op/common.h"
 #include "op/copy.h"
+#include "op/formula.h"
 #include "op/indexed.h"
 
 /* ---- Slices -------------------------------------------------------------------------------------------------------------- */
