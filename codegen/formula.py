@@ -10,6 +10,7 @@ Lists are made as [f(t) for t in tensors], and have len(tensors) elements, of wh
 """
 import ast
 import json
+import re
 import textwrap
 from dataclasses import dataclass
 
@@ -72,6 +73,11 @@ class Save:
         return self.name if self.how == "WHOLE" else f"{self.name}_{self.how.lower()}"
 
 
+def bare(condition):
+    """The condition without the parentheses around all of it, which those of `if` are."""
+    return condition[1:-1] if re.fullmatch(r"\([^()]*\)", condition) else condition
+
+
 def is_of_tensors(types, result):
     """True for a function that reads or makes tensors, which only operators do in a derivative."""
     return any(kind.startswith("Tensor") for kind in (*types, result))
@@ -95,6 +101,7 @@ class Lowering:
         self.names |= {"out": "Tensor"} if through else {}
         self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
         self.saves = []
+        self.called = set()  # operators
         self.parts_named = {}  # of the names in `where`: those that have a variable
         self.loops = []  # that make the lists of a line, which go before it
         self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form
@@ -129,8 +136,15 @@ class Lowering:
             self.parts_named = dict(known)
         if all(len(side) == 1 and "\n" not in side[0] for side in sides):
             return [*before, assign(self.expression(tree))]
-        yes, no = ("".join(f"    {line}\n" for line in "\n".join(side).splitlines()) for side in sides)
-        return [*before, f"if ({test}) {{\n{yes}}} else {{\n{no}}}"]
+        yes, no = (self.block(side) for side in sides)
+        return [*before, f"if ({bare(test)}) {yes} else {no}"]
+
+    @staticmethod
+    def block(statements):
+        """Statements in braces, in one line where they are one; a choice stands as it is."""
+        if len(statements) == 1 and (statements[0].startswith("if (") or "\n" not in statements[0]):
+            return statements[0] if statements[0].startswith("if (") else f"{{ {statements[0]} }}"
+        return "{\n" + textwrap.indent("\n".join(statements), "    ") + "\n}"
 
     def parts_of(self, text, in_any_case):
         """The names in `where` that a formula reads, itself or through others."""
@@ -144,7 +158,12 @@ class Lowering:
                 part = self.parse(self.operator.where[name])
                 self.name_parts(part)
                 value = self.operand(part)
-                self.statements.append(f"{C_TYPES.get(value.type, f'const {value.type} ')}{name} = {value.c};")
+                declared = C_TYPES.get(value.type, f"const {value.type} ")
+                made = f"{declared}{value.c} = "
+                if self.statements and self.statements[-1].startswith(made):  # it has a variable already
+                    self.statements[-1] = f"{declared}{name} = {self.statements[-1].removeprefix(made)}"
+                else:
+                    self.statements.append(f"{declared}{name} = {value.c};")
                 self.parts_named[name] = Value(name, value.type)
 
     def program(self, text):
@@ -406,6 +425,7 @@ class Lowering:
         return Value(f"{value.c}.{node.attr}", "Tensor", makes=1)
 
     def call(self, callee, node, form):
+        self.called.add(callee.name)
         given = {}
         for argument, value in zip(callee.args, node.args):
             given[argument.name] = value

@@ -110,7 +110,7 @@ grd_dims grd_pad_back(grd_dims pad)
 grd_dims grd_pad_to(grd_dims from, grd_dims to)
 {
     int64_t *const pad = grd_pool_array(2 * to.n + 1, sizeof *pad);
-    for (int64_t i = 0; pad != NULL && i < to.n; i++) {
+    for (int64_t i = 0; !grd_pending() && i < to.n; i++) {
         const int64_t dim = to.n - 1 - i;
         pad[2 * i] = 0;
         pad[2 * i + 1] = to.data[dim] - from.data[dim];

@@ -7,6 +7,7 @@
 
 #include "gen/uses/op/view.h"
 #include "gradus/library.h"
+#include "op/formula.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/formula.h"
