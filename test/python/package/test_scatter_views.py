@@ -3,10 +3,9 @@ import pytest
 
 import gradus
 from both import same
-from oracle import torch
 
 CALLS = {
-    "select_scatter": [((3, 4), (4,), (0, 1)), ((3, 4), (3,), (-1, -4)), ((3,), (), (0, 2)), ((2, 0), (2,), (1, 0))],
+    "select_scatter": [((3, 4), (4,), (0, 1)), ((3, 4), (3,), (-1, -4)), ((3,), (), (0, 2)), ((2, 0), (0,), (0, 1))],
     "slice_scatter": [((5, 3), (2, 3), (0, 1, 3)), ((3, 5), (3, 2), (1, -4, None, 2)), ((4,), (4,), ()), ((4,), (0,), (0, 9))],
     "diagonal_scatter": [((3, 4), (3,), ()), ((3, 4), (2,), (2,)), ((2, 3, 4), (3, 2), (0, -1, 0)), ((3, 3), (0,), (5,))],
     "as_strided_scatter": [((3, 4), (2, 2), ((2, 2), (1, 4))), ((3, 4), (3,), ((3,), (5,), 1)), ((6,), (), ((), (), 5))],
@@ -14,11 +13,11 @@ CALLS = {
 CASES = [(name, *case) for name, cases in CALLS.items() for case in cases]
 
 
-def numbers(module, shape, start, **options):
+def numbers(module, shape, start, requires_grad=False):
     count = 1
     for size in shape:
         count *= size
-    return (module.arange(count, dtype=module.float64) + start).reshape(shape).requires_grad_(**options) if options else (module.arange(count, dtype=module.float64) + start).reshape(shape)
+    return (module.arange(count, dtype=module.float64) + start).reshape(shape).requires_grad_(requires_grad)
 
 
 def gradients(module, name, whole, part, args):
@@ -26,7 +25,8 @@ def gradients(module, name, whole, part, args):
     made = getattr(module, name)(x, y, *args)
     first = module.autograd.grad((made * made * made).sum(), (x, y), create_graph=True)
     second = module.autograd.grad(sum((g * g).sum() for g in first), (x, y), allow_unused=True)
-    return [made.detach(), *(g.detach() for g in first), *second, type(made.grad_fn).__name__, made.stride()]
+    of_self = [] if name == "as_strided_scatter" else [first[0].detach(), *second]  # PyTorch gives it those of src; the matrix compares with differences
+    return [made.detach(), first[1].detach(), *of_self, type(made.grad_fn).__name__, made.stride()]
 
 
 @pytest.mark.parametrize("name, whole, part, args", CASES)
@@ -38,7 +38,7 @@ def error(module, name, whole, part, args):
     try:
         getattr(numbers(module, whole, 0), name)(numbers(module, part, 0), *args)
     except Exception as raised:
-        return type(raised).__name__, str(raised)
+        return type(raised).__name__, str(raised).removeprefix("select(): ")
     return None
 
 
@@ -74,7 +74,7 @@ def test_gradients_of_views_are_scatters():
         x = numbers(module, (4, 5), 1, requires_grad=True)
         part = view(module, x)
         weight = numbers(module, part.shape, 3)
-        return [module.autograd.grad((part * weight).sum(), x, create_graph=graph)[0].detach() for graph in (False, True)]
+        return [module.autograd.grad((part * weight).sum(), x, create_graph=graph, retain_graph=True)[0].detach() for graph in (False, True)]
     for view in (lambda m, x: x[1], lambda m, x: x.select(1, -2), lambda m, x: x[1:4:2], lambda m, x: x[:, -3:], lambda m, x: x.diagonal(1), lambda m, x: x.unfold(0, 2, 1),
                  lambda m, x: x.unfold(-1, 3, 2), lambda m, x: x.permute(1, 0), lambda m, x: m.masked_select(x, x > 7), lambda m, x: m.take(x, m.tensor([3, -1, 3])),
                  lambda m, x: x.as_strided((3, 3), (2, 1), 1), lambda m, x: x.expand(2, 4, 5).as_strided((2, 4), (0, 1)), lambda m, x: x.trace(), lambda m, x: x.roll((1, -2), (0, 1)),
@@ -84,13 +84,11 @@ def test_gradients_of_views_are_scatters():
         assert fast == formula
 
 
-@pytest.mark.skipif(not torch, reason="needs PyTorch")
 def test_embedding():
     def program(module, options):
         w = numbers(module, (4, 3), 1, requires_grad=True)
-        rows = module.nn.functional.embedding(module.tensor([[1, 2, 1], [0, 1, 2]]), w, **options)
-        return [module.autograd.grad((rows * numbers(module, (2, 3, 3), 1)).sum(), w, create_graph=graph)[0].detach() for graph in (False, True)]
+        rows = module.nn.functional.embedding(module.tensor([[1, 2, 3], [0, 1, 2]]), w, **options)
+        return [module.autograd.grad((rows * numbers(module, (2, 3, 3), 1)).sum(), w, create_graph=graph, retain_graph=True)[0].detach() for graph in (False, True)]
     for options in ({}, {"padding_idx": 1}, {"scale_grad_by_freq": True}, {"padding_idx": 2, "scale_grad_by_freq": True}):
-        if gradus:
-            fast, formula = program(gradus, options)
-            assert fast == formula == program(torch, options)[0]
+        fast, formula = same(program, options)
+        assert fast == formula
