@@ -161,7 +161,7 @@ class Formulas:
 
     def shared_parts(self, formulas):
         """Variables for the names in `where` that the formulas of several arguments read, one of them in any case; evaluated once: {name: (value, positions of the arguments)}."""
-        of = {in_any_case: {argument: self.lowering(self.key).parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
+        of = {in_any_case: {argument: self.lowering(f"{self.key}.{argument}").parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
         shared = {}
         for name in self.operator.where:
             places = [self.places[argument] for argument, parts in of[False].items() if name in parts]
