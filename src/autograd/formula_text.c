@@ -261,7 +261,8 @@ static int saved_fact(struct parser *p, const struct fact *fact, struct grd_span
     if (arg == NONE && result == NONE)
         return unknown_name(p, subject);
     const bool list = arg != NONE ? op->args[arg].kind == GRD_KIND_TENSORS : op->returns_list;
-    const bool tensor = list || arg == NONE || (op->args[arg].kind == GRD_KIND_TENSOR && (!op->args[arg].optional || fact->how == GRD_SAVE_SHAPE));
+    const bool tensor =
+        list || arg == NONE || (op->args[arg].kind == GRD_KIND_TENSOR && (!op->args[arg].optional || fact->how == GRD_SAVE_SHAPE));
     if (!tensor || list != (fact->how == GRD_SAVE_SIZES_ALONG) || (list && arg == NONE)) {
         grd_read_fail_at(&p->reader, subject.at, "%s(...) takes a %s argument%s", fact->name,
                          fact->how == GRD_SAVE_SIZES_ALONG ? "Tensor[]" : "Tensor",
