@@ -14,6 +14,22 @@ BACKWARD = """
     }
 """
 
+FORWARD = """
+    static void ${operator}_forward(const struct grd_forward_call *f)
+    {
+        $declarations
+        $statements
+    }
+"""
+
+TANGENT = """
+    if (f->arg == $position) { /* $name: $formula */
+        grd_tensor *${name}_t = f->tangent;
+        $before
+        $target
+    }
+"""
+
 GRADIENT = """
     if (b->needs >> $position & 1)$opening /* $name: $formula */
         $before
@@ -98,6 +114,8 @@ def carrying_results(operator, used):
 def table(operator, saves, used):
     places = [a.name for a in operator.args]
     facts = node_names(operator) | {"backward": f"{operator.c_name}_backward"}
+    facts |= {"forward": f"{operator.c_name}_forward"} if isinstance(operator.jvp, dict) else {}
+    facts |= {"forward_rule": f"GRD_FORWARD_{'FORMULA' if isinstance(operator.jvp, dict) else operator.jvp.upper()}"} if operator.jvp not in (None, "refuse") else {}
     facts |= {"args": f"(const uint8_t[]){{{', '.join(str(places.index(name)) for name in operator.grads)}}}", "nargs": len(operator.grads)}
     if saves:
         rows = ", ".join(save_row(operator, save, users) for save, users in saves.items())
@@ -108,6 +126,29 @@ def table(operator, saves, used):
              "materialize": operator.returns_list or len(operator.results) > 1}
     facts |= {name: "true" for name, on in flags.items() if on}
     return wrap((f".{name} = {value}" for name, value in facts.items()), f"static const struct grd_derivative {operator.c_name}_derivative = {{", "};")
+
+
+def forward(operator, operators):
+    """The function of the forward formulas; '' where a word says the rule."""
+    if not isinstance(operator.jvp, dict):
+        return ""
+    places, statements, words = [a.name for a in operator.args], "", set()
+    for name, formula in operator.jvp.items():
+        lowering = Lowering(operator, operators, f"jvp.{name}", tangent=name)
+        before, values = lowering.program(formula)
+        target = "".join(f"f->ret_tangents[{i}] = {value};\n" for i, value in enumerate(values) if value != "NULL")
+        words |= set(re.findall(r"(?<![.>])\b\w+", before + target))
+        statements += fill(TANGENT, position=places.index(name), name=name, formula=formula.strip().splitlines()[-1], before=before, target=target)
+    found = {}
+    for i, argument in enumerate(operator.args):
+        if argument.name in words:
+            c, member = ctype.of(argument)[:2]
+            found.setdefault(c, []).append(f"{argument.name} = f->args[{i}].v.{member}")
+    for i, name in enumerate(operator.results):
+        if name in words:
+            found.setdefault("grd_tensor *", []).append(f"{name} = f->results[{i}].v.tensor")
+    declared = "".join(wrap(words, c, ";", separator=", *" if c.endswith("*") else ", ") for c, words in found.items())
+    return fill(FORWARD, operator=operator.c_name, declarations=declared, statements=statements)
 
 
 def derivative(operator, operators):
@@ -133,4 +174,4 @@ def derivative(operator, operators):
             continue
         statements += fill(GRADIENT, position=position, name=name, formula=formula, before="\n".join(lowering.statements), target=target, opening=braces[0], closing=braces[1])
     function = fill(BACKWARD, operator=operator.c_name, declarations=declarations(operator, saves, used), statements=statements or "(void)b;")
-    return function + table(operator, saves, used)
+    return function + forward(operator, operators) + table(operator, saves, used)

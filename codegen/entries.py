@@ -60,7 +60,7 @@ def structure(operator, tables):
     facts += [f".providers = {json.dumps(operator.providers)}"] if operator.providers else []
     facts += [f".fills = GRD_FILLS_{operator.fills.upper()}"] if operator.fills else []
     flags = {"has_out": operator.has_out, "is_view": operator.view, "everywhere": operator.everywhere or operator.view, "returns_list": operator.returns_list,
-             "composite": operator.is_composite, "counts_writes": counts_writes(operator), "alone": operator.alone}
+             "composite": operator.is_composite, "forward": operator.is_composite and operator.jvp, "counts_writes": counts_writes(operator), "alone": operator.alone}
     facts += [f".{name} = true" for name, on in flags.items() if on]
     return table + wrap(facts, f"struct grd_op grd_operator_{operator.c_name} = {{", "};")
 

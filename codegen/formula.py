@@ -72,13 +72,14 @@ def argument_type(argument):
 class Lowering:
     """Lowers the formulas of one operator; collects what must be saved."""
 
-    def __init__(self, operator, operators, key, gradients=(), through=False):
+    def __init__(self, operator, operators, key, gradients=(), through=False, tangent=None):
         self.operator, self.operators, self.key = operator, operators, key
         self.names = {a.name: argument_type(a) for a in operator.args}
         self.gradients = dict(gradients)  # name -> type; never saved
         self.results = operator.results if gradients else []
         self.through = through  # calls are of implementations, below the dispatcher, which write `out`
         self.names |= {"out": "Tensor"} if through else {}
+        self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
         self.saves = []
         self.loops = []  # that make the lists of a line, which go before it
         self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form

@@ -25,7 +25,8 @@ CATEGORIES = {"bool", "integer", "float", "complex"}
 EXPRESSIONS = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "float": ("float", "real"), "complex": ("complex",)}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
-KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "dtypes", "formula", "through", "composite", "grad", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
+FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
+KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
@@ -92,6 +93,7 @@ class Operator:
     formula: str = None
     composite: bool = False  # in terms of other operators; recorded as one node where it has gradients, by its parts otherwise
     grads: dict = None  # argument name -> formula; None for a composite that is recorded by its parts
+    jvp: object = None  # the tangents of the results: one of FORWARD, or argument -> formula; None for a composite whose parts have rules
     forms: tuple = ("functional",)
     view: bool = False
     everywhere: bool = False  # follows no address of a device, so it serves them all; views are
@@ -330,7 +332,7 @@ def read_operator(name, entry, file, lines):
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
                     entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), frozenset(entry.get("block", "").split()), read_expr(entry, dtypes, fail), dtypes, formula, composite,
-                    grads, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
+                    grads, read_jvp(entry, args, grads, fail) if is_operator else None, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
                     entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", not IMPLEMENTED & set(entry)), entry.get("whole"), entry.get("run"), entry.get("check", False),
                     entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("through"))
@@ -447,6 +449,23 @@ def read_grads(entry, args, kernel, formula, composite, fail):
         if name not in tensors:
             fail(f"grad.{name}: no tensor argument of that name", f"grad.{name}")
     return {a.name: grad[a.name] for a in args if a.name in grad}
+
+
+def read_jvp(entry, args, grads, fail):
+    """How tangents follow: what the entry says, or what its kind implies."""
+    given = entry.get("jvp")
+    if given is not None and not grads:
+        fail("an operator without a gradient of its own has no forward rule", "jvp")
+    if not grads or (given is None and (entry.get("formula") or entry.get("composite"))):
+        return None
+    if given is None:
+        implied = {"kernel": "pointwise", "through": "pointwise", "view": "linear"}
+        given = "lines" if entry.get("law") == "reduce" else next((rule for key, rule in implied.items() if key in entry), "adjoint")
+    if isinstance(given, str) and given not in FORWARD:
+        fail(f"jvp is one of {', '.join(FORWARD)}, or a formula for each argument, jvp.<argument>", "jvp")
+    if isinstance(given, dict) and set(given) != set(grads):
+        fail("jvp.<argument>: a formula for each argument that has a gradient", "jvp")
+    return given
 
 
 def check_numbers(operators):

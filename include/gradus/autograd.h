@@ -49,6 +49,21 @@ GRD_API void grd_backward_all(grd_tensors_view outputs, const grd_backward_optio
  * allow_unused) written to ret_grads. False on failure, with ret_grads all grd_failed. */
 GRD_API bool grd_grad(grd_tensors_view outputs, grd_tensors_view inputs, const grd_backward_options *options, grd_tensor **ret_grads);
 
+/* ---- Forward mode -------------------------------------------------------------------------------------------------------- */
+/* A dual tensor has a tangent beside its value: the derivative of the value in one direction. What is computed of dual tensors is dual, so after
+ * y = f(grd_make_dual(x, v)) the tangent of y is J v, with J the Jacobian of f at x. Tangents are tensors like others: they can be recorded, and gradients of dual
+ * tensors have tangents. They live until the level ends that the thread has entered. One level at a time: RuntimeError for a second. False on failure. */
+GRD_API bool grd_enter_dual_level(void);
+/* Lets go of all tangents that were made since the level was entered. RuntimeError where none was. */
+GRD_API bool grd_exit_dual_level(void);
+/* A view of `primal` with a tangent, which has its sizes and dtype. RuntimeError: other sizes or another dtype, or no level. ValueError: `primal` is not floating
+ * point or complex. */
+GRD_API grd_tensor *grd_make_dual(grd_tensor *primal, grd_tensor *tangent);
+/* A view of the value without tangent. */
+GRD_API grd_tensor *grd_primal(grd_tensor *dual);
+/* The tangent, pooled; NULL where there is none; grd_failed on failure. */
+GRD_API grd_tensor *grd_tangent(grd_tensor *dual);
+
 /* ---- Anomaly mode ------------------------------------------------------------------------------------------------------ */
 /* Sets whether anomalies are looked for, in all threads; off at first. While they are, a node that fails in a pass is named in a warning (grd_set_warning_handler)
  * that says where it was recorded; with `check_nan`, a gradient of an input that holds a NaN is a RuntimeError. */
@@ -110,6 +125,9 @@ typedef struct grd_custom_function {
     /* Asked when the call's node is about to go, with the context: true, and the last reference of the node is the context's from then on, to be
      * given up with grd_drop_node. May be NULL. */
     bool (*take_over)(void *context);
+    /* Forward mode: from the tangents of the inputs (NULL: none) to those of the outputs (NULL stays: none), after forward, and recorded as the caller records. May be NULL: then an
+     * input with a tangent is refused. */
+    void (*jvp)(grd_custom_call *call, grd_tensor *const *tangents, grd_tensor **ret_tangents);
 } grd_custom_function;
 /* Inputs may be NULL where the function allows it: then they have no gradient. */
 GRD_API bool grd_custom_apply(const grd_custom_function *function, grd_tensor *const *inputs, grd_tensor **ret_outputs);
@@ -150,6 +168,7 @@ GRD_API int grd_node_visit_contexts(grd_node *node, grd_context_visitor *visit, 
  * Formula: |analytic - numeric| <= atol + rtol * |numeric|, with step eps. Zeros mean eps 1e-6, atol 1e-5, rtol 1e-3. */
 typedef struct grd_gradcheck_options {
     double eps, atol, rtol;
+    bool forward; /* compares the tangents of forward mode, too; of gradients: forward over reverse. The thread has entered no level */
 } grd_gradcheck_options;
 /* The list a function returns must stay valid until it is called again; it may be static. */
 typedef grd_tensors_view grd_function(grd_tensor *const *inputs, int n, void *context);

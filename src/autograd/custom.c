@@ -3,7 +3,7 @@
  * The node of such a function is also what the user sees as its grd_custom_call: made before forward runs, so that forward can save, and given
  * edges and outputs afterwards. What forward saves is held as it is until the outputs are known.
  * Invariant: a saved output is an alias without history, as for every node. */
-#include "autograd/node.h"
+#include "autograd/forward.h"
 #include "base/stack.h"
 #include "gen/uses/autograd/custom.h"
 
@@ -21,7 +21,8 @@ struct grd_custom_call {
     int nsaved, ndirty, nconstant;
     int64_t saved_capacity, constant_capacity;
     size_t outputs_size;
-    bool forward; /* it runs, or what it saved is not settled */
+    uint32_t exclude; /* of the thread that began it */
+    bool forward;     /* it runs, or what it saved is not settled */
     bool materialize, released;
 };
 
@@ -240,6 +241,7 @@ static struct grd_custom_call *new_call(const grd_custom_function *function, grd
     call->nsaved = call->ndirty = call->nconstant = 0;
     call->saved_capacity = call->constant_capacity = 0;
     call->outputs_size = 0;
+    call->exclude = grd_thread.exclude;
     call->forward = true;
     call->materialize = call->released = false;
     memset(call->node.edges, 0, n * sizeof *call->node.edges);
@@ -270,8 +272,12 @@ grd_custom_call *grd_custom_begin(const grd_custom_function *function, grd_tenso
         return NULL;
     }
     struct grd_custom_call *call = new_call(function, inputs);
-    if (call == NULL || find_edges(call, grd_is_recording()))
+    if (call == NULL)
+        return NULL;
+    if (find_edges(call, grd_is_recording())) {
+        grd_thread.exclude |= GRD_FORWARD_BIT; /* forward sees values alone */
         return call;
+    }
     grd_object_drop(&call->node);
     return NULL;
 }
@@ -384,13 +390,69 @@ static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
     return !needs || settle_saved(call, outputs, n);
 }
 
+/* ---- Forward mode ---------------------------------------------------------------------------------------------------------------------- */
+static bool set_tangent(const struct grd_custom_call *call, grd_tensor *output, grd_tensor *tangent, struct grd_level *level)
+{
+    if (tangent->dtype != output->dtype || !grd_dims_equal(grd_sizes(tangent), grd_sizes(output)))
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: a tangent has not the sizes and the dtype of its output",
+                         call->function.name != NULL ? call->function.name : "jvp");
+    if (!is_among(output, call->dirty, call->ndirty))
+        return grd_tangent_set(output, tangent, level);
+    grd_tensor *written = grd_tangent_written(output, level);
+    return written != NULL && !grd_is_failed(grd_copy_(written, tangent));
+}
+
+static bool set_tangents(struct grd_custom_call *call, grd_tensor *const *outputs, grd_tensor *const *tangents, int n,
+                         struct grd_level *level)
+{
+    for (int i = 0; i < n; i++)
+        if (tangents[i] != NULL && outputs[i] != NULL && grd_dtype_carries(outputs[i]->dtype) &&
+            !set_tangent(call, outputs[i], tangents[i], level))
+            return false;
+    for (int i = 0; i < call->nsaved; i++) {
+        const struct grd_saved *saved = &call->saved[i];
+        if (saved->output >= 0 && saved->output < n && !grd_tangent_share(saved->value.v.tensor, outputs[saved->output]))
+            return false;
+    }
+    return true;
+}
+
+/* The tangents of the outputs, where an input has one. */
+static bool run_jvp(struct grd_custom_call *call, grd_tensor *const *outputs, int n)
+{
+    const int inputs = call->function.inputs;
+    grd_tensor **tangents = grd_pool_alloc((size_t)(inputs + n) * sizeof *tangents);
+    struct grd_level *level = NULL;
+    if (tangents == NULL)
+        return false;
+    memset(tangents, 0, (size_t)(inputs + n) * sizeof *tangents);
+    for (int i = 0; i < inputs && !grd_pending(); i++) {
+        const grd_tensor *t = call->inputs[i];
+        tangents[i] = t != NULL && (grd_keys_of(t) & GRD_FORWARD_BIT) != 0 ? grd_tangent_find(t) : NULL;
+        if (tangents[i] != NULL && level == NULL)
+            level = grd_tangent_level(t);
+    }
+    if (level == NULL)
+        return !grd_pending();
+    if (call->function.jvp != NULL)
+        call->function.jvp(call, tangents, tangents + inputs);
+    else
+        grd_raise(GRD_ERROR_NOT_IMPLEMENTED,
+                  "You must implement the jvp function for custom autograd.Function to use it with forward mode AD.");
+    const bool ok = !grd_pending() && set_tangents(call, outputs, tangents + inputs, n, level);
+    grd_object_drop(level);
+    return ok;
+}
+
 bool grd_custom_end(grd_custom_call *call, grd_tensor **outputs, int n)
 {
     if (!grd_given_pointer(call, "grd_custom_end", "call"))
         return false;
     if (n < 0)
         grd_raise(GRD_ERROR_VALUE, "a function cannot have %d outputs", n);
-    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) && record(call, outputs, n);
+    const bool ok = !grd_pending() && (n == 0 || grd_given_pointer(outputs, "grd_custom_end", "outputs")) && record(call, outputs, n) &&
+                    run_jvp(call, outputs, n);
+    grd_thread.exclude = call->exclude;
     call->forward = false;
     for (int i = 0; ok && i < n && !grd_pending(); i++)
         grd_anomaly_trace(outputs[i], call->node.sequence);

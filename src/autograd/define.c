@@ -228,6 +228,7 @@ static void set_shape(struct defined_derivative *self)
     /* The gradients of all results, unless the formulas say which. */
     const unsigned results = self->needs.results != 0 ? self->needs.results : (1u << self->op->nresults) - 1;
     d->results = self->op->returns_list ? 1 : (uint8_t)results;
+    d->forward_rule = self->derivative.backward == refuse || self->op->returns_list ? GRD_FORWARD_ABSENT : GRD_FORWARD_ADJOINT;
 }
 
 static bool attach_derivative(struct grd_defined_op *op, const grd_definition *definition)

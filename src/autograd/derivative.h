@@ -52,6 +52,30 @@ struct grd_save {
 
 struct grd_derivative;
 
+/* How the tangents of the results follow from those of the arguments (forward.c). */
+enum grd_forward {
+    GRD_FORWARD_ABSENT,    /* nobody has said */
+    GRD_FORWARD_ZERO,      /* the results have none */
+    GRD_FORWARD_POINTWISE, /* the Jacobian is diagonal or symmetric: the formula of the gradient, at the tangent */
+    GRD_FORWARD_LINES,  /* a result depends on what it is reduced from: the sum of tangents times the gradient of the sum of the results */
+    GRD_FORWARD_LINEAR, /* in all arguments together: the operator, of the tangents */
+    GRD_FORWARD_MULTILINEAR, /* in each argument: the operator with a tangent in the place of one, added up */
+    GRD_FORWARD_FORMULA,     /* a formula for each argument, added up */
+    GRD_FORWARD_ADJOINT,     /* the adjoint of the formula of the gradient, for whatever has one */
+    GRD_FORWARD_GIVEN,       /* the last tensor among the arguments */
+    GRD_FORWARD_TAKEN        /* the result itself becomes the tangent */
+};
+
+/* What a forward formula gets. */
+struct grd_forward_call {
+    const grd_value *args, *results;
+    int arg;                   /* the formula of which argument: its place among all */
+    grd_tensor *tangent;       /* of that argument */
+    grd_tensor **ret_tangents; /* one per result; NULL stays where a result has none */
+};
+
+typedef void grd_forward_function(const struct grd_forward_call *f);
+
 struct grd_backward {
     const struct grd_derivative *derivative;
     grd_tensor *const *grads; /* of the results, in order; undefined ones are NULL unless the derivative asks for zeros */
@@ -69,16 +93,18 @@ struct grd_derivative {
     const char *given_name;   /* the name where argument `given` is given, and no plain number; NULL: always the other */
     const char *inplace_name; /* the name of a node that a call in place leaves; NULL: as above */
     grd_backward_function *backward;
-    const void *context; /* whatever `backward` wants to know */
+    const void *context;           /* whatever `backward` wants to know */
+    grd_forward_function *forward; /* of GRD_FORWARD_FORMULA */
     const struct grd_save *saves;
     const uint8_t *args;   /* indices of the differentiable arguments: those with a formula */
     uint16_t others;       /* bit set: the other arguments that are tensors, which may not require a gradient */
     uint8_t nsaves, nargs; /* at most GRD_MAX_SAVES, GRD_MAX_ARGS */
     uint8_t results;       /* bit set: results that carry gradients */
     uint8_t given;
-    bool sized;       /* something is saved that takes room */
-    bool lists;       /* a differentiable argument is a list */
-    bool materialize; /* undefined gradients are passed as zeros (operators with several results) */
+    uint8_t forward_rule; /* grd_forward */
+    bool sized;           /* something is saved that takes room */
+    bool lists;           /* a differentiable argument is a list */
+    bool materialize;     /* undefined gradients are passed as zeros (operators with several results) */
 };
 
 /* For a list argument: hands out one gradient per tensor. */

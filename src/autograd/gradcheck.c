@@ -183,6 +183,70 @@ static bool compare_all(const struct check *check, grd_tensors outputs)
     return true;
 }
 
+/* ---- Forward ------------------------------------------------------------------------------------------------------------------------------ */
+static bool tangent_differs(int64_t output, int64_t part, int64_t input, double analytic, double numeric)
+{
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "Jacobian computed with forward mode mismatch for output %lld (part %lld) with respect to input %lld: numerical "
+                     "%.10g, analytical %.10g",
+                     (long long)output, (long long)part, (long long)input, numeric, analytic);
+}
+
+/* Compares the tangents of all outputs, where one part of one input moves. */
+static bool compare_tangents(const struct check *check, grd_tensors outputs, bool differentiable, int64_t input, const double *column)
+{
+    int64_t row = 0;
+    for (int64_t i = 0; i < outputs.n; i++) {
+        grd_tensor *t = outputs.data[i];
+        if (!is_output(t, differentiable))
+            continue;
+        const int64_t n = t->numel * parts_of(t);
+        double *values = grd_pool_alloc((size_t)(n + 1) * sizeof *values);
+        grd_tensor *tangent = grd_tangent(t);
+        if (grd_pending())
+            return false;
+        memset(values, 0, (size_t)n * sizeof *values);
+        if (tangent != NULL)
+            read_parts(tangent, values);
+        for (int64_t part = 0; !grd_pending() && part < n && row < check->rows; part++, row++)
+            if (!close_enough(check, values[part], column[row]))
+                return tangent_differs(i, part, input, values[part], column[row]);
+    }
+    return !grd_pending() && (row == check->rows || grd_raise(GRD_ERROR_RUNTIME, "the function has other outputs for dual tensors"));
+}
+
+/* Runs the function with an input that is dual: a part of one element moves. */
+static bool check_column(const struct check *check, bool differentiable, int64_t input, int64_t part, const double *column)
+{
+    const int64_t mark = grd_pool_mark(), n = check->inputs.n;
+    grd_tensor *t = check->inputs.data[input], **inputs = grd_pool_alloc((size_t)n * sizeof *inputs);
+    grd_tensor *tangent = grd_zero_(grd_new(grd_sizes(t), (grd_dtype)t->dtype, GRD_CPU));
+    bool ok = !grd_pending() && grd_enter_dual_level();
+    if (ok) {
+        ((double *)(void *)tangent->data)[part] = 1;
+        memcpy(inputs, check->inputs.data, (size_t)n * sizeof *inputs);
+        inputs[input] = grd_make_dual(t, tangent);
+        const grd_tensors outputs = grd_pending() ? (grd_tensors){0} : check->function(inputs, (int)n, check->context);
+        ok = !grd_pending() && compare_tangents(check, outputs, differentiable, input, column);
+        grd_pool_release(mark);
+        grd_exit_dual_level();
+    }
+    grd_pool_release(mark);
+    return ok;
+}
+
+static bool compare_forward(const struct check *check, bool differentiable)
+{
+    int64_t column = 0;
+    for (int64_t i = 0; i < check->inputs.n; i++) {
+        const grd_tensor *t = check->inputs.data[i];
+        for (int64_t part = 0; grd_needs_grad(t) && part < t->numel * parts_of(t); part++, column++)
+            if (!check_column(check, differentiable, i, part, check->numeric + column * check->rows))
+                return false;
+    }
+    return true;
+}
+
 /* Outputs that claim to depend on nothing must not move. */
 static bool expect_zero(const struct check *check)
 {
@@ -237,6 +301,7 @@ static bool run_check(struct check *check)
     if (check->numeric == NULL)
         return false;
     bool ok = numeric_jacobian(check, differentiable) && (differentiable ? compare_all(check, outputs) : expect_zero(check));
+    ok = ok && (!check->options.forward || compare_forward(check, differentiable));
     grd_free(check->numeric, size);
     return ok;
 }

@@ -4,7 +4,7 @@
  * Invariant: a leaf that requires a gradient and was made so by grd_set_requires_grad has a grd_meta, so that threads that share it
  * only read t->autograd. */
 #include "autograd/autograd.h"
-#include "autograd/node.h"
+#include "autograd/forward.h"
 #include "base/text.h"
 #include "core/races.h"
 #include "gen/uses/autograd/meta.h"
@@ -296,6 +296,7 @@ static void meta_finish(struct grd_object *object)
     grd_object_drop(meta->retired);
     grd_object_drop(meta->slot.grad);
     grd_object_drop(meta->retained);
+    grd_tangent_clear(&meta->tangent);
     grd_free(meta, sizeof *meta);
 }
 
@@ -590,6 +591,8 @@ static const char *print_grad_fn(const grd_tensor *t)
 void grd_autograd_init(void)
 {
     grd_register_fallback(GRD_KEY_AUTOGRAD, grd_autograd_record, NULL);
+    grd_register_fallback(GRD_KEY_FORWARD, grd_forward_record, NULL);
+    grd_tangent_init();
     grd_print_grad_fn = print_grad_fn;
     grd_hooks_init();
     grd_views_init(); /* its lock is held while hooks go */

@@ -339,6 +339,18 @@ struct grd_retained {
     struct grd_grad_slot slot;
 };
 
+struct grd_level;
+
+/* The tangent of a dual tensor: Note [Tangents] in forward.h. */
+struct grd_tangent {
+    grd_tensor *tensor;              /* owned; NULL: none */
+    struct grd_level *level;         /* owned; NULL: there has been none */
+    struct grd_tangent **at, *after; /* in the list of the level, while there is a tensor */
+};
+/* Lets go of it. */
+void grd_tangent_clear(struct grd_tangent *self);
+void grd_tangent_init(void);
+
 /* t->autograd is NULL, or a grd_meta, or for a tensor that is output 0 of a node and nothing else, that node itself. */
 struct grd_meta {
     struct grd_object object;
@@ -353,6 +365,7 @@ struct grd_meta {
     struct grd_node *accumulator;  /* made once, under `lock` */
     struct grd_spin lock;
     struct grd_spin accumulating; /* held for an addition to the gradient, so that none is lost */
+    struct grd_tangent tangent;
 };
 
 static inline struct grd_object *grd_autograd_of(const grd_tensor *t)
@@ -457,6 +470,10 @@ void grd_rebase_abandon(const struct grd_rebase *rebase);
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 /* Rewrites the grad_fn of a view whose base was written since. False, with the error raised, where that is forbidden. */
 bool grd_view_refresh(grd_tensor *view);
+/* What a view sees of a tensor with the sizes and strides of its base; made by operators. */
+grd_tensor *grd_view_of_whole(grd_tensor *whole, const grd_tensor *view);
+/* The node that a CopySlices is around; others themselves. */
+struct grd_node *grd_node_inside(struct grd_node *node);
 void grd_views_init(void);
 
 /* ---- Gradients (gradient.c) -------------------------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * One block holds the node, its edges, the geometry of its outputs and what is saved, sizes and lists included. What is saved is said by the
  * operator's struct grd_derivative; nothing here knows an operator. When a node is made is in record.c.
  * Invariant: a value that has not been saved, or is gone, has no tensor. */
-#include "autograd/node.h"
+#include "autograd/forward.h"
 #include "gen/uses/autograd/op_node.h"
 
 #include <string.h>
@@ -418,4 +418,25 @@ void grd_op_node_written(struct grd_node *node, const grd_tensor *t)
     for (int i = 0; i < self->derivative->nsaves; i++)
         if (self->saved[i].value.kind == GRD_KIND_TENSOR && self->saved[i].output >= 0)
             self->saved[i].version = grd_version_of(t);
+}
+
+static bool share_with(const struct grd_saved *saved, const grd_tensor *t, uint32_t output)
+{
+    if (saved->value.kind == GRD_KIND_TENSORS && saved->output >= 0)
+        return grd_tangent_share(saved->value.v.tensors.data[output], t);
+    return saved->value.kind != GRD_KIND_TENSOR || saved->output != (int)output || grd_tangent_share(saved->value.v.tensor, t);
+}
+
+bool grd_tangent_share_saved(const grd_tensor *t, bool written)
+{
+    uint32_t output;
+    struct grd_node *history = grd_history_of(written && t->base != NULL ? t->base : t, &output);
+    if (history == NULL)
+        return true;
+    struct op_node *self = (struct op_node *)grd_node_inside(history);
+    bool ok = true;
+    for (int i = 0; self->node.class == &op_class && i < self->derivative->nsaves && ok; i++)
+        ok = share_with(&self->saved[i], t, output);
+    grd_node_drop(history);
+    return ok;
 }

@@ -1,6 +1,6 @@
 /* What a node keeps for its formula, and the checks when it is taken out again.
  * Invariant: between grd_saved_begin and the release of the node nobody else drops the tensors a run works with. */
-#include "autograd/node.h"
+#include "autograd/forward.h"
 #include "base/text.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ static grd_tensor *with_history(struct grd_node *node, grd_tensor *saved, uint32
     if (node->wrapper != NULL)
         return grd_slices_output(node->wrapper, saved);
     grd_tensor *t = grd_new_detached(saved);
-    return !grd_pending() && grd_give_history(t, grd_node_keep(node), output) ? t : grd_failed;
+    return !grd_pending() && grd_give_history(t, grd_node_keep(node), output) && grd_tangent_share(t, saved) ? t : grd_failed;
 }
 
 static bool restore_list(const struct grd_saved *saved, struct grd_node *node, grd_tensors *list)

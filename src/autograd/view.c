@@ -134,6 +134,12 @@ static grd_tensor *view_at(grd_tensor *whole, const struct view_place *place)
                                               .storage_offset = grd_int(whole->offset + place->shift)));
 }
 
+grd_tensor *grd_view_of_whole(grd_tensor *whole, const grd_tensor *view)
+{
+    const struct view_place place = place_of(view, view->base);
+    return view_at(whole, &place);
+}
+
 /* ---- CopySlices --------------------------------------------------------------------------------------------------------------- */
 struct copy_slices {
     struct grd_node node;
@@ -203,6 +209,11 @@ static bool copy_slices_find_outdated(struct grd_node *node, const struct grd_st
 
 static const struct grd_node_class copy_slices_class = {
     .run = copy_slices_run, .release = copy_slices_release, .finish = copy_slices_finish, .find_outdated = copy_slices_find_outdated};
+
+struct grd_node *grd_node_inside(struct grd_node *node)
+{
+    return node->class == &copy_slices_class ? ((struct copy_slices *)node)->inner : node;
+}
 
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved)
 {

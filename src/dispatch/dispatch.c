@@ -60,7 +60,8 @@ grd_keyset grd_keys_of_device(grd_device device)
  * looks at every operator's arguments. */
 static bool composite_serves(const struct grd_op *op, grd_key key)
 {
-    return op->composite && key != GRD_KEY_LIFETIMES && (key != GRD_KEY_AUTOGRAD || op->derivative == NULL);
+    return op->composite && key != GRD_KEY_LIFETIMES && (key != GRD_KEY_AUTOGRAD || op->derivative == NULL) &&
+           (key != GRD_KEY_FORWARD || !op->forward);
 }
 
 /* Other kernels of the tree serve cpu and meta. */

@@ -65,6 +65,7 @@ struct grd_op {
     bool returns_list;
     bool defined;       /* at run time: it is part of a struct grd_defined_op (define.h) */
     bool composite;     /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
+    bool forward;       /* of a composite: its tangents have a rule, and do not follow from its parts */
     bool alone;         /* in place it changes where the memory of a tensor is, or its sizes: no other thread may use it meanwhile */
     bool counts_writes; /* a call bumps the version of what it writes; parts of a composite do so themselves */
     /* Per key: a typed kernel, or NULL and a boxed one; both NULL: no kernel. */

@@ -58,13 +58,18 @@ static inline grd_tensor *made(grd_tensor *self, const struct grd_view *v)
 
 /* ---- All of it ----------------------------------------------------------------------------------------------------------- */
 
-static inline bool plan_detach(struct grd_view *v, grd_tensor *self)
+static inline bool plan_alias(struct grd_view *v, grd_tensor *self)
 {
     grd_view_start(v, self, self->ndim);
     v->sizes = self->sizes;
     v->strides = self->strides;
+    return true;
+}
+
+static inline bool plan_detach(struct grd_view *v, grd_tensor *self)
+{
     v->dtype = (grd_dtype)self->dtype;
-    return v->detached = true;
+    return v->detached = plan_alias(v, self);
 }
 
 /* ---- Other sizes, same elements --------------------------------------------------------------------------------------- */

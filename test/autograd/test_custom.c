@@ -15,7 +15,7 @@ static void square_backward(grd_custom_call *call, grd_tensor *const *grad_outpu
 }
 
 static double factor = 3;
-static const grd_custom_function square = {"Square", square_forward, square_backward, 1, 1, &factor, NULL, NULL};
+static const grd_custom_function square = {"Square", square_forward, square_backward, 1, 1, &factor, NULL, NULL, NULL};
 
 static grd_tensor *apply1(const grd_custom_function *function, grd_tensor *x)
 {
@@ -71,7 +71,7 @@ static void exp_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 static void test_saved_output(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL, NULL, NULL};
+    const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *y = apply1(&function, x), *g, *gg;
     assert_true(grd_grad(grd_tensors(grd_sum(y)), grd_tensors(x), &(grd_backward_options){.create_graph = true}, &g));
     assert_true(grd_grad(grd_tensors(grd_sum(g)), grd_tensors(x), NULL, &gg));
@@ -103,7 +103,7 @@ static void two_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 static void test_two_outputs(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Two", two_forward, two_backward, 2, 2, NULL, NULL, NULL};
+    const grd_custom_function function = {"Two", two_forward, two_backward, 2, 2, NULL, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *inputs[] = {x, VECTOR(1, 1, 1)}, *outputs[2];
     assert_true(grd_custom_apply(&function, inputs, outputs));
     assert_true(grd_requires_grad(outputs[0]));
@@ -124,7 +124,7 @@ static void double_backward(grd_custom_call *call, grd_tensor *const *grad_outpu
     ret_grads[0] = grd_mul_scalar(grad_outputs[0], grd_int(2));
 }
 
-static const grd_custom_function twice = {"Twice", double_forward, double_backward, 1, 1, NULL, NULL, NULL};
+static const grd_custom_function twice = {"Twice", double_forward, double_backward, 1, 1, NULL, NULL, NULL, NULL};
 
 static void test_dirty(void **state)
 {
@@ -151,7 +151,7 @@ static void same_forward(grd_custom_call *call, grd_tensor *const *inputs, grd_t
 static void test_input_returned(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL};
+    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *y = apply1(&function, x);
     assert_ptr_not_equal(x, y);
     assert_true(grd_is_leaf(x));
@@ -177,8 +177,8 @@ static void raising_backward(grd_custom_call *call, grd_tensor *const *grad_outp
 static void test_errors(void **state)
 {
     (void)state;
-    const grd_custom_function wrong = {"Wrong", square_forward, wrong_backward, 1, 1, &factor, NULL, NULL};
-    const grd_custom_function raising = {"Raising", square_forward, raising_backward, 1, 1, &factor, NULL, NULL};
+    const grd_custom_function wrong = {"Wrong", square_forward, wrong_backward, 1, 1, &factor, NULL, NULL, NULL};
+    const grd_custom_function raising = {"Raising", square_forward, raising_backward, 1, 1, &factor, NULL, NULL, NULL};
     grd_tensor *x = leaf3();
     grd_backward(grd_sum(apply1(&wrong, x)));
     expect_error("Function WrongBackward returned an invalid gradient at index 0 - got [2] but expected shape compatible with [3]");
@@ -202,7 +202,7 @@ static void test_backward_inside_backward(void **state)
 {
     (void)state;
     double one = 1;
-    const grd_custom_function function = {"Again", square_forward, inner_backward, 1, 1, &one, NULL, NULL};
+    const grd_custom_function function = {"Again", square_forward, inner_backward, 1, 1, &one, NULL, NULL, NULL};
     grd_tensor *x = leaf3();
     grd_backward(grd_sum(apply1(&function, x)));
     EXPECT_VALUES(grd_grad_of(x), 2, 4, 6);
@@ -231,7 +231,7 @@ static void many_backward(grd_custom_call *call, grd_tensor *const *grad_outputs
 static void test_many_saved(void **state)
 {
     (void)state;
-    const grd_custom_function function = {NULL, many_forward, many_backward, 1, 1, NULL, NULL, NULL};
+    const grd_custom_function function = {NULL, many_forward, many_backward, 1, 1, NULL, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *y = apply1(&function, x);
     assert_string_equal(grd_node_name(grd_grad_fn(y)), "CustomBackward");
     grd_backward(grd_sum(y));
@@ -261,7 +261,7 @@ static void many_inputs_backward(grd_custom_call *call, grd_tensor *const *grad_
 static void test_many_inputs(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Sum", many_inputs_forward, many_inputs_backward, MANY, 1, NULL, NULL, NULL};
+    const grd_custom_function function = {"Sum", many_inputs_forward, many_inputs_backward, MANY, 1, NULL, NULL, NULL, NULL};
     grd_tensor *inputs[MANY], *sum;
     for (int i = 0; i < MANY; i++)
         inputs[i] = grd_set_requires_grad(VECTOR(1, 2, 3), i % 3 == 0);
@@ -300,7 +300,7 @@ static void test_backward_is_too_late(void **state)
         "LateBackward: saved tensor 1 does not exist: 1 were saved",
         "LateBackward: saved tensor -1 does not exist: 1 were saved",
     };
-    const grd_custom_function function = {"Late", square_forward, late_backward, 1, 1, &factor, NULL, NULL};
+    const grd_custom_function function = {"Late", square_forward, late_backward, 1, 1, &factor, NULL, NULL, NULL};
     grd_tensor *x = leaf3();
     for (too_late = 0; too_late < 5; too_late++) {
         grd_backward(grd_sum(apply1(&function, x)));
@@ -348,18 +348,19 @@ static void test_forwards_that_are_refused(void **state)
     (void)state;
     bool dirty = true, constant = false;
     grd_tensor *x = leaf3();
-    fails_to_apply(&(grd_custom_function){"Unset", nothing_forward, double_backward, 1, 1, NULL, NULL, NULL}, x,
+    fails_to_apply(&(grd_custom_function){"Unset", nothing_forward, double_backward, 1, 1, NULL, NULL, NULL, NULL}, x,
                    "Unset: output 0 was not set");
-    fails_to_apply(&(grd_custom_function){NULL, nothing_forward, NULL, 1, 1, NULL, NULL, NULL}, x, "custom function: output 0 was not set");
-    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &dirty, NULL, NULL}, x,
+    fails_to_apply(&(grd_custom_function){NULL, nothing_forward, NULL, 1, 1, NULL, NULL, NULL, NULL}, x,
+                   "custom function: output 0 was not set");
+    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &dirty, NULL, NULL, NULL}, x,
                    "Marks: only inputs can be marked dirty, and only during forward");
-    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &constant, NULL, NULL}, x,
+    fails_to_apply(&(grd_custom_function){"Marks", marks_forward, NULL, 1, 1, &constant, NULL, NULL, NULL}, x,
                    "Marks: only outputs can be marked non-differentiable, and only during forward");
-    fails_to_apply(&(grd_custom_function){"Loses", loses_dirty_forward, NULL, 1, 1, NULL, NULL, NULL}, grd_clone(x),
+    fails_to_apply(&(grd_custom_function){"Loses", loses_dirty_forward, NULL, 1, 1, NULL, NULL, NULL, NULL}, grd_clone(x),
                    "Loses: a tensor marked dirty must be an input that is also returned");
-    fails_to_apply(&(grd_custom_function){"Negative", square_forward, NULL, -1, 1, NULL, NULL, NULL}, x,
+    fails_to_apply(&(grd_custom_function){"Negative", square_forward, NULL, -1, 1, NULL, NULL, NULL, NULL}, x,
                    "grd_custom_apply: a function cannot have -1 inputs and 1 outputs");
-    assert_false(grd_custom_apply(&(grd_custom_function){"Negative", square_forward, NULL, 0, -1, NULL, NULL, NULL}, NULL, NULL));
+    assert_false(grd_custom_apply(&(grd_custom_function){"Negative", square_forward, NULL, 0, -1, NULL, NULL, NULL, NULL}, NULL, NULL));
     expect_whole_error("grd_custom_apply: a function cannot have 0 inputs and -1 outputs");
     fails_to_apply(&twice, grd_select(x, 0, 0),
                    "Twice: a view of a leaf Variable that requires grad is being used in an in-place operation.");
@@ -368,7 +369,7 @@ static void test_forwards_that_are_refused(void **state)
 static void test_no_backward(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Oneway", square_forward, NULL, 1, 1, &factor, NULL, NULL};
+    const grd_custom_function function = {"Oneway", square_forward, NULL, 1, 1, &factor, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *y = apply1(&function, x);
     EXPECT_VALUES(y, 3, 12, 27);
     grd_backward(grd_sum(y));
@@ -386,7 +387,7 @@ static void second_forward(grd_custom_call *call, grd_tensor *const *inputs, grd
 static void test_a_dirty_view_comes_first(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Second", second_forward, NULL, 2, 1, NULL, NULL, NULL};
+    const grd_custom_function function = {"Second", second_forward, NULL, 2, 1, NULL, NULL, NULL, NULL};
     grd_tensor *x = leaf3(), *inputs[] = {grd_select(x, 0, 0), grd_select(grd_clone(x), 0, 1)}, *output;
     assert_false(grd_custom_apply(&function, inputs, &output));
     assert_ptr_equal(output, grd_failed);
@@ -396,7 +397,7 @@ static void test_a_dirty_view_comes_first(void **state)
 static void test_an_input_handed_back_is_not_written(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL};
+    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL, NULL};
     grd_tensor *y = apply1(&function, grd_clone(leaf3()));
     grd_mul_(y, VECTOR(2, 2, 2));
     expect_whole_error(
@@ -481,7 +482,7 @@ static void test_a_context_is_released_on_failure(void **state)
 static void test_an_input_handed_back_without_gradient(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL};
+    const grd_custom_function function = {"Same", same_forward, double_backward, 1, 1, NULL, NULL, NULL, NULL};
     grd_tensor *x = VECTOR(1, 2), *y = apply1(&function, x);
     assert_ptr_not_equal(x, y);
     assert_ptr_equal(grd_view_base(y), x);
@@ -517,7 +518,7 @@ static void test_a_context_owns_its_node(void **state)
     grd_scope scope = grd_scope_open();
     int there;
     grd_tensor *x = grd_keep(leaf3()), *output;
-    grd_custom_function function = {"Kept", NULL, square_backward, 1, 0, &there, see_release, take_over};
+    grd_custom_function function = {"Kept", NULL, square_backward, 1, 0, &there, see_release, take_over, NULL};
     grd_custom_call *call = grd_custom_begin(&function, &x);
     output = grd_clone(grd_detach(x));
     assert_true(grd_custom_end(call, &output, 1));

@@ -50,7 +50,7 @@ static grd_tensors wrong(grd_tensor *const *inputs, int n, void *context)
 {
     (void)n;
     (void)context;
-    static const grd_custom_function function = {"Wrong", wrong_forward, wrong_backward, 1, 1, NULL, NULL, NULL};
+    static const grd_custom_function function = {"Wrong", wrong_forward, wrong_backward, 1, 1, NULL, NULL, NULL, NULL};
     grd_tensor *result;
     grd_custom_apply(&function, inputs, &result);
     return one(result);

@@ -76,8 +76,8 @@ static void free_images(struct images *images)
 
 /* ---- Ways to call an operator ------------------------------------------------------------------------------------------------------ */
 
-enum way { FUNCTIONAL, INPLACE, OUT, OUT_RESIZED, BACKWARD, WAYS };
-static const char *const way_names[] = {"functional", "in place", "out=", "out= of another shape", "backward"};
+enum way { FUNCTIONAL, INPLACE, OUT, OUT_RESIZED, BACKWARD, FORWARD, WAYS };
+static const char *const way_names[] = {"functional", "in place", "out=", "out= of another shape", "backward", "forward"};
 
 static bool has_way(const struct call *call, enum way way)
 {
@@ -87,6 +87,7 @@ static bool has_way(const struct call *call, enum way way)
     case INPLACE:
         return has_form(call->op, GRD_INPLACE) && call->args[0].kind == GRD_KIND_TENSOR;
     case BACKWARD:
+    case FORWARD:
         return call->ndifferentiable > 0 && !call->test->no_gradient;
     default:
         return has_form(call->op, GRD_OUT);
@@ -122,11 +123,32 @@ static bool differentiate(struct call *call, struct results *ret_results)
     return true;
 }
 
+/* The tangents of the results, with a tangent of ones for every input. */
+static bool run_dual(struct call *call, struct results *ret_results)
+{
+    grd_tensor *duals[MAX_TENSORS];
+    *ret_results = (struct results){.n = 0};
+    if (!grd_enter_dual_level())
+        return false;
+    for (int i = 0; i < call->ndifferentiable; i++)
+        duals[i] = grd_make_dual(call->differentiable[i], grd_ones_like(call->differentiable[i]));
+    const grd_tensors outputs = grd_ok() ? as_function(duals, call->ndifferentiable, call) : (grd_tensors){0};
+    for (int64_t i = 0; i < outputs.n && grd_ok(); i++) {
+        grd_tensor *tangent = grd_tangent(outputs.data[i]);
+        if (tangent != NULL)
+            ret_results->tensors[ret_results->n++] = tangent;
+    }
+    grd_exit_dual_level();
+    return grd_ok();
+}
+
 static bool call_in_way(struct call *call, enum way way, grd_tensor *written, struct results *ret_results)
 {
     grd_manual_seed(7);
     if (way == BACKWARD)
         return differentiate(call, ret_results);
+    if (way == FORWARD)
+        return run_dual(call, ret_results);
     if (way == FUNCTIONAL)
         return run(call, ret_results);
     grd_value args[MAX_ARGS], result;
@@ -163,7 +185,7 @@ static void check_error(const struct attempt *a)
     if (strstr(again + 1, "cannot allocate") != NULL)
         complain(a, "more than one error");
     const bool hidden = a->test->op[0] == '_';
-    if (a->way != BACKWARD && !hidden && strncmp(text, a->test->op, strlen(a->test->op)) != 0)
+    if (a->way < BACKWARD && !hidden && strncmp(text, a->test->op, strlen(a->test->op)) != 0)
         complain(a, "the operator is not named");
 }
 
@@ -228,7 +250,7 @@ static void check_way(const struct test_case *test, const struct setting *s, enu
     struct results model, wanted;
     make_call(&call, test, s);
     /* Once with memory: what is refused is another test's, and what is made once and kept is made now. */
-    if (has_way(&call, way) && run(&call, &model) && (way != BACKWARD || is_recorded(&model)) &&
+    if (has_way(&call, way) && run(&call, &model) && (way < BACKWARD || is_recorded(&model)) &&
         call_in_way(&call, way, make_written(&call, way, &model), &wanted))
         for (int forever = 0; forever < 2; forever++)
             for (struct attempt a = {test, s, way, 1, forever}; check_failure(&call, &a, &model, &wanted);)
@@ -246,7 +268,7 @@ static void test_operator(void **state)
             for (int layout = CONTIGUOUS; layout <= (cases->cases[i].contiguous_only ? CONTIGUOUS : TRANSPOSED); layout++)
                 for (int k = 0; k < (int)(sizeof dtypes / sizeof *dtypes); k++) {
                     const struct setting s = {dtypes[k], dtypes[k], (enum layout)layout, GRD_CPU,
-                                              way == BACKWARD && !grd_dtype_is_integer(dtypes[k])};
+                                              way >= BACKWARD && !grd_dtype_is_integer(dtypes[k])};
                     check_way(&cases->cases[i], &s, (enum way)way);
                 }
 }

@@ -284,7 +284,7 @@ static void cube_backward(grd_custom_call *call, grd_tensor *const *grad_outputs
 
 static void call_custom_function(void)
 {
-    static const grd_custom_function cube = {"Cube", cube_forward, cube_backward, 1, 1, NULL, NULL, NULL};
+    static const grd_custom_function cube = {"Cube", cube_forward, cube_backward, 1, 1, NULL, NULL, NULL, NULL};
     grd_tensor *x = leaf(1), *y = NULL;
     if (!grd_custom_apply(&cube, &x, &y))
         return;

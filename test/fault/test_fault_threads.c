@@ -224,7 +224,7 @@ static void *ask_for_saved(void *number)
 static void test_saved_is_released_meanwhile(void **state)
 {
     (void)state;
-    const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL, NULL, NULL};
+    const grd_custom_function function = {"Exp", exp_forward, exp_backward, 1, 1, NULL, NULL, NULL, NULL};
     leaf = grd_set_requires_grad(grd_zeros(grd_dims(5)), true);
     for (int i = 0; i < ROUNDS; i++)
         assert_true(grd_custom_apply(&function, &leaf, &curves[i]));

@@ -197,6 +197,7 @@ static void check_without_shortcuts(const struct test_case *test, const struct r
 
 static void check_gradients(const struct test_case *test, grd_dtype dtype)
 {
+    static const grd_gradcheck_options forward = {.forward = true};
     const struct setting s = {dtype, dtype, CONTIGUOUS, GRD_CPU, true};
     struct call call;
     struct results results;
@@ -213,9 +214,9 @@ static void check_gradients(const struct test_case *test, grd_dtype dtype)
     if (!any)
         return;
     const grd_tensors inputs = {call.ndifferentiable, call.differentiable};
-    if (!grd_gradcheck(as_function, inputs, &call, NULL))
+    if (!grd_gradcheck(as_function, inputs, &call, &forward))
         fail_msg("gradcheck: %s in %s", grd_error_message(), place(test, &s));
-    if (!grd_gradgradcheck(as_function, inputs, &call, NULL))
+    if (!grd_gradgradcheck(as_function, inputs, &call, &forward))
         fail_msg("gradgradcheck: %s in %s", grd_error_message(), place(test, &s));
 }
 

@@ -50,8 +50,8 @@ static void tanh_backward(const struct grd_backward *b)
         b->ret_grads[b->first_edge[0]] = grd_mul(grad, t0);
     }
 }
-static const struct grd_derivative tanh_derivative = {.node_name = "TanhBackward0", .backward = tanh_backward, .args = (const uint8_t[]){0}, .nargs = 1,
-    .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 0, .used_by = 1}}, .nsaves = 1, .results = 1};
+static const struct grd_derivative tanh_derivative = {.node_name = "TanhBackward0", .backward = tanh_backward, .forward_rule = GRD_FORWARD_POINTWISE, .args = (const uint8_t[]){0},
+    .nargs = 1, .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 0, .used_by = 1}}, .nsaves = 1, .results = 1};
 static const struct grd_arg tanh_args[] = {{"self", GRD_KIND_TENSOR}};
 struct grd_op grd_operator_tanh = {"tanh", "tanh(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_tanh, .derivative = &tanh_derivative,
     .has_out = true, .counts_writes = true};
@@ -73,8 +73,8 @@ static void add_backward(const struct grd_backward *b)
     if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grad; /* self: grad */
     if (b->needs >> 1 & 1) b->ret_grads[b->first_edge[1]] = grd_mul(grad, grd_number(alpha)); /* other: grad * alpha */
 }
-static const struct grd_derivative add_derivative = {.node_name = "AddBackward0", .backward = add_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2,
-    .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 2, .used_by = 2}}, .nsaves = 1, .results = 1};
+static const struct grd_derivative add_derivative = {.node_name = "AddBackward0", .backward = add_backward, .forward_rule = GRD_FORWARD_ADJOINT, .args = (const uint8_t[]){0, 1},
+    .nargs = 2, .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 2, .used_by = 2}}, .nsaves = 1, .results = 1};
 static const struct grd_arg add_args[] = {{"self", GRD_KIND_TENSOR}, {"other", GRD_KIND_TENSOR}, {"alpha", GRD_KIND_SCALAR, .value = {.kind = GRD_KIND_SCALAR,
     .v.scalar = {.kind = GRD_SCALAR_INT, .v.i = 1}}}};
 struct grd_op grd_operator_add = {"add", "add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", add_args, 3, 1, GRD_FORMS_ALL, unbox_o_ttS, (grd_kernel *)op_add,
@@ -111,7 +111,8 @@ static void sub_backward(const struct grd_backward *b)
     if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grad; /* self: grad */
     if (b->needs >> 1 & 1) b->ret_grads[b->first_edge[1]] = grd_neg(grad); /* other: -grad */
 }
-static const struct grd_derivative sub_derivative = {.node_name = "SubBackward0", .backward = sub_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2, .results = 1};
+static const struct grd_derivative sub_derivative = {.node_name = "SubBackward0", .backward = sub_backward, .forward_rule = GRD_FORWARD_POINTWISE, .args = (const uint8_t[]){0, 1},
+    .nargs = 2, .results = 1};
 static const struct grd_arg sub_args[] = {{"self", GRD_KIND_TENSOR}, {"other", GRD_KIND_TENSOR}};
 struct grd_op grd_operator_sub = {"sub", "sub(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_sub, .derivative = &sub_derivative,
     .has_out = true, .counts_writes = true};
@@ -127,8 +128,9 @@ static void mul_backward(const struct grd_backward *b)
     if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grd_mul(grad, other); /* self: grad * other */
     if (b->needs >> 1 & 1) b->ret_grads[b->first_edge[1]] = grd_mul(grad, self); /* other: grad * self */
 }
-static const struct grd_derivative mul_derivative = {.node_name = "MulBackward0", .backward = mul_backward, .args = (const uint8_t[]){0, 1}, .nargs = 2,
-    .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .index = 1, .used_by = 1}, {.how = GRD_SAVE_TENSOR, .index = 0, .used_by = 2}}, .nsaves = 2, .results = 1};
+static const struct grd_derivative mul_derivative = {.node_name = "MulBackward0", .backward = mul_backward, .forward_rule = GRD_FORWARD_POINTWISE, .args = (const uint8_t[]){0, 1},
+    .nargs = 2, .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .index = 1, .used_by = 1}, {.how = GRD_SAVE_TENSOR, .index = 0, .used_by = 2}}, .nsaves = 2,
+    .results = 1};
 struct grd_op grd_operator_mul = {"mul", "mul(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_mul, .derivative = &mul_derivative,
     .has_out = true, .counts_writes = true};
 grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_mul); }
@@ -142,7 +144,8 @@ static void neg_backward(const struct grd_backward *b)
     grd_tensor *grad = b->grads[0];
     if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grd_neg(grad); /* self: -grad */
 }
-static const struct grd_derivative neg_derivative = {.node_name = "NegBackward0", .backward = neg_backward, .args = (const uint8_t[]){0}, .nargs = 1, .results = 1};
+static const struct grd_derivative neg_derivative = {.node_name = "NegBackward0", .backward = neg_backward, .forward_rule = GRD_FORWARD_POINTWISE, .args = (const uint8_t[]){0},
+    .nargs = 1, .results = 1};
 struct grd_op grd_operator_neg = {"neg", "neg(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_neg, .derivative = &neg_derivative,
     .has_out = true, .counts_writes = true};
 grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_neg); }
@@ -174,8 +177,9 @@ static void unbind_backward(const struct grd_backward *b)
     int64_t dim = b->saved[0].v.integer;
     if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grd_stack(grads, .dim = dim); /* self: stack(grads, dim=dim) */
 }
-static const struct grd_derivative unbind_derivative = {.node_name = "UnbindBackward0", .backward = unbind_backward, .args = (const uint8_t[]){0}, .nargs = 1,
-    .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .materialize = true};
+static const struct grd_derivative unbind_derivative = {.node_name = "UnbindBackward0", .backward = unbind_backward, .forward_rule = GRD_FORWARD_LINEAR,
+    .args = (const uint8_t[]){0}, .nargs = 1, .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1,
+    .materialize = true};
 static const struct grd_arg unbind_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
 struct grd_op grd_operator_unbind = {"unbind", "unbind(Tensor self, int dim=0) -> Tensor[]", unbind_args, 2, 1, GRD_FORM_NEW, unbox_l_ti, (grd_kernel *)op_unbind,
     .derivative = &unbind_derivative, .is_view = true, .everywhere = true, .returns_list = true};
@@ -197,8 +201,8 @@ static void stack_backward(const struct grd_backward *b)
     int64_t dim = b->saved[0].v.integer;
     if (b->needs >> 0 & 1) grd_backward_spread(b, 0, grd_unbind(grad, .dim = dim)); /* tensors: unbind(grad, dim=dim) */
 }
-static const struct grd_derivative stack_derivative = {.node_name = "StackBackward0", .backward = stack_backward, .args = (const uint8_t[]){0}, .nargs = 1,
-    .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .lists = true};
+static const struct grd_derivative stack_derivative = {.node_name = "StackBackward0", .backward = stack_backward, .forward_rule = GRD_FORWARD_ADJOINT, .args = (const uint8_t[]){0},
+    .nargs = 1, .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .lists = true};
 static const struct grd_arg stack_args[] = {{"tensors", GRD_KIND_TENSORS}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
 struct grd_op grd_operator_stack = {"stack", "stack(Tensor[] tensors, int dim=0) -> Tensor", stack_args, 2, 1, GRD_FORM_NEW, unbox_t_li, (grd_kernel *)op_stack,
     .derivative = &stack_derivative};
@@ -222,9 +226,10 @@ static void max_dim_backward(const struct grd_backward *b)
     grd_dims self_shape = b->saved[3].v.dims;
     if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grd_hidden_place(grad, indices, dim, keepdim, self_shape); /* self: _place(grad, indices, dim, keepdim, shape(self)) */
 }
-static const struct grd_derivative max_dim_derivative = {.node_name = "MaxDimBackward0", .backward = max_dim_backward, .args = (const uint8_t[]){0}, .nargs = 1,
-    .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1},
-    {.how = GRD_SAVE_VALUE, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .index = 0, .used_by = 1}}, .nsaves = 4, .results = 1, .sized = true, .materialize = true};
+static const struct grd_derivative max_dim_derivative = {.node_name = "MaxDimBackward0", .backward = max_dim_backward, .forward_rule = GRD_FORWARD_ADJOINT,
+    .args = (const uint8_t[]){0}, .nargs = 1, .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE,
+    .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .index = 0, .used_by = 1}}, .nsaves = 4, .results = 1, .sized = true,
+    .materialize = true};
 static const struct grd_arg max_dim_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
 struct grd_op grd_operator_max_dim = {"max_dim", "max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", max_dim_args, 3, 2, GRD_FORM_NEW,
     unbox_m2_tib, (grd_kernel *)op_max_dim, .derivative = &max_dim_derivative};
