@@ -59,7 +59,8 @@ static grd_value new_dims(int64_t n, int64_t **ret_data)
 /* A number as the kind that its place wants; a list of one for an integer. What is absent, or of another kind, stays. */
 static grd_value convert(grd_value value, grd_kind wanted)
 {
-    const bool number = value.kind == GRD_KIND_SCALAR || value.kind == GRD_KIND_INT || value.kind == GRD_KIND_FLOAT || value.kind == GRD_KIND_BOOL;
+    const bool number =
+        value.kind == GRD_KIND_SCALAR || value.kind == GRD_KIND_INT || value.kind == GRD_KIND_FLOAT || value.kind == GRD_KIND_BOOL;
     int64_t *data;
     if (!number || value.kind == wanted)
         return value;
@@ -140,8 +141,9 @@ static grd_value evaluate_list(const struct evaluation *e, const struct grd_form
     for (int item = node->child; item != 0; item = node_at(e, item)->next)
         n++;
     grd_tensor **tensors = node->kind == GRD_KIND_TENSORS ? grd_pool_alloc((size_t)n * sizeof *tensors) : NULL;
-    const grd_value list = node->kind == GRD_KIND_DIMS ? new_dims(n, &sizes)
-                                                       : (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {tensors != NULL ? n : 0, tensors}};
+    const grd_value list = node->kind == GRD_KIND_DIMS
+                               ? new_dims(n, &sizes)
+                               : (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {tensors != NULL ? n : 0, tensors}};
     for (int item = node->child; item != 0 && !grd_pending(); item = node_at(e, item)->next)
         if (sizes != NULL)
             *sizes++ = convert(evaluate(e, item), GRD_KIND_INT).v.integer;

@@ -75,7 +75,8 @@ static bool is_number(grd_kind kind)
 /* A string that stands for a dtype becomes one. */
 static bool to_dtype(struct grd_formula_node *node)
 {
-    for (int dtype = GRD_DTYPE_NONE + 1; node->type == GRD_FORMULA_CONSTANT && node->kind == GRD_KIND_STRING && dtype < GRD_DTYPE_COUNT; dtype++)
+    for (int dtype = GRD_DTYPE_NONE + 1; node->type == GRD_FORMULA_CONSTANT && node->kind == GRD_KIND_STRING && dtype < GRD_DTYPE_COUNT;
+         dtype++)
         if (strcmp(grd_dtype_name((grd_dtype)dtype), node->v.constant.v.string) == 0) {
             node->v.constant = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)dtype};
             node->kind = GRD_KIND_DTYPE;
@@ -230,7 +231,8 @@ static int read_fact(struct parser *p, const struct fact *fact)
                                 along ? "Tensor[] argument" : "Tensor argument that is never absent, or a result");
     save.how = fact->how;
     if (along) {
-        const int place = grd_read_expect(&p->reader, ",") && grd_read_word(&p->reader, &dim) ? find_argument(op->args, op->nargs, dim) : -1;
+        const int place =
+            grd_read_expect(&p->reader, ",") && grd_read_word(&p->reader, &dim) ? find_argument(op->args, op->nargs, dim) : -1;
         if (place < 0 || op->args[place].kind != GRD_KIND_INT)
             return grd_read_fail(&p->reader, "%s(...) takes the name of an int argument", fact->name);
         save.extra = (uint8_t)place;
@@ -248,12 +250,20 @@ struct callee {
     struct grd_formula_node node;
 };
 
+static const struct grd_function *find_function(struct grd_span word)
+{
+    const struct grd_function *function = grd_function_table;
+    while (function->name != NULL && !grd_span_is(word, function->name))
+        function++;
+    return function->name != NULL ? function : NULL;
+}
+
 static bool find_callee(const struct parser *p, struct grd_span word, struct callee *ret_callee)
 {
     char name[128] = "";
     if (word.length < (int)sizeof name)
         memcpy(name, word.at, (size_t)word.length);
-    const struct grd_function *function = grd_function_find(name);
+    const struct grd_function *function = find_function(word);
     if (function != NULL) {
         const struct grd_formula_node node = {.type = GRD_FORMULA_FUNCTION, .kind = function->kind, .v.function = function};
         *ret_callee = (struct callee){function->name, function->args, function->nargs, node};
@@ -266,7 +276,8 @@ static bool find_callee(const struct parser *p, struct grd_span word, struct cal
         return grd_read_fail_at(&p->reader, word.at, "'%s' has several results; a formula needs one", op->name);
     if (!(op->forms >> GRD_FUNCTIONAL & 1))
         return grd_read_fail_at(&p->reader, word.at, "'%s' has no functional form", op->name);
-    const struct grd_formula_node node = {.type = GRD_FORMULA_CALL, .kind = op->returns_list ? GRD_KIND_TENSORS : GRD_KIND_TENSOR, .v.op = op};
+    const struct grd_formula_node node = {
+        .type = GRD_FORMULA_CALL, .kind = op->returns_list ? GRD_KIND_TENSORS : GRD_KIND_TENSOR, .v.op = op};
     *ret_callee = (struct callee){op->name, op->args, op->nargs, node};
     return true;
 }
@@ -319,7 +330,7 @@ static void append(const struct parser *p, int parent, int *last, int child)
 
 static int read_call(struct parser *p, struct grd_span word)
 {
-    struct callee callee;
+    struct callee callee = {0};
     const int call = find_callee(p, word, &callee) ? add(p, callee.node) : 0;
     int last = 0, next_place = 0;
     unsigned given = 0;
@@ -425,23 +436,25 @@ static const struct symbol {
     const char *text;
     uint8_t level, number;  /* of numbers: a grd_formula_symbol */
     const char *of_tensors; /* the operator */
-} infix[] = {
-    /* One that begins another comes after it. */
-    {"or", OR, GRD_SYMBOL_OR, NULL},
-    {"and", AND, GRD_SYMBOL_AND, NULL},
-    {"==", COMPARISON, GRD_SYMBOL_EQUAL, NULL},
-    {"!=", COMPARISON, GRD_SYMBOL_NOT_EQUAL, NULL},
-    {"<=", COMPARISON, GRD_SYMBOL_LESS_EQUAL, NULL},
-    {">=", COMPARISON, GRD_SYMBOL_GREATER_EQUAL, NULL},
-    {"<", COMPARISON, GRD_SYMBOL_LESS, NULL},
-    {">", COMPARISON, GRD_SYMBOL_GREATER, NULL},
-    {"is", COMPARISON, GRD_SYMBOL_NONE, NULL},
-    {"+", SUM, GRD_SYMBOL_ADD, "add"},
-    {"-", SUM, GRD_SYMBOL_SUBTRACT, "sub"},
-    {"**", POWER, GRD_SYMBOL_NONE, "pow"},
-    {"*", PRODUCT, GRD_SYMBOL_MULTIPLY, "mul"},
-    {"/", PRODUCT, GRD_SYMBOL_DIVIDE, "div"},
-}, prefixes[] = {{"not", NOT, GRD_SYMBOL_NOT, NULL}, {"-", SIGN, GRD_SYMBOL_NEGATE, "neg"}};
+} infix[] =
+    {
+        /* One that begins another comes after it. */
+        {"or", OR, GRD_SYMBOL_OR, NULL},
+        {"and", AND, GRD_SYMBOL_AND, NULL},
+        {"==", COMPARISON, GRD_SYMBOL_EQUAL, NULL},
+        {"!=", COMPARISON, GRD_SYMBOL_NOT_EQUAL, NULL},
+        {"<=", COMPARISON, GRD_SYMBOL_LESS_EQUAL, NULL},
+        {">=", COMPARISON, GRD_SYMBOL_GREATER_EQUAL, NULL},
+        {"<", COMPARISON, GRD_SYMBOL_LESS, NULL},
+        {">", COMPARISON, GRD_SYMBOL_GREATER, NULL},
+        {"is", COMPARISON, GRD_SYMBOL_NONE, NULL},
+        {"+", SUM, GRD_SYMBOL_ADD, "add"},
+        {"-", SUM, GRD_SYMBOL_SUBTRACT, "sub"},
+        {"**", POWER, GRD_SYMBOL_NONE, "pow"},
+        {"*", PRODUCT, GRD_SYMBOL_MULTIPLY, "mul"},
+        {"/", PRODUCT, GRD_SYMBOL_DIVIDE, "div"},
+},
+  prefixes[] = {{"not", NOT, GRD_SYMBOL_NOT, NULL}, {"-", SIGN, GRD_SYMBOL_NEGATE, "neg"}};
 
 /* Takes one of n symbols that binds at least as strongly; NULL where none comes. */
 static const struct symbol *read_symbol(struct parser *p, const struct symbol *symbols, int n, int level)
@@ -467,10 +480,11 @@ static int add_operation(struct parser *p, const char *at, const struct symbol *
     node_at(p, first)->next = (uint16_t)(left != 0 ? right : 0);
     node_at(p, right)->place = left != 0;
     struct grd_formula_node node = {.type = GRD_FORMULA_NUMBER, .which = symbol->number, .child = (uint16_t)first};
-    const bool strings = a == GRD_KIND_STRING && b == GRD_KIND_STRING && (node.which == GRD_SYMBOL_EQUAL || node.which == GRD_SYMBOL_NOT_EQUAL);
+    const bool strings =
+        a == GRD_KIND_STRING && b == GRD_KIND_STRING && (node.which == GRD_SYMBOL_EQUAL || node.which == GRD_SYMBOL_NOT_EQUAL);
     if (!strings && !(is_operand(a, symbol) && is_operand(b, symbol)))
-        return grd_read_fail_at(&p->reader, at, "'%s' takes %snumbers, not %s", symbol->text, symbol->of_tensors != NULL ? "tensors and " : "",
-                                grd_kind_name(is_operand(a, symbol) ? b : a));
+        return grd_read_fail_at(&p->reader, at, "'%s' takes %snumbers, not %s", symbol->text,
+                                symbol->of_tensors != NULL ? "tensors and " : "", grd_kind_name(is_operand(a, symbol) ? b : a));
     if (a == GRD_KIND_TENSOR || b == GRD_KIND_TENSOR) {
         node.type = GRD_FORMULA_CALL;
         node.kind = GRD_KIND_TENSOR;
@@ -478,7 +492,8 @@ static int add_operation(struct parser *p, const char *at, const struct symbol *
     } else if (node.which == GRD_SYMBOL_NONE) {
         return grd_read_fail_at(&p->reader, at, "'%s' needs a tensor", symbol->text);
     } else {
-        const bool integers = node.which != GRD_SYMBOL_DIVIDE && (a == GRD_KIND_INT || a == GRD_KIND_BOOL) && (b == GRD_KIND_INT || b == GRD_KIND_BOOL);
+        const bool integers =
+            node.which != GRD_SYMBOL_DIVIDE && (a == GRD_KIND_INT || a == GRD_KIND_BOOL) && (b == GRD_KIND_INT || b == GRD_KIND_BOOL);
         node.kind = symbol->level <= COMPARISON ? GRD_KIND_BOOL : integers ? GRD_KIND_INT : GRD_KIND_FLOAT;
     }
     return add(p, node);
@@ -497,7 +512,10 @@ static int read_is_none(struct parser *p, int node)
 static bool find_common_kind(grd_kind yes, grd_kind no, grd_kind *ret_kind)
 {
     const bool tensors = (yes == GRD_KIND_TENSOR || is_number(yes)) && (no == GRD_KIND_TENSOR || is_number(no));
-    *ret_kind = yes == no || no == GRD_KIND_NONE ? yes : yes == GRD_KIND_NONE ? no : is_number(yes) && is_number(no) ? GRD_KIND_FLOAT : GRD_KIND_TENSOR;
+    *ret_kind = yes == no || no == GRD_KIND_NONE  ? yes
+                : yes == GRD_KIND_NONE            ? no
+                : is_number(yes) && is_number(no) ? GRD_KIND_FLOAT
+                                                  : GRD_KIND_TENSOR;
     return *ret_kind != GRD_KIND_TENSOR || tensors || yes == no || yes == GRD_KIND_NONE || no == GRD_KIND_NONE;
 }
 
@@ -517,7 +535,8 @@ static int read_choice(struct parser *p, const char *at, int yes)
         return 0;
     grd_kind kind;
     if (!find_common_kind(kind_of(p, yes), kind_of(p, no), &kind))
-        return grd_read_fail_at(&p->reader, at, "one side is %s, the other %s", grd_kind_name(kind_of(p, yes)), grd_kind_name(kind_of(p, no)));
+        return grd_read_fail_at(&p->reader, at, "one side is %s, the other %s", grd_kind_name(kind_of(p, yes)),
+                                grd_kind_name(kind_of(p, no)));
     node_at(p, yes)->next = (uint16_t)test;
     node_at(p, test)->next = (uint16_t)no;
     return add(p, (struct grd_formula_node){GRD_FORMULA_CHOICE, (uint8_t)kind, .child = (uint16_t)yes});
@@ -588,7 +607,8 @@ struct grd_formula *grd_formula_read(struct grd_formula_needs *needs, int arg, i
     char what[96];
     snprintf(what, sizeof what, "gradient of '%.60s'", of->name);
     struct parser parser = {.reader = {.text = text, .at = text, .what = what}, .formula = formula, .needs = needs, .position = position};
-    if (formula->text != NULL && formula->nodes != NULL && memcpy(formula->text, text, formula->text_size) && read_whole(&parser, (grd_kind)of->kind))
+    if (formula->text != NULL && formula->nodes != NULL && memcpy(formula->text, text, formula->text_size) &&
+        read_whole(&parser, (grd_kind)of->kind))
         return formula;
     grd_formula_free(formula);
     return NULL;
