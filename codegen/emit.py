@@ -14,6 +14,7 @@ FAMILY = """
     #include <string.h>
 
     #include "autograd/formula.h"
+    #include "base/frames.h"
     #include "base/text.h"
     #include "dispatch/op.h"
     #include "dispatch/option.h"

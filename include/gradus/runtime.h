@@ -10,6 +10,9 @@
 
 GRD_BEGIN_DECLS
 
+/* Functions of the caller that the library calls (kernels, hooks, forward, backward, release …) must return: no exception of C++ and no longjmp may pass through the library. They
+ * report failure with grd_error_set. */
+
 /* Returns the version of the library that runs, "0.1.0"; GRD_VERSION is the version of the headers. */
 GRD_API const char *grd_version(void);
 

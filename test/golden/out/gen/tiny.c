@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "autograd/formula.h"
+#include "base/frames.h"
 #include "base/text.h"
 #include "dispatch/op.h"
 #include "dispatch/option.h"
