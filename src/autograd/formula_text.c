@@ -226,9 +226,6 @@ static int read_fact(struct parser *p, const struct fact *fact)
     }
     if (!find_saved(p, subject, &save, &kind))
         return 0;
-    if (kind != (along ? GRD_KIND_TENSORS : GRD_KIND_TENSOR) || (!save.result && op->args[save.index].optional))
-        return grd_read_fail_at(&p->reader, subject.at, "%s(...) takes a %s", fact->name,
-                                along ? "Tensor[] argument" : "Tensor argument that is never absent, or a result");
     save.how = fact->how;
     if (along) {
         const int place =
@@ -237,6 +234,9 @@ static int read_fact(struct parser *p, const struct fact *fact)
             return grd_read_fail(&p->reader, "%s(...) takes the name of an int argument", fact->name);
         save.extra = (uint8_t)place;
     }
+    if (kind != (along ? GRD_KIND_TENSORS : GRD_KIND_TENSOR) || (!save.result && op->args[save.index].optional))
+        return grd_read_fail_at(&p->reader, subject.at, "%s(...) takes a %s", fact->name,
+                                along ? "Tensor[] argument" : "Tensor argument that is never absent, or a result");
     return grd_read_expect(&p->reader, ")") ? add_saved(p, subject.at, save, (grd_kind)fact->kind) : 0;
 }
 
