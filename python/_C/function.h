@@ -7,7 +7,7 @@
 typedef struct py_context {
     py_node node;
     PyObject *function;                             /* the class */
-    PyObject *to_save, *dirty, *non_differentiable; /* what forward said, until it is over */
+    PyObject *to_save, *for_forward, *dirty, *non_differentiable; /* what forward said, until it is over */
     PyObject *needs_input_grad;
     bool *is_tensor; /* per argument of forward */
     Py_ssize_t narguments, noutputs;

@@ -1,5 +1,6 @@
-/* What derivatives of functions and vmap are built on: dual tensors and their level. The functions themselves are in gradus.func and gradus.autograd.forward_ad. */
+/* What derivatives of functions and vmap are built on: dual tensors, batch tensors, and their levels. The functions themselves are in gradus.func and gradus.autograd.forward_ad. */
 #include "graph.h"
+#include "gradus/transform.h"
 
 static PyObject *enter_dual_level(PyObject *module, PyObject *nothing)
 {
@@ -53,6 +54,71 @@ static PyObject *unpack_dual(PyObject *module, PyObject *const *args, Py_ssize_t
     return py_take_tuple(scope, grd_tensors(primal, tangent));
 }
 
+/* ---- Batch tensors ------------------------------------------------------------------------------------------------------------------ */
+
+static PyObject *batch_begin(PyObject *module, PyObject *args)
+{
+    (void)module;
+    static const char *const names[] = {"error", "different", "same"}; /* in the order of grd_randomness */
+    long long size;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "Ls:_batch_begin", &size, &name))
+        return NULL;
+    int randomness = 0;
+    while (randomness < 3 && strcmp(names[randomness], name) != 0)
+        randomness++;
+    if (randomness == 3)
+        return PyErr_Format(PyExc_ValueError, "_batch_begin(): randomness is 'error', 'different' or 'same', not '%s'", name);
+    const grd_scope scope = grd_scope_open();
+    grd_batch_begin(size, (grd_randomness)randomness);
+    return py_leave(scope);
+}
+
+static PyObject *batch_end(PyObject *module, PyObject *nothing)
+{
+    (void)module;
+    (void)nothing;
+    grd_batch_end();
+    Py_RETURN_NONE;
+}
+
+static PyObject *batch_size(PyObject *module, PyObject *nothing)
+{
+    (void)module;
+    (void)nothing;
+    return PyLong_FromLongLong(grd_batch_size());
+}
+
+static PyObject *is_batched(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    return check_tensors("_is_batched", args, nargs, 1) ? PyBool_FromLong(grd_is_batched(py_tensor_of(args[0]))) : NULL;
+}
+
+/* `change` of a tensor and a dimension. */
+static PyObject *change_batch(const char *name, grd_tensor *(*change)(grd_tensor *, int64_t), PyObject *const *args, Py_ssize_t nargs)
+{
+    if (!check_tensors(name, args, nargs - (nargs == 2), 1))
+        return NULL;
+    const long long dim = nargs == 2 ? PyLong_AsLongLong(args[1]) : 0;
+    if (dim == -1 && PyErr_Occurred())
+        return NULL;
+    const grd_scope scope = grd_scope_open();
+    return py_take(scope, change(py_tensor_of(args[0]), dim));
+}
+
+static PyObject *batch(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    return change_batch("_batch", grd_batch, args, nargs);
+}
+
+static PyObject *unbatch(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    return change_batch("_unbatch", grd_unbatch, args, nargs);
+}
+
 static PyMethodDef functions[] = {
     {"_enter_dual_level", enter_dual_level, METH_NOARGS, PyDoc_STR("_enter_dual_level($module, /)\n--\n\nBegins the level of this thread.")},
     {"_exit_dual_level", exit_dual_level, METH_NOARGS, PyDoc_STR("_exit_dual_level($module, /)\n--\n\nEnds it, and with it all tangents.")},
@@ -60,6 +126,16 @@ static PyMethodDef functions[] = {
      PyDoc_STR("_make_dual($module, primal, tangent, /)\n--\n\nA view of a tensor that has a tangent.")},
     {"_unpack_dual", (PyCFunction)(void (*)(void))unpack_dual, METH_FASTCALL,
      PyDoc_STR("_unpack_dual($module, tensor, /)\n--\n\nThe tensor without tangent, and its tangent or None.")},
+    {"_batch_begin", batch_begin, METH_VARARGS,
+     PyDoc_STR("_batch_begin($module, size, randomness, /)\n--\n\nBegins the level of this thread, for batches of a size.")},
+    {"_batch_end", batch_end, METH_NOARGS, PyDoc_STR("_batch_end($module, /)\n--\n\nEnds it.")},
+    {"_batch_size", batch_size, METH_NOARGS, PyDoc_STR("_batch_size($module, /)\n--\n\nThe size of its batches; -1 outside of a level.")},
+    {"_is_batched", (PyCFunction)(void (*)(void))is_batched, METH_FASTCALL,
+     PyDoc_STR("_is_batched($module, tensor, /)\n--\n\nTrue for a batch tensor.")},
+    {"_batch", (PyCFunction)(void (*)(void))batch, METH_FASTCALL,
+     PyDoc_STR("_batch($module, tensor, dim=0, /)\n--\n\nThe batch tensor of the elements along a dimension.")},
+    {"_unbatch", (PyCFunction)(void (*)(void))unbatch, METH_FASTCALL,
+     PyDoc_STR("_unbatch($module, tensor, dim=0, /)\n--\n\nThe tensor of all elements of the batch, along a dimension.")},
     {0},
 };
 

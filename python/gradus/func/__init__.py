@@ -4,7 +4,8 @@
     >>> grad(lambda x: x ** 3)(gradus.tensor(2.0))
     tensor(12.)
 """
+from gradus.func.batching import vmap
 from gradus.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from gradus.func.stateless import functional_call, stack_module_state
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "vjp"]
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "vjp", "vmap"]

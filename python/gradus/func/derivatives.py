@@ -21,41 +21,50 @@ class _Recording:
 
     def __init__(self, values):
         self.outside = _C.is_grad_enabled()  # whether the caller records, too
+        self.batched = _C._batch_size() >= 0
         leaves, self.spec = tree_flatten(values)
         for value in leaves:
             if not isinstance(value, gradus.Tensor):
                 raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
-        self.leaves = [self._leaf(value) for value in leaves]
-        self.inputs = tree_unflatten(self.leaves, self.spec)
+        self.leaves = [self._leaf(value) for value in self.physical(leaves)]
+        self.inputs = self._logical(self.leaves)
 
     def _leaf(self, value):
         return value.view_as(value) if self.outside and value.requires_grad else value.detach().requires_grad_()
 
-    def reaches_outside(self, tensors):
-        """True if tensors depend on something that the caller records, besides through this recording."""
+    def physical(self, tensors):
+        """Inside vmap the physical tensors, with the batch in front."""
+        return [_C._unbatch(t, 0) for t in tensors] if self.batched else tensors
+
+    def _logical(self, tensors):
+        return tree_unflatten([_C._batch(t, 0) for t in tensors] if self.batched else tensors, self.spec)
+
+    def reaches_outside(self, outputs):
+        """True if physical tensors depend on something that the caller records, besides through this recording."""
         if not self.outside:
             return False
         own = [leaf for leaf in self.leaves if leaf.grad_fn is None]
-        return len(own) < len(self.leaves) or any(not any(leaf is one for one in own) for leaf in leaves_of(tensors))
+        return len(own) < len(self.leaves) or any(not any(leaf is one for one in own) for leaf in leaves_of(outputs))
 
     def result(self, tree, keep):
         """What the caller gets: tensors without the history of this recording, unless the caller's is behind it."""
-        return tree if keep else tree_map(_without_history, tree)
+        return tree if keep else tree_map(self._without_history, tree)
 
-    def gradients(self, outputs, vectors=None, retain_graph=False, keep=False):
-        """The gradients in the shape of the inputs; zeros for an input that outputs do not depend on."""
+    def _without_history(self, value):
+        if not isinstance(value, gradus.Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
+        return value.detach()
+
+    def gradients(self, outputs, vectors, retain_graph, keep):
+        """The gradients, of physical outputs, in the shape of the inputs; zeros for an input that they do not depend on."""
         used = [i for i, y in enumerate(outputs) if y.requires_grad]
         grads = [None] * len(self.leaves)
         if used and self.leaves:
-            vectors = None if vectors is None else [vectors[i] for i in used]
-            grads = gradus.autograd.grad([outputs[i] for i in used], self.leaves, vectors, retain_graph=retain_graph or keep, create_graph=keep, allow_unused=True)
-        return tree_unflatten([gradus.zeros_like(leaf) if g is None else g for leaf, g in zip(self.leaves, grads)], self.spec)
-
-
-def _without_history(value):
-    if not isinstance(value, gradus.Tensor):
-        raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
-    return value.detach() if value.requires_grad else value
+            grads = gradus.autograd.grad(
+                [outputs[i] for i in used], self.leaves, [vectors[i] for i in used], retain_graph=retain_graph or keep, create_graph=keep, allow_unused=True
+            )
+        grads = [gradus.zeros_like(leaf) if grad is None else grad for grad, leaf in zip(grads, self.leaves)]
+        return self.result(self._logical(grads), keep)
 
 
 # ---- Arguments ----------------------------------------------------------------------------------------------------------------------------
@@ -157,8 +166,9 @@ def grad_and_value(func, argnums=0, has_aux=False):
                 raise RuntimeError(
                     f"{api}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            keep = recording.reaches_outside([output])
-            gradients = recording.result(recording.gradients([output], retain_graph=has_aux, keep=keep), keep)
+            outputs = recording.physical([output])
+            keep = recording.reaches_outside(outputs)
+            gradients = recording.gradients(outputs, [gradus.ones_like(y) for y in outputs], has_aux, keep)
         output = recording.result(output, keep)
         return gradients, (output, recording.result(aux, keep)) if has_aux else output
 
@@ -181,6 +191,7 @@ def vjp(func, *primals, has_aux=False):
         for y in outputs:
             if not (y.is_floating_point() or y.is_complex()):
                 raise RuntimeError(f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}")
+        outputs = recording.physical(outputs)
         reaches = recording.reaches_outside(outputs)
 
     def product(cotangents, retain_graph=True, create_graph=None):
@@ -190,8 +201,9 @@ def vjp(func, *primals, has_aux=False):
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
                 f"cotangents: {treespec_pprint(vectors_spec)}, primal output: {treespec_pprint(spec)}"
             )
+        vectors = recording.physical(vectors)
         keep = (_C.is_grad_enabled() if create_graph is None else create_graph) and (reaches or any(v.requires_grad for v in vectors))
-        return recording.result(recording.gradients(outputs, vectors, retain_graph, keep), keep)
+        return recording.gradients(outputs, vectors, retain_graph, keep)
 
     results = recording.result(primals_out, reaches)
     return (results, product, recording.result(aux, reaches)) if has_aux else (results, product)
@@ -228,7 +240,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         outputs, spec = tree_flatten(result)
         _check_outputs(outputs, api)
         parts = [_unpack(y, strict) for y in outputs]
-        aux = tree_map(lambda t: _unpack(t, False)[0] if isinstance(t, gradus.Tensor) else _without_history(t), aux) if has_aux else None
+        aux = tree_map(lambda t: _C._unpack_dual(t)[0], aux) if has_aux else None
     results = tuple(tree_unflatten(list(part), spec) for part in zip(*parts))
     return (*results, aux) if has_aux else results
 
