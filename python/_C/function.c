@@ -2,6 +2,7 @@
  *
  * forward gets the context (context.c) as ctx. What it saves and marks is noted there, and told the library when the outputs are known. */
 #include "function.h"
+#include "gradus/ops/zeros_like.h"
 
 static PyObject *str_forward, *str_backward, *str_vjp, *str_jvp, *str_setup_context, *str_backward_class, *str_has_setup, *str_binds;
 static PyObject *base_function; /* the class Function, which has a backward and a vjp that only raise */
@@ -113,7 +114,7 @@ static void run_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
 
 /* ---- Forward mode ---------------------------------------------------------------------------------------------------------------- */
 /* The tangents of the arguments as jvp gets them: zeros for a tensor that has none, unless it asked for None. New reference. */
-static PyObject *tangents_of_arguments(const py_context *self, grd_custom_call *call, grd_tensor *const *tangents)
+static PyObject *tangents_of_arguments(const py_context *self, grd_tensor *const *tangents)
 {
     PyObject *tuple = PyTuple_New(self->narguments);
     Py_ssize_t input = 0;
@@ -123,7 +124,7 @@ static PyObject *tangents_of_arguments(const py_context *self, grd_custom_call *
         if (self->is_tensor[i]) {
             grd_tensor *tangent = tangents[input];
             if (tangent == NULL && self->materialize)
-                tangent = grd_zeros_like(grd_custom_input(call, (int)input));
+                tangent = grd_zeros_like(self->inputs[input]);
             input++;
             Py_SETREF(object, py_wrap(tangent));
         }
@@ -138,8 +139,8 @@ static PyObject *tangents_of_arguments(const py_context *self, grd_custom_call *
 static bool take_tangents(const py_context *self, PyObject *tangents, grd_tensor **ret_tangents)
 {
     if (PyTuple_GET_SIZE(tangents) != self->noutputs) {
-        PyErr_Format(PyExc_RuntimeError, "Function's jvp returned an invalid number of forward gradients (expected %zd but got %zd)", self->noutputs,
-                     PyTuple_GET_SIZE(tangents));
+        PyErr_Format(PyExc_RuntimeError, "Function's jvp returned an invalid number of forward gradients (expected %zd but got %zd)",
+                     self->noutputs, PyTuple_GET_SIZE(tangents));
         return false;
     }
     for (Py_ssize_t i = 0; i < self->noutputs; i++) {
@@ -159,7 +160,7 @@ static void run_jvp(grd_custom_call *call, grd_tensor *const *tangents, grd_tens
     py_context *self = grd_custom_context(call);
     PyObject *jvp = PyObject_GetAttr(self->function, str_jvp), *given = NULL, *result = NULL, *tuple = NULL;
     if (jvp != NULL)
-        given = tangents_of_arguments(self, call, tangents);
+        given = tangents_of_arguments(self, tangents);
     if (given != NULL)
         result = call_with_items(jvp, (PyObject *)self, &PyTuple_GET_ITEM(given, 0), self->narguments);
     if (result != NULL)
@@ -382,6 +383,7 @@ static PyObject *run(struct application *application)
         return py_raise();
     application->context->node.node = grd_custom_node(call);
     application->context->forward = true;
+    application->context->inputs = application->inputs;
     const bool enabled = grd_set_grad_enabled(false);
     PyObject *result = run_forward(application);
     grd_set_grad_enabled(enabled);
