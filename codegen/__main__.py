@@ -29,7 +29,7 @@ def show(name, operators):
     if name not in operators:
         raise SchemaError(f"no operator '{name}'")
     operator = operators[name]
-    rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{kernels.rows_file(operator.kernel, {name: operator})}" if operator.kernel else ""
+    rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{kernels.rows_file(operator.kernel, [operator], operators)}" if operator.kernel else ""
     if operator.planned_view:
         rows = f"/* ---- gen/view_calls.h */\n{emit.view_calls({name: operator})}"
     if not operator.is_operator:

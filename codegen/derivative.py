@@ -1,4 +1,5 @@
 """The derivative of an operator: the function that computes its formulas, and the table that says what to save for them."""
+import ast
 import json
 import re
 
@@ -7,7 +8,7 @@ from codegen.formula import Lowering
 from codegen.template import WIDTH, fill, wrap
 
 BACKWARD = """
-    static void ${operator}_backward(const struct grd_backward *b)
+    static void ${name}(const struct grd_backward *b)
     {
         $declarations
         $statements
@@ -31,10 +32,17 @@ TANGENT = """
 """
 
 GRADIENT = """
-    if (b->needs >> $position & 1)$opening /* $name: $formula */
+    if ($needs) { /* $name: $formula */
+        $statements
+    }
+"""
+
+SHARED = """
+    $declared$name = {0};
+    if (b->needs & $needs) {
         $before
-        $target
-    $closing
+        $name = $value;
+    }
 """
 
 SIZED = ("TENSORS", "DIMS", "STRING", "SHAPE", "STRIDES", "SIZES_ALONG")
@@ -51,8 +59,8 @@ def gradients(operator):
     return {"grad": "Tensor"}
 
 
-def declarations(operator, saves, used):
-    """The variables of the formulas, those of one type together."""
+def declarations(operator, saves, read, used):
+    """The variables of the formulas, those of one type together: what they read of `saves`."""
     found = {}
     if operator.returns_list and "grads" in used:
         found["grd_tensors "] = ["grads = {b->ngrads, b->grads}"]
@@ -61,6 +69,8 @@ def declarations(operator, saves, used):
             if variable in used:
                 found.setdefault("grd_tensor *", []).append(f"{variable} = b->grads[{position}]")
     for i, save in enumerate(saves):
+        if save not in read:
+            continue
         c, member = saved_type(operator, save)
         found.setdefault(c, []).append(f"{save.variable} = b->saved[{i}].v.{member}")
     return "".join(wrap(words, c, ";", separator=", *" if c.endswith("*") else ", ") for c, words in found.items())
@@ -114,6 +124,7 @@ def carrying_results(operator, used):
 def table(operator, saves, used):
     places = [a.name for a in operator.args]
     facts = node_names(operator) | {"backward": f"{operator.c_name}_backward"}
+    facts |= {"fast": f"{operator.c_name}_fast"} if operator.fast else {}
     facts |= {"forward": f"{operator.c_name}_forward"} if isinstance(operator.jvp, dict) else {}
     facts |= {"forward_rule": f"GRD_FORWARD_{'FORMULA' if isinstance(operator.jvp, dict) else operator.jvp.upper()}"} if operator.jvp not in (None, "refuse") else {}
     facts |= {"args": f"(const uint8_t[]){{{', '.join(str(places.index(name)) for name in operator.grads)}}}", "nargs": len(operator.grads)}
@@ -126,6 +137,71 @@ def table(operator, saves, used):
              "materialize": operator.returns_list or len(operator.results) > 1}
     facts |= {name: "true" for name, on in flags.items() if on}
     return wrap((f".{name} = {value}" for name, value in facts.items()), f"static const struct grd_derivative {operator.c_name}_derivative = {{", "};")
+
+
+class Formulas:
+    """The formulas of all arguments as the statements of one function, and what they save."""
+
+    def __init__(self, operator, operators, key, formulas):
+        self.operator, self.operators, self.key = operator, operators, key
+        self.places = {name: position for position, name in enumerate(operator.grads)}
+        self.saves, self.statements, self.used = {}, "", set()  # saves: which -> positions of the arguments whose formula reads it
+        shared = self.shared_parts(formulas)
+        for name, formula in formulas.items():
+            self.add(name, formula, shared)
+        self.statements = self.statements or "(void)b;"
+
+    def lowering(self, key):
+        return Lowering(self.operator, self.operators, key, gradients(self.operator))
+
+    def note(self, lowering, places, statements):
+        for save in lowering.saves:
+            self.saves[save] = sorted({*self.saves.get(save, []), *places})
+        self.used |= gradients(self.operator).keys() & set(re.findall(r"\w+", " ".join(statements)))
+
+    def shared_parts(self, formulas):
+        """Variables for the names in `where` that the formulas of several arguments read, one of them in any case; evaluated once: {name: (value, positions of the arguments)}."""
+        of = {in_any_case: {argument: self.lowering(self.key).parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
+        shared = {}
+        for name in self.operator.where:
+            places = [self.places[argument] for argument, parts in of[False].items() if name in parts]
+            if len(places) < 2 or not any(name in parts for parts in of[True].values()):
+                continue
+            lowering = self.lowering(f"where.{name}")
+            lowering.parts_named |= {part: value for part, (value, _) in shared.items()}
+            lowering.lower(name)
+            *before, last = lowering.statements
+            self.note(lowering, places, lowering.statements)
+            if not before and len(places) == len(self.places):
+                self.statements += f"{last}\n"
+            else:
+                declared, value = last.removesuffix(";").removeprefix("const ").split(f"{name} = ", 1)
+                self.statements += fill(SHARED, declared=declared, name=name, needs=sum(1 << p for p in places), before="\n".join(before), value=value)
+            shared[name] = (lowering.parts_named[name], places)
+        return shared
+
+    def add(self, name, formula, shared):
+        position, lowering = self.places[name], self.lowering(f"{self.key}.{name}")
+        lowering.parts_named |= {part: value for part, (value, places) in shared.items() if position in places}
+        is_list = self.operator.arg(name).list
+        result = (lambda value: lowering.convert(value, "Tensor[]" if is_list else "Tensor"))
+        target = f"grd_backward_spread(b, {position}, {{}});" if is_list else f"b->ret_grads[b->first_edge[{position}]] = {{}};"
+        tree = lowering.parse(formula)
+        if isinstance(tree, ast.Constant) and tree.value is None:
+            return
+        statements = lowering.assigned(tree, lambda value: target.format(result(value)))
+        self.note(lowering, [position], statements)
+        needs = f"b->needs >> {position} & 1"
+        if name in self.operator.fused:
+            needs += f" && !grd_backward_fused(b, {position}, {self.lowering(self.key).lower(self.operator.fused[name]).c})"
+        plain = f"if ({needs}) {statements[0]} /* {name}: {formula} */\n"
+        if len(statements) == 1 and "\n" not in statements[0] and len(plain) + 4 <= WIDTH:
+            self.statements += plain
+        else:
+            self.statements += fill(GRADIENT, needs=needs, name=name, formula=formula, statements="\n".join(statements))
+
+    def function(self, name, saves):
+        return fill(BACKWARD, name=name, declarations=declarations(self.operator, saves, self.saves, self.used), statements=self.statements)
 
 
 def forward(operator, operators):
@@ -152,26 +228,14 @@ def forward(operator, operators):
 
 
 def derivative(operator, operators):
-    """The backward function and its table; '' where there is none."""
+    """The functions of the derivative and their table; '' where there is none."""
     if not operator.grads:
         return ""
-    saves, statements, used = {}, "", set()  # saves: which -> positions of the arguments whose formula reads it
-    for position, (name, formula) in enumerate(operator.grads.items()):
-        lowering = Lowering(operator, operators, f"grad.{name}", gradients(operator))
-        value = lowering.lower(formula)
-        for save in lowering.saves:
-            saves.setdefault(save, []).append(position)
-        used |= gradients(operator).keys() & set(re.findall(r"\w+", " ".join([*lowering.statements, value.c])))
-        if value.type == "None":
-            continue
-        is_list = operator.arg(name).list
-        result = lowering.convert(value, "Tensor[]" if is_list else "Tensor")
-        target = f"grd_backward_spread(b, {position}, {result});" if is_list else f"b->ret_grads[b->first_edge[{position}]] = {result};"
-        braces = (" {", "}") if lowering.statements else ("", "")
-        plain = f"if (b->needs >> {position} & 1) {target} /* {name}: {formula} */\n"
-        if not lowering.statements and len(plain) + 4 <= WIDTH:
-            statements += plain
-            continue
-        statements += fill(GRADIENT, position=position, name=name, formula=formula, before="\n".join(lowering.statements), target=target, opening=braces[0], closing=braces[1])
-    function = fill(BACKWARD, operator=operator.c_name, declarations=declarations(operator, saves, used), statements=statements or "(void)b;")
-    return function + forward(operator, operators) + table(operator, saves, used)
+    formulas, name = Formulas(operator, operators, "grad", operator.grads), operator.c_name
+    if not operator.fast:
+        return formulas.function(f"{name}_backward", formulas.saves) + forward(operator, operators) + table(operator, formulas.saves, formulas.used)
+    fast = Formulas(operator, operators, "fast.grad", operator.grads | operator.fast)
+    for save, places in formulas.saves.items():
+        if not set(places) <= set(fast.saves.get(save, [])):
+            raise operator.error(f"a formula reads {save.variable}, which its acceleration does not save", "grad")
+    return formulas.function(f"{name}_backward", fast.saves) + fast.function(f"{name}_fast", fast.saves) + forward(operator, operators) + table(operator, fast.saves, formulas.used | fast.used)

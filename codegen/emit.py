@@ -6,7 +6,6 @@ from codegen import calls, ctype, derivative, entries, headers, kernels, plans
 from codegen.functions import FUNCTIONS, called as functions_called
 from codegen.formula import APART, Lowering, argument_type
 from codegen.headers import BANNER, implementation_prototype
-from codegen.schema import KERNELS
 from codegen.template import fill, function, wrap
 
 FAMILY = """
@@ -64,8 +63,9 @@ FUNCTION_TABLE = """
 
 def elementwise(operator, operators):
     """Its struct grd_elementwise."""
-    facts = {"inputs": KERNELS[operator.kernel], "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
+    facts = {"inputs": operator.inputs, "rule": f"GRD_TYPE_{operator.rule.upper()}", "kernel": kernels.index(operator)}
     facts |= {flag: "true" for flag in ("mask", "divides", "commutes") if getattr(operator, flag)}
+    facts |= {"gradient": "true"} if operator.kernel == "gradient" else {}
     for category, (error, text) in operator.refuse.items():
         facts["refusal"] = f"&(const struct grd_refusal){{GRD_CATEGORY_{category.upper()}, {error}, {json.dumps(text)}}}"
     if operator.number:
@@ -129,7 +129,8 @@ def implementation(operator, operators):
 
 def operator_text(operator, operators, tables):
     """Everything generated for one operator, in reading order. `tables`: the argument tables that stand above (entries.py)."""
-    facts = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" + (elementwise(operator, operators) if operator.kernel else "")
+    head = f"/* ---- {operator.schema} ({operator.file}:{operator.line}) */\n" if operator.kernel != "gradient" else ""
+    facts = head + (elementwise(operator, operators) if operator.kernel else "")
     if not operator.is_operator:
         return facts
     return (f"{facts}{implementation(operator, operators)}{derivative.derivative(operator, operators)}"

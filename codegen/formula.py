@@ -2,7 +2,7 @@
 
 Names are arguments, results and gradients; operators are + - * / ** and unary minus; calls are operators of the schema, where they have several
 results with the name of one after a dot, or the facts shape(x), strides(x), offset(x), dtype(x), device(x), sizes_along(xs, dim), of which only the
-fact is saved. See DESIGN §4.
+fact is saved. Names that `where` of the entry gives to formulas may be read, too. See DESIGN §4.
 
 The formula that an operator is may be a program of several lines, which may also call the functions that functions.py reads, and operators in place: mul_(x, y).
 Each line but the last gives a value a name, or checks:  assert p >= 0, f"RuntimeError: p is {p}"  (without a text: the condition raises the error).
@@ -42,6 +42,15 @@ C_TYPES = {"Tensor": "grd_tensor *", "Tensor[]": "grd_tensors ", "dims": "grd_di
            "dtype": "grd_dtype ", "device": "grd_device ", "str": "const char *"}
 
 
+def names_read(tree, in_any_case=True):
+    """The names that a formula reads: whatever its choices are, or at all."""
+    if isinstance(tree, ast.Name):
+        yield tree.id
+    parts = [tree.test] if isinstance(tree, ast.IfExp) and in_any_case else [*tree.args, *tree.keywords] if isinstance(tree, ast.Call) else ast.iter_child_nodes(tree)
+    for part in parts:
+        yield from names_read(part, in_any_case)
+
+
 @dataclass(frozen=True)
 class Value:
     """A C expression and its type: Tensor, Tensor[], Scalar, int, float, bool, dims, dtype, device, str, Generator, None."""
@@ -63,6 +72,11 @@ class Save:
         return self.name if self.how == "WHOLE" else f"{self.name}_{self.how.lower()}"
 
 
+def is_of_tensors(types, result):
+    """True for a function that reads or makes tensors, which only operators do in a derivative."""
+    return any(kind.startswith("Tensor") for kind in (*types, result))
+
+
 def argument_type(argument):
     if argument.list:
         return "Tensor[]" if argument.kind == "Tensor" else "dims"
@@ -81,6 +95,7 @@ class Lowering:
         self.names |= {"out": "Tensor"} if through else {}
         self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
         self.saves = []
+        self.parts_named = {}  # of the names in `where`: those that have a variable
         self.loops = []  # that make the lists of a line, which go before it
         self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form
         self.statements, self.lazy = [], 0  # what goes before the expression; not where it may not be evaluated
@@ -88,12 +103,49 @@ class Lowering:
     def fail(self, message):
         return self.operator.error(message, self.key)
 
-    def lower(self, text):
+    def parse(self, text):
         try:
-            tree = ast.parse(text.strip(), mode="eval").body
+            return ast.parse(text.strip(), mode="eval").body
         except SyntaxError as error:
             raise self.fail(f"cannot read formula '{text}': {error.msg}") from None
+
+    def lower(self, text):
+        tree = self.parse(text)
+        self.name_parts(tree)
         return self.expression(tree)
+
+    def assigned(self, tree, assign):
+        """The statements of a formula; assign(value) is that which takes its value. The sides of a choice are blocks, where more than one statement is needed."""
+        self.name_parts(tree)
+        if not isinstance(tree, ast.IfExp):
+            value = self.expression(tree)
+            statements, self.statements = self.statements, []
+            return [*statements, assign(value)]
+        known, test = dict(self.parts_named), self.truth(self.expression(tree.test))
+        before, self.statements = self.statements, []
+        sides = []
+        for side in (tree.body, tree.orelse):
+            sides.append(self.assigned(side, assign))
+            self.parts_named = dict(known)
+        if all(len(side) == 1 and "\n" not in side[0] for side in sides):
+            return [*before, assign(self.expression(tree))]
+        yes, no = ("".join(f"    {line}\n" for line in "\n".join(side).splitlines()) for side in sides)
+        return [*before, f"if ({test}) {{\n{yes}}} else {{\n{no}}}"]
+
+    def parts_of(self, text, in_any_case):
+        """The names in `where` that a formula reads, itself or through others."""
+        found = {name for name in names_read(self.parse(text), in_any_case) if name in self.operator.where}
+        return found.union(*(self.parts_of(self.operator.where[name], in_any_case) for name in found))
+
+    def name_parts(self, tree):
+        """Variables for the names in `where` that a formula reads in any case; what one side of a choice reads is evaluated there."""
+        for name in names_read(tree):
+            if name in self.operator.where and name not in self.parts_named:
+                part = self.parse(self.operator.where[name])
+                self.name_parts(part)
+                value = self.operand(part)
+                self.statements.append(f"{C_TYPES.get(value.type, f'const {value.type} ')}{name} = {value.c};")
+                self.parts_named[name] = Value(name, value.type)
 
     def program(self, text):
         """The statements of an operator's formula, and its value, or the values where it has several results."""
@@ -220,6 +272,10 @@ class Lowering:
 
     def on_Name(self, node):
         name = node.id
+        if name in self.parts_named:
+            return self.parts_named[name]
+        if self.gradients and name in self.operator.where:
+            return self.expression(self.parse(self.operator.where[name]))
         if name in self.gradients:
             return Value(name, self.gradients[name])
         if name in self.names:
@@ -323,7 +379,7 @@ class Lowering:
             return self.fact(name, node)
         if name == "len" and not self.gradients:
             return Value(f"{self.expression(node.args[0]).c}.n", "int")
-        if name in FUNCTIONS and name not in self.operators and not self.gradients:
+        if name in FUNCTIONS and name not in self.operators and not (self.gradients and is_of_tensors(*FUNCTIONS[name])):
             types, result = FUNCTIONS[name]
             if len(node.args) != len(types):
                 raise self.fail(f"'{name}' takes {len(types)} arguments")
@@ -331,8 +387,6 @@ class Lowering:
         callee = self.operators.get(name if self.gradients else name.removesuffix("_"))
         if callee is None or (name.endswith("_") and "inplace" not in callee.forms):
             raise self.fail(f"'{name}' is not an operator")
-        if len(callee.results) > 1 and self.gradients:
-            raise self.fail(f"'{name}' has several results; a derivative needs one")
         return self.call(callee, node, "_" if name.endswith("_") or "functional" not in callee.forms else "")
 
     def on_Attribute(self, node):
@@ -354,6 +408,8 @@ class Lowering:
         if self.through:
             words = [self.convert(self.expression(given[a.name]), argument_type(a)) if a.name in given else ctype.default(a) for a in callee.args]
             return Value(self.kernel_call(callee, words) if callee.kernel else f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
+        if callee.kernel == "gradient":
+            return Value(self.kernel_call(callee, [self.convert(self.expression(given[a.name]), argument_type(a)) for a in callee.args]), "Tensor")
         shortcut = callee.inlined if self.gradients else ""
         words, options, operands = [], [], []
         for argument in callee.args:
@@ -379,6 +435,8 @@ class Lowering:
         tensors = [word for word, argument in zip(words, callee.args) if argument.is_tensor]
         numbers = [word for word, argument in zip(words, callee.args) if not argument.is_tensor]
         params = f"&{numbers[0]}" if len(numbers) == 1 and numbers[0].isidentifier() else f"(const grd_scalar[]){{{', '.join(numbers)}}}" if numbers else "NULL"
+        if callee.kernel == "gradient":
+            return f"grd_op_gradient({', '.join([*tensors, *['NULL'] * (3 - len(tensors)), f'&{callee.elementwise}', params])})"
         return f"grd_op_{callee.kernel}({', '.join(['out', *tensors, f'&{callee.elementwise}', params])})"
 
     def fact(self, name, node):

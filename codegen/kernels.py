@@ -2,7 +2,7 @@
 its dtype."""
 import re
 
-from codegen import ctype
+from codegen import ctype, expression
 from codegen.headers import BANNER
 from codegen.schema import KERNELS
 from codegen.template import fill, function
@@ -20,11 +20,15 @@ BLOCK = """
     static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
     {
         $numbers
-        $result *result_data = ($result *)data[0];
+        $result *made = ($result *)data[0];
         $inputs
         IN_PLACE for (int64_t i = 0; i < n; i++)
-            result_data[i] = $body($words);
+            made[i] = $body($words);
     }
+"""
+
+PLAIN_BLOCK = """
+    static void ${operator}_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { $map(n, data, $body); }
 """
 
 BLOCK_OF_ITS_OWN = """
@@ -57,51 +61,50 @@ def kernels_header(kind, operators):
     return BANNER.format("schema") + fill(TABLE, kind=kind, KIND=kind.upper(), rows=rows)
 
 
-def gives_bool(operator):
-    return operator.rule in ("compare", "bool")
-
-
 def where(categories, text):
     return f"#if {condition(categories)}\n{text}#endif\n"
 
 
-def bodies(operator):
+def bodies(operator, operators):
     """The scalar bodies that the entry says, as functions, each for the categories it serves. Tensors are x, y and z in them."""
     categories = {}
-    for category, expression in operator.expr.items():
-        categories.setdefault(expression, set()).add(category)
-    names = dict(zip((a.name for a in operator.args if a.is_tensor), "xyz"))
-    arguments = [names.get(a.name, a.name) for a in operator.args]
+    for category in sorted(operator.dtypes):
+        text = expression.body(operator, category, operators)
+        if text is not None:
+            categories.setdefault(text, set()).add(category)
+    arguments = expression.words(operator).values()
     parameters = ", ".join(f"{'bool' if operator.mask and name == 'x' else 'C'} {name}" for name in arguments)
     text = ""
-    for expression, members in categories.items():
-        unused = "".join(f"(void){name};\n" for name in arguments if not re.search(rf"\b{name}\b", expression))
-        body = function(f"static inline {'bool' if gives_bool(operator) else 'C'} {operator.kernel}_{operator.c_name}({parameters})", f"{unused}return {expression};")
+    for value, members in categories.items():
+        unused = "".join(f"(void){name};\n" for name in arguments if not re.search(rf"\b{name}\b", value))
+        body = function(f"static inline {'bool' if operator.gives_bool else 'C'} {operator.kernel}_{operator.c_name}({parameters})", f"{unused}{value}")
         text += body if members == operator.dtypes else f"#{'elif' if text else 'if'} {condition(members)}\n{body}"
     return f"{text}#endif\n" if text.startswith("#") else text
 
 
-def block(operator):
+def block(operator, operators):
     """The loop of a kernel: over contiguous elements, so that it vectorises."""
     body = f"{operator.kernel}_{operator.c_name}"
     own = where(operator.block, fill(BLOCK_OF_ITS_OWN, operator=operator.c_name, body=body)) if operator.block else ""
     rest = operator.dtypes - operator.block
+    if not (operator.mask or any(a.kind in ctype.NUMBERS for a in operator.args)):
+        plain = fill(PLAIN_BLOCK, operator=operator.c_name, map=f"{'test' if operator.gives_bool else 'map'}_{operator.inputs}", body=body)
+        return bodies(operator, operators) + own + (where(rest, plain) if own else plain)
     inputs = [("uint8_t" if operator.mask and i == 0 else "C", f"{a.name}_data") for i, a in enumerate(a for a in operator.args if a.is_tensor)]
     declared = {}  # type -> its operands, which are declared together
     for place, (t, name) in enumerate(inputs, 1):
         declared.setdefault(t, []).append(f"*{name} = (const {t} *)data[{place}]")
     numbers = [f"number_{i}" for i in range(sum(a.kind in ctype.NUMBERS for a in operator.args))]
-    scalar = fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if gives_bool(operator) else "C",
+    scalar = fill(BLOCK, operator=operator.c_name, body=body, result="uint8_t" if operator.gives_bool else "C",
                 numbers="\n".join(f"const C {name} = param(params, {i});" for i, name in enumerate(numbers)),
                 inputs="\n".join(f"const {t} {', '.join(names)};" for t, names in declared.items()),
                 words=", ".join([f"{name}[i]" for _, name in inputs] + numbers))
-    return bodies(operator) + own + (where(rest, scalar) if own else scalar)
+    return bodies(operator, operators) + own + (where(rest, scalar) if own else scalar)
 
 
 def sizes(operator):
     """The name of the sizes of the operands: SIZES_1_CC is a result of one byte of two operands of the dtype."""
-    count = KERNELS[operator.kernel]
-    return f"SIZES_{'1' if gives_bool(operator) else 'C'}_{''.join('1' if operator.mask and i == 0 else 'C' for i in range(count))}"
+    return f"SIZES_{'1' if operator.gives_bool else 'C'}_{''.join('1' if operator.mask and i == 0 else 'C' for i in range(operator.inputs))}"
 
 
 def sizes_enum(operators):
@@ -121,17 +124,17 @@ def condition(categories):
     return " || ".join(f"GRD_IS_{category.upper()}" for category in sorted(categories))
 
 
-def rows_file(kind, operators):
+def rows_file(kind, members, operators):
     """The kernels of one typed file: those that its dtype has, together with others of the same dtypes."""
     groups = {}
-    for operator in (o for o in operators.values() if o.kernel == kind):
+    for operator in (o for o in members if o.kernel == kind):
         groups.setdefault(condition(operator.dtypes), []).append(operator)
     text, rows = BANNER.format("schema") + f'#include "gen/{kind}_kernels.h"\n\n', ""
-    text += sizes_enum([o for o in operators.values() if o.kernel == kind])
-    for dtypes, members in groups.items():
-        functions = "\n".join(map(block, members))
+    text += sizes_enum([o for o in members if o.kernel == kind])
+    for dtypes, alike in groups.items():
+        functions = "".join(block(o, operators) for o in alike)
         text += f"\n#if {dtypes}\n{functions}#endif\n"
-        rows += f"#if {dtypes}\n{''.join(map(row, members))}#endif\n"
+        rows += f"#if {dtypes}\n{''.join(map(row, alike))}#endif\n"
     return text + "\n" + fill(ROWS, kind=kind, KIND=kind.upper(), rows=rows)
 
 
@@ -218,6 +221,6 @@ def lines_rows(members):
 def files(operators):
     lines = [o for o in operators.values() if o.law == "lines"]
     result = {"gen/cast_rows.h": cast_rows(), "gen/lines_kernels.h": lines_header(lines), "gen/lines_rows.h": lines_rows(lines)}
-    for kind in KERNELS:
-        result |= {f"gen/{kind}_kernels.h": kernels_header(kind, operators), f"gen/{kind}_rows.h": rows_file(kind, operators)}
+    for kind in (*KERNELS, "gradient"):
+        result |= {f"gen/{kind}_kernels.h": kernels_header(kind, operators), f"gen/{kind}_rows.h": rows_file(kind, operators.values(), operators)}
     return result

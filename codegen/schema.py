@@ -7,13 +7,15 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from codegen import expression
+
 try:
     import tomllib
 except ModuleNotFoundError:  # before Python 3.11
     import tomli as tomllib
 
 KINDS = {"Tensor", "Scalar", "int", "float", "bool", "dtype", "device", "str", "Generator"}
-KERNELS = {"unary": 1, "binary": 2, "ternary": 3}
+KERNELS = {"unary": 1, "binary": 2, "ternary": 3}  # and "gradient", of two or three tensors, whose entries are derived
 RULES = {"promote", "float", "compare", "bool", "keep"}
 OVERLAPS = ("apart", "element", "none")  # enum grd_overlap in src/op/plan.h
 LAWS = {"lines": {"keep", "sum"}, "reduce": {"keep", "sum", "mean", "float", "bool", "int64"}}  # law -> its types
@@ -22,11 +24,11 @@ REDUCE_KINDS = {"first", "sum", "prod", "difference", "abs", "square", "exp", "n
 REDUCE_FINISHES = {"", "divide", "mean", "root", "divide_root", "finite", "log", "any", "all"}
 CATEGORIES = {"bool", "integer", "float", "complex"}
 # An entry may say its scalar body of: a category, "real" for all but complex numbers. For bool that of integers serves too.
-EXPRESSIONS = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "float": ("float", "real"), "complex": ("complex",)}
+BODIES = {"bool": ("bool", "integer", "real"), "integer": ("integer", "real"), "float": ("float", "real"), "complex": ("complex",)}
 REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERROR_NOT_IMPLEMENTED"}
 FORMS = ("functional", "inplace", "out")
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
-KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "where", "fast", "python", "test"}
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
@@ -88,11 +90,16 @@ class Operator:
     refuse: dict = field(default_factory=dict)  # a category without kernels -> (error code, text), where PyTorch says more than that there is none
     number: str = None  # the entry whose kernel runs where the last input is a number for tensors of a half type, which is not rounded to that type
     block: frozenset = frozenset()  # categories for which the body of the kernel takes n contiguous elements, not one
-    expr: dict = field(default_factory=dict)  # category -> the scalar body of the kernel, a C expression; another's is in src/kernel/cpu
+    expr: str = None  # what it does to an element: expression.py
+    body: dict = field(default_factory=dict)  # category -> the scalar body of the kernel, a C expression
+    save: str = "self"  # in which a derived gradient is said; or "result"
     dtypes: frozenset = frozenset()
     formula: str = None
     composite: bool = False  # in terms of other operators; recorded as one node where it has gradients, by its parts otherwise
     grads: dict = None  # argument name -> formula; None for a composite that is recorded by its parts
+    fast: dict = field(default_factory=dict)  # argument name -> accelerated formula, for gradients that are not differentiated
+    where: dict = field(default_factory=dict)  # a name that formulas of the derivative use -> the formula it stands for
+    fused: dict = field(default_factory=dict)  # argument name -> the call of a kernel that computes its gradient in one loop: expression.py
     jvp: object = None  # the tangents of the results: one of FORWARD, or argument -> formula; None for a composite whose parts have rules
     forms: tuple = ("functional",)
     view: bool = False
@@ -124,6 +131,15 @@ class Operator:
     @property
     def has_out(self):
         return "inplace" in self.forms or "out" in self.forms
+
+    @property
+    def inputs(self):
+        """How many tensors a kernel reads."""
+        return sum(a.is_tensor for a in self.args)
+
+    @property
+    def gives_bool(self):
+        return self.rule in ("compare", "bool")
 
     @property
     def planned(self):
@@ -294,8 +310,8 @@ def read_operator(name, entry, file, lines):
             fail(f"a {kernel} kernel takes {KERNELS[kernel]} tensors", "sig")
         if "block" in entry and (kernel != "unary" or len(args) > 1):
             fail("a body for blocks takes one tensor and nothing else", "block")
-    elif "expr" in entry:
-        fail("expr is the body of a kernel", "expr")
+    elif "body" in entry:
+        fail("body is that of a kernel", "body")
     if "law" in entry:
         if entry["law"] not in LAWS:
             fail(f"law is one of {', '.join(LAWS)}, not '{entry['law']}'", "law")
@@ -331,8 +347,8 @@ def read_operator(name, entry, file, lines):
             fail(f"unknown test fact '{key}'; known are {', '.join(sorted(TEST_KEYS))}", f"test.{key}")
     return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
                     " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
-                    entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), frozenset(entry.get("block", "").split()), read_expr(entry, dtypes, fail), dtypes, formula, composite,
-                    grads, read_jvp(entry, args, grads, fail) if is_operator else None, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
+                    entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), frozenset(entry.get("block", "").split()), entry.get("expr"), read_body(entry, dtypes, fail), entry.get("save", "self"), dtypes, formula, composite,
+                    grads, read_fast(entry, grads, fail), read_where(entry, args, results, grads, fail), {}, read_jvp(entry, args, grads, fail) if is_operator else None, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
                     entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", not IMPLEMENTED & set(entry)), entry.get("whole"), entry.get("run"), entry.get("check", False),
                     entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("through"))
@@ -362,15 +378,15 @@ def read_refuse(entry, dtypes, fail):
     return refuse
 
 
-def read_expr(entry, dtypes, fail):
-    """{category: expression}: expr = "…" for all dtypes, or expr.<category> = "…"."""
-    given, categories = entry.get("expr", {}), [category for category in EXPRESSIONS if category in dtypes]
+def read_body(entry, dtypes, fail):
+    """{category: expression}: body = "…" for all dtypes, or body.<category> = "…"."""
+    given, categories = entry.get("body", {}), [category for category in BODIES if category in dtypes]
     if isinstance(given, str):
         return dict.fromkeys(categories, given)
-    found = {category: next((key for key in EXPRESSIONS[category] if key in given), None) for category in categories}
+    found = {category: next((key for key in BODIES[category] if key in given), None) for category in categories}
     for key in given:
         if key not in found.values():
-            fail(f"expr.{key}: not a category of its dtypes", f"expr.{key}")
+            fail(f"body.{key}: not a category of its dtypes", f"body.{key}")
     return {category: given[key] for category, key in found.items() if key}
 
 
@@ -441,6 +457,8 @@ def read_grads(entry, args, kernel, formula, composite, fail):
     if grad == "none":
         return {}
     tensors = [a.name for a in args if a.is_tensor]
+    if grad is None and tensors and ("expr" in entry or "through" in entry):
+        return expression.DERIVED
     if grad is None:
         if tensors:
             fail("the derivative is missing: say grad.<argument> = \"…\" or grad = \"none\"")
@@ -449,6 +467,24 @@ def read_grads(entry, args, kernel, formula, composite, fail):
         if name not in tensors:
             fail(f"grad.{name}: no tensor argument of that name", f"grad.{name}")
     return {a.name: grad[a.name] for a in args if a.name in grad}
+
+
+def read_fast(entry, grads, fail):
+    """{argument: formula} of fast.grad.<argument>, which goes with grad.<argument>."""
+    fast = entry.get("fast", {}).get("grad", {})
+    for name in fast:
+        if name not in (grads or {}):
+            fail(f"fast.grad.{name} needs grad.{name}, which says the mathematics", f"fast.grad.{name}")
+    return fast
+
+
+def read_where(entry, args, results, grads, fail):
+    """{name: formula} of the names that derivatives use: where.u = "grad * weight"."""
+    where = entry.get("where", {})
+    for name in where:
+        if not grads or name in {"grad", *(a.name for a in args), *results} or not name.isidentifier():
+            fail(f"where.{name} = \"…\" is a new name for the formulas of a derivative", f"where.{name}")
+    return where
 
 
 def read_jvp(entry, args, grads, fail):
@@ -477,6 +513,13 @@ def check_numbers(operators):
             raise operator.error(f"number = \"{operator.number}\": no kernel that takes a number for the last tensor", "number")
 
 
+def derivative_of_another(entry, entries):
+    """What grad = "as norm" says: the derivative of norm, which has the same arguments, for a node of another name."""
+    grad = entry.get("grad")
+    other = entries.get(grad.removeprefix("as "), {}) if isinstance(grad, str) else {}
+    return {key: other[key] for key in ("grad", "where", "fast", "jvp") if key in other}
+
+
 def read_schema(folder):
     """Every entry of the folder, by name, in order of file and line."""
     operators = {}
@@ -489,9 +532,11 @@ def read_schema(folder):
             raise SchemaError(f"{file}: {error}") from None
         lines = line_numbers(text)
         for name, entry in entries.items():
+            entry |= derivative_of_another(entry, entries)
             operator = read_operator(name, entry, file, lines.get(name, {}))
             if name in operators:
                 raise operator.error(f"is defined in {operators[name].file}:{operators[name].line} already")
             operators[name] = operator
     check_numbers(operators)
+    expression.derive(operators)
     return operators

@@ -391,7 +391,7 @@ static bool record(struct grd_custom_call *call, grd_tensor **outputs, int n)
 }
 
 /* ---- Forward mode ---------------------------------------------------------------------------------------------------------------------- */
-static bool set_tangent(const struct grd_custom_call *call, grd_tensor *output, grd_tensor *tangent, struct grd_level *level)
+static bool set_tangent(const struct grd_custom_call *call, grd_tensor *output, grd_tensor *tangent, struct grd_dual_level *level)
 {
     if (tangent->dtype != output->dtype || !grd_dims_equal(grd_sizes(tangent), grd_sizes(output)))
         return grd_raise(GRD_ERROR_RUNTIME, "%s: a tangent has not the sizes and the dtype of its output",
@@ -403,7 +403,7 @@ static bool set_tangent(const struct grd_custom_call *call, grd_tensor *output, 
 }
 
 static bool set_tangents(struct grd_custom_call *call, grd_tensor *const *outputs, grd_tensor *const *tangents, int n,
-                         struct grd_level *level)
+                         struct grd_dual_level *level)
 {
     for (int i = 0; i < n; i++)
         if (tangents[i] != NULL && outputs[i] != NULL && grd_dtype_carries(outputs[i]->dtype) &&
@@ -422,7 +422,7 @@ static bool run_jvp(struct grd_custom_call *call, grd_tensor *const *outputs, in
 {
     const int inputs = call->function.inputs;
     grd_tensor **tangents = grd_pool_alloc((size_t)(inputs + n) * sizeof *tangents);
-    struct grd_level *level = NULL;
+    struct grd_dual_level *level = NULL;
     if (tangents == NULL)
         return false;
     memset(tangents, 0, (size_t)(inputs + n) * sizeof *tangents);

@@ -16,7 +16,7 @@ enum grd_save_how {
     GRD_SAVE_DTYPE,  /* DTYPE */
     GRD_SAVE_DEVICE, /* DEVICE */
     /* What takes room in the node besides its grd_saved: */
-    GRD_SAVE_SHAPE,   /* sizes of a tensor: DIMS */
+    GRD_SAVE_SHAPE,   /* sizes of a tensor: DIMS; absent, as None, where the tensor is */
     GRD_SAVE_STRIDES, /* strides: DIMS */
     GRD_SAVE_DIMS,
     GRD_SAVE_TENSORS,
@@ -96,6 +96,7 @@ struct grd_derivative {
     const char *given_name;   /* the name where argument `given` is given, and no plain number; NULL: always the other */
     const char *inplace_name; /* the name of a node that a call in place leaves; NULL: as above */
     grd_backward_function *backward;
+    grd_backward_function *fast; /* the same by accelerated formulas, which are not differentiated; NULL: none */
     const void *context;           /* whatever `backward` wants to know */
     grd_forward_function *forward; /* of GRD_FORWARD_FORMULA */
     const struct grd_save *saves;
@@ -115,6 +116,13 @@ static inline void grd_backward_spread(const struct grd_backward *b, int arg, gr
 {
     for (int64_t i = 0; i < grads.n && b->first_edge[arg] + i < b->first_edge[arg + 1]; i++)
         b->ret_grads[b->first_edge[arg] + i] = grads.data[i];
+}
+
+/* Hands out the gradient of an argument that a kernel computed in one loop; false: it did not, and the formula must. */
+static inline bool grd_backward_fused(const struct grd_backward *b, int arg, grd_tensor *gradient)
+{
+    b->ret_grads[b->first_edge[arg]] = gradient;
+    return gradient != NULL;
 }
 
 /* The boxed kernel of the AUTOGRAD key. */

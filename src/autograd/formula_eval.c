@@ -122,15 +122,21 @@ static double compute(enum grd_formula_symbol symbol, double a, double b)
     }
 }
 
-/* Strings are compared for equality alone, as whether their order is not 0. One that is absent equals none. */
+/* Strings and dtypes are compared for equality alone: as whether they differ is 0. A string that is absent equals none. */
 static grd_value evaluate_number(const struct evaluation *e, const struct grd_formula_node *node)
 {
     const int next = node_at(e, node->child)->next;
     const grd_value a = evaluate(e, node->child), b = next != 0 ? evaluate(e, next) : a;
-    const bool strings = a.kind == GRD_KIND_STRING;
-    const double order = strings ? a.v.string == NULL || b.v.string == NULL || strcmp(a.v.string, b.v.string) != 0 : to_double(a);
-    const double x = compute((enum grd_formula_symbol)node->which, order, strings ? 0 : to_double(b));
-    return convert((grd_value){.kind = GRD_KIND_FLOAT, .v.number = x}, (grd_kind)node->kind);
+    double x = 0, y = 0;
+    if (a.kind == GRD_KIND_STRING) {
+        x = a.v.string == NULL || b.v.string == NULL || strcmp(a.v.string, b.v.string) != 0;
+    } else if (a.kind == GRD_KIND_DTYPE) {
+        x = a.v.dtype != b.v.dtype;
+    } else {
+        x = to_double(a);
+        y = to_double(b);
+    }
+    return convert((grd_value){.kind = GRD_KIND_FLOAT, .v.number = compute((enum grd_formula_symbol)node->which, x, y)}, (grd_kind)node->kind);
 }
 
 /* ---- Tensors and lists ------------------------------------------------------------------------------------------------------------ */
@@ -150,6 +156,15 @@ static grd_value evaluate_list(const struct evaluation *e, const struct grd_form
         else
             *tensors++ = convert(evaluate(e, item), GRD_KIND_TENSOR).v.tensor;
     return list;
+}
+
+static grd_value evaluate_item(const struct evaluation *e, const struct grd_formula_node *node)
+{
+    const grd_dims list = evaluate(e, node->child).v.dims;
+    const int64_t i = convert(evaluate(e, node_at(e, node->child)->next), GRD_KIND_INT).v.integer;
+    if (!grd_pending() && (i < 0 || i >= list.n))
+        grd_raise(GRD_ERROR_INDEX, "the formula reads element %lld of a list of %lld", (long long)i, (long long)list.n);
+    return (grd_value){.kind = GRD_KIND_INT, .v.integer = grd_pending() ? 0 : list.data[i]};
 }
 
 static grd_value evaluate_fact(const struct evaluation *e, const struct grd_formula_node *node)
@@ -192,6 +207,8 @@ static grd_value evaluate(const struct evaluation *e, int index)
         return evaluate_fact(e, node);
     case GRD_FORMULA_LIST:
         return evaluate_list(e, node);
+    case GRD_FORMULA_ITEM:
+        return evaluate_item(e, node);
     case GRD_FORMULA_NUMBER:
         return evaluate_number(e, node);
     case GRD_FORMULA_IS_NONE: {

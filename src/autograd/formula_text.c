@@ -188,6 +188,7 @@ static int read_name(struct parser *p, struct grd_span word)
         {"False", {.kind = GRD_KIND_BOOL, .v.boolean = false}},
         {"None", {.kind = GRD_KIND_NONE}},
         {"inf", {.kind = GRD_KIND_FLOAT, .v.number = (double)INFINITY}},
+        {"nan", {.kind = GRD_KIND_FLOAT, .v.number = (double)NAN}},
     };
     for (int i = 0; i < GRD_LENGTH(words); i++)
         if (grd_span_is(word, words[i].word))
@@ -209,7 +210,7 @@ static const struct fact {
     {"device", GRD_SAVE_DEVICE, GRD_KIND_DEVICE}, {"sizes_along", GRD_SAVE_SIZES_ALONG, GRD_KIND_DIMS},
 };
 
-/* The fact of a gradient is taken when it is there. An argument that may be absent has none. */
+/* The fact of a gradient is taken when it is there. Of an argument that may be absent only the shape is known: None. */
 static int read_fact(struct parser *p, const struct fact *fact)
 {
     const struct grd_op *op = &p->needs->of->op;
@@ -234,7 +235,7 @@ static int read_fact(struct parser *p, const struct fact *fact)
             return grd_read_fail(&p->reader, "%s(...) takes the name of an int argument", fact->name);
         save.extra = (uint8_t)place;
     }
-    if (kind != (along ? GRD_KIND_TENSORS : GRD_KIND_TENSOR) || (!save.result && op->args[save.index].optional))
+    if (kind != (along ? GRD_KIND_TENSORS : GRD_KIND_TENSOR) || (!save.result && op->args[save.index].optional && fact->how != GRD_SAVE_SHAPE))
         return grd_read_fail_at(&p->reader, subject.at, "%s(...) takes a %s", fact->name,
                                 along ? "Tensor[] argument" : "Tensor argument that is never absent, or a result");
     return grd_read_expect(&p->reader, ")") ? add_saved(p, subject.at, save, (grd_kind)fact->kind) : 0;
@@ -378,6 +379,18 @@ static int read_list(struct parser *p)
     return list;
 }
 
+/* The rest of "sizes[i]". */
+static int read_item(struct parser *p, const char *at, int list)
+{
+    const int index = read_expression(p, 0);
+    if (index == 0 || !grd_read_expect(&p->reader, "]"))
+        return 0;
+    if (kind_of(p, list) != GRD_KIND_DIMS || !converts(node_at(p, index), GRD_KIND_INT))
+        return grd_read_fail_at(&p->reader, at, "[...] takes int[] and an int, not %s and %s", grd_kind_name(kind_of(p, list)), grd_kind_name(kind_of(p, index)));
+    node_at(p, list)->next = (uint16_t)index;
+    return add(p, (struct grd_formula_node){GRD_FORMULA_ITEM, GRD_KIND_INT, .child = (uint16_t)list});
+}
+
 static int read_number(struct parser *p)
 {
     grd_scalar number;
@@ -448,6 +461,7 @@ static const struct symbol {
         {"<", COMPARISON, GRD_SYMBOL_LESS, NULL},
         {">", COMPARISON, GRD_SYMBOL_GREATER, NULL},
         {"is", COMPARISON, GRD_SYMBOL_NONE, NULL},
+    {"in", COMPARISON, GRD_SYMBOL_EQUAL, NULL},
         {"+", SUM, GRD_SYMBOL_ADD, "add"},
         {"-", SUM, GRD_SYMBOL_SUBTRACT, "sub"},
         {"**", POWER, GRD_SYMBOL_NONE, "pow"},
@@ -472,19 +486,26 @@ static bool is_operand(grd_kind kind, const struct symbol *symbol)
     return is_number(kind) || (kind == GRD_KIND_TENSOR && symbol->of_tensors != NULL);
 }
 
+/* True for two strings, or a dtype and its name, which are compared for equality alone. */
+static bool are_names(const struct parser *p, const struct symbol *symbol, int left, int right)
+{
+    if (left == 0 || (symbol->number != GRD_SYMBOL_EQUAL && symbol->number != GRD_SYMBOL_NOT_EQUAL))
+        return false;
+    return kind_of(p, left) == GRD_KIND_DTYPE ? to_dtype(node_at(p, right)) : kind_of(p, left) == GRD_KIND_STRING && kind_of(p, right) == GRD_KIND_STRING;
+}
+
 /* Calls the operator on tensors, computes with numbers. A prefix has no `left`. */
 static int add_operation(struct parser *p, const char *at, const struct symbol *symbol, int left, int right)
 {
+    const bool names = are_names(p, symbol, left, right);
     const grd_kind b = kind_of(p, right), a = left != 0 ? kind_of(p, left) : b;
     const int first = left != 0 ? left : right;
     node_at(p, first)->next = (uint16_t)(left != 0 ? right : 0);
     node_at(p, right)->place = left != 0;
     struct grd_formula_node node = {.type = GRD_FORMULA_NUMBER, .which = symbol->number, .child = (uint16_t)first};
-    const bool strings =
-        a == GRD_KIND_STRING && b == GRD_KIND_STRING && (node.which == GRD_SYMBOL_EQUAL || node.which == GRD_SYMBOL_NOT_EQUAL);
-    if (!strings && !(is_operand(a, symbol) && is_operand(b, symbol)))
-        return grd_read_fail_at(&p->reader, at, "'%s' takes %snumbers, not %s", symbol->text,
-                                symbol->of_tensors != NULL ? "tensors and " : "", grd_kind_name(is_operand(a, symbol) ? b : a));
+    if (!names && !(is_operand(a, symbol) && is_operand(b, symbol)))
+        return grd_read_fail_at(&p->reader, at, "'%s' takes %snumbers, not %s", symbol->text, symbol->of_tensors != NULL ? "tensors and " : "",
+                                grd_kind_name(is_operand(a, symbol) ? b : a));
     if (a == GRD_KIND_TENSOR || b == GRD_KIND_TENSOR) {
         node.type = GRD_FORMULA_CALL;
         node.kind = GRD_KIND_TENSOR;
@@ -492,11 +513,25 @@ static int add_operation(struct parser *p, const char *at, const struct symbol *
     } else if (node.which == GRD_SYMBOL_NONE) {
         return grd_read_fail_at(&p->reader, at, "'%s' needs a tensor", symbol->text);
     } else {
-        const bool integers =
-            node.which != GRD_SYMBOL_DIVIDE && (a == GRD_KIND_INT || a == GRD_KIND_BOOL) && (b == GRD_KIND_INT || b == GRD_KIND_BOOL);
+        const bool integers = node.which != GRD_SYMBOL_DIVIDE && (a == GRD_KIND_INT || a == GRD_KIND_BOOL) && (b == GRD_KIND_INT || b == GRD_KIND_BOOL);
         node.kind = symbol->level <= COMPARISON ? GRD_KIND_BOOL : integers ? GRD_KIND_INT : GRD_KIND_FLOAT;
     }
     return add(p, node);
+}
+
+/* "x in (a, b)" after its "in", as x == a or x == b. */
+static int read_choices(struct parser *p, const char *at, const struct symbol *symbol, int value)
+{
+    static const struct symbol any = {"or", OR, GRD_SYMBOL_OR, NULL};
+    int found = 0;
+    if (!grd_read_expect(&p->reader, "("))
+        return 0;
+    do {
+        const int item = read_expression(p, SUM), same = found != 0 && item != 0 ? add(p, *node_at(p, value)) : value;
+        const int equal = item != 0 && same != 0 ? add_operation(p, at, symbol, same, item) : 0;
+        found = equal != 0 && found != 0 ? add_operation(p, at, &any, found, equal) : equal;
+    } while (found != 0 && grd_read_token(&p->reader, ","));
+    return found != 0 && grd_read_expect(&p->reader, ")") ? found : 0;
 }
 
 /* "is None" and "is not None" after their first word. */
@@ -548,6 +583,8 @@ static int read_operations(struct parser *p, int level)
     const char *start = here(p), *at = start;
     const struct symbol *symbol = read_symbol(p, prefixes, GRD_LENGTH(prefixes), level);
     int node = symbol != NULL ? read_expression(p, symbol->level) : read_atom(p);
+    while (node != 0 && symbol == NULL && grd_read_token(&p->reader, "["))
+        node = read_item(p, start, node);
     if (node != 0 && symbol != NULL)
         node = add_operation(p, at, symbol, 0, node);
     for (bool compared = false; node != 0; compared = symbol->level == COMPARISON) {
@@ -559,6 +596,8 @@ static int read_operations(struct parser *p, int level)
             return grd_read_fail_at(&p->reader, at, "comparisons are not chained");
         if (strcmp(symbol->text, "is") == 0) {
             node = read_is_none(p, node);
+        } else if (strcmp(symbol->text, "in") == 0) {
+            node = read_choices(p, at, symbol, node);
         } else {
             /* A power is the one operator that begins on the right. */
             const int right = read_expression(p, symbol->level == POWER ? SIGN : symbol->level + 1);

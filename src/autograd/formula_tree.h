@@ -16,7 +16,8 @@ enum grd_formula_type {
     GRD_FORMULA_SAVED,     /* saves[which] */
     GRD_FORMULA_FACT,      /* `which`, a grd_save_how, of the gradient below */
     GRD_FORMULA_LIST,      /* of integers or tensors */
-    GRD_FORMULA_NUMBER,    /* `which`, a grd_formula_symbol, of one or two numbers or strings */
+    GRD_FORMULA_ITEM,      /* of a list of integers: the list, the index */
+    GRD_FORMULA_NUMBER,    /* `which`, a grd_formula_symbol, of one or two numbers, strings or dtypes */
     GRD_FORMULA_IS_NONE,
     GRD_FORMULA_CHOICE,   /* yes, test, no: the order of the text */
     GRD_FORMULA_FUNCTION, /* of numbers and sizes: `function`; the arguments in order */

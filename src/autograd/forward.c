@@ -13,7 +13,7 @@ struct call {
     grd_value args[GRD_MAX_ARGS];            /* in place: with a copy of what is overwritten, where a rule reads that */
     grd_value tangents[GRD_MAX_ARGS];        /* of tensors and lists of them; absent ones are NULL */
     unsigned dual;                           /* bit set: arguments with tangents */
-    struct grd_level *level;                 /* owned; NULL: nothing is dual */
+    struct grd_dual_level *level;            /* owned; NULL: nothing is dual */
     const grd_value *results;                /* as the operator gave them */
 };
 
@@ -92,7 +92,7 @@ static grd_value value_of(const struct call *call, const struct grd_save *save)
     const grd_tensor *t = value->v.tensor;
     switch (save->how) {
     case GRD_SAVE_SHAPE:
-        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_sizes(t)};
+        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = t != NULL ? grd_sizes(t) : (grd_dims){0}};
     case GRD_SAVE_STRIDES:
         return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_strides(t)};
     case GRD_SAVE_OFFSET:
@@ -386,7 +386,7 @@ static void record(struct call *call, grd_keyset keys, grd_tensor *out, const gr
 {
     const uint8_t rule = call->derivative != NULL ? call->derivative->forward_rule : GRD_FORWARD_ABSENT;
     if (rule == GRD_FORWARD_GIVEN && call->level == NULL)
-        call->level = grd_level_current();
+        call->level = grd_dual_level_current();
     if (call->level == NULL) {
         run_below(call->op, keys, out, args, ret_results);
     } else if (out != NULL && (call->op->nargs == 0 || args[0].kind != GRD_KIND_TENSOR || args[0].v.tensor != out)) {

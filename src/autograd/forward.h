@@ -16,13 +16,13 @@ enum { GRD_FORWARD_BIT = 1 << GRD_KEY_FORWARD };
 /* The tangent of a tensor with the key FORWARD, for a view what it sees of its base's. Pooled; NULL where there is none. May leave an error pending. */
 grd_tensor *grd_tangent_find(const grd_tensor *t);
 /* The level that the tangent belongs to. Owned by the caller; NULL where there is none. */
-struct grd_level *grd_tangent_level(const grd_tensor *t);
+struct grd_dual_level *grd_tangent_level(const grd_tensor *t);
 /* The level this thread has entered. Owned by the caller; NULL where there is none. */
-struct grd_level *grd_level_current(void);
+struct grd_dual_level *grd_dual_level_current(void);
 /* Gives a tensor a tangent, of its sizes and dtype: this, or a copy with its strides. False, with the error raised, on failure. */
-bool grd_tangent_set(grd_tensor *t, grd_tensor *tangent, struct grd_level *level);
+bool grd_tangent_set(grd_tensor *t, grd_tensor *tangent, struct grd_dual_level *level);
 /* The tangent that an operator in place writes to: where there is none, zeros, for a view those of its base. Pooled; NULL, with the error raised, on failure. */
-grd_tensor *grd_tangent_written(grd_tensor *t, struct grd_level *level);
+grd_tensor *grd_tangent_written(grd_tensor *t, struct grd_dual_level *level);
 /* Gives `alias`, which has the memory of `t`, its tangent, if it has one. */
 bool grd_tangent_share(grd_tensor *alias, const grd_tensor *t);
 /* The same for the results that the node of `t` has saved; of what is a view and `written`, the node of its base (op_node.c). */

@@ -339,12 +339,12 @@ struct grd_retained {
     struct grd_grad_slot slot;
 };
 
-struct grd_level;
+struct grd_dual_level;
 
 /* The tangent of a dual tensor: Note [Tangents] in forward.h. */
 struct grd_tangent {
     grd_tensor *tensor;              /* owned; NULL: none */
-    struct grd_level *level;         /* owned; NULL: there has been none */
+    struct grd_dual_level *level;    /* owned; NULL: there has been none */
     struct grd_tangent **at, *after; /* in the list of the level, while there is a tensor */
 };
 /* Lets go of it. */

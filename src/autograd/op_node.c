@@ -58,6 +58,19 @@ static uint64_t argument_needs(const struct op_node *self, const struct grd_run 
     return needs;
 }
 
+/* Nothing is recorded, and all tensors are plain ones. */
+static bool may_be_fast(const struct grd_run *run, const struct op_node *self, const grd_value *values, int n)
+{
+    unsigned keys = 0;
+    if (grd_grad_enabled())
+        return false;
+    for (uint32_t i = 0; i < self->node.noutputs; i++)
+        keys |= run->grads[i] != NULL ? grd_keys_read(run->grads[i]) : 0;
+    for (int i = 0; i < n; i++)
+        keys |= values[i].kind == GRD_KIND_TENSOR && values[i].v.tensor != NULL ? grd_keys_read(values[i].v.tensor) : 0;
+    return keys >> (GRD_KEY_AUTOGRAD + 1) == 0;
+}
+
 static void op_node_run(struct grd_node *node, const struct grd_run *run)
 {
     struct op_node *self = (struct op_node *)node;
@@ -72,7 +85,8 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
     grd_tensor *const *grads = d->materialize ? materialized(self, run->grads) : run->grads;
     if (grads == NULL)
         return;
-    d->backward(&(struct grd_backward){.derivative = d,
+    grd_backward_function *const function = d->fast != NULL && may_be_fast(run, self, values, kept) ? d->fast : d->backward;
+    function(&(struct grd_backward){.derivative = d,
                                        .grads = grads,
                                        .ngrads = (int)node->noutputs,
                                        .saved = values,
@@ -135,7 +149,7 @@ static inline size_t save_room(const struct grd_op_call *call, const struct grd_
     if (!grd_save_takes_room(save->how))
         return 0;
     if (save->how <= GRD_SAVE_STRIDES)
-        return subject(call, save)->ndim * sizeof(int64_t);
+        return subject(call, save) != NULL ? subject(call, save)->ndim * sizeof(int64_t) : 0;
     return save->how == GRD_SAVE_DIMS ? (size_t)call->args[save->index].v.dims.n * sizeof(int64_t) : other_room(call, save);
 }
 
@@ -195,7 +209,7 @@ static inline void save_dims(struct grd_saved *saved, const struct grd_op_call *
     grd_dims dims = call->args[save->index].v.dims;
     if (save->how != GRD_SAVE_DIMS) {
         const grd_tensor *t = subject(call, save);
-        dims = grd_dims_from(save->how == GRD_SAVE_SHAPE ? t->sizes : t->strides, t->ndim);
+        dims = t == NULL ? (grd_dims){0} : grd_dims_from(save->how == GRD_SAVE_SHAPE ? t->sizes : t->strides, t->ndim);
     }
     saved->value.kind = GRD_KIND_DIMS;
     saved->value.v.dims = dims.data != NULL ? grd_copy_dims(room, dims.data, dims.n) : dims;

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "gen/uses/autograd/tangent.h"
 
-struct grd_level {
+struct grd_dual_level {
     struct grd_object object;
     struct grd_tangent *first;
     bool ended;
@@ -15,7 +15,7 @@ struct grd_level {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Of this thread; owned. */
-static _Thread_local struct grd_level *current;
+static _Thread_local struct grd_dual_level *current;
 
 void grd_tangent_init(void)
 {
@@ -38,7 +38,7 @@ static grd_tensor *take(struct grd_tangent *self)
 }
 
 /* Puts in a tangent, of which it takes the reference if the level has not ended. Under the lock. */
-static bool put(struct grd_tangent *self, grd_tensor *tangent, struct grd_level *level)
+static bool put(struct grd_tangent *self, grd_tensor *tangent, struct grd_dual_level *level)
 {
     if (level->ended)
         return false;
@@ -52,11 +52,11 @@ static bool put(struct grd_tangent *self, grd_tensor *tangent, struct grd_level 
 }
 
 /* Exchanges what is held. With NULL and NULL: lets go of it. */
-static void exchange(struct grd_tangent *self, grd_tensor *tangent, struct grd_level *level)
+static void exchange(struct grd_tangent *self, grd_tensor *tangent, struct grd_dual_level *level)
 {
     pthread_mutex_lock(&lock);
     grd_tensor *old = take(self);
-    struct grd_level *old_level = self->level;
+    struct grd_dual_level *old_level = self->level;
     if (tangent != NULL && put(self, tangent, level))
         grd_object_keep(tangent);
     self->level = level != NULL ? grd_object_keep(level) : NULL;
@@ -74,7 +74,7 @@ void grd_tangent_clear(struct grd_tangent *self)
 /* ---- Levels ---------------------------------------------------------------------------------------------------------------------- */
 static void level_destroy(struct grd_object *object)
 {
-    grd_free(object, sizeof(struct grd_level));
+    grd_free(object, sizeof(struct grd_dual_level));
 }
 
 static const struct grd_object_type level_type = {.name = "level", .destroy = level_destroy};
@@ -85,7 +85,7 @@ bool grd_enter_dual_level(void)
         return false;
     if (current != NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "Nested forward mode AD is not supported at the moment");
-    struct grd_level *level = grd_alloc_zeroed(sizeof *level);
+    struct grd_dual_level *level = grd_alloc_zeroed(sizeof *level);
     if (level == NULL)
         return false;
     level->object.type = &level_type;
@@ -96,7 +96,7 @@ bool grd_enter_dual_level(void)
 
 bool grd_exit_dual_level(void)
 {
-    struct grd_level *level = current;
+    struct grd_dual_level *level = current;
     if (level == NULL)
         return grd_raise(GRD_ERROR_RUNTIME, "Trying to exit a forward AD level but no level is currently active");
     current = NULL;
@@ -112,14 +112,14 @@ bool grd_exit_dual_level(void)
     return true;
 }
 
-struct grd_level *grd_level_current(void)
+struct grd_dual_level *grd_dual_level_current(void)
 {
     return current != NULL ? grd_object_keep(current) : NULL;
 }
 
 /* ---- Reading --------------------------------------------------------------------------------------------------------------------- */
 /* What the tensor itself holds: owned by the caller, or NULL; and its level, likewise, where that is asked for. */
-static grd_tensor *held_by(const grd_tensor *t, struct grd_level **ret_level)
+static grd_tensor *held_by(const grd_tensor *t, struct grd_dual_level **ret_level)
 {
     const struct grd_meta *meta = grd_meta_get(t);
     grd_tensor *tangent = NULL;
@@ -144,9 +144,9 @@ grd_tensor *grd_tangent_find(const grd_tensor *t)
     return own == NULL ? grd_view_of_whole(tangent, t) : own;
 }
 
-struct grd_level *grd_tangent_level(const grd_tensor *t)
+struct grd_dual_level *grd_tangent_level(const grd_tensor *t)
 {
-    struct grd_level *level = NULL;
+    struct grd_dual_level *level = NULL;
     grd_tensor *tangent = held_by(t, &level);
     if (tangent == NULL && t->base != NULL)
         tangent = held_by(t->base, &level);
@@ -168,7 +168,7 @@ static grd_tensor *laid_out(const grd_tensor *t, grd_tensor *tangent)
     return grd_copy_(grd_new_strided(grd_sizes(t), grd_strides(t), (grd_dtype)t->dtype, grd_device_of(t)), tangent);
 }
 
-bool grd_tangent_set(grd_tensor *t, grd_tensor *tangent, struct grd_level *level)
+bool grd_tangent_set(grd_tensor *t, grd_tensor *tangent, struct grd_dual_level *level)
 {
     tangent = laid_out(t, tangent);
     struct grd_meta *meta = grd_pending() ? NULL : grd_meta_ensure(t);
@@ -184,13 +184,13 @@ bool grd_tangent_share(grd_tensor *alias, const grd_tensor *t)
     if ((grd_keys_of(t) & GRD_FORWARD_BIT) == 0)
         return true;
     grd_tensor *tangent = grd_tangent_find(t);
-    struct grd_level *level = tangent != NULL ? grd_tangent_level(t) : NULL;
+    struct grd_dual_level *level = tangent != NULL ? grd_tangent_level(t) : NULL;
     const bool ok = level != NULL ? grd_tangent_set(alias, tangent, level) : !grd_pending();
     grd_object_drop(level);
     return ok;
 }
 
-grd_tensor *grd_tangent_written(grd_tensor *t, struct grd_level *level)
+grd_tensor *grd_tangent_written(grd_tensor *t, struct grd_dual_level *level)
 {
     grd_tensor *tangent = grd_tangent_find(t), *owner = t->base != NULL ? t->base : t;
     if (tangent != NULL || grd_pending())

@@ -40,6 +40,8 @@ struct grd_kernel_table {
     const struct grd_map_kernel *unary[GRD_DTYPE_COUNT];
     const struct grd_map_kernel *binary[GRD_DTYPE_COUNT];
     const struct grd_map_kernel *ternary[GRD_DTYPE_COUNT];
+    /* Gradients in one loop, of two or three inputs: float32 float64. */
+    const struct grd_map_kernel *gradient[GRD_DTYPE_COUNT];
     /* Conversion: cast[from][to]; same to same is a copy. All dtypes but quantized: ask grd_cast_kernel. */
     grd_loop_kernel *const *cast[GRD_DTYPE_COUNT];
     /* Over lines, indexed by enum grd_lines_kernel_index: int64 float32 float64 complex128. */

@@ -28,7 +28,7 @@ void op_hidden_native_batch_norm(grd_tensor *input, grd_tensor *weight, grd_tens
 {
     grd_var_mean_result used = {grd_composite_along(variance, input->ndim, 1), grd_composite_along(mean, input->ndim, 1)};
     if (mean == NULL)
-        used = grd_var_mean(input, .dim = grd_dims_but(input, 1), .correction = grd_int(0), .keepdim = true);
+        used = grd_var_mean(input, .dim = grd_dims_but(grd_sizes(input), 1), .correction = grd_int(0), .keepdim = true);
     grd_tensor *scale = grd_rsqrt(grd_add_scalar(used.variance, grd_float(eps)));
     if (weight != NULL)
         scale = grd_mul(scale, grd_composite_along(weight, input->ndim, 1));
@@ -118,10 +118,13 @@ bool grd_check_groups(const grd_tensor *input, int64_t num_groups)
                      grd_list_text(grd_sizes(input)), (long long)num_groups);
 }
 
-grd_tensor *grd_group_rows(grd_tensor *t, int64_t num_groups)
+grd_dims grd_group_sizes(grd_dims sizes, int64_t num_groups)
 {
-    if (!grd_check_groups(t, num_groups))
-        return grd_failed;
-    const int64_t size = grd_wrapping_product(t->sizes[1] / num_groups, grd_sizes_product(t->sizes + 2, t->ndim - 2));
-    return grd_reshape(t, grd_dims(t->sizes[0], num_groups, size));
+    int64_t *const rows = grd_pool_array(3, sizeof *rows);
+    if (rows == NULL)
+        return GRD_NO_DIMS;
+    rows[0] = sizes.data[0];
+    rows[1] = num_groups;
+    rows[2] = grd_wrapping_product(sizes.data[1] / num_groups, grd_sizes_product(sizes.data + 2, sizes.n - 2));
+    return grd_dims_from(rows, 3);
 }

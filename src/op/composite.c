@@ -179,11 +179,11 @@ grd_dims grd_last_dims(grd_dims shape)
     return grd_dims_from(dims, shape.n);
 }
 
-grd_dims grd_dims_but(const grd_tensor *t, int64_t dim)
+grd_dims grd_dims_but(grd_dims sizes, int64_t dim)
 {
-    int64_t *const dims = grd_pool_array((int64_t)t->ndim + 1, sizeof *dims);
+    int64_t *const dims = grd_pool_array(sizes.n + 1, sizeof *dims);
     int64_t n = 0;
-    for (int64_t i = 0; dims != NULL && i < t->ndim; i++)
+    for (int64_t i = 0; dims != NULL && i < sizes.n; i++)
         if (i != dim)
             dims[n++] = i;
     return grd_dims_from(dims, n);

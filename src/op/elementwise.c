@@ -13,6 +13,7 @@
 
 #include "base/parallel.h"
 #include "core/small.h"
+#include "dispatch/op.h"
 #include "kernel/index.h"
 #include "op/common.h"
 
@@ -22,7 +23,8 @@ enum { MAX_INPUTS = 3 };
 static inline const struct grd_map_kernel *kernel_for(const struct grd_elementwise *op, grd_dtype dtype)
 {
     const grd_dtype computed = grd_map_is_half(dtype) ? GRD_FLOAT32 : dtype;
-    const struct grd_map_kernel *const row = op->inputs == 1   ? grd_kernels->unary[computed]
+    const struct grd_map_kernel *const row = op->gradient      ? grd_kernels->gradient[computed]
+                                             : op->inputs == 1 ? grd_kernels->unary[computed]
                                              : op->inputs == 2 ? grd_kernels->binary[computed]
                                                                : grd_kernels->ternary[computed];
     return row != NULL && row[op->kernel].block != NULL ? &row[op->kernel] : NULL;
@@ -341,4 +343,19 @@ grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_te
     if (out == NULL && is_plain(x, GRD_FLAG_CONTIGUOUS | GRD_FLAG_CANONICAL) && are_alike(x, y) && are_alike(x, z) && !op->mask)
         result = run_shortcut(op, grd_kernels->ternary[x->dtype], x, y, z, params);
     return result != NULL ? result : run_general(out, x, y, z, op, params);
+}
+
+/* True if a gradient's kernel takes `t` beside x: a number would be rounded to x's dtype. */
+static inline bool joins(const grd_tensor *x, const grd_tensor *t)
+{
+    return t->dtype == x->dtype && !grd_has(t, GRD_FLAG_NUMBER);
+}
+
+grd_tensor *grd_op_gradient(grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op, const grd_scalar *params)
+{
+    const grd_keyset keys = grd_keys_read(x) | grd_keys_read(y) | (z != NULL ? grd_keys_read(z) : 0);
+    if (grd_top_key(grd_active_keys(keys)) > GRD_KEY_META || grd_category_of((grd_dtype)x->dtype) != GRD_CATEGORY_FLOAT || !joins(x, y) ||
+        (z != NULL && !joins(x, z)) || kernel_for(op, (grd_dtype)x->dtype) == NULL)
+        return NULL;
+    return run_general(NULL, x, y, z, op, params);
 }

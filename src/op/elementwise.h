@@ -4,6 +4,7 @@
 
 #include "core/iter.h"
 #include "gen/binary_kernels.h"
+#include "gen/gradient_kernels.h"
 #include "gen/ternary_kernels.h"
 #include "gen/unary_kernels.h"
 #include "kernel/table.h"
@@ -17,12 +18,13 @@ struct grd_refusal {
 
 /* An entry of the schema. */
 struct grd_elementwise {
-    uint8_t inputs;                       /* 1, 2, 3: which kernel table */
+    uint8_t inputs;                       /* 1, 2, 3: which kernel table, if it is not that of gradients */
     uint8_t rule;                         /* grd_type_rule */
     uint16_t kernel;                      /* in that table */
     bool mask;                            /* the first input is a bool mask and takes no part in promotion */
     bool divides;                         /* a zero in the last input is an error for integers */
     bool commutes;                        /* a number may come first, too */
+    bool gradient;                        /* computes a gradient */
     const struct grd_refusal *refusal;    /* NULL: none */
     const struct grd_elementwise *number; /* what runs where the last input is a number for tensors of a half type; NULL: this one */
     const char *name;
@@ -34,5 +36,9 @@ grd_tensor *grd_op_unary(grd_tensor *out, grd_tensor *x, const struct grd_elemen
 grd_tensor *grd_op_binary(grd_tensor *out, grd_tensor *x, grd_tensor *y, const struct grd_elementwise *op, const grd_scalar *params);
 grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op,
                            const grd_scalar *params);
+
+/* The gradient that a kernel computes in one loop; `z` may be NULL. NULL where its formula must do it: calls of operators would be recorded or are not those of plain
+ * tensors, or the inputs are not tensors of one floating dtype. */
+grd_tensor *grd_op_gradient(grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op, const grd_scalar *params);
 
 #endif

@@ -14,16 +14,16 @@ grd_tensor *grd_composite_broadcast(grd_tensor *t, const grd_tensor *other);
 grd_tensor *grd_composite_along(grd_tensor *vector, int64_t ndim, int64_t dim);
 /* A factory's result, which is filled in place by now: that would be refused on a leaf that needs a gradient. RuntimeError: its dtype has none. */
 grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad);
-/* As many last dims as a shape has, -n to -1, and all dims of t but one: in pooled memory. */
+/* As many last dims as a shape has, -n to -1, and all dims of sizes but one: in pooled memory. */
 grd_dims grd_last_dims(grd_dims shape);
-grd_dims grd_dims_but(const grd_tensor *t, int64_t dim);
+grd_dims grd_dims_but(grd_dims sizes, int64_t dim);
 
-/* t moved by one along dim, with zeros or ones where nothing moves to: t[k - 1], or t[k + 1] when `back`. */
-grd_tensor *grd_scan_moved(grd_tensor *t, int64_t dim, bool back, bool ones);
 /* Elements for each result of a reduction along `dim`, none: all; 0 and an error where there is no such dim. */
 double grd_reduced_count(grd_dims sizes, grd_dims dim);
-/* A reduced tensor with its reduced dims back as size 1. */
-grd_tensor *grd_reduced_restored(grd_tensor *t, grd_dims sizes, grd_dims dim, bool keepdim);
+/* The sizes of a reduction along `dim`, none: all, whose reduced dims are kept as 1. */
+grd_dims grd_kept_sizes(grd_dims sizes, grd_dims dim);
+/* Sizes [before, n, after] of the same elements, n those along `dim`; all in one line for none. */
+grd_dims grd_line_sizes(grd_dims sizes, grd_scalar dim);
 /* a / b with 0 where b is 0. */
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);
 /* RuntimeError: the extreme of nothing. NotImplementedError: no arithmetic in the dtype. */
@@ -34,8 +34,10 @@ enum grd_loss_reduction { GRD_LOSS_MEAN, GRD_LOSS_SUM, GRD_LOSS_NONE, GRD_LOSS_I
 enum grd_loss_reduction grd_loss_reduction_of(const char *name);
 bool grd_loss_check(const char *reduction);
 grd_tensor *grd_loss_reduced(grd_tensor *loss, const char *reduction);
-/* The gradient of each of the losses that were reduced, which have the sizes of a and b together. b may be NULL. */
-grd_tensor *grd_loss_unreduced(grd_tensor *grad, const grd_tensor *a, const grd_tensor *b, const char *reduction);
+/* The share of each loss in what they are reduced to: of a mean 1 / their number, which is that of a and b broadcast, and otherwise 1. */
+double grd_loss_share(const char *reduction, grd_dims a, grd_dims b);
+/* The dimension of an input's classes: 1, or 0 of a sample without a batch. */
+int64_t grd_class_dim(grd_dims sizes);
 /* RuntimeError: the weights, unless NULL, are not one for each class. */
 bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes);
 /* A variance for each element of the input, with a last dimension of 1 where it is one for each row. ValueError: other sizes, a negative variance. */
@@ -48,8 +50,8 @@ bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, cons
 bool grd_layer_norm_check(const grd_tensor *input, grd_dims shape, const grd_tensor *weight);
 /* RuntimeError: fewer than 2 dimensions, or channels, dimension 1, that do not divide into so many groups. */
 bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
-/* Rows with an element for all that a group of channels has: [samples, groups, elements]. */
-grd_tensor *grd_group_rows(grd_tensor *t, int64_t num_groups);
+/* Sizes [samples, groups, elements of a group] of the same elements. */
+grd_dims grd_group_sizes(grd_dims sizes, int64_t num_groups);
 /* The borders of pad, as a tensor of its own. `mode`: "reflect" or "replicate". */
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode);
 /* Returns what a place of scatter_reduce starts from when it does not count itself. */

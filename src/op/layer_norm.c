@@ -8,7 +8,7 @@
 #include "op/formula.h"
 #include "op/lines.h"
 
-enum { MOST_PARTS = 64, LEAST_ROWS = 64 };
+enum { MOST_PARTS = 64, LEAST_ROWS = 8, PART_ELEMENTS = 1 << 14 }; /* of the gradient */
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------ */
 
@@ -47,95 +47,79 @@ bool grd_layer_norm_check(const grd_tensor *input, grd_dims shape, const grd_ten
 
 static bool check_dtype(const grd_tensor *input)
 {
-    return grd_lines_check(GRD_LINES_HIDDEN_LAYER_NORM, "layer_norm", (grd_dtype)input->dtype);
-}
-
-static int64_t rows_of(const grd_tensor *input, grd_dims shape)
-{
-    return grd_sizes_product(input->sizes, input->ndim - shape.n);
-}
-
-/* The derivatives read these. */
-static bool check_backward(const grd_tensor *grad_output, const grd_tensor *input, const grd_tensor *mean, const grd_tensor *rstd,
-                           grd_dims shape)
-{
-    if (!check_shape(input, shape) || !check_dtype(input))
-        return false;
-    const int64_t rows = rows_of(input, shape);
-    return (grd_same_sizes(grad_output, grd_sizes(input)) && mean->numel == rows && rstd->numel == rows) ||
-           grd_raise(GRD_ERROR_RUNTIME, "gradient, mean and rstd must be those of the input's rows");
+    return grd_lines_check(GRD_LINES_LAYER_NORM, "layer_norm", (grd_dtype)input->dtype);
 }
 
 /* ---- Operators --------------------------------------------------------------------------------------------------------------- */
 
-bool plan_hidden_layer_norm(struct grd_plan *p, grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps,
-                            bool centered)
+static bool plan_lines_normalized(struct grd_plan *p, enum grd_lines_kernel_index kernel, grd_tensor *input, grd_dims shape,
+                                  grd_tensor *weight, grd_tensor *bias, double eps)
 {
-    static const enum grd_lines_operand operands[] = {GRD_LINES_LINE, GRD_LINES_VALUE,  GRD_LINES_VALUE,
-                                                      GRD_LINES_LINE, GRD_LINES_SHARED, GRD_LINES_SHARED};
+    static const enum grd_lines_operand operands[] = {GRD_LINES_LINE, GRD_LINES_LINE, GRD_LINES_SHARED, GRD_LINES_SHARED};
     const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
     const int first = input->ndim - (int)shape.n;
-    int64_t sizes[GRD_MAX_DIMS];
-    if (!check_shape(input, shape) || !check_parameter(input, weight, shape, "weight") || !check_parameter(input, bias, shape, "bias") ||
-        !check_dtype(input))
-        return false;
-    for (int d = 0; d < input->ndim; d++)
-        sizes[d] = d < first ? input->sizes[d] : 1;
-    const grd_dims ones = grd_dims_from(sizes, input->ndim);
-    return grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_plan_result(p, ones, dtype) &&
-           grd_plan_result(p, ones, dtype) && grd_lines_reads(p, input, first) && grd_plan_reads_as(p, weight, dtype) &&
-           grd_plan_reads_as(p, bias, dtype) &&
-           grd_lines_plan(p, GRD_LINES_HIDDEN_LAYER_NORM, dtype, first, operands, (const double[]){eps, centered});
+    return check_shape(input, shape) && check_parameter(input, weight, shape, "weight") && check_parameter(input, bias, shape, "bias") &&
+           check_dtype(input) && grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_lines_reads(p, input, first) &&
+           grd_plan_reads_as(p, weight, dtype) && grd_plan_reads_as(p, bias, dtype) &&
+           grd_lines_plan(p, kernel, dtype, first, operands, (const double[]){eps, 0});
 }
 
-bool plan_hidden_layer_norm_input_backward(struct grd_plan *p, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean,
-                                           grd_tensor *rstd, grd_tensor *weight, grd_dims shape, double eps, bool centered)
+bool plan_layer_norm(struct grd_plan *p, grd_tensor *input, grd_dims shape, grd_tensor *weight, grd_tensor *bias, double eps)
 {
-    static const enum grd_lines_operand operands[] = {GRD_LINES_LINE,  GRD_LINES_LINE,  GRD_LINES_LINE,
-                                                      GRD_LINES_VALUE, GRD_LINES_VALUE, GRD_LINES_SHARED};
-    const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
-    const int first = input->ndim - (int)shape.n;
-    return check_backward(grad_output, input, mean, rstd, shape) && check_parameter(input, weight, shape, "weight") &&
-           grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_lines_reads(p, grad_output, first) &&
-           grd_lines_reads(p, input, first) && grd_plan_reads_as(p, mean, dtype) && grd_plan_reads_as(p, rstd, dtype) &&
-           grd_plan_reads_as(p, weight, dtype) &&
-           grd_lines_plan(p, GRD_LINES_HIDDEN_LAYER_NORM_INPUT_BACKWARD, dtype, first, operands, (const double[]){eps, centered});
+    return plan_lines_normalized(p, GRD_LINES_LAYER_NORM, input, shape, weight, bias, eps);
 }
 
-/* How many rows are summed together: they are divided at fixed places, so that the bits do not depend on the number of threads. */
-static int64_t part_rows(int64_t rows)
+bool plan_hidden_rms_norm(struct grd_plan *p, grd_tensor *input, grd_dims shape, grd_tensor *weight, double eps)
 {
-    return grd_greatest(LEAST_ROWS, (rows - 1) / MOST_PARTS + 1);
+    return plan_lines_normalized(p, GRD_LINES_HIDDEN_RMS_NORM, input, shape, weight, NULL, eps);
 }
 
-bool plan_hidden_layer_norm_weight_sums(struct grd_plan *p, grd_tensor *grad_output, grd_tensor *input, grd_tensor *mean, grd_tensor *rstd,
-                                        grd_dims shape)
+/* ---- The gradient: all rows of a part at once -------------------------------------------------------------------------------- */
+
+struct backward {
+    double numbers[GRD_LINES_NUMBERS]; /* eps, centered */
+    int64_t rows, n, part;             /* part: rows whose grad * h are summed together, divided at fixed places */
+};
+
+bool plan_hidden_layer_norm_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *weight, grd_dims shape,
+                                     double eps, bool centered, bool sums)
 {
     const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
-    if (!check_backward(grad_output, input, mean, rstd, shape))
+    if (!check_shape(input, shape) || !check_parameter(input, weight, shape, "weight") || !check_dtype(input))
         return false;
-    const int64_t rows = rows_of(input, shape), parts = rows == 0 ? 0 : (rows - 1) / part_rows(rows) + 1;
-    return grd_plan_result(p, grd_dims(parts, grd_sizes_product(shape.data, shape.n)), dtype) && grd_plan_reads_as(p, grad_output, dtype) &&
-           grd_plan_reads_as(p, input, dtype) && grd_plan_reads_as(p, mean, dtype) && grd_plan_reads_as(p, rstd, dtype);
+    if (!grd_same_sizes(grad, grd_sizes(input)))
+        return grd_raise(GRD_ERROR_RUNTIME, "the gradient has size %s, not %s", grd_list_text(grd_sizes(grad)),
+                         grd_list_text(grd_sizes(input)));
+    struct backward *b = (struct backward *)(void *)p->state;
+    *b = (struct backward){{eps, centered}, grd_sizes_product(input->sizes, input->ndim - shape.n), grd_sizes_product(shape.data, shape.n), 1};
+    b->part = grd_greatest(grd_greatest(LEAST_ROWS, PART_ELEMENTS / (b->n + 1)), (b->rows + MOST_PARTS - 1) / MOST_PARTS);
+    const grd_dims parts = grd_dims(sums ? (b->rows + b->part - 1) / b->part : 0, b->n);
+    return grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_plan_computed_in(p, dtype) &&
+           grd_plan_result(p, parts, dtype) && grd_plan_result(p, parts, dtype) && grd_plan_reads_as(p, grad, dtype) &&
+           grd_plan_reads_as(p, input, dtype) && grd_plan_reads_as(p, weight, dtype);
 }
 
-static void sum_parts(int64_t begin, int64_t end, void *context)
+static char *at_row(const grd_tensor *t, int64_t row, int64_t n)
+{
+    return t->numel == 0 ? NULL : t->data + row * n * t->itemsize;
+}
+
+static void backward_of_parts(int64_t begin, int64_t end, void *context)
 {
     const struct grd_plan *p = context;
-    const grd_tensor *sums = p->results[0];
-    const int64_t rows = p->in[2]->numel, length = part_rows(rows), n = sums->sizes[1], size = sums->itemsize;
+    const struct backward *b = (const struct backward *)(const void *)p->state;
+    grd_tensor *const *results = p->results, *const *in = p->in;
     for (int64_t part = begin; part < end; part++) {
-        const int64_t first = part * length, left = rows - first, row = first * n * size;
-        grd_kernels->lines[sums->dtype][GRD_LINES_HIDDEN_LAYER_NORM_WEIGHT_SUMS](
-            &(struct grd_lines_block){.lines = left < length ? left : length,
-                                      .n = n,
-                                      .data = {sums->data + part * n * size, p->in[0]->data + row, p->in[1]->data + row,
-                                               p->in[2]->data + first * size, p->in[3]->data + first * size},
-                                      .step = {0, n, n, 1, 1}});
+        const int64_t row = part * b->part;
+        struct grd_lines_block block = {.lines = grd_least(b->part, b->rows - row), .n = b->n, .numbers = b->numbers, .step = {b->n, 0, 0, b->n, b->n}};
+        char *const data[] = {at_row(results[0], row, b->n), at_row(results[1], part, b->n), at_row(results[2], part, b->n), at_row(in[0], row, b->n), at_row(in[1], row, b->n), in[2] != NULL ? in[2]->data : NULL};
+        memcpy(block.data, data, sizeof data);
+        grd_kernels->lines[in[1]->dtype][GRD_LINES_HIDDEN_LAYER_NORM_BACKWARD](&block);
     }
 }
 
-void run_layer_norm_weight_sums(const struct grd_plan *p)
+void run_layer_norm_backward(const struct grd_plan *p)
 {
-    grd_parallel_for(0, p->results[0]->sizes[0], 1, sum_parts, (void *)(uintptr_t)p);
+    const struct backward *b = (const struct backward *)(const void *)p->state;
+    grd_parallel_for(0, (b->rows + b->part - 1) / b->part, 1, backward_of_parts, (void *)(uintptr_t)p);
 }

@@ -30,14 +30,17 @@ grd_tensor *grd_loss_reduced(grd_tensor *loss, const char *reduction)
     return how == GRD_LOSS_MEAN ? grd_mean(loss) : how == GRD_LOSS_SUM ? grd_sum(loss) : loss;
 }
 
-grd_tensor *grd_loss_unreduced(grd_tensor *grad, const grd_tensor *a, const grd_tensor *b, const char *reduction)
+double grd_loss_share(const char *reduction, grd_dims a, grd_dims b)
 {
-    int64_t sizes[GRD_MAX_DIMS], n, count = a->numel;
+    int64_t sizes[GRD_MAX_DIMS], n, count;
     if (grd_loss_reduction_of(reduction) != GRD_LOSS_MEAN)
-        return grad;
-    if (b != NULL && (!grd_shape_broadcast(grd_sizes(a), grd_sizes(b), sizes, &n) || !grd_shape_numel(grd_dims_from(sizes, n), &count)))
-        return grd_failed;
-    return grd_div_scalar(grad, grd_float((double)count));
+        return 1;
+    return grd_shape_broadcast(a, b, sizes, &n) && grd_shape_numel(grd_dims_from(sizes, n), &count) ? 1 / (double)count : 0;
+}
+
+int64_t grd_class_dim(grd_dims sizes)
+{
+    return sizes.n > 1;
 }
 
 /* ---- Parts of losses ------------------------------------------------------------------------------------------------------------- */

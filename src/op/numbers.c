@@ -31,14 +31,6 @@ grd_tensor *op_sgn(grd_tensor *out, grd_tensor *self)
     return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(sign, grd_tensors(self)) : sign);
 }
 
-grd_tensor *op_hidden_sgn_backward(grd_tensor *grad, grd_tensor *self, grd_tensor *result)
-{
-    if (!grd_dtype_is_complex((grd_dtype)self->dtype))
-        return grd_zeros_like(grad);
-    grd_tensor *along = grd_mul(result, grd_real(grd_mul(grd_conj(result), grad)));
-    return grd_quotient_or_zero(grd_sub(grad, along), grd_abs(self));
-}
-
 /* ---- logit --------------------------------------------------------------------------------------------------------------------- */
 
 grd_tensor *op_logit(grd_tensor *out, grd_tensor *self, grd_scalar eps)
@@ -53,16 +45,6 @@ grd_tensor *op_logit(grd_tensor *out, grd_tensor *self, grd_scalar eps)
         x = grd_clamp_min(grd_clamp_max(x, grd_float(1 - low)), grd_float(low));
     grd_tensor *value = grd_log(grd_div(x, grd_sub(grd_number(grd_int(1)), x)));
     return grd_composite_finish(out, self, out == NULL ? grd_composite_elementwise(value, grd_tensors(self)) : value);
-}
-
-grd_tensor *op_hidden_logit_backward(grd_tensor *grad, grd_tensor *self, grd_scalar eps)
-{
-    const double low = eps.kind == GRD_SCALAR_NONE ? -1 : grd_scalar_double(eps);
-    const bool clamps = low >= 0;
-    grd_tensor *product = grd_mul(self, grd_sub(grd_number(grd_int(1)), self));
-    grd_tensor *slope = grd_div(grad, grd_masked_fill(product, grd_eq_scalar(product, grd_int(0)), grd_int(0))); /* of -0, too, +infinity */
-    grd_tensor *below = grd_lt_scalar(self, grd_float(clamps ? low : 0)), *above = grd_gt_scalar(self, grd_float(clamps ? 1 - low : 1));
-    return grd_masked_fill(slope, grd_logical_or(below, above), grd_float(clamps ? 0 : (double)NAN));
 }
 
 grd_tensor *op_float_power(grd_tensor *self, grd_tensor *exponent)

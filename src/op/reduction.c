@@ -283,23 +283,7 @@ bool grd_norm_check(const grd_tensor *self, double p, grd_dims dim, grd_dtype as
     return grd_shape_dim_mask(dim, self->ndim, &mask) && check_norm_not_empty(self, dim.n > 0, mask, p);
 }
 
-/* ---- Gradients: composites, differentiable in their turn --------------------------------------------------------------- */
-static grd_tensor *restored(grd_tensor *t, grd_dims sizes, uint64_t mask, bool keepdim)
-{
-    int64_t with_ones[GRD_MAX_DIMS];
-    if (keepdim)
-        return t;
-    for (int64_t d = 0; d < sizes.n; d++)
-        with_ones[d] = mask >> d & 1 ? 1 : sizes.data[d];
-    return grd_reshape(t, grd_dims_from(with_ones, sizes.n));
-}
-
-grd_tensor *grd_reduced_restored(grd_tensor *t, grd_dims sizes, grd_dims dim, bool keepdim)
-{
-    uint64_t mask;
-    return grd_shape_dim_mask(dim, sizes.n, &mask) ? restored(t, sizes, mask, keepdim) : grd_failed;
-}
-
+/* ---- Sizes that gradients ask for --------------------------------------------------------------------------------------------------- */
 double grd_reduced_count(grd_dims sizes, grd_dims dim)
 {
     uint64_t mask;
@@ -311,26 +295,25 @@ grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b)
     return grd_masked_fill(grd_div(a, b), grd_eq_scalar(b, grd_int(0)), grd_int(0));
 }
 
-/* Over the sizes that were reduced. Where those come first, broadcasting restores them. */
-static grd_tensor *spread(grd_tensor *grad, grd_dims sizes, uint64_t mask, bool keepdim)
-{
-    const bool leading = (mask & (mask + 1)) == 0;
-    return grd_expand(leading ? grad : restored(grad, sizes, mask, keepdim), sizes);
-}
-
-grd_tensor *op_hidden_sum_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
+grd_dims grd_kept_sizes(grd_dims sizes, grd_dims dim)
 {
     uint64_t mask;
-    if (!grd_shape_dim_mask(dim, sizes.n, &mask))
-        return grd_failed;
-    return spread(grad, sizes, mask, keepdim);
+    int64_t *const kept = grd_pool_array(sizes.n + 1, sizeof *kept);
+    if (kept == NULL || !grd_shape_dim_mask(dim, sizes.n, &mask))
+        return GRD_NO_DIMS;
+    for (int64_t d = 0; d < sizes.n; d++)
+        kept[d] = mask >> d & 1 ? 1 : sizes.data[d];
+    return grd_dims_from(kept, sizes.n);
 }
 
-grd_tensor *op_hidden_mean_backward(grd_tensor *grad, grd_dims sizes, grd_dims dim, bool keepdim)
+grd_dims grd_line_sizes(grd_dims sizes, grd_scalar dim)
 {
-    uint64_t mask;
-    if (!grd_shape_dim_mask(dim, sizes.n, &mask))
-        return grd_failed;
-    grd_tensor *share = grd_div_scalar(grad, grd_float(count_of(sizes, mask)));
-    return spread(share, sizes, mask, keepdim);
+    int64_t *const lines = grd_pool_array(3, sizeof *lines), d = grd_scalar_int64(dim);
+    if (lines == NULL)
+        return GRD_NO_DIMS;
+    lines[0] = lines[1] = lines[2] = 1;
+    d = d < 0 ? d + sizes.n : d;
+    for (int64_t i = 0; i < sizes.n; i++)
+        lines[dim.kind == GRD_SCALAR_NONE || i == d ? 1 : i < d ? 0 : 2] *= sizes.data[i];
+    return grd_dims_from(lines, 3);
 }

@@ -1,5 +1,5 @@
 /* What may be done to one tensor from several threads at the same time, all of it in random order: gradients read, set, cleared and accumulated,
- * requires_grad, hooks, histories, in-place writes, references given up, graphs recorded and run. Nothing may crash, and no reference may be lost;
+ * requires_grad, hooks, histories, in-place writes, tangents, references given up, graphs recorded and run. Nothing may crash, and no reference may be lost;
  * values may tear. GRADUS_TEST_SECONDS is how long each test takes.
  *
  * And chains of owners of any length, which must be freed on a small stack. */
@@ -215,6 +215,31 @@ static void act_on_flags(uint32_t choice, grd_tensor *leaf)
     }
 }
 
+/* Each thread has a level of its own; what others take of it has tangents until that ends. */
+static void act_on_tangents(uint32_t choice, grd_tensor *leaf, struct cell *cell, grd_tensor *trunk)
+{
+    grd_enter_dual_level();
+    grd_tensor *dual = grd_make_dual(choice % 2 ? leaf : trunk, grd_ones(grd_dims(N))), *y = grd_mul(grd_exp(dual), trunk), *grad;
+    switch (choice / 2 % 4) {
+    case 0:
+        put(cell, y);
+        break;
+    case 1:
+        grd_add_(trunk, y);
+        grd_tangent(trunk);
+        break;
+    case 2:
+        grd_mul_(grd_narrow(trunk, 0, 1, 3), grd_narrow(y, 0, 0, 3));
+        break;
+    default:
+        grd_grad(grd_tensors(grd_sum(y)), grd_tensors(dual),
+                 &(grd_backward_options){.retain_graph = true, .create_graph = choice % 3 == 0, .allow_unused = true}, &grad);
+        if (grd_ok() && grad != NULL)
+            grd_tangent(grad);
+    }
+    grd_exit_dual_level();
+}
+
 /* The only errors are those of a program that writes what another thread needs. */
 static void expect_known_error(void)
 {
@@ -239,7 +264,7 @@ static void *act(void *number)
     uint32_t seed = (uint32_t)(intptr_t)number * 77 + 1;
     do {
         const grd_scope scope = grd_scope_open();
-        const uint32_t what = next_random(&seed) % 5, choice = next_random(&seed);
+        const uint32_t what = next_random(&seed) % 6, choice = next_random(&seed);
         grd_tensor *leaf = leaves[next_random(&seed) % LEAVES];
         struct cell *cell = &cells[next_random(&seed) % CELLS];
         grd_tensor *trunk = take(cell);
@@ -251,6 +276,8 @@ static void *act(void *number)
             act_on_history(choice, leaf, cell, trunk);
         else if (what == 3)
             act_on_views(choice, &views[choice / 4 % VIEWS], trunk);
+        else if (what == 4)
+            act_on_tangents(choice, leaf, cell, trunk);
         else
             act_on_flags(choice, leaf);
         expect_known_error();

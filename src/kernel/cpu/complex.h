@@ -30,6 +30,21 @@ static inline C number(R re, R im)
     return x;
 }
 
+static inline C constant(double x)
+{
+    return number((R)x, 0);
+}
+
+static inline bool equal(C x, C y)
+{
+    return x.re == y.re && x.im == y.im;
+}
+
+static inline C negative(C x)
+{
+    return number(-x.re, -x.im);
+}
+
 static inline R part_abs(R x)
 {
     return x < 0 ? -x : x;

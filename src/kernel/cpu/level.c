@@ -18,6 +18,7 @@
 GRD_ROWS_unary(BLOCKS, grd_unary_row)
 GRD_ROWS_binary(BLOCKS, grd_binary_row)
 GRD_ROWS_ternary(BLOCKS, grd_ternary_row)
+GRD_ROWS_gradient(BLOCKS, grd_gradient_row)
 GRD_ROWS_cast(LOOPS, grd_cast_row)
 GRD_ROWS_lines(LINES, grd_lines_row)
 GRD_ROWS_reduce(STRUCT, grd_reduce_row)
@@ -36,6 +37,7 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .unary = {GRD_ROWS_unary(OF, grd_unary_row)},
     .binary = {GRD_ROWS_binary(OF, grd_binary_row)},
     .ternary = {GRD_ROWS_ternary(OF, grd_ternary_row)},
+    .gradient = {GRD_ROWS_gradient(OF, grd_gradient_row)},
     .cast = {GRD_ROWS_cast(OF, grd_cast_row)},
     .lines = {GRD_ROWS_lines(OF, grd_lines_row)},
     .reduce = {GRD_ROWS_reduce(AT, grd_reduce_row)},

@@ -7,17 +7,19 @@
 #include "kernel/map.h"
 #if GRD_IS_COMPLEX
 #include "kernel/cpu/complex.h"
-#elif GRD_IS_FLOAT
+#else
 #include "kernel/cpu/real.h"
 #endif
 
+/* Both values are computed, so that loops vectorise. */
+static inline C choose(bool test, C yes, C no)
+{
+    return test ? yes : no;
+}
+
 static inline bool is_true(C x)
 {
-#if GRD_IS_COMPLEX
-    return x.re != 0 || x.im != 0;
-#else
-    return x != 0;
-#endif
+    return !equal(x, constant(0));
 }
 
 #if GRD_IS_INTEGER
@@ -36,6 +38,53 @@ static inline bool is_minus_one(C x)
     return GRD_IS_SIGNED && x == (C)-1;
 }
 #endif
+
+/* The loops of kernels without numbers, whose results are of the dtype of their inputs. */
+INLINE void map_1(int64_t n, char *const *data, C (*body)(C))
+{
+    C *made = (C *)data[0];
+    const C *x = (const C *)data[1];
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++)
+        made[i] = body(x[i]);
+}
+
+INLINE void map_2(int64_t n, char *const *data, C (*body)(C, C))
+{
+    C *made = (C *)data[0];
+    const C *x = (const C *)data[1], *y = (const C *)data[2];
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++)
+        made[i] = body(x[i], y[i]);
+}
+
+INLINE void map_3(int64_t n, char *const *data, C (*body)(C, C, C))
+{
+    C *made = (C *)data[0];
+    const C *x = (const C *)data[1], *y = (const C *)data[2], *z = (const C *)data[3];
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++)
+        made[i] = body(x[i], y[i], z[i]);
+}
+
+/* The loops of kernels without numbers, whose results are bool. */
+INLINE void test_1(int64_t n, char *const *data, bool (*body)(C))
+{
+    uint8_t *made = (uint8_t *)data[0];
+    const C *x = (const C *)data[1];
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++)
+        made[i] = body(x[i]);
+}
+
+INLINE void test_2(int64_t n, char *const *data, bool (*body)(C, C))
+{
+    uint8_t *made = (uint8_t *)data[0];
+    const C *x = (const C *)data[1], *y = (const C *)data[2];
+    IN_PLACE
+    for (int64_t i = 0; i < n; i++)
+        made[i] = body(x[i], y[i]);
+}
 
 /* The number at `index` among those of the operator. Not inline: there are many loops, and a call for each number is little. */
 static __attribute__((noinline, unused)) C param(const void *params, int index)

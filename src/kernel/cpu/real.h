@@ -1,10 +1,57 @@
-/* Bodies that several files of kernels share, over a floating compute type C. */
+/* Arithmetic of real numbers as functions, for expressions that serve complex ones, too (complex.h), and bodies that several files of kernels share. */
 #ifndef GRD_KERNEL_CPU_REAL_H
 #define GRD_KERNEL_CPU_REAL_H
 
 #include <tgmath.h>
 
 #include "kernel/cpu/typed.h"
+
+static inline C constant(double x)
+{
+    return (C)x;
+}
+
+static inline bool equal(C x, C y)
+{
+    return x == y;
+}
+
+/* Sums of bool elements are their "or" and products their "and"; integers wrap, through the unsigned type. */
+#if GRD_IS_INTEGER
+typedef U W;
+#else
+typedef C W;
+#endif
+
+static inline C negative(C x)
+{
+    return (C)(0 - (W)x);
+}
+
+static inline C sum(C x, C y)
+{
+#if GRD_IS_BOOL
+    return x | y;
+#else
+    return (C)((W)x + (W)y);
+#endif
+}
+
+static inline C difference(C x, C y)
+{
+    return (C)((W)x - (W)y);
+}
+
+static inline C product(C x, C y)
+{
+    return (C)((W)x * (W)y);
+}
+
+#if GRD_IS_FLOAT
+static inline C quotient(C x, C y)
+{
+    return x / y;
+}
 
 /* q = (x - m) / y is an integer but for rounding; floor(x / y) itself would be one too large where x / y rounds up to an integer. */
 static inline C floored_quotient(C x, C y)
@@ -28,5 +75,7 @@ static inline C interpolated(C x, C end, C weight)
     const bool near_x = (weight < (C)0.5) & (weight > (C)-0.5);
     return near_x ? x + weight * way : end - way * (1 - weight);
 }
+
+#endif
 
 #endif

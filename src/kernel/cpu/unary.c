@@ -54,53 +54,12 @@ static void unary_tan(int64_t n, C *y, const C *x)
     near_and_far(n, y, x, BY_TYPE(vm_tan_float, vm_tan_double), BY_TYPE(tanf, tan));
 }
 
-static inline C unary_elu(C x, C alpha, C scale, C input_scale)
-{
-    const C above = scale * x, below = alpha * scale * vm_expm1(x * input_scale);
-    return x > 0 ? above : below;
-}
-
 /* tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2) with e = exp(x). */
-static inline C unary_mish(C x)
+static inline C mish(C x)
 {
     const C e = vm_exp(x > 20 ? 20 : x), n = e * (e + 2);
     const C y = x * (n / (n + 2));
     return x > 20 ? x : y;
-}
-
-/* NaN fails both comparisons and stays. */
-static inline C unary_hardsigmoid(C x)
-{
-    const C y = x + 3;
-    const C floored = y < 0 ? 0 : y;
-    return (floored > 6 ? 6 : floored) / 6;
-}
-
-static inline C unary_hardswish(C x)
-{
-    const C y = x + 3;
-    const C floored = y < 0 ? 0 : y;
-    return x * (floored > 6 ? 6 : floored) / 6;
-}
-
-static inline C unary_hidden_smooth_l1(C x, C beta)
-{
-    const C size = fabs(x), near = (C)0.5 * size * size / beta, far = size - (C)0.5 * beta;
-    return size < beta ? near : far;
-}
-
-static inline C unary_hidden_huber(C x, C delta)
-{
-    const C size = fabs(x), near = (C)0.5 * size * size, far = delta * (size - (C)0.5 * delta);
-    return size <= delta ? near : far;
-}
-
-/* log(1 + e^(beta x)) / beta */
-static inline C unary_softplus(C x, C beta, C threshold)
-{
-    const C scaled = x * beta;
-    const C y = vm_softplus(scaled) / beta;
-    return scaled > threshold ? x : y;
 }
 #endif
 

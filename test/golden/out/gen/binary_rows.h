@@ -7,32 +7,13 @@ enum {
 };
 
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-static void sub_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
-{
-    C *result_data = (C *)data[0];
-    const C *self_data = (const C *)data[1], *other_data = (const C *)data[2];
-    IN_PLACE for (int64_t i = 0; i < n; i++)
-        result_data[i] = binary_sub(self_data[i], other_data[i]);
-}
-
-static void mul_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
-{
-    C *result_data = (C *)data[0];
-    const C *self_data = (const C *)data[1], *other_data = (const C *)data[2];
-    IN_PLACE for (int64_t i = 0; i < n; i++)
-        result_data[i] = binary_mul(self_data[i], other_data[i]);
-}
+static void sub_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_2(n, data, binary_sub); }
+static void mul_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_2(n, data, binary_mul); }
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_FLOAT || GRD_IS_INTEGER
 static inline bool binary_lt(C x, C y) { return x < y; }
-static void lt_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
-{
-    uint8_t *result_data = (uint8_t *)data[0];
-    const C *self_data = (const C *)data[1], *other_data = (const C *)data[2];
-    IN_PLACE for (int64_t i = 0; i < n; i++)
-        result_data[i] = binary_lt(self_data[i], other_data[i]);
-}
+static void lt_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { test_2(n, data, binary_lt); }
 #endif
 
 const struct grd_map_kernel GRD_TYPED(grd_binary_row)[GRD_BINARY_COUNT] = {

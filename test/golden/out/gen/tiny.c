@@ -45,7 +45,7 @@ grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out
 static void tanh_backward(const struct grd_backward *b)
 {
     grd_tensor *grad = b->grads[0], *result = b->saved[0].v.tensor;
-    if (b->needs >> 0 & 1) { /* self: grad * (1 - result * result) */
+    if (b->needs >> 0 & 1 && !grd_backward_fused(b, 0, grd_op_gradient(grad, result, NULL, &elementwise_hidden_tanh_backward, NULL))) { /* self: grad * (1 - result * result) */
         const int64_t mark0 = grd_pool_mark();
         grd_tensor *t0 = grd_formula_alone(mark0, grd_sub(grd_number(grd_int(1)), grd_mul(result, result)));
         b->ret_grads[b->first_edge[0]] = grd_mul(grad, t0);
@@ -152,14 +152,14 @@ struct grd_op grd_operator_neg = {"neg", "neg(Tensor self) -> Tensor", tanh_args
 grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_neg); }
 grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_neg); }
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
-/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:51) */
+/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:50) */
 const struct grd_elementwise elementwise_sin = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_sin, NULL); }
 struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
 grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_sin); }
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
-/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:61) */
+/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:60) */
 const struct grd_elementwise elementwise_lt = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_lt, NULL); }
 struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
@@ -167,11 +167,11 @@ struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor"
 grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_lt); }
 grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_lt); }
 grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_lt); }
-/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:70) */
+/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:69) */
 grd_tensor *op_twice(grd_tensor *self) { return grd_mul(grd_number(grd_int(2)), self); }
 struct grd_op grd_operator_twice = {"twice", "twice(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORM_NEW, unbox_t_t, (grd_kernel *)op_twice, .composite = true};
 grd_tensor *grd_twice(grd_tensor *self) { return call_t_t(self, &grd_operator_twice); }
-/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:75) */
+/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:74) */
 static void unbind_backward(const struct grd_backward *b)
 {
     grd_tensors grads = {b->ngrads, b->grads};
@@ -188,7 +188,7 @@ grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *opt
 {
     return call_l_ti(self, (options ? options : &(const grd_unbind_options){0})->dim, &grd_operator_unbind);
 }
-/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:82) */
+/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:81) */
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
 {
     struct grd_plan plan;
@@ -211,7 +211,7 @@ grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *op
 {
     return call_t_li(tensors, (options ? options : &(const grd_stack_options){0})->dim, &grd_operator_stack);
 }
-/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:88) */
+/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:87) */
 void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
 {
     struct grd_plan plan;
@@ -240,7 +240,7 @@ grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max
     call_m2_tib(self, dim, (options ? options : &(const grd_max_dim_options){0})->keepdim, r, &grd_operator_max_dim);
     return (grd_max_dim_result){r[0], r[1]};
 }
-/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:94) */
+/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:93) */
 grd_tensor *op_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
 {
     struct grd_plan plan;
@@ -256,7 +256,7 @@ grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim,
 {
     return call_t_ttibd(grad, indices, dim, keepdim, sizes, &grd_operator_hidden_place);
 }
-/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:99) */
+/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:98) */
 grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     struct grd_plan plan;
@@ -273,7 +273,7 @@ grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
     options = options ? options : &(const grd_zeros_options){0};
     return call_t_dYvb(size, options->dtype, options->device, options->requires_grad, &grd_operator_zeros);
 }
-/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:103) */
+/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:102) */
 grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, const char *mode)
 {
     grd_tensor *given = self;
@@ -297,3 +297,5 @@ grd_tensor *grd_with_scaled_tanh_(grd_tensor *self, double limit, const grd_scal
     options = options ? options : &(const grd_scaled_tanh_options){0};
     return write_c_tfz(self, limit, options->mode ? options->mode : "tanh", self, &grd_operator_scaled_tanh);
 }
+const struct grd_elementwise elementwise_hidden_tanh_backward = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_GRADIENT_HIDDEN_TANH_BACKWARD, .gradient = true,
+    .name = "_tanh_backward"};

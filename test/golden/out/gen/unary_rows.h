@@ -6,14 +6,7 @@ enum {
 };
 
 #if GRD_IS_COMPLEX || GRD_IS_FLOAT
-static void tanh_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
-{
-    C *result_data = (C *)data[0];
-    const C *self_data = (const C *)data[1];
-    IN_PLACE for (int64_t i = 0; i < n; i++)
-        result_data[i] = unary_tanh(self_data[i]);
-}
-
+static void tanh_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_1(n, data, unary_tanh); }
 #if GRD_IS_COMPLEX
 static inline C unary_sin(C x) { return LIBM(sin, x); }
 #endif
@@ -24,29 +17,13 @@ static void sin_block(int64_t n, char *const *data, __attribute__((unused)) cons
 }
 #endif
 #if GRD_IS_COMPLEX
-static void sin_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
-{
-    C *result_data = (C *)data[0];
-    const C *self_data = (const C *)data[1];
-    IN_PLACE for (int64_t i = 0; i < n; i++)
-        result_data[i] = unary_sin(self_data[i]);
-}
+static void sin_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_1(n, data, unary_sin); }
 #endif
 #endif
 
 #if GRD_IS_BOOL || GRD_IS_COMPLEX || GRD_IS_FLOAT || GRD_IS_INTEGER
-#if GRD_IS_BOOL || GRD_IS_INTEGER
-static inline C unary_neg(C x) { return (C)(0 - (U)x); }
-#elif GRD_IS_FLOAT
-static inline C unary_neg(C x) { return -x; }
-#endif
-static void neg_block(int64_t n, char *const *data, __attribute__((unused)) const void *params)
-{
-    C *result_data = (C *)data[0];
-    const C *self_data = (const C *)data[1];
-    IN_PLACE for (int64_t i = 0; i < n; i++)
-        result_data[i] = unary_neg(self_data[i]);
-}
+static inline C unary_neg(C x) { return negative(x); }
+static void neg_block(int64_t n, char *const *data, __attribute__((unused)) const void *params) { map_1(n, data, unary_neg); }
 #endif
 
 const struct grd_map_kernel GRD_TYPED(grd_unary_row)[GRD_UNARY_COUNT] = {

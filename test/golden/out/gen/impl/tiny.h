@@ -7,7 +7,7 @@ struct grd_plan;
 struct grd_elementwise;
 
 extern struct grd_op grd_operator_add, grd_operator_stack, grd_operator_max_dim, grd_operator_hidden_place, grd_operator_zeros;
-extern const struct grd_elementwise elementwise_tanh, elementwise_sub, elementwise_mul, elementwise_neg, elementwise_sin, elementwise_lt;
+extern const struct grd_elementwise elementwise_tanh, elementwise_sub, elementwise_mul, elementwise_neg, elementwise_sin, elementwise_lt, elementwise_hidden_tanh_backward;
 grd_tensor *op_tanh(grd_tensor *out, grd_tensor *self);
 grd_tensor *op_add(grd_tensor *out, grd_tensor *self, grd_tensor *other, grd_scalar alpha);
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other);
