@@ -50,6 +50,7 @@ TABLE = """
 FUNCTION_TABLE = """
 
     $calls
+
     /* A row without a name ends it. */
     const struct grd_function grd_function_table[] = {
         $rows
@@ -163,7 +164,7 @@ def table_file(operators):
 def function_table(operators):
     """The functions of numbers and sizes that derivatives call, for formulas that are read at run time."""
     calls, rows = "", []
-    for name in sorted(functions_called(f for o in operators.values() for f in (o.grads or {}).values()) - set(operators)):
+    for name in sorted(functions_called(f for o in operators.values() for f in [*(o.grads or {}).values(), *o.where.values()]) - set(operators)):
         types, result = FUNCTIONS[name]
         if any(kind.startswith("Tensor") for kind in types):  # a fact, which is saved
             continue

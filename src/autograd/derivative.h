@@ -96,7 +96,7 @@ struct grd_derivative {
     const char *given_name;   /* the name where argument `given` is given, and no plain number; NULL: always the other */
     const char *inplace_name; /* the name of a node that a call in place leaves; NULL: as above */
     grd_backward_function *backward;
-    grd_backward_function *fast; /* the same by accelerated formulas, which are not differentiated; NULL: none */
+    grd_backward_function *fast;   /* the same by accelerated formulas, which are not differentiated; NULL: none */
     const void *context;           /* whatever `backward` wants to know */
     grd_forward_function *forward; /* of GRD_FORWARD_FORMULA */
     const struct grd_save *saves;

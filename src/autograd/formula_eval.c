@@ -136,7 +136,8 @@ static grd_value evaluate_number(const struct evaluation *e, const struct grd_fo
         x = to_double(a);
         y = to_double(b);
     }
-    return convert((grd_value){.kind = GRD_KIND_FLOAT, .v.number = compute((enum grd_formula_symbol)node->which, x, y)}, (grd_kind)node->kind);
+    return convert((grd_value){.kind = GRD_KIND_FLOAT, .v.number = compute((enum grd_formula_symbol)node->which, x, y)},
+                   (grd_kind)node->kind);
 }
 
 /* ---- Tensors and lists ------------------------------------------------------------------------------------------------------------ */

@@ -235,7 +235,8 @@ static int read_fact(struct parser *p, const struct fact *fact)
             return grd_read_fail(&p->reader, "%s(...) takes the name of an int argument", fact->name);
         save.extra = (uint8_t)place;
     }
-    if (kind != (along ? GRD_KIND_TENSORS : GRD_KIND_TENSOR) || (!save.result && op->args[save.index].optional && fact->how != GRD_SAVE_SHAPE))
+    if (kind != (along ? GRD_KIND_TENSORS : GRD_KIND_TENSOR) ||
+        (!save.result && op->args[save.index].optional && fact->how != GRD_SAVE_SHAPE))
         return grd_read_fail_at(&p->reader, subject.at, "%s(...) takes a %s", fact->name,
                                 along ? "Tensor[] argument" : "Tensor argument that is never absent, or a result");
     return grd_read_expect(&p->reader, ")") ? add_saved(p, subject.at, save, (grd_kind)fact->kind) : 0;
@@ -386,7 +387,8 @@ static int read_item(struct parser *p, const char *at, int list)
     if (index == 0 || !grd_read_expect(&p->reader, "]"))
         return 0;
     if (kind_of(p, list) != GRD_KIND_DIMS || !converts(node_at(p, index), GRD_KIND_INT))
-        return grd_read_fail_at(&p->reader, at, "[...] takes int[] and an int, not %s and %s", grd_kind_name(kind_of(p, list)), grd_kind_name(kind_of(p, index)));
+        return grd_read_fail_at(&p->reader, at, "[...] takes int[] and an int, not %s and %s", grd_kind_name(kind_of(p, list)),
+                                grd_kind_name(kind_of(p, index)));
     node_at(p, list)->next = (uint16_t)index;
     return add(p, (struct grd_formula_node){GRD_FORMULA_ITEM, GRD_KIND_INT, .child = (uint16_t)list});
 }
@@ -461,7 +463,7 @@ static const struct symbol {
         {"<", COMPARISON, GRD_SYMBOL_LESS, NULL},
         {">", COMPARISON, GRD_SYMBOL_GREATER, NULL},
         {"is", COMPARISON, GRD_SYMBOL_NONE, NULL},
-    {"in", COMPARISON, GRD_SYMBOL_EQUAL, NULL},
+        {"in", COMPARISON, GRD_SYMBOL_EQUAL, NULL},
         {"+", SUM, GRD_SYMBOL_ADD, "add"},
         {"-", SUM, GRD_SYMBOL_SUBTRACT, "sub"},
         {"**", POWER, GRD_SYMBOL_NONE, "pow"},
@@ -491,7 +493,8 @@ static bool are_names(const struct parser *p, const struct symbol *symbol, int l
 {
     if (left == 0 || (symbol->number != GRD_SYMBOL_EQUAL && symbol->number != GRD_SYMBOL_NOT_EQUAL))
         return false;
-    return kind_of(p, left) == GRD_KIND_DTYPE ? to_dtype(node_at(p, right)) : kind_of(p, left) == GRD_KIND_STRING && kind_of(p, right) == GRD_KIND_STRING;
+    return kind_of(p, left) == GRD_KIND_DTYPE ? to_dtype(node_at(p, right))
+                                              : kind_of(p, left) == GRD_KIND_STRING && kind_of(p, right) == GRD_KIND_STRING;
 }
 
 /* Calls the operator on tensors, computes with numbers. A prefix has no `left`. */
@@ -504,8 +507,8 @@ static int add_operation(struct parser *p, const char *at, const struct symbol *
     node_at(p, right)->place = left != 0;
     struct grd_formula_node node = {.type = GRD_FORMULA_NUMBER, .which = symbol->number, .child = (uint16_t)first};
     if (!names && !(is_operand(a, symbol) && is_operand(b, symbol)))
-        return grd_read_fail_at(&p->reader, at, "'%s' takes %snumbers, not %s", symbol->text, symbol->of_tensors != NULL ? "tensors and " : "",
-                                grd_kind_name(is_operand(a, symbol) ? b : a));
+        return grd_read_fail_at(&p->reader, at, "'%s' takes %snumbers, not %s", symbol->text,
+                                symbol->of_tensors != NULL ? "tensors and " : "", grd_kind_name(is_operand(a, symbol) ? b : a));
     if (a == GRD_KIND_TENSOR || b == GRD_KIND_TENSOR) {
         node.type = GRD_FORMULA_CALL;
         node.kind = GRD_KIND_TENSOR;
@@ -513,7 +516,8 @@ static int add_operation(struct parser *p, const char *at, const struct symbol *
     } else if (node.which == GRD_SYMBOL_NONE) {
         return grd_read_fail_at(&p->reader, at, "'%s' needs a tensor", symbol->text);
     } else {
-        const bool integers = node.which != GRD_SYMBOL_DIVIDE && (a == GRD_KIND_INT || a == GRD_KIND_BOOL) && (b == GRD_KIND_INT || b == GRD_KIND_BOOL);
+        const bool integers =
+            node.which != GRD_SYMBOL_DIVIDE && (a == GRD_KIND_INT || a == GRD_KIND_BOOL) && (b == GRD_KIND_INT || b == GRD_KIND_BOOL);
         node.kind = symbol->level <= COMPARISON ? GRD_KIND_BOOL : integers ? GRD_KIND_INT : GRD_KIND_FLOAT;
     }
     return add(p, node);

@@ -87,12 +87,12 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
         return;
     grd_backward_function *const function = d->fast != NULL && may_be_fast(run, self, values, kept) ? d->fast : d->backward;
     function(&(struct grd_backward){.derivative = d,
-                                       .grads = grads,
-                                       .ngrads = (int)node->noutputs,
-                                       .saved = values,
-                                       .needs = argument_needs(self, run),
-                                       .ret_grads = run->ret_grads,
-                                       .first_edge = self->first_edge});
+                                    .grads = grads,
+                                    .ngrads = (int)node->noutputs,
+                                    .saved = values,
+                                    .needs = argument_needs(self, run),
+                                    .ret_grads = run->ret_grads,
+                                    .first_edge = self->first_edge});
 }
 
 static void op_node_release(struct grd_node *node)

@@ -91,7 +91,8 @@ bool plan_hidden_layer_norm_backward(struct grd_plan *p, grd_tensor *grad, grd_t
         return grd_raise(GRD_ERROR_RUNTIME, "the gradient has size %s, not %s", grd_list_text(grd_sizes(grad)),
                          grd_list_text(grd_sizes(input)));
     struct backward *b = (struct backward *)(void *)p->state;
-    *b = (struct backward){{eps, centered}, grd_sizes_product(input->sizes, input->ndim - shape.n), grd_sizes_product(shape.data, shape.n), 1};
+    *b = (struct backward){
+        {eps, centered}, grd_sizes_product(input->sizes, input->ndim - shape.n), grd_sizes_product(shape.data, shape.n), 1};
     b->part = grd_greatest(grd_greatest(LEAST_ROWS, PART_ELEMENTS / (b->n + 1)), (b->rows + MOST_PARTS - 1) / MOST_PARTS);
     const grd_dims parts = grd_dims(sums ? (b->rows + b->part - 1) / b->part : 0, b->n);
     return grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_plan_computed_in(p, dtype) &&
@@ -111,8 +112,10 @@ static void backward_of_parts(int64_t begin, int64_t end, void *context)
     grd_tensor *const *results = p->results, *const *in = p->in;
     for (int64_t part = begin; part < end; part++) {
         const int64_t row = part * b->part;
-        struct grd_lines_block block = {.lines = grd_least(b->part, b->rows - row), .n = b->n, .numbers = b->numbers, .step = {b->n, 0, 0, b->n, b->n}};
-        char *const data[] = {at_row(results[0], row, b->n), at_row(results[1], part, b->n), at_row(results[2], part, b->n), at_row(in[0], row, b->n), at_row(in[1], row, b->n), in[2] != NULL ? in[2]->data : NULL};
+        struct grd_lines_block block = {
+            .lines = grd_least(b->part, b->rows - row), .n = b->n, .numbers = b->numbers, .step = {b->n, 0, 0, b->n, b->n}};
+        char *const data[] = {at_row(results[0], row, b->n), at_row(results[1], part, b->n), at_row(results[2], part, b->n),
+                              at_row(in[0], row, b->n),      at_row(in[1], row, b->n),       in[2] != NULL ? in[2]->data : NULL};
         memcpy(block.data, data, sizeof data);
         grd_kernels->lines[in[1]->dtype][GRD_LINES_HIDDEN_LAYER_NORM_BACKWARD](&block);
     }

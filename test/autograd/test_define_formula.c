@@ -386,7 +386,7 @@ static void test_formulas_that_are_refused(void **state)
         {"sum(grad, [1.5])", "a list holds tensors or integers, not float at character 12"},
         {"shape(3)", "shape(...) takes a name at character 7"},
         {"zeros(shape(n))", "shape(...) takes a Tensor argument that is never absent, or a result at character 13"},
-        {"zeros(shape(w))", "shape(...) takes a Tensor argument that is never absent, or a result at character 13"},
+        {"zeros(strides(w))", "strides(...) takes a Tensor argument that is never absent, or a result at character 15"},
         {"zeros(shape(q))", "unknown name 'q'; known are grad, self, n, mode, w, result at character 13"},
         {"zeros(sizes_along(self, n))", "sizes_along(...) takes a Tensor[] argument at character 19"},
         {"zeros(sizes_along(self, mode))", "sizes_along(...) takes the name of an int argument at character 29"},

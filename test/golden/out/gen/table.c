@@ -10,6 +10,7 @@ struct grd_op *const grd_op_table[] = {
 };
 
 const int64_t grd_op_table_size = 14;
+
 /* A row without a name ends it. */
 const struct grd_function grd_function_table[] = {
     {0},
