@@ -30,7 +30,7 @@ class _Recording:
         self.inputs = self._logical(self.leaves)
 
     def _leaf(self, value):
-        return value.view_as(value) if self.outside and value.requires_grad else value.detach().requires_grad_()
+        return value.view_as(value) if self.outside and value.requires_grad else _unrecorded(value).requires_grad_()
 
     def physical(self, tensors):
         """Inside vmap the physical tensors, with the batch in front."""
@@ -53,7 +53,9 @@ class _Recording:
     def _without_history(self, value):
         if not isinstance(value, gradus.Tensor):
             raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
-        return value.detach()
+        if self.batched and _C._is_batched(value):
+            return _C._batch(_unrecorded(_C._unbatch(value)))
+        return _unrecorded(value)
 
     def gradients(self, outputs, vectors, retain_graph, keep):
         """The gradients, of physical outputs, in the shape of the inputs; zeros for an input that they do not depend on."""
@@ -65,6 +67,12 @@ class _Recording:
             )
         grads = [gradus.zeros_like(leaf) if grad is None else grad for grad, leaf in zip(grads, self.leaves)]
         return self.result(self._logical(grads), keep)
+
+
+def _unrecorded(value):
+    """The tensor without history. Its tangent, which detach() would take away, stays."""
+    with _C.no_grad():
+        return value.view_as(value)
 
 
 # ---- Arguments ----------------------------------------------------------------------------------------------------------------------------
