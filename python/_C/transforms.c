@@ -1,9 +1,6 @@
 /* What derivatives of functions and vmap are built on: dual tensors, batch tensors, and their levels. The functions themselves are in gradus.func and gradus.autograd.forward_ad. */
 #include "graph.h"
-#if __has_include("gradus/transform.h")
 #include "gradus/transform.h"
-#define WIP
-#endif
 
 static PyObject *enter_dual_level(PyObject *module, PyObject *nothing)
 {
@@ -57,7 +54,6 @@ static PyObject *unpack_dual(PyObject *module, PyObject *const *args, Py_ssize_t
     return py_take_tuple(scope, grd_tensors(primal, tangent));
 }
 
-#ifdef WIP
 /* ---- Batch tensors ------------------------------------------------------------------------------------------------------------------ */
 
 static PyObject *batch_begin(PyObject *module, PyObject *args)
@@ -123,7 +119,6 @@ static PyObject *unbatch(PyObject *module, PyObject *const *args, Py_ssize_t nar
     return change_batch("_unbatch", grd_unbatch, args, nargs);
 }
 
-#endif
 static PyMethodDef functions[] = {
     {"_enter_dual_level", enter_dual_level, METH_NOARGS,
      PyDoc_STR("_enter_dual_level($module, /)\n--\n\nBegins the level of this thread.")},
@@ -132,7 +127,6 @@ static PyMethodDef functions[] = {
      PyDoc_STR("_make_dual($module, primal, tangent, /)\n--\n\nA view of a tensor that has a tangent.")},
     {"_unpack_dual", (PyCFunction)(void (*)(void))unpack_dual, METH_FASTCALL,
      PyDoc_STR("_unpack_dual($module, tensor, /)\n--\n\nThe tensor without tangent, and its tangent or None.")},
-#ifdef WIP
     {"_batch_begin", batch_begin, METH_VARARGS,
      PyDoc_STR("_batch_begin($module, size, randomness, /)\n--\n\nBegins the level of this thread, for batches of a size.")},
     {"_batch_end", batch_end, METH_NOARGS, PyDoc_STR("_batch_end($module, /)\n--\n\nEnds it.")},
@@ -143,7 +137,6 @@ static PyMethodDef functions[] = {
      PyDoc_STR("_batch($module, tensor, dim=0, /)\n--\n\nThe batch tensor of the elements along a dimension.")},
     {"_unbatch", (PyCFunction)(void (*)(void))unbatch, METH_FASTCALL,
      PyDoc_STR("_unbatch($module, tensor, dim=0, /)\n--\n\nThe tensor of all elements of the batch, along a dimension.")},
-#endif
     {0},
 };
 

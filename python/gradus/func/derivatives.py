@@ -21,7 +21,7 @@ class _Recording:
 
     def __init__(self, values):
         self.outside = _C.is_grad_enabled()  # whether the caller records, too
-        self.batched = getattr(_C, '_batch_size', lambda: -1)() >= 0
+        self.batched = _C._batch_size() >= 0
         leaves, self.spec = tree_flatten(values)
         for value in leaves:
             if not isinstance(value, gradus.Tensor):
