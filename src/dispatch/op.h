@@ -89,12 +89,12 @@ struct grd_op {
         grd_batch_formula *formula; /* of GRD_BATCH_FORMULA */
         const char *refusal;        /* of GRD_BATCH_REFUSE: the error */
     } batched;
-    uint8_t batch;                           /* grd_batch_rule */
-    atomic_bool looped;                      /* the warning has been given */
-    uint8_t fills;                           /* grd_fills */
-    bool has_out;                            /* typed kernels take `out` first: NULL allocates, args[0] is in place */
-    bool is_view;                            /* the result shares storage with args[0] */
-    bool everywhere;                         /* the kernel of the tree follows no address of a device: it serves them all */
+    uint8_t batch;      /* grd_batch_rule */
+    atomic_bool looped; /* the warning has been given */
+    uint8_t fills;      /* grd_fills */
+    bool has_out;       /* typed kernels take `out` first: NULL allocates, args[0] is in place */
+    bool is_view;       /* the result shares storage with args[0] */
+    bool everywhere;    /* the kernel of the tree follows no address of a device: it serves them all */
     bool returns_list;
     bool defined;       /* at run time: it is part of a struct grd_defined_op (define.h) */
     bool composite;     /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */

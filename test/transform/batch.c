@@ -17,8 +17,8 @@ static char where[256];
 
 static const char *describe(const struct choice *choice, grd_dtype dtype)
 {
-    snprintf(where, sizeof where, "%s(%s) dtype=%s batched=%x dim=%s; reproduce: test_batch %s", current->op, current->text, grd_dtype_name(dtype), choice->batched,
-             choice->last ? "-1" : "0", current->op);
+    snprintf(where, sizeof where, "%s(%s) dtype=%s batched=%x dim=%s; reproduce: test_batch %s", current->op, current->text,
+             grd_dtype_name(dtype), choice->batched, choice->last ? "-1" : "0", current->op);
     return where;
 }
 
@@ -107,8 +107,8 @@ static void check_close(grd_tensor *got, grd_tensor *wanted, const char *what, c
     static double a[MAX_VALUES], b[MAX_VALUES];
     const grd_dims x = grd_sizes(got), y = grd_sizes(wanted);
     if (x.n != y.n || memcmp(x.data, y.data, (size_t)x.n * sizeof *x.data) != 0 || grd_tensor_dtype(got) != grd_tensor_dtype(wanted))
-        fail_msg("%s: shape or dtype differs (%lld and %lld dimensions, %s and %s) in %s", what, (long long)x.n, (long long)y.n, grd_dtype_name(grd_tensor_dtype(got)),
-                 grd_dtype_name(grd_tensor_dtype(wanted)), describe(choice, dtype));
+        fail_msg("%s: shape or dtype differs (%lld and %lld dimensions, %s and %s) in %s", what, (long long)x.n, (long long)y.n,
+                 grd_dtype_name(grd_tensor_dtype(got)), grd_dtype_name(grd_tensor_dtype(wanted)), describe(choice, dtype));
     const bool is_complex = grd_dtype_is_complex(grd_tensor_dtype(got));
     const int64_t n = grd_numel(got) * (is_complex ? 2 : 1);
     assert_true(n <= MAX_VALUES);
@@ -143,7 +143,9 @@ static grd_tensor *weigh(grd_tensor *total, grd_tensor *t)
     if (!is_differentiable(t) || !grd_requires_grad(t))
         return total;
     grd_tensor *flat = grd_reshape(t, grd_dims(-1));
-    grd_tensor *weights = grd_add(grd_to(grd_arange(grd_int(0), .end = grd_int(grd_numel(t)), .dtype = GRD_FLOAT64), .dtype = grd_tensor_dtype(t)), grd_number(grd_int(1)));
+    grd_tensor *weights =
+        grd_add(grd_to(grd_arange(grd_int(0), .end = grd_int(grd_numel(t)), .dtype = GRD_FLOAT64), .dtype = grd_tensor_dtype(t)),
+                grd_number(grd_int(1)));
     grd_tensor *sum = grd_sum(grd_mul(flat, weights));
     if (grd_dtype_is_complex(grd_tensor_dtype(sum)))
         sum = grd_add(grd_real(sum), grd_imag(sum));

@@ -27,10 +27,15 @@ class _Recording:
             if not isinstance(value, gradus.Tensor):
                 raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
         self.leaves = [self._leaf(value) for value in self.physical(leaves)]
-        self.inputs = self._logical(self.leaves)
+        with _C.enable_grad():
+            self.inputs = self._logical(self.leaves)
 
     def _leaf(self, value):
-        return value.view_as(value) if self.outside and value.requires_grad else _unrecorded(value).requires_grad_()
+        if self.outside and value.requires_grad:
+            return value.view_as(value)
+        tangents = _tangents([value])
+        value = value.detach()
+        return (_C._make_dual(value, tangents[0]) if tangents else value).requires_grad_()
 
     def physical(self, tensors):
         """Inside vmap the physical tensors, with the batch in front."""
@@ -44,18 +49,11 @@ class _Recording:
         if not self.outside:
             return False
         own = [leaf for leaf in self.leaves if leaf.grad_fn is None]
-        return len(own) < len(self.leaves) or any(not any(leaf is one for one in own) for leaf in leaves_of(outputs))
+        return len(own) < len(self.leaves) or any(not any(leaf is one for one in own) for leaf in leaves_of([*outputs, *_tangents(outputs)]))
 
     def result(self, tree, keep):
         """What the caller gets: tensors without the history of this recording, unless the caller's is behind it."""
-        return tree if keep else tree_map(self._without_history, tree)
-
-    def _without_history(self, value):
-        if not isinstance(value, gradus.Tensor):
-            raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
-        if self.batched and _C._is_batched(value):
-            return _C._batch(_unrecorded(_C._unbatch(value)))
-        return _unrecorded(value)
+        return tree if keep else tree_map(_without_history, tree)
 
     def gradients(self, outputs, vectors, retain_graph, keep):
         """The gradients, of physical outputs, in the shape of the inputs; zeros for an input that they do not depend on."""
@@ -69,10 +67,22 @@ class _Recording:
         return self.result(self._logical(grads), keep)
 
 
-def _unrecorded(value):
-    """The tensor without history. Its tangent, which detach() would take away, stays."""
-    with _C.no_grad():
-        return value.view_as(value)
+def _without_history(value):
+    if not isinstance(value, gradus.Tensor):
+        raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
+    return _detached(value)
+
+
+def _tangents(tensors):
+    return [tangent for tangent in (_C._unpack_dual(t)[1] for t in tensors) if tangent is not None]
+
+
+def _detached(value):
+    """The tensor without history, which its tangent has none of, either."""
+    if _C._is_batched(value):
+        return _C._batch(_detached(_C._unbatch(value)))
+    tangents = _tangents([value])
+    return _C._make_dual(value.detach(), tangents[0].detach()) if tangents else value.detach()
 
 
 # ---- Arguments ----------------------------------------------------------------------------------------------------------------------------
@@ -278,12 +288,12 @@ def _basis(tensors, chunk_size):
     sizes = [t.numel() for t in tensors]
     total = sum(sizes)
     for start in range(0, total, chunk_size or max(total, 1)):
-        n, offset, parts = min(chunk_size or total, total - start), -start, []
+        n, offset, parts = min(chunk_size or total, total - start), start, []
         for t, size in zip(tensors, sizes):
             part = t.new_zeros((n, size))
             part.diagonal(offset).fill_(1)
             parts.append(part.reshape((n, *t.shape)))
-            offset += size
+            offset -= size
         yield parts
 
 

@@ -7,6 +7,8 @@ import gradus
 
 __all__ = ["functional_call", "stack_module_state"]
 
+_MISSING = object()  # before a call with a name that the module has not
+
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
     """module(*args, **kwargs) with other parameters and buffers, by name; those that are left out stay. With `tie_weights` a tensor that the module has under
@@ -69,7 +71,7 @@ def _replaced(module, given, tie_weights, strict):
         for name, (members, last) in places.items():
             if not isinstance(tensors[name], (gradus.Tensor, type(None))):
                 raise TypeError(f"{tensors[name]} is not an instance of torch.Tensor")
-            before[name] = members[last]
+            before[name] = members.get(last, _MISSING)
             members[last] = tensors[name]
         yield
     finally:
@@ -77,17 +79,17 @@ def _replaced(module, given, tie_weights, strict):
             members, last = places[name]
             if name in given:
                 given[name] = members[last]  # what the call has put there
-            members[last] = value
+            if value is _MISSING:
+                del members[last]
+            else:
+                members[last] = value
 
 
 def _place(module, name):
     """The dict that holds a parameter or buffer, and the key."""
     path, _, last = name.rpartition(".")
     owner = module.get_submodule(path)
-    for members in (owner._parameters, owner._buffers, vars(owner)):
-        if last in members:
-            return members, last
-    raise AttributeError(f"{owner._get_name()} has no attribute `{last}`")
+    return next((members for members in (owner._parameters, owner._buffers) if last in members), vars(owner)), last
 
 
 def stack_module_state(models):
