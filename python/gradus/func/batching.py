@@ -1,6 +1,5 @@
 """vmap: a function that is written for one element, run for all elements of a batch at once."""
 import functools
-from contextlib import contextmanager
 
 import gradus
 from gradus import _C
@@ -38,24 +37,18 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         batch_size, dims, leaves, spec = _batched_inputs(func, in_dims, args)
 
         def run(size, leaves):
-            with _level(size, randomness):
+            _C._batch_begin(size, randomness)
+            try:
                 inputs = tree_unflatten([leaf if dim is None else _C._batch(leaf, dim) for leaf, dim in zip(leaves, dims)], spec)
                 return _results(func, out_dims, func(*inputs, **kwargs))
+            finally:
+                _C._batch_end()
 
         if chunk_size is None or chunk_size >= batch_size:
             return run(batch_size, leaves)[0]
         return _chunked(run, batch_size, chunk_size, dims, leaves, randomness)
 
     return wrapped
-
-
-@contextmanager
-def _level(size, randomness):
-    _C._batch_begin(size, randomness)
-    try:
-        yield
-    finally:
-        _C._batch_end()
 
 
 def _name(func):

@@ -64,7 +64,7 @@ class _Recording:
                 [outputs[i] for i in used], self.leaves, [vectors[i] for i in used], retain_graph=retain_graph or keep, create_graph=keep, allow_unused=True
             )
         grads = [gradus.zeros_like(leaf) if grad is None else grad for grad, leaf in zip(grads, self.leaves)]
-        return self.result(self._logical(grads), keep)
+        return self._logical([grad if keep or not grad.requires_grad else _detached(grad) for grad in grads])
 
 
 def _without_history(value):

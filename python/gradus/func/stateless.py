@@ -37,24 +37,35 @@ def _merged(dicts):
     return {name: value for d in dicts for name, value in d.items()}
 
 
-def _tied(module, given):
+def _places(module, prefix="", places=None):
+    """{name: (the dict that holds a parameter or buffer, its key there)}, of all modules below."""
+    places = {} if places is None else places
+    for members in (module._parameters, module._buffers):
+        for last, tensor in members.items():
+            if tensor is not None:
+                places[prefix + last] = members, last
+    for name, below in module._modules.items():
+        if below is not None:
+            _places(below, f"{prefix}{name}.", places)
+    return places
+
+
+def _tied(places, given):
     """`given` with the other names of each tensor, too."""
-    names = {}
-    for name, tensor in [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]:
-        names.setdefault(id(tensor), []).append(name)
-    result = dict(given)
+    names, result = {}, dict(given)
+    for name, (members, last) in places.items():
+        names.setdefault(id(members[last]), []).append(name)
     for alike in names.values():
-        values = [given[name] for name in alike if name in given]
-        if len(alike) > 1 and any(value is not values[0] for value in values):
+        values = [given[name] for name in alike if name in given] if len(alike) > 1 else []
+        if any(value is not values[0] for value in values):
             raise ValueError(f"functional_call got multiple values for keys {sorted(alike)}, which are tied. Consider using tie_weights=False")
         if values:
             result |= dict.fromkeys(alike, values[0])
     return result
 
 
-def _check_names(module, given):
-    known = {name for name, _ in [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]}
-    unexpected, missing = [name for name in given if name not in known], [name for name in sorted(known) if name not in given]
+def _check_names(module, places, given):
+    unexpected, missing = [name for name in given if name not in places], [name for name in sorted(places) if name not in given]
     errors = [f"{what} key(s): {', '.join(map(repr, names))}." for what, names in (("Unexpected", unexpected), ("Missing", missing)) if names]
     if errors:
         raise RuntimeError("Error(s) in reparametrizing for {}:\n\t{}".format(module._get_name(), "\n\t".join(errors)))
@@ -62,17 +73,20 @@ def _check_names(module, given):
 
 @contextmanager
 def _replaced(module, given, tie_weights, strict):
-    tensors = _tied(module, given) if tie_weights else given
+    places, before = _places(module), {}
+    tensors = _tied(places, given) if tie_weights else given
     if strict:
-        _check_names(module, tensors)
-    places = {name: _place(module, name) for name in tensors}
-    before = {}
+        _check_names(module, places, tensors)
     try:
-        for name, (members, last) in places.items():
-            if not isinstance(tensors[name], (gradus.Tensor, type(None))):
-                raise TypeError(f"{tensors[name]} is not an instance of torch.Tensor")
+        for name, tensor in tensors.items():
+            if not isinstance(tensor, (gradus.Tensor, type(None))):
+                raise TypeError(f"{tensor} is not an instance of torch.Tensor")
+            if name not in places:
+                path, _, last = name.rpartition(".")
+                places[name] = vars(module.get_submodule(path)), last
+            members, last = places[name]
             before[name] = members.get(last, _MISSING)
-            members[last] = tensors[name]
+            members[last] = tensor
         yield
     finally:
         for name, value in before.items():
@@ -83,13 +97,6 @@ def _replaced(module, given, tie_weights, strict):
                 del members[last]
             else:
                 members[last] = value
-
-
-def _place(module, name):
-    """The dict that holds a parameter or buffer, and the key."""
-    path, _, last = name.rpartition(".")
-    owner = module.get_submodule(path)
-    return next((members for members in (owner._parameters, owner._buffers) if last in members), vars(owner)), last
 
 
 def stack_module_state(models):

@@ -55,9 +55,9 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
 
 def _kind(tree, is_leaf):
     """The key of SUPPORTED_NODES for a container; None for a leaf."""
+    kind = type(tree)
     if is_leaf is not None and is_leaf(tree):
         return None
-    kind = type(tree)
     if kind in SUPPORTED_NODES:
         return kind
     return namedtuple if isinstance(tree, tuple) and (hasattr(kind, "_make") or hasattr(kind, "n_fields")) else None
@@ -68,9 +68,10 @@ class TreeSpec:
 
     def __init__(self, type, context, children_specs):
         self.type, self.context, self.children_specs = type, context, children_specs
-        self.num_leaves = sum(child.num_leaves for child in children_specs) if type is not None else 1
-        self.num_nodes = 1 + sum(child.num_nodes for child in children_specs)
-        self.num_children = len(children_specs)
+        self.num_leaves, self.num_nodes, self.num_children = int(type is None), 1, len(children_specs)
+        for child in children_specs:
+            self.num_leaves += child.num_leaves
+            self.num_nodes += child.num_nodes
 
     def is_leaf(self):
         """True for a single leaf."""
