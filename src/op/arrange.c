@@ -260,14 +260,6 @@ grd_tensor *op_take(grd_tensor *out, grd_tensor *self, grd_tensor *index)
     return grd_composite_finish(out, NULL, out == NULL ? grd_composite_contiguous(taken) : taken);
 }
 
-grd_tensor *op_hidden_take_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *index)
-{
-    int64_t numel;
-    if (!grd_shape_numel(sizes, &numel))
-        return grd_failed;
-    return grd_reshape(grd_hidden_index_backward(grad, grd_dims(numel), grd_tensors(index), (grd_dims){0}), sizes);
-}
-
 /* Sizes broadcast but along `dim`, where each keeps its own. */
 static grd_tensor *spread_but(grd_tensor *t, const grd_tensor *other, int64_t dim)
 {
@@ -326,15 +318,6 @@ grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mas
     grd_tensor *placed = grd_hidden_masked_select_backward(grd_narrow(grd_reshape(source, grd_dims(-1)), 0, 0, count), common, mask);
     grd_tensor *value = grd_where(mask, placed, self);
     return grd_composite_finish(out, self, out == NULL ? grd_composite_contiguous(value) : value);
-}
-
-grd_tensor *op_hidden_masked_scatter_source_backward(grd_tensor *grad, grd_tensor *mask, grd_dims sizes)
-{
-    int64_t numel;
-    grd_tensor *taken = grd_masked_select(grad, grd_expand(mask, grd_sizes(grad)));
-    if (grd_pending() || !grd_shape_numel(sizes, &numel))
-        return grd_failed;
-    return grd_reshape(grd_constant_pad_nd(taken, grd_dims(0, numel - taken->numel)), sizes);
 }
 
 /* ---- Products of places ------------------------------------------------------------------------------------------------------------------- */
