@@ -57,7 +57,8 @@ static bool exp_of_batch(void)
 static void nothing_was_registered(void)
 {
     assert_false(exp_of_batch());
-    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD, FORWARD, BATCH");
+    expect_error(GRD_ERROR_NOT_IMPLEMENTED,
+                 "no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD, FORWARD, BATCH");
     assert_null(grd_op_find("kernels::twice"));
     assert_null(grd_op_find("kernels::negate"));
 }
