@@ -110,6 +110,17 @@ struct grd_op {
 extern struct grd_op *const grd_op_table[];
 extern const int64_t grd_op_table_size;
 
+/* A function of numbers and sizes that gradient formulas call besides operators: its arguments, named by their places, have the kinds that they say. */
+struct grd_function {
+    const char *name;
+    const struct grd_arg *args;
+    uint8_t nargs, kind; /* kind: grd_kind of the value */
+    grd_value (*call)(const grd_value *args);
+};
+
+/* Those that formulas of the schema call; a row without a name ends them. */
+extern const struct grd_function grd_function_table[];
+
 /* The forms of an operator, as bits. */
 enum {
     GRD_FORM_NEW = 1 << GRD_FUNCTIONAL,

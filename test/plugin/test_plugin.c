@@ -45,7 +45,7 @@ static void refused(const char *name, const char *format)
 }
 
 /* What exp does for the key that "kernels" serves. */
-static bool exp_of_batch(void)
+static bool exp_of_wrapper(void)
 {
     const grd_scope scope = grd_scope_open();
     grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = grd_ones(grd_dims(2))}, result;
@@ -56,7 +56,7 @@ static bool exp_of_batch(void)
 
 static void nothing_was_registered(void)
 {
-    assert_false(exp_of_batch());
+    assert_false(exp_of_wrapper());
     expect_error(GRD_ERROR_NOT_IMPLEMENTED,
                  "no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD, FORWARD, BATCH");
     assert_null(grd_op_find("kernels::twice"));
@@ -108,7 +108,7 @@ static void test_a_pending_error_stays(void **state)
     grd_error_set(GRD_ERROR_VALUE, "first");
     assert_false(grd_load_library(plugin("plugin_inner")));
     expect_error(GRD_ERROR_VALUE, "first");
-    assert_false(exp_of_batch());
+    assert_false(exp_of_wrapper());
     grd_error_clear();
 }
 
@@ -285,7 +285,7 @@ static void test_allocations_that_fail(void **state)
     assert_true(n >= 15); /* the plug-in, its operators with their formulas, five steps, the plug-in inside */
     const int64_t blocks = grd_memory_get_stats().blocks;
     assert_true(blocks > before.blocks);
-    assert_true(exp_of_batch());
+    assert_true(exp_of_wrapper());
     assert_true(grd_load_library(plugin("plugin_kernels")));
     assert_int_equal(grd_memory_get_stats().blocks, blocks);
 }
@@ -316,7 +316,7 @@ static void test_a_child_process_loads(void **state)
     (void)state;
     const pid_t child = fork();
     if (child == 0)
-        _exit(grd_load_library(plugin("plugin_kernels")) && exp_of_batch() ? 0 : 1);
+        _exit(grd_load_library(plugin("plugin_kernels")) && exp_of_wrapper() ? 0 : 1);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
