@@ -9,14 +9,18 @@
 
 #define BATCHED(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
-static const char in_place[] =
-    "inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than `self`. This happened due to "
-    "`other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said operator is being "
-    "called inside the PyTorch framework, please file a bug report instead.";
-static const char not_random[] = "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness flags on vmap or perform "
+static const char in_place[] = "inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
+                               "that has more elements than `self`. This happened due to "
+                               "`other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place "
+                               "operators instead of inplace arithmetic. If said operator is being "
+                               "called inside the PyTorch framework, please file a bug report instead.";
+static const char not_random[] = "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+                                 "'different' randomness flags on vmap or perform "
                                  "the randomness operation out of vmap";
-static const char no_item[] = "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to rewrite what you're "
-                              "doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug report.";
+static const char no_item[] =
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to rewrite "
+    "what you're "
+    "doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug report.";
 static const char no_data[] = "Cannot access data pointer of Tensor that doesn't have storage";
 
 static int begin(void **state)
@@ -163,7 +167,8 @@ static void test_sizes_that_depend_on_data(void **state)
 {
     (void)state;
     grd_nonzero(grd_batch(iota(grd_dims(3, 2)), 0));
-    expect_error(GRD_ERROR_RUNTIME, "nonzero: vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::nonzero. Please file an issue at "
+    expect_error(GRD_ERROR_RUNTIME, "nonzero: vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap "
+                                    "over aten::nonzero. Please file an issue at "
                                     "https://github.com/pytorch/pytorch/issues if you need this feature.");
     grd_resize_(grd_batch(iota(grd_dims(3, 2)), 0), grd_dims(1));
     expect_error(GRD_ERROR_RUNTIME, "resize: vmap: resize_ would change the sizes of a tensor that other batch tensors see.");
@@ -193,7 +198,8 @@ static void test_writing(void **state)
     assert_non_null(strstr(grd_error_message(), "vmap: index_add_(self, *extra_args) is not possible"));
     grd_error_clear();
     grd_add_out(plain, b, b);
-    expect_error(GRD_ERROR_RUNTIME, "add: Batching rule not implemented for aten::add.out; the fallback path doesn't work on out= or view ops.");
+    expect_error(GRD_ERROR_RUNTIME,
+                 "add: Batching rule not implemented for aten::add.out; the fallback path doesn't work on out= or view ops.");
     /* Writes go through views to what was batched. */
     grd_tensor *view = grd_select(grd_batch(all, 0), 0, 1);
     const int64_t version = grd_tensor_version(all);
@@ -213,7 +219,8 @@ static void test_dtypes_are_those_of_an_element(void **state)
     grd_tensor *numbers = grd_batch(iota(grd_dims(3)), 0), *floats = grd_to(iota(grd_dims(2)), .dtype = GRD_FLOAT32);
     assert_int_equal(grd_tensor_dtype(grd_add(numbers, floats)), GRD_FLOAT32);
     assert_int_equal(grd_tensor_dtype(grd_add(numbers, grd_number(grd_float(2)))), GRD_FLOAT64);
-    assert_int_equal(grd_tensor_dtype(grd_add(grd_to(numbers, .dtype = GRD_FLOAT32), grd_view(iota(grd_dims(1)), GRD_NO_DIMS))), GRD_FLOAT64);
+    assert_int_equal(grd_tensor_dtype(grd_add(grd_to(numbers, .dtype = GRD_FLOAT32), grd_view(iota(grd_dims(1)), GRD_NO_DIMS))),
+                     GRD_FLOAT64);
     grd_tensors parts = grd_split(grd_batch(iota(grd_dims(3, 4)), 0), 3);
     assert_int_equal(parts.n, 2);
     expect_sizes(parts.data[1], grd_dims(1));
@@ -224,7 +231,8 @@ static void test_printing(void **state)
 {
     (void)state;
     char *text = grd_to_string(grd_batch(iota(grd_dims(3, 2)), 0));
-    assert_string_equal(text, "BatchedTensor(lvl=1, bdim=0, value=\n    tensor([[0., 1.],\n            [2., 3.],\n            [4., 5.]], dtype=torch.float64)\n)");
+    assert_string_equal(text, "BatchedTensor(lvl=1, bdim=0, value=\n    tensor([[0., 1.],\n            [2., 3.],\n            [4., 5.]], "
+                              "dtype=torch.float64)\n)");
     free(text);
 }
 
@@ -270,7 +278,8 @@ static void test_different_numbers(void **state)
     assert_ptr_equal(grd_normal_(b), b);
     assert_false(all_same(b));
     grd_normal_(plain);
-    expect_ending(GRD_ERROR_RUNTIME, "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this is necessary for your "
+    expect_ending(GRD_ERROR_RUNTIME, "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+                                     "randomness. If this is necessary for your "
                                      "usage, please file an issue with functorch.");
     assert_false(all_same(grd_multinomial(plain, 4)));
     grd_tensor *rows = grd_batch(grd_full(grd_dims(3, 2, 8), grd_float(0.5)), 0);
@@ -291,7 +300,8 @@ static void test_the_same_numbers(void **state)
     grd_rand(grd_dims(8));
     grd_normal_(b);
     grd_bernoulli(b);
-    expect_ending(GRD_ERROR_RUNTIME, "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch");
+    expect_ending(GRD_ERROR_RUNTIME,
+                  "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch");
     grd_tensor *drawn = grd_unbatch(b, 0);
     grd_batch_end();
     assert_true(grd_equal(drawn, grd_expand(once, grd_dims(3, 8))));
@@ -382,7 +392,8 @@ static void test_an_operator_without_a_rule_loops(void **state)
         assert_true(grd_call(op, GRD_FUNCTIONAL, &arg, 1, NULL, &result));
     grd_set_warning_handler(NULL);
     assert_int_equal(warnings, 1);
-    assert_string_equal(warned, "There is a performance drop because we have not yet implemented the batching rule for aten::test_transform::twice. Please file us an issue on "
+    assert_string_equal(warned, "There is a performance drop because we have not yet implemented the batching rule for "
+                                "aten::test_transform::twice. Please file us an issue on "
                                 "GitHub so that we could prioritize its implementation.");
     grd_tensor *all = grd_unbatch(result.v.tensor, 0);
     grd_batch_end();
