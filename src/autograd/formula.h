@@ -18,6 +18,17 @@ static inline grd_tensor *grd_formula_conj(grd_tensor *t)
     return grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? grd_conj(t) : t;
 }
 
+/* An element of a list, which is empty after an error. */
+static inline grd_tensor *grd_formula_part(grd_tensors list, int64_t i)
+{
+    return i < list.n ? list.data[i] : grd_failed;
+}
+
+static inline int64_t grd_formula_size(grd_dims sizes, int64_t i)
+{
+    return i < sizes.n ? sizes.data[i] : 0;
+}
+
 /* t times a number that is mostly 1. */
 static inline grd_tensor *grd_formula_times(grd_tensor *t, grd_scalar factor)
 {
