@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codegen import expression
+from codegen import gradient
 
 try:
     import tomllib
@@ -105,7 +105,7 @@ class Operator:
     grads: dict = None  # argument name -> formula; None for a composite that is recorded by its parts
     fast: dict = field(default_factory=dict)  # argument name -> accelerated formula, for gradients that are not differentiated
     where: dict = field(default_factory=dict)  # a name that formulas of the derivative use -> the formula it stands for
-    fused: dict = field(default_factory=dict)  # argument name -> the call of a kernel that computes its gradient in one loop: expression.py
+    fused: dict = field(default_factory=dict)  # argument name -> the call of a kernel that computes its gradient in one loop: gradient.py
     jvp: object = None  # the tangents of the results: one of FORWARD, or argument -> formula; None for a composite whose parts have rules
     forms: tuple = ("functional",)
     view: bool = False
@@ -484,7 +484,7 @@ def read_grads(entry, args, kernel, formula, composite, fail):
     if grad in tuple(UNDERIVED):
         return dict.fromkeys(tensors, "None")
     if grad is None and tensors and ("expr" in entry or "through" in entry):
-        return expression.DERIVED
+        return gradient.DERIVED
     if grad is None:
         if tensors:
             fail("the derivative is missing: say grad.<argument> = \"…\" or grad = \"none\"")
@@ -586,6 +586,6 @@ def read_schema(folder):
                 raise operator.error(f"is defined in {operators[name].file}:{operators[name].line} already")
             operators[name] = operator
     check_numbers(operators)
-    expression.derive(operators)
+    gradient.derive(operators)
     check_hidden(operators)
     return operators

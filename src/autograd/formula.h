@@ -12,21 +12,21 @@ static inline grd_tensor *grd_formula_alone(int64_t mark, grd_tensor *t)
     return grd_pool_return(mark, t) ? t : grd_failed;
 }
 
-/* A real tensor is its own conjugate. */
-static inline grd_tensor *grd_formula_conj(grd_tensor *t)
-{
-    return grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? grd_conj(t) : t;
-}
-
-/* An element of a list, which is empty after an error. */
-static inline grd_tensor *grd_formula_part(grd_tensors list, int64_t i)
+/* Elements of lists, which are empty after an error. */
+static inline grd_tensor *grd_list_at(grd_tensors list, int64_t i)
 {
     return i < list.n ? list.data[i] : grd_failed;
 }
 
-static inline int64_t grd_formula_size(grd_dims sizes, int64_t i)
+static inline int64_t grd_size_at(grd_dims list, int64_t i)
 {
-    return i < sizes.n ? sizes.data[i] : 0;
+    return i < list.n ? list.data[i] : 0;
+}
+
+/* A real tensor is its own conjugate. */
+static inline grd_tensor *grd_formula_conj(grd_tensor *t)
+{
+    return grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? grd_conj(t) : t;
 }
 
 /* t times a number that is mostly 1. */
