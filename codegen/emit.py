@@ -2,7 +2,7 @@
 import json
 import re
 
-from codegen import calls, ctype, derivative, entries, headers, kernels, plans
+from codegen import batch, calls, ctype, derivative, entries, headers, kernels, plans
 from codegen.formula import APART, Lowering, argument_type
 from codegen.headers import BANNER, implementation_prototype
 from codegen.template import fill, function, wrap
@@ -23,6 +23,7 @@ FAMILY = """
     #include "op/lines.h"
     #include "op/plan.h"
     #include "op/reduce.h"
+    #include "transform/formula.h"
     $operators
 """
 
@@ -121,7 +122,7 @@ def operator_text(operator, operators, tables):
     facts = head + (elementwise(operator, operators) if operator.kernel else "")
     if not operator.is_operator:
         return facts
-    return (f"{facts}{implementation(operator, operators)}{derivative.derivative(operator, operators)}"
+    return (f"{facts}{implementation(operator, operators)}{derivative.derivative(operator, operators)}{batch.formula(operator, operators)}"
             f"{entries.structure(operator, tables)}{entries.entries(operator)}")
 
 

@@ -1,7 +1,7 @@
 """Generates what an operator is at run time: its struct grd_op, and the public functions, which read options and call the functions of its shape (calls.py)."""
 import json
 
-from codegen import ctype
+from codegen import batch, ctype
 from codegen.calls import counts_writes, has_out_rule, shape
 from codegen.headers import form_names, options, public_parameters, result_type, second_tensor
 from codegen.template import fill, function, wrap
@@ -22,9 +22,21 @@ NUMBER = """
 # ---- struct grd_op ------------------------------------------------------------------------------------------------------------
 
 
-def argument_row(argument):
+def batch_role(operator, argument):
+    """enum grd_batch_role, by the argument's name and kind."""
+    name, kind = argument.name, argument.kind + "[]" * argument.list
+    if operator.batch not in ("shift", "trailing", "random"):
+        return None
+    if kind == "int[]":
+        dims = "REDUCE" if argument.may_be_absent and operator.name != "squeeze" and not operator.reduce.get("none") else "DIMS"
+        return {"dim": dims, "dims": "ORDER" if operator.name == "permute" else dims, "size": "SIZES", "sizes": "SIZES", "stride": "STRIDES"}.get(name)
+    return "DIM" if kind == "int" and name in ("dim", "dim0", "dim1", "dim2", "dimension") else None
+
+
+def argument_row(operator, argument):
     text = f'{{"{argument.name}", GRD_KIND_{ctype.of(argument)[2]}'
     text += ", .optional = true" if argument.may_be_absent else ""
+    text += f", .role = GRD_ROLE_{role}" if (role := batch_role(operator, argument)) else ""
     if argument.has_default and argument.default is not None:
         text += f", .value = {ctype.value(argument, ctype.static_default(argument))}"
     return text + "}"
@@ -32,7 +44,7 @@ def argument_row(argument):
 
 def argument_table(operator, tables):
     """The table of the arguments, and its name. Operators with the same arguments share it: `tables` knows the first of them."""
-    rows = tuple(argument_row(a) for a in operator.args)
+    rows = tuple(argument_row(operator, a) for a in operator.args)
     if not rows:
         return "", "NULL"
     known = rows in tables
@@ -59,6 +71,9 @@ def structure(operator, tables):
     facts += [f".out_rule = {out_rule(operator)}"] if operator.out else []
     facts += [f".providers = {json.dumps(operator.providers)}"] if operator.providers else []
     facts += [f".fills = GRD_FILLS_{operator.fills.upper()}"] if operator.fills else []
+    facts += [f".batch = GRD_BATCH_{batch.batch_rule(operator).upper()}"] if operator.batch and (operator.batch != "align" or operator.is_composite) else []
+    facts += [f".batched.refusal = {json.dumps(operator.refuses_batch)}"] if operator.batch == "refuse" else []
+    facts += [f".batched.formula = {operator.c_name}_batch"] if batch.batch_rule(operator) == "formula" else []
     flags = {"has_out": operator.has_out, "is_view": operator.view, "everywhere": operator.everywhere or operator.view, "returns_list": operator.returns_list,
              "composite": operator.is_composite, "forward": operator.is_composite and operator.jvp, "counts_writes": counts_writes(operator), "alone": operator.alone}
     facts += [f".{name} = true" for name, on in flags.items() if on]

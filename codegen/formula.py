@@ -102,6 +102,7 @@ class Lowering:
         self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
         self.saves = []
         self.called = set()  # operators
+        self.places = {}  # name of an argument -> the C expression that it is, where it has no variable
         self.parts_named = {}  # of the names in `where`: those that have a variable
         self.loops = []  # that make the lists of a line, which go before it
         self.in_place = None  # the value as a call in place, where it is one call of an operator that has that form
@@ -297,6 +298,8 @@ class Lowering:
             return self.expression(self.parse(self.operator.where[name]))
         if name in self.gradients:
             return Value(name, self.gradients[name])
+        if name in self.places:
+            return Value(self.places[name], self.names[name])
         if name in self.names:
             return Value(self.save("WHOLE", name), self.names[name])
         if name in self.results:
@@ -479,7 +482,7 @@ class Lowering:
         if subject.id in (*self.gradients, *self.parts_named) or not self.gradients:  # at hand: nothing to save
             if how not in FACT_OF_TENSOR:
                 raise self.fail(f"{name}(…) is for derivatives, of an argument")
-            return Value(FACT_OF_TENSOR[how].format(subject.id), kind)
+            return Value(FACT_OF_TENSOR[how].format(self.places.get(subject.id, subject.id)), kind)
         extra = node.args[1].id if how == "SIZES_ALONG" else ""
         return Value(self.save(how, subject.id, extra), kind)
 

@@ -132,6 +132,7 @@ def case(operator, text):
     facts = {"tolerance": operator.test["tol"]} if "tol" in operator.test else {}
     facts |= {"reference": f"{operator.c_name}_reference"} if "ref" in operator.test else {}
     facts |= {"skip": json.dumps(operator.test["skip"])} if "skip" in operator.test else {}
+    facts |= {"batch": json.dumps(operator.test["batch"])} if "batch" in operator.test else {}
     flags = {"no_gradient": not differentiable(operator) or text[0] == "~", "complex_only": operator.test.get("complex"), "contiguous_only": operator.test.get("contiguous")}
     facts |= {name: "true" for name, on in flags.items() if on}
     while rows and rows[-1] == ABSENT:  # as what is not named is

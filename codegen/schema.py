@@ -29,7 +29,7 @@ REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERR
 FORMS = ("functional", "inplace", "out")
 UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}  # grad = "…": the backward that raises the error PyTorch has
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
-KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "symbol", "inlined", "where", "fast", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "batch", "symbol", "inlined", "where", "fast", "python", "test"}
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
@@ -46,7 +46,12 @@ OUT_TEXTS = {
     "expected": "Expected out tensor to have dtype {c result}, but got {c out} instead",
     "found": "Found dtype {out} but expected {result}",
 }
-TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip"}
+# How a call with batch tensors is run (enum grd_batch_rule in src/dispatch/op.h); anything else is a formula over physical tensors. A composite without a rule is run by its parts.
+BATCH_RULES = ("align", "shift", "trailing", "random", "loop", "refuse")
+BATCH_REFUSALS = {"dynamic": "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an issue at "
+                             "https://github.com/pytorch/pytorch/issues if you need this feature.",
+                  "fast": "vmap: {name} is the short form of a derivative, which batch tensors do not take."}
+TEST_KEYS = {"ref", "domain", "tol", "samples", "grad", "complex", "contiguous", "skip", "batch"}
 
 
 class SchemaError(Exception):
@@ -128,6 +133,8 @@ class Operator:
     is_operator: bool = True  # False: a kernel alone, which operators run
     fills: str = None  # its vector of results fills an out= of any sizes: of a "given" length or one that is "computed" (enum grd_fills)
     underived: str = None  # one of UNDERIVED: the derivative is an error
+    batch: str = None  # one of BATCH_RULES, or a formula over the physical tensors, each with the batch in front; None: a composite's parts have rules
+    refuses_batch: str = ""  # the error for batch tensors
     through: str = None  # a formula whose calls are of implementations, below the dispatcher, that write `out`
 
     @property
@@ -353,7 +360,21 @@ def read_operator(name, entry, file, lines):
                     grads, read_fast(entry, grads, fail), read_where(entry, args, results, grads, fail), {}, read_jvp(entry, args, grads, fail) if is_operator else None, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
                     entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", not IMPLEMENTED & set(entry)), entry.get("whole"), entry.get("run"), entry.get("check", False),
-                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("grad") if entry.get("grad") in tuple(UNDERIVED) else None, entry.get("through"))
+                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("grad") if entry.get("grad") in tuple(UNDERIVED) else None, *read_batch(name, entry, args, is_operator, fail), entry.get("through"))
+
+
+def read_batch(name, entry, args, is_operator, fail):
+    """The rule for batch tensors and the error of a refusal: "refuse: <text>" or "refuse: <name of a text>"."""
+    composite = {"formula", "composite"} & set(entry)
+    derived = "align" if {"kernel", "through"} & set(entry) or not (composite or any(a.is_tensor for a in args)) else "shift" if {"law", "view"} & set(entry) else None
+    rule, colon, reason = entry.get("batch", derived or "").partition(": ")
+    if not rule and is_operator and not composite:
+        fail(f"say how it is run for batch tensors: batch = \"<{', '.join(BATCH_RULES)}, or a formula over tensors with the batch in front>\"")
+    if rule in ("loop", "refuse"):
+        if not reason:
+            fail(f"say why: batch = \"{rule}: …\"", "batch")
+        return rule, BATCH_REFUSALS.get(reason, reason).format(name=name)
+    return (entry.get("batch", derived) or None), ""
 
 
 def read_words(entry, args, name, fail):

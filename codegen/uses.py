@@ -5,7 +5,7 @@ from pathlib import Path
 
 from codegen.headers import BANNER, family_name, include, needed
 
-FOLDERS = ("op", "autograd", "optim", "io", "api")
+FOLDERS = ("op", "autograd", "transform", "optim", "io", "api")
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 
 

@@ -23,9 +23,10 @@ FLOORS = {
     "dispatch": ["base/", "core/", "dispatch/", "gradus/"],
     "op": ["base/", "core/", "dispatch/", "op/", "kernel/", "gen/", "gradus/"],
     "autograd": ["base/", "core/", "dispatch/", "autograd/", "gen/uses/autograd/", "gradus/"],
+    "transform": ["base/", "core/", "dispatch/", "transform/", "gen/uses/transform/", "gradus/"],
     "optim": ["base/", "core/", "optim/", "gen/uses/optim/", "gradus/"],
     "io": ["base/", "core/", "io/", "gen/uses/io/", "gradus/"],
-    "api": ["base/", "core/", "dispatch/", "op/", "autograd/", "io/", "kernel/", "gen/", "gradus/"],
+    "api": ["base/", "core/", "dispatch/", "op/", "autograd/", "transform/", "io/", "kernel/", "gen/", "gradus/"],
 }
 NO_OPERATORS = ("base", "kernel", "core", "dispatch")
 NO_CALLS = re.compile(r"(?<![\w.>])(abort|exit|_exit|longjmp|setjmp|assert)\s*\(")

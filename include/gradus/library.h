@@ -6,6 +6,7 @@
 #include "gradus/types.h"
 #include "gradus/runtime.h"
 #include "gradus/tensor.h"
+#include "gradus/transform.h"
 #include "gradus/dispatch.h"
 #include "gradus/device.h"
 #include "gradus/wrapper.h"

@@ -13,6 +13,7 @@
 #include "gradus/runtime.h"
 #include "kernel/map.h"
 #include "op/provider.h"
+#include "transform/transform.h"
 
 const char *grd_version(void)
 {
@@ -58,6 +59,7 @@ __attribute__((constructor)) void grd_library_start(void)
     grd_provider_init();
     grd_device_init();
     grd_autograd_init();
+    grd_transform_init();
     grd_plugin_init();
     grd_transaction_init();
 }

@@ -310,6 +310,7 @@ static void *worker_main(void *context)
     grd_thread.include = pass->include;
     grd_thread.exclude = pass->exclude;
     grd_thread.grad_off = pass->grad_off;
+    grd_thread.level = pass->level;
     run_share(pass, &worker->heap);
     return NULL;
 }
@@ -369,6 +370,7 @@ static __attribute__((noinline)) bool run_threaded(struct grd_pass *pass, const 
     pass->include = grd_thread.include;
     pass->exclude = grd_thread.exclude;
     pass->grad_off = grd_thread.grad_off;
+    pass->level = grd_thread.level;
     pthread_mutex_init(&pass->lock, NULL);
     pthread_cond_init(&pass->changed, NULL);
     pass->outstanding = 1; /* keeps the workers until everything is set up */

@@ -75,7 +75,8 @@ struct grd_pass {
     int nworkers;
     int64_t outstanding; /* entries ready or running */
     struct grd_error_state error;
-    uint32_t include, exclude, grad_off; /* the calling thread's when the pass began: it goes on while workers start */
+    struct grd_level level;
+    uint32_t include, exclude, grad_off; /* these four are the calling thread's when the pass began: it goes on while workers start */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct grd_heap heap; /* for the calling thread */

@@ -34,6 +34,13 @@ struct grd_block_list {
 
 struct grd_object;
 
+/* A run of vmap on a thread (gradus/transform.h). All zero: none. */
+struct grd_level {
+    uint64_t id; /* of no other level of the process */
+    int64_t size;
+    uint32_t randomness; /* grd_randomness */
+};
+
 struct grd_thread_state {
     /* Scope pool: a stack of references; [top] is the next free slot. Grown by grd_pool_grow. */
     void **pool;
@@ -42,6 +49,7 @@ struct grd_thread_state {
     uint32_t include, exclude;    /* dispatch key sets */
     uint32_t grad_off;            /* the autograd key while grad mode is off, else 0 */
     struct grd_thread_cold *cold; /* error text, larger free lists, …; made on first use, freed at thread exit */
+    struct grd_level level;
     bool in_parallel;             /* running a piece of a split task */
     bool is_ending;               /* an object that may own a chain of others is being freed */
     struct grd_object *waiting;   /* objects to be freed after that one, linked; NULL unless is_ending */

@@ -32,19 +32,21 @@ static __attribute__((noinline)) void destroy_any(grd_tensor *t)
     struct grd_storage *storage = t->storage;
     /* The tensor a storage was made for lies in its block and goes with it. */
     struct grd_storage *own = &((struct grd_block *)t)->storage;
-    const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved;
+    const bool moved = grd_has(t, GRD_FLAG_MOVED), apart = storage != own && !moved, is_batch = grd_is_batch(t);
     free_dims(t, t->sizes, t->ndim);
     const bool owns_storage = base == NULL || owns_storage_as_view(t);
     if (grd_debugging(GRD_DEBUG_LIFETIMES))
         grd_lifetimes_died(t);
     if (owns_storage)
         grd_object_drop(storage);
+    if (is_batch)
+        grd_object_drop(grd_physical(t));
     if (base != NULL)
         grd_object_drop_as(base, GRD_VIEW_WEIGHT);
     if (moved)
         grd_object_drop(own);
     if (apart)
-        grd_small_free(t, sizeof *t);
+        grd_small_free(t, is_batch ? sizeof(struct grd_batch) : sizeof *t);
 }
 
 static __attribute__((noinline)) void destroy_view(grd_tensor *t)
@@ -379,15 +381,15 @@ static inline __attribute__((always_inline)) void share(grd_tensor *view, const 
     grd_init_header(view, traits, t->itemsize, grd_keys_read(t) & ~(1u << GRD_KEY_AUTOGRAD));
 }
 
-/* A tensor with room for ndim dimensions and nothing else; NULL with the error raised. */
-static grd_tensor *new_header(int64_t ndim)
+/* A tensor, the first member of a block of `size` bytes, with room for ndim dimensions and nothing else; NULL with the error raised. */
+static grd_tensor *new_header(int64_t ndim, size_t size)
 {
-    grd_tensor *view = grd_small_alloc(sizeof *view);
+    grd_tensor *view = grd_small_alloc(size);
     if (view == NULL)
         return NULL;
     int64_t *dims = reserve_dims(view, ndim);
     if (dims == NULL) {
-        grd_free(view, sizeof *view);
+        grd_free(view, size);
         return NULL;
     }
     set_room(view, dims, ndim);
@@ -434,10 +436,24 @@ static inline unsigned part_flags(const grd_tensor *t)
     return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : t->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW);
 }
 
+/* The same part of each element of a batch. */
+static grd_tensor *part_of_batch(struct grd_batch *batch, grd_dims sizes, grd_dims strides, int64_t offset)
+{
+    grd_tensor *physical = batch->physical;
+    int64_t all_sizes[GRD_MAX_DIMS + 1] = {physical->sizes[0]}, all_strides[GRD_MAX_DIMS + 1] = {physical->strides[0]};
+    for (int64_t i = 0; i < sizes.n; i++) {
+        all_sizes[i + 1] = sizes.data[i];
+        all_strides[i + 1] = strides.data[i];
+    }
+    return grd_new_batch(grd_new_part(physical, grd_dims_from(all_sizes, sizes.n + 1), grd_dims_from(all_strides, sizes.n + 1), offset), batch->level);
+}
+
 /* grd_new_part where it is more than a look at this thread's lists. */
 static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
-    grd_tensor *view = grd_is_failed(base) ? NULL : new_header(sizes.n);
+    if (grd_is_batch(base))
+        return part_of_batch((struct grd_batch *)base, sizes, strides, offset);
+    grd_tensor *view = grd_is_failed(base) ? NULL : new_header(sizes.n, sizeof *view);
     if (view == NULL)
         return grd_failed;
     share(view, base, sizes, strides.data, offset, part_flags(base) | (base->flags & GRD_FLAG_REPLACED));
@@ -451,7 +467,7 @@ static __attribute__((noinline)) grd_tensor *new_any_part(grd_tensor *base, grd_
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     /* Up to three dimensions CHANNELS_LAST is not a question. */
-    if (GRD_UNLIKELY((uint64_t)sizes.n > 3 || grd_is_failed(base) || grd_has(base, GRD_FLAG_REPLACED) ||
+    if (GRD_UNLIKELY((uint64_t)sizes.n > 3 || grd_is_failed(base) || (base->flags & (GRD_FLAG_REPLACED | GRD_FLAG_BATCHED)) != 0 ||
                      grd_thread.pool_top == grd_thread.pool_capacity))
         return new_any_part(base, sizes, strides, offset);
     grd_tensor *view = grd_small_take(sizeof *view);
@@ -485,6 +501,8 @@ static grd_tensor *read_as(grd_tensor *view, grd_dtype dtype)
 
 grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset)
 {
+    if (grd_is_batch(base) && !grd_raise_batch_data())
+        return grd_failed;
     if (grd_is_failed(base) || !check_bounds(base, (uint32_t)grd_dtype_size(dtype), sizes, strides, offset))
         return grd_failed;
     return read_as(new_any_part(base, sizes, strides, offset), dtype);
@@ -492,12 +510,43 @@ grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, g
 
 grd_tensor *grd_new_detached_as(grd_tensor *t, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset)
 {
-    grd_tensor *view = grd_is_failed(t) ? NULL : new_header(sizes.n);
+    if (grd_is_batch(t) && !grd_raise_batch_data())
+        return grd_failed;
+    grd_tensor *view = grd_is_failed(t) ? NULL : new_header(sizes.n, sizeof *view);
     if (view == NULL)
         return grd_failed;
     share(view, t, sizes, strides.data, offset, GRD_FLAG_DETACHED);
     grd_object_keep(view->storage);
     return read_as(pooled(view), dtype);
+}
+
+bool grd_raise_batch_data(void)
+{
+    return grd_raise(GRD_ERROR_RUNTIME, "Cannot access data pointer of Tensor that doesn't have storage");
+}
+
+void grd_mark_batch(grd_tensor *t)
+{
+    const grd_tensor *physical = grd_physical(t);
+    if (grd_marked_requires_grad(physical) || (physical->base != NULL && grd_marked_requires_grad(physical->base)))
+        t->keys |= 1u << GRD_KEY_AUTOGRAD;
+}
+
+grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level)
+{
+    const int64_t n = physical->ndim - 1;
+    struct grd_batch *batch = grd_is_failed(physical) ? NULL : (struct grd_batch *)new_header(n, sizeof *batch);
+    if (batch == NULL)
+        return grd_failed;
+    grd_tensor *t = &batch->tensor;
+    share(t, physical, grd_dims_from(physical->sizes + 1, n), physical->strides + 1, physical->offset, GRD_FLAG_BATCHED);
+    t->keys = 1u << GRD_KEY_BATCH;
+    t->data = NULL;
+    grd_object_keep(t->storage);
+    batch->physical = grd_object_keep(physical);
+    grd_mark_batch(t);
+    batch->level = level;
+    return pooled(t);
 }
 
 grd_tensor *grd_new_detached(grd_tensor *t)
@@ -567,6 +616,8 @@ void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)
 grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype)
 {
     if (grd_pending() || !check_dtype(dtype) || !grd_given(owner, "grd_from_storage", "owner"))
+        return grd_failed;
+    if (grd_is_batch(owner) && !grd_raise_batch_data())
         return grd_failed;
     if (grd_wrapper_type_of(owner) != NULL)
         return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "a wrapper has no storage that another tensor could lie over");
@@ -693,6 +744,10 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
     t = required(t, function);
     if (grd_pending() || grd_is_failed(t))
         return false;
+    if (grd_is_batch(t))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
+                         "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug report.");
     if (t->numel != 1)
         return grd_raise(GRD_ERROR_RUNTIME, "a Tensor with %lld elements cannot be converted to Scalar", (long long)t->numel);
     if (grd_is_meta(t))
@@ -708,7 +763,7 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
 
 grd_scalar grd_item(grd_tensor *t)
 {
-    if (GRD_LIKELY(t != NULL && t->device == GRD_DEVICE_CPU && t->numel == 1 && !grd_pending() && !grd_is_failed(t)))
+    if (GRD_LIKELY(t != NULL && t->device == GRD_DEVICE_CPU && t->data != NULL && t->numel == 1 && !grd_pending() && !grd_is_failed(t)))
         return grd_scalar_read(t->data, (grd_dtype)t->dtype);
     grd_complex128 element;
     return read_item(t, "grd_item", &element, GRD_DTYPE_NONE) ? grd_scalar_read(&element, (grd_dtype)t->dtype) : grd_float(NAN);

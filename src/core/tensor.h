@@ -33,6 +33,7 @@ enum grd_tensor_flags {
     GRD_FLAG_CANONICAL = 128,   /* contiguous, few dimensions, each with the stride of a new tensor: those of one element have such, too */
     GRD_FLAG_MOVED = 256,       /* in a block whose storage it does not use any more (data.c) */
     GRD_FLAG_REPLACED = 512,    /* its storage was replaced, or is that of such a tensor: views own their storage, too (data.c) */
+    GRD_FLAG_BATCHED = 1024,    /* a struct grd_batch */
     GRD_FLAG_DETACHED = 64      /* shares data, not history: in-place writes are not a view's writes */
 };
 
@@ -82,6 +83,15 @@ struct grd_block {
     struct grd_tensor tensor;
     struct grd_storage storage;
     _Alignas(GRD_DATA_ALIGNMENT) char data[];
+};
+
+/* A batch tensor: every operator sees one element of a batch, whose elements lie along dimension 0 of `physical`. Sizes and strides are those of one
+ * element, the storage is that of `physical`, and `data` is NULL. It has neither history nor base: those of `physical` count, and whether that
+ * requires a gradient is noted in its keys, below BATCH. */
+struct grd_batch {
+    struct grd_tensor tensor;
+    grd_tensor *physical; /* owned */
+    uint64_t level;       /* struct grd_level: it can be used while that lasts */
 };
 
 /* ---- Dtype table ------------------------------------------------------------------------------------------------ */
@@ -144,6 +154,10 @@ grd_tensor *grd_new_view(grd_tensor *base, grd_dims sizes, grd_dims strides, int
 grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, grd_dims strides, int64_t offset);
 /* The same where the result is known to lie within what `base` reaches, sizes and strides being its own, rearranged or reduced. */
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
+/* A batch tensor over `physical`, whose dimension 0 is the batch. */
+grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level);
+/* Gives a batch tensor the key AUTOGRAD where its physical tensor requires a gradient. */
+void grd_mark_batch(grd_tensor *t);
 /* A view that shares data but has no history and no base. */
 grd_tensor *grd_new_detached(grd_tensor *t);
 /* Returns a view with any geometry that lies in the storage, and the memory read as elements of another dtype. */
@@ -259,6 +273,25 @@ static inline bool grd_dims_equal(grd_dims a, grd_dims b)
     return true;
 }
 
+static inline bool grd_has(const grd_tensor *t, enum grd_tensor_flags flag)
+{
+    return (t->flags & flag) != 0;
+}
+
+static inline bool grd_is_batch(const grd_tensor *t)
+{
+    return GRD_UNLIKELY(grd_has(t, GRD_FLAG_BATCHED));
+}
+
+/* The tensor that has the elements and the history: that below a batch tensor, `t` itself otherwise. */
+static inline grd_tensor *grd_physical(const grd_tensor *t)
+{
+    return grd_is_batch(t) ? ((const struct grd_batch *)t)->physical : (grd_tensor *)(uintptr_t)t;
+}
+
+/* RuntimeError: a batch tensor's elements cannot be read one by one. Always false. */
+bool grd_raise_batch_data(void);
+
 static inline grd_device grd_device_of(const grd_tensor *t)
 {
     return (grd_device){t->device, t->device_index};
@@ -284,11 +317,6 @@ static inline int64_t grd_sizes_product(const int64_t *sizes, int64_t n)
 static inline int64_t grd_byte_stride(const grd_tensor *t, int64_t dim)
 {
     return grd_wrapping_product(t->strides[dim], t->itemsize);
-}
-
-static inline bool grd_has(const grd_tensor *t, enum grd_tensor_flags flag)
-{
-    return (t->flags & flag) != 0;
 }
 
 static inline void grd_bump_version(grd_tensor *t)

@@ -56,6 +56,8 @@ bool grd_transfer(grd_tensor *to, const grd_tensor *from)
 grd_tensor *grd_on_cpu(const grd_tensor *t)
 {
     const grd_device device = grd_device_of(t);
+    if (grd_is_batch(t) && !grd_raise_batch_data())
+        return grd_failed;
     if (device.type == GRD_DEVICE_CPU)
         return (grd_tensor *)(uintptr_t)t;
     if (!grd_device_at(device.type)->has_data)

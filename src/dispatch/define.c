@@ -239,6 +239,7 @@ static bool enter(struct grd_defined_op *self)
 bool grd_defined_publish(struct grd_defined_op *self)
 {
     self->op.composite = self->composite != NULL;
+    self->op.batch = self->op.composite ? GRD_BATCH_DEFAULT : GRD_BATCH_LOOP;
     self->op.counts_writes = self->op.has_out && !self->op.composite;
     grd_reset_slots(&self->op);
     pthread_mutex_lock(&lock);

@@ -38,9 +38,10 @@ grd_keyset grd_tensor_keys(const grd_tensor *t)
 grd_key_guard grd_key_guard_set(grd_keyset include, grd_keyset exclude)
 {
     const grd_keyset fixed = 1u << GRD_KEY_CPU | 1u << GRD_KEY_META | 1u << GRD_KEY_DEVICE | 1u << GRD_KEY_LIFETIMES;
+    const grd_keyset kept = fixed | 1u << GRD_KEY_BATCH;
     grd_key_guard previous = {grd_thread.include, grd_thread.exclude};
     grd_thread.include |= include & ~fixed;
-    grd_thread.exclude |= exclude & ~fixed;
+    grd_thread.exclude |= exclude & ~kept;
     return previous;
 }
 
@@ -56,12 +57,12 @@ grd_keyset grd_keys_of_device(grd_device device)
     return entry ? (grd_keyset)1 << entry->key : 0;
 }
 
-/* True for the keys that a composite serves: every one, since it only calls operators. One with a derivative of its own is recorded as a whole, and LIFETIMES
- * looks at every operator's arguments. */
+/* True for the keys that a composite serves: every one, since it only calls operators. One with a derivative of its own is recorded as a whole, one with a
+ * rule of its own is batched as a whole, and LIFETIMES looks at every operator's arguments. */
 static bool composite_serves(const struct grd_op *op, grd_key key)
 {
     return op->composite && key != GRD_KEY_LIFETIMES && (key != GRD_KEY_AUTOGRAD || op->derivative == NULL) &&
-           (key != GRD_KEY_FORWARD || !op->forward);
+           (key != GRD_KEY_FORWARD || !op->forward) && (key != GRD_KEY_BATCH || op->batch == GRD_BATCH_DEFAULT);
 }
 
 /* Other kernels of the tree serve cpu and meta. */
@@ -467,6 +468,14 @@ static grd_keyset value_keys(const grd_value *value)
     default:
         return 0;
     }
+}
+
+grd_keyset grd_keys_of_values(const struct grd_op *op, const grd_tensor *out, const grd_value *args)
+{
+    grd_keyset keys = grd_keys_if(out);
+    for (int i = 0; i < op->nargs; i++)
+        keys |= value_keys(&args[i]);
+    return keys;
 }
 
 static bool check_form(const grd_op *op, grd_form form, const grd_value *args, int n)

@@ -13,8 +13,35 @@ struct grd_arg {
     const char *name;
     uint8_t kind; /* grd_kind */
     bool optional;
+    uint8_t role;    /* grd_batch_role */
     grd_value value; /* default; kind NONE when there is none */
 };
+
+/* What an argument becomes where a batch dimension is put in front of the tensors. Negative dims are wrapped; absent ones are all dims. */
+enum grd_batch_role {
+    GRD_ROLE_NONE,   /* what it was */
+    GRD_ROLE_DIM,    /* one more */
+    GRD_ROLE_DIMS,   /* each one more */
+    GRD_ROLE_REDUCE, /* the same; an empty list is all dims, too */
+    GRD_ROLE_ORDER,  /* the same, with a 0 in front */
+    GRD_ROLE_SIZES,  /* with the size of the batch in front */
+    GRD_ROLE_STRIDES /* with the first tensor's stride of the batch in front */
+};
+
+/* How a call with batch tensors becomes one with their physical tensors (src/transform/batch.c). */
+enum grd_batch_rule {
+    GRD_BATCH_DEFAULT,  /* of a composite: its parts have rules; of others: ALIGN */
+    GRD_BATCH_ALIGN,    /* elementwise: batch dimensions lie above each other */
+    GRD_BATCH_SHIFT,    /* arguments change by their roles */
+    GRD_BATCH_TRAILING, /* the same; what the tensor has too few dims for is refused before, since it has one more below */
+    GRD_BATCH_FORMULA,
+    GRD_BATCH_RANDOM, /* as the level's randomness says */
+    GRD_BATCH_LOOP,   /* one element of the batch after the other, with a warning */
+    GRD_BATCH_REFUSE
+};
+
+/* The operator for physical tensors, each with the batch in front. Writes several results to `ret`. */
+typedef grd_tensor *grd_batch_formula(const grd_value *args, grd_tensor **ret);
 
 typedef void grd_kernel(void); /* a typed kernel, cast to its real type by generated functions */
 
@@ -58,6 +85,12 @@ struct grd_op {
     const struct grd_derivative *derivative; /* NULL: not differentiable, or a composite that is recorded by its parts */
     const struct grd_out_rule *out_rule;     /* NULL: an out= takes what can be cast to its dtype */
     const char *providers;                   /* of the tree, in the order they are tried: "blas native"; NULL: native alone */
+    union {
+        grd_batch_formula *formula; /* of GRD_BATCH_FORMULA */
+        const char *refusal;        /* of GRD_BATCH_REFUSE: the error */
+    } batched;
+    uint8_t batch;                           /* grd_batch_rule */
+    atomic_bool looped;                      /* the warning has been given */
     uint8_t fills;                           /* grd_fills */
     bool has_out;                            /* typed kernels take `out` first: NULL allocates, args[0] is in place */
     bool is_view;                            /* the result shares storage with args[0] */
@@ -116,6 +149,9 @@ static inline grd_kernel *grd_typed_kernel(const struct grd_op *op, grd_keyset k
 {
     return atomic_load_explicit(&op->typed[(unsigned)grd_top_key(keys)], memory_order_acquire);
 }
+
+/* The keys of the tensors and devices among the arguments. */
+grd_keyset grd_keys_of_values(const struct grd_op *op, const grd_tensor *out, const grd_value *args);
 
 /* The kernel for the highest key, called with values that have been checked. */
 void grd_dispatch_boxed(const struct grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results);

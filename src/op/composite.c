@@ -130,6 +130,7 @@ bool grd_composite_has_values(const grd_tensor *t)
 
 bool grd_composite_extremes(grd_tensor *t, double *ret_least, double *ret_largest)
 {
+    t = grd_physical(t); /* a check of all elements of a batch */
     if (!grd_composite_has_values(t))
         return false;
     *ret_least = grd_item_double(grd_amin(t));

@@ -1,0 +1,481 @@
+/* Batch tensors: the one boxed kernel of the BATCH key, for all operators.
+ *
+ * It replaces batch tensors by their physical tensors, whose dimension 0 is the batch, changes the arguments as the operator's rule says (enum grd_batch_rule,
+ * struct grd_arg's role), calls the operator below, and makes batch tensors of the results. Nothing here knows an operator: formulas are in the schema.
+ * Invariants
+ * - While the kernel runs, the BATCH key is excluded, so that what it calls is not batched again.
+ * - An error that the operator below raises is that of a call for one element: see explain(). */
+#include "transform/transform.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "gen/uses/transform/batch.h"
+#include "transform/formula.h"
+
+/* ---- Arguments and results ---------------------------------------------------------------------------------------------------- */
+
+static bool see(struct grd_batch_call *call, int i, const grd_tensor *t)
+{
+    call->rank = t->ndim > call->rank ? t->ndim : call->rank;
+    if (!grd_is_batch(t))
+        return true;
+    call->batched |= 1u << i;
+    return grd_batch_usable(t);
+}
+
+/* Finds the batch tensors among the arguments. False where one cannot be used. */
+static bool look(struct grd_batch_call *call)
+{
+    for (int i = 0; i < call->op->nargs; i++) {
+        const grd_value *value = &call->args[i];
+        call->values[i] = *value;
+        if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL && !see(call, i, value->v.tensor))
+            return false;
+        for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n; k++)
+            if (!see(call, i, value->v.tensors.data[k]))
+                return false;
+    }
+    return true;
+}
+
+static grd_tensor *unwrap(grd_tensor *t, bool all)
+{
+    return all ? grd_batch_front(t) : grd_physical(t);
+}
+
+bool grd_batch_unwrap(struct grd_batch_call *call, bool all)
+{
+    for (int i = 0; i < call->op->nargs; i++) {
+        grd_value *value = &call->values[i];
+        if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL)
+            value->v.tensor = unwrap(value->v.tensor, all);
+        if (value->kind != GRD_KIND_TENSORS)
+            continue;
+        grd_tensor **list = grd_pool_array(value->v.tensors.n, sizeof *list);
+        for (int64_t k = 0; list != NULL && k < value->v.tensors.n; k++)
+            list[k] = unwrap(value->v.tensors.data[k], all);
+        value->v.tensors.data = list;
+    }
+    return !grd_pending();
+}
+
+bool grd_batch_below(const struct grd_op *op, grd_tensor *out, const grd_value *args, grd_value *ret_results)
+{
+    grd_dispatch_boxed(op, grd_active_keys(grd_keys_of_values(op, out, args)), out, args, ret_results);
+    return !grd_pending();
+}
+
+bool grd_batch_wrap_results(const struct grd_op *op, grd_value *results)
+{
+    const uint64_t level = grd_thread.level.id;
+    if (op->returns_list) {
+        const grd_tensors list = results[0].v.tensors;
+        grd_tensor **wrapped = grd_pool_array(list.n, sizeof *wrapped);
+        for (int64_t i = 0; wrapped != NULL && i < list.n; i++)
+            wrapped[i] = grd_new_batch(list.data[i], level);
+        results[0].v.tensors = grd_tensors_from(wrapped, list.n);
+    } else {
+        for (int i = 0; i < op->nresults; i++)
+            results[i].v.tensor = grd_new_batch(results[i].v.tensor, level);
+    }
+    return !grd_pending();
+}
+
+bool grd_batch_raise_inplace(const char *name, const char *suffix)
+{
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "vmap: %s%s(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than `self`. This "
+                     "happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of "
+                     "%s%s. If said operator is being called inside the PyTorch framework, please file a bug report instead.",
+                     name, suffix, name, suffix);
+}
+
+/* ---- The call for one element ---------------------------------------------------------------------------------------------------- */
+
+static grd_tensor *element_of(grd_tensor *t)
+{
+    grd_tensor *element = grd_new_strided(grd_sizes(t), grd_strides(t), (grd_dtype)t->dtype, GRD_META);
+    element->flags |= grd_is_failed(element) ? 0 : t->flags & GRD_FLAG_NUMBER;
+    return element;
+}
+
+/* Has the operator check the call for one element, on the meta device. What has no kernel there is not checked. */
+static bool check_element(const struct grd_batch_call *call)
+{
+    grd_value elements[GRD_MAX_ARGS], results[GRD_MAX_RESULTS];
+    for (int i = 0; i < call->op->nargs; i++) {
+        elements[i] = call->args[i];
+        if (elements[i].kind == GRD_KIND_TENSOR && elements[i].v.tensor != NULL)
+            elements[i].v.tensor = element_of(elements[i].v.tensor);
+        if (elements[i].kind == GRD_KIND_DEVICE)
+            elements[i].v.device = GRD_META;
+        if (elements[i].kind != GRD_KIND_TENSORS)
+            continue;
+        grd_tensor **list = grd_pool_array(elements[i].v.tensors.n, sizeof *list);
+        for (int64_t k = 0; list != NULL && k < elements[i].v.tensors.n; k++)
+            list[k] = element_of(elements[i].v.tensors.data[k]);
+        elements[i].v.tensors.data = list;
+    }
+    if (grd_pending() || grd_batch_below(call->op, call->out != NULL ? elements[0].v.tensor : NULL, elements, results))
+        return !grd_pending();
+    if (grd_error_get() == GRD_ERROR_NOT_IMPLEMENTED)
+        grd_error_clear();
+    return !grd_pending();
+}
+
+/* After a failure: where the call for one element fails too, its error says so in the sizes and dims that the caller knows. Always false. */
+static bool explain(const struct grd_batch_call *call)
+{
+    if (grd_error_get() == GRD_ERROR_MEMORY)
+        return false;
+    struct grd_error_state error = grd_error_take();
+    if (!check_element(call))
+        error.code = GRD_ERROR_NONE;
+    grd_error_restore(error);
+    return false;
+}
+
+/* ---- Elementwise: dimensions lie above each other ----------------------------------------------------------------------------------- */
+
+/* Note [Dtypes of elements]
+ * A tensor without dimensions is weaker in type promotion than one with some. A batch of such tensors has one below. Where that makes a difference, tensors without
+ * dimensions are converted to the dtype that a call for one element computes in. */
+static bool keep_dtypes(struct grd_batch_call *call)
+{
+    grd_tensor *elements[GRD_MAX_ARGS], *below[GRD_MAX_ARGS];
+    bool weak = false;
+    int n = 0;
+    for (int i = 0; i < call->op->nargs; i++) {
+        if (call->args[i].kind != GRD_KIND_TENSOR || call->args[i].v.tensor == NULL)
+            continue;
+        elements[n] = call->args[i].v.tensor;
+        below[n++] = call->values[i].v.tensor;
+        weak |= elements[n - 1]->ndim == 0 && (call->batched >> i & 1) != 0;
+    }
+    if (!weak || n < 2)
+        return true;
+    const grd_dtype dtype = grd_result_type(elements, n);
+    if (grd_pending() || dtype == grd_result_type(below, n))
+        return !grd_pending();
+    for (int i = 0; i < call->op->nargs; i++) {
+        const grd_tensor *element = call->args[i].kind == GRD_KIND_TENSOR ? call->args[i].v.tensor : NULL;
+        if (element != NULL && element != call->out && element->ndim == 0 && element->dtype != GRD_BOOL && !grd_has(element, GRD_FLAG_NUMBER))
+            call->values[i].v.tensor = grd_to(call->values[i].v.tensor, .dtype = dtype);
+    }
+    return !grd_pending();
+}
+
+static bool align(struct grd_batch_call *call)
+{
+    if (call->out != NULL && (call->batched & 1) == 0)
+        return grd_batch_raise_inplace("inplace arithmetic", "");
+    for (int i = 0; i < call->op->nargs; i++)
+        if (call->batched >> i & 1) {
+            grd_tensor *physical = grd_physical(call->values[i].v.tensor);
+            call->values[i].v.tensor = call->args[i].v.tensor == call->out ? physical : grd_batch_aligned(physical, call->rank);
+        }
+    return !grd_pending() && keep_dtypes(call);
+}
+
+/* ---- Dims among the arguments -------------------------------------------------------------------------------------------------------- */
+
+/* The arguments of a call as they change by their roles. */
+struct shift {
+    struct grd_batch_call *call;
+    int first;      /* the first tensor: its dims are counted */
+    int64_t ndim;   /* that dims are wrapped by */
+    bool lifted;    /* elements without dimensions have got one */
+    int lists;
+    int64_t room[4][GRD_MAX_DIMS + 1];
+};
+
+static int find_role(const struct grd_op *op, enum grd_batch_role role)
+{
+    for (int i = 0; i < op->nargs; i++)
+        if (op->args[i].role == role)
+            return i;
+    return -1;
+}
+
+static bool has_dims(const struct grd_op *op)
+{
+    for (int i = 0; i < op->nargs; i++)
+        if (op->args[i].role >= GRD_ROLE_DIM && op->args[i].role <= GRD_ROLE_REDUCE)
+            return true;
+    return false;
+}
+
+static int first_tensor(const struct grd_op *op)
+{
+    for (int i = 0; i < op->nargs; i++)
+        if (op->args[i].kind == GRD_KIND_TENSOR || op->args[i].kind == GRD_KIND_TENSORS)
+            return i;
+    return -1;
+}
+
+static grd_tensor *tensor_at(const grd_value *value)
+{
+    return value->kind == GRD_KIND_TENSORS ? value->v.tensors.data[0] : value->v.tensor;
+}
+
+/* The argument keepdim; false where there is none. */
+static bool keeps_dims(const struct grd_batch_call *call)
+{
+    for (int i = 0; i < call->op->nargs; i++)
+        if (strcmp(call->op->args[i].name, "keepdim") == 0)
+            return call->args[i].v.boolean;
+    return false;
+}
+
+/* All dimensions of an element become the first one; with keepdim the others stay, of size 1. */
+static bool flatten(struct shift *s, grd_value *dim)
+{
+    grd_value *value = &s->call->values[s->first];
+    int64_t sizes[GRD_MAX_DIMS + 1] = {value->v.tensor->sizes[0], s->call->args[s->first].v.tensor->numel};
+    const int64_t n = keeps_dims(s->call) && s->ndim > 0 ? s->ndim : 1;
+    for (int64_t i = 2; i <= n; i++)
+        sizes[i] = 1;
+    value->v.tensor = grd_reshape(value->v.tensor, grd_dims_from(sizes, n + 1));
+    dim->v.scalar = grd_int(1);
+    return !grd_pending();
+}
+
+static bool shift_dim(struct shift *s, grd_value *value)
+{
+    int64_t dim;
+    if (value->kind == GRD_KIND_SCALAR && value->v.scalar.kind == GRD_SCALAR_NONE)
+        return flatten(s, value);
+    if (!grd_shape_wrap_dim(value->kind == GRD_KIND_SCALAR ? value->v.scalar.v.i : value->v.integer, s->ndim, &dim))
+        return false;
+    if (value->kind == GRD_KIND_SCALAR)
+        value->v.scalar = grd_int(dim + 1);
+    else
+        value->v.integer = dim + 1;
+    return true;
+}
+
+static bool shift_list(struct shift *s, grd_value *value, enum grd_batch_role role)
+{
+    int64_t *list = s->room[s->lists++];
+    const grd_dims given = value->v.dims;
+    int64_t n = 0;
+    if (given.n > GRD_MAX_DIMS)
+        return grd_raise(GRD_ERROR_RUNTIME, "too many dimensions: %lld, the limit is %d", (long long)given.n, GRD_MAX_DIMS - 1);
+    const grd_tensor *first = tensor_at(&s->call->values[s->first >= 0 ? s->first : 0]);
+    if (role == GRD_ROLE_ORDER)
+        list[n++] = 0;
+    if (role == GRD_ROLE_SIZES)
+        list[n++] = grd_thread.level.size;
+    if (role == GRD_ROLE_STRIDES)
+        list[n++] = first->strides[0];
+    if (role <= GRD_ROLE_REDUCE && (given.data == NULL || (role == GRD_ROLE_REDUCE && given.n == 0)))
+        while (n < (s->ndim > 0 ? s->ndim : 1)) {
+            list[n] = n + 1;
+            n++;
+        }
+    for (int64_t i = 0; i < given.n; i++, n++) {
+        list[n] = given.data[i];
+        if (role <= GRD_ROLE_ORDER && !grd_shape_wrap_dim(given.data[i], s->ndim, &list[n]))
+            return false;
+        list[n] += role <= GRD_ROLE_ORDER;
+    }
+    value->v.dims = grd_dims_from(list, n);
+    return true;
+}
+
+/* Elements without dimensions get one. */
+static bool lift(struct shift *s)
+{
+    for (int i = 0; i < s->call->op->nargs; i++) {
+        grd_value *value = &s->call->values[i];
+        if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL && value->v.tensor->ndim == 1)
+            value->v.tensor = grd_unsqueeze(value->v.tensor, 1);
+    }
+    return !grd_pending();
+}
+
+static grd_tensor *lowered(grd_tensor *t)
+{
+    return !grd_pending() && t->ndim > 1 && t->sizes[1] == 1 ? grd_squeeze(t, .dim = 1) : t;
+}
+
+/* False where a call for one element is refused. */
+static bool shift(struct shift *s)
+{
+    struct grd_batch_call *call = s->call;
+    const struct grd_op *op = call->op;
+    s->first = first_tensor(op);
+    const grd_tensor *first = s->first >= 0 ? tensor_at(&call->args[s->first]) : NULL;
+    const int sizes = find_role(op, GRD_ROLE_SIZES);
+    s->ndim = first == NULL ? 0 : first->ndim;
+    const bool dims = has_dims(op);
+    if (sizes >= 0 && dims)
+        s->ndim = call->args[sizes].v.dims.n; /* of the gradient of a view: the sizes of what was viewed */
+    if (((dims && s->ndim == 0) || op->batch == GRD_BATCH_TRAILING) && !check_element(call))
+        return false;
+    if (!grd_batch_unwrap(call, true))
+        return false;
+    s->lifted = dims && s->ndim == 0;
+    if (s->lifted && !lift(s))
+        return false;
+    for (int i = 0; i < op->nargs; i++) {
+        const enum grd_batch_role role = op->args[i].role;
+        if (role == GRD_ROLE_DIM ? !shift_dim(s, &call->values[i]) : role != GRD_ROLE_NONE && !shift_list(s, &call->values[i], role))
+            return false;
+    }
+    return true;
+}
+
+/* ---- The rules ----------------------------------------------------------------------------------------------------------------------------- */
+
+/* The result of an operator in place is its first argument, which may require a gradient now. */
+static bool finish(struct grd_batch_call *call, grd_value *ret_results)
+{
+    if (call->out == NULL)
+        return grd_batch_wrap_results(call->op, ret_results);
+    grd_mark_batch(call->out);
+    grd_set_tensor(&ret_results[0], call->out);
+    return true;
+}
+
+static grd_tensor *physical_out(const struct grd_batch_call *call)
+{
+    return call->out != NULL ? call->values[0].v.tensor : NULL;
+}
+
+static bool run_aligned(struct grd_batch_call *call, grd_value *ret_results)
+{
+    return align(call) && grd_batch_below(call->op, physical_out(call), call->values, ret_results) && finish(call, ret_results);
+}
+
+static __attribute__((noinline)) bool run_shifted(struct grd_batch_call *call, grd_value *ret_results)
+{
+    struct shift s;
+    s.call = call;
+    s.lists = 0;
+    if (!shift(&s) || !grd_batch_below(call->op, physical_out(call), call->values, ret_results))
+        return false;
+    for (int i = 0; i < call->op->nresults && s.lifted && !call->op->returns_list; i++)
+        ret_results[i].v.tensor = lowered(ret_results[i].v.tensor);
+    return !grd_pending() && finish(call, ret_results);
+}
+
+static __attribute__((noinline)) bool run_formula(struct grd_batch_call *call, grd_value *ret_results)
+{
+    grd_tensor *results[GRD_MAX_RESULTS];
+    if (!check_element(call) || !grd_batch_unwrap(call, true))
+        return false;
+    results[0] = call->op->batched.formula(call->values, results);
+    if (grd_pending())
+        return false;
+    if (call->out != NULL)
+        grd_copy_(call->values[0].v.tensor, results[0]);
+    for (int i = 0; i < call->op->nresults; i++)
+        grd_set_tensor(&ret_results[i], results[i]);
+    return !grd_pending() && finish(call, ret_results);
+}
+
+/* ---- Element by element ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool warn_of_loop(const struct grd_op *op)
+{
+    char text[256];
+    if (atomic_exchange(&((struct grd_op *)(uintptr_t)op)->looped, true))
+        return true;
+    snprintf(text, sizeof text,
+             "There is a performance drop because we have not yet implemented the batching rule for aten::%s. Please file us an issue on GitHub so that we could "
+             "prioritize its implementation.",
+             op->name);
+    return grd_warn(text);
+}
+
+/* The arguments of element `index`. */
+static bool take_element(const struct grd_batch_call *call, int64_t index, grd_value *ret_args)
+{
+    for (int i = 0; i < call->op->nargs; i++) {
+        ret_args[i] = call->values[i];
+        if (ret_args[i].kind == GRD_KIND_TENSOR && ret_args[i].v.tensor != NULL)
+            ret_args[i].v.tensor = grd_select(ret_args[i].v.tensor, 0, index);
+        if (ret_args[i].kind != GRD_KIND_TENSORS)
+            continue;
+        grd_tensor **list = grd_pool_array(ret_args[i].v.tensors.n, sizeof *list);
+        for (int64_t k = 0; list != NULL && k < ret_args[i].v.tensors.n; k++)
+            list[k] = grd_select(ret_args[i].v.tensors.data[k], 0, index);
+        ret_args[i].v.tensors.data = list;
+    }
+    return !grd_pending();
+}
+
+static __attribute__((noinline)) bool run_loop(struct grd_batch_call *call, grd_value *ret_results)
+{
+    const struct grd_op *op = call->op;
+    const int64_t n = grd_thread.level.size;
+    grd_value args[GRD_MAX_ARGS], results[GRD_MAX_RESULTS];
+    if (op->returns_list || n == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "Batching rule not implemented for aten::%s; the fallback path doesn't work on %s.", op->name,
+                         n == 0 ? "a batch without elements" : "lists of tensors");
+    grd_tensor **made = grd_pool_array(n * op->nresults, sizeof *made);
+    if (!warn_of_loop(op) || !grd_batch_unwrap(call, true) || made == NULL)
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        if (!take_element(call, i, args) || !grd_batch_below(op, call->out != NULL ? args[0].v.tensor : NULL, args, results))
+            return false;
+        for (int k = 0; k < op->nresults; k++)
+            made[k * n + i] = results[k].v.tensor;
+    }
+    for (int k = 0; k < op->nresults && call->out == NULL; k++)
+        grd_set_tensor(&ret_results[k], grd_stack(grd_tensors_from(made + k * n, n)));
+    return !grd_pending() && finish(call, ret_results);
+}
+
+/* ---- The kernel ------------------------------------------------------------------------------------------------------------------------------------ */
+
+static bool run(struct grd_batch_call *call, grd_value *ret_results)
+{
+    const struct grd_op *op = call->op;
+    if (op->batch == GRD_BATCH_RANDOM)
+        return grd_batch_random(call, ret_results);
+    if (call->out != NULL && (op->nargs == 0 || call->args[0].kind != GRD_KIND_TENSOR || call->args[0].v.tensor != call->out))
+        return grd_raise(GRD_ERROR_RUNTIME, "Batching rule not implemented for aten::%s.out; the fallback path doesn't work on out= or view ops.", op->name);
+    if (GRD_LIKELY(op->batch <= GRD_BATCH_ALIGN))
+        return run_aligned(call, ret_results);
+    if (op->batch == GRD_BATCH_REFUSE)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s", op->batched.refusal);
+    if (call->out != NULL && (call->batched & 1) == 0)
+        return grd_batch_raise_inplace(op->name, "_");
+    switch (op->batch) {
+    case GRD_BATCH_FORMULA:
+        return run_formula(call, ret_results);
+    case GRD_BATCH_LOOP:
+        return run_loop(call, ret_results);
+    default:
+        return run_shifted(call, ret_results);
+    }
+}
+
+static void call_batched(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
+{
+    const uint32_t exclude = grd_thread.exclude;
+    struct grd_batch_call call;
+    call.op = op;
+    call.out = out;
+    call.args = args;
+    call.batched = 0;
+    call.rank = 0;
+    (void)keys;
+    (void)context;
+    if (!look(&call))
+        return;
+    grd_thread.exclude |= GRD_BATCH_BIT;
+    if (call.batched == 0 && op->batch != GRD_BATCH_RANDOM && (out == NULL || !grd_is_batch(out)))
+        grd_batch_below(op, out, args, ret_results);
+    else if (!run(&call, ret_results) && op->batch != GRD_BATCH_REFUSE)
+        explain(&call);
+    grd_thread.exclude = exclude;
+}
+
+void grd_transform_init(void)
+{
+    grd_register_fallback(GRD_KEY_BATCH, call_batched, NULL);
+}
