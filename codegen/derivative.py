@@ -5,6 +5,7 @@ import re
 
 from codegen import ctype
 from codegen.formula import Lowering
+from codegen.schema import UNDERIVED
 from codegen.template import WIDTH, fill, wrap
 
 BACKWARD = """
@@ -121,10 +122,13 @@ def carrying_results(operator, used):
     return bits or (1 << len(operator.results)) - 1
 
 
-def table(operator, saves, used):
+def table(operator, saves, used, accelerations=()):
     places = [a.name for a in operator.args]
-    facts = node_names(operator) | {"backward": f"{operator.c_name}_backward"}
-    facts |= {"fast": f"{operator.c_name}_fast"} if operator.fast else {}
+    facts = node_names(operator) | {"backward": UNDERIVED.get(operator.underived, f"{operator.c_name}_backward")}
+    facts |= {"context": json.dumps(operator.name)} if operator.underived else {}
+    if accelerations:
+        names = ", ".join(f"&grd_operator_{o.c_name}" for o in accelerations)
+        facts |= {"fast": f"{operator.c_name}_fast", "accelerations": f"(const grd_op *const[]){{{names}, NULL}}"}
     facts |= {"forward": f"{operator.c_name}_forward"} if isinstance(operator.jvp, dict) else {}
     facts |= {"forward_rule": f"GRD_FORWARD_{'FORMULA' if isinstance(operator.jvp, dict) else operator.jvp.upper()}"} if operator.jvp not in (None, "refuse") else {}
     facts |= {"args": f"(const uint8_t[]){{{', '.join(str(places.index(name)) for name in operator.grads)}}}", "nargs": len(operator.grads)}
@@ -146,6 +150,7 @@ class Formulas:
         self.operator, self.operators, self.key = operator, operators, key
         self.places = {name: position for position, name in enumerate(operator.grads)}
         self.saves, self.statements, self.used = {}, "", set()  # saves: which -> positions of the arguments whose formula reads it
+        self.called = set()  # operators
         shared = self.shared_parts(formulas)
         for name, formula in formulas.items():
             self.add(name, formula, shared)
@@ -157,11 +162,12 @@ class Formulas:
     def note(self, lowering, places, statements):
         for save in lowering.saves:
             self.saves[save] = sorted({*self.saves.get(save, []), *places})
+        self.called |= lowering.called
         self.used |= gradients(self.operator).keys() & set(re.findall(r"\w+", " ".join(statements)))
 
     def shared_parts(self, formulas):
         """Variables for the names in `where` that the formulas of several arguments read, one of them in any case; evaluated once: {name: (value, positions of the arguments)}."""
-        of = {in_any_case: {argument: self.lowering(self.key).parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
+        of = {in_any_case: {argument: self.lowering(f"{self.key}.{argument}").parts_of(formula, in_any_case) for argument, formula in formulas.items()} for in_any_case in (True, False)}
         shared = {}
         for name in self.operator.where:
             places = [self.places[argument] for argument, parts in of[False].items() if name in parts]
@@ -176,7 +182,11 @@ class Formulas:
                 self.statements += f"{last}\n"
             else:
                 declared, value = last.removesuffix(";").removeprefix("const ").split(f"{name} = ", 1)
-                self.statements += fill(SHARED, declared=declared, name=name, needs=sum(1 << p for p in places), before="\n".join(before), value=value)
+                needs = sum(1 << p for p in places)
+                if before or not declared.endswith("*"):
+                    self.statements += fill(SHARED, declared=declared, name=name, needs=needs, before="\n".join(before), value=value)
+                else:
+                    self.statements += f"{declared}{name} = b->needs & {needs} ? {value} : NULL;\n"
             shared[name] = (lowering.parts_named[name], places)
         return shared
 
@@ -231,6 +241,8 @@ def derivative(operator, operators):
     """The functions of the derivative and their table; '' where there is none."""
     if not operator.grads:
         return ""
+    if operator.underived:
+        return table(operator, {}, {"grad"})
     formulas, name = Formulas(operator, operators, "grad", operator.grads), operator.c_name
     if not operator.fast:
         return formulas.function(f"{name}_backward", formulas.saves) + forward(operator, operators) + table(operator, formulas.saves, formulas.used)
@@ -238,4 +250,12 @@ def derivative(operator, operators):
     for save, places in formulas.saves.items():
         if not set(places) <= set(fast.saves.get(save, [])):
             raise operator.error(f"a formula reads {save.variable}, which its acceleration does not save", "grad")
-    return formulas.function(f"{name}_backward", fast.saves) + fast.function(f"{name}_fast", fast.saves) + forward(operator, operators) + table(operator, fast.saves, formulas.used | fast.used)
+    accelerations = [operators[called] for called in sorted(fast.called - formulas.called) if operators[called].hidden]
+    for callee in accelerations:
+        if callee.grads:
+            raise callee.error(f"is an acceleration of the gradient of {operator.name}, which is never differentiated: say grad = \"none\"", "grad")
+    if not accelerations:
+        raise operator.error("fast.grad calls no hidden operator: it accelerates nothing", "fast.grad")
+    declared = wrap([f"grd_operator_{o.c_name}" for o in accelerations], "extern struct grd_op ", ";")
+    return (formulas.function(f"{name}_backward", fast.saves) + fast.function(f"{name}_fast", fast.saves) + forward(operator, operators) + declared
+            + table(operator, fast.saves, formulas.used | fast.used, accelerations))

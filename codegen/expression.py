@@ -206,7 +206,7 @@ def slope(node, by, operators):
                 return of(elements(put(parse(callee.expr), values), operators, derives=True))
             for argument, inner in ((a, of(v)) for a, v in values.items()):
                 if parts(inner)[0] != 0:
-                    outer = put(parse(formulas(callee, operators)[argument]), values | {"grad": constant(1), "result": node})
+                    outer = put(put(parse(formulas(callee, operators)[argument]), {n: parse(part) for n, part in callee.where.items()}), values | {"grad": constant(1), "result": node})
                     total = plus(total, times(elements(outer, operators, derives=True), inner))
             return total
     return constant(0)
@@ -272,11 +272,27 @@ def by_case(node, operators, function):
     return function(node)
 
 
+def name_calls(trees, taken):
+    """Gives calls that stand more than once in formulas names, the longest first: {name: formula}, for `where`."""
+    where = {}
+    for name in (n for n in "tuvw" if n not in taken):
+        calls = [n for tree in trees.values() for n in ast.walk(tree) if isinstance(n, ast.Call)]
+        found = max((c for c in calls if sum(same(c, other) for other in calls) > 1), key=lambda c: len(ast.unparse(c)), default=None)
+        if found is None:
+            break
+        where[name] = ast.unparse(found)
+        for key, tree in trees.items():
+            trees[key] = Named(found, name).visit(tree)
+    return where
+
+
 def formulas(operator, operators):
     """{argument: formula} of the gradients: those of the entry, or from its expression or the value of what it runs."""
     if operator.grads == DERIVED:
         node = parse(operator.expr or operator.through.strip().splitlines()[-1])
-        operator.grads = {a.name: ast.unparse(by_case(node, operators, lambda n, name=a.name: gradient(n, operator, name, operators))) for a in operator.args if a.is_tensor}
+        trees = {a.name: by_case(node, operators, lambda n, name=a.name: gradient(n, operator, name, operators)) for a in operator.args if a.is_tensor}
+        operator.where = name_calls(trees, {a.name for a in operator.args})
+        operator.grads = {name: ast.unparse(tree) for name, tree in trees.items()}
         for argument, text in operator.grads.items():
             if "grad" not in names(parse(text)):
                 raise operator.error(f"its expression is constant in {argument}: say grad.{argument} = \"…\" or grad = \"none\"", "expr")
@@ -444,7 +460,8 @@ def fuse(operator, operators):
         return
     for argument, text in (operator.grads or {}).items():
         try:
-            fast = ast.unparse(by_case(parse(text), operators, lambda node, a=argument: case(node, a)))
+            whole = put(parse(text), {name: parse(part) for name, part in operator.where.items()})
+            fast = ast.unparse(by_case(whole, operators, lambda node, a=argument: case(node, a)))
         except NotAnExpression:  # not even a formula
             continue
         if "backward" in fast:

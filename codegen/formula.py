@@ -10,6 +10,7 @@ Lists are made as [f(t) for t in tensors], and have len(tensors) elements, of wh
 """
 import ast
 import json
+import re
 import textwrap
 from dataclasses import dataclass
 
@@ -72,6 +73,11 @@ class Save:
         return self.name if self.how == "WHOLE" else f"{self.name}_{self.how.lower()}"
 
 
+def bare(condition):
+    """The condition without the parentheses around all of it, which those of `if` are."""
+    return condition[1:-1] if re.fullmatch(r"\([^()]*\)", condition) else condition
+
+
 def is_of_tensors(types, result):
     """True for a function that reads or makes tensors, which only operators do in a derivative."""
     return any(kind.startswith("Tensor") for kind in (*types, result))
@@ -95,6 +101,7 @@ class Lowering:
         self.names |= {"out": "Tensor"} if through else {}
         self.names |= {f"{tangent}_t": "Tensor"} | dict.fromkeys(operator.results, "Tensor") if tangent else {}  # of a forward formula
         self.saves = []
+        self.called = set()  # operators
         self.places = {}  # name of an argument -> the C expression that it is, where it has no variable
         self.parts_named = {}  # of the names in `where`: those that have a variable
         self.loops = []  # that make the lists of a line, which go before it
@@ -130,8 +137,15 @@ class Lowering:
             self.parts_named = dict(known)
         if all(len(side) == 1 and "\n" not in side[0] for side in sides):
             return [*before, assign(self.expression(tree))]
-        yes, no = ("".join(f"    {line}\n" for line in "\n".join(side).splitlines()) for side in sides)
-        return [*before, f"if ({test}) {{\n{yes}}} else {{\n{no}}}"]
+        yes, no = (self.block(side) for side in sides)
+        return [*before, f"if ({bare(test)}) {yes} else {no}"]
+
+    @staticmethod
+    def block(statements):
+        """Statements in braces, in one line where they are one; a choice stands as it is."""
+        if len(statements) == 1 and (statements[0].startswith("if (") or "\n" not in statements[0]):
+            return statements[0] if statements[0].startswith("if (") else f"{{ {statements[0]} }}"
+        return "{\n" + textwrap.indent("\n".join(statements), "    ") + "\n}"
 
     def parts_of(self, text, in_any_case):
         """The names in `where` that a formula reads, itself or through others."""
@@ -145,7 +159,12 @@ class Lowering:
                 part = self.parse(self.operator.where[name])
                 self.name_parts(part)
                 value = self.operand(part)
-                self.statements.append(f"{C_TYPES.get(value.type, f'const {value.type} ')}{name} = {value.c};")
+                declared = C_TYPES.get(value.type, f"const {value.type} ")
+                made = f"{declared}{value.c} = "
+                if self.statements and self.statements[-1].startswith(made):  # it has a variable already
+                    self.statements[-1] = f"{declared}{name} = {self.statements[-1].removeprefix(made)}"
+                else:
+                    self.statements.append(f"{declared}{name} = {value.c};")
                 self.parts_named[name] = Value(name, value.type)
 
     def program(self, text):
@@ -334,12 +353,20 @@ class Lowering:
             raise self.fail(f"formulas have no operator like in '{ast.unparse(node)}'")
         symbol = SYMBOLS[type(node.op)]
         left, right = self.operand(node.left), self.operand(node.right)
+        if symbol == "*" and self.gradients and sorted((left.type == "Tensor", right.type == "Tensor")) == [False, True]:
+            return self.times(*((left, right) if left.type == "Tensor" else (right, left)))
         if "Tensor" in (left.type, right.type):
             return self.made(f"{self.function(symbol)}({self.convert(left, 'Tensor')}, {self.convert(right, 'Tensor')})", [left, right])
         if symbol == "**":
             raise self.fail(f"** needs a tensor: '{ast.unparse(node)}'")
         both = "int" if self.numeric(left) == self.numeric(right) == "int" and symbol != "/" else "float"
         return Value(f"({self.plain(left, both)} {symbol} {self.plain(right, both)})", both)
+
+    def times(self, tensor, factor):
+        """A tensor times a number, of which 1 costs nothing where it is an argument that is mostly left at its default."""
+        if factor.literal is not None:
+            return self.made(f"{self.function('*')}({tensor.c}, {self.convert(factor, 'Tensor')})", [tensor])
+        return Value(f"grd_formula_times({tensor.c}, {self.scalar(factor)})", "Tensor", makes=tensor.makes)
 
     def on_IfExp(self, node):
         test = self.truth(self.expression(node.test))
@@ -380,6 +407,8 @@ class Lowering:
         name = node.func.id
         if name in FACTS:
             return self.fact(name, node)
+        if f"scalar_{name}" in FUNCTIONS and isinstance(node.args[0], ast.Name) and self.names.get(node.args[0].id) in NUMERIC:  # of a number
+            return Value(f"grd_scalar_{name}({self.scalar(self.expression(node.args[0]))})", "Scalar")
         if name == "len" and not self.gradients:
             return Value(f"{self.expression(node.args[0]).c}.n", "int")
         if name in FUNCTIONS and name not in self.operators and not (self.gradients and is_of_tensors(*FUNCTIONS[name])):
@@ -399,6 +428,7 @@ class Lowering:
         return Value(f"{value.c}.{node.attr}", "Tensor", makes=1)
 
     def call(self, callee, node, form):
+        self.called.add(callee.name)
         given = {}
         for argument, value in zip(callee.args, node.args):
             given[argument.name] = value
@@ -447,9 +477,9 @@ class Lowering:
         subject = node.args[0]
         if not isinstance(subject, ast.Name):
             raise self.fail(f"{name}(…) takes a name")
-        if subject.id not in (*self.gradients, *self.names, *self.results):
+        if subject.id not in (*self.gradients, *self.names, *self.results, *self.parts_named):
             raise self.fail(f"unknown name '{subject.id}'")
-        if subject.id in self.gradients or not self.gradients:  # at hand: nothing to save
+        if subject.id in (*self.gradients, *self.parts_named) or not self.gradients:  # at hand: nothing to save
             if how not in FACT_OF_TENSOR:
                 raise self.fail(f"{name}(…) is for derivatives, of an argument")
             return Value(FACT_OF_TENSOR[how].format(self.places.get(subject.id, subject.id)), kind)

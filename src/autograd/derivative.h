@@ -96,9 +96,10 @@ struct grd_derivative {
     const char *given_name;   /* the name where argument `given` is given, and no plain number; NULL: always the other */
     const char *inplace_name; /* the name of a node that a call in place leaves; NULL: as above */
     grd_backward_function *backward;
-    grd_backward_function *fast;   /* the same by accelerated formulas, which are not differentiated; NULL: none */
-    const void *context;           /* whatever `backward` wants to know */
-    grd_forward_function *forward; /* of GRD_FORWARD_FORMULA */
+    grd_backward_function *fast;        /* the same by accelerated formulas, which are not differentiated; NULL: none */
+    const grd_op *const *accelerations; /* what `fast` calls that `backward` does not; ends with NULL */
+    const void *context;                /* whatever `backward` wants to know */
+    grd_forward_function *forward;      /* of GRD_FORWARD_FORMULA */
     const struct grd_save *saves;
     const uint8_t *args;   /* indices of the differentiable arguments: those with a formula */
     uint16_t others;       /* bit set: the other arguments that are tensors, which may not require a gradient */
@@ -117,6 +118,10 @@ static inline void grd_backward_spread(const struct grd_backward *b, int arg, gr
     for (int64_t i = 0; i < grads.n && b->first_edge[arg] + i < b->first_edge[arg + 1]; i++)
         b->ret_grads[b->first_edge[arg] + i] = grads.data[i];
 }
+
+/* Backward functions of operators without a derivative, whose name is the context. They raise what PyTorch raises: RuntimeError for those it has no
+ * entry of, NotImplementedError for those that it lists so. */
+grd_backward_function grd_derivative_missing, grd_derivative_not_implemented;
 
 /* Hands out the gradient of an argument that a kernel computed in one loop; false: it did not, and the formula must. */
 static inline bool grd_backward_fused(const struct grd_backward *b, int arg, grd_tensor *gradient)

@@ -18,10 +18,10 @@ static inline grd_tensor *grd_formula_conj(grd_tensor *t)
     return grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? grd_conj(t) : t;
 }
 
-/* t times the conjugate of a factor that is mostly left at its default. */
-static inline grd_tensor *grd_formula_times_conj(grd_tensor *t, grd_scalar factor)
+/* t times a number that is mostly 1. */
+static inline grd_tensor *grd_formula_times(grd_tensor *t, grd_scalar factor)
 {
-    return factor.kind == GRD_SCALAR_INT && factor.v.i == 1 ? t : grd_hidden_times_conj(t, factor);
+    return factor.kind == GRD_SCALAR_INT && factor.v.i == 1 ? t : grd_mul(t, grd_number(factor));
 }
 
 #endif

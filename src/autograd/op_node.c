@@ -58,17 +58,33 @@ static uint64_t argument_needs(const struct op_node *self, const struct grd_run 
     return needs;
 }
 
+/* What stands in the way of accelerations: keys above AUTOGRAD, and a device that has no kernel for one of them. */
+static bool is_plain(const struct grd_derivative *d, const grd_tensor *t)
+{
+    if (t == NULL)
+        return true;
+    if ((grd_keys_of(t) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) != 0)
+        return false;
+    bool served = true;
+    if (grd_is_extra(grd_device_of(t)))
+        for (const grd_op *const *op = d->accelerations; *op != NULL && served; op++)
+            served = grd_device_kernel_of(grd_device_at(t->device), *op) != NULL;
+    return served;
+}
+
 /* Nothing is recorded, and all tensors are plain ones. */
 static bool may_be_fast(const struct grd_run *run, const struct op_node *self, const grd_value *values, int n)
 {
-    unsigned keys = 0;
-    if (grd_grad_enabled())
-        return false;
-    for (uint32_t i = 0; i < self->node.noutputs; i++)
-        keys |= run->grads[i] != NULL ? grd_keys_read(run->grads[i]) : 0;
-    for (int i = 0; i < n; i++)
-        keys |= values[i].kind == GRD_KIND_TENSOR && values[i].v.tensor != NULL ? grd_keys_read(values[i].v.tensor) : 0;
-    return keys >> (GRD_KEY_AUTOGRAD + 1) == 0;
+    const struct grd_derivative *d = self->derivative;
+    bool plain = grd_accelerations && !grd_grad_enabled();
+    for (uint32_t i = 0; i < self->node.noutputs && plain; i++)
+        plain = is_plain(d, run->grads[i]);
+    for (int i = 0; i < n && plain; i++) {
+        plain = values[i].kind != GRD_KIND_TENSOR || is_plain(d, values[i].v.tensor);
+        for (int64_t k = 0; values[i].kind == GRD_KIND_TENSORS && k < values[i].v.tensors.n && plain; k++)
+            plain = is_plain(d, values[i].v.tensors.data[k]);
+    }
+    return plain;
 }
 
 static void op_node_run(struct grd_node *node, const struct grd_run *run)
@@ -93,6 +109,16 @@ static void op_node_run(struct grd_node *node, const struct grd_run *run)
                                     .needs = argument_needs(self, run),
                                     .ret_grads = run->ret_grads,
                                     .first_edge = self->first_edge});
+}
+
+void grd_derivative_missing(const struct grd_backward *b)
+{
+    grd_raise(GRD_ERROR_RUNTIME, "derivative for aten::%s is not implemented", (const char *)b->derivative->context);
+}
+
+void grd_derivative_not_implemented(const struct grd_backward *b)
+{
+    grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented.", (const char *)b->derivative->context);
 }
 
 static void op_node_release(struct grd_node *node)

@@ -141,6 +141,7 @@ static const grd_tensor *required(const grd_tensor *t, const char *function)
 /* ---- Shorter ways -------------------------------------------------------------------------------------------------------- */
 
 bool grd_shortcuts = true;
+bool grd_accelerations = true;
 
 void grd_shortcuts_init(void)
 {

@@ -206,6 +206,8 @@ static inline uint64_t grd_traits_flags(unsigned flags)
 extern GRD_HIDDEN bool grd_shortcuts;
 /* Reads it; run once by the library's constructor. */
 void grd_shortcuts_init(void);
+/* True while gradients are computed by accelerated formulas and fused kernels; tests that compare them with the formulas set it. */
+extern GRD_HIDDEN bool grd_accelerations;
 
 /* What a view counts for among the owners of its base. */
 #define GRD_VIEW_WEIGHT ((INT64_C(1) << 32) + 1)

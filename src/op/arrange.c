@@ -260,14 +260,6 @@ grd_tensor *op_take(grd_tensor *out, grd_tensor *self, grd_tensor *index)
     return grd_composite_finish(out, NULL, out == NULL ? grd_composite_contiguous(taken) : taken);
 }
 
-grd_tensor *op_hidden_take_backward(grd_tensor *grad, grd_dims sizes, grd_tensor *index)
-{
-    int64_t numel;
-    if (!grd_shape_numel(sizes, &numel))
-        return grd_failed;
-    return grd_reshape(grd_hidden_index_backward(grad, grd_dims(numel), grd_tensors(index), (grd_dims){0}), sizes);
-}
-
 /* Sizes broadcast but along `dim`, where each keeps its own. */
 static grd_tensor *spread_but(grd_tensor *t, const grd_tensor *other, int64_t dim)
 {
@@ -328,15 +320,6 @@ grd_tensor *op_masked_scatter(grd_tensor *out, grd_tensor *self, grd_tensor *mas
     return grd_composite_finish(out, self, out == NULL ? grd_composite_contiguous(value) : value);
 }
 
-grd_tensor *op_hidden_masked_scatter_source_backward(grd_tensor *grad, grd_tensor *mask, grd_dims sizes)
-{
-    int64_t numel;
-    grd_tensor *taken = grd_masked_select(grad, grd_expand(mask, grd_sizes(grad)));
-    if (grd_pending() || !grd_shape_numel(sizes, &numel))
-        return grd_failed;
-    return grd_reshape(grd_constant_pad_nd(taken, grd_dims(0, numel - taken->numel)), sizes);
-}
-
 /* ---- Products of places ------------------------------------------------------------------------------------------------------------------- */
 
 /* The first dimension of size 3, for those who do not say which. */
@@ -378,7 +361,7 @@ grd_tensor *op_kron(grd_tensor *self, grd_tensor *other)
         sizes[i] = grd_wrapping_product(left[2 * i], right[2 * i + 1]);
     }
     grd_tensor *product = grd_mul(grd_reshape(self, grd_dims_from(left, 2 * n)), grd_reshape(other, grd_dims_from(right, 2 * n)));
-    return grd_hidden_unsafe_view(product, grd_dims_from(sizes, n));
+    return grd_hidden_unsafe_view(grd_contiguous(product), grd_dims_from(sizes, n));
 }
 
 /* ---- tensordot ---------------------------------------------------------------------------------------------------------------------------- */

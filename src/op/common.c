@@ -35,6 +35,8 @@ bool grd_check_same_device(grd_tensors tensors)
 
 bool grd_check_has_data(const grd_tensor *t)
 {
+    if (grd_is_batch(t))
+        return grd_raise_batch_data();
     return !grd_is_meta(t) || grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "not available on the meta device");
 }
 

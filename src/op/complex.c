@@ -93,12 +93,3 @@ void run_complex(const struct grd_plan *p, grd_tensor *real, grd_tensor *imag)
         grd_copy_strided(&to, &from);
     }
 }
-
-grd_tensor *op_hidden_angle_backward(grd_tensor *grad, grd_tensor *self)
-{
-    if (!grd_dtype_is_complex((grd_dtype)self->dtype))
-        return grd_zeros_like(grad);
-    grd_tensor *real = grd_real(self), *imag = grd_imag(self);
-    grd_tensor *ratio = grd_quotient_or_zero(grad, grd_add(grd_square(real), grd_square(imag)));
-    return grd_complex(grd_neg(grd_mul(ratio, imag)), grd_mul(ratio, real));
-}

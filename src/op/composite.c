@@ -172,6 +172,17 @@ grd_tensor *grd_composite_requiring(grd_tensor *t, bool requires_grad)
     return grd_pending() ? grd_failed : t;
 }
 
+int64_t grd_numel_of(grd_dims sizes)
+{
+    int64_t numel;
+    return grd_shape_numel(sizes, &numel) ? numel : 0;
+}
+
+bool grd_same_dims(grd_dims a, grd_dims b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.data, b.data, (size_t)a.n * sizeof *a.data) == 0);
+}
+
 grd_dims grd_last_dims(grd_dims shape)
 {
     int64_t *const dims = grd_pool_array(shape.n + 1, sizeof *dims);

@@ -20,10 +20,28 @@ grd_dims grd_dims_but(grd_dims sizes, int64_t dim);
 
 /* Elements for each result of a reduction along `dim`, none: all; 0 and an error where there is no such dim. */
 double grd_reduced_count(grd_dims sizes, grd_dims dim);
+bool grd_is_empty(grd_dims sizes);
 /* The sizes of a reduction along `dim`, none: all, whose reduced dims are kept as 1. */
 grd_dims grd_kept_sizes(grd_dims sizes, grd_dims dim);
 /* Sizes [before, n, after] of the same elements, n those along `dim`; all in one line for none. */
 grd_dims grd_line_sizes(grd_dims sizes, grd_scalar dim);
+/* The product of sizes that a tensor has, and whether two lists are the same. */
+int64_t grd_numel_of(grd_dims sizes);
+bool grd_same_dims(grd_dims a, grd_dims b);
+/* What undoes an order of dims, the lengths of a border, shifts along dims of a tensor of such sizes. */
+grd_dims grd_inverse_order(grd_dims dims);
+grd_dims grd_pad_back(grd_dims pad);
+grd_dims grd_shifts_back(grd_dims shifts, grd_dims dims, grd_dims sizes);
+/* The border behind the elements that makes `to` of sizes `from`. */
+grd_dims grd_pad_to(grd_dims from, grd_dims to);
+/* Sizes of what `repeat` makes of `sizes`, in which each repetition is a dimension of its own, before that which it repeats; once: of size 1. */
+grd_dims grd_repeat_sizes(grd_dims repeats, grd_dims sizes, bool once);
+/* The sizes of the elements of src that the index of scatter uses. */
+grd_dims grd_used_sizes(grd_dims index, grd_dims src);
+/* Where the dimension of the windows of unfold stands beside that of their places. */
+int64_t grd_window_dim(grd_dims sizes, int64_t dimension);
+/* A place in the storage, none: where the tensor begins, from the offset of the tensor on. */
+int64_t grd_offset_within(grd_scalar storage_offset, int64_t offset);
 /* a / b with 0 where b is 0. */
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);
 /* RuntimeError: the extreme of nothing. NotImplementedError: no arithmetic in the dtype. */

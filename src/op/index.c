@@ -23,12 +23,6 @@ bool plan_index_select(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_te
     return grd_plan_gathers(p, &indexed, self, index, grd_dims_from(sizes, self->ndim));
 }
 
-grd_tensor *op_hidden_index_select_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, grd_tensor *index)
-{
-    grd_tensor *zeros = grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
-    return grd_index_add(zeros, dim, index, grad);
-}
-
 bool plan_gather(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index)
 {
     if (!grd_wrap_dim(self, dim, &dim) || (index->numel > 0 && !grd_check_index_dtype(index)) ||
@@ -46,10 +40,4 @@ bool plan_gather(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *
                                              .range_code = GRD_ERROR_RUNTIME,
                                              .dim = dim};
     return grd_plan_gathers(p, &indexed, self, index, grd_sizes(index));
-}
-
-grd_tensor *op_hidden_gather_backward(grd_tensor *grad, grd_dims sizes, int64_t dim, grd_tensor *index)
-{
-    grd_tensor *zeros = grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
-    return grd_scatter_add(zeros, dim, index, grad);
 }

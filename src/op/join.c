@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "gen/uses/op/join.h"
 #include "gradus/library.h"
+#include "op/formula.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/plan.h"
@@ -259,20 +260,20 @@ void run_roll(const struct grd_plan *p, grd_tensor *self, grd_dims shifts, grd_d
     copy_rolled(&to_part, &from_part, (const int64_t *)(const void *)p->state, 0);
 }
 
-grd_tensor *op_hidden_roll_backward(grd_tensor *grad, grd_dims shifts, grd_dims dims)
+grd_dims grd_shifts_back(grd_dims shifts, grd_dims dims, grd_dims sizes)
 {
-    int64_t *back = grd_pool_array(shifts.n, sizeof *back);
-    if (back == NULL)
-        return grd_failed;
+    int64_t *const back = grd_pool_array(shifts.n + 1, sizeof *back), numel;
+    if (back == NULL || !grd_shape_numel(sizes, &numel))
+        return GRD_NO_DIMS;
     for (int64_t i = 0; i < shifts.n; i++) {
-        int64_t dim = 0, size = grad->numel;
-        if (i < dims.n && !grd_wrap_dim(grad, dims.data[i], &dim))
-            return grd_failed;
+        int64_t dim = 0, size = numel;
+        if (i < dims.n && !grd_shape_wrap_dim(dims.data[i], sizes.n, &dim))
+            return GRD_NO_DIMS;
         if (i < dims.n)
-            size = grd_size_along(grad, dim);
+            size = sizes.n > 0 ? sizes.data[dim] : 1;
         back[i] = size > 0 ? -(shifts.data[i] % size) : 0;
     }
-    return grd_roll(grad, grd_dims_from(back, shifts.n), .dims = dims);
+    return grd_dims_from(back, shifts.n);
 }
 
 /* One expanded view with a dimension of repeats before each of self's; its copy in row-major order is the result. */
@@ -305,25 +306,17 @@ grd_tensor *op_repeat(grd_tensor *self, grd_dims repeats)
     return grd_hidden_unsafe_view(grd_clone(view, .memory_format = "contiguous"), grd_dims_from(result, repeats.n));
 }
 
-/* The repetitions of a dimension stand in front of it as one of their own, which is summed. */
-grd_tensor *op_hidden_repeat_backward(grd_tensor *grad, grd_dims repeats, grd_dims sizes)
+grd_dims grd_repeat_sizes(grd_dims repeats, grd_dims sizes, bool once)
 {
-    int64_t split[2 * GRD_MAX_DIMS], summed[GRD_MAX_DIMS], n = 0, nsummed = 0;
-    if (sizes.n > repeats.n || repeats.n > GRD_MAX_DIMS)
-        return grd_fail(GRD_ERROR_RUNTIME, "expected as many repeats as sizes or more, up to %d, but got %lld for %lld sizes", GRD_MAX_DIMS,
-                        (long long)repeats.n, (long long)sizes.n);
-    for (int64_t i = 0; i < repeats.n; i++) {
+    int64_t *const split = grd_pool_array(2 * repeats.n + 1, sizeof *split), n = 0;
+    for (int64_t i = 0; split != NULL && i < repeats.n; i++) {
         const int64_t dim = i - (repeats.n - sizes.n);
-        if (repeats.data[i] != 1) {
-            summed[nsummed++] = n;
-            split[n++] = repeats.data[i];
-        }
+        if (repeats.data[i] != 1)
+            split[n++] = once ? 1 : repeats.data[i];
         if (dim >= 0)
             split[n++] = sizes.data[dim];
     }
-    if (nsummed == 0)
-        return grd_reshape(grad, sizes);
-    return grd_reshape(grd_sum(grd_reshape(grad, grd_dims_from(split, n)), .dim = grd_dims_from(summed, nsummed)), sizes);
+    return grd_dims_from(split, n);
 }
 
 grd_tensor *op_tile(grd_tensor *self, grd_dims dims)

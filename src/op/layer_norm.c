@@ -2,13 +2,11 @@
  * kernel/cpu/lines_layer_norm.h. */
 #include <string.h>
 
-#include "base/parallel.h"
 #include "gen/uses/op/layer_norm.h"
-#include "kernel/table.h"
 #include "op/formula.h"
 #include "op/lines.h"
 
-enum { MOST_PARTS = 64, LEAST_ROWS = 8, PART_ELEMENTS = 1 << 14 }; /* of the gradient */
+enum { MOST_PARTS = 64, PART_ELEMENTS = 1 << 14 }; /* whose gradients of weight and bias are summed apart */
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------------------ */
 
@@ -74,55 +72,21 @@ bool plan_hidden_rms_norm(struct grd_plan *p, grd_tensor *input, grd_dims shape,
     return plan_lines_normalized(p, GRD_LINES_HIDDEN_RMS_NORM, input, shape, weight, NULL, eps);
 }
 
-/* ---- The gradient: all rows of a part at once -------------------------------------------------------------------------------- */
-
-struct backward {
-    double numbers[GRD_LINES_NUMBERS]; /* eps, centered */
-    int64_t rows, n, part;             /* part: rows whose grad * h are summed together, divided at fixed places */
-};
-
 bool plan_hidden_layer_norm_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *weight, grd_dims shape,
                                      double eps, bool centered, bool sums)
 {
+    static const enum grd_lines_operand operands[] = {GRD_LINES_LINE, GRD_LINES_SUM,  GRD_LINES_SUM,
+                                                      GRD_LINES_LINE, GRD_LINES_LINE, GRD_LINES_SHARED};
     const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
+    const int first = input->ndim - (int)shape.n;
+    const grd_dims parts = grd_dims(sums ? grd_least(MOST_PARTS, (input->numel + PART_ELEMENTS - 1) / PART_ELEMENTS) : 0,
+                                    grd_sizes_product(shape.data, shape.n));
     if (!check_shape(input, shape) || !check_parameter(input, weight, shape, "weight") || !check_dtype(input))
         return false;
     if (!grd_same_sizes(grad, grd_sizes(input)))
-        return grd_raise(GRD_ERROR_RUNTIME, "the gradient has size %s, not %s", grd_list_text(grd_sizes(grad)),
-                         grd_list_text(grd_sizes(input)));
-    struct backward *b = (struct backward *)(void *)p->state;
-    *b = (struct backward){
-        {eps, centered}, grd_sizes_product(input->sizes, input->ndim - shape.n), grd_sizes_product(shape.data, shape.n), 1};
-    b->part = grd_greatest(grd_greatest(LEAST_ROWS, PART_ELEMENTS / (b->n + 1)), (b->rows + MOST_PARTS - 1) / MOST_PARTS);
-    const grd_dims parts = grd_dims(sums ? (b->rows + b->part - 1) / b->part : 0, b->n);
-    return grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_plan_computed_in(p, dtype) &&
-           grd_plan_result(p, parts, dtype) && grd_plan_result(p, parts, dtype) && grd_plan_reads_as(p, grad, dtype) &&
-           grd_plan_reads_as(p, input, dtype) && grd_plan_reads_as(p, weight, dtype);
-}
-
-static char *at_row(const grd_tensor *t, int64_t row, int64_t n)
-{
-    return t->numel == 0 ? NULL : t->data + row * n * t->itemsize;
-}
-
-static void backward_of_parts(int64_t begin, int64_t end, void *context)
-{
-    const struct grd_plan *p = context;
-    const struct backward *b = (const struct backward *)(const void *)p->state;
-    grd_tensor *const *results = p->results, *const *in = p->in;
-    for (int64_t part = begin; part < end; part++) {
-        const int64_t row = part * b->part;
-        struct grd_lines_block block = {
-            .lines = grd_least(b->part, b->rows - row), .n = b->n, .numbers = b->numbers, .step = {b->n, 0, 0, b->n, b->n}};
-        char *const data[] = {at_row(results[0], row, b->n), at_row(results[1], part, b->n), at_row(results[2], part, b->n),
-                              at_row(in[0], row, b->n),      at_row(in[1], row, b->n),       in[2] != NULL ? in[2]->data : NULL};
-        memcpy(block.data, data, sizeof data);
-        grd_kernels->lines[in[1]->dtype][GRD_LINES_HIDDEN_LAYER_NORM_BACKWARD](&block);
-    }
-}
-
-void run_layer_norm_backward(const struct grd_plan *p)
-{
-    const struct backward *b = (const struct backward *)(const void *)p->state;
-    grd_parallel_for(0, (b->rows + b->part - 1) / b->part, 1, backward_of_parts, (void *)(uintptr_t)p);
+        return grd_raise(GRD_ERROR_RUNTIME, "the gradient must have the input's size");
+    return grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_plan_result(p, parts, dtype) &&
+           grd_plan_result(p, parts, dtype) && grd_lines_reads(p, grad, first) && grd_lines_reads(p, input, first) &&
+           grd_plan_reads_as(p, weight, dtype) &&
+           grd_lines_plan(p, GRD_LINES_HIDDEN_LAYER_NORM_BACKWARD, dtype, first, operands, (const double[]){eps, centered});
 }

@@ -219,13 +219,12 @@ bool plan_mm(struct grd_plan *p, grd_tensor *self, grd_tensor *mat2)
            plan_product(p, NULL, self, mat2, grd_dims(self->sizes[0], mat2->sizes[1]), grd_int(0), grd_int(1), "addmm_impl");
 }
 
-grd_tensor *op_hidden_mm_strided(grd_tensor *self, grd_tensor *mat2, grd_dims strides, grd_scalar alpha)
+grd_tensor *op_hidden_mm_strided(grd_tensor *self, grd_tensor *mat2, grd_dims strides)
 {
     const bool columns = strides.n == 2 && strides.data[0] == 1 && self->ndim == 2 && strides.data[1] == self->sizes[0];
     if (!columns)
-        return grd_hidden_times_conj(grd_mm(self, mat2), alpha);
-    grd_tensor *transposed = grd_mm(grd_transpose(mat2, 0, 1), grd_transpose(self, 0, 1));
-    return grd_transpose(grd_hidden_times_conj(transposed, alpha), 0, 1);
+        return grd_mm(self, mat2);
+    return grd_transpose(grd_mm(grd_transpose(mat2, 0, 1), grd_transpose(self, 0, 1)), 0, 1);
 }
 
 grd_tensor *shortcut_addmm(grd_tensor *out, grd_tensor *self, grd_tensor *mat1, grd_tensor *mat2, grd_scalar beta, grd_scalar alpha)

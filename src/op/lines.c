@@ -33,6 +33,7 @@ struct lines {
     double numbers[GRD_LINES_NUMBERS];
     int64_t width, strips, strips_per_row; /* a strip is up to `width` lines along the innermost dimension */
     int64_t part, parts, part_bytes;       /* strips of a part, and its scratch */
+    int64_t most_parts;
     struct operand operands[GRD_LINES_OPERANDS];
 };
 
@@ -144,7 +145,11 @@ static void set_line(struct lines *l, grd_tensor *const *tensors)
     }
     for (int i = 0; i < l->noperands; i++) {
         struct operand *o = &l->operands[i];
-        o->data = tensors[i] != NULL ? tensors[i]->data : NULL;
+        o->data = tensors[i] != NULL && tensors[i]->numel > 0 ? tensors[i]->data : NULL;
+        if (o->kind == GRD_LINES_SUM && o->data != NULL) {
+            l->most_parts = tensors[i]->sizes[0];
+            memset(o->data, 0, (size_t)(tensors[i]->numel * l->size));
+        }
         if (o->kind != GRD_LINES_LINE)
             continue;
         o->size = tensors[i]->itemsize;
@@ -204,11 +209,12 @@ static bool prepare(struct grd_plan *p)
 {
     struct lines *l = lines_of(p);
     grd_tensor *tensors[GRD_LINES_OPERANDS] = {p->results[0]};
-    if (p->results[l->nresults - 1]->numel == 0)
+    if (p->results[0]->numel == 0)
         return true;
     for (int i = 1; i < l->noperands; i++)
         tensors[i] = i < l->nresults ? p->results[i] : p->in[i - l->nresults];
     l->size = grd_dtype_table[l->as].size;
+    l->most_parts = INT64_MAX;
     set_line(l, tensors);
     set_geometry(l, tensors);
     const struct operand *first = &l->operands[l->nresults];
@@ -228,8 +234,10 @@ static bool prepare(struct grd_plan *p)
     l->strips = l->strips_per_row * grd_sizes_product(l->sizes + 1, l->ndim - 1);
     const int64_t cost = l->n * l->width;
     l->part = cost < GRAIN ? GRAIN / (cost + (cost == 0)) : 1;
-    if (bytes > 0 && l->part < (l->strips - 1) / PARTS + 1)
-        l->part = (l->strips - 1) / PARTS + 1;
+    if (bytes > 0 && l->most_parts > PARTS)
+        l->most_parts = PARTS;
+    if (l->part < (l->strips - 1) / l->most_parts + 1)
+        l->part = (l->strips - 1) / l->most_parts + 1;
     l->parts = (l->strips - 1) / l->part + 1;
     l->part_bytes = bytes;
     p->scratch_bytes = (size_t)(bytes * l->parts);
@@ -263,9 +271,11 @@ static void run_strip(const struct lines *l, int64_t strip, char *scratch)
     for (int i = 0; i < l->noperands; i++) {
         const struct operand *o = &l->operands[i];
         if (o->kind != GRD_LINES_LINE) {
-            const bool shared = o->kind == GRD_LINES_SHARED;
-            b.data[i] = shared ? o->data : o->data + (row * l->sizes[0] + first) * l->size;
-            b.step[i] = !shared;
+            const int64_t at = o->kind == GRD_LINES_VALUE ? row * l->sizes[0] + first
+                               : o->kind == GRD_LINES_SUM ? strip / l->part * l->n
+                                                          : 0;
+            b.data[i] = o->data == NULL ? NULL : o->data + at * l->size;
+            b.step[i] = o->kind == GRD_LINES_VALUE;
             continue;
         }
         data[i] = o->data + first * o->strides[0];

@@ -19,9 +19,10 @@ grd_tensor *shortcut_lines(enum grd_lines_kernel_index kernel, grd_tensor *out, 
 /* ---- For an operator of the law with a plan of its own -------------------------------------------------------------------------------- */
 
 enum grd_lines_operand {
-    GRD_LINES_LINE,  /* a line for each line, of any strides and dtype: read with grd_lines_reads */
-    GRD_LINES_VALUE, /* a value for each line */
-    GRD_LINES_SHARED /* one line for all, or NULL; like values contiguous and of the dtype computed in */
+    GRD_LINES_LINE,   /* a line for each line, of any strides and dtype: read with grd_lines_reads */
+    GRD_LINES_VALUE,  /* a value for each line */
+    GRD_LINES_SHARED, /* one line for all, or NULL; like values contiguous and of the dtype computed in */
+    GRD_LINES_SUM     /* a result [parts, n]: the kernel adds to a line of its part of the work, from 0; NULL where there are 0 parts */
 };
 
 /* The dtype that results of `dtype` are computed in; without a row where there is no arithmetic. */

@@ -99,14 +99,23 @@ void run_constant_pad_nd(const struct grd_plan *p, grd_tensor *self, grd_dims pa
     grd_copy_strided(&original, p->in[0]);
 }
 
-grd_tensor *op_hidden_constant_pad_backward(grd_tensor *grad, grd_dims pad)
+grd_dims grd_pad_back(grd_dims pad)
 {
-    int64_t undone[2 * GRD_MAX_DIMS];
-    if (!check_pad(grad, pad))
-        return grd_failed;
-    for (int64_t i = 0; i < pad.n; i++)
-        undone[i] = pad.data[i] == INT64_MIN ? INT64_MAX : -pad.data[i]; /* refused either way */
-    return grd_constant_pad_nd(grad, grd_dims_from(undone, pad.n));
+    int64_t *const back = grd_pool_array(pad.n + 1, sizeof *back);
+    for (int64_t i = 0; back != NULL && i < pad.n; i++)
+        back[i] = pad.data[i] == INT64_MIN ? INT64_MAX : -pad.data[i]; /* refused either way */
+    return grd_dims_from(back, back != NULL ? pad.n : 0);
+}
+
+grd_dims grd_pad_to(grd_dims from, grd_dims to)
+{
+    int64_t *const pad = grd_pool_array(2 * to.n + 1, sizeof *pad);
+    for (int64_t i = 0; !grd_pending() && i < to.n; i++) {
+        const int64_t dim = to.n - 1 - i;
+        pad[2 * i] = 0;
+        pad[2 * i + 1] = to.data[dim] - from.data[dim];
+    }
+    return grd_dims_from(pad, pad != NULL ? 2 * to.n : 0);
 }
 
 /* ---- Elements of the tensor itself ------------------------------------------------------------------------------------------------- */
@@ -237,7 +246,8 @@ grd_tensor *op_hidden_border_backward(grd_tensor *grad, grd_dims pad, grd_dims s
         int64_t before[GRD_MAX_DIMS];
         memcpy(before, grad->sizes, grad->ndim * sizeof *before);
         before[dim] = sizes.data[dim];
-        grad = grd_hidden_index_select_backward(grad, grd_dims_from(before, sizes.n), dim, places);
+        grd_tensor *zeros = grd_zeros(grd_dims_from(before, sizes.n), .dtype = (grd_dtype)grad->dtype, .device = grd_device_of(grad));
+        grad = grd_index_add(zeros, dim, places, grad);
     }
     return grd_pending() ? grd_failed : grad;
 }

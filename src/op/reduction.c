@@ -295,6 +295,14 @@ grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b)
     return grd_masked_fill(grd_div(a, b), grd_eq_scalar(b, grd_int(0)), grd_int(0));
 }
 
+bool grd_is_empty(grd_dims sizes)
+{
+    for (int64_t d = 0; d < sizes.n; d++)
+        if (sizes.data[d] == 0)
+            return true;
+    return false;
+}
+
 grd_dims grd_kept_sizes(grd_dims sizes, grd_dims dim)
 {
     uint64_t mask;

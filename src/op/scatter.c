@@ -7,6 +7,7 @@
 #include "gen/uses/op/scatter.h"
 #include "gradus/library.h"
 #include "kernel/table.h"
+#include "op/formula.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/indexed.h"
@@ -87,18 +88,6 @@ bool check_index_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tens
         return false;
     p->in[2] = scaled(p->in[2], alpha);
     return !grd_pending();
-}
-
-grd_tensor *op_hidden_index_add_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes, grd_scalar alpha)
-{
-    grd_tensor *part = grd_index_select(grad, dim, index);
-    if (!grd_pending() && part->ndim != sizes.n)
-        part = grd_view(part, sizes);
-    if (is_one(alpha))
-        return part;
-    if (alpha.kind == GRD_SCALAR_COMPLEX)
-        alpha.v.c.im = -alpha.v.c.im;
-    return grd_mul(part, grd_number(alpha));
 }
 
 bool plan_index_copy(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *source)
@@ -199,23 +188,10 @@ bool plan_scatter_add(struct grd_plan *p, grd_tensor *self, int64_t dim, grd_ten
     return kernel != NULL ? plan_elements(p, self, dim, index, src, kernel, dtype) : grd_raise_no_kernel("scatter_add", self->dtype);
 }
 
-grd_tensor *grd_scatter_grown(grd_tensor *part, grd_dims sizes)
+grd_dims grd_used_sizes(grd_dims index, grd_dims src)
 {
-    int64_t grown[GRD_MAX_DIMS];
-    memcpy(grown, part->sizes, part->ndim * sizeof *grown);
-    for (int64_t i = 0; i < sizes.n && !grd_pending(); i++) {
-        const int64_t own = grown[i];
-        grown[i] = sizes.data[i];
-        if (own != grown[i])
-            part = grd_hidden_slice_backward(part, grd_dims_from(grown, sizes.n), i, grd_int(0), grd_int(own), 1);
-    }
-    return part;
-}
-
-grd_tensor *op_hidden_scatter_source_backward(grd_tensor *grad, int64_t dim, grd_tensor *index, grd_dims sizes)
-{
-    if (index->numel == 0)
-        return grd_zeros(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
-    grd_tensor *part = grd_gather(grad, dim, index);
-    return grd_pending() || part->ndim != sizes.n ? grd_reshape(part, sizes) : grd_scatter_grown(part, sizes);
+    int64_t numel = 0, *const used = grd_pool_array(src.n + 1, sizeof *used);
+    for (int64_t i = 0; used != NULL && grd_shape_numel(index, &numel) && i < src.n; i++)
+        used[i] = index.n == src.n ? index.data[i] : numel;
+    return grd_dims_from(used, used != NULL ? src.n : 0);
 }

@@ -7,6 +7,7 @@
 
 #include "gen/uses/op/view.h"
 #include "gradus/library.h"
+#include "op/formula.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/plan.h"
@@ -262,14 +263,14 @@ static inline bool plan_permute(struct grd_view *v, grd_tensor *self, grd_dims d
     return true;
 }
 
-grd_tensor *op_hidden_permute_backward(grd_tensor *grad, grd_dims dims)
+grd_dims grd_inverse_order(grd_dims dims)
 {
-    int64_t order[GRD_MAX_DIMS], inverse[GRD_MAX_DIMS];
-    if (!check_permutation(grad->ndim, dims, order))
-        return grd_failed;
+    int64_t order[GRD_MAX_DIMS], *const inverse = grd_pool_array(dims.n + 1, sizeof *inverse);
+    if (inverse == NULL || !check_permutation(dims.n, dims, order))
+        return GRD_NO_DIMS;
     for (int64_t i = 0; i < dims.n; i++)
         inverse[order[i]] = i;
-    return grd_permute(grad, grd_dims_from(inverse, dims.n));
+    return grd_dims_from(inverse, dims.n);
 }
 
 grd_tensor *op_movedim(grd_tensor *self, grd_dims source, grd_dims destination)
@@ -588,6 +589,53 @@ grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
     return grd_split_with_sizes(self, grd_dims_from(memset(sizes, 0, (size_t)chunks * sizeof *sizes), chunks), .dim = along);
 }
 
+/* ---- Views written to ----------------------------------------------------------------------------------------------------------- */
+
+/* `made`, a tensor of its own, with src written into a view of it. */
+static grd_tensor *with_part(grd_tensor *made, grd_tensor *part, grd_tensor *src)
+{
+    if (!grd_pending() && !grd_same_sizes(src, grd_sizes(part)))
+        return grd_fail(GRD_ERROR_RUNTIME, "expected src to have a size equal to the slice of self. src size = %s, slice size = %s",
+                        grd_list_text(grd_sizes(src)), grd_list_text(grd_sizes(part)));
+    grd_copy_(part, src);
+    return grd_pending() ? grd_failed : made;
+}
+
+grd_tensor *op_select_scatter(grd_tensor *self, grd_tensor *src, int64_t dim, int64_t index)
+{
+    grd_tensor *made = grd_clone(self);
+    return with_part(made, grd_select(made, dim, index), src);
+}
+
+grd_tensor *op_slice_scatter(grd_tensor *self, grd_tensor *src, int64_t dim, grd_scalar start, grd_scalar end, int64_t step)
+{
+    grd_tensor *made = grd_clone(self);
+    return with_part(made, grd_slice(made, .dim = dim, .start = start, .end = end, .step = step), src);
+}
+
+grd_tensor *op_diagonal_scatter(grd_tensor *self, grd_tensor *src, int64_t offset, int64_t dim1, int64_t dim2)
+{
+    grd_tensor *made = grd_clone(self);
+    return with_part(made, grd_diagonal(made, .offset = offset, .dim1 = dim1, .dim2 = dim2), src);
+}
+
+int64_t grd_offset_within(grd_scalar storage_offset, int64_t offset)
+{
+    int64_t within = 0;
+    if (storage_offset.kind != GRD_SCALAR_NONE && __builtin_sub_overflow(grd_scalar_int64(storage_offset), offset, &within))
+        return INT64_MIN; /* outside of any storage */
+    return within;
+}
+
+grd_tensor *op_as_strided_scatter(grd_tensor *self, grd_tensor *src, grd_dims size, grd_dims stride, grd_scalar storage_offset)
+{
+    if (!grd_is_contiguous(self))
+        return grd_fail(GRD_ERROR_RUNTIME, "as_strided_scatter is currently only supported for contiguous inputs");
+    grd_tensor *made = grd_clone(self);
+    const grd_scalar within = grd_int(grd_offset_within(storage_offset, grd_offset(self)));
+    return with_part(made, grd_as_strided(made, size, stride, .storage_offset = within), src);
+}
+
 /* ---- Gradients ----------------------------------------------------------------------------------------------------------------- */
 
 static bool check_view_gradient(grd_dims view, const grd_tensor *grad)
@@ -638,6 +686,11 @@ void run_view_backward(const struct grd_plan *p)
     part.data = result->data + v->offset * result->itemsize;
     grd_zero_elements(result);
     grd_copy_strided(&part, p->in[0]);
+}
+
+int64_t grd_window_dim(grd_dims sizes, int64_t dimension)
+{
+    return !grd_shape_wrap_dim(dimension, sizes.n, &dimension) || sizes.n == 0 ? 0 : dimension + 1;
 }
 
 /* One window position at a time: within it no two elements share memory. */

@@ -350,10 +350,10 @@ grd_tensor *grd_batch_class_losses(grd_tensor *self, grd_tensor *target, grd_ten
     return grd_masked_fill(grd_neg(grd_mul(picked, weights)), grd_eq(target, grd_number(grd_int(ignore_index))), grd_int(0));
 }
 
-grd_tensor *grd_batch_reduced(grd_tensor *losses, grd_tensor *total, const char *reduction)
+grd_tensor *grd_batch_loss(grd_tensor *losses, const char *reduction)
 {
-    if (strcmp(reduction, "none") == 0 || grd_pending())
+    if (strcmp(reduction, "none") == 0 || losses->ndim == 1)
         return losses;
-    grd_tensor *sum = losses->ndim > 1 ? grd_sum(losses, .dim = grd_batch_all(losses)) : losses;
-    return strcmp(reduction, "sum") == 0 ? sum : grd_div(sum, grd_to(total, .dtype = (grd_dtype)losses->dtype));
+    const grd_dims all = grd_batch_all(losses);
+    return strcmp(reduction, "sum") == 0 ? grd_sum(losses, .dim = all) : grd_mean(losses, .dim = all);
 }

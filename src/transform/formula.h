@@ -45,7 +45,7 @@ grd_dims grd_batch_product_sizes(const grd_tensor *a, const grd_tensor *b);
 /* nll_loss: the weight of each target, 0 where it is ignored; -x * weight at the targets. `weight` may be NULL. */
 grd_tensor *grd_batch_class_weights(const grd_tensor *self, grd_tensor *target, grd_tensor *weight, int64_t ignore_index);
 grd_tensor *grd_batch_class_losses(grd_tensor *self, grd_tensor *target, grd_tensor *weights, int64_t ignore_index);
-/* Losses reduced for each element of the batch; a mean divides by `total`. */
-grd_tensor *grd_batch_reduced(grd_tensor *losses, grd_tensor *total, const char *reduction);
+/* Losses reduced for each element of the batch. */
+grd_tensor *grd_batch_loss(grd_tensor *losses, const char *reduction);
 
 #endif

@@ -220,6 +220,43 @@ static void check_gradients(const struct test_case *test, grd_dtype dtype)
         fail_msg("gradgradcheck: %s in %s", grd_error_message(), place(test, &s));
 }
 
+/* Gradients with different values for those of the results. */
+static bool varied_gradients(struct call *call, grd_tensor **ret_grads)
+{
+    grd_tensor *seeds[MAX_RESULTS];
+    const grd_tensors outputs = as_function(call->differentiable, call->ndifferentiable, call);
+    for (int64_t i = 0; i < outputs.n && grd_ok(); i++) {
+        grd_tensor *places = grd_arange(grd_int(grd_numel(outputs.data[i])), .dtype = GRD_FLOAT64);
+        seeds[i] = grd_to(grd_reshape(grd_cos(places), grd_sizes(outputs.data[i])), .dtype = grd_tensor_dtype(outputs.data[i]));
+    }
+    const grd_backward_options options = {.grad_outputs = grd_tensors_from(seeds, outputs.n), .allow_unused = true};
+    return grd_ok() && outputs.n > 0 &&
+           grd_grad(outputs, grd_tensors_from(call->differentiable, call->ndifferentiable), &options, ret_grads);
+}
+
+/* Accelerated gradients are those of the formulas. */
+static void check_accelerations(const struct test_case *test, grd_dtype dtype, enum layout layout)
+{
+    const struct setting s = {dtype, dtype, layout, GRD_CPU, true};
+    struct call call;
+    grd_tensor *fast[MAX_TENSORS], *wanted[MAX_TENSORS];
+    make_call(&call, test, &s);
+    if (call.ndifferentiable > 0 && !test->no_gradient && varied_gradients(&call, fast)) {
+        make_call(&call, test, &s);
+        grd_accelerations = false;
+        const bool ok = varied_gradients(&call, wanted);
+        grd_accelerations = true;
+        if (!ok)
+            fail_msg("without accelerations: %s in %s", grd_error_message(), place(test, &s));
+        for (int i = 0; i < call.ndifferentiable; i++) {
+            assert_true((fast[i] == NULL) == (wanted[i] == NULL));
+            if (fast[i] != NULL)
+                check_close(fast[i], wanted[i], 8 * test_tolerance(test), "an accelerated gradient", test, &s);
+        }
+    }
+    grd_error_clear();
+}
+
 /* ---- A device whose memory cannot be read ------------------------------------------------------------------------------------ */
 
 static grd_device protected_device;
@@ -252,9 +289,11 @@ static void check_device_gradients(const struct test_case *test, const struct se
     grd_tensor *wanted[MAX_TENSORS], *got[MAX_TENSORS];
     make_call(&near, test, here);
     make_call(&far, test, there);
+    grd_accelerations = false; /* which the device has no kernels for */
     const int64_t n = gradients_of(&near, wanted);
     grd_error_clear();
     const int64_t there_n = gradients_of(&far, got);
+    grd_accelerations = true;
     if (there_n != n)
         fail_msg("gradients on a device: %s in %s", grd_error_message(), place(test, here));
     grd_error_clear();
@@ -425,6 +464,9 @@ static void test_operator(void **state)
         if (!test->no_gradient && !test->skip) {
             check_gradients(test, GRD_FLOAT64);
             check_gradients(test, GRD_COMPLEX128);
+            for (int dtype = GRD_FLOAT16; dtype <= GRD_COMPLEX128; dtype++)
+                for (int layout = CONTIGUOUS; layout <= (test->contiguous_only ? CONTIGUOUS : NEGATIVE); layout++)
+                    check_accelerations(test, (grd_dtype)dtype, (enum layout)layout);
         }
         grd_scope_close(scope);
         assert_true(grd_ok());

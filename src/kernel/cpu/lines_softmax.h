@@ -52,36 +52,36 @@ INLINE T line_max(int64_t n, const T *x)
     return higher(higher(lanes[0], lanes[2]), higher(lanes[1], lanes[3]));
 }
 
-INLINE T term_of(const T *x, const T *y, int64_t i, T x_center, T y_center)
-{
-    return y != NULL ? (x[i] - x_center) * (y[i] - y_center) : x[i];
-}
-
-/* sum((x - x_center) * (y - y_center)), or sum(x) without y. What is left after whole blocks is taken from a last block that overlaps, with zeros where it does. */
-INLINE double piece_sum(int64_t n, const T *x, const T *y, T x_center, T y_center)
+/* sum(x * y), or sum(x) without y. What is left after whole blocks is taken from a last block that overlaps, with zeros where it does. */
+INLINE double piece_sum(int64_t n, const T *x, const T *y)
 {
     int64_t i = 0;
     if (n < SHORT) {
         double sum = 0;
         for (; i < n; i++)
-            sum += term_of(x, y, i, x_center, y_center);
+            sum += y != NULL ? x[i] * y[i] : x[i];
         return sum;
     }
-    T lanes[SHORT], others[SHORT];
-    LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] = others[l] = 0;
-    for (; i + LANES <= n; i += LANES) {
-        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] += term_of(x, y, i + l, x_center, y_center);
-        LANEWISE for (int l = 0; l < SHORT; l++) others[l] += term_of(x, y, i + SHORT + l, x_center, y_center);
+    T lanes[LANES];
+    if (n < LANES) {
+        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] = 0 + (y != NULL ? x[l] * y[l] : x[l]);
+        i = SHORT;
+    } else {
+        for (int l = 0; l < LANES; l++)
+            lanes[l] = 0 + (y != NULL ? x[l] * y[l] : x[l]);
+        for (i = LANES; i + LANES <= n; i += LANES)
+            for (int l = 0; l < LANES; l++)
+                lanes[l] += y != NULL ? x[i + l] * y[i + l] : x[i + l];
+        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] += lanes[l + SHORT];
     }
-    LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] += others[l];
     for (; i + SHORT <= n; i += SHORT)
-        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] += term_of(x, y, i + l, x_center, y_center);
+        LANEWISE for (int l = 0; l < SHORT; l++) lanes[l] += y != NULL ? x[i + l] * y[i + l] : x[i + l];
     if (i < n) {
         int64_t last = n - SHORT;
         int done = (int)(i - last);
         LANEWISE for (int l = 0; l < SHORT; l++)
         {
-            T value = term_of(x, y, last + l, x_center, y_center);
+            T value = y != NULL ? x[last + l] * y[last + l] : x[last + l];
             lanes[l] += l < done ? 0 : value;
         }
     }
@@ -207,7 +207,7 @@ INLINE void backward_lines(const struct grd_lines_block *b, bool logarithm)
         T *out = line_of(b, 0, line);
         double sum = 0;
         for (int64_t i = 0; i < b->n; i += PIECE)
-            sum += piece_sum(at_most(PIECE, b->n - i), grad + i, logarithm ? NULL : y + i, 0, 0);
+            sum += piece_sum(at_most(PIECE, b->n - i), grad + i, logarithm ? NULL : y + i);
         T s = (T)sum;
         IN_PLACE for (int64_t i = 0; i < b->n; i++) out[i] = backward_step(grad[i], y[i], s, logarithm);
     }

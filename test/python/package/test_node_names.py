@@ -40,6 +40,8 @@ DIFFERENT = {
        for name, node in {"eq": "Eq", "ne": "Ne", "not_equal": "Ne", "lt": "Lt", "less": "Lt", "le": "Le", "less_equal": "Le", "gt": "Gt", "greater": "Gt",
                           "ge": "Ge", "greater_equal": "Ge"}.items()},
     **{f"logical_{name}_": ("NotDifferentiableBackward0", "CloneBackward0", LOGICAL) for name in ("and", "or", "xor", "not")},
+    "index_reduce": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
+    "index_reduce_": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
     "matmul": ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes a fresh product in place"),
     "cross_entropy": ("DivBackward0", "DivBackward1", "PyTorch divides by a number of C++"),
     "cdist": ("CdistBackward0", "ViewBackward0", "PyTorch has another operator for distances by a product"),
@@ -48,7 +50,7 @@ DIFFERENT = {
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.
-ALSO = {"scatter": {("ScatterFoldBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
+ALSO = {"scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
 
 # Expressions, as above, that print other names.
 OTHERS = {

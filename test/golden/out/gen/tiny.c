@@ -72,7 +72,7 @@ static void add_backward(const struct grd_backward *b)
     grd_tensor *grad = b->grads[0];
     grd_scalar alpha = b->saved[0].v.scalar;
     if (b->needs >> 0 & 1) b->ret_grads[b->first_edge[0]] = grad; /* self: grad */
-    if (b->needs >> 1 & 1) b->ret_grads[b->first_edge[1]] = grd_mul(grad, grd_number(alpha)); /* other: grad * alpha */
+    if (b->needs >> 1 & 1) b->ret_grads[b->first_edge[1]] = grd_formula_times(grad, alpha); /* other: grad * alpha */
 }
 static const struct grd_derivative add_derivative = {.node_name = "AddBackward0", .backward = add_backward, .forward_rule = GRD_FORWARD_ADJOINT, .args = (const uint8_t[]){0, 1},
     .nargs = 2, .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 2, .used_by = 2}}, .nsaves = 1, .results = 1};
