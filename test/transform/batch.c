@@ -71,7 +71,7 @@ static grd_tensor *same(grd_tensor *t, int i, void *context)
 struct sources {
     const struct choice *choice;
     grd_tensor *tensors[MAX_TENSORS]; /* stacked where batched */
-    const struct call *gradients; /* the call whose differentiable tensors require gradients, or NULL */
+    const struct call *gradients;     /* the call whose differentiable tensors require gradients, or NULL */
     int b;
 };
 
