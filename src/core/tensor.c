@@ -529,8 +529,8 @@ bool grd_raise_batch_data(void)
 void grd_mark_batch(grd_tensor *t)
 {
     const grd_tensor *physical = grd_physical(t);
-    if (grd_marked_requires_grad(physical) || (physical->base != NULL && grd_marked_requires_grad(physical->base)))
-        t->keys |= 1u << GRD_KEY_AUTOGRAD;
+    const bool marked = grd_marked_requires_grad(physical) || (physical->base != NULL && grd_marked_requires_grad(physical->base));
+    t->keys = 1u << GRD_KEY_BATCH | (marked ? 1u << GRD_KEY_AUTOGRAD : 0);
 }
 
 grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level)
@@ -541,7 +541,6 @@ grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level)
         return grd_failed;
     grd_tensor *t = &batch->tensor;
     share(t, physical, grd_dims_from(physical->sizes + 1, n), physical->strides + 1, physical->offset, GRD_FLAG_BATCHED);
-    t->keys = 1u << GRD_KEY_BATCH;
     t->data = NULL;
     grd_object_keep(t->storage);
     batch->physical = grd_object_keep(physical);

@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 from codegen import emit, headers, python, samples, snapshots  # noqa: E402
-from codegen.schema import SchemaError, read_schema  # noqa: E402
+from codegen.schema import SchemaError, accelerations, hidden_calls, read_schema  # noqa: E402
 
 GOOD = '''
 [neg]
@@ -41,7 +41,21 @@ def test_every_operator_of_the_tree_is_generated():
     assert len([o for o in operators.values() if not o.hidden]) >= 150
 
 
+def test_formulas_are_said_in_public_operators():
+    operators = read_schema(ROOT / "schema")
+    formulas = [(o, formula) for o in operators.values() for formula in (o.grads or {}).values()]
+    calling = [(o.name, formula) for o, formula in formulas if hidden_calls(o, [formula])]
+    assert len(formulas) > 300 and len(calling) <= 0.05 * len(formulas), calling
+    others = {o.name for o in operators.values() if o.hidden and o.is_operator} - accelerations(operators)
+    assert len(accelerations(operators)) > 10 and len(others) <= 39, sorted(others)
+
+
 @pytest.mark.parametrize("entry, message", [
+    ('[_n]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nformula = "neg(self)"\n[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nwhere.n = "_n(grad)"\ngrad.self = "n"\n',
+     'family.toml:12: [a] hidden = "…" says why a formula of the derivative calls hidden operators'),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nhidden = "no reason"\ngrad.self = "neg(grad)"\n', 'family.toml:11: [a] hidden = "…" says why'),
+    ('[_n]\nsig = "(Tensor grad) -> Tensor"\ndoc = "x"\ngrad.grad = "neg(grad)"\n[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg(grad)"\nfast.grad.self = "_n(grad)"\n',
+     'family.toml:8: [_n] an acceleration is not differentiated'),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\n', "family.toml:8: [a] the derivative is missing"),
     ('[a]\nsig = "(Tensor self -> Tensor"\ndoc = "x"\n', "family.toml:9: [a] signature must read"),
     ('[a]\nsig = "(Tensr self) -> Tensor"\ndoc = "x"\n', "family.toml:9: [a] cannot read argument 'Tensr self'"),
@@ -72,6 +86,12 @@ def test_every_operator_of_the_tree_is_generated():
      "family.toml:13: [a] a body for blocks takes one tensor"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ntype = "float"\nkernel = "unary"\ngrad = "none"\n', "[a] type = \"float\" computes with floating numbers"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ncomposite = true\nbody = "x"\n', "family.toml:12: [a] body is that of a kernel"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ntype = "promote"\nkernel = "unary"\nexpr = "unbind(self)"\ndtypes = "float"\ngrad = "none"\n',
+     "family.toml:13: [a] cannot read the expression 'unbind(self)'"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ntype = "promote"\nkernel = "unary"\nexpr = "unbind(self)"\ndtypes = "float"\n',
+     "family.toml:13: [a] cannot read the expression 'unbind(self)'"),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ntype = "promote"\nkernel = "unary"\nexpr = "0 * self"\ndtypes = "float"\n',
+     "family.toml:13: [a] its expression does not change with self: say grad.self"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ntype = "promote"\nkernel = "unary"\ndtypes = "float"\ngrad = "none"\nbody.complex = "x"\n',
      "family.toml:15: [a] body.complex: not a category of its dtypes"),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ntype = "promote"\nkernel = "unary"\ndtypes = "float"\ngrad = "none"\nrefuse.bool = "no"\n',
@@ -112,3 +132,22 @@ def test_name_test():
     operators = read_schema(ROOT / "schema")
     for operator in operators.values():
         assert operator.name not in operator.signature.split("(")[0]
+
+
+@pytest.mark.parametrize("expr, formula, parts", [
+    ("self * self", "grad * (2 * self)", {}),
+    ("self * sigmoid(self)", "grad * (t + self * (t * (1 - t)))", {"t": "sigmoid(self)"}),
+    ("self * k + 1 - self / 4", "grad * (k - 1 / 4)", {}),
+    ("self if self > k else k * self", "where(gt(self, k), grad, grad * k)", {}),
+    ("min(max(self, 0), 6)", "where(lt(6, where(t, 0, self)), 0, where(t, 0, grad))", {"t": "gt(0, self)"}),
+    ("-self if k > 0 else self", "-grad if k > 0 else grad", {}),
+    ("exp(-self * self)", "-(grad * (2 * (exp(-(self * self)) * self)))", {}),
+    ("atan2(self, k)", "grad * masked_fill(k / t / t, eq(t, 0), 0)", {"t": "hypot(self, k)"}),
+])
+def test_gradients_that_are_derived(expr, formula, parts, tmp_path):
+    """By the entries of the tree, of which the new one is one more."""
+    for path in (ROOT / "schema").glob("*.toml"):
+        (tmp_path / path.name).write_text(path.read_text())
+    (tmp_path / "new.toml").write_text(f'[a]\nsig = "(Tensor self, Scalar k) -> Tensor"\ndoc = "x"\ntype = "float"\nkernel = "unary"\nexpr = "{expr}"\ndtypes = "float"\n')
+    operator = read_schema(tmp_path)["a"]
+    assert (operator.grads, operator.where) == ({"self": formula}, parts)

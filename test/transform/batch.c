@@ -236,9 +236,12 @@ static void check_in_place(const struct call *base, const struct choice *choice,
     call = *base;
     assert_true(grd_batch_begin(BATCH, GRD_RANDOMNESS_ERROR));
     change_tensors(&call, wrap_source, &s);
-    const bool ran = run(&call, &functional);
-    assert_true(ran);
-    grd_tensor *self = call.args[0].v.tensor, *written = (choice->batched & 1) != 0 ? grd_clone(self) : grd_clone(self);
+    if (!run(&call, &functional)) { /* refused, as check_choice has found */
+        grd_batch_end();
+        grd_error_clear();
+        return;
+    }
+    grd_tensor *self = call.args[0].v.tensor, *written = grd_clone(self);
     call.args[0].v.tensor = written;
     const bool fits = grd_dtype_name(grd_tensor_dtype(functional.tensors[0])) == grd_dtype_name(grd_tensor_dtype(written)) &&
                       grd_numel(functional.tensors[0]) == grd_numel(written) && grd_ndim(functional.tensors[0]) == grd_ndim(written);
