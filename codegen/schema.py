@@ -508,6 +508,9 @@ def read_where(entry, args, results, grads, fail):
     for name in where:
         if not grads or name in {"grad", *(a.name for a in args), *results} or not name.isidentifier():
             fail(f"where.{name} = \"…\" is a new name for the formulas of a derivative", f"where.{name}")
+        for later in list(where)[list(where).index(name):]:
+            if re.search(rf"\b{later}\b(?!\()", where[name]):
+                fail(f"where.{name} reads '{later}', which is no name above it", f"where.{name}")
     return where
 
 

@@ -63,7 +63,7 @@ static void test_what_cannot_be_dual(void **state)
                        "supported. Tensor is of dtype float32 while the given forward "
                        "gradient is of dtype float64.");
     grd_make_dual(grd_arange(grd_int(3)), grd_arange(grd_int(3)));
-    expect_whole_error("Expected primal to be floating point or complex, but got: int64");
+    expect_whole_error("Expected primal to be floating point or complex, but got: torch.int64");
     grd_make_dual(NULL, VECTOR(1));
     expect_whole_error("grd_make_dual: argument 'primal' must be a tensor, not NULL");
 }

@@ -207,7 +207,7 @@ static const struct grd_derivative stack_derivative = {.node_name = "StackBackwa
     .nargs = 1, .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .lists = true};
 static grd_tensor *stack_batch(const grd_value *args, grd_tensor **ret)
 {
-    return grd_stack(args[0].v.tensors, .dim = grd_batch_dim(args[1].v.integer, grd_ndim(args[0].v.tensors.data[0])));
+    return grd_stack(args[0].v.tensors, .dim = grd_batch_dim(args[1].v.integer, grd_ndim(grd_list_at(args[0].v.tensors, 0))));
 }
 static const struct grd_arg stack_args[] = {{"tensors", GRD_KIND_TENSORS}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
 struct grd_op grd_operator_stack = {"stack", "stack(Tensor[] tensors, int dim=0) -> Tensor", stack_args, 2, 1, GRD_FORM_NEW, unbox_t_li, (grd_kernel *)op_stack,
