@@ -25,6 +25,11 @@ def of(argument):
     return SCALARS[argument.kind]
 
 
+def of_type(name):
+    """The same of a type of formulas."""
+    return LISTS["int"] if name == "dims" else LISTS["Tensor"] if name == "Tensor[]" else SCALARS[name]
+
+
 def option_mark(argument):
     """What stands in an options struct for an option that is not given; None where zero bits do. See Note [Plain options]."""
     if is_scalar(argument):

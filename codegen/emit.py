@@ -3,6 +3,7 @@ import json
 import re
 
 from codegen import batch, calls, ctype, derivative, entries, headers, kernels, plans
+from codegen.functions import FUNCTIONS, called as functions_called
 from codegen.formula import APART, Lowering, argument_type
 from codegen.headers import BANNER, implementation_prototype
 from codegen.template import fill, function, wrap
@@ -37,6 +38,7 @@ COMPOSITE_IN_PLACE = """
 
 TABLE = """
     #include "dispatch/op.h"
+    #include "op/formula.h"
 
     $declared
     struct grd_op *const grd_op_table[] = {
@@ -44,6 +46,17 @@ TABLE = """
     };
 
     const int64_t grd_op_table_size = $count;
+"""
+
+FUNCTION_TABLE = """
+
+    $calls
+
+    /* A row without a name ends it. */
+    const struct grd_function grd_function_table[] = {
+        $rows
+        {0},
+    };
 """
 
 
@@ -149,12 +162,28 @@ def table_file(operators):
     return BANNER.format("schema") + fill(TABLE, declared=declared, rows=rows, count=len(names))
 
 
+def function_table(operators):
+    """The functions of numbers and sizes that derivatives call, for formulas that are read at run time."""
+    calls, rows = "", []
+    for name in sorted(functions_called(f for o in operators.values() for f in [*(o.grads or {}).values(), *o.where.values()]) - set(operators)):
+        types, result = FUNCTIONS[name]
+        if any(kind.startswith("Tensor") for kind in types):  # a fact, which is saved
+            continue
+        kinds = [ctype.of_type(kind) for kind in types]
+        words = ", ".join(f"args[{i}].v.{member}" for i, (_, member, _) in enumerate(kinds))
+        _, member, kind = ctype.of_type(result)
+        calls += function(f"static grd_value call_{name}(const grd_value *args)", f"return (grd_value){{.kind = GRD_KIND_{kind}, .v.{member} = grd_{name}({words})}};")
+        args = ", ".join(f'{{.name = "{i + 1}", .kind = GRD_KIND_{k}}}' for i, (_, _, k) in enumerate(kinds))
+        rows.append(f'{{"{name}", (const struct grd_arg[]){{{args}}}, {len(kinds)}, GRD_KIND_{kind}, call_{name}}},')
+    return fill(FUNCTION_TABLE, calls=calls, rows="\n".join(rows))
+
+
 def files(operators):
     """{relative path: text} of everything generated."""
     families = {}
     for operator in operators.values():
         families.setdefault(operator.file, []).append(operator)
-    result = {"gen/table.c": table_file(operators), "gen/view_calls.h": view_calls(operators)}
+    result = {"gen/table.c": table_file(operators) + function_table(operators), "gen/view_calls.h": view_calls(operators)}
     for family, members in families.items():
         result[f"gen/{headers.family_name(family)}.c"] = family_file(family, members, operators)
     return result | headers.files(operators, families) | calls.files(operators) | kernels.files(operators)

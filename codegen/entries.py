@@ -28,8 +28,8 @@ def batch_role(operator, argument):
     if operator.batch not in ("shift", "trailing", "random"):
         return None
     if kind == "int[]":
-        dims = "REDUCE" if argument.may_be_absent and operator.name != "squeeze" and not operator.reduce.get("none") else "DIMS"
-        return {"dim": dims, "dims": "ORDER" if operator.name == "permute" else dims, "size": "SIZES", "sizes": "SIZES", "stride": "STRIDES"}.get(name)
+        dims = "REDUCE" if argument.may_be_absent and not (operator.view or operator.reduce.get("none")) else "DIMS"
+        return {"dim": dims, "dims": "ORDER" if operator.view else dims, "size": "SIZES", "sizes": "SIZES", "stride": "STRIDES"}.get(name)
     return "DIM" if kind == "int" and name in ("dim", "dim0", "dim1", "dim2", "dimension") else None
 
 

@@ -332,7 +332,8 @@ class Lowering:
         value = self.expression(node.value)
         if value.type not in ("Tensor[]", "dims"):
             raise self.fail(f"'{ast.unparse(node.value)}' is no list")
-        return Value(f"{value.c}.data[{self.plain(self.expression(node.slice), 'int')}]", "Tensor" if value.type == "Tensor[]" else "int")
+        index = self.plain(self.expression(node.slice), "int")
+        return Value(f"grd_list_at({value.c}, {index})", "Tensor") if value.type == "Tensor[]" else Value(f"grd_size_at({value.c}, {index})", "int")
 
     def on_UnaryOp(self, node):
         value = self.operand(node.operand)

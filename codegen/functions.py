@@ -1,4 +1,5 @@
 """The functions of the library that formulas may call besides operators: they are read where they are declared, so that a name is typed once."""
+import ast
 import re
 from pathlib import Path
 
@@ -25,6 +26,12 @@ def read():
             if type_of(result) and None not in types:
                 found[name] = (types, type_of(result))
     return found
+
+
+def called(formulas):
+    """The names of those that formulas call."""
+    nodes = (node for formula in formulas for node in ast.walk(ast.parse(formula.strip())))
+    return {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)} & FUNCTIONS.keys()
 
 
 FUNCTIONS = read()

@@ -29,7 +29,7 @@ REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERR
 FORMS = ("functional", "inplace", "out")
 UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}  # grad = "…": the backward that raises the error PyTorch has
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
-KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "batch", "symbol", "inlined", "where", "fast", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
@@ -132,6 +132,7 @@ class Operator:
     nodes: dict = field(default_factory=dict)  # names of its node, where PyTorch has others: "" -> always, argument -> where that is given, "inplace" -> of a call in place
     is_operator: bool = True  # False: a kernel alone, which operators run
     fills: str = None  # its vector of results fills an out= of any sizes: of a "given" length or one that is "computed" (enum grd_fills)
+    reason: str = None  # why formulas of its derivative call hidden operators
     underived: str = None  # one of UNDERIVED: the derivative is an error
     batch: str = None  # one of BATCH_RULES, or a formula over the physical tensors, each with the batch in front; None: a composite's parts have rules
     refuses_batch: str = ""  # the error for batch tensors
@@ -360,7 +361,7 @@ def read_operator(name, entry, file, lines):
                     grads, read_fast(entry, grads, fail), read_where(entry, args, results, grads, fail), {}, read_jvp(entry, args, grads, fail) if is_operator else None, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
                     lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
                     entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", not IMPLEMENTED & set(entry)), entry.get("whole"), entry.get("run"), entry.get("check", False),
-                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("grad") if entry.get("grad") in tuple(UNDERIVED) else None, *read_batch(name, entry, args, is_operator, fail), entry.get("through"))
+                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("hidden"), entry.get("grad") if entry.get("grad") in tuple(UNDERIVED) else None, *read_batch(name, entry, args, is_operator, fail), entry.get("through"))
 
 
 def read_batch(name, entry, args, is_operator, fail):
@@ -538,6 +539,28 @@ def check_numbers(operators):
             raise operator.error(f"number = \"{operator.number}\": no kernel that takes a number for the last tensor", "number")
 
 
+def hidden_calls(operator, formulas):
+    """The hidden operators that formulas of its derivative call, themselves or through the names in `where`."""
+    words = {word for formula in formulas for word in re.findall(r"\w+", formula)}
+    parts = [operator.where[word] for word in sorted(words & operator.where.keys())]
+    return {word for word in words if word.startswith("_")} | (hidden_calls(operator, parts) if parts else set())
+
+
+def accelerations(operators):
+    """The hidden operators that are called to accelerate a formula, and by no formula that says the mathematics."""
+    return {name for o in operators.values() for name in hidden_calls(o, o.fast.values())} - {name for o in operators.values() for name in hidden_calls(o, (o.grads or {}).values())}
+
+
+def check_hidden(operators):
+    """A formula is the mathematics in public operators; what accelerates one is not differentiated."""
+    for operator in operators.values():
+        if bool(operator.reason) != bool(hidden_calls(operator, (operator.grads or {}).values())):
+            raise operator.error("hidden = \"…\" says why a formula of the derivative calls hidden operators, and stands where one does", "hidden")
+    for name in accelerations(operators):
+        if operators[name].grads:
+            raise operators[name].error("an acceleration is not differentiated: grad = \"none\"", "grad")
+
+
 def derivative_of_another(entry, entries):
     """What grad = "as norm" says: the derivative of norm, which has the same arguments, for a node of another name."""
     grad = entry.get("grad")
@@ -564,4 +587,5 @@ def read_schema(folder):
             operators[name] = operator
     check_numbers(operators)
     gradient.derive(operators)
+    check_hidden(operators)
     return operators

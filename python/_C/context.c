@@ -34,6 +34,7 @@ bool py_take_over_node(void *context)
 void py_context_forget(py_context *context)
 {
     Py_CLEAR(context->to_save);
+    Py_CLEAR(context->for_forward);
     Py_CLEAR(context->dirty);
     Py_CLEAR(context->non_differentiable);
 }
@@ -61,6 +62,11 @@ static PyObject *context_mark_non_differentiable(PyObject *self, PyObject *tenso
     return note(&((py_context *)self)->non_differentiable, tensors);
 }
 
+static PyObject *context_save_for_forward(PyObject *self, PyObject *tensors)
+{
+    return note(&((py_context *)self)->for_forward, tensors);
+}
+
 static PyObject *context_set_materialize_grads(PyObject *self, PyObject *value)
 {
     const int truth = PyObject_IsTrue(value);
@@ -79,6 +85,10 @@ static PyObject *get_saved_tensors(PyObject *object, void *nothing)
 {
     (void)nothing;
     const py_context *self = (const py_context *)object;
+    if (self->for_forward != NULL) {
+        Py_INCREF(self->for_forward);
+        return self->for_forward;
+    }
     enum { INLINE = 8 };
     grd_tensor *inline_saved[INLINE], **saved = inline_saved;
     grd_custom_call *call = call_of(self);
@@ -102,6 +112,7 @@ static int context_traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->node.metadata);
     Py_VISIT(self->function);
     Py_VISIT(self->to_save);
+    Py_VISIT(self->for_forward);
     Py_VISIT(self->dirty);
     Py_VISIT(self->non_differentiable);
     return self->owns_node && self->node.node != NULL ? py_traverse_node(self->node.node, visit, arg) : 0;
@@ -147,6 +158,8 @@ static PyMethodDef context_methods[] = {
     {"save_for_backward", context_save_for_backward, METH_VARARGS,
      PyDoc_STR(
          "save_for_backward($self, /, *tensors)\n--\n\nKeeps tensors for backward, where they are ctx.saved_tensors. Some may be None.")},
+    {"save_for_forward", context_save_for_forward, METH_VARARGS,
+     PyDoc_STR("save_for_forward($self, /, *tensors)\n--\n\nThe tensors that jvp finds as saved_tensors.")},
     {"mark_dirty", context_mark_dirty, METH_VARARGS,
      PyDoc_STR("mark_dirty($self, /, *args)\n--\n\nSays which inputs forward wrote in place.")},
     {"mark_non_differentiable", context_mark_non_differentiable, METH_VARARGS,

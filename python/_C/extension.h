@@ -265,6 +265,7 @@ bool py_add_types(PyObject *module);
 bool py_add_tensor(PyObject *module);
 bool py_add_generator(PyObject *module);
 bool py_add_autograd(PyObject *module);
+bool py_add_transforms(PyObject *module);
 bool py_add_interop(PyObject *module);
 bool py_add_runtime(PyObject *module);
 bool py_add_nn_module(PyObject *module);

@@ -2,8 +2,9 @@
  *
  * forward gets the context (context.c) as ctx. What it saves and marks is noted there, and told the library when the outputs are known. */
 #include "function.h"
+#include "gradus/ops/zeros_like.h"
 
-static PyObject *str_forward, *str_backward, *str_vjp, *str_setup_context, *str_backward_class, *str_has_setup, *str_binds;
+static PyObject *str_forward, *str_backward, *str_vjp, *str_jvp, *str_setup_context, *str_backward_class, *str_has_setup, *str_binds;
 static PyObject *base_function; /* the class Function, which has a backward and a vjp that only raise */
 
 /* ---- Backward ------------------------------------------------------------------------------------------------------------------- */
@@ -108,6 +109,68 @@ static void run_backward(grd_custom_call *call, grd_tensor *const *grad_outputs,
     if (!run_backward_locked((py_context *)self, grad_outputs, ret_grads))
         py_carry();
     Py_DECREF(self);
+    py_end_callback(callback);
+}
+
+/* ---- Forward mode ---------------------------------------------------------------------------------------------------------------- */
+/* The tangents of the arguments as jvp gets them: zeros for a tensor that has none, unless it asked for None. New reference. */
+static PyObject *tangents_of_arguments(const py_context *self, grd_tensor *const *tangents)
+{
+    PyObject *tuple = PyTuple_New(self->narguments);
+    Py_ssize_t input = 0;
+    for (Py_ssize_t i = 0; tuple != NULL && i < self->narguments; i++) {
+        PyObject *object = Py_None;
+        Py_INCREF(object);
+        if (self->is_tensor[i]) {
+            grd_tensor *tangent = tangents[input];
+            if (tangent == NULL && self->materialize)
+                tangent = grd_zeros_like(self->inputs[input]);
+            input++;
+            Py_SETREF(object, py_wrap(tangent));
+        }
+        if (object == NULL)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, i, object);
+    }
+    return tuple;
+}
+
+static bool take_tangents(const py_context *self, PyObject *tangents, grd_tensor **ret_tangents)
+{
+    if (PyTuple_GET_SIZE(tangents) != self->noutputs) {
+        PyErr_Format(PyExc_RuntimeError, "Function's jvp returned an invalid number of forward gradients (expected %zd but got %zd)",
+                     self->noutputs, PyTuple_GET_SIZE(tangents));
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < self->noutputs; i++) {
+        PyObject *tangent = PyTuple_GET_ITEM(tangents, i);
+        if (tangent != Py_None && !py_is_tensor(tangent)) {
+            PyErr_Format(PyExc_RuntimeError, "expected Variable or None (got %s) for grad output %zd.", py_class_name(tangent), i);
+            return false;
+        }
+        ret_tangents[i] = tangent != Py_None ? py_lend(tangent) : NULL;
+    }
+    return true;
+}
+
+static void run_jvp(grd_custom_call *call, grd_tensor *const *tangents, grd_tensor **ret_tangents)
+{
+    const struct py_callback callback = py_begin_callback();
+    py_context *self = grd_custom_context(call);
+    PyObject *jvp = PyObject_GetAttr(self->function, str_jvp), *given = NULL, *result = NULL, *tuple = NULL;
+    if (jvp != NULL)
+        given = tangents_of_arguments(self, tangents);
+    if (given != NULL)
+        result = call_with_items(jvp, (PyObject *)self, &PyTuple_GET_ITEM(given, 0), self->narguments);
+    if (result != NULL)
+        tuple = as_tuple(result);
+    if (tuple == NULL || !take_tangents(self, tuple, ret_tangents))
+        py_carry();
+    Py_XDECREF(jvp);
+    Py_XDECREF(given);
+    Py_XDECREF(result);
+    Py_XDECREF(tuple);
     py_end_callback(callback);
 }
 
@@ -309,6 +372,7 @@ static PyObject *run(struct application *application)
 {
     const grd_custom_function function = {.name = ((PyTypeObject *)application->function)->tp_name,
                                           .backward = run_backward,
+                                          .jvp = run_jvp,
                                           .inputs = application->ninputs,
                                           .context = application->context,
                                           .release = py_release_context,
@@ -319,6 +383,7 @@ static PyObject *run(struct application *application)
         return py_raise();
     application->context->node.node = grd_custom_node(call);
     application->context->forward = true;
+    application->context->inputs = application->inputs;
     const bool enabled = grd_set_grad_enabled(false);
     PyObject *result = run_forward(application);
     grd_set_grad_enabled(enabled);
@@ -412,6 +477,7 @@ static bool intern_all(void)
 {
     return (str_forward = PyUnicode_InternFromString("forward")) != NULL &&
            (str_backward = PyUnicode_InternFromString("backward")) != NULL && (str_vjp = PyUnicode_InternFromString("vjp")) != NULL &&
+           (str_jvp = PyUnicode_InternFromString("jvp")) != NULL &&
            (str_setup_context = PyUnicode_InternFromString("setup_context")) != NULL &&
            (str_backward_class = PyUnicode_InternFromString("_backward_cls")) != NULL &&
            (str_has_setup = PyUnicode_InternFromString("_has_setup_context")) != NULL &&

@@ -6,10 +6,11 @@
 
 typedef struct py_context {
     py_node node;
-    PyObject *function;                             /* the class */
-    PyObject *to_save, *dirty, *non_differentiable; /* what forward said, until it is over */
+    PyObject *function;                                           /* the class */
+    PyObject *to_save, *for_forward, *dirty, *non_differentiable; /* what forward said, until it is over */
     PyObject *needs_input_grad;
-    bool *is_tensor; /* per argument of forward */
+    bool *is_tensor;           /* per argument of forward */
+    grd_tensor *const *inputs; /* the tensors among them, while apply runs; borrowed */
     Py_ssize_t narguments, noutputs;
     int nsaved;
     bool materialize, forward, owns_node; /* forward: it has not ended */

@@ -1,5 +1,6 @@
 /* Numbers between Python and the library, and Tensor as a number: bool(t), int(t), float(t), t.item(). */
 #include "methods.h"
+#include "gradus/transform.h"
 
 #include <string.h>
 
@@ -221,6 +222,12 @@ int py_tensor_bool(PyObject *self)
 {
     grd_tensor *t = py_tensor_of(self);
     const int64_t numel = grd_numel(t);
+    if (grd_is_batched(t)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't "
+                        "support that yet, please file an issue at https://github.com/pytorch/pytorch/issues .");
+        return -1;
+    }
     if (numel != 1) {
         PyErr_SetString(PyExc_RuntimeError, numel == 0 ? "Boolean value of Tensor with no values is ambiguous"
                                                        : "Boolean value of Tensor with more than one value is ambiguous");

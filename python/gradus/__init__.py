@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gradus import compiler as compiler
     from gradus import cuda as cuda
     from gradus import distributed as distributed
+    from gradus import func as func
     from gradus import jit as jit
     from gradus import linalg as linalg
     from gradus import mps as mps
@@ -57,15 +58,16 @@ if TYPE_CHECKING:
     from gradus.compiler import compile as compile
     from gradus.serialization import load as load
     from gradus.serialization import save as save
+    from gradus.func import vmap as vmap
     from gradus.torch_version import __version__ as __version__
 __config__ = _C.__config__
 newaxis = None
 sys.meta_path.append(_absent.Finder)
 
-_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "jit", "linalg", "mps", "multiprocessing", "nn", "ops",
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "func", "jit", "linalg", "mps", "multiprocessing", "nn", "ops",
                          "optim", "random", "return_types", "safetensors", "serialization", "special", "storage", "torch_version", "types", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
-         "is_autocast_enabled": "amp", "__version__": "torch_version"}
+         "is_autocast_enabled": "amp", "__version__": "torch_version", "vmap": "func"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
                             "FloatTensor", "DoubleTensor", "set_default_tensor_type"), "_tensor_types"))
 

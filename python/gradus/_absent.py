@@ -9,7 +9,7 @@ _EXTENSIONS = "extensions in C++ need PyTorch's own headers; write a plug-in aga
 _REASONS = {
     "_dynamo": "nothing is compiled, and gradus.compile returns what it is given",
     "_export": "programs cannot be exported; save a state_dict with gradus.save",
-    "_functorch": "function transforms (vmap, grad of functions) do not exist; use gradus.autograd.functional",
+    "_functorch": "the inside of PyTorch's function transforms; use gradus.func",
     "_inductor": "nothing is compiled, and gradus.compile returns what it is given",
     "_prims": "operators are not decomposed into primitives; schema/ has their formulas",
     "_refs": "operators have no references in Python; schema/ has their formulas",
@@ -18,7 +18,6 @@ _REASONS = {
     "contrib": "PyTorch's contributed modules are not part of Gradus",
     "cpp_extension": _EXTENSIONS,
     "export": "programs cannot be exported; save a state_dict with gradus.save",
-    "func": "function transforms (vmap, grad of functions) do not exist; use gradus.autograd.functional",
     "fx": "programs cannot be traced",
     "hub": "models are not downloaded; load a state_dict with gradus.load",
     "onnx": "programs cannot be exported; save a state_dict with gradus.save",

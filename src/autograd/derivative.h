@@ -42,6 +42,9 @@ static inline uint8_t grd_save_whole(grd_kind kind)
     return (int)kind < GRD_LENGTH(how) ? how[kind] : GRD_SAVE_VALUE;
 }
 
+/* The shape, strides, offset, dtype or device of a tensor, whose lists are the tensor's. */
+grd_value grd_fact_of(enum grd_save_how how, const grd_tensor *t);
+
 struct grd_save {
     uint8_t how;
     bool result;      /* a result of the operator, otherwise an argument */

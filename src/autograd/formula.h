@@ -12,6 +12,17 @@ static inline grd_tensor *grd_formula_alone(int64_t mark, grd_tensor *t)
     return grd_pool_return(mark, t) ? t : grd_failed;
 }
 
+/* Elements of lists, which are empty after an error. */
+static inline grd_tensor *grd_list_at(grd_tensors list, int64_t i)
+{
+    return i < list.n ? list.data[i] : grd_failed;
+}
+
+static inline int64_t grd_size_at(grd_dims list, int64_t i)
+{
+    return i < list.n ? list.data[i] : 0;
+}
+
 /* A real tensor is its own conjugate. */
 static inline grd_tensor *grd_formula_conj(grd_tensor *t)
 {

@@ -1,4 +1,4 @@
-/* Evaluates gradient formulas: operators are called on tensors, numbers are computed with.
+/* Evaluates gradient formulas: operators are called on tensors, numbers are computed with as double, which holds every size.
  * Invariant: an error is raised by whoever meets it and looked at by the caller, once; what is computed after it is not used. */
 #include "autograd/formula_tree.h"
 
@@ -18,88 +18,7 @@ static const struct grd_formula_node *node_at(const struct evaluation *e, int in
     return &e->formula->nodes[index];
 }
 
-/* ---- Numbers -------------------------------------------------------------------------------------------------------------------- */
-
-static int64_t to_integer(grd_value value)
-{
-    return grd_scalar_int64(grd_value_scalar(&value));
-}
-
-static double to_number(grd_value value)
-{
-    return grd_scalar_double(grd_value_scalar(&value));
-}
-
-/* A float is not truncated: 0.5 is true. */
-static bool to_condition(grd_value value)
-{
-    return value.kind == GRD_KIND_FLOAT ? value.v.number != 0 : to_integer(value) != 0;
-}
-
-static grd_value integer_value(int64_t x)
-{
-    return (grd_value){.kind = GRD_KIND_INT, .v.integer = x};
-}
-
-static grd_value number_value(double x)
-{
-    return (grd_value){.kind = GRD_KIND_FLOAT, .v.number = x};
-}
-
-static grd_value condition(bool x)
-{
-    return (grd_value){.kind = GRD_KIND_BOOL, .v.boolean = x};
-}
-
-/* Integers wrap. */
-static grd_value compute(const struct grd_formula_node *node, grd_value left, grd_value right)
-{
-    if (node->kind == GRD_KIND_INT) {
-        const uint64_t a = (uint64_t)to_integer(left), b = (uint64_t)to_integer(right);
-        return integer_value((int64_t)(node->which == '+' ? a + b : node->which == '-' ? a - b : a * b));
-    }
-    const double a = to_number(left), b = to_number(right);
-    return number_value(node->which == '+' ? a + b : node->which == '-' ? a - b : node->which == '*' ? a * b : a / b);
-}
-
-static grd_value negate(const struct grd_formula_node *node, grd_value operand)
-{
-    return node->kind == GRD_KIND_INT ? integer_value((int64_t) - (uint64_t)to_integer(operand)) : number_value(-to_number(operand));
-}
-
-/* -1, 0 or 1; 2 when neither holds, as for NaN and for a string that is absent. */
-static int order(grd_value left, grd_value right)
-{
-    if (left.kind == GRD_KIND_STRING || right.kind == GRD_KIND_STRING) {
-        if (left.v.string == NULL || right.v.string == NULL)
-            return left.v.string == right.v.string ? 0 : 2;
-        const int difference = strcmp(left.v.string, right.v.string);
-        return (difference > 0) - (difference < 0);
-    }
-    const grd_scalar a = grd_value_scalar(&left), b = grd_value_scalar(&right);
-    if (a.kind != GRD_SCALAR_FLOAT && a.kind != GRD_SCALAR_COMPLEX && b.kind != GRD_SCALAR_FLOAT && b.kind != GRD_SCALAR_COMPLEX)
-        return (grd_scalar_int64(a) > grd_scalar_int64(b)) - (grd_scalar_int64(a) < grd_scalar_int64(b));
-    const double x = grd_scalar_double(a), y = grd_scalar_double(b);
-    return x == y ? 0 : x < y ? -1 : x > y ? 1 : 2;
-}
-
-static bool compare(int which, int order)
-{
-    switch (which) {
-    case GRD_EQUAL:
-        return order == 0;
-    case GRD_NOT_EQUAL:
-        return order != 0;
-    case GRD_LESS_EQUAL:
-        return order == -1 || order == 0;
-    case GRD_GREATER_EQUAL:
-        return order == 1 || order == 0;
-    case GRD_LESS:
-        return order == -1;
-    default:
-        return order == 1;
-    }
-}
+/* ---- Conversions ------------------------------------------------------------------------------------------------------------------ */
 
 static bool is_none(const grd_value *value)
 {
@@ -125,38 +44,128 @@ static bool is_none(const grd_value *value)
     }
 }
 
-/* ---- Tensors and lists ------------------------------------------------------------------------------------------------------------ */
-
-/* A number where a tensor is wanted. */
-static grd_value to_tensor(grd_value value)
+static double to_double(grd_value value)
 {
-    if (value.kind == GRD_KIND_TENSOR || value.kind == GRD_KIND_NONE)
+    return grd_scalar_double(grd_value_scalar(&value));
+}
+
+/* A pooled list, with room in *ret_data. It is empty, with the error raised, where there is no memory. */
+static grd_value new_dims(int64_t n, int64_t **ret_data)
+{
+    int64_t *data = *ret_data = grd_pool_alloc((size_t)(n > 0 ? n : 1) * sizeof *data);
+    return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {data != NULL ? n : 0, data}};
+}
+
+/* A number as the kind that its place wants; a list of one for an integer. What is absent, or of another kind, stays. */
+static grd_value convert(grd_value value, grd_kind wanted)
+{
+    const bool number =
+        value.kind == GRD_KIND_SCALAR || value.kind == GRD_KIND_INT || value.kind == GRD_KIND_FLOAT || value.kind == GRD_KIND_BOOL;
+    int64_t *data;
+    if (!number || value.kind == wanted)
         return value;
-    return (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = grd_number(grd_value_scalar(&value))};
+    if (is_none(&value))
+        return (grd_value){.kind = GRD_KIND_NONE};
+    const grd_scalar scalar = grd_value_scalar(&value);
+    switch (wanted) {
+    case GRD_KIND_TENSOR:
+        return (grd_value){.kind = wanted, .v.tensor = grd_number(scalar)};
+    case GRD_KIND_SCALAR:
+        return (grd_value){.kind = wanted, .v.scalar = scalar};
+    case GRD_KIND_INT:
+        return (grd_value){.kind = wanted, .v.integer = grd_scalar_int64(scalar)};
+    case GRD_KIND_FLOAT:
+        return (grd_value){.kind = wanted, .v.number = grd_scalar_double(scalar)};
+    case GRD_KIND_BOOL:
+        return (grd_value){.kind = wanted, .v.boolean = grd_scalar_double(scalar) != 0};
+    default:
+        value = new_dims(1, &data);
+        if (data != NULL)
+            *data = grd_scalar_int64(scalar);
+        return value;
+    }
 }
 
-static grd_value dims_of(int64_t n)
+/* ---- Numbers ---------------------------------------------------------------------------------------------------------------------- */
+
+static double compute(enum grd_formula_symbol symbol, double a, double b)
 {
-    return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {n, grd_pool_alloc((size_t)(n > 0 ? n : 1) * sizeof(int64_t))}};
+    switch (symbol) {
+    case GRD_SYMBOL_OR:
+        return a != 0 || b != 0;
+    case GRD_SYMBOL_AND:
+        return a != 0 && b != 0;
+    case GRD_SYMBOL_NOT:
+        return a == 0;
+    case GRD_SYMBOL_EQUAL:
+        return a == b;
+    case GRD_SYMBOL_NOT_EQUAL:
+        return a != b;
+    case GRD_SYMBOL_LESS_EQUAL:
+        return a <= b;
+    case GRD_SYMBOL_GREATER_EQUAL:
+        return a >= b;
+    case GRD_SYMBOL_LESS:
+        return a < b;
+    case GRD_SYMBOL_GREATER:
+        return a > b;
+    case GRD_SYMBOL_ADD:
+        return a + b;
+    case GRD_SYMBOL_SUBTRACT:
+        return a - b;
+    case GRD_SYMBOL_MULTIPLY:
+        return a * b;
+    case GRD_SYMBOL_DIVIDE:
+        return a / b;
+    default:
+        return -a;
+    }
 }
+
+/* Strings and dtypes are compared for equality alone: as whether they differ is 0. A string that is absent equals none. */
+static grd_value evaluate_number(const struct evaluation *e, const struct grd_formula_node *node)
+{
+    const int next = node_at(e, node->child)->next;
+    const grd_value a = evaluate(e, node->child), b = next != 0 ? evaluate(e, next) : a;
+    double x = 0, y = 0;
+    if (a.kind == GRD_KIND_STRING) {
+        x = a.v.string == NULL || b.v.string == NULL || strcmp(a.v.string, b.v.string) != 0;
+    } else if (a.kind == GRD_KIND_DTYPE) {
+        x = a.v.dtype != b.v.dtype;
+    } else {
+        x = to_double(a);
+        y = to_double(b);
+    }
+    return convert((grd_value){.kind = GRD_KIND_FLOAT, .v.number = compute((enum grd_formula_symbol)node->which, x, y)},
+                   (grd_kind)node->kind);
+}
+
+/* ---- Tensors and lists ------------------------------------------------------------------------------------------------------------ */
 
 static grd_value evaluate_list(const struct evaluation *e, const struct grd_formula_node *node)
 {
-    int64_t n = 0;
-    for (int item = node->child; item >= 0; item = node_at(e, item)->next)
+    int64_t n = 0, *sizes = NULL;
+    for (int item = node->child; item != 0; item = node_at(e, item)->next)
         n++;
-    if (node->kind == GRD_KIND_DIMS) {
-        grd_value list = dims_of(n);
-        int64_t *data = (int64_t *)(uintptr_t)list.v.dims.data;
-        for (int item = node->child; data != NULL && item >= 0; item = node_at(e, item)->next)
-            *data++ = to_integer(evaluate(e, item));
-        return list;
-    }
-    grd_tensor **data = grd_pool_alloc((size_t)n * sizeof *data);
-    const grd_value list = {.kind = GRD_KIND_TENSORS, .v.tensors = {data != NULL ? n : 0, data}};
-    for (int item = node->child; data != NULL && item >= 0; item = node_at(e, item)->next)
-        *data++ = to_tensor(evaluate(e, item)).v.tensor;
+    grd_tensor **tensors = node->kind == GRD_KIND_TENSORS ? grd_pool_alloc((size_t)n * sizeof *tensors) : NULL;
+    const grd_value list = node->kind == GRD_KIND_DIMS
+                               ? new_dims(n, &sizes)
+                               : (grd_value){.kind = GRD_KIND_TENSORS, .v.tensors = {tensors != NULL ? n : 0, tensors}};
+    for (int item = node->child; item != 0 && !grd_pending(); item = node_at(e, item)->next)
+        if (sizes != NULL)
+            *sizes++ = convert(evaluate(e, item), GRD_KIND_INT).v.integer;
+        else
+            *tensors++ = convert(evaluate(e, item), GRD_KIND_TENSOR).v.tensor;
     return list;
+}
+
+static grd_value evaluate_item(const struct evaluation *e, const struct grd_formula_node *node)
+{
+    const grd_dims list = evaluate(e, node->child).v.dims;
+    const int64_t i = convert(evaluate(e, node_at(e, node->child)->next), GRD_KIND_INT).v.integer;
+    if (!grd_pending() && (i < 0 || i >= list.n))
+        grd_raise(GRD_ERROR_INDEX, "the formula reads element %lld of a list of %lld", (long long)i, (long long)list.n);
+    return (grd_value){.kind = GRD_KIND_INT, .v.integer = grd_pending() ? 0 : list.data[i]};
 }
 
 static grd_value evaluate_fact(const struct evaluation *e, const struct grd_formula_node *node)
@@ -164,68 +173,31 @@ static grd_value evaluate_fact(const struct evaluation *e, const struct grd_form
     const grd_tensor *grad = evaluate(e, node->child).v.tensor;
     if (grad == NULL)
         grd_raise(GRD_ERROR_RUNTIME, "the formula takes a fact of the gradient of a result that has none");
-    if (grd_pending())
-        return (grd_value){.kind = GRD_KIND_NONE};
-    switch (node->which) {
-    case GRD_SAVE_SHAPE:
-        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_sizes(grad)};
-    case GRD_SAVE_STRIDES:
-        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_strides(grad)};
-    case GRD_SAVE_OFFSET:
-        return integer_value(grad->offset);
-    case GRD_SAVE_DEVICE:
-        return (grd_value){.kind = GRD_KIND_DEVICE, .v.device = grd_device_of(grad)};
-    default:
-        return (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)grad->dtype};
-    }
-}
-
-/* What grd_call does not convert: an integer to a list of one, any number to an integer. An absent number is an absent argument. */
-static grd_value to_argument(grd_value value, grd_kind wanted)
-{
-    if (wanted == GRD_KIND_DIMS && value.kind == GRD_KIND_INT) {
-        grd_value list = dims_of(1);
-        if (list.v.dims.data != NULL)
-            *(int64_t *)(uintptr_t)list.v.dims.data = value.v.integer;
-        return list;
-    }
-    if (value.kind != GRD_KIND_SCALAR || wanted == GRD_KIND_SCALAR)
-        return value;
-    if (value.v.scalar.kind == GRD_SCALAR_NONE)
-        return (grd_value){.kind = GRD_KIND_NONE};
-    return wanted == GRD_KIND_INT ? integer_value(grd_scalar_int64(value.v.scalar)) : value;
+    return grd_pending() ? (grd_value){.kind = GRD_KIND_NONE} : grd_fact_of((enum grd_save_how)node->which, grad);
 }
 
 static grd_value evaluate_call(const struct evaluation *e, const struct grd_formula_node *node)
 {
+    const bool is_function = node->type == GRD_FORMULA_FUNCTION;
+    const struct grd_arg *kinds = is_function ? node->v.function->args : node->v.op->args;
     grd_value args[GRD_MAX_ARGS] = {{.kind = GRD_KIND_NONE}}, result;
-    for (int arg = node->child; arg >= 0; arg = node_at(e, arg)->next) {
-        const int place = node_at(e, arg)->place;
-        args[place] = to_argument(evaluate(e, arg), (grd_kind)node->op->args[place].kind);
-    }
-    grd_call(node->op, GRD_FUNCTIONAL, args, node->op->nargs, NULL, &result);
+    for (int arg = node->child; arg != 0; arg = node_at(e, arg)->next)
+        args[node_at(e, arg)->place] = convert(evaluate(e, arg), (grd_kind)kinds[node_at(e, arg)->place].kind);
+    if (is_function)
+        return node->v.function->call(args);
+    grd_call(node->v.op, GRD_FUNCTIONAL, args, node->v.op->nargs, NULL, &result);
     return result;
 }
 
 /* ---- Everything -------------------------------------------------------------------------------------------------------------------- */
 
-static grd_value evaluate_choice(const struct evaluation *e, const struct grd_formula_node *node)
-{
-    const int yes = node->child, test = node_at(e, yes)->next, no = node_at(e, test)->next;
-    const grd_value value = evaluate(e, to_condition(evaluate(e, test)) ? yes : no);
-    if (node->kind == GRD_KIND_TENSOR)
-        return to_tensor(value);
-    return value.kind != GRD_KIND_NONE && node->kind == GRD_KIND_FLOAT ? number_value(to_number(value)) : value;
-}
-
 /* As deep as the tree, which formula_text.c limits. */
 static grd_value evaluate(const struct evaluation *e, int index)
 {
     const struct grd_formula_node *node = node_at(e, index);
-    const int left = node->child, right = left >= 0 ? node_at(e, left)->next : -1;
     switch (node->type) {
     case GRD_FORMULA_CONSTANT:
-        return node->constant;
+        return node->v.constant;
     case GRD_FORMULA_GRADIENT:
         return (grd_value){.kind = GRD_KIND_TENSOR, .v.tensor = e->b->grads[node->which]};
     case GRD_FORMULA_GRADIENTS:
@@ -236,24 +208,18 @@ static grd_value evaluate(const struct evaluation *e, int index)
         return evaluate_fact(e, node);
     case GRD_FORMULA_LIST:
         return evaluate_list(e, node);
-    case GRD_FORMULA_NEGATE:
-        return negate(node, evaluate(e, left));
-    case GRD_FORMULA_NOT:
-        return condition(!to_condition(evaluate(e, left)));
-    case GRD_FORMULA_ARITHMETIC:
-        return compute(node, evaluate(e, left), evaluate(e, right));
-    case GRD_FORMULA_COMPARE:
-        return condition(compare(node->which, order(evaluate(e, left), evaluate(e, right))));
+    case GRD_FORMULA_ITEM:
+        return evaluate_item(e, node);
+    case GRD_FORMULA_NUMBER:
+        return evaluate_number(e, node);
     case GRD_FORMULA_IS_NONE: {
-        const grd_value value = evaluate(e, left);
-        return condition(is_none(&value));
+        const grd_value value = evaluate(e, node->child);
+        return (grd_value){.kind = GRD_KIND_BOOL, .v.boolean = is_none(&value) != node->which};
     }
-    case GRD_FORMULA_AND:
-        return condition(to_condition(evaluate(e, left)) && to_condition(evaluate(e, right)));
-    case GRD_FORMULA_OR:
-        return condition(to_condition(evaluate(e, left)) || to_condition(evaluate(e, right)));
-    case GRD_FORMULA_CHOICE:
-        return evaluate_choice(e, node);
+    case GRD_FORMULA_CHOICE: {
+        const int yes = node->child, test = node_at(e, yes)->next;
+        return convert(evaluate(e, to_double(evaluate(e, test)) != 0 ? yes : node_at(e, test)->next), (grd_kind)node->kind);
+    }
     default:
         return evaluate_call(e, node);
     }
@@ -263,5 +229,5 @@ grd_value grd_formula_evaluate(const struct grd_formula *formula, const struct g
 {
     const struct evaluation e = {formula, b};
     const grd_value value = evaluate(&e, formula->root);
-    return value.kind == GRD_KIND_TENSORS ? value : to_tensor(value);
+    return value.kind == GRD_KIND_TENSORS ? value : convert(value, GRD_KIND_TENSOR);
 }

@@ -2,7 +2,7 @@
  * The language is that of the grad.* lines of schema/ (codegen/formula.py), and calls are calls of operators: so what a formula computes is
  * recorded like everything else and can be differentiated again.
  *
- * Invariant: a tree that was read has a kind for each node that fits its place; what is left to the evaluation is values. */
+ * Invariant: a node's kind fits its place, but for numbers, which are converted when they are known. */
 #ifndef GRD_AUTOGRAD_FORMULA_TREE_H
 #define GRD_AUTOGRAD_FORMULA_TREE_H
 
@@ -16,34 +16,50 @@ enum grd_formula_type {
     GRD_FORMULA_SAVED,     /* saves[which] */
     GRD_FORMULA_FACT,      /* `which`, a grd_save_how, of the gradient below */
     GRD_FORMULA_LIST,      /* of integers or tensors */
-    GRD_FORMULA_NEGATE,
-    GRD_FORMULA_NOT,
-    GRD_FORMULA_ARITHMETIC, /* numbers: `which` is one of + - * / */
-    GRD_FORMULA_COMPARE,    /* numbers or strings: `which` is a grd_formula_comparison */
+    GRD_FORMULA_ITEM,      /* of a list of integers: the list, the index */
+    GRD_FORMULA_NUMBER,    /* `which`, a grd_formula_symbol, of one or two numbers, strings or dtypes */
     GRD_FORMULA_IS_NONE,
-    GRD_FORMULA_AND,
-    GRD_FORMULA_OR,
-    GRD_FORMULA_CHOICE, /* yes, test, no: the order of the text */
-    GRD_FORMULA_CALL    /* of `op`; each child has the place of its argument */
+    GRD_FORMULA_CHOICE,   /* yes, test, no: the order of the text */
+    GRD_FORMULA_FUNCTION, /* of numbers and sizes: `function`; the arguments in order */
+    GRD_FORMULA_CALL      /* of `op`; each child has the place of its argument */
 };
 
-enum grd_formula_comparison { GRD_EQUAL, GRD_NOT_EQUAL, GRD_LESS_EQUAL, GRD_GREATER_EQUAL, GRD_LESS, GRD_GREATER };
+enum grd_formula_symbol {
+    GRD_SYMBOL_NONE,
+    GRD_SYMBOL_OR,
+    GRD_SYMBOL_AND,
+    GRD_SYMBOL_NOT,
+    GRD_SYMBOL_EQUAL,
+    GRD_SYMBOL_NOT_EQUAL,
+    GRD_SYMBOL_LESS_EQUAL,
+    GRD_SYMBOL_GREATER_EQUAL,
+    GRD_SYMBOL_LESS,
+    GRD_SYMBOL_GREATER, /* the results of those before are truth values */
+    GRD_SYMBOL_ADD,
+    GRD_SYMBOL_SUBTRACT,
+    GRD_SYMBOL_MULTIPLY,
+    GRD_SYMBOL_DIVIDE,
+    GRD_SYMBOL_NEGATE
+};
 
 struct grd_formula_node {
     uint8_t type;
     uint8_t kind; /* grd_kind of the value; NONE for the word None */
     uint8_t which;
-    uint8_t place;   /* as a child of a call */
-    int child, next; /* indices, -1: none */
-    grd_value constant;
-    const grd_op *op;
+    uint8_t place;        /* as a child of a call */
+    uint16_t child, next; /* indices; 0: none */
+    union {
+        grd_value constant;
+        const grd_op *op;
+        const struct grd_function *function;
+    } v;
 };
 
 struct grd_formula {
-    struct grd_formula_node *nodes;
-    int n, capacity, root;
-    char *strings; /* the string constants, each terminated */
-    size_t strings_size, string_room;
+    struct grd_formula_node *nodes; /* nodes[0] is unused */
+    int n, root;
+    char *text; /* a copy, in which string constants are terminated */
+    size_t text_size;
 };
 
 /* What all formulas of an operator need. */

@@ -287,7 +287,7 @@ static void add_argument(const struct call *call, int position, grd_tensor **sum
 static grd_tensors tangents_of(const struct call *call, int64_t n)
 {
     const struct grd_derivative *d = call->derivative;
-    const uint8_t rule = d != NULL ? d->forward_rule : call->op->is_view ? GRD_FORWARD_LINEAR : GRD_FORWARD_ZERO;
+    const uint8_t rule = d != NULL ? d->forward_rule : GRD_FORWARD_ZERO;
     grd_tensor **sums = grd_pool_alloc((size_t)n * sizeof *sums);
     grd_value results[GRD_MAX_RESULTS];
     if (sums == NULL)

@@ -321,6 +321,9 @@ struct grd_meta *grd_meta_ensure(grd_tensor *t)
     struct grd_object *object = grd_autograd_of(t);
     if (object != NULL && !grd_node_is(object))
         return (struct grd_meta *)object;
+    if (grd_is_batch(t) &&
+        !grd_raise(GRD_ERROR_RUNTIME, "vmap: a batch tensor has no history of its own: that of its physical tensor counts"))
+        return NULL;
     struct grd_meta *meta = grd_alloc_zeroed(sizeof *meta);
     if (meta == NULL)
         return NULL;
@@ -412,13 +415,14 @@ grd_node *grd_gradient_edge(grd_tensor *t, int *ret_output)
 /* ---- Leaves ---------------------------------------------------------------------------------------------------------------------------- */
 bool grd_requires_grad(const grd_tensor *t)
 {
-    return grd_given(t, "grd_requires_grad", "t") && grd_needs_grad(t);
+    return grd_given(t, "grd_requires_grad", "t") && grd_needs_grad(grd_physical(t));
 }
 
 bool grd_is_leaf(const grd_tensor *t)
 {
     if (!grd_given(t, "grd_is_leaf", "t"))
         return false;
+    t = grd_physical(t);
     if (t->base != NULL && grd_needs_grad(t) && !grd_view_refresh((grd_tensor *)(uintptr_t)t))
         return false;
     return !grd_has_history(t);
@@ -430,6 +434,11 @@ grd_tensor *grd_set_requires_grad(grd_tensor *t, bool requires_grad)
         return grd_failed;
     if (grd_pending() || grd_is_failed(t))
         return t;
+    if (grd_is_batch(t)) {
+        grd_set_requires_grad(grd_physical(t), requires_grad);
+        grd_mark_batch(t);
+        return t;
+    }
     const bool is_leaf = grd_is_leaf(t);
     if (!is_leaf && !requires_grad)
         grd_raise(GRD_ERROR_RUNTIME,

@@ -289,22 +289,16 @@ static __attribute__((noinline)) bool save_other(struct op_node *self, struct gr
         if (value->v.generator != NULL)
             grd_object_keep(value->v.generator);
         return true;
-    case GRD_SAVE_OFFSET:
-        saved->value = (grd_value){.kind = GRD_KIND_INT, .v.integer = subject(call, save)->offset};
-        return true;
-    case GRD_SAVE_DTYPE:
-        saved->value = (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)subject(call, save)->dtype};
-        return true;
-    case GRD_SAVE_DEVICE:
-        saved->value = (grd_value){.kind = GRD_KIND_DEVICE, .v.device = grd_device_of(subject(call, save))};
-        return true;
-    default: { /* GRD_SAVE_SIZES_ALONG */
+    case GRD_SAVE_SIZES_ALONG: {
         int64_t *sizes = take_room(room, (size_t)value->v.tensors.n * sizeof *sizes);
         for (int64_t i = 0; i < value->v.tensors.n; i++)
             sizes[i] = size_along(value->v.tensors.data[i], call->args[save->extra].v.integer);
         saved->value = (grd_value){.kind = GRD_KIND_DIMS, .v.dims = {value->v.tensors.n, sizes}};
         return true;
     }
+    default:
+        saved->value = grd_fact_of((enum grd_save_how)save->how, subject(call, save));
+        return true;
     }
 }
 

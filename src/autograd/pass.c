@@ -119,9 +119,11 @@ void grd_entry_drop_many(struct grd_entry *entry)
 bool grd_pass_sum(struct grd_pass *pass, grd_tensor **slot, grd_tensor *grad)
 {
     grd_tensor *old = *slot, *sum;
-    if (!pass->create && grd_is_exclusive(old))
+    const bool apart =
+        pass->create || grd_is_batch(old) || grd_is_batch(grad); /* one that is no batch tensor cannot take those of a batch */
+    if (!apart && grd_is_exclusive(old))
         sum = grd_object_keep(grd_add_(old, grad));
-    else if (!pass->create && grd_is_exclusive(grad)) /* a sum of two has no order */
+    else if (!apart && grd_is_exclusive(grad)) /* a sum of two has no order */
         sum = grd_object_keep(grd_add_(grad, old));
     else
         sum = grd_object_keep(grd_add(old, grad));

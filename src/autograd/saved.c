@@ -6,6 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
+grd_value grd_fact_of(enum grd_save_how how, const grd_tensor *t)
+{
+    switch (how) {
+    case GRD_SAVE_SHAPE:
+        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_sizes(t)};
+    case GRD_SAVE_STRIDES:
+        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_strides(t)};
+    case GRD_SAVE_OFFSET:
+        return (grd_value){.kind = GRD_KIND_INT, .v.integer = t->offset};
+    case GRD_SAVE_DEVICE:
+        return (grd_value){.kind = GRD_KIND_DEVICE, .v.device = grd_device_of(t)};
+    default:
+        return (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)t->dtype};
+    }
+}
+
 bool grd_saved_set_tensor(struct grd_saved *saved, grd_tensor *t, int output)
 {
     *saved = (struct grd_saved){.value.kind = GRD_KIND_NONE, .version = grd_version_of(t), .output = (int16_t)output};

@@ -204,7 +204,8 @@ static bool check_tangent(const grd_tensor *primal, const grd_tensor *tangent)
 {
     char of_primal[256], of_tangent[256];
     if (!grd_dtype_carries(primal->dtype))
-        return grd_raise(GRD_ERROR_VALUE, "Expected primal to be floating point or complex, but got: %s", grd_dtype_name(primal->dtype));
+        return grd_raise(GRD_ERROR_VALUE, "Expected primal to be floating point or complex, but got: torch.%s",
+                         grd_dtype_name(primal->dtype));
     if (tangent->dtype != primal->dtype)
         return grd_raise(GRD_ERROR_RUNTIME,
                          "Trying to set a forward gradient that has a different dtype than that of the original Tensor, this is not "

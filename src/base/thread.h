@@ -50,9 +50,9 @@ struct grd_thread_state {
     uint32_t grad_off;            /* the autograd key while grad mode is off, else 0 */
     struct grd_thread_cold *cold; /* error text, larger free lists, …; made on first use, freed at thread exit */
     struct grd_level level;
-    bool in_parallel;             /* running a piece of a split task */
-    bool is_ending;               /* an object that may own a chain of others is being freed */
-    struct grd_object *waiting;   /* objects to be freed after that one, linked; NULL unless is_ending */
+    bool in_parallel;           /* running a piece of a split task */
+    bool is_ending;             /* an object that may own a chain of others is being freed */
+    struct grd_object *waiting; /* objects to be freed after that one, linked; NULL unless is_ending */
     /* The allocator: what this thread allocated minus what it freed since it last told the shared counters.
      * Written by this thread only, read by others. */
     _Atomic int64_t memory_counted; /* blocks in the upper half, bytes in the lower, both signed */

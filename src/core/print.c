@@ -309,12 +309,35 @@ char *grd_to_string(grd_tensor *t)
     return grd_to_string_as(t, "tensor");
 }
 
+/* A batch tensor as its physical tensor, between "BatchedTensor(lvl=1, bdim=0, value=" and ")", further in by 4 columns. */
+static char *batch_to_string(const grd_tensor *t, const char *name)
+{
+    struct grd_text text = {0};
+    char *result = NULL, *value = grd_to_string_as(grd_physical(t), name);
+    if (value == NULL)
+        return NULL;
+    grd_text_add(&text, "BatchedTensor(lvl=1, bdim=0, value=");
+    for (const char *line = value; line != NULL && !text.failed;) {
+        const char *end = strchr(line, '\n');
+        grd_text_add(&text, "\n    %.*s", end != NULL ? (int)(end - line) : (int)strlen(line), line);
+        line = end != NULL ? end + 1 : NULL;
+    }
+    grd_text_add(&text, "\n)");
+    if (text.failed || (result = strdup(text.data)) == NULL)
+        grd_raise(GRD_ERROR_MEMORY, "out of memory");
+    grd_text_done(&text);
+    free(value);
+    return result;
+}
+
 char *grd_to_string_as(grd_tensor *t, const char *name)
 {
     struct printer p = {.t = t, .options = grd_print_options_get()};
     char *result = NULL;
     if (!grd_given_pointer(name, "grd_to_string", "name") || !grd_given(t, "grd_to_string", "t"))
         return NULL;
+    if (grd_is_batch(t))
+        return batch_to_string(t, name);
     p.indent = (int)strlen(name) + 1;
     const int64_t mark = grd_pool_mark();
     if (!grd_is_meta(t))

@@ -445,7 +445,8 @@ static grd_tensor *part_of_batch(struct grd_batch *batch, grd_dims sizes, grd_di
         all_sizes[i + 1] = sizes.data[i];
         all_strides[i + 1] = strides.data[i];
     }
-    return grd_new_batch(grd_new_part(physical, grd_dims_from(all_sizes, sizes.n + 1), grd_dims_from(all_strides, sizes.n + 1), offset), batch->level);
+    return grd_new_batch(grd_new_part(physical, grd_dims_from(all_sizes, sizes.n + 1), grd_dims_from(all_strides, sizes.n + 1), offset),
+                         batch->level);
 }
 
 /* grd_new_part where it is more than a look at this thread's lists. */
@@ -528,8 +529,8 @@ bool grd_raise_batch_data(void)
 void grd_mark_batch(grd_tensor *t)
 {
     const grd_tensor *physical = grd_physical(t);
-    if (grd_marked_requires_grad(physical) || (physical->base != NULL && grd_marked_requires_grad(physical->base)))
-        t->keys |= 1u << GRD_KEY_AUTOGRAD;
+    const bool marked = grd_marked_requires_grad(physical) || (physical->base != NULL && grd_marked_requires_grad(physical->base));
+    t->keys = 1u << GRD_KEY_BATCH | (marked ? 1u << GRD_KEY_AUTOGRAD : 0);
 }
 
 grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level)
@@ -540,7 +541,6 @@ grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level)
         return grd_failed;
     grd_tensor *t = &batch->tensor;
     share(t, physical, grd_dims_from(physical->sizes + 1, n), physical->strides + 1, physical->offset, GRD_FLAG_BATCHED);
-    t->keys = 1u << GRD_KEY_BATCH;
     t->data = NULL;
     grd_object_keep(t->storage);
     batch->physical = grd_object_keep(physical);
@@ -745,9 +745,11 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
     if (grd_pending() || grd_is_failed(t))
         return false;
     if (grd_is_batch(t))
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
-                         "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug report.");
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
+            "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug "
+            "report.");
     if (t->numel != 1)
         return grd_raise(GRD_ERROR_RUNTIME, "a Tensor with %lld elements cannot be converted to Scalar", (long long)t->numel);
     if (grd_is_meta(t))

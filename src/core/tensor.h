@@ -156,7 +156,7 @@ grd_tensor *grd_new_view_as(grd_tensor *base, grd_dtype dtype, grd_dims sizes, g
 grd_tensor *grd_new_part(grd_tensor *base, grd_dims sizes, grd_dims strides, int64_t offset);
 /* A batch tensor over `physical`, whose dimension 0 is the batch. */
 grd_tensor *grd_new_batch(grd_tensor *physical, uint64_t level);
-/* Gives a batch tensor the key AUTOGRAD where its physical tensor requires a gradient. */
+/* Sets the keys of a batch tensor: BATCH, and AUTOGRAD while its physical tensor requires a gradient. */
 void grd_mark_batch(grd_tensor *t);
 /* A view that shares data but has no history and no base. */
 grd_tensor *grd_new_detached(grd_tensor *t);

@@ -89,12 +89,12 @@ struct grd_op {
         grd_batch_formula *formula; /* of GRD_BATCH_FORMULA */
         const char *refusal;        /* of GRD_BATCH_REFUSE: the error */
     } batched;
-    uint8_t batch;                           /* grd_batch_rule */
-    atomic_bool looped;                      /* the warning has been given */
-    uint8_t fills;                           /* grd_fills */
-    bool has_out;                            /* typed kernels take `out` first: NULL allocates, args[0] is in place */
-    bool is_view;                            /* the result shares storage with args[0] */
-    bool everywhere;                         /* the kernel of the tree follows no address of a device: it serves them all */
+    uint8_t batch;      /* grd_batch_rule */
+    atomic_bool looped; /* the warning has been given */
+    uint8_t fills;      /* grd_fills */
+    bool has_out;       /* typed kernels take `out` first: NULL allocates, args[0] is in place */
+    bool is_view;       /* the result shares storage with args[0] */
+    bool everywhere;    /* the kernel of the tree follows no address of a device: it serves them all */
     bool returns_list;
     bool defined;       /* at run time: it is part of a struct grd_defined_op (define.h) */
     bool composite;     /* the kernel only calls operators, so it serves every key; AUTOGRAD where there is no derivative */
@@ -109,6 +109,17 @@ struct grd_op {
 /* The operators of the schema, in its order. */
 extern struct grd_op *const grd_op_table[];
 extern const int64_t grd_op_table_size;
+
+/* A function of numbers and sizes that gradient formulas call besides operators: its arguments, named by their places, have the kinds that they say. */
+struct grd_function {
+    const char *name;
+    const struct grd_arg *args;
+    uint8_t nargs, kind; /* kind: grd_kind of the value */
+    grd_value (*call)(const grd_value *args);
+};
+
+/* Those that formulas of the schema call; a row without a name ends them. */
+extern const struct grd_function grd_function_table[];
 
 /* The forms of an operator, as bits. */
 enum {

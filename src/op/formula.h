@@ -40,8 +40,11 @@ grd_dims grd_repeat_sizes(grd_dims repeats, grd_dims sizes, bool once);
 grd_dims grd_used_sizes(grd_dims index, grd_dims src);
 /* Where the dimension of the windows of unfold stands beside that of their places. */
 int64_t grd_window_dim(grd_dims sizes, int64_t dimension);
-/* A place in the storage, none: where the tensor begins, from the offset of the tensor on. */
+/* A place in the storage, none: where the tensor begins; from the storage on, or from the offset of the tensor on. */
+int64_t grd_offset_given(grd_scalar storage_offset, int64_t offset);
 int64_t grd_offset_within(grd_scalar storage_offset, int64_t offset);
+/* Whether elements of that geometry may share memory. */
+bool grd_geometry_overlaps(grd_dims sizes, grd_dims strides);
 /* a / b with 0 where b is 0. */
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);
 /* RuntimeError: the extreme of nothing. NotImplementedError: no arithmetic in the dtype. */
@@ -70,8 +73,8 @@ bool grd_layer_norm_check(const grd_tensor *input, grd_dims shape, const grd_ten
 bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
 /* Sizes [samples, groups, elements of a group] of the same elements. */
 grd_dims grd_group_sizes(grd_dims sizes, int64_t num_groups);
-/* The borders of pad, as a tensor of its own. `mode`: "reflect" or "replicate". */
-grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode);
+/* The borders of pad in the last n dimensions, as a tensor of its own. `mode`: "reflect" or "replicate". RuntimeError: not 2 * n lengths. */
+grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, int64_t n);
 /* Returns what a place of scatter_reduce starts from when it does not count itself. */
 grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
 /* How many values a mean is over at each place; 1 where there is none. */

@@ -9,6 +9,7 @@
 #include "op/formula.h"
 #include "op/common.h"
 #include "op/copy.h"
+#include "op/formula.h"
 #include "op/plan.h"
 
 /* ---- Joining ------------------------------------------------------------------------------------------------------------------- */

@@ -86,7 +86,7 @@ bool plan_hidden_layer_norm_backward(struct grd_plan *p, grd_tensor *grad, grd_t
     if (!grd_same_sizes(grad, grd_sizes(input)))
         return grd_raise(GRD_ERROR_RUNTIME, "the gradient must have the input's size");
     return grd_plan_result(p, grd_sizes(input), (grd_dtype)input->dtype) && grd_plan_result(p, parts, dtype) &&
-           grd_plan_result(p, parts, dtype) && grd_lines_reads(p, grad, first) && grd_lines_reads(p, input, first) &&
-           grd_plan_reads_as(p, weight, dtype) &&
+           grd_plan_result(p, centered ? parts : grd_dims(0, parts.data[1]), dtype) && grd_lines_reads(p, grad, first) &&
+           grd_lines_reads(p, input, first) && grd_plan_reads_as(p, weight, dtype) &&
            grd_lines_plan(p, GRD_LINES_HIDDEN_LAYER_NORM_BACKWARD, dtype, first, operands, (const double[]){eps, centered});
 }

@@ -183,8 +183,15 @@ static border_function *border_of(const char *mode)
 }
 
 /* Never self or a view of it, since the result is recorded as a tensor of its own. */
-grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode)
+grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, int64_t n)
 {
+    if (pad.n != 2 * n)
+        return grd_fail(GRD_ERROR_RUNTIME, "padding size is expected to be %lld, but got: %lld", (long long)(2 * n), (long long)pad.n);
+    if (self->ndim != n + 1 && self->ndim != n + 2)
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "Expected %lldD or %lldD (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
+                        "but got: %s",
+                        (long long)(n + 1), (long long)(n + 2), grd_list_text(grd_sizes(self)));
     grd_tensor *t = check_pad(self, pad) ? kept(with_border(self, pad, border_of(mode)), pad, true) : grd_failed;
     if (!grd_pending())
         t = pad.n == 2 ? grd_composite_contiguous(t) : grd_composite_suggested(t, self);
@@ -221,8 +228,8 @@ grd_tensor *op_pad(grd_tensor *self, grd_dims pad, const char *mode, grd_scalar 
     if (n < 1 || n > 3 || (self->ndim != n + 1 && self->ndim != n + 2))
         return grd_fail(GRD_ERROR_NOT_IMPLEMENTED, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
     static pad_function *const of_mode[2][3] = {
-        {grd_hidden_reflection_pad1d, grd_hidden_reflection_pad2d, grd_hidden_reflection_pad3d},
-        {grd_hidden_replication_pad1d, grd_hidden_replication_pad2d, grd_hidden_replication_pad3d},
+        {grd_reflection_pad1d, grd_reflection_pad2d, grd_reflection_pad3d},
+        {grd_replication_pad1d, grd_replication_pad2d, grd_replication_pad3d},
     };
     if (border == wrapped) /* what is cut off takes no part in a circle */
         return grd_composite_contiguous(with_border(kept(self, pad, true), pad, wrapped));

@@ -10,6 +10,7 @@
 #include "op/formula.h"
 #include "op/common.h"
 #include "op/copy.h"
+#include "op/formula.h"
 #include "op/indexed.h"
 
 /* ---- Slices -------------------------------------------------------------------------------------------------------------- */

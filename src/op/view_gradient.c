@@ -3,6 +3,7 @@
 #include "gen/uses/op/view_gradient.h"
 #include "gradus/library.h"
 #include "op/common.h"
+#include "op/formula.h"
 
 static bool check_strided(grd_dims size, grd_dims stride)
 {
@@ -50,15 +51,12 @@ grd_tensor *op_hidden_restride(grd_tensor *self, grd_dims from_strides, int64_t 
     return grd_clone(grd_as_strided(memory, size, stride, .storage_offset = grd_int(offset - base)), .memory_format = "contiguous");
 }
 
-/* Where elements of the input share memory, a change of that memory is a change of all of them: each gets the mean. */
-grd_tensor *op_hidden_as_strided_backward(grd_tensor *grad, grd_dims sizes, grd_dims strides, int64_t offset, grd_dims view_sizes,
-                                          grd_dims view_strides, grd_scalar view_offset)
+int64_t grd_offset_given(grd_scalar storage_offset, int64_t offset)
 {
-    (void)view_sizes;
-    int64_t from = view_offset.kind == GRD_SCALAR_NONE ? offset : grd_scalar_int64(view_offset);
-    grd_tensor *result = grd_hidden_restride(grad, view_strides, from, sizes, strides, offset);
-    if (!check_strided(sizes, strides) || !grd_shape_may_overlap(sizes, strides.data))
-        return result;
-    grd_tensor *ones = grd_ones(sizes, .dtype = grad->dtype, .device = grd_device_of(grad));
-    return grd_div(result, grd_hidden_restride(ones, strides, offset, sizes, strides, offset));
+    return storage_offset.kind == GRD_SCALAR_NONE ? offset : grd_scalar_int64(storage_offset);
+}
+
+bool grd_geometry_overlaps(grd_dims sizes, grd_dims strides)
+{
+    return grd_shape_may_overlap(sizes, strides.data);
 }

@@ -85,8 +85,10 @@ bool grd_batch_wrap_results(const struct grd_op *op, grd_value *results)
 bool grd_batch_raise_inplace(const char *name, const char *suffix)
 {
     return grd_raise(GRD_ERROR_RUNTIME,
-                     "vmap: %s%s(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements than `self`. This "
-                     "happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of "
+                     "vmap: %s%s(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+                     "elements than `self`. This "
+                     "happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. Please try to use "
+                     "out-of-place operators instead of "
                      "%s%s. If said operator is being called inside the PyTorch framework, please file a bug report instead.",
                      name, suffix, name, suffix);
 }
@@ -160,7 +162,8 @@ static bool keep_dtypes(struct grd_batch_call *call)
         return !grd_pending();
     for (int i = 0; i < call->op->nargs; i++) {
         const grd_tensor *element = call->args[i].kind == GRD_KIND_TENSOR ? call->args[i].v.tensor : NULL;
-        if (element != NULL && element != call->out && element->ndim == 0 && element->dtype != GRD_BOOL && !grd_has(element, GRD_FLAG_NUMBER))
+        if (element != NULL && element != call->out && element->ndim == 0 && element->dtype != GRD_BOOL &&
+            !grd_has(element, GRD_FLAG_NUMBER))
             call->values[i].v.tensor = grd_to(call->values[i].v.tensor, .dtype = dtype);
     }
     return !grd_pending();
@@ -183,9 +186,9 @@ static bool align(struct grd_batch_call *call)
 /* The arguments of a call as they change by their roles. */
 struct shift {
     struct grd_batch_call *call;
-    int first;      /* the first tensor: its dims are counted */
-    int64_t ndim;   /* that dims are wrapped by */
-    bool lifted;    /* elements without dimensions have got one */
+    int first;    /* the first tensor: its dims are counted */
+    int64_t ndim; /* that dims are wrapped by */
+    bool lifted;  /* elements without dimensions have got one */
     int lists;
     int64_t room[4][GRD_MAX_DIMS + 1];
 };
@@ -384,7 +387,8 @@ static bool warn_of_loop(const struct grd_op *op)
     if (atomic_exchange(&((struct grd_op *)(uintptr_t)op)->looped, true))
         return true;
     snprintf(text, sizeof text,
-             "There is a performance drop because we have not yet implemented the batching rule for aten::%s. Please file us an issue on GitHub so that we could "
+             "There is a performance drop because we have not yet implemented the batching rule for aten::%s. Please file us an issue on "
+             "GitHub so that we could "
              "prioritize its implementation.",
              op->name);
     return grd_warn(text);
@@ -437,7 +441,8 @@ static bool run(struct grd_batch_call *call, grd_value *ret_results)
     if (op->batch == GRD_BATCH_RANDOM)
         return grd_batch_random(call, ret_results);
     if (call->out != NULL && (op->nargs == 0 || call->args[0].kind != GRD_KIND_TENSOR || call->args[0].v.tensor != call->out))
-        return grd_raise(GRD_ERROR_RUNTIME, "Batching rule not implemented for aten::%s.out; the fallback path doesn't work on out= or view ops.", op->name);
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Batching rule not implemented for aten::%s.out; the fallback path doesn't work on out= or view ops.", op->name);
     if (GRD_LIKELY(op->batch <= GRD_BATCH_ALIGN))
         return run_aligned(call, ret_results);
     if (op->batch == GRD_BATCH_REFUSE)

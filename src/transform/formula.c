@@ -117,7 +117,8 @@ static grd_tensor *numbers(int64_t rank, const grd_tensor *like)
     int64_t sizes[GRD_MAX_DIMS + 1] = {grd_thread.level.size};
     for (int64_t i = 1; i < rank; i++)
         sizes[i] = 1;
-    return grd_view(grd_arange(grd_int(0), .end = grd_int(sizes[0]), .dtype = GRD_INT64, .device = grd_device_of(like)), grd_dims_from(sizes, rank));
+    return grd_view(grd_arange(grd_int(0), .end = grd_int(sizes[0]), .dtype = GRD_INT64, .device = grd_device_of(like)),
+                    grd_dims_from(sizes, rank));
 }
 
 /* ---- Indexing ------------------------------------------------------------------------------------------------------------------------- */
@@ -147,11 +148,11 @@ grd_tensor *grd_batch_index_select(grd_tensor *self, int64_t dim, grd_tensor *in
 
 /* An advanced index of elements, as one of the physical tensor whose indexed dimensions have been moved behind the batch. */
 struct gathered {
-    int64_t n;                          /* of the indices */
-    int64_t rank;                       /* what they broadcast to has */
-    int64_t at;                         /* the dimension of an element's result where that begins */
-    int64_t from[GRD_MAX_DIMS];         /* the physical dims that are indexed */
-    int64_t to[GRD_MAX_DIMS];           /* 1, 2, … */
+    int64_t n;                             /* of the indices */
+    int64_t rank;                          /* what they broadcast to has */
+    int64_t at;                            /* the dimension of an element's result where that begins */
+    int64_t from[GRD_MAX_DIMS];            /* the physical dims that are indexed */
+    int64_t to[GRD_MAX_DIMS];              /* 1, 2, … */
     grd_tensor *indices[GRD_MAX_DIMS + 1]; /* the numbers of the batch first */
 };
 
@@ -169,13 +170,16 @@ static bool add_index(struct gathered *g, grd_tensor *index, int64_t *dim, const
         return true;
     }
     if (!grd_batch_is_shared(index))
-        return grd_raise(GRD_ERROR_RUNTIME, "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
-                                            "boolean mask.");
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with a "
+            "boolean mask.");
     const int64_t ndim = index->ndim - 1;
     for (int64_t i = 0; i < ndim; i++)
         if (*dim + i + 1 >= self->ndim || index->sizes[i + 1] != self->sizes[*dim + i + 1])
-            return grd_raise(GRD_ERROR_INDEX, "The shape of the mask at index %lld does not match the shape of the indexed tensor at index %lld", (long long)i,
-                             (long long)(*dim + i));
+            return grd_raise(GRD_ERROR_INDEX,
+                             "The shape of the mask at index %lld does not match the shape of the indexed tensor at index %lld",
+                             (long long)i, (long long)(*dim + i));
     grd_tensor *places = grd_nonzero(grd_batch_first(index));
     for (int64_t i = 0; i < ndim && !grd_pending(); i++) {
         g->from[g->n] = (*dim)++ + 1;
@@ -239,7 +243,9 @@ static grd_tensor *expand_values(const struct gathered *g, const grd_tensor *mov
     sizes[n++] = grd_thread.level.size;
     const int64_t rest = moved->ndim - 1 - g->n;
     for (int64_t i = 0; i < rest + g->rank; i++)
-        sizes[n++] = i < g->at ? moved->sizes[1 + g->n + i] : i < g->at + g->rank ? indexed[i - g->at] : moved->sizes[1 + g->n + i - g->rank];
+        sizes[n++] = i < g->at             ? moved->sizes[1 + g->n + i]
+                     : i < g->at + g->rank ? indexed[i - g->at]
+                                           : moved->sizes[1 + g->n + i - g->rank];
     return grd_expand(grd_batch_aligned(values, n - 1), grd_dims_from(sizes, n));
 }
 

@@ -92,14 +92,15 @@ grd_tensor *grd_batch(grd_tensor *t, int64_t dim)
     if (!check(t, "grd_batch"))
         return grd_failed;
     if (grd_is_batch(t))
-        return grd_fail(GRD_ERROR_RUNTIME, "grd_batch: argument 't' is a batch tensor already: a vmap inside of another one is not supported");
+        return grd_fail(GRD_ERROR_RUNTIME,
+                        "grd_batch: argument 't' is a batch tensor already: a vmap inside of another one is not supported");
     if (t->ndim == 0)
         return grd_fail(GRD_ERROR_RUNTIME, "grd_batch: a tensor without dimensions has none to be the batch");
     if (!grd_shape_wrap_dim(dim, t->ndim, &dim))
         return grd_failed;
     if (t->sizes[dim] != grd_thread.level.size)
-        return grd_fail(GRD_ERROR_RUNTIME, "grd_batch: dimension %lld has size %lld, the batch has %lld", (long long)dim, (long long)t->sizes[dim],
-                        (long long)grd_thread.level.size);
+        return grd_fail(GRD_ERROR_RUNTIME, "grd_batch: dimension %lld has size %lld, the batch has %lld", (long long)dim,
+                        (long long)t->sizes[dim], (long long)grd_thread.level.size);
     const int64_t mark = grd_pool_mark();
     return grd_leave_number(mark, grd_new_batch(move(t, dim, 0), grd_thread.level.id));
 }

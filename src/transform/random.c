@@ -7,7 +7,8 @@
 
 static bool raise_same(void)
 {
-    return grd_raise(GRD_ERROR_RUNTIME, "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch");
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch");
 }
 
 static bool has_tensors(const struct grd_op *op)
@@ -79,8 +80,9 @@ static bool fill_same(struct grd_batch_call *call, grd_value *ret_results)
 static bool fill_different(struct grd_batch_call *call, grd_value *ret_results)
 {
     if ((call->batched & 1) == 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
-                                            "If this is necessary for your usage, please file an issue with functorch.");
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
+                         "If this is necessary for your usage, please file an issue with functorch.");
     if (!grd_batch_unwrap(call, true) || !grd_batch_below(call->op, call->values[0].v.tensor, call->values, ret_results))
         return false;
     grd_set_tensor(&ret_results[0], call->out);
@@ -94,8 +96,10 @@ bool grd_batch_random(struct grd_batch_call *call, grd_value *ret_results)
     if (op->composite && tensors)
         return run_parts(call, ret_results);
     if (grd_thread.level.randomness == GRD_RANDOMNESS_ERROR)
-        return grd_raise(GRD_ERROR_RUNTIME, "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
-                                            "flags on vmap or perform the randomness operation out of vmap");
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
+            "flags on vmap or perform the randomness operation out of vmap");
     if (call->out != NULL)
         return same ? fill_same(call, ret_results) : fill_different(call, ret_results);
     if (same)

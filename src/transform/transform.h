@@ -10,8 +10,8 @@
 /* A call that has batch tensors among its arguments. */
 struct grd_batch_call {
     const struct grd_op *op;
-    grd_tensor *out;       /* written: NULL, or args[0] */
-    const grd_value *args; /* of the call: what one element of the batch sees */
+    grd_tensor *out;                /* written: NULL, or args[0] */
+    const grd_value *args;          /* of the call: what one element of the batch sees */
     grd_value values[GRD_MAX_ARGS]; /* what the operator below gets */
     uint32_t batched;               /* bit i: argument i is a batch tensor, or a list with one */
     int64_t rank;                   /* the most dimensions of an argument, as one element has them */

@@ -435,7 +435,7 @@ static void test_allocations_that_fail_in_backward(void **state)
 {
     (void)state;
     const grd_op *op = define("t18::square(Tensor self, str mode='abc') -> Tensor", "self",
-                              "sum(stack([grad, grad], 0), (0,)) * self if mode == 'abc' else grad", square);
+                              "sum(stack([grad, grad], 0), [0]) * self if mode == 'abc' else grad", square);
     int n = 1;
     for (bool done = false, forever = true; !done; n += !forever, forever = !forever) {
         const grd_scope scope = grd_scope_open();

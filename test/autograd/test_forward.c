@@ -63,7 +63,7 @@ static void test_what_cannot_be_dual(void **state)
                        "supported. Tensor is of dtype float32 while the given forward "
                        "gradient is of dtype float64.");
     grd_make_dual(grd_arange(grd_int(3)), grd_arange(grd_int(3)));
-    expect_whole_error("Expected primal to be floating point or complex, but got: int64");
+    expect_whole_error("Expected primal to be floating point or complex, but got: torch.int64");
     grd_make_dual(NULL, VECTOR(1));
     expect_whole_error("grd_make_dual: argument 'primal' must be a tensor, not NULL");
 }
@@ -75,7 +75,7 @@ static void test_unpacking(void **state)
     EXPECT_VALUES(value, 1, 2, 3);
     assert_null(grd_tangent(value));
     assert_null(grd_tangent(grd_gt(x, VECTOR(0))));
-    EXPECT_VALUES(grd_tangent(grd_detach(x)), 10, 20, 30);
+    assert_null(grd_tangent(grd_detach(x)));
 }
 
 /* ---- In place -------------------------------------------------------------------------------------------------------------------- */

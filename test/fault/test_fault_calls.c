@@ -312,23 +312,23 @@ static void check_gradients(void)
 
 static void negated(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
-    const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_BATCH);
+    const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_WRAPPER);
     (void)context;
-    grd_redispatch(op, keys & ~(1u << GRD_KEY_BATCH), out, args, ret_results);
+    grd_redispatch(op, keys & ~(1u << GRD_KEY_WRAPPER), out, args, ret_results);
     ret_results[0].v.tensor = grd_neg(ret_results[0].v.tensor);
     grd_key_guard_restore(guard);
 }
 
 static void call_a_registered_kernel(void)
 {
-    grd_register_kernel("exp", GRD_KEY_BATCH, negated, NULL);
+    grd_register_kernel("exp", GRD_KEY_WRAPPER, negated, NULL);
     grd_register_fallback(GRD_KEY_WRAPPER, negated, NULL);
     grd_tensor *x = grd_zeros(grd_dims(3));
-    const grd_key_guard guard = grd_key_guard_set(1u << GRD_KEY_BATCH, 0);
+    const grd_key_guard guard = grd_key_guard_set(1u << GRD_KEY_WRAPPER, 0);
     grd_tensor *y = grd_exp(x);
     grd_key_guard_restore(guard);
     result = total(y);
-    grd_unregister_kernel("exp", GRD_KEY_BATCH);
+    grd_unregister_kernel("exp", GRD_KEY_WRAPPER);
     grd_unregister_fallback(GRD_KEY_WRAPPER);
 }
 

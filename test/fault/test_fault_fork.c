@@ -69,7 +69,7 @@ static bool draw(void)
 static void nothing(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     (void)context;
-    grd_redispatch(op, keys & ~(1u << GRD_KEY_BATCH), out, args, ret_results);
+    grd_redispatch(op, keys & ~(1u << GRD_KEY_WRAPPER), out, args, ret_results);
 }
 
 static void register_kernel(grd_key key)
@@ -114,7 +114,7 @@ static void *keep_busy(void *number)
     for (int i = 0; !atomic_load(&stop); i++) {
         const bool right = compute() && differentiate() && draw() && fail_once();
         if ((intptr_t)number == 0)
-            register_kernel(GRD_KEY_BATCH);
+            register_kernel(GRD_KEY_WRAPPER);
         if ((intptr_t)number == 1) {
             grd_memory_trim();
             grd_set_num_threads(1 + i % 4);
@@ -223,7 +223,7 @@ static void *hold_open(void *point)
     struct grd_transaction transaction;
     grd_transaction_begin(&transaction);
     grd_define_operator(&(grd_definition){.schema = "other::op(Tensor self) -> Tensor", .gradients = {{"self", "grad"}}});
-    grd_register_kernel("tan", GRD_KEY_BATCH, nothing, NULL);
+    grd_register_kernel("tan", GRD_KEY_WRAPPER, nothing, NULL);
     pthread_barrier_wait(point);
     pthread_barrier_wait(point);
     grd_transaction_end(&transaction, true);
@@ -232,7 +232,7 @@ static void *hold_open(void *point)
 
 static bool other_is_free(void)
 {
-    grd_register_kernel("tan", GRD_KEY_BATCH, nothing, NULL);
+    grd_register_kernel("tan", GRD_KEY_WRAPPER, nothing, NULL);
     return grd_ok() && grd_op_find("other::op") == NULL &&
            grd_define_operator(&(grd_definition){.schema = "other::op(Tensor self) -> Tensor"}) != NULL;
 }
@@ -261,7 +261,7 @@ static void test_fork_with_transactions_open(void **state)
     pthread_join(thread, NULL);
     pthread_barrier_destroy(&point);
     assert_true(grd_op_find("own::op") != NULL && grd_op_find("other::op") != NULL);
-    grd_unregister_kernel("tan", GRD_KEY_BATCH);
+    grd_unregister_kernel("tan", GRD_KEY_WRAPPER);
 }
 
 static atomic_int forked;

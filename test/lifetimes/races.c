@@ -22,8 +22,8 @@ static void wait_inside(const grd_op *op, grd_keyset keys, grd_tensor *out, cons
     (void)context;
     sem_post(&inside);
     sem_wait(&go_on);
-    const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_BATCH);
-    grd_redispatch(op, keys & ~(grd_keyset)(1u << GRD_KEY_BATCH), out, args, ret_results);
+    const grd_key_guard guard = grd_key_guard_set(0, 1u << GRD_KEY_WRAPPER);
+    grd_redispatch(op, keys & ~(grd_keyset)(1u << GRD_KEY_WRAPPER), out, args, ret_results);
     grd_key_guard_restore(guard);
 }
 
@@ -31,7 +31,7 @@ static void *run_mul(void *context)
 {
     (void)context;
     const grd_scope scope = grd_scope_open();
-    grd_key_guard_set(1u << GRD_KEY_BATCH, 0);
+    grd_key_guard_set(1u << GRD_KEY_WRAPPER, 0);
     grd_mul(x, x);
     report("mul");
     grd_scope_close(scope);
@@ -42,7 +42,7 @@ static void *run_resize(void *context)
 {
     (void)context;
     const grd_scope scope = grd_scope_open();
-    grd_key_guard_set(1u << GRD_KEY_BATCH, 0);
+    grd_key_guard_set(1u << GRD_KEY_WRAPPER, 0);
     grd_resize_(x, grd_dims(1));
     report("resize_");
     grd_scope_close(scope);
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     sem_init(&go_on, 0, 0);
     x = grd_keep(grd_ones(grd_dims(3)));
     grd_tensor *view = grd_detach(x);
-    grd_register_fallback(GRD_KEY_BATCH, wait_inside, NULL);
+    grd_register_fallback(GRD_KEY_WRAPPER, wait_inside, NULL);
     pthread_create(&thread, NULL, strcmp(name, "reads_meet_resize") == 0 ? run_resize : run_mul, NULL);
     sem_wait(&inside);
     if (strcmp(name, "changes_meet_mul") == 0) {

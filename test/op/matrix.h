@@ -32,7 +32,7 @@ struct test_case {
     const char *op, *text;
     int n;
     const struct test_arg *args;
-    const char *skip; /* why the results cannot be compared (random or uninitialised values) */
+    const char *skip;  /* why the results cannot be compared (random or uninitialised values) */
     const char *batch; /* a part of the error by which some batches are refused: what they are asked for depends on data */
     bool no_gradient, complex_only, contiguous_only;
     double tolerance; /* in units of the last place; 0 stands for 4 */

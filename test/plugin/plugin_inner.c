@@ -9,7 +9,7 @@ static void refuse(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd
 
 static bool load(void)
 {
-    grd_register_kernel("log", GRD_KEY_BATCH, refuse, NULL);
+    grd_register_kernel("log", GRD_KEY_WRAPPER, refuse, NULL);
     return true;
 }
 

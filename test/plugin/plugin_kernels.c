@@ -9,7 +9,7 @@ static int served;
 static void serve(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
 {
     ++*(int *)context;
-    grd_redispatch(op, (keys & ~(grd_keyset)(1u << GRD_KEY_BATCH)) | 1u << GRD_KEY_CPU, out, args, ret_results);
+    grd_redispatch(op, (keys & ~(grd_keyset)(1u << GRD_KEY_WRAPPER)) | 1u << GRD_KEY_CPU, out, args, ret_results);
 }
 
 static void negate(const grd_op *op, grd_keyset keys, grd_tensor *out, const grd_value *args, grd_value *ret_results, void *context)
@@ -34,14 +34,14 @@ static bool load(void)
     if (!define())
         return false;
     const char *then = getenv("PLUGIN_KERNELS");
-    grd_register_kernel("exp", GRD_KEY_BATCH, serve, &served);
-    grd_register_fallback(GRD_KEY_BATCH, serve, &served);
+    grd_register_kernel("exp", GRD_KEY_WRAPPER, serve, &served);
+    grd_register_fallback(GRD_KEY_WRAPPER, serve, &served);
     if (strcmp(then, "fails") == 0)
         grd_add(grd_ones(grd_dims(2)), grd_ones(grd_dims(3)));
     else if (strcmp(then, "fails quietly") == 0)
         return false;
     else if (strcmp(then, "registers twice") == 0)
-        grd_register_kernel("exp", GRD_KEY_BATCH, serve, &served);
+        grd_register_kernel("exp", GRD_KEY_WRAPPER, serve, &served);
     else if (strcmp(then, "defines twice") == 0)
         define();
     else if (then[0] == '/')

@@ -23,7 +23,7 @@ static bool load(void)
 {
     grd_define_operator(&(grd_definition){.schema = "waits::same(Tensor self) -> Tensor", .gradients = {{"self", "grad"}}});
     grd_register_kernel("waits::same", GRD_KEY_CPU, refuse, NULL);
-    grd_register_kernel("cos", GRD_KEY_BATCH, refuse, NULL);
+    grd_register_kernel("cos", GRD_KEY_WRAPPER, refuse, NULL);
     grd_register_fallback(GRD_KEY_WRAPPER, refuse, NULL);
     return wait_for_word() && grd_ok();
 }

@@ -45,19 +45,20 @@ static void refused(const char *name, const char *format)
 }
 
 /* What exp does for the key that "kernels" serves. */
-static bool exp_of_batch(void)
+static bool exp_of_wrapper(void)
 {
     const grd_scope scope = grd_scope_open();
     grd_value x = {.kind = GRD_KIND_TENSOR, .v.tensor = grd_ones(grd_dims(2))}, result;
-    grd_redispatch(grd_op_find("exp"), 1u << GRD_KEY_BATCH, NULL, &x, &result);
+    grd_redispatch(grd_op_find("exp"), 1u << GRD_KEY_WRAPPER, NULL, &x, &result);
     grd_scope_close(scope);
     return grd_ok();
 }
 
 static void nothing_was_registered(void)
 {
-    assert_false(exp_of_batch());
-    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "no kernel for dispatch key BATCH; there are kernels for CPU, META, AUTOGRAD, FORWARD");
+    assert_false(exp_of_wrapper());
+    expect_error(GRD_ERROR_NOT_IMPLEMENTED,
+                 "no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD, FORWARD, BATCH");
     assert_null(grd_op_find("kernels::twice"));
     assert_null(grd_op_find("kernels::negate"));
 }
@@ -107,7 +108,7 @@ static void test_a_pending_error_stays(void **state)
     grd_error_set(GRD_ERROR_VALUE, "first");
     assert_false(grd_load_library(plugin("plugin_inner")));
     expect_error(GRD_ERROR_VALUE, "first");
-    assert_false(exp_of_batch());
+    assert_false(exp_of_wrapper());
     grd_error_clear();
 }
 
@@ -132,7 +133,7 @@ static void test_a_failed_load_leaves_nothing(void **state)
     nothing_was_registered(); /* on both sides of the count: the pool and the text of errors are made on first use */
     fails_with("fails", "kernels: add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
     fails_with("fails quietly", "kernels: the load function failed and set no error");
-    fails_with("registers twice", "kernels: operator 'exp' has a kernel for dispatch key BATCH already");
+    fails_with("registers twice", "kernels: operator 'exp' has a kernel for dispatch key WRAPPER already");
     fails_with("defines twice", "kernels: there is an operator 'kernels::twice' already");
     char self[PATH_MAX];
     strcpy(self, plugin("plugin_kernels"));
@@ -222,11 +223,11 @@ static int child_of_a_load(void)
 {
     alarm(60);
     unsetenv("PLUGIN_WAITS");
-    grd_register_kernel("cos", GRD_KEY_BATCH, grd_cpu_fallback, NULL);
+    grd_register_kernel("cos", GRD_KEY_WRAPPER, grd_cpu_fallback, NULL);
     grd_register_fallback(GRD_KEY_WRAPPER, grd_cpu_fallback, NULL);
     if (!grd_ok() || grd_op_find("waits::same") != NULL)
         return 1;
-    grd_unregister_kernel("cos", GRD_KEY_BATCH);
+    grd_unregister_kernel("cos", GRD_KEY_WRAPPER);
     grd_unregister_fallback(GRD_KEY_WRAPPER);
     if (!grd_load_library(plugin("plugin_waits")) || grd_op_find("waits::same") == NULL)
         return 2;
@@ -284,7 +285,7 @@ static void test_allocations_that_fail(void **state)
     assert_true(n >= 15); /* the plug-in, its operators with their formulas, five steps, the plug-in inside */
     const int64_t blocks = grd_memory_get_stats().blocks;
     assert_true(blocks > before.blocks);
-    assert_true(exp_of_batch());
+    assert_true(exp_of_wrapper());
     assert_true(grd_load_library(plugin("plugin_kernels")));
     assert_int_equal(grd_memory_get_stats().blocks, blocks);
 }
@@ -315,7 +316,7 @@ static void test_a_child_process_loads(void **state)
     (void)state;
     const pid_t child = fork();
     if (child == 0)
-        _exit(grd_load_library(plugin("plugin_kernels")) && exp_of_batch() ? 0 : 1);
+        _exit(grd_load_library(plugin("plugin_kernels")) && exp_of_wrapper() ? 0 : 1);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -7,7 +7,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 from codegen import emit, headers, python, samples, snapshots  # noqa: E402
-from codegen.schema import SchemaError, read_schema  # noqa: E402
+from codegen.schema import SchemaError, accelerations, hidden_calls, read_schema  # noqa: E402
 
 GOOD = '''
 [neg]
@@ -41,7 +41,21 @@ def test_every_operator_of_the_tree_is_generated():
     assert len([o for o in operators.values() if not o.hidden]) >= 150
 
 
+def test_formulas_are_said_in_public_operators():
+    operators = read_schema(ROOT / "schema")
+    formulas = [(o, formula) for o in operators.values() for formula in (o.grads or {}).values()]
+    calling = [(o.name, formula) for o, formula in formulas if hidden_calls(o, [formula])]
+    assert len(formulas) > 300 and len(calling) <= 0.05 * len(formulas), calling
+    others = {o.name for o in operators.values() if o.hidden and o.is_operator} - accelerations(operators)
+    assert len(accelerations(operators)) > 10 and len(others) <= 39, sorted(others)
+
+
 @pytest.mark.parametrize("entry, message", [
+    ('[_n]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nformula = "neg(self)"\n[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nwhere.n = "_n(grad)"\ngrad.self = "n"\n',
+     'family.toml:12: [a] hidden = "…" says why a formula of the derivative calls hidden operators'),
+    ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\nhidden = "no reason"\ngrad.self = "neg(grad)"\n', 'family.toml:11: [a] hidden = "…" says why'),
+    ('[_n]\nsig = "(Tensor grad) -> Tensor"\ndoc = "x"\ngrad.grad = "neg(grad)"\n[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\ngrad.self = "neg(grad)"\nfast.grad.self = "_n(grad)"\n',
+     'family.toml:8: [_n] an acceleration is not differentiated'),
     ('[a]\nsig = "(Tensor self) -> Tensor"\ndoc = "x"\n', "family.toml:8: [a] the derivative is missing"),
     ('[a]\nsig = "(Tensor self -> Tensor"\ndoc = "x"\n', "family.toml:9: [a] signature must read"),
     ('[a]\nsig = "(Tensr self) -> Tensor"\ndoc = "x"\n', "family.toml:9: [a] cannot read argument 'Tensr self'"),

@@ -59,8 +59,8 @@ int main(void)
     grd_scope scope = grd_scope_open();
     grd_tensor *t = grd_ones(grd_dims(1));
     for (int64_t i = 0; i < grd_op_count(); i++)
-        grd_register_kernel(grd_op_name(grd_op_at(i)), GRD_KEY_BATCH, capture, NULL);
-    grd_key_guard_set(1u << GRD_KEY_BATCH, 0);
+        grd_register_kernel(grd_op_name(grd_op_at(i)), GRD_KEY_WRAPPER, capture, NULL);
+    grd_key_guard_set(1u << GRD_KEY_WRAPPER, 0);
     run(t);
     grd_scope_close(scope);
     return failures != 0;

@@ -114,7 +114,8 @@ static void test_a_missing_kernel_names_operator_key_and_keys(void **state)
     grd_tensor *y = grd_exp(two());
     grd_key_guard_restore(guard);
     assert_ptr_equal(y, grd_failed);
-    expect_error(GRD_ERROR_NOT_IMPLEMENTED, "exp: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD, FORWARD");
+    expect_error(GRD_ERROR_NOT_IMPLEMENTED,
+                 "exp: no kernel for dispatch key WRAPPER; there are kernels for CPU, META, AUTOGRAD, FORWARD, BATCH");
 }
 
 static void test_generic_calls(void **state)
@@ -316,26 +317,26 @@ static void test_registrations_that_are_refused(void **state)
     expect_error(GRD_ERROR_VALUE, "no dispatch key 99");
     grd_register_kernel("exp", GRD_KEY_DEVICE, replacing, NULL);
     expect_error(GRD_ERROR_RUNTIME, device);
-    grd_register_kernel("exp", GRD_KEY_BATCH, NULL, NULL);
+    grd_register_kernel("exp", GRD_KEY_WRAPPER, NULL, NULL);
     expect_error(GRD_ERROR_TYPE, "a kernel is required, not NULL");
-    grd_register_kernel(NULL, GRD_KEY_BATCH, replacing, NULL);
+    grd_register_kernel(NULL, GRD_KEY_WRAPPER, replacing, NULL);
     expect_error(GRD_ERROR_RUNTIME, "there is no operator '(NULL)' to register a kernel for");
     grd_register_fallback((grd_key)-1, counting, &calls);
     expect_error(GRD_ERROR_VALUE, "no dispatch key -1");
     grd_register_fallback(GRD_KEY_DEVICE, counting, &calls);
     expect_error(GRD_ERROR_RUNTIME, device);
-    grd_register_fallback(GRD_KEY_BATCH, NULL, NULL);
+    grd_register_fallback(GRD_KEY_WRAPPER, NULL, NULL);
     expect_error(GRD_ERROR_TYPE, "a kernel is required, not NULL");
-    grd_unregister_kernel("expp", GRD_KEY_BATCH);
+    grd_unregister_kernel("expp", GRD_KEY_WRAPPER);
     expect_error(GRD_ERROR_RUNTIME, "there is no operator 'expp' to register a kernel for");
     grd_unregister_kernel("exp", (grd_key)99);
     expect_error(GRD_ERROR_VALUE, "no dispatch key 99");
     grd_unregister_fallback((grd_key)99);
     expect_error(GRD_ERROR_VALUE, "no dispatch key 99");
-    grd_register_fallback(GRD_KEY_BATCH, counting, &calls);
-    grd_register_fallback(GRD_KEY_BATCH, counting, &calls);
-    expect_error(GRD_ERROR_RUNTIME, "dispatch key BATCH has a fallback already");
-    grd_unregister_fallback(GRD_KEY_BATCH);
+    grd_register_fallback(GRD_KEY_WRAPPER, counting, &calls);
+    grd_register_fallback(GRD_KEY_WRAPPER, counting, &calls);
+    expect_error(GRD_ERROR_RUNTIME, "dispatch key WRAPPER has a fallback already");
+    grd_unregister_fallback(GRD_KEY_WRAPPER);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 from gradus._C import _autograd_backward as backward
 from gradus._C import _autograd_grad as grad
 
-from . import function, functional, grad_mode, graph
+from . import forward_ad, function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -16,6 +16,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",

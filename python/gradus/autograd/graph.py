@@ -21,6 +21,22 @@ def get_gradient_edge(tensor):
     return GradientEdge(*_C._gradient_edge(tensor))
 
 
+def leaves_of(tensors):
+    """The leaves that the graph behind some tensors leads to."""
+    leaves = []
+    seen = set()
+    nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+    while nodes:
+        node = nodes.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            leaves.append(node.variable)
+        nodes += [following for following, _ in node.next_functions if following is not None]
+    return leaves
+
+
 def register_multi_grad_hook(tensors, fn, *, mode="all"):
     """Refused: a hook sees the gradient of one tensor."""
     raise NotImplementedError("hooks on several gradients are not available: use register_hook of each tensor")

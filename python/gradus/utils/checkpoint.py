@@ -1,6 +1,7 @@
 """Checkpointing: what a part of a network computed on its way forward is thrown away, and computed again on the way back."""
 import gradus
 from gradus import _C
+from gradus.autograd.graph import leaves_of
 from gradus.random import fork_rng, get_rng_state, set_rng_state
 
 __all__ = ["checkpoint", "checkpoint_sequential"]
@@ -31,7 +32,7 @@ def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, det
     outputs = function(*inputs, **kwargs)
     tensors = _tensors(outputs)
     # The graph of this first call is asked for its leaves, and then goes.
-    leaves = [leaf for leaf in _leaves(tensors) if not any(leaf is tensor for tensor in inputs)]
+    leaves = [leaf for leaf in leaves_of(tensors) if not any(leaf is tensor for tensor in inputs)]
 
     def call_again(*inputs):
         with fork_rng(enabled=preserve_rng_state):
@@ -119,19 +120,3 @@ def _with_tensors(outputs, tensors):
         items = [next(tensors) if isinstance(item, gradus.Tensor) else item for item in outputs]
         return type(outputs)(*items) if hasattr(outputs, "_fields") else type(outputs)(items)
     return next(tensors) if isinstance(outputs, gradus.Tensor) else outputs
-
-
-def _leaves(tensors):
-    """The leaves that the graph behind some tensors leads to."""
-    leaves = []
-    seen = set()
-    nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
-    while nodes:
-        node = nodes.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if hasattr(node, "variable"):
-            leaves.append(node.variable)
-        nodes += [following for following, _ in node.next_functions if following is not None]
-    return leaves

@@ -15,52 +15,61 @@ static inline double sum_lanes(const T *lanes)
     return sum;
 }
 
-enum u { DIFFERENCE, GRAD, GRAD_WEIGHT }; /* x - center, grad, grad * weight */
+enum u { NOTHING, GRAD, GRAD_WEIGHT }; /* 0, grad, grad * weight */
 
-INLINE T u_at(int64_t i, enum u which, const T *x, T center, const T *grad, const T *weight)
+INLINE T u_at(int64_t i, enum u which, const T *grad, const T *weight)
 {
-    return which == DIFFERENCE ? x[i] - center : which == GRAD ? grad[i] : grad[i] * weight[i];
+    return which == NOTHING ? 0 : which == GRAD ? grad[i] : grad[i] * weight[i];
 }
 
-/* The sums over a line of u and of u * (x - center). Meanwhile the line at `soon`, which is read next, is fetched. */
-INLINE void add_up(int64_t n, enum u which, const T *x, T center, const T *grad, const T *weight, const T *soon, double *ret_sum,
-                   double *ret_product)
+/* The sums over a line of d = x - center and u, or, `squared`, of d * d and u * d. Meanwhile the next lines are fetched. */
+INLINE void add_up(int64_t n, bool squared, const T *x, T center, enum u which, const T *grad, const T *weight, double *ret_d,
+                   double *ret_u)
 {
-    double sum = 0, product = 0;
+    *ret_d = *ret_u = 0;
     for (int64_t start = 0; start < n; start += PIECE) {
         const int64_t end = start + at_most(n - start, PIECE);
-        T sums[NORM_LANES] = {0}, products[NORM_LANES] = {0};
+        T d_lanes[NORM_LANES] = {0}, u_lanes[NORM_LANES] = {0};
         int64_t i = start;
         for (; i + NORM_LANES <= end; i += NORM_LANES) {
-            __builtin_prefetch(soon + i);
+            __builtin_prefetch(x + n + i);
+            __builtin_prefetch((which == NOTHING ? x : grad) + n + i);
             LANEWISE for (int l = 0; l < NORM_LANES; l++)
             {
-                const T u = u_at(i + l, which, x, center, grad, weight);
-                sums[l] += u;
-                products[l] += u * (x[i + l] - center);
+                const T d = x[i + l] - center, factor = squared ? d : 1;
+                d_lanes[l] += d * factor;
+                u_lanes[l] += u_at(i + l, which, grad, weight) * factor;
             }
         }
         for (int l = 0; i < end; i++, l++) {
-            const T u = u_at(i, which, x, center, grad, weight);
-            sums[l] += u;
-            products[l] += u * (x[i] - center);
+            const T d = x[i] - center, factor = squared ? d : 1;
+            d_lanes[l] += d * factor;
+            u_lanes[l] += u_at(i, which, grad, weight) * factor;
         }
-        sum += sum_lanes(sums);
-        product += sum_lanes(products);
+        *ret_d += sum_lanes(d_lanes);
+        *ret_u += sum_lanes(u_lanes);
     }
-    *ret_sum = sum;
-    *ret_product = product;
 }
 
-/* mean = sum(x) / n where the line is centered, otherwise 0; rstd = 1 / sqrt(sum((x - mean)^2) / n + eps) */
-INLINE void find_moments(int64_t n, const T *x, const T *soon, double eps, bool centered, T *ret_mean, T *ret_rstd)
+struct moments {
+    T mean, rstd, u_mean, uh_mean;
+};
+
+/* mean = sum(x) / n where the line is centered, otherwise 0; rstd = 1 / sqrt(sum((x - mean)^2) / n + eps); and the means of u, 0 where the line is not
+ * centered, and of u * h. */
+INLINE struct moments find_moments(int64_t n, const T *x, enum u which, const T *grad, const T *weight, double eps, bool centered)
 {
-    double sum = 0, squares;
-    if (centered)
-        add_up(n, DIFFERENCE, x, 0, NULL, NULL, soon, &sum, &squares);
-    *ret_mean = centered ? (T)(sum / (double)n) : 0;
-    add_up(n, DIFFERENCE, x, *ret_mean, NULL, NULL, soon, &sum, &squares);
-    *ret_rstd = (T)(1 / sqrt(squares / (double)n + eps));
+    struct moments m = {0};
+    double d_sum, u_sum;
+    if (centered) {
+        add_up(n, false, x, 0, which, grad, weight, &d_sum, &u_sum);
+        m.mean = (T)(d_sum / (double)n);
+        m.u_mean = (T)(u_sum / (double)n);
+    }
+    add_up(n, true, x, m.mean, which, grad, weight, &d_sum, &u_sum);
+    m.rstd = (T)(1 / sqrt(d_sum / (double)n + eps));
+    m.uh_mean = (T)(u_sum / (double)n) * m.rstd;
+    return m;
 }
 
 /* h * weight + bias */
@@ -84,9 +93,9 @@ static void write_line(int64_t n, const T *x, T mean, T rstd, const T *weight, c
 static void normalize_lines(const struct grd_lines_block *b, const T *bias, bool centered)
 {
     for (int64_t line = 0; line < b->lines; line++) {
-        T mean, rstd;
-        find_moments(b->n, line_of(b, 1, line), line_of(b, 1, line + 1), b->numbers[0], centered, &mean, &rstd);
-        write_line(b->n, line_of(b, 1, line), mean, rstd, (const T *)b->data[2], bias, line_of(b, 0, line));
+        const T *x = line_of(b, 1, line);
+        const struct moments m = find_moments(b->n, x, NOTHING, NULL, NULL, b->numbers[0], centered);
+        write_line(b->n, x, m.mean, m.rstd, (const T *)b->data[2], bias, line_of(b, 0, line));
     }
 }
 
@@ -101,14 +110,13 @@ static void lines_hidden_rms_norm(const struct grd_lines_block *b)
 }
 
 /* With u = grad * weight: rstd * (u - mean(u) - h * mean(u * h)), without mean(u) where the lines are not centered. */
-INLINE void write_gradient(int64_t n, enum u which, const T *x, T mean, T rstd, const T *grad, const T *weight, bool centered,
-                           T *restrict out)
+INLINE struct moments write_gradient(int64_t n, const T *x, enum u which, const T *grad, const T *weight, double eps, bool centered,
+                                     T *restrict out)
 {
-    double u_sum, product;
-    add_up(n, which, x, mean, grad, weight, x + n, &u_sum, &product);
-    const T u_mean = centered ? (T)(u_sum / (double)n) : 0, uh_mean = (T)(product / (double)n) * rstd;
+    const struct moments m = find_moments(n, x, which, grad, weight, eps, centered);
     for (int64_t i = 0; i < n; i++)
-        out[i] = rstd * (u_at(i, which, x, mean, grad, weight) - u_mean - (x[i] - mean) * rstd * uh_mean);
+        out[i] = m.rstd * (u_at(i, which, grad, weight) - m.u_mean - (x[i] - m.mean) * m.rstd * m.uh_mean);
+    return m;
 }
 
 static void add_to_sums(int64_t n, const T *restrict x, T mean, T rstd, const T *restrict grad, T *restrict weight_sum,
@@ -116,7 +124,7 @@ static void add_to_sums(int64_t n, const T *restrict x, T mean, T rstd, const T 
 {
     for (int64_t i = 0; i < n; i++)
         weight_sum[i] += grad[i] * ((x[i] - mean) * rstd);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; bias_sum != NULL && i < n; i++)
         bias_sum[i] += grad[i];
 }
 
@@ -128,14 +136,11 @@ static void lines_hidden_layer_norm_backward(const struct grd_lines_block *b)
     const bool centered = b->numbers[1] != 0;
     for (int64_t line = 0; line < b->lines; line++) {
         const T *grad = line_of(b, 3, line), *x = line_of(b, 4, line);
-        T mean, rstd;
-        find_moments(b->n, x, grad, b->numbers[0], centered, &mean, &rstd);
-        if (weight != NULL)
-            write_gradient(b->n, GRAD_WEIGHT, x, mean, rstd, grad, weight, centered, line_of(b, 0, line));
-        else
-            write_gradient(b->n, GRAD, x, mean, rstd, grad, NULL, centered, line_of(b, 0, line));
+        const struct moments m = weight != NULL
+                                     ? write_gradient(b->n, x, GRAD_WEIGHT, grad, weight, b->numbers[0], centered, line_of(b, 0, line))
+                                     : write_gradient(b->n, x, GRAD, grad, NULL, b->numbers[0], centered, line_of(b, 0, line));
         if (b->data[1] != NULL)
-            add_to_sums(b->n, x, mean, rstd, grad, (T *)b->data[1], (T *)b->data[2]);
+            add_to_sums(b->n, x, m.mean, m.rstd, grad, (T *)b->data[1], (T *)b->data[2]);
     }
 }
 

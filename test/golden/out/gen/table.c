@@ -1,5 +1,6 @@
 /* Generated from schema by codegen. Do not edit. */
 #include "dispatch/op.h"
+#include "op/formula.h"
 
 extern struct grd_op grd_operator_tanh, grd_operator_add, grd_operator_sub, grd_operator_mul, grd_operator_neg, grd_operator_sin, grd_operator_lt, grd_operator_twice,
     grd_operator_unbind, grd_operator_stack, grd_operator_max_dim, grd_operator_hidden_place, grd_operator_zeros, grd_operator_scaled_tanh;
@@ -9,3 +10,8 @@ struct grd_op *const grd_op_table[] = {
 };
 
 const int64_t grd_op_table_size = 14;
+
+/* A row without a name ends it. */
+const struct grd_function grd_function_table[] = {
+    {0},
+};

@@ -14,6 +14,7 @@
 #include "op/lines.h"
 #include "op/plan.h"
 #include "op/reduce.h"
+#include "transform/formula.h"
 #include "gen/calls/c_tfz.h"
 #include "gen/calls/l_ti.h"
 #include "gen/calls/m2_tib.h"
@@ -103,7 +104,7 @@ grd_tensor *grd_with_add_out(grd_tensor *out, grd_tensor *self, grd_tensor *othe
 {
     return write_o_ttS(self, other, &(options ? options : &add_defaults)->alpha, out, &grd_operator_add);
 }
-/* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:23) */
+/* ---- sub(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:24) */
 const struct grd_elementwise elementwise_sub = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_SUB, .name = "sub"};
 grd_tensor *op_sub(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_sub, NULL); }
 static void sub_backward(const struct grd_backward *b)
@@ -120,7 +121,7 @@ struct grd_op grd_operator_sub = {"sub", "sub(Tensor self, Tensor other) -> Tens
 grd_tensor *grd_sub(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_sub); }
 grd_tensor *grd_sub_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_sub); }
 grd_tensor *grd_sub_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_sub); }
-/* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:32) */
+/* ---- mul(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:33) */
 const struct grd_elementwise elementwise_mul = {.inputs = 2, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_BINARY_MUL, .name = "mul"};
 grd_tensor *op_mul(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_mul, NULL); }
 static void mul_backward(const struct grd_backward *b)
@@ -137,7 +138,7 @@ struct grd_op grd_operator_mul = {"mul", "mul(Tensor self, Tensor other) -> Tens
 grd_tensor *grd_mul(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_mul); }
 grd_tensor *grd_mul_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_mul); }
 grd_tensor *grd_mul_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_mul); }
-/* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:41) */
+/* ---- neg(Tensor self) -> Tensor (schema/tiny.toml:42) */
 const struct grd_elementwise elementwise_neg = {.inputs = 1, .rule = GRD_TYPE_PROMOTE, .kernel = GRD_UNARY_NEG, .name = "neg"};
 grd_tensor *op_neg(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_neg, NULL); }
 static void neg_backward(const struct grd_backward *b)
@@ -152,14 +153,14 @@ struct grd_op grd_operator_neg = {"neg", "neg(Tensor self) -> Tensor", tanh_args
 grd_tensor *grd_neg(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_neg); }
 grd_tensor *grd_neg_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_neg); }
 grd_tensor *grd_neg_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_neg); }
-/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:50) */
+/* ---- sin(Tensor self) -> Tensor (schema/tiny.toml:51) */
 const struct grd_elementwise elementwise_sin = {.inputs = 1, .rule = GRD_TYPE_FLOAT, .kernel = GRD_UNARY_SIN, .name = "sin"};
 grd_tensor *op_sin(grd_tensor *out, grd_tensor *self) { return grd_op_unary(out, self, &elementwise_sin, NULL); }
 struct grd_op grd_operator_sin = {"sin", "sin(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORMS_ALL, unbox_o_t, (grd_kernel *)op_sin, .has_out = true, .counts_writes = true};
 grd_tensor *grd_sin(grd_tensor *self) { return call_o_t(self, NULL, &grd_operator_sin); }
 grd_tensor *grd_sin_(grd_tensor *self) { return write_o_t(self, self, &grd_operator_sin); }
 grd_tensor *grd_sin_out(grd_tensor *out, grd_tensor *self) { return write_o_t(self, out, &grd_operator_sin); }
-/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:60) */
+/* ---- lt(Tensor self, Tensor other) -> Tensor (schema/tiny.toml:61) */
 const struct grd_elementwise elementwise_lt = {.inputs = 2, .rule = GRD_TYPE_COMPARE, .kernel = GRD_BINARY_LT, .name = "lt"};
 grd_tensor *op_lt(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return grd_op_binary(out, self, other, &elementwise_lt, NULL); }
 struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor", sub_args, 2, 1, GRD_FORMS_ALL, unbox_o_tt, (grd_kernel *)op_lt, .has_out = true,
@@ -167,11 +168,11 @@ struct grd_op grd_operator_lt = {"lt", "lt(Tensor self, Tensor other) -> Tensor"
 grd_tensor *grd_lt(grd_tensor *self, grd_tensor *other) { return call_o_tt(self, other, NULL, &grd_operator_lt); }
 grd_tensor *grd_lt_(grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, self, &grd_operator_lt); }
 grd_tensor *grd_lt_out(grd_tensor *out, grd_tensor *self, grd_tensor *other) { return write_o_tt(self, other, out, &grd_operator_lt); }
-/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:69) */
+/* ---- twice(Tensor self) -> Tensor (schema/tiny.toml:70) */
 grd_tensor *op_twice(grd_tensor *self) { return grd_mul(grd_number(grd_int(2)), self); }
 struct grd_op grd_operator_twice = {"twice", "twice(Tensor self) -> Tensor", tanh_args, 1, 1, GRD_FORM_NEW, unbox_t_t, (grd_kernel *)op_twice, .composite = true};
 grd_tensor *grd_twice(grd_tensor *self) { return call_t_t(self, &grd_operator_twice); }
-/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:74) */
+/* ---- unbind(Tensor self, int dim=0) -> Tensor[] (schema/tiny.toml:75) */
 static void unbind_backward(const struct grd_backward *b)
 {
     grd_tensors grads = {b->ngrads, b->grads};
@@ -181,14 +182,14 @@ static void unbind_backward(const struct grd_backward *b)
 static const struct grd_derivative unbind_derivative = {.node_name = "UnbindBackward0", .backward = unbind_backward, .forward_rule = GRD_FORWARD_LINEAR,
     .args = (const uint8_t[]){0}, .nargs = 1, .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1,
     .materialize = true};
-static const struct grd_arg unbind_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
+static const struct grd_arg unbind_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT, .role = GRD_ROLE_DIM, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
 struct grd_op grd_operator_unbind = {"unbind", "unbind(Tensor self, int dim=0) -> Tensor[]", unbind_args, 2, 1, GRD_FORM_NEW, unbox_l_ti, (grd_kernel *)op_unbind,
-    .derivative = &unbind_derivative, .is_view = true, .everywhere = true, .returns_list = true};
+    .derivative = &unbind_derivative, .batch = GRD_BATCH_SHIFT, .is_view = true, .everywhere = true, .returns_list = true};
 grd_tensors_view grd_with_unbind(grd_tensor *self, const grd_unbind_options *options)
 {
     return call_l_ti(self, (options ? options : &(const grd_unbind_options){0})->dim, &grd_operator_unbind);
 }
-/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:81) */
+/* ---- stack(Tensor[] tensors, int dim=0) -> Tensor (schema/tiny.toml:82) */
 grd_tensor *op_stack(grd_tensors tensors, int64_t dim)
 {
     struct grd_plan plan;
@@ -204,14 +205,18 @@ static void stack_backward(const struct grd_backward *b)
 }
 static const struct grd_derivative stack_derivative = {.node_name = "StackBackward0", .backward = stack_backward, .forward_rule = GRD_FORWARD_ADJOINT, .args = (const uint8_t[]){0},
     .nargs = 1, .saves = (const struct grd_save[]){{.how = GRD_SAVE_VALUE, .index = 1, .used_by = 1}}, .nsaves = 1, .results = 1, .lists = true};
+static grd_tensor *stack_batch(const grd_value *args, grd_tensor **ret)
+{
+    return grd_stack(args[0].v.tensors, .dim = grd_batch_dim(args[1].v.integer, grd_ndim(grd_list_at(args[0].v.tensors, 0))));
+}
 static const struct grd_arg stack_args[] = {{"tensors", GRD_KIND_TENSORS}, {"dim", GRD_KIND_INT, .value = {.kind = GRD_KIND_INT, .v.integer = 0}}};
 struct grd_op grd_operator_stack = {"stack", "stack(Tensor[] tensors, int dim=0) -> Tensor", stack_args, 2, 1, GRD_FORM_NEW, unbox_t_li, (grd_kernel *)op_stack,
-    .derivative = &stack_derivative};
+    .derivative = &stack_derivative, .batch = GRD_BATCH_FORMULA, .batched.formula = stack_batch};
 grd_tensor *grd_with_stack(grd_tensors_view tensors, const grd_stack_options *options)
 {
     return call_t_li(tensors, (options ? options : &(const grd_stack_options){0})->dim, &grd_operator_stack);
 }
-/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:87) */
+/* ---- max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices) (schema/tiny.toml:89) */
 void op_max_dim(grd_tensor *self, int64_t dim, bool keepdim, grd_tensor **ret)
 {
     struct grd_plan plan;
@@ -231,16 +236,17 @@ static const struct grd_derivative max_dim_derivative = {.node_name = "MaxDimBac
     .args = (const uint8_t[]){0}, .nargs = 1, .saves = (const struct grd_save[]){{.how = GRD_SAVE_TENSOR, .result = true, .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE,
     .index = 1, .used_by = 1}, {.how = GRD_SAVE_VALUE, .index = 2, .used_by = 1}, {.how = GRD_SAVE_SHAPE, .index = 0, .used_by = 1}}, .nsaves = 4, .results = 1, .sized = true,
     .materialize = true};
-static const struct grd_arg max_dim_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL, .v.boolean = false}}};
+static const struct grd_arg max_dim_args[] = {{"self", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT, .role = GRD_ROLE_DIM}, {"keepdim", GRD_KIND_BOOL, .value = {.kind = GRD_KIND_BOOL,
+    .v.boolean = false}}};
 struct grd_op grd_operator_max_dim = {"max_dim", "max_dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", max_dim_args, 3, 2, GRD_FORM_NEW,
-    unbox_m2_tib, (grd_kernel *)op_max_dim, .derivative = &max_dim_derivative};
+    unbox_m2_tib, (grd_kernel *)op_max_dim, .derivative = &max_dim_derivative, .batch = GRD_BATCH_SHIFT};
 grd_max_dim_result grd_with_max_dim(grd_tensor *self, int64_t dim, const grd_max_dim_options *options)
 {
     grd_tensor *r[2];
     call_m2_tib(self, dim, (options ? options : &(const grd_max_dim_options){0})->keepdim, r, &grd_operator_max_dim);
     return (grd_max_dim_result){r[0], r[1]};
 }
-/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:93) */
+/* ---- _place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor (schema/tiny.toml:97) */
 grd_tensor *op_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims sizes)
 {
     struct grd_plan plan;
@@ -248,15 +254,15 @@ grd_tensor *op_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, 
     if (plan_hidden_place(&plan, grad, indices, dim, keepdim, sizes) && grd_plan_prepare(&plan)) run_hidden_place(&plan, grad, indices, dim, keepdim, sizes);
     return grd_plan_close(&plan);
 }
-static const struct grd_arg hidden_place_args[] = {{"grad", GRD_KIND_TENSOR}, {"indices", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT}, {"keepdim", GRD_KIND_BOOL}, {"sizes",
-    GRD_KIND_DIMS}};
+static const struct grd_arg hidden_place_args[] = {{"grad", GRD_KIND_TENSOR}, {"indices", GRD_KIND_TENSOR}, {"dim", GRD_KIND_INT, .role = GRD_ROLE_DIM}, {"keepdim", GRD_KIND_BOOL},
+    {"sizes", GRD_KIND_DIMS, .role = GRD_ROLE_SIZES}};
 struct grd_op grd_operator_hidden_place = {"_place", "_place(Tensor grad, Tensor indices, int dim, bool keepdim, int[] sizes) -> Tensor", hidden_place_args, 5, 1, GRD_FORM_NEW,
-    unbox_t_ttibd, (grd_kernel *)op_hidden_place};
+    unbox_t_ttibd, (grd_kernel *)op_hidden_place, .batch = GRD_BATCH_SHIFT};
 grd_tensor *grd_hidden_place(grd_tensor *grad, grd_tensor *indices, int64_t dim, bool keepdim, grd_dims_view sizes)
 {
     return call_t_ttibd(grad, indices, dim, keepdim, sizes, &grd_operator_hidden_place);
 }
-/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:98) */
+/* ---- zeros(int[] size, *, dtype? dtype=None, device? device=None, bool requires_grad=False) -> Tensor (schema/tiny.toml:103) */
 grd_tensor *op_zeros(grd_dims size, grd_dtype dtype, grd_device device, bool requires_grad)
 {
     struct grd_plan plan;
@@ -273,7 +279,7 @@ grd_tensor *grd_with_zeros(grd_dims_view size, const grd_zeros_options *options)
     options = options ? options : &(const grd_zeros_options){0};
     return call_t_dYvb(size, options->dtype, options->device, options->requires_grad, &grd_operator_zeros);
 }
-/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:102) */
+/* ---- scaled_tanh(Tensor self, float limit, *, str mode='tanh') -> Tensor (schema/tiny.toml:107) */
 grd_tensor *op_scaled_tanh(grd_tensor *out, grd_tensor *self, double limit, const char *mode)
 {
     grd_tensor *given = self;

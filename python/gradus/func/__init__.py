@@ -1,0 +1,11 @@
+"""Functions of functions: derivatives, and a function of one element made one of a batch.
+
+    >>> from gradus.func import grad, vmap
+    >>> grad(lambda x: x ** 3)(gradus.tensor(2.0))
+    tensor(12.)
+"""
+from gradus.func.batching import vmap
+from gradus.func.derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from gradus.func.stateless import functional_call, stack_module_state
+
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "stack_module_state", "vjp", "vmap"]

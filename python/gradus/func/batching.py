@@ -1,0 +1,151 @@
+"""vmap: a function that is written for one element, run for all elements of a batch at once."""
+import functools
+
+import gradus
+from gradus import _C
+from gradus.random import get_rng_state, set_rng_state
+from gradus.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_leaves, tree_unflatten
+
+__all__ = ["vmap"]
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """The function that runs func for each element along a dimension of its arguments, all at once, and stacks the results.
+
+    Args:
+        func: takes and returns tensors, and nested tuples, lists and dicts of them.
+        in_dims: for each argument, or nested as the arguments are, the dimension of the batch; None: the same value for all elements.
+        out_dims: likewise for the results; None: a result that is the same for all elements, and is returned once.
+        randomness: what random functions do: "error", "different" numbers for each element, or the "same" for all.
+        chunk_size: as many elements at once; None: all.
+
+    Inside, the size of a tensor is that of one element, and what depends on values of elements, such as item() or nonzero(), is refused. There is one level: a vmap inside a vmap is
+    a RuntimeError.
+
+    >>> a, b = gradus.tensor([[1.0, 2.0], [3.0, 4.0]]), gradus.tensor([10.0, 100.0])
+    >>> gradus.func.vmap(gradus.dot, in_dims=(0, None))(a, b)
+    tensor([210., 430.])
+    """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        _check_out_dims(func, out_dims)
+        batch_size, dims, leaves, spec = _batched_inputs(func, in_dims, args)
+
+        def run(size, leaves):
+            _C._batch_begin(size, randomness)
+            try:
+                inputs = tree_unflatten([leaf if dim is None else _C._batch(leaf, dim) for leaf, dim in zip(leaves, dims)], spec)
+                return _results(func, out_dims, func(*inputs, **kwargs))
+            finally:
+                _C._batch_end()
+
+        if chunk_size is None or chunk_size >= batch_size:
+            return run(batch_size, leaves)[0]
+        return _chunked(run, batch_size, chunk_size, dims, leaves, randomness)
+
+    return wrapped
+
+
+def _name(func):
+    if hasattr(func, "__name__"):
+        return func.__name__
+    return f"functools.partial({_name(func.func)}, ...)" if isinstance(func, functools.partial) else repr(func)
+
+
+# ---- Arguments ------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _batched_inputs(func, in_dims, args):
+    """The size of the batch, and for each leaf of the arguments its dimension of the batch, or None."""
+    call = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(f"{call}expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
+    if not args:
+        raise ValueError(
+            f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no inputs. "
+            "The latter is unsupported."
+        )
+    leaves, spec = tree_flatten(args)
+    dims = _broadcast_to_and_flatten(in_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"{call}in_dims is not compatible with the structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}."
+        )
+    dims = [_batch_dim(call, leaf, dim) for leaf, dim in zip(leaves, dims)]
+    sizes = [leaf.size(dim) for leaf, dim in zip(leaves, dims) if dim is not None]
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if len(set(sizes)) > 1:
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped dimension")
+    return sizes[0], dims, leaves, spec
+
+
+def _batch_dim(call, leaf, dim):
+    """The dimension from the front, checked."""
+    if dim is None:
+        return None
+    if not isinstance(dim, int):
+        raise ValueError(f"{call}Got in_dim={dim} for an input but in_dim must be either an integer dimension or None.")
+    if not isinstance(leaf, gradus.Tensor):
+        raise ValueError(
+            f"{call}Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over non-Tensor arguments, "
+            "please use None as the respective in_dim"
+        )
+    n = leaf.dim()
+    if not -n <= dim < n:
+        raise ValueError(
+            f"{call}Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {n} so expected in_dim to satisfy -{n} <= in_dim < {n}."
+        )
+    return dim % n
+
+
+# ---- Results --------------------------------------------------------------------------------------------------------------------------------------
+
+
+def _check_out_dims(func, out_dims):
+    if not all(dim is None or isinstance(dim, int) for dim in tree_leaves(out_dims)):
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints representing where in the outputs the "
+            "vmapped dimension should appear."
+        )
+
+
+def _results(func, out_dims, outputs):
+    """The results with the batch in its dimension, and what _chunked puts them together with: (tree, leaves, dims, spec)."""
+    leaves, spec = tree_flatten(outputs)
+    single = isinstance(outputs, gradus.Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1
+    dims = list(out_dims) if single else _broadcast_to_and_flatten(out_dims, spec)
+    if dims is None:
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
+            f"out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}."
+        )
+    leaves = [_result(_name(func), leaf, dim) for leaf, dim in zip(leaves, dims)]
+    return tree_unflatten(leaves, spec), leaves, dims, spec
+
+
+def _result(name, leaf, dim):
+    if dim is None:
+        if isinstance(leaf, gradus.Tensor) and _C._is_batched(leaf):
+            raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
+        return leaf
+    if not isinstance(leaf, gradus.Tensor):
+        raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(leaf)}. Did you mean to set out_dims= to None for output?")
+    return _C._unbatch(leaf, dim)
+
+
+def _chunked(run, batch_size, chunk_size, dims, leaves, randomness):
+    state = get_rng_state() if randomness == "same" else None
+    chunks = []
+    for start in range(0, batch_size, chunk_size):
+        size = min(chunk_size, batch_size - start)
+        if state is not None:
+            set_rng_state(state)
+        chunks.append(run(size, [leaf if dim is None else leaf.narrow(dim, start, size) for leaf, dim in zip(leaves, dims)]))
+    _, _, out_dims, spec = chunks[0]
+    return tree_unflatten([gradus.cat([chunk[1][i] for chunk in chunks], dim=dim) for i, dim in enumerate(out_dims)], spec)

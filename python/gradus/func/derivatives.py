@@ -1,0 +1,378 @@
+"""Derivatives of functions of tensors, and of nested tuples, lists and dicts of them.
+
+A function is called on inputs of its own, which are recorded for the derivative; what was recorded before goes on below them, where it is needed. Inside vmap the inputs are
+the physical tensors of batch tensors: the gradient of a sum over the batch is that of each element.
+"""
+import functools
+
+import gradus
+from gradus import _C
+from gradus.autograd.graph import leaves_of
+from gradus.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten, treespec_pprint
+
+__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]
+
+
+# ---- Recording ----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Recording:
+    """The inputs of a function whose gradients are asked for."""
+
+    def __init__(self, values):
+        self.outside = _C.is_grad_enabled()  # whether the caller records, too
+        self.batched = _C._batch_size() >= 0
+        leaves, self.spec = tree_flatten(values)
+        for value in leaves:
+            if not isinstance(value, gradus.Tensor):
+                raise ValueError(f"Thing passed to transform API must be Tensor, got {type(value)}")
+        self.leaves = [self._leaf(value) for value in self.physical(leaves)]
+        with _C.enable_grad():
+            self.inputs = self._logical(self.leaves)
+
+    def _leaf(self, value):
+        if self.outside and value.requires_grad:
+            return value.view_as(value)
+        tangents = _tangents([value])
+        value = value.detach()
+        return (_C._make_dual(value, tangents[0]) if tangents else value).requires_grad_()
+
+    def physical(self, tensors):
+        """Inside vmap the physical tensors, with the batch in front."""
+        return [_C._unbatch(t, 0) for t in tensors] if self.batched else tensors
+
+    def _logical(self, tensors):
+        return tree_unflatten([_C._batch(t, 0) for t in tensors] if self.batched else tensors, self.spec)
+
+    def reaches_outside(self, outputs):
+        """True if physical tensors depend on something that the caller records, besides through this recording."""
+        if not self.outside:
+            return False
+        own = [leaf for leaf in self.leaves if leaf.grad_fn is None]
+        return len(own) < len(self.leaves) or any(not any(leaf is one for one in own) for leaf in leaves_of([*outputs, *_tangents(outputs)]))
+
+    def result(self, tree, keep):
+        """What the caller gets: tensors without the history of this recording, unless the caller's is behind it."""
+        return tree if keep else tree_map(_without_history, tree)
+
+    def gradients(self, outputs, vectors, retain_graph, keep):
+        """The gradients, of physical outputs, in the shape of the inputs; zeros for an input that they do not depend on."""
+        used = [i for i, y in enumerate(outputs) if y.requires_grad]
+        grads = [None] * len(self.leaves)
+        if used and self.leaves:
+            grads = gradus.autograd.grad(
+                [outputs[i] for i in used], self.leaves, [vectors[i] for i in used], retain_graph=retain_graph or keep, create_graph=keep, allow_unused=True
+            )
+        grads = [gradus.zeros_like(leaf) if grad is None else grad for grad, leaf in zip(grads, self.leaves)]
+        return self._logical([grad if keep or not grad.requires_grad else _detached(grad) for grad in grads])
+
+
+def _without_history(value):
+    if not isinstance(value, gradus.Tensor):
+        raise RuntimeError(f"Expected tensors, got unsupported type {type(value)}")
+    return _detached(value)
+
+
+def _tangents(tensors):
+    return [tangent for tangent in (_C._unpack_dual(t)[1] for t in tensors) if tangent is not None]
+
+
+def _detached(value):
+    """The tensor without history, which its tangent has none of, either."""
+    if _C._is_batched(value):
+        return _C._batch(_detached(_C._unbatch(value)))
+    tangents = _tangents([value])
+    return _C._make_dual(value.detach(), tangents[0].detach()) if tangents else value.detach()
+
+
+# ---- Arguments ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _place(argnum, n):
+    if not isinstance(argnum, int):
+        raise RuntimeError(f"argnum must be int, got: {type(argnum)}")
+    if not -n <= argnum < n:
+        raise RuntimeError(f"Got argnum={argnum}, but only {n} positional inputs")
+    return argnum % n
+
+
+def _places(argnums, n):
+    """The places that argnums names, a tuple."""
+    if isinstance(argnums, int):
+        return (_place(argnums, n),)
+    if not isinstance(argnums, tuple):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    places = tuple(_place(argnum, n) for argnum in argnums)
+    if not places:
+        raise RuntimeError("argnums must be non-empty")
+    if len(set(places)) != len(places):
+        raise RuntimeError(f"argnums elements must be unique, got {places}")
+    return places
+
+
+def _with_argnums(func, args, argnums):
+    """A function of the arguments that argnums names, and these."""
+    places = _places(argnums, len(args))
+
+    def function(*values):
+        given = dict(zip(places, values))
+        return func(*(given.get(i, arg) for i, arg in enumerate(args)))
+
+    return function, tuple(args[place] for place in places)
+
+
+def _split_aux(result, has_aux, api):
+    if not has_aux:
+        return result, None
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return result
+
+
+def _check_outputs(outputs, api):
+    if len(outputs) < 1 or (len(outputs) == 1 and outputs[0] is None):
+        raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {outputs})")
+    for y in outputs:
+        if not isinstance(y, gradus.Tensor):
+            raise RuntimeError(f"{api}: expected f(*primals) to return only tensors, got unsupported type {type(y)}")
+
+
+def _refuse_complex(api, tree, what):
+    for i, value in enumerate(tree_leaves(tree)):
+        if isinstance(value, gradus.Tensor) and value.is_complex():
+            raise RuntimeError(f"{api}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
+
+
+# ---- Reverse mode -------------------------------------------------------------------------------------------------------------------------
+
+
+def grad(func, argnums=0, has_aux=False):
+    """The function that computes the gradient of func, whose value is one number, by the arguments that argnums names. With has_aux func returns (value, aux),
+    and the result is (gradient, aux).
+
+    >>> gradus.func.grad(lambda x: (x * x).sum())(gradus.tensor([1.0, 2.0]))
+    tensor([2., 4.])
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        gradients, value = both(*args, **kwargs)
+        return (gradients, value[1]) if has_aux else gradients
+
+    return wrapper
+
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """Like grad, but the result is (gradient, value), with has_aux (gradient, (value, aux)).
+
+    >>> gradus.func.grad_and_value(lambda x: x * x)(gradus.tensor(3.0))
+    (tensor(6.), tensor(9.))
+    """
+    api = "grad_and_value(f)(*args)"
+
+    @functools.wraps(func)
+    def wrapper(*args, **kwargs):
+        function, inputs = _with_argnums(lambda *args: func(*args, **kwargs), args, argnums)
+        recording = _Recording(inputs[0] if isinstance(argnums, int) else inputs)
+        with gradus.enable_grad():
+            values = (recording.inputs,) if isinstance(argnums, int) else recording.inputs
+            output, aux = _split_aux(function(*values), has_aux, api)
+            if not isinstance(output, gradus.Tensor):
+                raise RuntimeError(f"{api}: Expected f(*args) to return a Tensor, got {type(output)}")
+            if output.dim() != 0:
+                raise RuntimeError(
+                    f"{api}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
+            outputs = recording.physical([output])
+            keep = recording.reaches_outside(outputs)
+            gradients = recording.gradients(outputs, [gradus.ones_like(y) for y in outputs], has_aux, keep)
+        output = recording.result(output, keep)
+        return gradients, (output, recording.result(aux, keep)) if has_aux else output
+
+    return wrapper
+
+
+def vjp(func, *primals, has_aux=False):
+    """func(*primals), and a function of cotangents, in the shape of the outputs, that returns the product of each with the Jacobian, one for each primal.
+
+    >>> value, product = gradus.func.vjp(lambda x: x.sin(), gradus.tensor([0.0, 0.0]))
+    >>> product(gradus.tensor([1.0, 2.0]))
+    (tensor([1., 2.]),)
+    """
+    api = "vjp(f, *primals)"
+    recording = _Recording(primals)
+    with gradus.enable_grad():
+        primals_out, aux = _split_aux(func(*recording.inputs), has_aux, api)
+        outputs, spec = tree_flatten(primals_out)
+        _check_outputs(outputs, api)
+        for y in outputs:
+            if not (y.is_floating_point() or y.is_complex()):
+                raise RuntimeError(f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {y.dtype}")
+        outputs = recording.physical(outputs)
+        reaches = recording.reaches_outside(outputs)
+
+    def product(cotangents, retain_graph=True, create_graph=None):
+        vectors, vectors_spec = tree_flatten(cotangents)
+        if vectors_spec != spec:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+                f"cotangents: {treespec_pprint(vectors_spec)}, primal output: {treespec_pprint(spec)}"
+            )
+        vectors = recording.physical(vectors)
+        keep = (_C.is_grad_enabled() if create_graph is None else create_graph) and (reaches or any(v.requires_grad for v in vectors))
+        return recording.gradients(outputs, vectors, retain_graph, keep)
+
+    results = recording.result(primals_out, reaches)
+    return (results, product, recording.result(aux, reaches)) if has_aux else (results, product)
+
+
+# ---- Forward mode -------------------------------------------------------------------------------------------------------------------------
+
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    """func(*primals), and the product of its Jacobian with tangents, which have the shape of the primals.
+
+    >>> gradus.func.jvp(lambda x: x * x, (gradus.tensor(3.0),), (gradus.tensor(1.0),))
+    (tensor(9.), tensor(6.))
+    """
+    api = "jvp(f, primals, tangents)"
+    if not isinstance(primals, tuple):
+        raise RuntimeError(f"{api}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+    flat, spec = tree_flatten(primals)
+    flat_tangents, tangents_spec = tree_flatten(tangents)
+    if spec != tangents_spec:
+        raise RuntimeError(
+            f"{api}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 tensors, tangents also must be. "
+            f"Got primals with structure {spec} and tangents with structure {tangents_spec}"
+        )
+    for tensors, name in ((flat, "primals"), (flat_tangents, "tangents")):
+        if not tensors:
+            raise RuntimeError(f"{api}: Expected {name} to contain at least one Tensor.")
+        for t in tensors:
+            if not isinstance(t, gradus.Tensor):
+                raise RuntimeError(f"{api}: Expected {name} to only contain Tensors, got {type(t)}")
+    with gradus.autograd.forward_ad.dual_level():
+        duals = tree_unflatten([_C._make_dual(p, t) for p, t in zip(flat, flat_tangents)], spec)
+        result, aux = _split_aux(func(*duals), has_aux, api)
+        outputs, spec = tree_flatten(result)
+        _check_outputs(outputs, api)
+        parts = [_unpack(y, strict) for y in outputs]
+        aux = tree_map(lambda t: _C._unpack_dual(t)[0], aux) if has_aux else None
+    results = tuple(tree_unflatten(list(part), spec) for part in zip(*parts))
+    return (*results, aux) if has_aux else results
+
+
+def _unpack(dual, strict):
+    primal, tangent = _C._unpack_dual(dual)
+    if tangent is None and strict:
+        raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True.")
+    return primal, gradus.zeros_like(primal) if tangent is None else tangent
+
+
+def linearize(func, *primals):
+    """func(*primals), and a function of tangents that returns the product of the Jacobian with them. It calls func again.
+
+    >>> value, product = gradus.func.linearize(lambda x: x * x, gradus.tensor(3.0))
+    >>> product(gradus.tensor(2.0))
+    tensor(12.)
+    """
+    return func(*primals), lambda *tangents: jvp(func, primals, tangents)[1]
+
+
+# ---- Jacobians ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _basis(tensors, chunk_size):
+    """The unit vectors of the space of all elements, in chunks: of each tensor the part [vectors, *sizes]."""
+    sizes = [t.numel() for t in tensors]
+    total = sum(sizes)
+    for start in range(0, total, chunk_size or max(total, 1)):
+        n, offset, parts = min(chunk_size or total, total - start), start, []
+        for t, size in zip(tensors, sizes):
+            part = t.new_zeros((n, size))
+            part.diagonal(offset).fill_(1)
+            parts.append(part.reshape((n, *t.shape)))
+            offset -= size
+        yield parts
+
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
+    """The function that computes the Jacobian of func by the arguments that argnums names, in reverse mode: for each output and input a tensor of the sizes of the
+    output followed by those of the input. chunk_size says how many rows are computed at once; None: all.
+
+    >>> gradus.func.jacrev(lambda x: x * x)(gradus.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def wrapper(*args):
+        _refuse_complex("jacrev", args, "inputs")
+        function, inputs = _with_argnums(func, args, argnums)
+        output, product, *aux = vjp(function, *inputs, has_aux=has_aux)
+        outputs, spec = tree_flatten(output)
+        _refuse_complex("jacrev", output, "outputs")
+        flat, inputs_spec = tree_flatten(inputs)
+        chunks = [_rows(product, parts, spec) for parts in _basis(outputs, chunk_size)]
+        columns = [chunk[0] if len(chunk) == 1 else gradus.cat(chunk) for chunk in zip(*chunks)]
+        split = [column.split([y.numel() for y in outputs]) for column in columns]
+        jacobian = [
+            tree_unflatten([rows[i].reshape((*y.shape, *x.shape)) for rows, x in zip(split, flat)], inputs_spec) for i, y in enumerate(outputs)
+        ]
+        result = tree_unflatten([row[0] if isinstance(argnums, int) else row for row in jacobian], spec)
+        return (result, aux[0]) if has_aux else result
+
+    return wrapper
+
+
+def _rows(product, parts, spec):
+    """Products with some unit vectors, [vectors, *sizes] for each input. One needs no batch, so that it can be computed inside one."""
+    if len(parts[0]) == 1:
+        return [row.unsqueeze(0) for row in tree_leaves(product(tree_unflatten([part.squeeze(0) for part in parts], spec)))]
+    return tree_leaves(gradus.func.vmap(product)(tree_unflatten(parts, spec)))
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """Like jacrev, in forward mode: better where there are more outputs than inputs.
+
+    >>> gradus.func.jacfwd(lambda x: x * x)(gradus.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+
+    @functools.wraps(func)
+    def wrapper(*args):
+        _refuse_complex("jacfwd", args, "inputs")
+        function, inputs = _with_argnums(func, args, argnums)
+        flat, inputs_spec = tree_flatten(inputs)
+
+        def column(*tangents):
+            value, tangent, *aux = jvp(function, inputs, tree_unflatten(tangents, inputs_spec), has_aux=has_aux)
+            _refuse_complex("jacfwd", value, "outputs")
+            return (tangent, *aux)
+
+        parts = next(_basis(flat, None), [t.new_zeros((0, *t.shape)) for t in flat])
+        columns, *aux = gradus.func.vmap(column, randomness=randomness)(*parts)
+        outputs, spec = tree_flatten(columns)
+        result = []
+        for y in outputs:
+            split = y.movedim(0, -1).split([x.numel() for x in flat], dim=-1)
+            row = tree_unflatten([part.reshape((*y.shape[1:], *x.shape)) for part, x in zip(split, flat)], inputs_spec)
+            result.append(row[0] if isinstance(argnums, int) else row)
+        result = tree_unflatten(result, spec)
+        return (result, tree_map(lambda t: t[0], aux[0])) if has_aux else result
+
+    return wrapper
+
+
+def hessian(func, argnums=0):
+    """The function that computes the Hessian of func, whose value is one number, by the arguments that argnums names: jacfwd(jacrev(func)).
+
+    >>> gradus.func.hessian(lambda x: (x ** 3).sum())(gradus.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,199 @@
+"""Nested tuples, lists and dicts as trees, whose leaves are everything else.
+
+    >>> from gradus.utils import _pytree
+    >>> leaves, spec = _pytree.tree_flatten({"a": [1, 2], "b": (3,)})
+    >>> leaves
+    [1, 2, 3]
+    >>> _pytree.tree_unflatten([x * 10 for x in leaves], spec)
+    {'a': [10, 20], 'b': (30,)}
+"""
+from collections import OrderedDict, defaultdict, deque
+from typing import NamedTuple
+
+import gradus
+
+__all__ = ["PyTree", "TreeSpec", "register_pytree_node", "tree_flatten", "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_structure",
+           "tree_unflatten", "treespec_pprint"]
+
+PyTree = object
+
+
+class NodeDef(NamedTuple):
+    """How a container is taken apart: flatten(tree) gives its children and a context, of which unflatten(children, context) makes it again."""
+
+    flatten_fn: object
+    unflatten_fn: object
+
+
+def _of_names(make):
+    return NodeDef(lambda tree: (list(tree.values()), list(tree)), make)
+
+
+# namedtuple stands for all classes of named tuples.
+def namedtuple(children, kind):
+    return kind(*children) if hasattr(kind, "_make") else kind(children)
+
+
+SUPPORTED_NODES = {
+    tuple: NodeDef(lambda tree: (list(tree), None), lambda children, context: tuple(children)),
+    list: NodeDef(lambda tree: (list(tree), None), lambda children, context: list(children)),
+    dict: _of_names(lambda children, names: dict(zip(names, children))),
+    namedtuple: NodeDef(lambda tree: (list(tree), type(tree)), namedtuple),
+    OrderedDict: _of_names(lambda children, names: OrderedDict(zip(names, children))),
+    defaultdict: NodeDef(lambda tree: (list(tree.values()), [tree.default_factory, list(tree)]), lambda children, context: defaultdict(context[0], zip(context[1], children))),
+    deque: NodeDef(lambda tree: (list(tree), tree.maxlen), deque),
+    gradus.Size: NodeDef(lambda tree: (list(tree), None), lambda children, context: tuple(children)),
+}
+
+
+def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=None, to_dumpable_context=None, from_dumpable_context=None, flatten_with_keys_fn=None):
+    """Makes the objects of a class containers."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
+
+
+def _kind(tree, is_leaf):
+    """The key of SUPPORTED_NODES for a container; None for a leaf."""
+    kind = type(tree)
+    if is_leaf is not None and is_leaf(tree):
+        return None
+    if kind in SUPPORTED_NODES:
+        return kind
+    return namedtuple if isinstance(tree, tuple) and (hasattr(kind, "_make") or hasattr(kind, "n_fields")) else None
+
+
+class TreeSpec:
+    """The shape of a tree: everything but its leaves. A leaf has type None."""
+
+    def __init__(self, type, context, children_specs):
+        self.type, self.context, self.children_specs = type, context, children_specs
+        self.num_leaves, self.num_nodes, self.num_children = int(type is None), 1, len(children_specs)
+        for child in children_specs:
+            self.num_leaves += child.num_leaves
+            self.num_nodes += child.num_nodes
+
+    def is_leaf(self):
+        """True for a single leaf."""
+        return self.type is None
+
+    def unflatten(self, leaves):
+        """The tree with these leaves."""
+        return tree_unflatten(leaves, self)
+
+    def __eq__(self, other):
+        if not isinstance(other, TreeSpec):
+            return NotImplemented
+        return (self.type, self.context, self.children_specs) == (other.type, other.context, other.children_specs)
+
+    def __hash__(self):
+        return hash((self.type, str(self.context), tuple(self.children_specs)))
+
+    def __repr__(self, indent=0):
+        if self.type is None:
+            return "*"
+        inner = ",\n".join(" " * (indent + 2) * (i > 0) + child.__repr__(indent + 2) for i, child in enumerate(self.children_specs))
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
+
+
+_LEAF = TreeSpec(None, None, [])
+
+
+def _flatten(tree, is_leaf, leaves):
+    kind = _kind(tree, is_leaf)
+    if kind is None:
+        leaves.append(tree)
+        return _LEAF
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    return TreeSpec(kind, context, [_flatten(child, is_leaf, leaves) for child in children])
+
+
+def tree_flatten(tree, is_leaf=None):
+    """The leaves, and the TreeSpec to put them together again."""
+    leaves = []
+    spec = _flatten(tree, is_leaf, leaves)
+    return leaves, spec
+
+
+def tree_unflatten(leaves, treespec):
+    """The tree of that shape with these leaves."""
+    if not isinstance(treespec, TreeSpec):
+        raise TypeError(f"tree_unflatten(leaves, treespec): Expected `treespec` to be instance of TreeSpec but got item of type {type(treespec)}.")
+    leaves = list(leaves)
+    if len(leaves) != treespec.num_leaves:
+        raise ValueError(
+            f"tree_unflatten(leaves, treespec): `leaves` has length {len(leaves)} but the spec refers to a pytree that holds {treespec.num_leaves} items ({treespec})."
+        )
+    return _unflatten(iter(leaves), treespec)
+
+
+def _unflatten(leaves, spec):
+    if spec.type is None:
+        return next(leaves)
+    return SUPPORTED_NODES[spec.type].unflatten_fn([_unflatten(leaves, child) for child in spec.children_specs], spec.context)
+
+
+def tree_leaves(tree, is_leaf=None):
+    """The leaves."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_iter(tree, is_leaf=None):
+    """The leaves, one after another."""
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_structure(tree, is_leaf=None):
+    """The TreeSpec."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func, tree, *rests, is_leaf=None):
+    """The tree of func(leaf, …), of trees that all have the shape of the first."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = [_flatten_up_to(spec, rest) for rest in rests]
+    return tree_unflatten([func(*args) for args in zip(leaves, *others)], spec)
+
+
+def tree_map_(func, tree, *rests, is_leaf=None):
+    """Calls func for each leaf, and returns the tree."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(kind, func, tree, is_leaf=None):
+    """The tree with func(leaf) for the leaves of a class."""
+    return tree_map(lambda leaf: func(leaf) if isinstance(leaf, kind) else leaf, tree, is_leaf=is_leaf)
+
+
+def _flatten_up_to(spec, tree):
+    """What stands in a tree where the spec has leaves."""
+    if spec.type is None:
+        return [tree]
+    kind = _kind(tree, None)
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree) if kind is not None else ([], None)
+    if kind is not spec.type or len(children) != spec.num_children or context != spec.context:
+        raise ValueError(f"Node type mismatch; expected {spec.type}, but got {type(tree)}.")
+    return [leaf for child, below in zip(spec.children_specs, children) for leaf in _flatten_up_to(child, below)]
+
+
+def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
+    """A value for each leaf of the spec: those of a tree whose leaves may stand for whole branches. None where the shapes differ."""
+    kind = _kind(tree, is_leaf)
+    if kind is None:
+        return [tree] * treespec.num_leaves
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    if kind is not treespec.type or len(children) != treespec.num_children or context != treespec.context:
+        return None
+    parts = [_broadcast_to_and_flatten(child, spec, is_leaf) for child, spec in zip(children, treespec.children_specs)]
+    return None if None in parts else [leaf for part in parts for leaf in part]
+
+
+def treespec_pprint(treespec):
+    """The tree with * for its leaves."""
+    return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
+
+
+class _Star:
+    def __repr__(self):
+        return "*"

@@ -1,0 +1,187 @@
+"""autograd.forward_ad, and jvp of custom functions, beside PyTorch."""
+import threading
+
+import pytest
+from both import caught, gradus, part, plain, same
+
+
+def forward_ad(torch):
+    return part(torch, "autograd.forward_ad")
+
+
+def tangent_of(torch, program, *pairs):
+    """The two parts of program(dual tensors)."""
+    fw = forward_ad(torch)
+    with fw.dual_level():
+        return tuple(fw.unpack_dual(program(*(fw.make_dual(torch.tensor(p), torch.tensor(t)) for p, t in pairs))))
+
+
+CASES = {
+    "product": lambda torch, x, y: x * y,
+    "one of them": lambda torch, x, y: x.reciprocal(),
+    "in place": lambda torch, x, y: x.clone().mul_(y),
+    "through a view": lambda torch, x, y: x.view(2, 1)[1] * y,
+    "a view written": lambda torch, x, y: torch.zeros(2).copy_(x).add_(1),
+    "reduction": lambda torch, x, y: (x * y).sum(),
+    "line": lambda torch, x, y: torch.softmax(x, 0),
+    "several": lambda torch, x, y: torch.stack([x, y]).max(0).values,
+    "linear": lambda torch, x, y: torch.nn.functional.linear(x, torch.tensor([[1.0, 2.0]])),
+    "detached": lambda torch, x, y: x.detach() * 2,
+    "indexed": lambda torch, x, y: x[[1, 0, 1]],
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_tangents(name):
+    same(lambda torch: tangent_of(torch, lambda x, y: CASES[name](torch, x, y), ([1.0, 2.0], [0.5, -1.0]), ([3.0, -2.0], [2.0, 0.25])))
+
+
+def test_levels():
+    def program(torch):
+        fw = forward_ad(torch)
+        seen = [caught(fw.make_dual, torch.ones(1), torch.ones(1)), plain(tuple(fw.unpack_dual(torch.ones(1))))]
+        level = fw.enter_dual_level()
+        dual = fw.make_dual(torch.ones(2), torch.full((2,), 3.0))
+        seen += [level, plain(tuple(fw.unpack_dual(dual))), fw.unpack_dual(torch.ones(1)).tangent]
+        seen += [caught(fw.enter_dual_level), caught(fw.exit_dual_level, level=5)]
+        for primal, tangent in ((torch.ones(1, dtype=torch.int64), torch.ones(1)), (torch.ones(2), torch.ones(3)), (torch.ones(2), torch.ones(2, dtype=torch.float64))):
+            name, text = caught(fw.make_dual, primal, tangent)
+            seen.append((name, text.replace("Float", "float32").replace("Double", "float64")))
+        fw.exit_dual_level()
+        return [*seen, fw.unpack_dual(dual).tangent]
+
+    ours = program(gradus)
+    assert ours[0] == ("RuntimeError", "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+    assert ours[5] == ("RuntimeError", "Nested forward mode AD is not supported at the moment")
+    assert ours[6] == ("RuntimeError", "Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
+    assert ours[-1] is None
+    assert caught(forward_ad(gradus).exit_dual_level)[0] == "RuntimeError"
+
+
+def test_a_level_as_a_decorator():
+    def program(torch):
+        fw = forward_ad(torch)
+
+        @fw.dual_level()
+        def derivative(x):
+            return fw.unpack_dual(fw.make_dual(x, torch.ones_like(x)) ** 3).tangent
+
+        return derivative(torch.tensor([2.0])), derivative(torch.tensor([3.0]))
+
+    same(program)
+
+
+def test_an_error_ends_the_level():
+    fw = forward_ad(gradus)
+    with pytest.raises(KeyError), fw.dual_level():
+        raise KeyError
+    with fw.dual_level():
+        pass
+
+
+def test_each_thread_has_a_level():
+    fw, seen = forward_ad(gradus), []
+
+    def run():
+        with fw.dual_level():
+            seen.append(fw.unpack_dual(fw.make_dual(gradus.ones(1), gradus.ones(1)) * 2).tangent.item())
+
+    with fw.dual_level():
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    assert seen == [2.0]
+
+
+def test_forward_over_reverse():
+    def program(torch):
+        fw = forward_ad(torch)
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        with fw.dual_level():
+            dual = fw.make_dual(x, torch.tensor([1.0, 0.5]))
+            (grad,) = torch.autograd.grad((dual ** 3).sum(), x)
+            return tuple(fw.unpack_dual(grad))
+
+    same(program)
+
+
+def test_a_tangent_is_recorded():
+    def program(torch):
+        fw = forward_ad(torch)
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        with fw.dual_level():
+            tangent = fw.unpack_dual(fw.make_dual(x, torch.tensor([1.0, 0.5])) ** 3).tangent
+        tangent.sum().backward()
+        return x.grad
+
+    same(program)
+
+
+def scaled(torch, jvp):
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, factor, y):
+            ctx.factor = factor
+            ctx.save_for_forward(x, y)
+            return x * y * factor, x + y
+
+        jvp = None
+
+    Scaled.jvp = staticmethod(jvp)
+    return Scaled
+
+
+JVPS = {
+    "right": lambda ctx, x, factor, y: (x * ctx.saved_tensors[1] * ctx.factor + y * ctx.saved_tensors[0], x + y),
+    "zeros are made": lambda ctx, x, factor, y: (x + (factor is None), y.clone()),
+    "too few": lambda ctx, x, factor, y: (x,),
+    "no tensor": lambda ctx, x, factor, y: (x, 3),
+    "an exception": lambda ctx, x, factor, y: {}["key"],
+}
+
+
+@pytest.mark.parametrize("name", JVPS)
+def test_custom_functions(name):
+    def program(torch):
+        fw = forward_ad(torch)
+        with fw.dual_level():
+            dual = fw.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+            try:
+                return [plain(tuple(fw.unpack_dual(y))) for y in scaled(torch, JVPS[name]).apply(dual, 2.0, torch.tensor(4.0))]
+            except Exception as error:
+                return type(error).__name__, str(error)
+
+    same(program)
+
+
+def test_custom_functions_without_jvp():
+    def program(torch):
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+        fw = forward_ad(torch)
+        with fw.dual_level():
+            return caught(Twice.apply, fw.make_dual(torch.tensor(3.0), torch.tensor(1.0)))
+
+    same(program)
+
+
+def test_none_instead_of_zeros():
+    def program(torch):
+        class Sum(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, y):
+                ctx.set_materialize_grads(False)
+                return x + y
+
+            @staticmethod
+            def jvp(ctx, x, y):
+                return x * 2 if y is None else x * 0
+
+        fw = forward_ad(torch)
+        with fw.dual_level():
+            return tuple(fw.unpack_dual(Sum.apply(fw.make_dual(torch.tensor(3.0), torch.tensor(1.0)), torch.tensor(1.0))))
+
+    same(program)
