@@ -54,6 +54,20 @@ def training(torch):
     return {"step": step}, {"training_step": "step()"}
 
 
+def transforms(torch):
+    """Gradients of a small network for each of 64 samples, and an addition of 64 pairs."""
+    func = importlib.import_module(f"{torch.__name__}.func")
+    model = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.Tanh(), torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 10))
+    params = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(params, x, y):
+        return torch.nn.functional.cross_entropy(func.functional_call(model, params, (x,)), y)
+
+    names = {"params": params, "x": torch.rand(64, 32), "y": torch.randint(0, 10, (64,)), "gradients": func.vmap(func.grad(loss), in_dims=(None, 0, 0)),
+             "add": func.vmap(torch.add), "a": torch.rand(64, 4)}
+    return names, {"per_sample_gradients": "gradients(params, x, y)", "vmapped_add": "add(a, a)"}
+
+
 def large(torch, threads):
     torch.set_num_threads(threads)
     names = {"torch": torch, "x": torch.rand(2048, 2048), "y": torch.rand(2048, 2048), "a": torch.rand(512, 512), "b": torch.rand(512, 512)}
@@ -83,7 +97,7 @@ def main():
         groups = [lambda: numpy_cases(package)]
     else:
         package.set_num_threads(1)
-        groups = [lambda: small(package), lambda: training(package), lambda: large(package, 1), lambda: large(package, 2)]
+        groups = [lambda: small(package), lambda: training(package), lambda: transforms(package), lambda: large(package, 1), lambda: large(package, 2)]
     for group in groups:
         names, cases = group()
         for case, statement in cases.items():

@@ -210,21 +210,14 @@ static const struct fact {
     {"device", GRD_SAVE_DEVICE, GRD_KIND_DEVICE}, {"sizes_along", GRD_SAVE_SIZES_ALONG, GRD_KIND_DIMS},
 };
 
-/* The fact of a gradient is taken when it is there. Of an argument that may be absent only the shape is known: None. */
-static int read_fact(struct parser *p, const struct fact *fact)
+/* The fact of an argument or a result, which is saved. Of an argument that may be absent only the shape is known: None. */
+static int read_saved_fact(struct parser *p, const struct fact *fact, struct grd_span subject)
 {
     const struct grd_op *op = &p->needs->of->op;
     const bool along = fact->how == GRD_SAVE_SIZES_ALONG;
-    struct grd_span subject, dim;
+    struct grd_span dim;
     struct grd_save save;
     grd_kind kind;
-    if (!grd_read_word(&p->reader, &subject))
-        return grd_read_fail(&p->reader, "%s(...) takes a name", fact->name);
-    const int gradient = along || op->returns_list ? -1 : find_gradient(p, subject);
-    if (gradient >= 0) {
-        const int child = grd_read_expect(&p->reader, ")") ? add_gradient(p, gradient) : 0;
-        return child ? add(p, (struct grd_formula_node){GRD_FORMULA_FACT, fact->kind, fact->how, .child = (uint16_t)child}) : 0;
-    }
     if (!find_saved(p, subject, &save, &kind))
         return 0;
     save.how = fact->how;
@@ -240,6 +233,27 @@ static int read_fact(struct parser *p, const struct fact *fact)
         return grd_read_fail_at(&p->reader, subject.at, "%s(...) takes a %s", fact->name,
                                 along ? "Tensor[] argument" : "Tensor argument that is never absent, or a result");
     return grd_read_expect(&p->reader, ")") ? add_saved(p, subject.at, save, (grd_kind)fact->kind) : 0;
+}
+
+/* The fact of a gradient, or of another tensor that the formula computes, is taken when it is there. */
+static int read_fact(struct parser *p, const struct fact *fact)
+{
+    const struct grd_reader before = p->reader;
+    struct grd_span word;
+    const bool along = fact->how == GRD_SAVE_SIZES_ALONG, name = grd_read_word(&p->reader, &word), end = grd_read_peek(&p->reader) == ')';
+    if (name && (along || (end && find_gradient(p, word) < 0)))
+        return read_saved_fact(p, fact, word);
+    p->reader = before;
+    const char *at = here(p);
+    const int child = read_expression(p, 0);
+    if (child == 0)
+        return 0;
+    if (along || kind_of(p, child) != GRD_KIND_TENSOR)
+        return grd_read_fail_at(&p->reader, at, "%s(...) takes a %s, not %s", fact->name, along ? "name" : "Tensor",
+                                grd_kind_name(kind_of(p, child)));
+    return grd_read_expect(&p->reader, ")")
+               ? add(p, (struct grd_formula_node){GRD_FORMULA_FACT, fact->kind, fact->how, .child = (uint16_t)child})
+               : 0;
 }
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------------------ */

@@ -14,7 +14,7 @@ enum grd_formula_type {
     GRD_FORMULA_GRADIENT,  /* of result `which` */
     GRD_FORMULA_GRADIENTS, /* of an operator that returns a list */
     GRD_FORMULA_SAVED,     /* saves[which] */
-    GRD_FORMULA_FACT,      /* `which`, a grd_save_how, of the gradient below */
+    GRD_FORMULA_FACT,      /* `which`, a grd_save_how, of the tensor below */
     GRD_FORMULA_LIST,      /* of integers or tensors */
     GRD_FORMULA_ITEM,      /* of a list of integers: the list, the index */
     GRD_FORMULA_NUMBER,    /* `which`, a grd_formula_symbol, of one or two numbers, strings or dtypes */

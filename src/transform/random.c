@@ -30,6 +30,7 @@ static bool run_parts(struct grd_batch_call *call, grd_value *ret_results)
         return false;
     grd_thread.exclude &= ~GRD_BATCH_BIT;
     op->unbox(op->kernel, call->out, call->values, ret_results);
+    grd_thread.exclude |= GRD_BATCH_BIT;
     return !grd_pending();
 }
 

@@ -104,7 +104,7 @@ def stack_module_state(models):
 
     >>> params, buffers = gradus.func.stack_module_state([gradus.nn.Linear(3, 2) for _ in range(4)])
     >>> params["weight"].shape
-    gradus.Size([4, 2, 3])
+    torch.Size([4, 2, 3])
     """
     if len(models) == 0:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

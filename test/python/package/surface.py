@@ -1,12 +1,13 @@
 """Every function of the extension, and arguments for them: right ones now and then, mostly wrong ones."""
 import random
+from contextlib import contextmanager
 
 import gradus as torch
 from gradus import _C
 
 # They change the process, or wait for somebody: left out by name.
 OUTSIDE = {"_set_function_class", "set_num_threads", "_memory_set_limit", "_memory_set_cache_limit", "set_num_interop_threads", "set_default_dtype", "load_library", "set_printoptions", "_disable_torch_function",
-           "set_grad_enabled", "_set_grad_enabled", "set_anomaly_enabled", "data_ptr", "_from_storage", "set_default_device", "set_default_tensor_type"}
+           "set_grad_enabled", "_set_grad_enabled", "set_anomaly_enabled", "data_ptr", "_from_storage", "_batch_begin", "_batch_end", "_enter_dual_level", "_exit_dual_level", "set_default_device", "set_default_tensor_type"}
 
 
 def functions():
@@ -19,6 +20,21 @@ def functions():
         elif hasattr(value, "__get__"):
             found.append((f"Tensor.{name} (property)", value.__get__))
     return [(name, value) for name, value in found if name.split(".")[-1] not in OUTSIDE]
+
+
+BATCH = 3  # elements
+
+
+@contextmanager
+def levels():
+    """Inside, arguments are dual and batch tensors, too."""
+    _C._enter_dual_level()
+    _C._batch_begin(BATCH, "different")
+    try:
+        yield
+    finally:
+        _C._batch_end()
+        _C._exit_dual_level()
 
 
 class Strange:
@@ -49,7 +65,13 @@ class Arguments:
             t.requires_grad_()
         if t.dim() > 1 and self.random.random() < 0.3:
             t = t.transpose(0, 1)
-        return t
+        return self.transformed(t) if _C._batch_size() == BATCH else t
+
+    def transformed(self, t):
+        """Dual, a batch, or both, where it can be. What was drawn inside of a level is a batch already."""
+        if (t.dtype.is_floating_point or t.dtype.is_complex) and self.random.random() < 0.5:
+            t = _C._make_dual(t, torch.ones_like(t))
+        return _C._batch(t) if not _C._is_batched(t) and t.dim() > 0 and t.size(0) == BATCH else t
 
     def integer(self):
         return self.random.choice([0, 1, 2, 3, -1, -2, 5, 64, 2**31, 2**62, -2**62, -2**63, 2**63 - 1, 2**63, 10**30])

@@ -1,12 +1,13 @@
 """Every function, called with random arguments of wrong types, sizes and values: only exceptions come out.
 
-Half of the calls are random in everything. The other half begin with arguments that are right, the samples of the schema, and change a few of them, so
+Half of the calls are random in everything, of these half with dual and batch tensors. The other half begin with arguments that are right, the samples of the schema, and change a few of them, so
 that they come past the first check: integers near the ends of int64, tensors of rank 64, empty, expanded, overlapping, with strides nobody follows, of
 another dtype or device.
 Each run is a process of its own, so that a crash is seen as one. GRADUS_FUZZ_CALLS says how many calls each function gets of both kinds, GRADUS_FUZZ_SEED
 begins another sequence of them."""
 import os
 import sys
+from contextlib import nullcontext
 
 import pytest
 from own_process import PARTS, attempt, check_part
@@ -17,7 +18,7 @@ MOST_ELEMENTS = 1 << 22  # an expanded result may have more than a sum comes to 
 
 
 def random_calls(part):
-    from surface import Arguments, functions
+    from surface import Arguments, functions, levels
     from gradus import _C
 
     _C._memory_set_limit(4 << 30)  # a sanitizer's address space has no limit of its own
@@ -26,9 +27,11 @@ def random_calls(part):
         if number % PARTS == part:
             arguments = Arguments(number + 10000 * SEED)
             print(name, file=sys.stderr, flush=True)
-            for _ in range(CALLS // 2):
-                positional, keywords = arguments.call()
-                attempt(function, *positional, **keywords)
+            for inside in (False, True):
+                with levels() if inside else nullcontext():
+                    for _ in range(CALLS // 4):
+                        positional, keywords = arguments.call()
+                        attempt(function, *positional, **keywords)
 
 
 def changed_calls(part):

@@ -8,7 +8,7 @@ import sys
 import warnings
 
 import pytest
-from surface import Arguments, functions
+from surface import Arguments, functions, levels
 
 import gradus as torch
 
@@ -66,6 +66,12 @@ def grown(function, call):
 
 # What they do is to leave something behind: hooks on a tensor, history of one that is written in place.
 KEEPS = {"register_hook", "register_post_accumulate_grad_hook", "retain_grad"}
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_calls_with_dual_and_batch_tensors_leave_nothing_behind(part):
+    with levels():
+        test_calls_leave_nothing_behind(part)
 
 
 @pytest.mark.parametrize("part", range(8))
