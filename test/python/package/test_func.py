@@ -331,6 +331,64 @@ def test_modules(name):
     alike(lambda torch: MODULES[name](torch, func(torch)))
 
 
+# ---- Custom functions -------------------------------------------------------------------------------------------------------------------------
+
+
+def power(torch, **members):
+    class Power(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y, n):
+            return x ** n * y, x + y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, y, ctx.n = inputs
+            ctx.save_for_backward(x, y)
+            ctx.save_for_forward(x, y)
+
+        @staticmethod
+        def backward(ctx, g, h):
+            x, y = ctx.saved_tensors
+            return g * ctx.n * x ** (ctx.n - 1) * y + h, g * x ** ctx.n + h, None
+
+        @staticmethod
+        def jvp(ctx, s, t, _):
+            x, y = ctx.saved_tensors
+            return s * ctx.n * x ** (ctx.n - 1) * y + t * x ** ctx.n, s + t
+
+    for name, member in members.items():
+        setattr(Power, name, member)
+    return Power
+
+
+def doubled(info, in_dims, x, y, n):
+    return (x * 2 * info.batch_size, y), (in_dims[0], in_dims[1])
+
+
+FUNCTIONS = {
+    "generated": lambda torch, v: v(lambda x, y: power(torch, generate_vmap_rule=True).apply(x, y, 3), in_dims=(0, None))(numbers(torch, 4, 3), numbers(torch, 3)),
+    "generated, differentiated inside": lambda torch, v: v(
+        func(torch).grad(lambda x, y: power(torch, generate_vmap_rule=True).apply(x, y, 3)[0].sum(), argnums=(0, 1)), in_dims=(0, None)
+    )(numbers(torch, 4, 3), numbers(torch, 3)),
+    "generated, differentiated outside": lambda torch, v: func(torch).grad(
+        lambda x, y: sum(t.sum() for t in v(lambda x, y: power(torch, generate_vmap_rule=True).apply(x, y, 3), in_dims=(0, None))(x, y)), argnums=(0, 1)
+    )(numbers(torch, 4, 3), numbers(torch, 3)),
+    "generated, forward mode inside": lambda torch, v: v(
+        lambda x, y: func(torch).jvp(lambda x, y: power(torch, generate_vmap_rule=True).apply(x, y, 3), (x, y), (x, y)), in_dims=(0, None)
+    )(numbers(torch, 4, 3), numbers(torch, 3)),
+    "its own": lambda torch, v: v(lambda x, y: power(torch, vmap=staticmethod(doubled)).apply(x, y, 3), in_dims=(0, 0))(numbers(torch, 4, 3), numbers(torch, 4, 3)),
+    "none": lambda torch, v: v(lambda x: power(torch).apply(x, x, 3))(numbers(torch, 4, 3)),
+    "both": lambda torch, v: v(lambda x: power(torch, generate_vmap_rule=True, vmap=staticmethod(doubled)).apply(x, x, 3))(numbers(torch, 4, 3)),
+    "no pair": lambda torch, v: v(lambda x: power(torch, vmap=staticmethod(lambda info, dims, x, y, n: x)).apply(x, x, 3))(numbers(torch, 4, 3)),
+    "other dims": lambda torch, v: v(lambda x: power(torch, vmap=staticmethod(lambda info, dims, x, y, n: (x, (0, 0)))).apply(x, x, 3))(numbers(torch, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_custom_functions(name):
+    alike(lambda torch: FUNCTIONS[name](torch, torch.vmap))
+
+
 # ---- Trees --------------------------------------------------------------------------------------------------------------------------------
 
 
