@@ -6,7 +6,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 build=${BUILD:-build/release}
-names=${*:-add add_number add_recorded add_bias add_transposed softmax select view transpose zeros sum mm item backward training_step training_step_optimizer}
+names=${*:-add add_batched add_number add_recorded add_bias add_transposed softmax select view transpose zeros sum mm item backward training_step training_step_optimizer}
 program=$build/bench/bench_micro
 command -v valgrind > /dev/null || { echo "valgrind is missing"; exit 1; }
 [ -n "${BUILD:-}" ] || cmake --build "$build" --target bench_micro > /dev/null

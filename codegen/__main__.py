@@ -1,5 +1,6 @@
 """python -m codegen --schema schema --out build: writes what changed. --show OP prints everything generated for one operator."""
 import argparse
+import re
 import sys
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def show(name, operators):
     if name not in operators:
         raise SchemaError(f"no operator '{name}'")
     operator = operators[name]
-    rows = f"/* ---- gen/{operator.kernel}_rows.h */\n{kernels.rows_file(operator.kernel, [operator], operators)}" if operator.kernel else ""
+    computed = [o for o in (operator, *(operators[n] for n in re.findall(r"\w+", " ".join(operator.fused.values())) if n in operators)) if o.kernel]
+    rows = "\n".join(f"/* ---- gen/{o.kernel}_rows.h */\n{kernels.rows_file(o.kernel, [o], operators)}" for o in computed)
     if operator.planned_view:
         rows = f"/* ---- gen/view_calls.h */\n{emit.view_calls({name: operator})}"
     if not operator.is_operator:

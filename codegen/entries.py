@@ -72,7 +72,7 @@ def structure(operator, tables):
     facts += [f".providers = {json.dumps(operator.providers)}"] if operator.providers else []
     facts += [f".fills = GRD_FILLS_{operator.fills.upper()}"] if operator.fills else []
     facts += [f".batch = GRD_BATCH_{batch.batch_rule(operator).upper()}"] if operator.batch and (operator.batch != "align" or operator.is_composite) else []
-    facts += [f".batched.refusal = {json.dumps(operator.refuses_batch)}"] if operator.batch == "refuse" else []
+    facts += [f".batched.refusal = {json.dumps(operator.batch_reason)}"] if operator.batch == "refuse" else []
     facts += [f".batched.formula = {operator.c_name}_batch"] if batch.batch_rule(operator) == "formula" else []
     flags = {"has_out": operator.has_out, "is_view": operator.view, "everywhere": operator.everywhere or operator.view, "returns_list": operator.returns_list,
              "composite": operator.is_composite, "forward": operator.is_composite and operator.jvp, "counts_writes": counts_writes(operator), "alone": operator.alone}

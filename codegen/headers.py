@@ -122,10 +122,20 @@ def header(operator):
             f'#include "gradus/{"options" if options(operator) else "types"}.h"\n{declare(operator)}')
 
 
+def parts(operator):
+    """The names in `where` that gradients are said with, in order."""
+    read, text = [], " ".join((operator.grads or {}).values())
+    for name, formula in reversed(operator.where.items()):
+        if re.search(rf"\b{name}\b", text):
+            read, text = [name, *read], f"{text} {formula}"
+    return read
+
+
 def document(operator):
     """The part of ops.h about an operator, with the names of its functions beside the header that declares them."""
     lines = [operator.schema, operator.doc, *(f"{name}: {words}." for name, words in operator.words.items()),
-             *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items())] + [f"Formula: {operator.formula}"] * bool(operator.formula and "\n" not in operator.formula)
+             *(f"d/d{name}: {formula}" for name, formula in (operator.grads or {}).items()),
+             *(f"  {name} = {operator.where[name]}" for name in parts(operator))] + [f"Formula: {operator.formula}"] * bool(operator.formula and "\n" not in operator.formula)
     names = ", ".join(f"grd_{name}" for name, _ in public_functions(operator))
     return "/* " + "\n * ".join(lines) + f' */\n#include "{header_path(operator)}" /* {names} */\n'
 
@@ -133,7 +143,7 @@ def document(operator):
 INTRODUCTION = """/* Every operator, from its entry in schema/, and below it the header that declares its functions.
  *
  * How to read it. Above each header stands the operator's signature as PyTorch writes it, what it computes, and for each argument that has a derivative its
- * formula: d/dself: grad * other. "Formula" is what the operator is, in terms of others. grd_add returns a new tensor (or a view, where it says so), grd_add_ writes
+ * formula: d/dself: grad * other, and below them the parts that they name. "Formula" is what the operator is, in terms of others. grd_add returns a new tensor (or a view, where it says so), grd_add_ writes
  * its first argument and returns it, grd_add_out writes `out`, whose size it sets. grd_add_scalar is grd_add with a number for a tensor.
  *
  * Options. Arguments without a default come first. The others are given by name, in any order, or left out: grd_sum(x, .dim = 1, .keepdim = true). A

@@ -135,7 +135,7 @@ class Operator:
     reason: str = None  # why formulas of its derivative call hidden operators
     underived: str = None  # one of UNDERIVED: the derivative is an error
     batch: str = None  # one of BATCH_RULES, or a formula over the physical tensors, each with the batch in front; None: a composite's parts have rules
-    refuses_batch: str = ""  # the error for batch tensors
+    batch_reason: str = ""  # why it loops, or the error for batch tensors
     through: str = None  # a formula whose calls are of implementations, below the dispatcher, that write `out`
 
     @property
@@ -365,17 +365,15 @@ def read_operator(name, entry, file, lines):
 
 
 def read_batch(name, entry, args, is_operator, fail):
-    """The rule for batch tensors and the error of a refusal: "refuse: <text>" or "refuse: <name of a text>"."""
+    """The rule for batch tensors, and the reason of a loop or the error of a refusal: "refuse: <text>" or "refuse: <name of a text>". An entry that says nothing loops."""
     composite = {"formula", "composite"} & set(entry)
     derived = "align" if {"kernel", "through"} & set(entry) or not (composite or any(a.is_tensor for a in args)) else "shift" if {"law", "view"} & set(entry) else None
     rule, colon, reason = entry.get("batch", derived or "").partition(": ")
-    if not rule and is_operator and not composite:
-        fail(f"say how it is run for batch tensors: batch = \"<{', '.join(BATCH_RULES)}, or a formula over tensors with the batch in front>\"")
     if rule in ("loop", "refuse"):
         if not reason:
             fail(f"say why: batch = \"{rule}: …\"", "batch")
         return rule, BATCH_REFUSALS.get(reason, reason).format(name=name)
-    return (entry.get("batch", derived) or None), ""
+    return entry.get("batch", derived or (None if composite else "loop")), ""
 
 
 def read_words(entry, args, name, fail):
@@ -510,6 +508,9 @@ def read_where(entry, args, results, grads, fail):
     for name in where:
         if not grads or name in {"grad", *(a.name for a in args), *results} or not name.isidentifier():
             fail(f"where.{name} = \"…\" is a new name for the formulas of a derivative", f"where.{name}")
+        for later in list(where)[list(where).index(name):]:
+            if re.search(rf"\b{later}\b(?!\()", where[name]):
+                fail(f"where.{name} reads '{later}', which is no name above it", f"where.{name}")
     return where
 
 

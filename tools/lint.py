@@ -213,6 +213,13 @@ def check_names():
                 yield f"{path.relative_to(ROOT)}:{number}: '{name}' is an operator, and the dispatcher knows none by name: say it in the schema"
 
 
+def check_batches():
+    """Every entry has a rule for batch tensors: the law's, that of its parts, or its own."""
+    for operator in schema.read_schema(ROOT / "schema").values():
+        if operator.is_operator and operator.batch == "loop" and not operator.batch_reason:
+            yield f"{operator.file}:{operator.line}: [{operator.name}] say how it is run for batch tensors: batch = \"<{', '.join(schema.BATCH_RULES)}, or a formula>\""
+
+
 def check_bodies(root=ROOT):
     """Every scalar body of a kernel belongs to an entry of the schema, or another body calls it."""
     operators = schema.read_schema(root / "schema").values()
@@ -242,7 +249,7 @@ def unused_functions(root, expressions):
 
 def main():
     checks = [check_floors, check_extension, check_words, check_calls, check_elements, check_notes, check_documents, check_symbols, check_format, check_snapshots,
-              check_mutants, check_includes, check_names, check_bodies]
+              check_mutants, check_includes, check_names, check_batches, check_bodies]
     problems = [problem for check in checks for problem in check()]
     print("\n".join(problems) or f"lint: {len(checks)} checks, nothing found")
     sys.exit(1 if problems else 0)

@@ -397,7 +397,7 @@ grd_node *grd_grad_fn(grd_tensor *t)
 {
     struct grd_node *node = NULL;
     uint32_t output;
-    if (grd_pending() || !grd_given(t, "grd_grad_fn", "t") || !current_grad_fn(t, &node, &output) || node == NULL)
+    if (grd_pending() || !grd_given(t, "grd_grad_fn", "t") || !current_grad_fn(grd_physical(t), &node, &output) || node == NULL)
         return NULL;
     return grd_pool_push(node) ? node : NULL;
 }

@@ -131,6 +131,8 @@ static void set_data(grd_tensor *t, grd_tensor *source)
     enum { GEOMETRY = GRD_FLAG_CONTIGUOUS | GRD_FLAG_CHANNELS_LAST | GRD_FLAG_CANONICAL };
     if (t == source || !check_data(t, source))
         return;
+    if (grd_is_batch(t) && !grd_raise_batch_data())
+        return;
     grd_tensor *alias = grd_alias(source);
     if (grd_pending())
         return;

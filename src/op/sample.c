@@ -3,6 +3,8 @@
  * The fills they call are in random.c. Invariants are those of random.c: drawn serially, in PyTorch's order and width, after every check. */
 #include <math.h>
 
+#include <string.h>
+
 #include "gen/uses/op/sample.h"
 #include "kernel/random.h"
 #include "kernel/table.h"
@@ -58,10 +60,12 @@ bool grd_multinomial_check(grd_tensor *p)
 
 bool plan_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *self, int64_t num_samples, grd_generator *generator)
 {
+    int64_t sizes[GRD_MAX_DIMS];
     (void)generator;
+    memcpy(sizes, self->sizes, (size_t)self->ndim * sizeof *sizes);
+    sizes[self->ndim - 1] = num_samples;
     p->scratch_bytes = (size_t)self->sizes[self->ndim - 1] * sizeof(double);
-    return grd_plan_reads_as(p, self, GRD_FLOAT64) &&
-           grd_plan_result(p, self->ndim == 2 ? grd_dims(self->sizes[0], num_samples) : grd_dims(num_samples), GRD_INT64);
+    return grd_plan_reads_as(p, self, GRD_FLOAT64) && grd_plan_result(p, grd_dims_from(sizes, self->ndim), GRD_INT64);
 }
 
 bool check_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *self, int64_t num_samples, grd_generator *generator)
@@ -70,7 +74,7 @@ bool check_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *s
                                          [GRD_PROBABILITIES_INFINITE] = "encountering probability entry = infinity or NaN",
                                          [GRD_PROBABILITIES_ZERO] = "sum of probabilities <= 0"};
     (void)num_samples, (void)generator;
-    const int64_t classes = self->sizes[self->ndim - 1], rows = self->ndim == 2 ? self->sizes[0] : 1;
+    const int64_t classes = self->sizes[self->ndim - 1], rows = grd_sizes_product(self->sizes, self->ndim - 1);
     for (int64_t row = 0; row < rows; row++) {
         const enum grd_probabilities found =
             grd_kernels->random->check_probabilities(classes, (const double *)p->in[0]->data + row * classes);

@@ -475,7 +475,7 @@ static void call_batched(const grd_op *op, grd_keyset keys, grd_tensor *out, con
     grd_thread.exclude |= GRD_BATCH_BIT;
     if (call.batched == 0 && op->batch != GRD_BATCH_RANDOM && (out == NULL || !grd_is_batch(out)))
         grd_batch_below(op, out, args, ret_results);
-    else if (!run(&call, ret_results) && op->batch != GRD_BATCH_REFUSE)
+    else if (!run(&call, ret_results) && op->batch < GRD_BATCH_RANDOM)
         explain(&call);
     grd_thread.exclude = exclude;
 }

@@ -2,7 +2,7 @@
 /* Every operator, from its entry in schema/, and below it the header that declares its functions.
  *
  * How to read it. Above each header stands the operator's signature as PyTorch writes it, what it computes, and for each argument that has a derivative its
- * formula: d/dself: grad * other. "Formula" is what the operator is, in terms of others. grd_add returns a new tensor (or a view, where it says so), grd_add_ writes
+ * formula: d/dself: grad * other, and below them the parts that they name. "Formula" is what the operator is, in terms of others. grd_add returns a new tensor (or a view, where it says so), grd_add_ writes
  * its first argument and returns it, grd_add_out writes `out`, whose size it sets. grd_add_scalar is grd_add with a number for a tensor.
  *
  * Options. Arguments without a default come first. The others are given by name, in any order, or left out: grd_sum(x, .dim = 1, .keepdim = true). A
