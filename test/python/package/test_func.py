@@ -214,6 +214,29 @@ def test_batches(name):
     alike(lambda torch: BATCHES[name](torch, torch.vmap))
 
 
+READS = {
+    "tolist": lambda x: x.tolist(),
+    "numpy": lambda x: x.numpy(),
+    "item": lambda x: x.sum().item(),
+    "float": lambda x: float(x.sum()),
+    "bool": lambda x: bool(x.sum()),
+    "address": lambda x: x.data_ptr(),
+    "buffer": memoryview,
+    "bytes": bytes,
+    "dlpack": lambda x: x.__dlpack__(),
+    "mask": lambda x: x[x > 0],
+    "nonzero": lambda x: x.nonzero(),
+    "equal": lambda x: gradus.equal(x, x),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_elements_of_a_batch_tensor_are_not_read(name):
+    error, text = caught(gradus.vmap(READS[name]), gradus.ones(3, 2))
+    assert error == ("BufferError" if name in ("buffer", "bytes", "dlpack") else "RuntimeError")
+    assert text.startswith(("vmap: ", "Cannot access data pointer"))
+
+
 @pytest.mark.parametrize("in_dim", [0, 1, 2, -1])
 @pytest.mark.parametrize("out_dim", [0, 1, 2, -1])
 @pytest.mark.parametrize("chunk_size", [None, 1, 2])
