@@ -277,6 +277,53 @@ def test_a_batch_tensor_that_is_left():
     assert caught(lambda: left[0] + 1)[0] == "RuntimeError"
 
 
+# ---- Jacobians by batches -------------------------------------------------------------------------------------------------------------------
+
+
+JACOBIANS = {
+    "all rows": lambda torch, a: a.jacobian(lambda x: x.sin().outer(x), numbers(torch, 3), vectorize=True),
+    "of two": lambda torch, a: a.jacobian(lambda x, y: (x * y.sum(), x.sum()), (numbers(torch, 3), numbers(torch, 2)), vectorize=True),
+    "columns": lambda torch, a: a.jacobian(lambda x: x.sin().outer(x), numbers(torch, 3), vectorize=True, strategy="forward-mode"),
+    "columns of two": lambda torch, a: a.jacobian(lambda x, y: (x * y.sum(), y.sum() * x.sum()), (numbers(torch, 3), numbers(torch, 2)), vectorize=True, strategy="forward-mode"),
+    "columns one by one": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), strategy="forward-mode"),
+    "columns recorded": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), strategy="forward-mode", vectorize=True, create_graph=True),
+    "columns strict": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), strategy="forward-mode", vectorize=True, strict=True),
+    "rows strict": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), vectorize=True, strict=True),
+    "no strategy": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), strategy="sideways"),
+    "hessian": lambda torch, a: a.hessian(lambda x: (x.sin() * x.sum()).sum(), numbers(torch, 3), vectorize=True),
+    "hessian forward over reverse": lambda torch, a: a.hessian(lambda x: (x.sin() * x.sum()).sum(), numbers(torch, 3), vectorize=True, outer_jacobian_strategy="forward-mode"),
+    "hessian without strategy": lambda torch, a: a.hessian(lambda x: x.sum(), numbers(torch, 3), outer_jacobian_strategy="sideways"),
+}
+
+
+@pytest.mark.parametrize("name", JACOBIANS)
+def test_jacobians_of_autograd(name):
+    alike(lambda torch: plain_detached(JACOBIANS[name](torch, part(torch, "autograd.functional"))))
+
+
+def plain_detached(value):
+    return tuple(plain_detached(item) for item in value) if isinstance(value, tuple) else value.detach()
+
+
+BATCHED_GRADS = {
+    "one": lambda torch, x: torch.autograd.grad(x * x, x, numbers(torch, 4, 3), is_grads_batched=True),
+    "unused": lambda torch, x: torch.autograd.grad(x * x, [x, torch.ones(2, requires_grad=True)], [numbers(torch, 4, 3)], is_grads_batched=True, allow_unused=True),
+    "several outputs": lambda torch, x: torch.autograd.grad([x * x, x.sum()], x, [numbers(torch, 4, 3), numbers(torch, 4)], is_grads_batched=True),
+    "other sizes": lambda torch, x: torch.autograd.grad([x * x, x.sum()], x, [numbers(torch, 4, 3), numbers(torch, 5)], is_grads_batched=True),
+}
+
+
+@pytest.mark.parametrize("name", BATCHED_GRADS)
+def test_gradients_of_a_batch(name):
+    def program(torch):
+        try:
+            return BATCHED_GRADS[name](torch, numbers(torch, 3).requires_grad_())
+        except (ValueError, RuntimeError):
+            return "refused"
+
+    alike(program)
+
+
 # ---- Modules ------------------------------------------------------------------------------------------------------------------------------
 
 
