@@ -763,9 +763,15 @@ static bool read_item(const grd_tensor *t, const char *function, void *ret_eleme
     return !grd_pending();
 }
 
+/* True for one element that can be read at once. */
+static inline bool is_at_hand(const grd_tensor *t)
+{
+    return GRD_LIKELY(t != NULL && t->device == GRD_DEVICE_CPU && t->data != NULL && t->numel == 1 && !grd_pending() && !grd_is_failed(t));
+}
+
 grd_scalar grd_item(grd_tensor *t)
 {
-    if (GRD_LIKELY(t != NULL && t->device == GRD_DEVICE_CPU && t->data != NULL && t->numel == 1 && !grd_pending() && !grd_is_failed(t)))
+    if (is_at_hand(t))
         return grd_scalar_read(t->data, (grd_dtype)t->dtype);
     grd_complex128 element;
     return read_item(t, "grd_item", &element, GRD_DTYPE_NONE) ? grd_scalar_read(&element, (grd_dtype)t->dtype) : grd_float(NAN);
@@ -774,6 +780,10 @@ grd_scalar grd_item(grd_tensor *t)
 double grd_item_double(grd_tensor *t)
 {
     double element;
+    if (is_at_hand(t)) {
+        grd_element_convert(t->data, (grd_dtype)t->dtype, &element, GRD_FLOAT64);
+        return element;
+    }
     return read_item(t, "grd_item_double", &element, GRD_FLOAT64) ? element : (double)NAN;
 }
 

@@ -73,10 +73,10 @@ def test_a_new_operator_takes_few_steps(steps, family):
 
 
 def test_little_is_generated_for_an_operator():
-    """Lines of C for an operator: those of a table may be wide, but can be read."""
-    operators = [o for o in read_schema(ROOT / "schema").values() if o.is_operator]
+    """Lines of C for a public operator, which hidden ones are parts of: those of a table may be wide, but can be read."""
+    operators = [o for o in read_schema(ROOT / "schema").values() if o.is_operator and not o.hidden]
     others = {"kernel_levels.h", "cast_rows.h"}  # they grow with the kernels' files, levels and dtypes, not with operators
     lines = [line for path, (text, _) in generated().items() if path.suffix != ".pyi" and path.name not in others for line in text.decode().splitlines()]
-    assert len(lines) <= 60 * len(operators), f"{len(lines) / len(operators):.1f} lines for an operator"
+    assert len(lines) <= 80 * len(operators), f"{len(lines) / len(operators):.1f} lines for an operator"
     wide = [line for line in lines if len(line) > WIDTH]
     assert len(wide) <= len(lines) / 20, "\n".join(wide[:10])
