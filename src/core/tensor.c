@@ -738,40 +738,44 @@ grd_tensor *grd_number(grd_scalar value)
     return t;
 }
 
-/* Copies the one element to ret_element as `dtype` (NONE: unchanged). False on failure. */
-static bool read_item(const grd_tensor *t, const char *function, void *ret_element, grd_dtype dtype)
+/* What has one element, but not where this process can read it: it is brought here, or cannot be. */
+static __attribute__((noinline)) bool fetch_item(const grd_tensor *t, void *ret_element, grd_dtype dtype)
 {
-    t = required(t, function);
-    if (grd_pending() || grd_is_failed(t))
-        return false;
     if (grd_is_batch(t))
         return grd_raise(
             GRD_ERROR_RUNTIME,
             "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
             "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug "
             "report.");
-    if (t->numel != 1)
-        return grd_raise(GRD_ERROR_RUNTIME, "a Tensor with %lld elements cannot be converted to Scalar", (long long)t->numel);
     if (grd_is_meta(t))
         return grd_raise(GRD_ERROR_RUNTIME, "Tensor.item() cannot be called on meta tensors");
     const int64_t mark = grd_pool_mark();
     const grd_tensor *near = grd_on_cpu(t);
     if (!grd_is_failed(near))
-        grd_element_convert(near->data, (grd_dtype)t->dtype, ret_element, dtype == GRD_DTYPE_NONE ? (grd_dtype)t->dtype : dtype);
-    if (near != t)
-        grd_pool_release(mark);
+        grd_element_convert(near->data, (grd_dtype)t->dtype, ret_element, dtype);
+    grd_pool_release(mark);
     return !grd_pending();
 }
 
-/* True for one element that can be read at once. */
-static inline bool is_at_hand(const grd_tensor *t)
+/* Copies the one element to ret_element as `dtype` (NONE: unchanged). False on failure. */
+static bool read_item(const grd_tensor *t, const char *function, void *ret_element, grd_dtype dtype)
 {
-    return GRD_LIKELY(t != NULL && t->device == GRD_DEVICE_CPU && t->data != NULL && t->numel == 1 && !grd_pending() && !grd_is_failed(t));
+    t = required(t, function);
+    if (grd_pending() || grd_is_failed(t))
+        return false;
+    if (t->numel != 1 && !grd_is_batch(t))
+        return grd_raise(GRD_ERROR_RUNTIME, "a Tensor with %lld elements cannot be converted to Scalar", (long long)t->numel);
+    dtype = dtype == GRD_DTYPE_NONE ? (grd_dtype)t->dtype : dtype;
+    if (GRD_UNLIKELY((grd_keys_read(t) >> GRD_KEY_CPU & 1) == 0))
+        return fetch_item(t, ret_element, dtype);
+    grd_element_convert(t->data, (grd_dtype)t->dtype, ret_element, dtype);
+    return true;
 }
 
 grd_scalar grd_item(grd_tensor *t)
 {
-    if (is_at_hand(t))
+    /* Batch tensors have not the key CPU; the failed tensor has a NaN. */
+    if (GRD_LIKELY(t != NULL && (grd_keys_read(t) >> GRD_KEY_CPU & 1) != 0 && t->numel == 1 && !grd_pending()))
         return grd_scalar_read(t->data, (grd_dtype)t->dtype);
     grd_complex128 element;
     return read_item(t, "grd_item", &element, GRD_DTYPE_NONE) ? grd_scalar_read(&element, (grd_dtype)t->dtype) : grd_float(NAN);
@@ -780,10 +784,6 @@ grd_scalar grd_item(grd_tensor *t)
 double grd_item_double(grd_tensor *t)
 {
     double element;
-    if (is_at_hand(t)) {
-        grd_element_convert(t->data, (grd_dtype)t->dtype, &element, GRD_FLOAT64);
-        return element;
-    }
     return read_item(t, "grd_item_double", &element, GRD_FLOAT64) ? element : (double)NAN;
 }
 

@@ -342,6 +342,20 @@ static void test_a_batch_of_gradients(void **state)
     assert_true(grd_equal(all, grd_from_data((const double[]){0, 0, 0, 3, 0, 0}, grd_dims(3, 2), GRD_FLOAT64)));
 }
 
+/* The gradient of the later branch comes first, is nobody else's, and is no batch tensor: it cannot take the other one in place. */
+static void test_a_gradient_meets_a_batch_of_them(void **state)
+{
+    (void)state;
+    grd_tensor *x = grd_set_requires_grad(iota(grd_dims(2)), true), *z = grd_neg(x), *grad;
+    grd_tensor *first = grd_mul_scalar(z, grd_int(2)), *second = grd_mul(z, iota(grd_dims(2)));
+    grd_tensor *rows = grd_batch(iota(grd_dims(3, 2)), 0);
+    const grd_backward_options options = {.grad_outputs = grd_tensors(rows, iota(grd_dims(2)))};
+    assert_true(grd_grad(grd_tensors(first, second), grd_tensors(x), &options, &grad));
+    grd_tensor *all = grd_unbatch(grad, 0);
+    grd_batch_end();
+    assert_true(grd_equal(all, grd_from_data((const double[]){0, -3, -4, -7, -8, -11}, grd_dims(3, 2), GRD_FLOAT64)));
+}
+
 static void ignore(grd_tensor *leaf, void *context)
 {
     (void)leaf, (void)context;
@@ -436,6 +450,7 @@ int main(void)
         BATCHED(test_the_same_numbers),
         BATCHED(test_gradients_of_each_element),
         BATCHED(test_a_batch_of_gradients),
+        BATCHED(test_a_gradient_meets_a_batch_of_them),
         BATCHED(test_history_is_below),
         BATCHED(test_an_operator_without_a_rule_loops),
         cmocka_unit_test(test_what_loops),
