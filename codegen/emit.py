@@ -183,6 +183,8 @@ def files(operators):
     families = {}
     for operator in operators.values():
         families.setdefault(operator.file, []).append(operator)
-    result = {f"gen/{headers.family_name(family)}.c": family_file(family, members, operators) for family, members in families.items()}
-    result |= {"gen/table.c": table_file(operators) + function_table(operators), "gen/view_calls.h": view_calls(operators)}
+    result = {"gen/view_calls.h": view_calls(operators)}
+    for family, members in families.items():
+        result[f"gen/{headers.family_name(family)}.c"] = family_file(family, members, operators)
+    result["gen/table.c"] = table_file(operators) + function_table(operators)  # reads formulas that are known to be right
     return result | headers.files(operators, families) | calls.files(operators) | kernels.files(operators)
