@@ -242,20 +242,15 @@ enum {
 /* The flags of grad. False with an exception. */
 static bool read_grad_options(PyObject *const *values, grd_backward_options *ret_options, bool *ret_zeros)
 {
-    bool only_inputs, batched;
+    bool only_inputs;
     if (!read_flag(values[CREATE_GRAPH], false, &ret_options->create_graph) ||
         !read_flag(values[RETAIN_GRAPH], ret_options->create_graph, &ret_options->retain_graph) ||
         !read_flag(values[MATERIALIZE_GRADS], false, ret_zeros) ||
-        !read_flag(values[ALLOW_UNUSED], *ret_zeros, &ret_options->allow_unused) || !read_flag(values[ONLY_INPUTS], true, &only_inputs) ||
-        !read_flag(values[IS_GRADS_BATCHED], false, &batched))
+        !read_flag(values[ALLOW_UNUSED], *ret_zeros, &ret_options->allow_unused) || !read_flag(values[ONLY_INPUTS], true, &only_inputs))
         return false;
     if (*ret_zeros && !ret_options->allow_unused) {
         PyErr_SetString(PyExc_ValueError, "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                                           "allow_unused=False.");
-        return false;
-    }
-    if (batched) {
-        PyErr_SetString(PyExc_NotImplementedError, "grad(): is_grads_batched=True is not supported: there are no batch tensors yet");
         return false;
     }
     return only_inputs ||
@@ -263,6 +258,18 @@ static bool read_grad_options(PyObject *const *values, grd_backward_options *ret
                         "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
                         "other parts of the graph, please use torch.autograd.backward.",
                         1) == 0;
+}
+
+/* With gradients of the outputs for all elements of a batch, by vmap. */
+static PyObject *grad_of_batch(PyObject *const *values, const grd_backward_options *options, bool zeros)
+{
+    PyObject *batching = PyImport_ImportModule("gradus.func.batching"), *grads = values[GRAD_OUTPUTS];
+    PyObject *result = batching == NULL ? NULL
+                                        : PyObject_CallMethod(batching, "grad_of_batch", "OOONNN", values[OUTPUTS], values[INPUTS],
+                                                              grads != NULL ? grads : Py_None, PyBool_FromLong(options->create_graph),
+                                                              PyBool_FromLong(options->allow_unused), PyBool_FromLong(zeros));
+    Py_XDECREF(batching);
+    return result;
 }
 
 static PyObject *autograd_grad(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
@@ -273,11 +280,14 @@ static PyObject *autograd_grad(PyObject *module, PyObject *const *args, Py_ssize
     PyObject *values[GRAD_PARAMS], *result = NULL;
     struct tensors outputs, inputs = {.n = 0}, grads = {.n = 0};
     grd_backward_options options = {0};
-    bool zeros;
+    bool zeros, batched;
     inputs.data = inputs.inline_data;
     grads.data = grads.inline_data;
-    if (!py_bind("grad", params, GRAD_PARAMS, 2, args, nargs, names, values) || !read_grad_options(values, &options, &zeros))
+    if (!py_bind("grad", params, GRAD_PARAMS, 2, args, nargs, names, values) || !read_grad_options(values, &options, &zeros) ||
+        !read_flag(values[IS_GRADS_BATCHED], false, &batched))
         return NULL;
+    if (batched)
+        return grad_of_batch(values, &options, zeros);
     if (read_tensors(values[OUTPUTS], false, "outputs must be a Tensor or a sequence of Tensors", &outputs) &&
         read_tensors(values[INPUTS], false, "inputs must be a Tensor or a sequence of Tensors", &inputs) &&
         read_tensors(values[GRAD_OUTPUTS], true, "gradients can be either Tensors or None", &grads)) {

@@ -2,9 +2,11 @@
  *
  * forward gets the context (context.c) as ctx. What it saves and marks is noted there, and told the library when the outputs are known. */
 #include "function.h"
+#include "gradus/transform.h"
 #include "gradus/ops/zeros_like.h"
 
-static PyObject *str_forward, *str_backward, *str_vjp, *str_jvp, *str_setup_context, *str_backward_class, *str_has_setup, *str_binds;
+static PyObject *str_forward, *str_backward, *str_vjp, *str_jvp, *str_apply_batched, *str_setup_context, *str_backward_class,
+    *str_has_setup, *str_binds;
 static PyObject *base_function; /* the class Function, which has a backward and a vjp that only raise */
 
 /* ---- Backward ------------------------------------------------------------------------------------------------------------------- */
@@ -393,8 +395,22 @@ static PyObject *run(struct application *application)
     return wrapped;
 }
 
+static bool any_is_batched(PyObject *const *args, Py_ssize_t nargs)
+{
+    for (Py_ssize_t i = 0; i < nargs; i++)
+        if (py_is_tensor(args[i]) && grd_is_batched(py_tensor_of(args[i])))
+            return true;
+    return false;
+}
+
 static PyObject *apply_to(PyObject *function, PyObject *const *args, Py_ssize_t nargs)
 {
+    if (any_is_batched(args, nargs)) {
+        PyObject *batched = PyObject_GetAttr(function, str_apply_batched),
+                 *result = batched != NULL ? PyObject_Vectorcall(batched, args, (size_t)nargs, NULL) : NULL;
+        Py_XDECREF(batched);
+        return result;
+    }
     enum { INLINE = 8 };
     grd_tensor *inline_inputs[INLINE];
     PyObject *class = PyObject_GetAttr(function, str_backward_class), *context = class != NULL ? PyObject_CallNoArgs(class) : NULL;
@@ -478,6 +494,7 @@ static bool intern_all(void)
     return (str_forward = PyUnicode_InternFromString("forward")) != NULL &&
            (str_backward = PyUnicode_InternFromString("backward")) != NULL && (str_vjp = PyUnicode_InternFromString("vjp")) != NULL &&
            (str_jvp = PyUnicode_InternFromString("jvp")) != NULL &&
+           (str_apply_batched = PyUnicode_InternFromString("_apply_batched")) != NULL &&
            (str_setup_context = PyUnicode_InternFromString("setup_context")) != NULL &&
            (str_backward_class = PyUnicode_InternFromString("_backward_cls")) != NULL &&
            (str_has_setup = PyUnicode_InternFromString("_has_setup_context")) != NULL &&

@@ -137,8 +137,9 @@ static const char *wide_elements(grd_tensor *t, grd_dtype dtype)
     const bool recorded = grd_set_grad_enabled(false);
     grd_tensor *copy = grd_contiguous(grd_to(t, .dtype = dtype, .device = GRD_CPU, .copy = true));
     grd_set_grad_enabled(recorded);
+    const char *data = grd_ok() ? grd_data(copy) : NULL;
     if (grd_ok())
-        return grd_data(copy);
+        return data;
     py_raise();
     return NULL;
 }
@@ -149,6 +150,8 @@ PyObject *py_method_tolist(PyObject *self, PyObject *Py_UNUSED(none))
     const grd_dtype dtype = wide(grd_tensor_dtype(t));
     if (grd_tensor_device(t).type == GRD_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+    if (!py_check_data(t, PyExc_RuntimeError))
+        return NULL;
     grd_scope scope = grd_scope_open();
     const char *data = wide_elements(t, dtype);
     PyObject *list = data != NULL ? nested(&data, dtype, grd_sizes(t)) : NULL;

@@ -56,10 +56,11 @@ static PyObject *unpack_dual(PyObject *module, PyObject *const *args, Py_ssize_t
 
 /* ---- Batch tensors ------------------------------------------------------------------------------------------------------------------ */
 
+static const char *const names[] = {"error", "different", "same"}; /* in the order of grd_randomness */
+
 static PyObject *batch_begin(PyObject *module, PyObject *args)
 {
     (void)module;
-    static const char *const names[] = {"error", "different", "same"}; /* in the order of grd_randomness */
     long long size;
     const char *name;
     if (!PyArg_ParseTuple(args, "Ls:_batch_begin", &size, &name))
@@ -89,6 +90,13 @@ static PyObject *batch_size(PyObject *module, PyObject *nothing)
     return PyLong_FromLongLong(grd_batch_size());
 }
 
+static PyObject *batch_randomness(PyObject *module, PyObject *nothing)
+{
+    (void)module;
+    (void)nothing;
+    return PyUnicode_FromString(names[grd_batch_randomness()]);
+}
+
 static PyObject *is_batched(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)module;
@@ -105,6 +113,14 @@ static PyObject *change_batch(const char *name, grd_tensor *(*change)(grd_tensor
         return NULL;
     const grd_scope scope = grd_scope_open();
     return py_take(scope, change(py_tensor_of(args[0]), dim));
+}
+
+bool py_check_data(const grd_tensor *t, PyObject *exception)
+{
+    if (!grd_is_batched(t))
+        return true;
+    PyErr_SetString(exception, "Cannot access data pointer of Tensor that doesn't have storage");
+    return false;
 }
 
 static PyObject *batch(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
@@ -131,6 +147,8 @@ static PyMethodDef functions[] = {
      PyDoc_STR("_batch_begin($module, size, randomness, /)\n--\n\nBegins the level of this thread, for batches of a size.")},
     {"_batch_end", batch_end, METH_NOARGS, PyDoc_STR("_batch_end($module, /)\n--\n\nEnds it.")},
     {"_batch_size", batch_size, METH_NOARGS, PyDoc_STR("_batch_size($module, /)\n--\n\nThe size of its batches; -1 outside of a level.")},
+    {"_batch_randomness", batch_randomness, METH_NOARGS,
+     PyDoc_STR("_batch_randomness($module, /)\n--\n\nWhat random functions do in it: 'error', 'different' or 'same'.")},
     {"_is_batched", (PyCFunction)(void (*)(void))is_batched, METH_FASTCALL,
      PyDoc_STR("_is_batched($module, tensor, /)\n--\n\nTrue for a batch tensor.")},
     {"_batch", (PyCFunction)(void (*)(void))batch, METH_FASTCALL,

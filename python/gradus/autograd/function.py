@@ -82,8 +82,20 @@ class Function(metaclass=FunctionMeta):
 
     @staticmethod
     def jvp(ctx, *grad_inputs):
-        """Forward mode, which does not exist yet."""
+        """Computes the tangents of the outputs from those of the arguments: forward mode."""
         raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        """Inside vmap: returns the outputs for all elements of a batch, and for each the dimension of the batch or None. in_dims has 0 for an argument with the batch in front,
+        None for another."""
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
+
+    @classmethod
+    def _apply_batched(cls, *args):
+        from gradus.func.functions import apply_batched
+
+        return apply_batched(cls, args)
 
     @classmethod
     def _bind_arguments(cls, args, kwargs):

@@ -30,12 +30,22 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """The Jacobian of func at inputs: for each output and input a tensor of the shape of the output followed by that of the input."""
-    if strategy != "reverse-mode":
-        raise NotImplementedError("jacobian: only the strategy 'reverse-mode' exists")
+    """The Jacobian of func at inputs: for each output and input a tensor of the shape of the output followed by that of the input. With `vectorize` all rows are computed at once,
+    by vmap; the strategy "forward-mode" computes all columns at once."""
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, "forward-mode" tends to be more '
+            'performant. Otherwise, prefer to use "reverse-mode".'
+        )
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs, create_graph, strict, vectorize)
+    if strict and vectorize:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either set `strict=False` or `vectorize=False`."
+        )
     with gradus.enable_grad():
         call = _Call(func, inputs, create_graph, strict)
-        rows = tuple(_jacobian_of(call, y, create_graph) for y in call.outputs)
+        rows = tuple((_vectorized_jacobian_of if vectorize else _jacobian_of)(call, y, create_graph) for y in call.outputs)
     rows = tuple(call.like_inputs(row, create_graph) for row in rows)
     return rows[0] if call.single_output else rows
 
@@ -46,6 +56,10 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     def gradient(*args):
         return _gradient(func, args if isinstance(inputs, tuple) else args[0], strict)
 
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+    if outer_jacobian_strategy == "forward-mode":
+        gradient = gradus.func.grad(func, tuple(range(len(inputs))) if isinstance(inputs, tuple) else 0)
     return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
@@ -90,6 +104,28 @@ def _jacobian_of(call, y, create_graph):
     return tuple(
         gradus.stack(column).reshape((*y.shape, *x.shape)) if column else x.new_zeros((*y.shape, *x.shape)) for column, x in zip(columns, call.inputs)
     )
+
+
+def _vectorized_jacobian_of(call, y, create_graph):
+    n = y.numel()
+    if not y.requires_grad or n == 0:
+        return _jacobian_of(call, y, create_graph)
+    basis = gradus.eye(n, dtype=y.dtype, device=y.device).reshape((n, *y.shape))
+    grads = gradus.autograd.grad(y, call.inputs, basis, create_graph=create_graph, allow_unused=True, is_grads_batched=True)
+    return tuple((x.new_zeros((n, *x.shape)) if grad is None else grad).reshape((*y.shape, *x.shape)) for grad, x in zip(grads, call.inputs))
+
+
+def _forward_jacobian(func, inputs, create_graph, strict, vectorize):
+    for flag, name, error in ((create_graph, "create_graph", NotImplementedError), (strict, "strict", RuntimeError)):
+        if flag:
+            raise error(
+                f'torch.autograd.functional.jacobian: `{name}=True` and `strategy="forward-mode"` are not supported together (yet). '
+                f'Please either set `{name}=False` or `strategy="reverse-mode"`.'
+            )
+    if not vectorize:
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`.")
+    args = tuple(x.detach() for x in _as_tuple(inputs, "inputs given to the function"))
+    return gradus.func.jacfwd(func, tuple(range(len(args))) if isinstance(inputs, tuple) else 0)(*args)
 
 
 def _pack(tensors, single):

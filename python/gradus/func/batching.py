@@ -149,3 +149,20 @@ def _chunked(run, batch_size, chunk_size, dims, leaves, randomness):
         chunks.append(run(size, [leaf if dim is None else leaf.narrow(dim, start, size) for leaf, dim in zip(leaves, dims)]))
     _, _, out_dims, spec = chunks[0]
     return tree_unflatten([gradus.cat([chunk[1][i] for chunk in chunks], dim=dim) for i, dim in enumerate(out_dims)], spec)
+
+
+def grad_of_batch(outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads):
+    """autograd.grad with is_grads_batched: the gradients for each element of a batch of grad_outputs. The graph is retained."""
+    inputs = (inputs,) if isinstance(inputs, gradus.Tensor) else tuple(inputs)
+    vectors = (grad_outputs,) if isinstance(grad_outputs, (gradus.Tensor, type(None))) else tuple(grad_outputs)
+    found = {}
+
+    def product(*vectors):
+        grads = gradus.autograd.grad(
+            outputs, inputs, vectors, retain_graph=True, create_graph=create_graph, allow_unused=allow_unused, materialize_grads=materialize_grads
+        )
+        found.update(enumerate(grads))
+        return [grad for grad in grads if grad is not None]
+
+    batches = iter(vmap(product, in_dims=tuple(None if v is None else 0 for v in vectors))(*vectors))
+    return tuple(None if found[i] is None else next(batches) for i in range(len(inputs)))

@@ -214,6 +214,29 @@ def test_batches(name):
     alike(lambda torch: BATCHES[name](torch, torch.vmap))
 
 
+READS = {
+    "tolist": lambda x: x.tolist(),
+    "numpy": lambda x: x.numpy(),
+    "item": lambda x: x.sum().item(),
+    "float": lambda x: float(x.sum()),
+    "bool": lambda x: bool(x.sum()),
+    "address": lambda x: x.data_ptr(),
+    "buffer": memoryview,
+    "bytes": bytes,
+    "dlpack": lambda x: x.__dlpack__(),
+    "mask": lambda x: x[x > 0],
+    "nonzero": lambda x: x.nonzero(),
+    "equal": lambda x: gradus.equal(x, x),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_elements_of_a_batch_tensor_are_not_read(name):
+    error, text = caught(gradus.vmap(READS[name]), gradus.ones(3, 2))
+    assert error == ("BufferError" if name in ("buffer", "bytes", "dlpack") else "RuntimeError")
+    assert text.startswith(("vmap: ", "Cannot access data pointer"))
+
+
 @pytest.mark.parametrize("in_dim", [0, 1, 2, -1])
 @pytest.mark.parametrize("out_dim", [0, 1, 2, -1])
 @pytest.mark.parametrize("chunk_size", [None, 1, 2])
@@ -252,6 +275,53 @@ def test_a_batch_tensor_that_is_left():
     left = []
     gradus.vmap(lambda x: left.append(x) or x)(gradus.ones(2, 3))
     assert caught(lambda: left[0] + 1)[0] == "RuntimeError"
+
+
+# ---- Jacobians by batches -------------------------------------------------------------------------------------------------------------------
+
+
+JACOBIANS = {
+    "all rows": lambda torch, a: a.jacobian(lambda x: x.sin().outer(x), numbers(torch, 3), vectorize=True),
+    "of two": lambda torch, a: a.jacobian(lambda x, y: (x * y.sum(), x.sum()), (numbers(torch, 3), numbers(torch, 2)), vectorize=True),
+    "columns": lambda torch, a: a.jacobian(lambda x: x.sin().outer(x), numbers(torch, 3), vectorize=True, strategy="forward-mode"),
+    "columns of two": lambda torch, a: a.jacobian(lambda x, y: (x * y.sum(), y.sum() * x.sum()), (numbers(torch, 3), numbers(torch, 2)), vectorize=True, strategy="forward-mode"),
+    "columns one by one": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), strategy="forward-mode"),
+    "columns recorded": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), strategy="forward-mode", vectorize=True, create_graph=True),
+    "columns strict": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), strategy="forward-mode", vectorize=True, strict=True),
+    "rows strict": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), vectorize=True, strict=True),
+    "no strategy": lambda torch, a: a.jacobian(torch.sin, numbers(torch, 3), strategy="sideways"),
+    "hessian": lambda torch, a: a.hessian(lambda x: (x.sin() * x.sum()).sum(), numbers(torch, 3), vectorize=True),
+    "hessian forward over reverse": lambda torch, a: a.hessian(lambda x: (x.sin() * x.sum()).sum(), numbers(torch, 3), vectorize=True, outer_jacobian_strategy="forward-mode"),
+    "hessian without strategy": lambda torch, a: a.hessian(lambda x: x.sum(), numbers(torch, 3), outer_jacobian_strategy="sideways"),
+}
+
+
+@pytest.mark.parametrize("name", JACOBIANS)
+def test_jacobians_of_autograd(name):
+    alike(lambda torch: plain_detached(JACOBIANS[name](torch, part(torch, "autograd.functional"))))
+
+
+def plain_detached(value):
+    return tuple(plain_detached(item) for item in value) if isinstance(value, tuple) else value.detach()
+
+
+BATCHED_GRADS = {
+    "one": lambda torch, x: torch.autograd.grad(x * x, x, numbers(torch, 4, 3), is_grads_batched=True),
+    "unused": lambda torch, x: torch.autograd.grad(x * x, [x, torch.ones(2, requires_grad=True)], [numbers(torch, 4, 3)], is_grads_batched=True, allow_unused=True),
+    "several outputs": lambda torch, x: torch.autograd.grad([x * x, x.sum()], x, [numbers(torch, 4, 3), numbers(torch, 4)], is_grads_batched=True),
+    "other sizes": lambda torch, x: torch.autograd.grad([x * x, x.sum()], x, [numbers(torch, 4, 3), numbers(torch, 5)], is_grads_batched=True),
+}
+
+
+@pytest.mark.parametrize("name", BATCHED_GRADS)
+def test_gradients_of_a_batch(name):
+    def program(torch):
+        try:
+            return BATCHED_GRADS[name](torch, numbers(torch, 3).requires_grad_())
+        except (ValueError, RuntimeError):
+            return "refused"
+
+    alike(program)
 
 
 # ---- Modules ------------------------------------------------------------------------------------------------------------------------------
@@ -329,6 +399,64 @@ MODULES = {
 @pytest.mark.parametrize("name", MODULES)
 def test_modules(name):
     alike(lambda torch: MODULES[name](torch, func(torch)))
+
+
+# ---- Custom functions -------------------------------------------------------------------------------------------------------------------------
+
+
+def power(torch, **members):
+    class Power(torch.autograd.Function):
+        @staticmethod
+        def forward(x, y, n):
+            return x ** n * y, x + y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, y, ctx.n = inputs
+            ctx.save_for_backward(x, y)
+            ctx.save_for_forward(x, y)
+
+        @staticmethod
+        def backward(ctx, g, h):
+            x, y = ctx.saved_tensors
+            return g * ctx.n * x ** (ctx.n - 1) * y + h, g * x ** ctx.n + h, None
+
+        @staticmethod
+        def jvp(ctx, s, t, _):
+            x, y = ctx.saved_tensors
+            return s * ctx.n * x ** (ctx.n - 1) * y + t * x ** ctx.n, s + t
+
+    for name, member in members.items():
+        setattr(Power, name, member)
+    return Power
+
+
+def doubled(info, in_dims, x, y, n):
+    return (x * 2 * info.batch_size, y), (in_dims[0], in_dims[1])
+
+
+FUNCTIONS = {
+    "generated": lambda torch, v: v(lambda x, y: power(torch, generate_vmap_rule=True).apply(x, y, 3), in_dims=(0, None))(numbers(torch, 4, 3), numbers(torch, 3)),
+    "generated, differentiated inside": lambda torch, v: v(
+        func(torch).grad(lambda x, y: power(torch, generate_vmap_rule=True).apply(x, y, 3)[0].sum(), argnums=(0, 1)), in_dims=(0, None)
+    )(numbers(torch, 4, 3), numbers(torch, 3)),
+    "generated, differentiated outside": lambda torch, v: func(torch).grad(
+        lambda x, y: sum(t.sum() for t in v(lambda x, y: power(torch, generate_vmap_rule=True).apply(x, y, 3), in_dims=(0, None))(x, y)), argnums=(0, 1)
+    )(numbers(torch, 4, 3), numbers(torch, 3)),
+    "generated, forward mode inside": lambda torch, v: v(
+        lambda x, y: func(torch).jvp(lambda x, y: power(torch, generate_vmap_rule=True).apply(x, y, 3), (x, y), (x, y)), in_dims=(0, None)
+    )(numbers(torch, 4, 3), numbers(torch, 3)),
+    "its own": lambda torch, v: v(lambda x, y: power(torch, vmap=staticmethod(doubled)).apply(x, y, 3), in_dims=(0, 0))(numbers(torch, 4, 3), numbers(torch, 4, 3)),
+    "none": lambda torch, v: v(lambda x: power(torch).apply(x, x, 3))(numbers(torch, 4, 3)),
+    "both": lambda torch, v: v(lambda x: power(torch, generate_vmap_rule=True, vmap=staticmethod(doubled)).apply(x, x, 3))(numbers(torch, 4, 3)),
+    "no pair": lambda torch, v: v(lambda x: power(torch, vmap=staticmethod(lambda info, dims, x, y, n: x)).apply(x, x, 3))(numbers(torch, 4, 3)),
+    "other dims": lambda torch, v: v(lambda x: power(torch, vmap=staticmethod(lambda info, dims, x, y, n: (x, (0, 0)))).apply(x, x, 3))(numbers(torch, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_custom_functions(name):
+    alike(lambda torch: FUNCTIONS[name](torch, torch.vmap))
 
 
 # ---- Trees --------------------------------------------------------------------------------------------------------------------------------
