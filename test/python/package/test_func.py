@@ -302,7 +302,8 @@ def test_jacobians_of_autograd(name):
 
 
 def plain_detached(value):
-    return tuple(plain_detached(item) for item in value) if isinstance(value, tuple) else value.detach()
+    """PyTorch has lists for columns, and tuples for rows."""
+    return tuple(plain_detached(item) for item in value) if isinstance(value, (tuple, list)) else value.detach()
 
 
 BATCHED_GRADS = {
