@@ -603,6 +603,7 @@ void grd_autograd_init(void)
     grd_register_fallback(GRD_KEY_FORWARD, grd_forward_record, NULL);
     grd_tangent_init();
     grd_print_grad_fn = print_grad_fn;
+    grd_print_tangent = grd_tangent_find;
     grd_hooks_init();
     grd_views_init(); /* its lock is held while hooks go */
 }

@@ -12,6 +12,7 @@
 #include "core/tensor.h"
 
 const char *(*grd_print_grad_fn)(const grd_tensor *t);
+grd_tensor *(*grd_print_tangent)(const grd_tensor *t);
 
 /* ---- Options ------------------------------------------------------------------------------------------------------------ */
 
@@ -258,6 +259,18 @@ static bool shows_dtype(const grd_tensor *t, bool has_numbers)
     return dtype != standard && dtype != grd_dtype_to_complex(standard) && dtype != GRD_INT64 && dtype != GRD_BOOL;
 }
 
+static void add_tangent(struct printer *p, grd_tensor *tangent)
+{
+    char *text = grd_to_string(tangent);
+    struct grd_text suffix = {0};
+    if (text != NULL)
+        grd_text_add(&suffix, "tangent=%s", text);
+    if (text != NULL && !suffix.failed)
+        add_suffix(p, suffix.data);
+    grd_text_done(&suffix);
+    free(text);
+}
+
 static void add_suffixes(struct printer *p)
 {
     const grd_tensor *t = p->t;
@@ -287,6 +300,9 @@ static void add_suffixes(struct printer *p)
     } else if (grd_marked_requires_grad(t)) {
         add_suffix(p, "requires_grad=True");
     }
+    grd_tensor *tangent = grd_print_tangent != NULL ? grd_print_tangent(t) : NULL;
+    if (tangent != NULL)
+        add_tangent(p, tangent);
 }
 
 static void add_contents(struct printer *p)

@@ -459,5 +459,7 @@ bool grd_storage_grow(grd_tensor *t, int64_t bytes);
 /* ---- Printing (print.c) ------------------------------------------------------------------------------------------ */
 /* The name printed as grad_fn=<AddBackward0>, or NULL for a leaf. Set by the autograd floor at load; NULL: nothing is printed. */
 extern const char *(*grd_print_grad_fn)(const grd_tensor *t);
+/* The tangent printed as tangent=tensor(…), pooled, or NULL: likewise. */
+extern grd_tensor *(*grd_print_tangent)(const grd_tensor *t);
 
 #endif

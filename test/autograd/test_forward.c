@@ -78,6 +78,14 @@ static void test_unpacking(void **state)
     assert_null(grd_tangent(grd_detach(x)));
 }
 
+static void test_printing(void **state)
+{
+    (void)state;
+    char *text = grd_to_string(dual3());
+    assert_string_equal(text, "tensor([1., 2., 3.], tangent=tensor([10., 20., 30.]))");
+    free(text);
+}
+
 /* ---- In place -------------------------------------------------------------------------------------------------------------------- */
 static void test_in_place(void **state)
 {
@@ -208,6 +216,7 @@ int main(void)
         FORWARD_TEST(test_the_end_of_a_level_is_the_end_of_its_tangents),
         FORWARD_TEST(test_what_cannot_be_dual),
         FORWARD_TEST(test_unpacking),
+        FORWARD_TEST(test_printing),
         FORWARD_TEST(test_in_place),
         FORWARD_TEST(test_a_plain_tensor_becomes_dual),
         FORWARD_TEST(test_views_share_tangents),
