@@ -25,6 +25,8 @@ NUMBER = """
 def batch_role(operator, argument):
     """enum grd_batch_role, by the argument's name and kind."""
     name, kind = argument.name, argument.kind + "[]" * argument.list
+    if operator.batch == "loop":
+        return "OFFSET" if name == "storage_offset" else None
     if operator.batch not in ("shift", "trailing", "random"):
         return None
     if kind == "int[]":

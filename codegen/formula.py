@@ -444,7 +444,7 @@ class Lowering:
             return Value(self.kernel_call(callee, words) if callee.kernel else f"op_{callee.c_name}({', '.join(['out', *words])})", "Tensor")
         if callee.kernel == "gradient":
             return Value(self.kernel_call(callee, [self.convert(self.expression(given[a.name]), argument_type(a)) for a in callee.args]), "Tensor")
-        shortcut = callee.inlined if self.gradients else ""
+        shortcut = callee.inlined if self.gradients and not any(a.has_default and a.name in given for a in callee.args) else ""
         words, options, operands = [], [], []
         for argument in callee.args:
             if argument.name in given:

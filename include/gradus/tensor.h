@@ -54,7 +54,7 @@ GRD_API grd_layout grd_tensor_layout(const grd_tensor *t);
 GRD_API bool grd_is_contiguous(const grd_tensor *t);
 GRD_API bool grd_is_channels_last(const grd_tensor *t);
 /* The first element; NULL on the meta device. On a device of a plug-in it is an address that only its kernels can follow. Writing through it is not
- * seen by version checks. */
+ * seen by version checks. Of a batch tensor NULL, with RuntimeError. */
 GRD_API void *grd_data(const grd_tensor *t);
 /* Bytes of the storage, and whether two tensors share one. */
 GRD_API int64_t grd_storage_bytes(const grd_tensor *t);

@@ -137,8 +137,9 @@ static const char *wide_elements(grd_tensor *t, grd_dtype dtype)
     const bool recorded = grd_set_grad_enabled(false);
     grd_tensor *copy = grd_contiguous(grd_to(t, .dtype = dtype, .device = GRD_CPU, .copy = true));
     grd_set_grad_enabled(recorded);
+    const char *data = grd_ok() ? grd_data(copy) : NULL;
     if (grd_ok())
-        return grd_data(copy);
+        return data;
     py_raise();
     return NULL;
 }

@@ -86,7 +86,7 @@ static int from_numpy(PyObject *object, grd_scalar *ret_scalar)
 
 static int from_tensor(grd_tensor *t, grd_scalar *ret_scalar)
 {
-    if (grd_ndim(t) != 0 || grd_requires_grad(t))
+    if (grd_ndim(t) != 0 || grd_requires_grad(t) || grd_is_batched(t)) /* these have signatures that take tensors */
         return 0;
     const grd_scalar scalar = grd_item(t);
     if (!grd_ok()) {

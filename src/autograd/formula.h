@@ -29,6 +29,15 @@ static inline grd_tensor *grd_formula_conj(grd_tensor *t)
     return grd_dtype_table[t->dtype].category == GRD_CATEGORY_COMPLEX ? grd_conj(t) : t;
 }
 
+/* t where nothing is added or cut off. */
+static inline grd_tensor *grd_formula_pad(grd_tensor *t, grd_dims pad)
+{
+    for (int64_t i = 0; i < pad.n; i++)
+        if (pad.data[i] != 0)
+            return grd_constant_pad_nd(t, pad);
+    return t;
+}
+
 /* t times a number that is mostly 1. */
 static inline grd_tensor *grd_formula_times(grd_tensor *t, grd_scalar factor)
 {

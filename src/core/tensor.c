@@ -891,7 +891,10 @@ bool grd_is_channels_last(const grd_tensor *t)
 
 void *grd_data(const grd_tensor *t)
 {
-    return required(t, "grd_data")->data;
+    t = required(t, "grd_data");
+    if (grd_is_batch(t))
+        grd_raise_batch_data();
+    return t->data;
 }
 
 int64_t grd_tensor_version(const grd_tensor *t)

@@ -19,13 +19,14 @@ struct grd_arg {
 
 /* What an argument becomes where a batch dimension is put in front of the tensors. Negative dims are wrapped; absent ones are all dims. */
 enum grd_batch_role {
-    GRD_ROLE_NONE,   /* what it was */
-    GRD_ROLE_DIM,    /* one more */
-    GRD_ROLE_DIMS,   /* each one more */
-    GRD_ROLE_REDUCE, /* the same; an empty list is all dims, too */
-    GRD_ROLE_ORDER,  /* the same, with a 0 in front */
-    GRD_ROLE_SIZES,  /* with the size of the batch in front */
-    GRD_ROLE_STRIDES /* with the first tensor's stride of the batch in front */
+    GRD_ROLE_NONE,    /* what it was */
+    GRD_ROLE_DIM,     /* one more */
+    GRD_ROLE_DIMS,    /* each one more */
+    GRD_ROLE_REDUCE,  /* the same; an empty list is all dims, too */
+    GRD_ROLE_ORDER,   /* the same, with a 0 in front */
+    GRD_ROLE_SIZES,   /* with the size of the batch in front */
+    GRD_ROLE_STRIDES, /* with the first tensor's stride of the batch in front */
+    GRD_ROLE_OFFSET   /* in a loop: more by where the element of the first tensor begins; absent ones stay so */
 };
 
 /* How a call with batch tensors becomes one with their physical tensors (src/transform/batch.c). */

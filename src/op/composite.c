@@ -178,9 +178,12 @@ int64_t grd_numel_of(grd_dims sizes)
     return grd_shape_numel(sizes, &numel) ? numel : 0;
 }
 
-bool grd_same_dims(grd_dims a, grd_dims b)
+int64_t grd_least_of(grd_dims sizes)
 {
-    return a.n == b.n && (a.n == 0 || memcmp(a.data, b.data, (size_t)a.n * sizeof *a.data) == 0);
+    int64_t least = INT64_MAX;
+    for (int64_t i = 0; i < sizes.n; i++)
+        least = sizes.data[i] < least ? sizes.data[i] : least;
+    return least;
 }
 
 grd_dims grd_last_dims(grd_dims shape)

@@ -345,18 +345,12 @@ grd_tensor *grd_op_ternary(grd_tensor *out, grd_tensor *x, grd_tensor *y, grd_te
     return result != NULL ? result : run_general(out, x, y, z, op, params);
 }
 
-/* True if a gradient's kernel takes `t` beside x: a number would be rounded to x's dtype. */
-static inline bool joins(const grd_tensor *x, const grd_tensor *t)
-{
-    return t->dtype == x->dtype && !grd_has(t, GRD_FLAG_NUMBER);
-}
-
 grd_tensor *grd_op_gradient(grd_tensor *x, grd_tensor *y, grd_tensor *z, const struct grd_elementwise *op, const grd_scalar *params)
 {
     const grd_keyset keys = grd_keys_read(x) | grd_keys_read(y) | (z != NULL ? grd_keys_read(z) : 0);
-    if (!grd_accelerations || grd_top_key(grd_active_keys(keys)) > GRD_KEY_META ||
-        grd_category_of((grd_dtype)x->dtype) != GRD_CATEGORY_FLOAT || !joins(x, y) || (z != NULL && !joins(x, z)) ||
-        kernel_for(op, (grd_dtype)x->dtype) == NULL)
+    const bool alike = y->dtype == x->dtype && (z == NULL || z->dtype == x->dtype);
+    if (!grd_accelerations || grd_top_key(grd_active_keys(keys)) > GRD_KEY_META || !alike ||
+        grd_category_of((grd_dtype)x->dtype) != GRD_CATEGORY_FLOAT || kernel_for(op, (grd_dtype)x->dtype) == NULL)
         return NULL;
     return run_general(NULL, x, y, z, op, params);
 }

@@ -25,9 +25,9 @@ bool grd_is_empty(grd_dims sizes);
 grd_dims grd_kept_sizes(grd_dims sizes, grd_dims dim);
 /* Sizes [before, n, after] of the same elements, n those along `dim`; all in one line for none. */
 grd_dims grd_line_sizes(grd_dims sizes, grd_scalar dim);
-/* The product of sizes that a tensor has, and whether two lists are the same. */
+/* The product of sizes that a tensor has, and the least of at least one. */
 int64_t grd_numel_of(grd_dims sizes);
-bool grd_same_dims(grd_dims a, grd_dims b);
+int64_t grd_least_of(grd_dims sizes);
 /* What undoes an order of dims, the lengths of a border, shifts along dims of a tensor of such sizes. */
 grd_dims grd_inverse_order(grd_dims dims);
 grd_dims grd_pad_back(grd_dims pad);

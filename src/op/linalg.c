@@ -71,6 +71,25 @@ static inline __attribute__((always_inline)) grd_tensor *small_product(grd_tenso
     return result;
 }
 
+/* Where all matrices of one side are the same memory, those of the other side are one matrix with more rows, or columns, if they lie one after the other. */
+static void fold_batch(struct grd_product *x)
+{
+    struct grd_gemm *g = &x->g;
+    if (x->batch == 1)
+        return;
+    if (x->b_batch == 0 && (g->m == 1 || (x->a_batch == g->m * g->a_row && x->c_batch == g->m * g->c_row))) {
+        g->a_row = g->m == 1 ? x->a_batch : g->a_row;
+        g->c_row = g->m == 1 ? x->c_batch : g->c_row;
+        g->m *= x->batch;
+        x->batch = 1;
+    } else if (x->a_batch == 0 && (g->n == 1 || (x->b_batch == g->n * g->b_col && x->c_batch == g->n * g->c_col))) {
+        g->b_col = g->n == 1 ? x->b_batch : g->b_col;
+        g->c_col = g->n == 1 ? x->c_batch : g->c_col;
+        g->n *= x->batch;
+        x->batch = 1;
+    }
+}
+
 /* Describes the product in strides as the kernels read them, of the last two dimensions; a vector is a column. */
 static bool prepare_product(struct grd_plan *p)
 {
@@ -96,6 +115,7 @@ static bool prepare_product(struct grd_plan *p)
     x->a_batch = batched ? a->strides[0] : 0;
     x->b_batch = batched ? b->strides[0] : 0;
     x->c_batch = batched ? c->strides[0] : 0;
+    fold_batch(x);
     return grd_product_choose(p);
 }
 

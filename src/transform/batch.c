@@ -399,6 +399,8 @@ static bool take_element(const struct grd_batch_call *call, int64_t index, grd_v
 {
     for (int i = 0; i < call->op->nargs; i++) {
         ret_args[i] = call->values[i];
+        if (call->op->args[i].role == GRD_ROLE_OFFSET && ret_args[i].v.scalar.kind != GRD_SCALAR_NONE)
+            ret_args[i].v.scalar.v.i += index * call->values[0].v.tensor->strides[0];
         if (ret_args[i].kind == GRD_KIND_TENSOR && ret_args[i].v.tensor != NULL)
             ret_args[i].v.tensor = grd_select(ret_args[i].v.tensor, 0, index);
         if (ret_args[i].kind != GRD_KIND_TENSORS)

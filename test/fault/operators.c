@@ -76,13 +76,14 @@ static void free_images(struct images *images)
 
 /* ---- Ways to call an operator ------------------------------------------------------------------------------------------------------ */
 
-enum way { FUNCTIONAL, INPLACE, OUT, OUT_RESIZED, BACKWARD, FORWARD, WAYS };
-static const char *const way_names[] = {"functional", "in place", "out=", "out= of another shape", "backward", "forward"};
+enum way { FUNCTIONAL, INPLACE, OUT, OUT_RESIZED, BACKWARD, FORWARD, BATCHED, WAYS };
+static const char *const way_names[] = {"functional", "in place", "out=", "out= of another shape", "backward", "forward", "batched"};
 
 static bool has_way(const struct call *call, enum way way)
 {
     switch (way) {
     case FUNCTIONAL:
+    case BATCHED:
         return has_form(call->op, GRD_FUNCTIONAL);
     case INPLACE:
         return has_form(call->op, GRD_INPLACE) && call->args[0].kind == GRD_KIND_TENSOR;
@@ -142,6 +143,33 @@ static bool run_dual(struct call *call, struct results *ret_results)
     return grd_ok();
 }
 
+static grd_tensor *batch_of(grd_tensor *t)
+{
+    return grd_batch(grd_stack(grd_tensors(t, t)), 0);
+}
+
+/* The operator inside a level, on batches of the same tensor twice. */
+static bool run_batched(const struct call *given, struct results *ret_results)
+{
+    struct call call = *given;
+    if (!grd_batch_begin(2, GRD_RANDOMNESS_SAME))
+        return false;
+    for (int i = 0; i < call.test->n; i++) {
+        grd_value *value = &call.args[i];
+        if (value->kind == GRD_KIND_TENSOR && value->v.tensor != NULL)
+            value->v.tensor = batch_of(value->v.tensor);
+        for (int64_t k = 0; value->kind == GRD_KIND_TENSORS && k < value->v.tensors.n; k++)
+            call.lists[i][k] = batch_of(call.lists[i][k]);
+        if (value->kind == GRD_KIND_TENSORS)
+            value->v.tensors.data = call.lists[i];
+    }
+    const bool ok = grd_ok() && run(&call, ret_results);
+    for (int i = 0; ok && i < ret_results->n; i++)
+        ret_results->tensors[i] = grd_unbatch(ret_results->tensors[i], 0);
+    grd_batch_end();
+    return ok && grd_ok();
+}
+
 static bool call_in_way(struct call *call, enum way way, grd_tensor *written, struct results *ret_results)
 {
     grd_manual_seed(7);
@@ -149,6 +177,8 @@ static bool call_in_way(struct call *call, enum way way, grd_tensor *written, st
         return differentiate(call, ret_results);
     if (way == FORWARD)
         return run_dual(call, ret_results);
+    if (way == BATCHED)
+        return run_batched(call, ret_results);
     if (way == FUNCTIONAL)
         return run(call, ret_results);
     grd_value args[MAX_ARGS], result;
@@ -250,7 +280,7 @@ static void check_way(const struct test_case *test, const struct setting *s, enu
     struct results model, wanted;
     make_call(&call, test, s);
     /* Once with memory: what is refused is another test's, and what is made once and kept is made now. */
-    if (has_way(&call, way) && run(&call, &model) && (way < BACKWARD || is_recorded(&model)) &&
+    if (has_way(&call, way) && run(&call, &model) && (way < BACKWARD || way == BATCHED || is_recorded(&model)) &&
         call_in_way(&call, way, make_written(&call, way, &model), &wanted))
         for (int forever = 0; forever < 2; forever++)
             for (struct attempt a = {test, s, way, 1, forever}; check_failure(&call, &a, &model, &wanted);)
@@ -268,7 +298,7 @@ static void test_operator(void **state)
             for (int layout = CONTIGUOUS; layout <= (cases->cases[i].contiguous_only ? CONTIGUOUS : TRANSPOSED); layout++)
                 for (int k = 0; k < (int)(sizeof dtypes / sizeof *dtypes); k++) {
                     const struct setting s = {dtypes[k], dtypes[k], (enum layout)layout, GRD_CPU,
-                                              way >= BACKWARD && !grd_dtype_is_integer(dtypes[k])};
+                                              (way == BACKWARD || way == FORWARD) && !grd_dtype_is_integer(dtypes[k])};
                     check_way(&cases->cases[i], &s, (enum way)way);
                 }
 }

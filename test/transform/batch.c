@@ -87,11 +87,23 @@ static grd_tensor *stack_source(grd_tensor *t, int i, void *context)
     return source;
 }
 
+/* A tensor of its own where it can be: as_strided and others count from where the memory begins. */
 static grd_tensor *take_element(grd_tensor *t, int i, void *context)
 {
     const struct sources *s = context;
     (void)t;
-    return s->choice->batched >> i & 1 ? grd_select(s->tensors[i], s->choice->last ? -1 : 0, s->b) : s->tensors[i];
+    if ((s->choice->batched >> i & 1) == 0)
+        return s->tensors[i];
+    return s->choice->last ? grd_select(s->tensors[i], -1, s->b) : grd_clone(grd_select(s->tensors[i], 0, s->b));
+}
+
+/* True if the operator reads memory by numbers, so that the strides of an element matter. */
+static bool reads_strides(const grd_op *op)
+{
+    for (int i = 0; i < grd_op_arg_count(op); i++)
+        if (strcmp(grd_op_arg_name(op, i), "storage_offset") == 0)
+            return true;
+    return false;
 }
 
 static grd_tensor *wrap_source(grd_tensor *t, int i, void *context)
@@ -223,6 +235,61 @@ static void check_choice(const struct call *base, const struct choice *choice, c
         check_gradients(&s, ntensors, total, loop_total, setting->dtype);
 }
 
+/* A number for each element of a batch of tensors like `t`. */
+static grd_tensor *directions(grd_tensor *t)
+{
+    grd_tensor *all = grd_stack(grd_tensors(t, t, t)),
+               *numbers = grd_cos(grd_arange(grd_int(0), .end = grd_int(grd_numel(all)), .dtype = GRD_FLOAT64));
+    return grd_to(grd_reshape(numbers, grd_sizes(all)), .dtype = grd_tensor_dtype(t));
+}
+
+/* A graph recorded outside of the level, and a batch of gradients of its results, as jacobians are computed. */
+static void check_batch_of_gradients(const struct call *base, const struct setting *setting)
+{
+    static const struct choice none = {0};
+    struct sources s = {.choice = &none, .gradients = base};
+    struct call call = *base;
+    struct results results;
+    grd_tensor *outputs[MAX_RESULTS], *given[MAX_RESULTS], *inputs[MAX_TENSORS], *grads[MAX_TENSORS], *elements[MAX_TENSORS][BATCH];
+    int noutputs = 0, ninputs = 0;
+    const int ntensors = change_tensors(&call, stack_source, &s);
+    if (!has_form(call.op, GRD_FUNCTIONAL) || !run(&call, &results)) {
+        grd_error_clear();
+        return;
+    }
+    for (int i = 0; i < results.n; i++)
+        if (is_differentiable(results.tensors[i]) && grd_requires_grad(results.tensors[i])) {
+            outputs[noutputs] = results.tensors[i];
+            given[noutputs++] = directions(results.tensors[i]);
+        }
+    for (int i = 0; i < ntensors; i++)
+        if (grd_requires_grad(s.tensors[i]))
+            inputs[ninputs++] = s.tensors[i];
+    if (noutputs == 0 || ninputs == 0)
+        return;
+    for (int b = 0; b < BATCH; b++) {
+        grd_tensor *one[MAX_RESULTS];
+        for (int i = 0; i < noutputs; i++)
+            one[i] = grd_select(given[i], 0, b);
+        const grd_backward_options options = {.grad_outputs = grd_tensors_from(one, noutputs), .retain_graph = true, .allow_unused = true};
+        if (!grd_grad(grd_tensors_from(outputs, noutputs), grd_tensors_from(inputs, ninputs), &options, grads))
+            fail_msg("one gradient: %s in %s", grd_error_message(), describe(&none, setting->dtype));
+        for (int i = 0; i < ninputs; i++)
+            elements[i][b] = grads[i] != NULL ? grads[i] : grd_zeros_like(inputs[i]);
+    }
+    assert_true(grd_batch_begin(BATCH, GRD_RANDOMNESS_ERROR));
+    for (int i = 0; i < noutputs; i++)
+        given[i] = grd_batch(given[i], 0);
+    const grd_backward_options options = {.grad_outputs = grd_tensors_from(given, noutputs), .retain_graph = true, .allow_unused = true};
+    if (!grd_grad(grd_tensors_from(outputs, noutputs), grd_tensors_from(inputs, ninputs), &options, grads))
+        fail_msg("a batch of gradients: %s in %s", grd_error_message(), describe(&none, setting->dtype));
+    for (int i = 0; i < ninputs; i++)
+        grads[i] = grd_unbatch(grads[i] != NULL ? grads[i] : grd_zeros_like(inputs[i]), 0);
+    grd_batch_end();
+    for (int i = 0; i < ninputs; i++)
+        check_close(grads[i], grd_stack(grd_tensors_from(elements[i], BATCH)), "a batch of gradients", &none, setting->dtype);
+}
+
 /* In place against functional, where the first tensor is batched. */
 static void check_in_place(const struct call *base, const struct choice *choice, const struct setting *setting)
 {
@@ -277,8 +344,10 @@ static void check_sample(const struct test_case *test, grd_dtype dtype, bool gra
     const int n = change_tensors(&counted, same, NULL);
     if (n == 0)
         return;
+    if (gradients)
+        check_batch_of_gradients(&call, &setting);
     for (unsigned batched = 1; batched < 1u << (n < 4 ? n : 4); batched++)
-        for (int last = 0; last < 2 && ((batched & 1) != 0 || has_form(call.op, GRD_FUNCTIONAL)); last++) {
+        for (int last = 0; last < (reads_strides(call.op) ? 1 : 2) && ((batched & 1) != 0 || has_form(call.op, GRD_FUNCTIONAL)); last++) {
             const grd_scope scope = grd_scope_open();
             const struct choice choice = {batched, last};
             check_choice(&call, &choice, &setting, gradients && last == 0);

@@ -148,6 +148,7 @@ static void test_elements_cannot_be_read(void **state)
     grd_to_memory(b, &element, GRD_FLOAT64);
     expect_error(GRD_ERROR_RUNTIME, no_data);
     assert_null(grd_data(b));
+    expect_error(GRD_ERROR_RUNTIME, no_data);
     grd_alias(b);
     expect_error(GRD_ERROR_RUNTIME, no_data);
     grd_set_data(b, iota(grd_dims(2)));

@@ -117,3 +117,20 @@ def test_running_sums_of_columns(columns):
     wanted = torch.stack([x[:k].sum(0) for k in range(1, 6)])
     for dtype in (torch.int32, torch.int64, torch.float32, torch.float64):
         assert torch.equal(x.to(dtype).cumsum(0), wanted.to(x.to(dtype).cumsum(0).dtype))
+
+
+@pytest.mark.parametrize("rows, n", [(1, 1), (3, 17), (700, 70), (5000, 16), (40, 3000), (2, 20000)])
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 1e-4), (torch.float64, 1e-12), (torch.bfloat16, 0.3)])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_gradients_of_normalised_rows(rows, n, dtype, tolerance, transposed):
+    """The kernel, which sums over parts of the rows, beside the formula, which runs where the gradient is recorded."""
+    x = torch.sin(torch.arange(rows * n, dtype=torch.float64)).reshape(*(n, rows) if transposed else (rows, n)).to(dtype)
+    x = (x.t() if transposed else x).detach().requires_grad_()
+    weight, bias = (torch.cos(torch.arange(n, dtype=torch.float64) * k).to(dtype).requires_grad_() for k in (1, 2))
+    for y, leaves in ((torch.nn.functional.layer_norm(x, (n,), weight, bias), [x, weight, bias]), (torch.nn.functional.layer_norm(x, (n,)), [x]),
+                      (torch.nn.functional.rms_norm(x, (n,), weight, eps=0.1), [x, weight])):
+        grad = (x * 2 + 0.5).detach()
+        fast = torch.autograd.grad(y, leaves, grad, retain_graph=True)
+        for got, wanted in zip(fast, torch.autograd.grad(y, leaves, grad, create_graph=True), strict=True):
+            scale = wanted.abs().max().item() + 1
+            assert got.dtype == dtype and (got.double() - wanted.double()).abs().max().item() <= tolerance * scale, (rows, n)
