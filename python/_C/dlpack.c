@@ -82,7 +82,7 @@ static bool can_hand_over(const grd_tensor *t)
     else if (dtypes[grd_tensor_dtype(t)].lanes == 0)
         PyErr_Format(PyExc_BufferError, "DLPack has no type for %s", grd_dtype_name(grd_tensor_dtype(t)));
     else
-        return py_check_data(t, PyExc_BufferError);
+        return true;
     return false;
 }
 

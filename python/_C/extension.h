@@ -102,9 +102,6 @@ extern PyTypeObject *py_generator_type;
 /* None gives NULL, which is the default generator. False with no exception when it is no generator. */
 bool py_as_generator(PyObject *object, grd_generator **ret_generator);
 
-/* False, with the exception, for a batch tensor: its elements lie in the memory of another. */
-bool py_check_data(const grd_tensor *t, PyObject *exception);
-
 /* ---- Numbers (scalar.c) ------------------------------------------------------------------------------------------------- */
 /* bool, int, float, complex, NumPy scalars, 0-d tensors that need no gradient. 0 with no exception when it is none of these; -1 with one when
  * it does not fit. */

@@ -150,8 +150,6 @@ PyObject *py_method_tolist(PyObject *self, PyObject *Py_UNUSED(none))
     const grd_dtype dtype = wide(grd_tensor_dtype(t));
     if (grd_tensor_device(t).type == GRD_DEVICE_META)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
-    if (!py_check_data(t, PyExc_RuntimeError))
-        return NULL;
     grd_scope scope = grd_scope_open();
     const char *data = wide_elements(t, dtype);
     PyObject *list = data != NULL ? nested(&data, dtype, grd_sizes(t)) : NULL;

@@ -98,7 +98,8 @@ static PyObject *tensor_storage_offset(PyObject *self, PyObject *Py_UNUSED(none)
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *Py_UNUSED(none))
 {
     grd_tensor *t = py_tensor_of(self);
-    return py_check_data(t, PyExc_RuntimeError) ? PyLong_FromVoidPtr(grd_numel(t) > 0 ? grd_data(t) : NULL) : NULL;
+    void *data = grd_numel(t) > 0 ? grd_data(t) : NULL;
+    return grd_ok() ? PyLong_FromVoidPtr(data) : py_raise();
 }
 
 /* The number of the device for those that are counted, -1 for the cpu and meta. */

@@ -115,14 +115,6 @@ static PyObject *change_batch(const char *name, grd_tensor *(*change)(grd_tensor
     return py_take(scope, change(py_tensor_of(args[0]), dim));
 }
 
-bool py_check_data(const grd_tensor *t, PyObject *exception)
-{
-    if (!grd_is_batched(t))
-        return true;
-    PyErr_SetString(exception, "Cannot access data pointer of Tensor that doesn't have storage");
-    return false;
-}
-
 static PyObject *batch(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)module;

@@ -39,15 +39,16 @@ def gradcheck(
     """Checks the gradients of `func(*inputs)` for the inputs that require one; these should be float64 or complex128.
 
     True when all are right; otherwise GradcheckError, or False when `raise_exception` is off. `nondet_tol` is how much two backward passes may
-    differ. `fast_mode`, `check_undefined_grad`, `check_grad_dtypes` and `masked` are accepted: the whole Jacobian is always checked.
+    differ. `check_forward_ad` compares the tangents of forward mode, too. `fast_mode`, `check_undefined_grad`, `check_grad_dtypes` and `masked` are accepted: the whole Jacobian is always checked.
     """
     _refuse(check_batched_grad or check_batched_forward_grad, "batched gradients")
-    _refuse(check_forward_ad, "forward mode")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     _check_inputs(inputs)
     try:
         if check_backward_ad:
             _check_backward(func, inputs, eps, atol, rtol, nondet_tol)
+        if check_forward_ad:
+            _check_forward(func, inputs, eps, atol, rtol)
     except GradcheckError:
         if raise_exception:
             raise
@@ -75,7 +76,6 @@ def gradgradcheck(
     masked=False,
 ):
     """Checks the gradients of the gradients of `func(*inputs)`, with respect to the inputs and to `grad_outputs` (random ones unless given)."""
-    _refuse(check_fwd_over_rev, "forward mode")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     _check_inputs(inputs)
     n = len(inputs)
@@ -90,7 +90,7 @@ def gradgradcheck(
         with gradus.enable_grad():
             return gradus.autograd.grad(_outputs(func, args), wanted, grads, create_graph=True, materialize_grads=True)
 
-    return not check_rev_over_rev or gradcheck(
+    return gradcheck(
         gradients,
         inputs + tuple(grad_outputs),
         eps=eps,
@@ -101,6 +101,8 @@ def gradgradcheck(
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
         check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
         masked=masked,
     )
@@ -168,6 +170,26 @@ def _check_backward(func, inputs, eps, atol, rtol, nondet_tol):
     for i, (at, _) in enumerate(outputs):
         for j, x in enumerate(checked):
             _compare(i, j, _numerical(func, inputs, at, x, eps), analytical[i][j], atol, rtol)
+
+
+def _check_forward(func, inputs, eps, atol, rtol):
+    checked = [x for x in inputs if _is_checked(x)]
+    for i, (at, _) in enumerate([(at, y) for at, y in enumerate(_results(func, inputs)) if _is_checked(y)]):
+        for j, x in enumerate(checked):
+            _compare(i, j, _numerical(func, inputs, at, x, eps), _of_tangents(func, inputs, at, x), atol, rtol)
+
+
+def _of_tangents(func, inputs, at, x):
+    """The Jacobian of result `at` with respect to x in forward mode: a row for each real number of x."""
+    rows = []
+    for place in _places(x):
+        tangent = gradus.zeros_like(x, requires_grad=False)
+        _real(tangent)[place] = 1
+        with gradus.autograd.forward_ad.dual_level():
+            y = _results(func, tuple(_C._make_dual(x, tangent) if one is x else one for one in inputs))[at]
+            primal, found = _C._unpack_dual(y)
+            rows.append(_real(gradus.zeros_like(primal) if found is None else found).detach().reshape(-1))
+    return gradus.stack(rows) if rows else _real(x.detach()).new_zeros(0, 0)
 
 
 def _check_constant(func, inputs, results, checked, eps):

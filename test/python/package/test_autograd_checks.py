@@ -88,8 +88,31 @@ def test_inputs_that_cannot_be_checked():
 
     same(program)
     a = double(gradus, [1.0])
-    assert caught(gradus.autograd.gradcheck, lambda a: a, a, check_forward_ad=True)[0] == "NotImplementedError"
     assert caught(gradus.autograd.gradcheck, lambda a: a, a, check_batched_grad=True)[0] == "NotImplementedError"
+
+
+def test_forward_mode():
+    def program(torch):
+        class Wrong(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * 2
+
+            @staticmethod
+            def jvp(ctx, x):
+                return x * 3
+
+        a, b = double(torch, [1.0, 2.0]), torch.tensor([1 + 2j, 3 - 1j], dtype=torch.complex128, requires_grad=True)
+        seen = [torch.autograd.gradcheck(lambda a, b: (a.sin() * a.sum(), b * b * a), (a, b), check_forward_ad=True)]
+        seen += [torch.autograd.gradgradcheck(lambda a, b: a.sin() * b, (a, a.detach().clone().requires_grad_()), check_fwd_over_rev=True)]
+        seen += [torch.autograd.gradcheck(Wrong.apply, a), torch.autograd.gradcheck(Wrong.apply, a, check_forward_ad=True, raise_exception=False)]
+        return seen
+
+    assert same(program) == [True, True, True, False]
 
 
 # ---- functional ----------------------------------------------------------------------------------------------------------------------

@@ -233,8 +233,7 @@ READS = {
 @pytest.mark.parametrize("name", READS)
 def test_elements_of_a_batch_tensor_are_not_read(name):
     error, text = caught(gradus.vmap(READS[name]), gradus.ones(3, 2))
-    assert error == ("BufferError" if name in ("buffer", "bytes", "dlpack") else "RuntimeError")
-    assert text.startswith(("vmap: ", "Cannot access data pointer"))
+    assert error == "RuntimeError" and text.startswith(("vmap: ", "Cannot access data pointer"))
 
 
 @pytest.mark.parametrize("in_dim", [0, 1, 2, -1])
@@ -302,7 +301,8 @@ def test_jacobians_of_autograd(name):
 
 
 def plain_detached(value):
-    return tuple(plain_detached(item) for item in value) if isinstance(value, tuple) else value.detach()
+    """PyTorch has lists for columns, and tuples for rows."""
+    return tuple(plain_detached(item) for item in value) if isinstance(value, (tuple, list)) else value.detach()
 
 
 BATCHED_GRADS = {
