@@ -218,7 +218,7 @@ grd_tensors op_tensor_split(grd_tensor *self, int64_t sections, int64_t dim)
         return (grd_tensors){0};
     for (int64_t i = 1, place = 0; i < sections; i++)
         places[i - 1] = place += size / sections + (i <= size % sections);
-    return cut(self, grd_dims_from(places, sections - 1), dim);
+    return cut(self, grd_dims_from(places, grd_greatest(sections, 1) - 1), dim);
 }
 
 grd_tensors op_tensor_split_indices(grd_tensor *self, grd_dims indices, int64_t dim)
