@@ -75,6 +75,8 @@ static bool can_hand_over(const grd_tensor *t)
 {
     if (grd_requires_grad(t))
         PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+    else if (grd_is_batched(t))
+        PyErr_SetString(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
     else if (grd_tensor_device(t).type != GRD_DEVICE_CPU)
         PyErr_Format(PyExc_BufferError, "Cannot pack tensors on %s", grd_device_name(grd_tensor_device(t)));
     else if (dtypes[grd_tensor_dtype(t)].lanes == 0)

@@ -397,6 +397,8 @@ static bool can_export(const grd_tensor *t, int flags)
 {
     if (grd_requires_grad(t))
         PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+    else if (grd_is_batched(t))
+        PyErr_SetString(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
     else if (grd_tensor_device(t).type != GRD_DEVICE_CPU)
         PyErr_Format(PyExc_BufferError, "a tensor on device %s has no buffer", grd_device_name(grd_tensor_device(t)));
     else if (format_of(grd_tensor_dtype(t)) == NULL)
