@@ -30,6 +30,9 @@ FORMS = ("functional", "inplace", "out")
 UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}  # grad = "…": the backward that raises the error PyTorch has
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
 KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
+# Those that are facts of the operator as they stand.
+AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes", "formula", "through", "composite", "law", "whole", "run", "check", "shortcut", "providers", "overlap", "view",
+              "everywhere", "alone", "version", "fills", "scalar", "symbol", "inlined")
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn")
@@ -355,13 +358,14 @@ def read_operator(name, entry, file, lines):
     for key in test:
         if key not in TEST_KEYS:
             fail(f"unknown test fact '{key}'; known are {', '.join(sorted(TEST_KEYS))}", f"test.{key}")
-    return Operator(name, file, lines.get("", 1), entry["sig"].strip(), args, results, returns_list,
-                    " ".join(entry["doc"].split()), read_example(entry, fail), kernel, entry.get("type"), entry.get("mask", False), entry.get("divides", False),
-                    entry.get("commutes", False), read_refuse(entry, dtypes, fail), entry.get("number"), frozenset(entry.get("block", "").split()), entry.get("expr"), read_body(entry, dtypes, fail), entry.get("save", "self"), dtypes, formula, composite,
-                    grads, read_fast(entry, grads, fail), read_where(entry, args, results, grads, fail), {}, read_jvp(entry, args, grads, fail) if is_operator else None, forms, entry.get("view", False), entry.get("everywhere", False), entry.get("scalar", False), read_words(entry, args, name, fail), python, test,
-                    lines, entry.get("version", True), entry.get("alone", False), read_out(entry, results, forms, fail), entry.get("symbol", ""), entry.get("inlined", ""),
-                    entry.get("law"), read_reduce(entry, results, fail), entry.get("plan", not IMPLEMENTED & set(entry)), entry.get("whole"), entry.get("run"), entry.get("check", False),
-                    entry.get("shortcut", False), entry.get("providers"), entry.get("overlap", "apart"), read_nodes(entry, args, grads, fail), is_operator, entry.get("fills"), entry.get("hidden"), entry.get("grad") if entry.get("grad") in tuple(UNDERIVED) else None, *read_batch(name, entry, args, is_operator, fail), entry.get("through"))
+    batch, batch_reason = read_batch(name, entry, args, is_operator, fail)
+    return Operator(
+        name=name, file=file, line=lines.get("", 1), lines=lines, signature=entry["sig"].strip(), args=args, results=results, returns_list=returns_list, doc=" ".join(entry["doc"].split()),
+        example=read_example(entry, fail), rule=entry.get("type"), dtypes=dtypes, block=frozenset(entry.get("block", "").split()), body=read_body(entry, dtypes, fail), forms=forms,
+        refuse=read_refuse(entry, dtypes, fail), out=read_out(entry, results, forms, fail), words=read_words(entry, args, name, fail), python=python, test=test, is_operator=is_operator,
+        plan=entry.get("plan", not IMPLEMENTED & set(entry)), reduce=read_reduce(entry, results, fail), nodes=read_nodes(entry, args, grads, fail), grads=grads,
+        fast=read_fast(entry, grads, fail), where=read_where(entry, args, results, grads, fail), jvp=read_jvp(entry, args, grads, fail) if is_operator else None, batch=batch, batch_reason=batch_reason,
+        reason=entry.get("hidden"), underived=entry.get("grad") if entry.get("grad") in tuple(UNDERIVED) else None, **{key: entry[key] for key in AS_WRITTEN if key in entry})
 
 
 def read_batch(name, entry, args, is_operator, fail):
