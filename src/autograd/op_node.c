@@ -58,7 +58,7 @@ static uint64_t argument_needs(const struct op_node *self, const struct grd_run 
     return needs;
 }
 
-/* What stands in the way of accelerations: keys above AUTOGRAD, and a device that has no kernel for one of them. */
+/* What stands in the way of accelerations: keys above AUTOGRAD, and a device that has neither a kernel for one of them nor a fallback. */
 static bool is_plain(const struct grd_derivative *d, const grd_tensor *t)
 {
     if (t == NULL)
@@ -68,7 +68,7 @@ static bool is_plain(const struct grd_derivative *d, const grd_tensor *t)
     bool served = true;
     if (grd_is_extra(grd_device_of(t)))
         for (const grd_op *const *op = d->accelerations; *op != NULL && served; op++)
-            served = grd_device_kernel_of(grd_device_at(t->device), *op) != NULL;
+            served = grd_device_at(t->device)->type.fallback != NULL || grd_device_kernel_of(grd_device_at(t->device), *op) != NULL;
     return served;
 }
 

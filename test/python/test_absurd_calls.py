@@ -51,7 +51,7 @@ NEED_A_REFERENCE = {"grd_drop", "grd_scope_give"}
 # How arguments of each type look, in three ways: nothing, numbers below and above what can be.
 NOTHING = {"int": ("0", "-1", "INT_MAX"), "int64_t": ("0", "-1", "INT64_MAX"), "uint64_t": ("0", "1", "UINT64_MAX"), "size_t": ("0", "1", "SIZE_MAX"), "unsigned": ("0", "1", "~0u"),
            "double": ("0", "NAN", "-INFINITY"), "bool": ("false", "true", "true"), "uint32_t": ("0", "~0u", "1u << 31"), "grd_keyset": ("0", "~0u", "1u << 31")}
-ENUMS = {"grd_dtype", "grd_key", "grd_form", "grd_error_code", "grd_layout", "grd_kind"}
+ENUMS = {"grd_dtype", "grd_randomness", "grd_key", "grd_form", "grd_error_code", "grd_layout", "grd_kind"}
 STRUCTS = {"grd_scope": ("{-3}", "{INT64_MAX}", "{INT64_MIN}"), "grd_dims_view": ("{0}", "{5, NULL}", "{-1, NULL}"), "grd_tensors_view": ("{0}", "{5, NULL}", "{-1, NULL}"),
            "grd_scalar": ("{.kind = GRD_SCALAR_NONE}", "{.kind = (grd_scalar_kind)77}", "{.kind = GRD_SCALAR_PLAIN}"), "grd_device": ("{0, 0}", "{200, -1}", "{1, 99}"),
            "grd_print_options": ("{0}", "{-1, -1, -1, -1, 5}", "{99, INT64_MAX, INT64_MAX, 0, 0}"), "grd_named_tensors_view": ("{0}", "{.n = 5}", "{.n = -1}"),

@@ -100,7 +100,7 @@ def test_errors(call):
     (lambda x: gradus.autograd.backward(3), "TypeError: tensors must be a Tensor or a sequence of Tensors, but got int"),
     (lambda x: gradus.autograd.backward(), "TypeError: backward() missing required argument: 'tensors'"),
     (lambda x: gradus.autograd.grad(x.sum(), x, is_grads_batched=True),
-     "NotImplementedError: grad(): is_grads_batched=True is not supported: there are no batch tensors yet"),
+     "ValueError: vmap: Expected at least one Tensor to vmap over"),
 ])
 def test_errors_of_our_own(call, error):
     assert "%s: %s" % caught(call, leaf(gradus)) == error
