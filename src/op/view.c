@@ -592,6 +592,12 @@ grd_tensors op_chunk(grd_tensor *self, int64_t chunks, int64_t dim)
 
 /* ---- Views written to ----------------------------------------------------------------------------------------------------------- */
 
+/* A copy with the strides of the tensor, gaps and all, as PyTorch's; where elements share memory they have none of their own. */
+static grd_tensor *copied(grd_tensor *self)
+{
+    return grd_shape_may_overlap(grd_sizes(self), self->strides) ? grd_clone(self) : grd_hidden_restrided(self, grd_strides(self));
+}
+
 /* `made`, a tensor of its own, with src written into a view of it. */
 static grd_tensor *with_part(grd_tensor *made, grd_tensor *part, grd_tensor *src)
 {
@@ -604,19 +610,19 @@ static grd_tensor *with_part(grd_tensor *made, grd_tensor *part, grd_tensor *src
 
 grd_tensor *op_select_scatter(grd_tensor *self, grd_tensor *src, int64_t dim, int64_t index)
 {
-    grd_tensor *made = grd_clone(self);
+    grd_tensor *made = copied(self);
     return with_part(made, grd_select(made, dim, index), src);
 }
 
 grd_tensor *op_slice_scatter(grd_tensor *self, grd_tensor *src, int64_t dim, grd_scalar start, grd_scalar end, int64_t step)
 {
-    grd_tensor *made = grd_clone(self);
+    grd_tensor *made = copied(self);
     return with_part(made, grd_slice(made, .dim = dim, .start = start, .end = end, .step = step), src);
 }
 
 grd_tensor *op_diagonal_scatter(grd_tensor *self, grd_tensor *src, int64_t offset, int64_t dim1, int64_t dim2)
 {
-    grd_tensor *made = grd_clone(self);
+    grd_tensor *made = copied(self);
     return with_part(made, grd_diagonal(made, .offset = offset, .dim1 = dim1, .dim2 = dim2), src);
 }
 
@@ -632,7 +638,7 @@ grd_tensor *op_as_strided_scatter(grd_tensor *self, grd_tensor *src, grd_dims si
 {
     if (!grd_is_contiguous(self))
         return grd_fail(GRD_ERROR_RUNTIME, "as_strided_scatter is currently only supported for contiguous inputs");
-    grd_tensor *made = grd_clone(self);
+    grd_tensor *made = copied(self);
     const grd_scalar within = grd_int(grd_offset_within(storage_offset, grd_offset(self)));
     return with_part(made, grd_as_strided(made, size, stride, .storage_offset = within), src);
 }

@@ -71,6 +71,7 @@ NAMES = {
     "to": lambda self, dtype=None, device=None, copy=False: self.to(dtype=dtype or self.dtype, copy=copy),
     "scalar_tensor": lambda s, dtype=None, device=None, requires_grad=False: torch.tensor(s, dtype=dtype),
     "where": lambda condition, self, other: torch.where(condition, self, other),
+    **{f"{how}_pad{n}d": getattr(torch.ops.aten, f"{how}_pad{n}d") for how in ("reflection", "replication") for n in (1, 2, 3)},
 }
 
 
@@ -211,7 +212,7 @@ def test_operator(operator, text):
     function = oracle(operator)
     floats = "T(" in text or "C(" in text
     for dtype in FLOATING + INTEGERS if floats else ["float64"]:
-        for transposed in (False, True) if floats else (False,):
+        for transposed in (False, True) if floats and not operator.test.get("contiguous") else (False,):
             what = f"{operator.name}({text}) {dtype}{' transposed' if transposed else ''}"
             with g.scope():
                 check_operator(operator, function, arguments(operator, text, dtype, transposed), dtype, what)
