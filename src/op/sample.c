@@ -62,6 +62,9 @@ bool plan_hidden_multinomial_with_replacement(struct grd_plan *p, grd_tensor *se
 {
     int64_t sizes[GRD_MAX_DIMS];
     (void)generator;
+    if (self->ndim == 0 || num_samples <= 0)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         self->ndim == 0 ? "prob_dist must have at least one dimension" : "cannot sample n_sample <= 0 samples");
     memcpy(sizes, self->sizes, (size_t)self->ndim * sizeof *sizes);
     sizes[self->ndim - 1] = num_samples;
     p->scratch_bytes = (size_t)self->sizes[self->ndim - 1] * sizeof(double);
