@@ -30,7 +30,7 @@ FORMS = ("functional", "inplace", "out")
 UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}  # grad = "…": the backward that raises the error PyTorch has
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
 KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
-# Those that are facts of the operator as they stand.
+# Keys of an entry that are fields of Operator as they stand.
 AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes", "formula", "through", "composite", "law", "whole", "run", "check", "shortcut", "providers", "overlap", "view",
               "everywhere", "alone", "version", "fills", "scalar", "symbol", "inlined")
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run

@@ -11,7 +11,7 @@
 
 GRD_BEGIN_DECLS
 
-/* What random operators do inside a level: refuse, draw for each element of the batch, or draw once for all of them. */
+/* Says how random operators behave inside a level: refuse, draw for each element of the batch, or draw once for all of them. */
 typedef enum grd_randomness { GRD_RANDOMNESS_ERROR, GRD_RANDOMNESS_DIFFERENT, GRD_RANDOMNESS_SAME } grd_randomness;
 
 /* Begins the level of this thread, for batches of `size` elements. RuntimeError: there is one already. ValueError: a negative size. False on failure. */

@@ -1,4 +1,4 @@
-/* What derivatives of functions and vmap are built on: dual tensors, batch tensors, and their levels. The functions themselves are in gradus.func and gradus.autograd.forward_ad. */
+/* Dual tensors, batch tensors and their levels, on which derivatives of functions and vmap are built. The functions themselves are in gradus.func and gradus.autograd.forward_ad. */
 #include "graph.h"
 #include "gradus/transform.h"
 

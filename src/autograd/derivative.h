@@ -43,6 +43,10 @@ static inline uint8_t grd_save_whole(grd_kind kind)
 }
 
 /* The shape, strides, offset, dtype or device of a tensor, whose lists are the tensor's. */
+static inline bool grd_save_is_fact(uint8_t how)
+{
+    return how >= GRD_SAVE_OFFSET && how <= GRD_SAVE_STRIDES;
+}
 grd_value grd_fact_of(enum grd_save_how how, const grd_tensor *t);
 
 struct grd_save {
@@ -69,7 +73,7 @@ enum grd_forward {
     GRD_FORWARD_TAKEN        /* the result itself becomes the tangent */
 };
 
-/* What a forward formula gets. */
+/* The call of a forward formula. */
 struct grd_forward_call {
     const grd_value *args, *results;
     int arg;                   /* the formula of which argument: its place among all */
@@ -88,6 +92,9 @@ struct grd_backward {
     grd_tensor **ret_grads;   /* one per edge; an argument that is a list has an edge per tensor */
     const int *first_edge;    /* first edge of each differentiable argument; one more entry ends the last */
 };
+
+/* First edges of arguments that are no lists (op_node.c). */
+extern GRD_HIDDEN const int grd_plain_edges[GRD_MAX_ARGS + 1];
 
 typedef void grd_backward_function(const struct grd_backward *b);
 

@@ -258,7 +258,7 @@ static int read_fact(struct parser *p, const struct fact *fact)
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------------------------ */
 
-/* What is called: an operator, or a function of numbers and sizes. */
+/* An operator, or a function of numbers and sizes, that a formula calls. */
 struct callee {
     const char *name;
     const struct grd_arg *args;
@@ -561,7 +561,7 @@ static int read_is_none(struct parser *p, int node)
     return add(p, (struct grd_formula_node){GRD_FORMULA_IS_NONE, GRD_KIND_BOOL, .which = negated, .child = (uint16_t)node});
 }
 
-/* What a choice between the two is; false where nothing can be both. */
+/* Finds the kind of a choice between two values; false where there is none for both. */
 static bool find_common_kind(grd_kind yes, grd_kind no, grd_kind *ret_kind)
 {
     const bool tensors = (yes == GRD_KIND_TENSOR || is_number(yes)) && (no == GRD_KIND_TENSOR || is_number(no));

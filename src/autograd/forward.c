@@ -85,31 +85,17 @@ static const grd_tensor *result_of(const struct call *call, int64_t i)
     return call->op->returns_list ? call->results[0].v.tensors.data[i] : call->results[i].v.tensor;
 }
 
-/* What a formula reads, as a node would have saved it. */
+/* The value that a formula reads, as a node would have saved it. */
 static grd_value value_of(const struct call *call, const struct grd_save *save)
 {
     const grd_value *value = save->result ? &call->results[save->index] : &call->args[save->index];
     const grd_tensor *t = value->v.tensor;
-    switch (save->how) {
-    case GRD_SAVE_SHAPE:
-        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = t != NULL ? grd_sizes(t) : (grd_dims){0}};
-    case GRD_SAVE_STRIDES:
-        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_strides(t)};
-    case GRD_SAVE_OFFSET:
-        return (grd_value){.kind = GRD_KIND_INT, .v.integer = t->offset};
-    case GRD_SAVE_DTYPE:
-        return (grd_value){.kind = GRD_KIND_DTYPE, .v.dtype = (grd_dtype)t->dtype};
-    case GRD_SAVE_DEVICE:
-        return (grd_value){.kind = GRD_KIND_DEVICE, .v.device = grd_device_of(t)};
-    default:
-        return *value;
-    }
+    return grd_save_is_fact(save->how) ? grd_fact_of((enum grd_save_how)save->how, t) : *value;
 }
 
 /* The gradient of the argument at that position of the derivative, which is no list, where the gradients of the results are these. */
 static grd_tensor *gradient_of(const struct call *call, int position, grd_tensor *const *grads)
 {
-    static const int edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     const struct grd_derivative *d = call->derivative;
     grd_value saved[GRD_MAX_SAVES];
     grd_tensor *found[GRD_MAX_ARGS] = {NULL};
@@ -121,7 +107,7 @@ static grd_tensor *gradient_of(const struct call *call, int position, grd_tensor
                                        .saved = saved,
                                        .needs = (uint64_t)1 << position,
                                        .ret_grads = found,
-                                       .first_edge = edges});
+                                       .first_edge = grd_plain_edges});
     return found[position];
 }
 
@@ -252,7 +238,7 @@ static void run_with(const struct call *call, int arg, grd_value *ret_results)
 }
 
 /* ---- The tangents of a call -------------------------------------------------------------------------------------------------------- */
-/* What the tangent of one argument, which is no list, adds to those of the results. */
+/* Adds to the tangents of the results the part that follows from the tangent of one argument, which is no list. */
 static void add_argument(const struct call *call, int position, grd_tensor **sums)
 {
     const struct grd_derivative *d = call->derivative;
@@ -337,7 +323,7 @@ static void set_results(const struct call *call)
     }
 }
 
-/* Whether a rule reads the tensor that is overwritten. */
+/* True if a rule reads the tensor that is overwritten. */
 static bool reads_old(const struct call *call)
 {
     const struct grd_derivative *d = call->derivative;

@@ -25,7 +25,7 @@ bool grd_tangent_set(grd_tensor *t, grd_tensor *tangent, struct grd_dual_level *
 grd_tensor *grd_tangent_written(grd_tensor *t, struct grd_dual_level *level);
 /* Gives `alias`, which has the memory of `t`, its tangent, if it has one. */
 bool grd_tangent_share(grd_tensor *alias, const grd_tensor *t);
-/* The same for the results that the node of `t` has saved; of what is a view and `written`, the node of its base (op_node.c). */
+/* Does so for the results that the node of `t` has saved (op_node.c). `written`: in place, so for a view it is the node of its base. */
 bool grd_tangent_share_saved(const grd_tensor *t, bool written);
 
 /* The boxed kernel of the FORWARD key (forward.c). */

@@ -470,7 +470,7 @@ void grd_rebase_abandon(const struct grd_rebase *rebase);
 grd_tensor *grd_slices_output(struct grd_node *wrapper, grd_tensor *saved);
 /* Rewrites the grad_fn of a view whose base was written since. False, with the error raised, where that is forbidden. */
 bool grd_view_refresh(grd_tensor *view);
-/* What a view sees of a tensor with the sizes and strides of its base; made by operators. */
+/* A view of `whole`, which has the sizes and strides of the base of `view`, at the place of that; made by operators. */
 grd_tensor *grd_view_of_whole(grd_tensor *whole, const grd_tensor *view);
 /* The node that a CopySlices is around; others themselves. */
 struct grd_node *grd_node_inside(struct grd_node *node);

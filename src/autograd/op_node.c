@@ -17,8 +17,7 @@ struct op_node {
     struct grd_saved saved[];
 };
 
-/* The first edges of arguments that are no lists. */
-static const int plain_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+const int grd_plain_edges[GRD_MAX_ARGS + 1] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
 /* ---- Running ------------------------------------------------------------------------------------------------------------------ */
 static bool carries_gradient(const struct op_node *self, uint32_t output)
@@ -49,7 +48,7 @@ static grd_tensor *const *materialized(const struct op_node *self, grd_tensor *c
 /* From a bit per edge to a bit per differentiable argument. */
 static uint64_t argument_needs(const struct op_node *self, const struct grd_run *run)
 {
-    if (self->first_edge == plain_edges)
+    if (self->first_edge == grd_plain_edges)
         return run->needs;
     uint64_t needs = 0;
     for (int arg = 0; arg < self->derivative->nargs; arg++)
@@ -58,18 +57,20 @@ static uint64_t argument_needs(const struct op_node *self, const struct grd_run 
     return needs;
 }
 
-/* What stands in the way of accelerations: keys above AUTOGRAD, and a device that has neither a kernel for one of them nor a fallback. */
+/* True if a device has a kernel for all accelerations, or a fallback. */
+static bool accelerates(const struct grd_device_entry *device, const grd_op *const *accelerations)
+{
+    bool served = true;
+    for (; device->type.fallback == NULL && *accelerations != NULL && served; accelerations++)
+        served = grd_device_kernel_of(device, *accelerations) != NULL;
+    return served;
+}
+
+/* True if the tensor has no key above AUTOGRAD, and lies on a device that has the accelerations. */
 static bool is_plain(const struct grd_derivative *d, const grd_tensor *t)
 {
-    if (t == NULL)
-        return true;
-    if ((grd_keys_of(t) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) != 0)
-        return false;
-    bool served = true;
-    if (grd_is_extra(grd_device_of(t)))
-        for (const grd_op *const *op = d->accelerations; *op != NULL && served; op++)
-            served = grd_device_at(t->device)->type.fallback != NULL || grd_device_kernel_of(grd_device_at(t->device), *op) != NULL;
-    return served;
+    return t == NULL || ((grd_keys_of(t) & ~(1u << GRD_KEY_LIFETIMES)) >> (GRD_KEY_AUTOGRAD + 1) == 0 &&
+                         (!grd_is_extra(grd_device_of(t)) || accelerates(grd_device_at(t->device), d->accelerations)));
 }
 
 /* Nothing is recorded, and all tensors are plain ones. */
@@ -416,7 +417,7 @@ GRD_INLINE struct grd_node *make(const struct grd_op_call *call, int64_t nresult
     char *room = grd_node_room(&self->node);
     self->derivative = d;
     self->op = call->op;
-    self->first_edge = plain_edges;
+    self->first_edge = grd_plain_edges;
     self->released = true;
     bool ok = lists ? set_list_edges(self, call, take_room(&room, list_room(d))) : set_edges(self->node.edges, d, args, needs);
     for (int64_t i = 0; i < nresults; i++) {

@@ -10,7 +10,7 @@ grd_value grd_fact_of(enum grd_save_how how, const grd_tensor *t)
 {
     switch (how) {
     case GRD_SAVE_SHAPE:
-        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_sizes(t)};
+        return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = t != NULL ? grd_sizes(t) : (grd_dims){0}};
     case GRD_SAVE_STRIDES:
         return (grd_value){.kind = GRD_KIND_DIMS, .v.dims = grd_strides(t)};
     case GRD_SAVE_OFFSET:

@@ -118,7 +118,7 @@ struct grd_dual_level *grd_dual_level_current(void)
 }
 
 /* ---- Reading --------------------------------------------------------------------------------------------------------------------- */
-/* What the tensor itself holds: owned by the caller, or NULL; and its level, likewise, where that is asked for. */
+/* The tangent that the tensor itself holds, and its level, where that is asked for: both owned by the caller, or NULL. */
 static grd_tensor *held_by(const grd_tensor *t, struct grd_dual_level **ret_level)
 {
     const struct grd_meta *meta = grd_meta_get(t);

@@ -436,7 +436,7 @@ static inline unsigned part_flags(const grd_tensor *t)
     return grd_thread.grad_off != 0 ? GRD_FLAG_NO_GRAD_VIEW : t->flags & (GRD_FLAG_NO_GRAD_VIEW | GRD_FLAG_MULTI_VIEW);
 }
 
-/* The same part of each element of a batch. */
+/* A view of a batch tensor: one part, at the same place of each element. */
 static grd_tensor *part_of_batch(struct grd_batch *batch, grd_dims sizes, grd_dims strides, int64_t offset)
 {
     grd_tensor *physical = batch->physical;
@@ -738,7 +738,7 @@ grd_tensor *grd_number(grd_scalar value)
     return t;
 }
 
-/* What has one element, but not where this process can read it: it is brought here, or cannot be. */
+/* Reads an element that does not lie where this process can read it: brings it here, or raises the error. */
 static __attribute__((noinline)) bool fetch_item(const grd_tensor *t, void *ret_element, grd_dtype dtype)
 {
     if (grd_is_batch(t))

@@ -17,7 +17,7 @@ struct grd_arg {
     grd_value value; /* default; kind NONE when there is none */
 };
 
-/* What an argument becomes where a batch dimension is put in front of the tensors. Negative dims are wrapped; absent ones are all dims. */
+/* Says how an argument changes where a batch dimension is put in front of the tensors. Negative dims are wrapped; absent ones are all dims. */
 enum grd_batch_role {
     GRD_ROLE_NONE,    /* what it was */
     GRD_ROLE_DIM,     /* one more */
@@ -119,7 +119,7 @@ struct grd_function {
     grd_value (*call)(const grd_value *args);
 };
 
-/* Those that formulas of the schema call; a row without a name ends them. */
+/* The functions that formulas of the schema call; a row without a name ends them. */
 extern const struct grd_function grd_function_table[];
 
 /* The forms of an operator, as bits. */

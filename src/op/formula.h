@@ -28,7 +28,7 @@ grd_dims grd_line_sizes(grd_dims sizes, grd_scalar dim);
 /* The product of sizes that a tensor has, and the least of at least one. */
 int64_t grd_numel_of(grd_dims sizes);
 int64_t grd_least_of(grd_dims sizes);
-/* What undoes an order of dims, the lengths of a border, shifts along dims of a tensor of such sizes. */
+/* The order of dims, lengths of a border or shifts along dims of a tensor of such sizes that undo the given ones. */
 grd_dims grd_inverse_order(grd_dims dims);
 grd_dims grd_pad_back(grd_dims pad);
 grd_dims grd_shifts_back(grd_dims shifts, grd_dims dims, grd_dims sizes);
@@ -43,7 +43,7 @@ int64_t grd_window_dim(grd_dims sizes, int64_t dimension);
 /* A place in the storage, none: where the tensor begins; from the storage on, or from the offset of the tensor on. */
 int64_t grd_offset_given(grd_scalar storage_offset, int64_t offset);
 int64_t grd_offset_within(grd_scalar storage_offset, int64_t offset);
-/* Whether elements of that geometry may share memory. */
+/* True if elements of that geometry may share memory. */
 bool grd_geometry_overlaps(grd_dims sizes, grd_dims strides);
 /* a / b with 0 where b is 0. */
 grd_tensor *grd_quotient_or_zero(grd_tensor *a, grd_tensor *b);

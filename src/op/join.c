@@ -6,7 +6,6 @@
 #include "base/parallel.h"
 #include "gen/uses/op/join.h"
 #include "gradus/library.h"
-#include "op/formula.h"
 #include "op/common.h"
 #include "op/copy.h"
 #include "op/formula.h"

@@ -1,4 +1,4 @@
-/* What the formulas for batch tensors share: formula.h says what each function does. All are made of operators, on physical tensors, so that gradients are recorded.
+/* Functions that the formulas for batch tensors call: formula.h says what each does. All are made of operators, on physical tensors, so that gradients are recorded.
  *
  * Invariant: they run inside the kernel of the BATCH key, with the key excluded. */
 #include "transform/formula.h"

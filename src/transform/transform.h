@@ -1,4 +1,4 @@
-/* What the files of this floor share. */
+/* Declarations that the files of this floor share. */
 #ifndef GRD_TRANSFORM_TRANSFORM_H
 #define GRD_TRANSFORM_TRANSFORM_H
 
