@@ -8,6 +8,8 @@ import gradus
 from ._arguments import require
 from ._dropout import dropout
 
+__all__ = ["scaled_dot_product_attention"]
+
 
 def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """softmax(query @ key^T * scale + mask) @ value over the last two dimensions, with dropout of the weights.

@@ -4,6 +4,8 @@ from __future__ import annotations
 import gradus
 from gradus import _C
 
+__all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
+
 _nn = _C.nn
 
 cosine_similarity = _nn.cosine_similarity

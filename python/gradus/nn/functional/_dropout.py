@@ -9,6 +9,8 @@ from gradus import _C
 
 from ._arguments import require
 
+__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
 _nn = _C.nn
 
 

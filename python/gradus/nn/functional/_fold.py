@@ -5,6 +5,8 @@ from gradus import _C
 
 from ._arguments import require, require_ints
 
+__all__ = ["fold", "unfold"]
+
 
 def _ntuple(n):
     """Returns a function that gives what is iterable as a tuple, and another value n times."""

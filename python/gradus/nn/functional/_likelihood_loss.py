@@ -6,6 +6,8 @@ from gradus import _C
 
 from ._reduction import named_reduction
 
+__all__ = ["gaussian_nll_loss", "poisson_nll_loss"]
+
 _nn = _C.nn
 
 

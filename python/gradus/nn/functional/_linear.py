@@ -6,6 +6,8 @@ from gradus import _C
 
 from ._arguments import require
 
+__all__ = ["bilinear", "embedding", "linear", "one_hot"]
+
 _nn = _C.nn
 
 linear = _nn.linear

@@ -10,6 +10,9 @@ from gradus import _C
 
 from ._reduction import checked_reduction, named_reduction, reduced
 
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss", "mse_loss", "nll_loss",
+           "smooth_l1_loss"]
+
 _nn = _C.nn
 
 

@@ -12,6 +12,9 @@ from ._arguments import require
 from ._distance import pairwise_distance
 from ._reduction import checked_reduction, named_reduction, reduced
 
+__all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
+           "multilabel_soft_margin_loss", "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss"]
+
 _nn = _C.nn
 _BLOCK = 1 << 18  # margins made at a time
 

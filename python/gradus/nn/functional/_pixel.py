@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from ._arguments import require
 
+__all__ = ["channel_shuffle", "pixel_shuffle", "pixel_unshuffle"]
+
 
 def _check(name, input, factor, argument, ndim):
     require(name, "Tensor", input=input)
