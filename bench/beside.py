@@ -62,6 +62,7 @@ class Subject:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
         if package == "gradus":
             environment["PYTHONPATH"] = str(ROOT / "build" / "release" / "python")
+        self.resident = 0
         self.process = subprocess.Popen([sys.executable, sys.argv[0], "--serve", package, layout, str(threads)], env=environment, text=True, bufsize=1,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.names = self.answer().rstrip("\n").split("\t")
@@ -101,7 +102,8 @@ def table(subjects, part, rounds):
         times = {subject: [] for subject in asked}
         for _ in range(rounds):
             for subject in asked:
-                times[subject].append(subject.measure(name)[0])
+                nanoseconds, subject.resident = subject.measure(name)
+                times[subject].append(nanoseconds)
         medians = {subject: statistics.median(times[subject]) for subject in asked}
         best = min((medians[subject] for subject in others if subject in medians), default=math.nan)
         ratios[name] = best / medians[ours]
@@ -120,8 +122,7 @@ def compare(cases, description, layouts=("default",), ours="default"):
     arguments = parser.parse_args()
     subjects = [Subject("gradus", ours, arguments.threads)] + [Subject("torch", layout, arguments.threads) for layout in layouts]
     ratios = table(subjects, arguments.only, arguments.rounds)
-    peaks = [subject.measure(subject.names[0])[1] for subject in subjects]
     for subject in subjects:
         subject.stop()
     print(f"\nleast {min(ratios.values()):.2f}, geometric mean {math.exp(statistics.fmean(map(math.log, ratios.values()))):.2f}; "
-          f"memory beyond the import: {', '.join(f'{subject.title} {peak / 1e6:.0f} MB' for subject, peak in zip(subjects, peaks))}")
+          f"memory beyond the import: {', '.join(f'{subject.title} {subject.resident / 1e6:.0f} MB' for subject in subjects)}")
