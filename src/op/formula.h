@@ -75,6 +75,15 @@ bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
 grd_dims grd_group_sizes(grd_dims sizes, int64_t num_groups);
 /* The borders of pad in the last n dimensions, as a tensor of its own. `mode`: "reflect" or "replicate". RuntimeError: not 2 * n lengths. */
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, int64_t n);
+/* RuntimeError: input and weight of a convolution over n dimensions have others. */
+bool grd_check_conv(const grd_tensor *input, const grd_tensor *weight, int64_t n, const char *name);
+/* The dimension of channels in an image of that shape, with samples or without. */
+int64_t grd_conv_channel(grd_dims image, grd_dims weight);
+/* RuntimeError: `padding` is neither "valid" nor "same", or that of a convolution with strides. */
+bool grd_check_conv_padding(const char *padding, grd_dims weight, grd_dims stride, grd_dims dilation);
+/* The padding on both sides that the word stands for, and the input, with one more behind it where "same" asks for an odd number. */
+grd_dims grd_conv_padding(const char *padding, grd_dims weight, grd_dims dilation);
+grd_tensor *grd_conv_padded(grd_tensor *input, grd_dims weight, const char *padding, grd_dims dilation);
 /* Returns what a place of scatter_reduce starts from when it does not count itself. */
 grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
 /* How many values a mean is over at each place; 1 where there is none. */
