@@ -83,7 +83,8 @@ static void read_run(const struct grd_windows *w, const char *row, int64_t tap, 
     memset(to + (past - p) * itemsize, 0, (size_t)((p + n - past) * itemsize));
 }
 
-void grd_windows_line(const struct grd_windows *w, const char *plane, const int64_t tap[GRD_WINDOW_DIMS], int64_t first, int64_t n, char *line)
+void grd_windows_line(const struct grd_windows *w, const char *plane, const int64_t tap[GRD_WINDOW_DIMS], int64_t first, int64_t n,
+                      char *line)
 {
     int64_t last = first % w->places[2], middle = first / w->places[2] % w->places[1], outer = first / w->places[2] / w->places[1];
     for (int64_t done = 0; done < n;) {

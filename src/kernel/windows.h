@@ -18,6 +18,7 @@ struct grd_windows {
 };
 
 /* Writes what the places [first, first + n), counted in row-major order, read through the tap. */
-void grd_windows_line(const struct grd_windows *w, const char *plane, const int64_t tap[GRD_WINDOW_DIMS], int64_t first, int64_t n, char *line);
+void grd_windows_line(const struct grd_windows *w, const char *plane, const int64_t tap[GRD_WINDOW_DIMS], int64_t first, int64_t n,
+                      char *line);
 
 #endif

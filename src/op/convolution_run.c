@@ -25,15 +25,15 @@ struct run {
     grd_loop_kernel *widen, *narrow; /* NULL: computed in the dtype itself */
     int64_t itemsize, size;          /* bytes of an element, and of one computed in */
     struct grd_windows windows;
-    int64_t taps, positions;                /* of the windows: taps of a channel, places of a sample */
-    int64_t rows, depth, step;              /* of the product of a group; depth at a time */
-    const char *left, *seen, *bias;         /* what is multiplied, what is read through windows */
+    int64_t taps, positions;        /* of the windows: taps of a channel, places of a sample */
+    int64_t rows, depth, step;      /* of the product of a group; depth at a time */
+    const char *left, *seen, *bias; /* what is multiplied, what is read through windows */
     char *to;
-    int64_t to_sample, to_row, to_column;   /* strides of the result, in elements; a group has `rows` rows */
-    char *packed;                           /* the left operands of all groups, in strips */
+    int64_t to_sample, to_row, to_column;                      /* strides of the result, in elements; a group has `rows` rows */
+    char *packed;                                              /* the left operands of all groups, in strips */
     int64_t packed_bytes, panel_bytes, sums_bytes, rows_bytes; /* of a group, of a slot */
     char *slots;
-    int64_t nslots, blocks, first;          /* blocks of a group; the first task of the wave */
+    int64_t nslots, blocks, first; /* blocks of a group; the first task of the wave */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -54,7 +54,8 @@ static void widen(const struct run *r, int64_t n, const char *from, char *to)
 /* ---- What is multiplied ------------------------------------------------------------------------------------------------------------ */
 
 /* Elements [at, at + depth) of `rows` rows into strips. Each row has runs of `run` neighbours in memory, `apart` from one to the next. */
-static void pack_left(const struct run *r, const char *from, int64_t row, int64_t run, int64_t apart, int64_t rows, int64_t at, int64_t depth, char *to)
+static void pack_left(const struct run *r, const char *from, int64_t row, int64_t run, int64_t apart, int64_t rows, int64_t at,
+                      int64_t depth, char *to)
 {
     const int64_t strip = r->kernels->strip;
     _Alignas(64) char chunk[LINES * 64 * 4];
@@ -86,8 +87,8 @@ static void pack_weights(int64_t begin, int64_t end, void *context)
     for (int64_t piece = begin; piece < end; piece++) {
         const int64_t pieces = ceil_div(r->depth, r->step), group = piece / pieces, at = piece % pieces * r->step;
         const char *w = r->left + group * c->outer * c->inner * r->taps * r->itemsize;
-        pack_left(r, w, image ? r->taps : r->depth, image ? r->taps : r->depth, c->inner * r->taps, r->rows, at, grd_least(r->step, r->depth - at),
-                  r->packed + group * r->packed_bytes + strips * at * r->size);
+        pack_left(r, w, image ? r->taps : r->depth, image ? r->taps : r->depth, c->inner * r->taps, r->rows, at,
+                  grd_least(r->step, r->depth - at), r->packed + group * r->packed_bytes + strips * at * r->size);
     }
 }
 
@@ -110,7 +111,8 @@ static void read_line(const struct run *r, int64_t group, int64_t k, int64_t fir
 }
 
 /* Lines of `length` elements, k to k + n and places from `first` on. `across`: they are columns of the panel, and otherwise rows. */
-static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n, int64_t first, int64_t length, bool across, int64_t width, char *panel)
+static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n, int64_t first, int64_t length, bool across, int64_t width,
+                       char *panel)
 {
     enum { MOST_PLACES = 64 };
     _Alignas(64) char lines[LINES * MOST_PLACES * 16], wide[LINES * MOST_PLACES * 4];
@@ -137,7 +139,8 @@ static struct slot slot_of(const struct run *r, int64_t task)
 }
 
 /* Panels of windows, multiplied with strips that begin at `left`, are added to the sums: all columns of which have `depth` rows. */
-static void multiply(const struct run *r, const char *left, const struct slot *slot, int64_t rows, int64_t columns, int64_t depth, char *sums)
+static void multiply(const struct run *r, const char *left, const struct slot *slot, int64_t rows, int64_t columns, int64_t depth,
+                     char *sums)
 {
     r->kernels->packed(&(struct grd_gemm){.m = rows,
                                           .n = columns,
@@ -158,7 +161,7 @@ static void write_row(const struct run *r, const char *sums, int64_t n, char *to
         memcpy(to, sums, (size_t)(n * r->itemsize));
     else
         (r->narrow != NULL ? r->narrow : grd_cast_kernel(r->c->dtype, r->c->dtype))(n, (char *const[]){to, (char *)(uintptr_t)sums},
-                                                                                (const int64_t[]){step * r->itemsize, r->size}, NULL);
+                                                                                    (const int64_t[]){step * r->itemsize, r->size}, NULL);
 }
 
 /* Fills the rows of sums with the bias of each, or with zeros. */
@@ -170,8 +173,8 @@ static void begin_sums(const struct run *r, int64_t group, int64_t columns, char
     }
     for (int64_t row = 0; row < r->rows; row++) {
         const char *bias = r->bias + (group * r->rows + row) * r->itemsize;
-        (r->widen != NULL ? r->widen : grd_cast_kernel(r->c->dtype, r->c->dtype))(columns, (char *const[]){sums + row * columns * r->size, (char *)(uintptr_t)bias},
-                                                                              (const int64_t[]){r->size, 0}, NULL);
+        (r->widen != NULL ? r->widen : grd_cast_kernel(r->c->dtype, r->c->dtype))(
+            columns, (char *const[]){sums + row * columns * r->size, (char *)(uintptr_t)bias}, (const int64_t[]){r->size, 0}, NULL);
     }
 }
 
@@ -182,22 +185,26 @@ static void places_tasks(int64_t begin, int64_t end, void *context)
     const int64_t panel = r->kernels->panel, strips = round_up(r->rows, r->kernels->strip);
     for (int64_t task = begin; task < end; task++) {
         const struct slot slot = slot_of(r, task);
-        const int64_t group = task / r->blocks, first = task % r->blocks * BLOCK_COLUMNS, columns = grd_least(BLOCK_COLUMNS, r->c->batch * r->positions - first);
+        const int64_t group = task / r->blocks, first = task % r->blocks * BLOCK_COLUMNS,
+                      columns = grd_least(BLOCK_COLUMNS, r->c->batch * r->positions - first);
         begin_sums(r, group, columns, slot.sums);
         for (int64_t at = 0; at < r->depth; at += r->step) {
             const int64_t depth = grd_least(r->step, r->depth - at);
             for (int64_t j = 0; j < columns; j += panel) {
                 const int64_t n = grd_least(panel, columns - j), width = round_up(n, r->kernels->lanes);
                 for (int64_t k = 0; k < depth; k += LINES)
-                    pack_lines(r, group, at + k, grd_least(LINES, depth - k), first + j, n, false, width, slot.panels + (j * depth + k * width) * r->size);
+                    pack_lines(r, group, at + k, grd_least(LINES, depth - k), first + j, n, false, width,
+                               slot.panels + (j * depth + k * width) * r->size);
             }
             multiply(r, r->packed + group * r->packed_bytes + strips * at * r->size, &slot, r->rows, columns, depth, slot.sums);
         }
         for (int64_t j = 0; j < columns;) {
-            const int64_t sample = (first + j) / r->positions, at = (first + j) % r->positions, n = grd_least(columns - j, r->positions - at);
+            const int64_t sample = (first + j) / r->positions, at = (first + j) % r->positions,
+                          n = grd_least(columns - j, r->positions - at);
             for (int64_t row = 0; row < r->rows; row++)
                 write_row(r, slot.sums + (row * columns + j) * r->size, n,
-                          r->to + (sample * r->to_sample + (group * r->rows + row) * r->to_row + at * r->to_column) * r->itemsize, r->to_column);
+                          r->to + (sample * r->to_sample + (group * r->rows + row) * r->to_row + at * r->to_column) * r->itemsize,
+                          r->to_column);
             j += n;
         }
     }
@@ -211,13 +218,14 @@ static void weight_tasks(int64_t begin, int64_t end, void *context)
     const int64_t panel = r->kernels->panel, all = c->inner * r->taps, column_blocks = ceil_div(all, BLOCK_COLUMNS);
     for (int64_t task = begin; task < end; task++) {
         const struct slot slot = slot_of(r, task);
-        const int64_t group = task / r->blocks, row = task % r->blocks / column_blocks * BLOCK_ROWS, first = task % column_blocks * BLOCK_COLUMNS;
+        const int64_t group = task / r->blocks, row = task % r->blocks / column_blocks * BLOCK_ROWS,
+                      first = task % column_blocks * BLOCK_COLUMNS;
         const int64_t rows = grd_least(BLOCK_ROWS, r->rows - row), columns = grd_least(BLOCK_COLUMNS, all - first);
         memset(slot.sums, 0, (size_t)(rows * columns * r->size));
         for (int64_t at = 0; at < r->depth; at += r->step) {
             const int64_t depth = grd_least(r->step, r->depth - at);
-            pack_left(r, r->left + (group * r->rows + row) * r->positions * r->itemsize, r->positions, r->positions, c->groups * r->rows * r->positions, rows, at, depth,
-                      slot.rows);
+            pack_left(r, r->left + (group * r->rows + row) * r->positions * r->itemsize, r->positions, r->positions,
+                      c->groups * r->rows * r->positions, rows, at, depth, slot.rows);
             for (int64_t j = 0; j < columns; j += panel) {
                 const int64_t n = grd_least(panel, columns - j), width = round_up(n, r->kernels->lanes);
                 for (int64_t k = 0; k < depth; k += LINES) {

@@ -43,6 +43,7 @@ DIFFERENT = {
     "index_reduce": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
     "index_reduce_": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
     "matmul": ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes a fresh product in place"),
+    "conv1d": ("ConvolutionBackward0", "SqueezeBackward1", "one sample without a batch is convolved as it is"),
     "cross_entropy": ("DivBackward0", "DivBackward1", "PyTorch divides by a number of C++"),
     "cdist": ("CdistBackward0", "ViewBackward0", "PyTorch has another operator for distances by a product"),
     "rms_norm": ("NativeLayerNormBackward0", "MulBackward0", "one node here, parts in PyTorch"),
