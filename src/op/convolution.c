@@ -194,9 +194,9 @@ static bool is_channels_last(const grd_tensor *t)
     return grd_shape_suggests_channels_last(grd_dims_from(sizes, 4), strides);
 }
 
-/* One image or its places for each sample, `batched` or not, with channels innermost if one of the two has them so. */
-static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t channels, const int64_t *last, const grd_tensor *a,
-                       const grd_tensor *b)
+/* One image or its places for each sample, `batched` or not, with channels innermost if the weight, or what is seen, has them so; of lines, if the weight has. */
+static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t channels, const int64_t *last, const grd_tensor *seen,
+                       const grd_tensor *weight)
 {
     const struct grd_conv *c = grd_conv_of(p);
     int64_t sizes[2 + GRD_CONV_DIMS] = {c->batch, channels}, strides[2 + GRD_CONV_DIMS];
