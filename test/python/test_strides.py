@@ -24,6 +24,7 @@ SIZE_ONE = {
 DIFFERENT = {
     "as_strided": "its samples are for one layout",
     "alpha_dropout": "random; the strides of sizes of 1 are those of a product of three tensors",
+    "native_batch_norm": "PyTorch goes by the strides of sizes of 1, too",
     "rrelu": "PyTorch's result is contiguous; here it has the strides of its input, as those of the other activations",
     "conj": "computes at once: docs/differences.md",
     "soft_margin_loss": "PyTorch fills a tensor that it has made empty, and its strides are left to the order in which that happens",
