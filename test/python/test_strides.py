@@ -26,6 +26,9 @@ DIFFERENT = {
     "as_strided": "its samples are for one layout",
     **{name: "with one channel and one tap they show which way PyTorch took" for name in ("conv1d", "conv1d_padded", "conv_transpose1d")},
     **{name: "PyTorch has it as a part of a backward alone" for name in ("convolution_input", "convolution_weight")},
+    "alpha_dropout": "random; the strides of sizes of 1 are those of a product of three tensors",
+    "native_batch_norm": "PyTorch goes by the strides of sizes of 1, too",
+    "rrelu": "PyTorch's result is contiguous; here it has the strides of its input, as those of the other activations",
     "conj": "computes at once: docs/differences.md",
     "soft_margin_loss": "PyTorch fills a tensor that it has made empty, and its strides are left to the order in which that happens",
 }

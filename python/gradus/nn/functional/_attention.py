@@ -4,9 +4,9 @@ from __future__ import annotations
 import math
 
 import gradus
+from gradus._C.nn import dropout
 
 from ._arguments import require
-from ._dropout import dropout
 
 __all__ = ["scaled_dot_product_attention"]
 
