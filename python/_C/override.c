@@ -98,7 +98,7 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
 
 /* ---- The two that the module offers --------------------------------------------------------------------------------------- */
 
-/* The __torch_function__ of classes that want none. */
+/* The __torch_function__ of classes that want none: inside of the function subclasses are plain Tensors. */
 static PyObject *disabled(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -108,7 +108,10 @@ static PyObject *disabled(PyObject *self, PyObject *args)
     if ((tuple != NULL && tuple != Py_None && !PyTuple_Check(tuple)) || (dict != NULL && dict != Py_None && !PyDict_Check(dict)))
         return PyErr_Format(PyExc_TypeError, "__torch_function__(): args must be a tuple and kwargs a dict");
     PyObject *empty = tuple == NULL || tuple == Py_None ? PyTuple_New(0) : Py_NewRef(tuple);
+    const bool before = switched_off;
+    switched_off = true;
     PyObject *result = empty == NULL ? NULL : PyObject_Call(function, empty, dict == Py_None ? NULL : dict);
+    switched_off = before;
     Py_XDECREF(empty);
     return result;
 }
@@ -168,10 +171,7 @@ static PyObject *inherited(PyObject *class, PyObject *args)
         return NULL;
     if (!related)
         Py_RETURN_NOTIMPLEMENTED;
-    const bool before = switched_off;
-    switched_off = true;
     PyObject *result = disabled(NULL, args);
-    switched_off = before;
     return result == NULL ? NULL : as_class(result, class);
 }
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from gradus.serialization import save as save
     from gradus.func import vmap as vmap
     from gradus.torch_version import __version__ as __version__
-__config__ = _C.__config__
+__config__, _weight_norm = _C.__config__, _C._weight_norm
 newaxis = None
 sys.meta_path.append(_absent.Finder)
 

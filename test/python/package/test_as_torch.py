@@ -209,10 +209,7 @@ process.join()
 
 
 def test_what_pytorch_has_and_gradus_has_not():
-    assert not gradus.distributed.is_available()
     assert not any(getattr(gradus.backends, name).is_available() for name in ("mkl", "mkldnn", "openmp"))
-    with pytest.raises(RuntimeError, match="no process groups"):
-        gradus.distributed.init_process_group("gloo")
     with pytest.raises(AssertionError):
         gradus.cuda.set_device(0)
 
