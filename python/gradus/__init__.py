@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gradus import serialization as serialization
     from gradus import special as special
     from gradus import storage as storage
+    from gradus import testing as testing
     from gradus import torch_version as torch_version
     from gradus import types as types
     from gradus import utils as utils
@@ -65,7 +66,7 @@ newaxis = None
 sys.meta_path.append(_absent.Finder)
 
 _SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "func", "jit", "linalg", "mps", "multiprocessing", "nn", "ops",
-                         "optim", "random", "return_types", "safetensors", "serialization", "special", "storage", "torch_version", "types", "utils", "version", "xpu"})
+                         "optim", "random", "return_types", "safetensors", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
          "is_autocast_enabled": "amp", "__version__": "torch_version", "vmap": "func"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",

@@ -24,7 +24,7 @@ _REASONS = {
     "package": "modules cannot be packaged; save a state_dict with gradus.save",
     "profiler": "there is no profiler; use perf or cProfile",
     "quantization": "models are not quantized",
-    "testing": "PyTorch's own test suite and its helpers are not part of Gradus; use gradus.allclose or numpy.testing.assert_allclose",
+    "testing._internal": "PyTorch's own test suite and its helpers are not part of Gradus; use gradus.testing",
     "utils.benchmark": "there are no helpers for measuring; use timeit",
     "utils.bottleneck": "there is no profiler; use perf or cProfile",
     "utils.cpp_extension": _EXTENSIONS,
