@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from gradus import nn as nn
     from gradus import ops as ops
     from gradus import optim as optim
+    from gradus import overrides as overrides
     from gradus import random as random
     from gradus import return_types as return_types
     from gradus import serialization as serialization
@@ -66,7 +67,7 @@ newaxis = None
 sys.meta_path.append(_absent.Finder)
 
 _SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "func", "jit", "linalg", "mps", "multiprocessing", "nn", "ops",
-                         "optim", "random", "return_types", "safetensors", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu"})
+                         "optim", "overrides", "random", "return_types", "safetensors", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
          "is_autocast_enabled": "amp", "__version__": "torch_version", "vmap": "func"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
