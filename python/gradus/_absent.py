@@ -17,19 +17,18 @@ _REASONS = {
     "ao": "models are not quantized or pruned",
     "contrib": "PyTorch's contributed modules are not part of Gradus",
     "cpp_extension": _EXTENSIONS,
+    "distributed.fsdp": "models are not sharded; there is one process",
+    "distributed.pipelining": "models are not split; there is one process",
+    "distributed.rpc": "there is one process, which nothing can call",
+    "distributed.tensor": "tensors are not sharded; there is one process",
     "export": "programs cannot be exported; save a state_dict with gradus.save",
     "fx": "programs cannot be traced",
-    "hub": "models are not downloaded; load a state_dict with gradus.load",
-    "onnx": "programs cannot be exported; save a state_dict with gradus.save",
     "package": "modules cannot be packaged; save a state_dict with gradus.save",
-    "profiler": "there is no profiler; use perf or cProfile",
     "quantization": "models are not quantized",
     "testing._internal": "PyTorch's own test suite and its helpers are not part of Gradus; use gradus.testing",
-    "utils.benchmark": "there are no helpers for measuring; use timeit",
     "utils.bottleneck": "there is no profiler; use perf or cProfile",
     "utils.cpp_extension": _EXTENSIONS,
     "utils.mobile_optimizer": "nothing is compiled for mobile devices",
-    "utils.tensorboard": "there is no writer for TensorBoard; use the package tensorboardX",
 }
 
 
