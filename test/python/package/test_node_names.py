@@ -47,11 +47,14 @@ DIFFERENT = {
     "cross_entropy": ("DivBackward0", "DivBackward1", "PyTorch divides by a number of C++"),
     "cdist": ("CdistBackward0", "ViewBackward0", "PyTorch has another operator for distances by a product"),
     "rms_norm": ("NativeLayerNormBackward0", "MulBackward0", "one node here, parts in PyTorch"),
+    "norm_except_dim": ("SqueezeBackward1", "ViewBackward0", "one reduction of any dimensions here, one of rows in PyTorch"),
+    "_weight_norm": ("WeightNormInterfaceBackward0", "MulBackward0", "PyTorch has one node for the first and the last dimension alone"),
     "pad": ("CatBackward0", "CopySlices", "a circle is made of views and a cat, which are recorded"),
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.
-ALSO = {"scatter_": [("ScatterReduceBackward0", "NotImplemented")], "bilinear": [("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")],
+ALSO = {"scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
+        "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
         "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
 
 # Expressions, as above, that print other names.
