@@ -1,0 +1,211 @@
+/* The scores of a block of attention, and their gradient; see kernel/attention.h. Typed: float32 float64.
+ *
+ * Each row is computed in whole lanes: the places behind its last key are -inf, and weigh nothing. A row that sees no key at all has the maximum -inf and the sum 0; it is
+ * shifted by 0, so that its weights are 0 and not NaN. NaN and +inf come through the sums.
+ * Invariant: lanes and their order depend on the place of a key in its block alone. */
+#include "kernel/cpu/widest.h"
+
+#include "kernel/attention.h"
+
+#include <math.h>
+
+#include "kernel/cpu/reduce_exp.h"
+#include "kernel/cpu/typed.h"
+
+enum { LANES = GRD_ATTENTION_LANES };
+
+INLINE int64_t whole(int64_t n)
+{
+    return (n + LANES - 1) / LANES * LANES;
+}
+
+INLINE T higher(T a, T b)
+{
+    return b > a ? b : a;
+}
+
+INLINE T fold_sum(T *lanes)
+{
+    LANEWISE for (int l = 0; l < 8; l++) lanes[l] += lanes[l + 8];
+    LANEWISE for (int l = 0; l < 4; l++) lanes[l] += lanes[l + 4];
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+}
+
+INLINE T fold_max(T *lanes)
+{
+    LANEWISE for (int l = 0; l < 8; l++) lanes[l] = higher(lanes[l], lanes[l + 8]);
+    LANEWISE for (int l = 0; l < 4; l++) lanes[l] = higher(lanes[l], lanes[l + 4]);
+    return higher(higher(lanes[0], lanes[2]), higher(lanes[1], lanes[3]));
+}
+
+/* ---- Scores -------------------------------------------------------------------------------------------------------------------------- */
+
+INLINE void add_bias(int64_t n, T *restrict s, const T *bias, int64_t column)
+{
+    for (int64_t j = 0; j < n; j++)
+        s[j] += bias[j * column];
+}
+
+INLINE void hide(int64_t n, T *restrict s, const uint8_t *mask, int64_t column)
+{
+    for (int64_t j = 0; j < n; j++)
+        s[j] = mask[j * column] ? s[j] : -INFINITY;
+}
+
+/* How many keys of the block row r sees, masks aside. */
+INLINE int64_t keys_seen(const struct grd_attention_block *b, int64_t r)
+{
+    const int64_t seen = b->visible + r;
+    return seen <= 0 ? 0 : at_most(seen, b->keys);
+}
+
+/* Products become scores in row r, -inf from key n on to the end of the last lanes. */
+INLINE void score_row(const struct grd_attention_block *b, int64_t r, int64_t n, T *s)
+{
+    const T scale = (T)b->scale, *bias = (const T *)b->bias + (b->bias != NULL ? r * b->bias_row : 0);
+    const uint8_t *mask = b->mask + (b->mask != NULL ? r * b->mask_row : 0);
+    for (int64_t j = 0; j < n; j++)
+        s[j] *= scale;
+    if (b->bias != NULL && b->bias_column == 1)
+        add_bias(n, s, bias, 1);
+    else if (b->bias != NULL)
+        add_bias(n, s, bias, b->bias_column);
+    if (b->mask != NULL && b->mask_column == 1)
+        hide(n, s, mask, 1);
+    else if (b->mask != NULL)
+        hide(n, s, mask, b->mask_column);
+    for (int64_t j = n; j < whole(n); j++)
+        s[j] = -INFINITY;
+}
+
+INLINE void clear(T *s, int64_t from, int64_t to)
+{
+    for (int64_t j = from; j < to; j++)
+        s[j] = 0;
+}
+
+/* ---- Forward ------------------------------------------------------------------------------------------------------------------------- */
+
+static T row_max(int64_t n, const T *s, T most)
+{
+    T lanes[LANES];
+    LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = most;
+    for (int64_t j = 0; j < n; j += LANES)
+        LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = higher(lanes[l], s[j + l]);
+    return fold_max(lanes);
+}
+
+/* s = exp(s - shift); returns their sum. */
+static T row_exp(int64_t n, T *s, T shift)
+{
+    T lanes[LANES];
+    LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = 0;
+    for (int64_t j = 0; j < n; j += LANES)
+        LANEWISE for (int l = 0; l < LANES; l++)
+        {
+            const T e = reduce_exp_low(s[j + l] - shift);
+            s[j + l] = e;
+            lanes[l] += e;
+        }
+    return fold_sum(lanes);
+}
+
+INLINE T shift_of(T max)
+{
+    return max == -INFINITY ? 0 : max;
+}
+
+INLINE void drop(const struct grd_attention_block *b, int64_t r, int64_t n, T *restrict s)
+{
+    const uint8_t *keep = b->keep + r * b->keep_row;
+    const T scale = (T)b->keep_scale;
+    for (int64_t j = 0; j < n; j++)
+        s[j] = keep[j] ? s[j] * scale : 0;
+}
+
+static void weigh(const struct grd_attention_block *b, void *max, void *sum, void *ret_factors)
+{
+    T *maxima = max, *sums = sum, *factors = ret_factors;
+    for (int64_t r = 0; r < b->rows; r++) {
+        T *s = (T *)b->scores + r * b->stride;
+        const int64_t n = keys_seen(b, r);
+        score_row(b, r, n, s);
+        const T before = b->first ? -INFINITY : maxima[r], most = row_max(n, s, before), sum_before = b->first ? 0 : sums[r];
+        maxima[r] = most;
+        factors[r] = reduce_exp_low(before - shift_of(most));
+        sums[r] = sum_before * factors[r] + row_exp(n, s, shift_of(most));
+        if (b->keep != NULL)
+            drop(b, r, n, s);
+        clear(s, n, b->keys);
+    }
+}
+
+static void rescale(int64_t rows, int64_t n, const void *factors, void *x, int64_t row)
+{
+    for (int64_t r = 0; r < rows; r++) {
+        const T factor = ((const T *)factors)[r];
+        T *values = (T *)x + r * row;
+        for (int64_t j = 0; j < n; j++)
+            values[j] *= factor;
+    }
+}
+
+static void finish(int64_t rows, const void *max, const void *sum, void *ret_factors, void *ret_logsumexp)
+{
+    const T *maxima = max, *sums = sum;
+    T *factors = ret_factors, *logsumexp = ret_logsumexp;
+    for (int64_t r = 0; r < rows; r++) {
+        factors[r] = sums[r] == 0 ? 0 : 1 / sums[r];
+        logsumexp[r] = shift_of(maxima[r]) + (T)log((double)sums[r]);
+    }
+}
+
+/* ---- Backward ------------------------------------------------------------------------------------------------------------------------ */
+
+INLINE void slope_row(int64_t n, T *restrict s, T *restrict slopes, T shift, T delta, T scale)
+{
+    for (int64_t j = 0; j < n; j += LANES)
+        LANEWISE for (int l = 0; l < LANES; l++)
+        {
+            const T p = reduce_exp_low(s[j + l] - shift);
+            slopes[j + l] = p * (slopes[j + l] - delta) * scale;
+            s[j + l] = p;
+        }
+}
+
+static void slope(const struct grd_attention_block *b, const void *logsumexp, const void *delta, void *slopes)
+{
+    for (int64_t r = 0; r < b->rows; r++) {
+        T *s = (T *)b->scores + r * b->stride, *slopes_row = (T *)slopes + r * b->stride;
+        const int64_t n = keys_seen(b, r);
+        score_row(b, r, n, s);
+        if (b->keep != NULL)
+            drop(b, r, n, slopes_row);
+        clear(slopes_row, n, whole(n)); /* which were not written */
+        slope_row(n, s, slopes_row, shift_of(((const T *)logsumexp)[r]), ((const T *)delta)[r], (T)b->scale);
+        if (b->keep != NULL)
+            drop(b, r, n, s);
+        clear(s, n, b->keys);
+        clear(slopes_row, n, b->keys);
+    }
+}
+
+static T dot_row(int64_t n, const T *x, const T *y)
+{
+    T lanes[LANES];
+    LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = 0;
+    int64_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        LANEWISE for (int l = 0; l < LANES; l++) lanes[l] += x[j + l] * y[j + l];
+    for (int l = 0; j < n; j++, l++)
+        lanes[l] += x[j] * y[j];
+    return fold_sum(lanes);
+}
+
+static void row_deltas(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *y, int64_t y_row, const void *less, void *ret_delta)
+{
+    for (int64_t r = 0; r < rows; r++)
+        ((T *)ret_delta)[r] = dot_row(n, (const T *)x + r * x_row, (const T *)y + r * y_row) - ((const T *)less)[r];
+}
+
+const struct grd_attention_row GRD_TYPED(grd_attention_row) = {.weigh = weigh, .rescale = rescale, .finish = finish, .slope = slope, .delta = row_deltas};
