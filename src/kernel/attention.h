@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* Elements in which a row of scores is computed: its stride is a multiple, and the places behind its last key are overwritten. */
-enum { GRD_ATTENTION_LANES = 16 };
+enum { GRD_ATTENTION_LANES = 16, GRD_ATTENTION_ROWS = 64 /* at most in a block */ };
 
 /* The scores of `rows` queries and `keys` keys, products of the two when a kernel is called. */
 struct grd_attention_block {

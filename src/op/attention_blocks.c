@@ -18,8 +18,7 @@
 #include "op/product.h"
 
 enum {
-    SCORE_BYTES = 48 << 10,       /* a block of scores stays in the first-level cache … */
-    MOST_ROWS = 64,               /* … with that many queries */
+    SCORE_BYTES = 48 << 10,       /* a block of scores stays in the first-level cache */
     KEY_UNIT = 192,               /* every kernel's panel and strip divides it */
     PACKED_ROWS = 16,             /* from so many queries on both operands of the scores are packed */
     FORWARD_BYTES = 2 << 20,      /* of scratch … */
@@ -77,7 +76,7 @@ static struct run cut(const struct grd_attention *x, bool backward)
 {
     struct run run = {.x = x, .rows = grd_kernels->attention[x->dtype], .products = grd_kernels->gemm[x->dtype]};
     const int64_t elements = SCORE_BYTES / x->itemsize, most_rows = elements / KEY_UNIT;
-    run.block_rows = grd_least(grd_least(MOST_ROWS, most_rows), grd_greatest(x->queries, 1));
+    run.block_rows = grd_least(grd_least(GRD_ATTENTION_ROWS, most_rows), grd_greatest(x->queries, 1));
     run.block_keys = elements / round_up(run.block_rows, run.products->strip) / KEY_UNIT * KEY_UNIT;
     run.stride = round_up(grd_least(run.block_keys, grd_greatest(x->keys, 1)), GRD_ATTENTION_LANES);
     run.is_packed = x->queries >= PACKED_ROWS && grd_product_small(x->dtype, x->queries, x->keys, grd_greatest(x->width, x->value_width)) == NULL;
@@ -264,7 +263,7 @@ static void clear_rows(const struct run *run, int64_t rows, int64_t width, struc
 static void attend(const struct run *run, int64_t head, int64_t query)
 {
     _Alignas(64) char scores[SCORE_BYTES];
-    _Alignas(64) char max[MOST_ROWS * sizeof(double)], sum[MOST_ROWS * sizeof(double)], factors[MOST_ROWS * sizeof(double)];
+    _Alignas(64) char max[GRD_ATTENTION_ROWS * sizeof(double)], sum[GRD_ATTENTION_ROWS * sizeof(double)], factors[GRD_ATTENTION_ROWS * sizeof(double)];
     const struct grd_attention *x = run->x;
     grd_tensor *const *in = run->plan->in;
     struct block b = {.head = head, .query = query, .rows = grd_least(run->block_rows, x->queries - query)};
@@ -304,7 +303,7 @@ static void attend_blocks(int64_t begin, int64_t end, void *context)
 
 static void differentiate(const struct run *run, int64_t head)
 {
-    _Alignas(64) char scores[SCORE_BYTES], slopes[SCORE_BYTES], delta[MOST_ROWS * sizeof(double)];
+    _Alignas(64) char scores[SCORE_BYTES], slopes[SCORE_BYTES], delta[GRD_ATTENTION_ROWS * sizeof(double)];
     const struct grd_attention *x = run->x;
     grd_tensor *const *in = run->plan->in, *const *results = run->plan->results;
     const struct matrix q = matrix(run, in[GRD_ATTENTION_QUERY], head), k = matrix(run, in[GRD_ATTENTION_KEY], head);

@@ -1,18 +1,29 @@
 /* The scores of a block of attention, and their gradient; see kernel/attention.h. Typed: float32 float64.
  *
- * Each row is computed in whole lanes: the places behind its last key are -inf, and weigh nothing. A row that sees no key at all has the maximum -inf and the sum 0; it is
+ * Each row is computed in whole lanes: the places behind its last key weigh nothing, whatever they hold. A row that sees no key at all has the maximum -inf and the sum 0; it is
  * shifted by 0, so that its weights are 0 and not NaN. NaN and +inf come through the sums.
  * Invariant: lanes and their order depend on the place of a key in its block alone. */
 #include "kernel/cpu/widest.h"
 
 #include "kernel/attention.h"
 
-#include <math.h>
-
 #include "kernel/cpu/reduce_exp.h"
 #include "kernel/cpu/typed.h"
 
 enum { LANES = GRD_ATTENTION_LANES };
+
+#if GRD_TAG == GRD_TAG_float32
+#define LEAST_POWER (-87)
+#else
+#define LEAST_POWER (-708)
+#endif
+
+/* exp(x) for x up to about 0, without subnormal results, which take many times as long and add nothing to a sum that is at least 1. */
+INLINE T power(T x)
+{
+    const T e = reduce_exp_low(x < LEAST_POWER ? LEAST_POWER : x);
+    return x < LEAST_POWER ? 0 : e;
+}
 
 INLINE int64_t whole(int64_t n)
 {
@@ -40,18 +51,6 @@ INLINE T fold_max(T *lanes)
 
 /* ---- Scores -------------------------------------------------------------------------------------------------------------------------- */
 
-INLINE void add_bias(int64_t n, T *restrict s, const T *bias, int64_t column)
-{
-    for (int64_t j = 0; j < n; j++)
-        s[j] += bias[j * column];
-}
-
-INLINE void hide(int64_t n, T *restrict s, const uint8_t *mask, int64_t column)
-{
-    for (int64_t j = 0; j < n; j++)
-        s[j] = mask[j * column] ? s[j] : -INFINITY;
-}
-
 /* How many keys of the block row r sees, masks aside. */
 INLINE int64_t keys_seen(const struct grd_attention_block *b, int64_t r)
 {
@@ -59,51 +58,84 @@ INLINE int64_t keys_seen(const struct grd_attention_block *b, int64_t r)
     return seen <= 0 ? 0 : at_most(seen, b->keys);
 }
 
-/* Products become scores in row r, -inf from key n on to the end of the last lanes. */
-INLINE void score_row(const struct grd_attention_block *b, int64_t r, int64_t n, T *s)
+INLINE void add_bias(int64_t n, T *restrict s, T scale, const T *bias, int64_t column)
 {
-    const T scale = (T)b->scale, *bias = (const T *)b->bias + (b->bias != NULL ? r * b->bias_row : 0);
-    const uint8_t *mask = b->mask + (b->mask != NULL ? r * b->mask_row : 0);
     for (int64_t j = 0; j < n; j++)
-        s[j] *= scale;
-    if (b->bias != NULL && b->bias_column == 1)
-        add_bias(n, s, bias, 1);
-    else if (b->bias != NULL)
-        add_bias(n, s, bias, b->bias_column);
-    if (b->mask != NULL && b->mask_column == 1)
-        hide(n, s, mask, 1);
-    else if (b->mask != NULL)
-        hide(n, s, mask, b->mask_column);
-    for (int64_t j = n; j < whole(n); j++)
-        s[j] = -INFINITY;
+        s[j] = s[j] * scale + bias[j * column];
 }
 
-INLINE void clear(T *s, int64_t from, int64_t to)
+INLINE void hide(int64_t n, T *restrict s, T scale, const uint8_t *mask, int64_t column)
 {
-    for (int64_t j = from; j < to; j++)
-        s[j] = 0;
+    for (int64_t j = 0; j < n; j++)
+        s[j] = mask[j * column] ? s[j] * scale : -INFINITY;
+}
+
+/* What is left of the scale after the masks, which take it along: theirs are n elements, and no whole lanes. */
+INLINE T apply_masks(const struct grd_attention_block *b, int64_t r, int64_t n, T *s)
+{
+    T scale = (T)b->scale;
+    if (b->bias != NULL) {
+        const T *bias = (const T *)b->bias + r * b->bias_row;
+        if (b->bias_column == 1)
+            add_bias(n, s, scale, bias, 1);
+        else
+            add_bias(n, s, scale, bias, b->bias_column);
+        scale = 1;
+    }
+    if (b->mask != NULL) {
+        const uint8_t *mask = b->mask + r * b->mask_row;
+        if (b->mask_column == 1)
+            hide(n, s, scale, mask, 1);
+        else
+            hide(n, s, scale, mask, b->mask_column);
+        scale = 1;
+    }
+    return scale;
+}
+
+/* Whole lanes of zeros. */
+INLINE void clear_lanes(T *s, int64_t from, int64_t to)
+{
+    for (int64_t j = from; j < to; j += LANES)
+        LANEWISE for (int l = 0; l < LANES; l++) s[j + l] = 0;
+}
+
+INLINE void drop(const struct grd_attention_block *b, int64_t r, int64_t n, T *restrict s)
+{
+    const uint8_t *keep = b->keep + r * b->keep_row;
+    const T scale = (T)b->keep_scale;
+    for (int64_t j = 0; j < n; j++)
+        s[j] = keep[j] ? s[j] * scale : 0;
 }
 
 /* ---- Forward ------------------------------------------------------------------------------------------------------------------------- */
 
-static T row_max(int64_t n, const T *s, T most)
+/* s *= scale, -inf behind n; returns the largest, or `most`. */
+INLINE T row_max(int64_t n, T *s, T scale, T most)
 {
     T lanes[LANES];
     LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = most;
-    for (int64_t j = 0; j < n; j += LANES)
-        LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = higher(lanes[l], s[j + l]);
+    for (int64_t j = 0; j < n; j += LANES) {
+        const int left = (int)(n - j);
+        LANEWISE for (int l = 0; l < LANES; l++)
+        {
+            const T score = s[j + l] * scale;
+            s[j + l] = l < left ? score : -INFINITY;
+            lanes[l] = higher(lanes[l], s[j + l]);
+        }
+    }
     return fold_max(lanes);
 }
 
 /* s = exp(s - shift); returns their sum. */
-static T row_exp(int64_t n, T *s, T shift)
+INLINE T row_exp(int64_t n, T *s, T shift)
 {
     T lanes[LANES];
     LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = 0;
     for (int64_t j = 0; j < n; j += LANES)
         LANEWISE for (int l = 0; l < LANES; l++)
         {
-            const T e = reduce_exp_low(s[j + l] - shift);
+            const T e = power(s[j + l] - shift);
             s[j + l] = e;
             lanes[l] += e;
         }
@@ -115,28 +147,28 @@ INLINE T shift_of(T max)
     return max == -INFINITY ? 0 : max;
 }
 
-INLINE void drop(const struct grd_attention_block *b, int64_t r, int64_t n, T *restrict s)
-{
-    const uint8_t *keep = b->keep + r * b->keep_row;
-    const T scale = (T)b->keep_scale;
-    for (int64_t j = 0; j < n; j++)
-        s[j] = keep[j] ? s[j] * scale : 0;
-}
-
 static void weigh(const struct grd_attention_block *b, void *max, void *sum, void *ret_factors)
 {
-    T *maxima = max, *sums = sum, *factors = ret_factors;
+    T *maxima = max, *sums = sum, *factors = ret_factors, added[GRD_ATTENTION_ROWS];
+    if (b->first)
+        for (int64_t r = 0; r < b->rows; r++) {
+            maxima[r] = -INFINITY;
+            sums[r] = 0;
+        }
     for (int64_t r = 0; r < b->rows; r++) {
         T *s = (T *)b->scores + r * b->stride;
         const int64_t n = keys_seen(b, r);
-        score_row(b, r, n, s);
-        const T before = b->first ? -INFINITY : maxima[r], most = row_max(n, s, before), sum_before = b->first ? 0 : sums[r];
+        const T scale = apply_masks(b, r, n, s), most = row_max(n, s, scale, maxima[r]);
+        factors[r] = maxima[r] - shift_of(most);
         maxima[r] = most;
-        factors[r] = reduce_exp_low(before - shift_of(most));
-        sums[r] = sum_before * factors[r] + row_exp(n, s, shift_of(most));
+        added[r] = row_exp(n, s, shift_of(most));
         if (b->keep != NULL)
             drop(b, r, n, s);
-        clear(s, n, b->keys);
+        clear_lanes(s, whole(n), b->keys);
+    }
+    for (int64_t r = 0; r < b->rows; r++) {
+        factors[r] = power(factors[r]);
+        sums[r] = sums[r] * factors[r] + added[r];
     }
 }
 
@@ -153,24 +185,27 @@ static void rescale(int64_t rows, int64_t n, const void *factors, void *x, int64
 static void finish(int64_t rows, const void *max, const void *sum, void *ret_factors, void *ret_logsumexp)
 {
     const T *maxima = max, *sums = sum;
-    T *factors = ret_factors, *logsumexp = ret_logsumexp;
+    T *restrict factors = ret_factors, *restrict logsumexp = ret_logsumexp;
     for (int64_t r = 0; r < rows; r++) {
         factors[r] = sums[r] == 0 ? 0 : 1 / sums[r];
-        logsumexp[r] = shift_of(maxima[r]) + (T)log((double)sums[r]);
+        logsumexp[r] = shift_of(maxima[r]) + vm_log(sums[r]);
     }
 }
 
 /* ---- Backward ------------------------------------------------------------------------------------------------------------------------ */
 
-INLINE void slope_row(int64_t n, T *restrict s, T *restrict slopes, T shift, T delta, T scale)
+/* Of n keys, whole lanes: s = p = exp(s scale - shift), slopes = p (slopes - delta) factor, both 0 behind n. */
+INLINE void slope_row(int64_t n, T *restrict s, T *restrict slopes, T scale, T shift, T delta, T factor)
 {
-    for (int64_t j = 0; j < n; j += LANES)
+    for (int64_t j = 0; j < n; j += LANES) {
+        const int left = (int)(n - j);
         LANEWISE for (int l = 0; l < LANES; l++)
         {
-            const T p = reduce_exp_low(s[j + l] - shift);
-            slopes[j + l] = p * (slopes[j + l] - delta) * scale;
-            s[j + l] = p;
+            const T e = power(s[j + l] * scale - shift), slope = e * (slopes[j + l] - delta) * factor;
+            s[j + l] = l < left ? e : 0;
+            slopes[j + l] = l < left ? slope : 0;
         }
+    }
 }
 
 static void slope(const struct grd_attention_block *b, const void *logsumexp, const void *delta, void *slopes)
@@ -178,15 +213,14 @@ static void slope(const struct grd_attention_block *b, const void *logsumexp, co
     for (int64_t r = 0; r < b->rows; r++) {
         T *s = (T *)b->scores + r * b->stride, *slopes_row = (T *)slopes + r * b->stride;
         const int64_t n = keys_seen(b, r);
-        score_row(b, r, n, s);
+        const T scale = apply_masks(b, r, n, s);
         if (b->keep != NULL)
             drop(b, r, n, slopes_row);
-        clear(slopes_row, n, whole(n)); /* which were not written */
-        slope_row(n, s, slopes_row, shift_of(((const T *)logsumexp)[r]), ((const T *)delta)[r], (T)b->scale);
+        slope_row(n, s, slopes_row, scale, shift_of(((const T *)logsumexp)[r]), ((const T *)delta)[r], (T)b->scale);
         if (b->keep != NULL)
             drop(b, r, n, s);
-        clear(s, n, b->keys);
-        clear(slopes_row, n, b->keys);
+        clear_lanes(s, whole(n), b->keys);
+        clear_lanes(slopes_row, whole(n), b->keys);
     }
 }
 
