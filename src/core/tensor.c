@@ -1,4 +1,4 @@
-/* Tensors: made, viewed, resized, destroyed; their geometry and their elements as the public API gives them.
+/* Tensors: made, viewed, resized, destroyed. Their elements and geometry are read in read.c.
  *
  * What an operator computes is not here. Invariants are those of tensor.h. */
 #include <math.h>
@@ -132,12 +132,6 @@ bool grd_refuse_tensor(const grd_tensor *t, const char *function, const char *ar
                      : grd_raise(GRD_ERROR_TYPE, "%s: argument '%s' must be a tensor, not NULL", function, argument);
 }
 
-/* What can be read in any case: the failed tensor, with the error raised, in place of what is none. */
-static const grd_tensor *required(const grd_tensor *t, const char *function)
-{
-    return grd_given(t, function, "t") ? t : grd_failed;
-}
-
 /* ---- Shorter ways -------------------------------------------------------------------------------------------------------- */
 
 bool grd_shortcuts = true;
@@ -260,7 +254,7 @@ static inline size_t few_elements(grd_dims sizes)
     return bits < 1024 ? numel : bits;
 }
 
-static bool check_dtype(grd_dtype dtype)
+bool grd_check_dtype(grd_dtype dtype)
 {
     if (GRD_LIKELY(dtype > GRD_DTYPE_NONE && dtype < GRD_DTYPE_COUNT))
         return true;
@@ -292,7 +286,7 @@ static __attribute__((noinline)) grd_tensor *new_any(grd_dims sizes, grd_dtype d
 
 grd_tensor *grd_new(grd_dims sizes, grd_dtype dtype, grd_device device)
 {
-    if (GRD_UNLIKELY(!check_dtype(dtype)))
+    if (GRD_UNLIKELY(!grd_check_dtype(dtype)))
         return grd_failed;
     /* Up to three dimensions CHANNELS_LAST is not a question. */
     if (GRD_LIKELY(device.type == GRD_DEVICE_CPU && (uint64_t)sizes.n <= 3)) {
@@ -332,7 +326,7 @@ static bool measure(grd_dims sizes, grd_dims strides, int64_t itemsize, int64_t 
 grd_tensor *grd_new_strided(grd_dims sizes, grd_dims strides, grd_dtype dtype, grd_device device)
 {
     int64_t lowest, bytes, numel;
-    if (!check_dtype(dtype) || !grd_device_resolve(device, &device) ||
+    if (!grd_check_dtype(dtype) || !grd_device_resolve(device, &device) ||
         !measure(sizes, strides, grd_dtype_table[dtype].size, &numel, &lowest, &bytes))
         return grd_failed;
     grd_tensor *t = make(sizes, strides.data, numel, bytes, dtype, device);
@@ -350,7 +344,7 @@ grd_tensor *grd_new_like(const grd_tensor *like, grd_dtype dtype)
     int64_t bytes;
     if (dtype == GRD_DTYPE_NONE)
         dtype = (grd_dtype)like->dtype;
-    if (GRD_UNLIKELY(!check_dtype(dtype)))
+    if (GRD_UNLIKELY(!grd_check_dtype(dtype)))
         return grd_failed;
     if (GRD_UNLIKELY(__builtin_mul_overflow(like->numel, grd_dtype_table[dtype].size, &bytes))) {
         size_overflow(sizes, NULL);
@@ -615,7 +609,7 @@ void grd_mark_requires_grad(grd_tensor *t, bool requires_grad)
 
 grd_tensor *grd_from_storage(grd_tensor *owner, grd_dims sizes, grd_dims strides, int64_t offset, grd_dtype dtype)
 {
-    if (grd_pending() || !check_dtype(dtype) || !grd_given(owner, "grd_from_storage", "owner"))
+    if (grd_pending() || !grd_check_dtype(dtype) || !grd_given(owner, "grd_from_storage", "owner"))
         return grd_failed;
     if (grd_is_batch(owner) && !grd_raise_batch_data())
         return grd_failed;
@@ -686,7 +680,7 @@ grd_tensor *grd_from_memory(void *data, grd_dims sizes, grd_dims strides, int64_
                             void *context)
 {
     int64_t contiguous[GRD_MAX_DIMS], numel, lowest, bytes;
-    if (grd_pending() || !check_dtype(dtype) || !grd_shape_numel(sizes, &numel))
+    if (grd_pending() || !grd_check_dtype(dtype) || !grd_shape_numel(sizes, &numel))
         return grd_failed;
     if (strides.data == NULL) {
         grd_shape_contiguous_strides(sizes, contiguous);
@@ -736,183 +730,4 @@ grd_tensor *grd_number(grd_scalar value)
         memcpy(t->data, &value.v, sizeof value.v.i);
     t->flags |= GRD_FLAG_NUMBER;
     return t;
-}
-
-/* Reads an element that does not lie where this process can read it: brings it here, or raises the error. */
-static __attribute__((noinline)) bool fetch_item(const grd_tensor *t, void *ret_element, grd_dtype dtype)
-{
-    if (grd_is_batch(t))
-        return grd_raise(
-            GRD_ERROR_RUNTIME,
-            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please try to "
-            "rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch internals, please file a bug "
-            "report.");
-    if (grd_is_meta(t))
-        return grd_raise(GRD_ERROR_RUNTIME, "Tensor.item() cannot be called on meta tensors");
-    const int64_t mark = grd_pool_mark();
-    const grd_tensor *near = grd_on_cpu(t);
-    if (!grd_is_failed(near))
-        grd_element_convert(near->data, (grd_dtype)t->dtype, ret_element, dtype);
-    grd_pool_release(mark);
-    return !grd_pending();
-}
-
-/* Copies the one element to ret_element as `dtype` (NONE: unchanged). False on failure. */
-static bool read_item(const grd_tensor *t, const char *function, void *ret_element, grd_dtype dtype)
-{
-    t = required(t, function);
-    if (grd_pending() || grd_is_failed(t))
-        return false;
-    if (t->numel != 1 && !grd_is_batch(t))
-        return grd_raise(GRD_ERROR_RUNTIME, "a Tensor with %lld elements cannot be converted to Scalar", (long long)t->numel);
-    dtype = dtype == GRD_DTYPE_NONE ? (grd_dtype)t->dtype : dtype;
-    if (GRD_UNLIKELY((grd_keys_read(t) >> GRD_KEY_CPU & 1) == 0))
-        return fetch_item(t, ret_element, dtype);
-    grd_element_convert(t->data, (grd_dtype)t->dtype, ret_element, dtype);
-    return true;
-}
-
-grd_scalar grd_item(grd_tensor *t)
-{
-    /* Batch tensors have not the key CPU; the failed tensor has a NaN. */
-    if (GRD_LIKELY(t != NULL && (grd_keys_read(t) >> GRD_KEY_CPU & 1) != 0 && t->numel == 1 && !grd_pending()))
-        return grd_scalar_read(t->data, (grd_dtype)t->dtype);
-    grd_complex128 element;
-    return read_item(t, "grd_item", &element, GRD_DTYPE_NONE) ? grd_scalar_read(&element, (grd_dtype)t->dtype) : grd_float(NAN);
-}
-
-double grd_item_double(grd_tensor *t)
-{
-    double element;
-    return read_item(t, "grd_item_double", &element, GRD_FLOAT64) ? element : (double)NAN;
-}
-
-int64_t grd_item_int64(grd_tensor *t)
-{
-    int64_t element;
-    return read_item(t, "grd_item_int64", &element, GRD_INT64) ? element : 0;
-}
-
-/* Row-major order; `index` counts up like the digits of a number. */
-static void convert_all(const grd_tensor *t, char *to, grd_dtype dtype)
-{
-    int64_t index[GRD_MAX_DIMS] = {0}, step = grd_dtype_table[dtype].size;
-    const char *from = t->data;
-    for (int64_t done = 0; done < t->numel; done++, to += step) {
-        grd_element_convert(from, (grd_dtype)t->dtype, to, dtype);
-        for (int dim = t->ndim - 1; dim >= 0; dim--) {
-            if (++index[dim] < t->sizes[dim]) {
-                from += grd_byte_stride(t, dim);
-                break;
-            }
-            from -= (t->sizes[dim] - 1) * grd_byte_stride(t, dim);
-            index[dim] = 0;
-        }
-    }
-}
-
-void grd_to_memory(grd_tensor *tensor, void *ret_data, grd_dtype dtype)
-{
-    const grd_tensor *t = required(tensor, "grd_to_memory");
-    if (grd_pending() || grd_is_failed(t) || !check_dtype(dtype) || t->numel == 0 ||
-        !grd_given_pointer(ret_data, "grd_to_memory", "ret_data"))
-        return;
-    const int64_t mark = grd_pool_mark();
-    const grd_tensor *near = grd_on_cpu(t);
-    if (!grd_is_failed(near) && t->dtype == dtype && (t->flags & GRD_FLAG_CONTIGUOUS))
-        memcpy(ret_data, near->data, (size_t)(t->numel * t->itemsize));
-    else if (!grd_is_failed(near))
-        convert_all(near, ret_data, dtype);
-    grd_pool_release(mark);
-}
-
-/* ---- Geometry, as the public API gives it -------------------------------------------------------------------------------------- */
-
-int64_t grd_ndim(const grd_tensor *t)
-{
-    return required(t, "grd_ndim")->ndim;
-}
-
-int64_t grd_numel(const grd_tensor *t)
-{
-    return required(t, "grd_numel")->numel;
-}
-
-grd_dims grd_sizes(const grd_tensor *t)
-{
-    t = required(t, "grd_sizes");
-    return grd_dims_from(t->sizes, t->ndim);
-}
-
-grd_dims grd_strides(const grd_tensor *t)
-{
-    t = required(t, "grd_strides");
-    return grd_dims_from(t->strides, t->ndim);
-}
-
-static int64_t entry_at(const grd_tensor *t, const int64_t *entries, int64_t dim)
-{
-    if (t->ndim == 0)
-        return grd_raise(GRD_ERROR_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
-    return grd_shape_wrap_dim(dim, t->ndim, &dim) ? entries[dim] : 0;
-}
-
-int64_t grd_size(const grd_tensor *t, int64_t dim)
-{
-    t = required(t, "grd_size");
-    return entry_at(t, t->sizes, dim);
-}
-
-int64_t grd_stride(const grd_tensor *t, int64_t dim)
-{
-    t = required(t, "grd_stride");
-    return entry_at(t, t->strides, dim);
-}
-
-int64_t grd_offset(const grd_tensor *t)
-{
-    return required(t, "grd_offset")->offset;
-}
-
-grd_dtype grd_tensor_dtype(const grd_tensor *t)
-{
-    return (grd_dtype)required(t, "grd_tensor_dtype")->dtype;
-}
-
-grd_device grd_tensor_device(const grd_tensor *t)
-{
-    return grd_device_of(required(t, "grd_tensor_device"));
-}
-
-grd_layout grd_tensor_layout(const grd_tensor *t)
-{
-    return (grd_layout)required(t, "grd_tensor_layout")->layout;
-}
-
-bool grd_is_contiguous(const grd_tensor *t)
-{
-    return grd_has(required(t, "grd_is_contiguous"), GRD_FLAG_CONTIGUOUS);
-}
-
-bool grd_is_channels_last(const grd_tensor *t)
-{
-    return grd_has(required(t, "grd_is_channels_last"), GRD_FLAG_CHANNELS_LAST);
-}
-
-void *grd_data(const grd_tensor *t)
-{
-    t = required(t, "grd_data");
-    if (grd_is_batch(t))
-        grd_raise_batch_data();
-    return t->data;
-}
-
-int64_t grd_tensor_version(const grd_tensor *t)
-{
-    return grd_version_of(required(t, "grd_tensor_version"));
-}
-
-grd_tensor *grd_view_base(const grd_tensor *t)
-{
-    return required(t, "grd_view_base")->base;
 }

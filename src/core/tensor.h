@@ -238,7 +238,10 @@ static inline bool grd_is_failed(const grd_tensor *t)
     return GRD_UNLIKELY(t == &grd_failed_block.tensor);
 }
 
-/* What is left of a tensor while GRADUS_DEBUG=lifetimes (lifetimes.h). */
+/* TypeError unless it is the number of a dtype. */
+bool grd_check_dtype(grd_dtype dtype);
+
+/* True for the remains of a freed tensor, which there are while GRADUS_DEBUG=lifetimes (lifetimes.h). */
 static inline bool grd_is_dead(const grd_tensor *t)
 {
     return GRD_UNLIKELY(__atomic_load_n(&t->keys, __ATOMIC_RELAXED) >> GRD_KEY_LIFETIMES != 0); /* another thread may set another key */
