@@ -14,5 +14,6 @@ from ._loss import *
 from ._margin_loss import *
 from ._normalization import *
 from ._pixel import *
+from ._pooling import *
 
 __all__ = [name for name in globals() if not name.startswith("_")]
