@@ -35,6 +35,7 @@ struct grd_channels_row;    /* kernel/channels.h */
 struct grd_attention_row;   /* kernel/attention.h */
 struct grd_distance_block;  /* kernel/distance.h */
 struct grd_pool_row;        /* kernel/pool.h */
+struct grd_conv_row;        /* kernel/conv.h */
 
 struct grd_kernel_table {
     const char *isa;
@@ -61,6 +62,7 @@ struct grd_kernel_table {
     const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */
     const struct grd_attention_row *attention[GRD_DTYPE_COUNT];                /* float32 float64 */
     const struct grd_pool_row *pool[GRD_DTYPE_COUNT];                          /* int64 float32 float64 */
+    const struct grd_conv_row *conv[GRD_DTYPE_COUNT];                          /* float32 float64 */
 };
 
 /* The level in use (kernel/select.c). */

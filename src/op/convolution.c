@@ -214,9 +214,19 @@ static bool plan_image(struct grd_plan *p, int64_t n, bool batched, int64_t chan
 
 static bool plan_reads(struct grd_plan *p, grd_tensor *seen, grd_tensor *multiplied, grd_tensor *bias)
 {
-    p->prepare = grd_conv_prepare;
-    const grd_dtype dtype = grd_conv_of(p)->dtype;
-    return grd_plan_reads_as(p, seen, dtype) && grd_plan_reads_as(p, multiplied, dtype) && grd_plan_reads_as(p, bias, dtype);
+    struct grd_conv *c = grd_conv_of(p);
+    c->is_direct = grd_conv_is_direct(c);
+    p->prepare = c->is_direct ? grd_conv_prepare_direct : grd_conv_prepare;
+    return (c->is_direct ? grd_plan_reads(p, seen) : grd_plan_reads_as(p, seen, c->dtype)) && grd_plan_reads_as(p, multiplied, c->dtype) &&
+           grd_plan_reads_as(p, bias, c->dtype);
+}
+
+void run_conv(const struct grd_plan *p)
+{
+    if (grd_conv_of(p)->is_direct)
+        grd_conv_run_direct(p);
+    else
+        grd_conv_run(p);
 }
 
 bool plan_convolution(struct grd_plan *p, grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_dims stride, grd_dims padding,

@@ -22,6 +22,7 @@ struct grd_conv {
     int64_t batch, groups, inner, outer; /* channels of a group: of the image, of the places */
     int64_t image[GRD_CONV_DIMS], kernel[GRD_CONV_DIMS], places[GRD_CONV_DIMS];
     int64_t stride[GRD_CONV_DIMS], padding[GRD_CONV_DIMS], dilation[GRD_CONV_DIMS];
+    bool is_direct; /* which way it is run */
 };
 
 static inline struct grd_conv *grd_conv_of(const struct grd_plan *p)
@@ -35,9 +36,12 @@ static inline int64_t grd_conv_product(const int64_t sizes[GRD_CONV_DIMS])
     return sizes[0] * sizes[1] * sizes[2];
 }
 
-/* Works out the memory for run_conv; always true. */
+/* Two ways, of which the first is for floating numbers with enough channels, and reads what is seen by its strides (convolution_direct.c); the second is for everything
+ * (convolution_run.c), and reads it contiguous. Reads are what is seen through windows (x, y, x), what is multiplied (w, w, y), contiguous, and the bias, if there is one. */
+bool grd_conv_is_direct(const struct grd_conv *c);
+bool grd_conv_prepare_direct(struct grd_plan *p);
+void grd_conv_run_direct(const struct grd_plan *p);
 bool grd_conv_prepare(struct grd_plan *p);
-/* Of a planned convolution: reads are what is seen through windows (x, y, x), what is multiplied (w, w, y) and the bias, if there is one; all are contiguous. */
-void run_conv(const struct grd_plan *p);
+void grd_conv_run(const struct grd_plan *p);
 
 #endif

@@ -290,7 +290,7 @@ static void run_tasks(struct run *r, grd_task *task)
         grd_parallel_for(r->first, grd_least(tasks, r->first + r->nslots), 1, task, r);
 }
 
-void run_conv(const struct grd_plan *p)
+void grd_conv_run(const struct grd_plan *p)
 {
     const struct grd_conv *c = grd_conv_of(p);
     const grd_tensor *result = p->results[0];

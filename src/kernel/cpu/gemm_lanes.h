@@ -67,7 +67,7 @@ INLINE void pack_square(const lane *from, int64_t column, lane *panel, int64_t p
         memcpy(panel + i * panel_row, &rows[i], sizeof rows[i]);
 }
 
-static void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
+INLINE void pack_lanes(int64_t k, int64_t columns, int64_t width, const lane *from, int64_t row, int64_t column, lane *panel)
 {
     const int64_t to_row = width * PARTS;
     if (columns < width)

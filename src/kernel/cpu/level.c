@@ -32,6 +32,7 @@ GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
 GRD_ROWS_attention(STRUCT, grd_attention_row)
 GRD_ROWS_pool(STRUCT, grd_pool_row)
+GRD_ROWS_conv(STRUCT, grd_conv_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 /* clang-format on */
@@ -58,4 +59,5 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
     .attention = {GRD_ROWS_attention(AT, grd_attention_row)},
     .pool = {GRD_ROWS_pool(AT, grd_pool_row)},
+    .conv = {GRD_ROWS_conv(AT, grd_conv_row)},
 };
