@@ -15,10 +15,43 @@ struct grd_conv_block {
     int vectors;
 };
 
+/* Places that are neighbours in what is seen, as many as there are lanes, or fewer. */
+struct grd_conv_vector {
+    int32_t start, place; /* where the first one sees its first element; its number among all */
+    int32_t count;
+};
+
+enum { GRD_CONV_LINE_ROWS = 8 }; /* of weights in lines, at most */
+
+/* sums[r][v][lane] += sum over k of weights[k][r] * seen[vectors[v].start + taps[k] + lane]. */
+struct grd_conv_lines {
+    int64_t nvectors, depth;
+    const struct grd_conv_vector *vectors;
+    const int32_t *taps;
+    const char *seen, *weights;
+    char *sums;
+    int nrows;
+};
+
+/* sums[r][k][lane] += sum over v of gradient[r * gradient_row + vectors[v].place + lane] * seen[vectors[v].start + taps[k] + lane]. */
+struct grd_conv_dots {
+    int64_t nvectors, ntaps;
+    const struct grd_conv_vector *vectors;
+    const int32_t *taps;
+    const char *seen, *gradient;
+    int64_t gradient_row;
+    char *sums;
+    int nrows;
+};
+
 struct grd_conv_row {
     void (*multiply)(const struct grd_conv_block *b);
     /* to[j * to_column + r] = sums[r][j] for n rows and some columns; rows of sums are `width` elements apart. */
     void (*turn)(int64_t n, int64_t columns, int64_t width, const char *sums, char *to, int64_t to_column);
+    void (*lines)(const struct grd_conv_lines *l);
+    void (*dots)(const struct grd_conv_dots *d);
+    /* to[i] = the sum of the lanes of sums[i], for n vectors. */
+    void (*add_lanes)(int64_t n, const char *sums, char *to);
     int lanes;
 };
 

@@ -1,0 +1,88 @@
+/* Running a convolution of floating numbers without a copy of its windows: what the two ways of it share. What is seen is read where it lies, or, where windows reach over
+ * its edge, from a copy with a border of zeros; taps and places are offsets into it.
+ *
+ *   panels   channels of the result are lanes of vectors (convolution_panels.c)
+ *   lines    for results of few channels: places are lanes (convolution_lines.c)
+ *
+ * The elements of an image are computed in phases, by their remainders by the strides: those of one see the same taps. Places are one phase. */
+#ifndef GRD_OP_CONVOLUTION_DIRECT_H
+#define GRD_OP_CONVOLUTION_DIRECT_H
+
+#include "kernel/conv.h"
+#include "kernel/gemm.h"
+#include "kernel/table.h"
+#include "op/convolution.h"
+
+enum { GRD_CONV_MOST_PHASES = 16, GRD_CONV_MOST_SLOTS = 16 /* tasks that have memory of their own at a time */ };
+
+/* Along one dimension: place q, of `count`, is the element `first` + q * step of the result, and sees the element q * source_step + origin + j * tap_stride of the source
+ * through the tap tap + j * tap_step, for j of `ntaps`. */
+struct grd_conv_axis {
+    int64_t count, first, step, source_step, origin, tap_stride, tap, tap_step, ntaps;
+};
+
+struct grd_conv_phase {
+    struct grd_conv_axis axes[GRD_CONV_DIMS];
+    int64_t places, taps; /* elements of the result, taps that they see */
+    int64_t offsets;      /* where those of the taps of all channels begin, of all offsets */
+    int64_t weights;      /* where the panels of a group begin, in elements */
+};
+
+struct grd_conv_run {
+    const struct grd_conv *c;
+    const struct grd_conv_row *kernel;
+    const struct grd_product_kernels *product;
+    grd_loop_kernel *widen, *narrow; /* NULL: computed in the dtype itself */
+    int64_t itemsize, size;          /* bytes of an element, and of one computed in */
+    int64_t channels, rows, taps;    /* of a group: channels of the source and of the result; taps of the kernel */
+    bool is_lines;                   /* places are lanes, not channels */
+    int64_t width;                   /* of what is packed of a tap of a channel: rows, in panels a multiple of the lanes */
+
+    /* The source as the kernel reads it: strides in elements. */
+    const int64_t *size_seen;
+    bool is_copied;
+    int64_t before[GRD_CONV_DIMS], extent[GRD_CONV_DIMS]; /* zeros before it, and its size with those on both sides */
+    int64_t source_sample, source_channel, source[GRD_CONV_DIMS];
+    int64_t split; /* of a row of the copy: elements at places of one remainder are neighbours, so that lanes are, too */
+    int64_t wave;  /* samples that are copied at a time */
+
+    int nphases;
+    struct grd_conv_phase phases[GRD_CONV_MOST_PHASES];
+    int64_t noffsets, weights, places; /* of all phases: offsets of taps, elements of weights of a group, elements of the result */
+
+    /* The call. */
+    const grd_tensor *seen;
+    const char *from, *left, *bias;
+    char *copy, *packed, *to;
+    int32_t *offsets;
+    int64_t to_sample, to_row, to_column; /* strides of the result, in elements: of samples, channels, places */
+    int64_t seen_dims;                    /* of the source, beside samples and channels */
+    grd_loop_kernel *cast;                /* to what is computed in */
+    int64_t first_sample, first_task;     /* of the wave */
+};
+
+static inline int64_t grd_conv_pieces(int64_t n, int64_t size)
+{
+    return n / size + (n % size > 0);
+}
+
+/* Where place `first`, and the n - 1 after it, begin in the source. */
+void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to);
+/* The offset, in elements of a plane of the result, of a place of a phase, from which those of its row are `step` apart. */
+int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place);
+
+/* Packs the weights of `width` rows from `first` on, of a group and a phase, with one row of the panel for each tap of each channel. */
+void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width);
+/* Writes sums to places [place, place + n) of one row and `columns` channels from `channel` on; strides of the sums are in elements. */
+void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
+                    int64_t place, int64_t n, const char *sums, int64_t sums_place, int64_t sums_channel);
+
+/* Each way: the bytes of what is packed, what is done before the tasks, and the tasks, over samples of the wave or over all. */
+int64_t grd_conv_panels_bytes(const struct grd_conv_run *r);
+void grd_conv_panels_begin(struct grd_conv_run *r);
+void grd_conv_panels_run(struct grd_conv_run *r, int64_t samples);
+int64_t grd_conv_lines_bytes(const struct grd_conv_run *r);
+void grd_conv_lines_begin(struct grd_conv_run *r);
+void grd_conv_lines_run(struct grd_conv_run *r, int64_t samples);
+
+#endif

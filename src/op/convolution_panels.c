@@ -1,0 +1,203 @@
+/* Convolutions whose results have enough channels to be lanes of vectors: see convolution_direct.h. The sums of a block of places and a panel of channels are on the stack;
+ * the kernel (kernel/conv.h) adds to them the products of a panel of weights with what the places see. For the gradient of a weight the rows of the block are taps of
+ * channels, and the panel holds the gradient of places. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "op/convolution_direct.h"
+
+enum {
+    BLOCK_ROWS = 128,
+    DEPTH = 512,     /* of a panel at a time: it stays in the second-level cache */
+    MOST_WIDTH = 48, /* of a panel, in elements of 4 bytes */
+    SUMS_BYTES = BLOCK_ROWS * MOST_WIDTH * 4,
+    TASK_WORK = 1 << 18 /* multiplications worth a task */
+};
+
+static int64_t vectors_of_row(const struct grd_conv_run *r)
+{
+    return r->width / r->kernel->lanes;
+}
+
+static int64_t panels_of(const struct grd_conv_run *r)
+{
+    return grd_conv_pieces(vectors_of_row(r), GRD_CONV_VECTORS);
+}
+
+/* Vectors of a panel: as even as they can be. */
+static int vectors_of(const struct grd_conv_run *r, int64_t panel)
+{
+    return (int)(vectors_of_row(r) / panels_of(r) + (panel < vectors_of_row(r) % panels_of(r)));
+}
+
+static int64_t first_vector(const struct grd_conv_run *r, int64_t panel)
+{
+    return panel * (vectors_of_row(r) / panels_of(r)) + grd_least(panel, vectors_of_row(r) % panels_of(r));
+}
+
+/* Blocks of a phase, and of all. */
+static int64_t blocks_of(const struct grd_conv_run *r)
+{
+    int64_t blocks = 0;
+    for (int i = 0; i < r->nphases; i++)
+        blocks += grd_conv_pieces(r->phases[i].places, BLOCK_ROWS);
+    return blocks;
+}
+
+/* Bytes of a panel of the places' gradient, for each task that computes a part of a weight's. */
+static int64_t panel_bytes(const struct grd_conv_run *r)
+{
+    return DEPTH * GRD_CONV_VECTORS * r->kernel->lanes * r->size;
+}
+
+static int64_t weight_tasks(const struct grd_conv_run *r)
+{
+    return r->c->groups * panels_of(r) * grd_conv_pieces(r->channels * r->taps, BLOCK_ROWS);
+}
+
+/* Bytes of the offsets of places, which stand before the panels. */
+static int64_t places_bytes(const struct grd_conv_run *r)
+{
+    return (r->places * (int64_t)sizeof(int32_t) + 63) / 64 * 64;
+}
+
+int64_t grd_conv_panels_bytes(const struct grd_conv_run *r)
+{
+    return r->c->kind == GRD_CONV_WEIGHT ? places_bytes(r) + grd_least(GRD_CONV_MOST_SLOTS, weight_tasks(r)) * panel_bytes(r)
+                                         : r->c->groups * r->weights * r->size;
+}
+
+/* Items [begin, end): weights of a group, a phase and a panel. */
+static void pack_items(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
+    const int64_t panels = panels_of(r), lanes = r->kernel->lanes;
+    for (int64_t item = begin; item < end; item++)
+        grd_conv_pack_weights(r, item / panels / r->nphases, &r->phases[item / panels % r->nphases], first_vector(r, item % panels) * lanes,
+                              vectors_of(r, item % panels) * lanes);
+}
+
+void grd_conv_panels_begin(struct grd_conv_run *r)
+{
+    if (r->c->kind == GRD_CONV_WEIGHT)
+        grd_conv_fill_places(r, r->phases, 0, r->places, (int32_t *)(void *)r->packed);
+    else
+        grd_parallel_for(0, r->c->groups * r->nphases * panels_of(r), 1, pack_items, r);
+}
+
+/* Columns of sums, which are channels from `channel` on, to places [first, first + n) of a sample. */
+static void write_sums(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
+                       int64_t width, int64_t first, int64_t n, const char *sums)
+{
+    if (r->nphases == 1 && r->narrow == NULL && r->to_column == 1) {
+        r->kernel->turn(n, columns, width, sums, r->to + (sample * r->to_sample + channel * r->to_row + first) * r->itemsize, r->to_row);
+        return;
+    }
+    for (int64_t i = 0; i < n;) {
+        const int64_t run = grd_least(n - i, phase->axes[2].count - (first + i) % phase->axes[2].count);
+        grd_conv_write(r, phase, sample, channel, columns, first + i, run, sums + i * width * r->size, width, 1);
+        i += run;
+    }
+}
+
+/* Fills each row of the sums with the bias of the columns, or with zeros. */
+static void begin_sums(const struct grd_conv_run *r, int64_t channel, int64_t columns, int64_t width, int64_t n, char *sums)
+{
+    memset(sums, 0, (size_t)(n * width * r->size));
+    if (r->bias == NULL)
+        return;
+    r->cast(columns, (char *const[]){sums, (char *)(uintptr_t)r->bias + channel * r->itemsize}, (const int64_t[]){r->size, r->itemsize},
+            NULL);
+    for (int64_t i = 1; i < n; i++)
+        memcpy(sums + i * width * r->size, sums, (size_t)(columns * r->size));
+}
+
+/* Tasks [begin, end): blocks of places of a group of a sample of the wave. */
+static void places_tasks(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
+    const int64_t lanes = r->kernel->lanes, blocks = blocks_of(r);
+    _Alignas(64) char sums[SUMS_BYTES];
+    int32_t places[BLOCK_ROWS];
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t block = task % blocks, group = task / blocks % r->c->groups, sample = task / blocks / r->c->groups;
+        const struct grd_conv_phase *phase = r->phases;
+        int64_t within = block;
+        for (; within >= grd_conv_pieces(phase->places, BLOCK_ROWS); phase++)
+            within -= grd_conv_pieces(phase->places, BLOCK_ROWS);
+        const int64_t first = within * BLOCK_ROWS, n = grd_least(BLOCK_ROWS, phase->places - first), depth = r->channels * phase->taps;
+        grd_conv_fill_places(r, phase, first, n, places);
+        for (int64_t panel = 0; panel < panels_of(r); panel++) {
+            const int64_t begins = first_vector(r, panel) * lanes, width = vectors_of(r, panel) * lanes,
+                          columns = grd_least(width, r->rows - begins);
+            const char *weights = r->packed + (group * r->weights + phase->weights + depth * begins) * r->size;
+            begin_sums(r, group * r->rows + begins, columns, width, n, sums);
+            for (int64_t at = 0; at < depth; at += DEPTH)
+                r->kernel->multiply(&(struct grd_conv_block){
+                    .nrows = n,
+                    .depth = grd_least(DEPTH, depth - at),
+                    .rows = places,
+                    .taps = r->offsets + phase->offsets + at,
+                    .seen = r->from + (sample * r->source_sample + group * r->channels * r->source_channel) * r->size,
+                    .panel = weights + at * width * r->size,
+                    .sums = sums,
+                    .vectors = vectors_of(r, panel)});
+            write_sums(r, phase, r->first_sample + sample, group * r->rows + begins, columns, width, first, n, sums);
+        }
+    }
+}
+
+/* Tasks [begin, end): blocks of taps of the channels of a group, for a panel of channels of the places. */
+static void weights_tasks(int64_t begin, int64_t end, void *context)
+{
+    const struct grd_conv_run *r = context;
+    const int64_t lanes = r->kernel->lanes, all = r->channels * r->taps, blocks = grd_conv_pieces(all, BLOCK_ROWS), places = r->places;
+    const int32_t *at_places = (const int32_t *)(const void *)r->packed;
+    _Alignas(64) char sums[SUMS_BYTES];
+    for (int64_t task = begin; task < end; task++) {
+        const int64_t first = task % blocks * BLOCK_ROWS, panel = task / blocks % panels_of(r), group = task / blocks / panels_of(r);
+        const int64_t n = grd_least(BLOCK_ROWS, all - first), begins = first_vector(r, panel) * lanes, width = vectors_of(r, panel) * lanes;
+        const int64_t columns = grd_least(width, r->rows - begins);
+        char *const gradient = r->packed + places_bytes(r) + (task - r->first_task) * panel_bytes(r);
+        memset(sums, 0, (size_t)(n * width * r->size));
+        for (int64_t sample = 0; sample < r->c->batch; sample++)
+            for (int64_t at = 0; at < places; at += DEPTH) {
+                const int64_t depth = grd_least(DEPTH, places - at);
+                r->product->pack(depth, columns, width,
+                                 r->left + ((sample * r->c->groups * r->rows + group * r->rows + begins) * places + at) * r->size, 1,
+                                 places, gradient);
+                r->kernel->multiply(&(struct grd_conv_block){
+                    .nrows = n,
+                    .depth = depth,
+                    .rows = r->offsets + first,
+                    .taps = at_places + at,
+                    .seen = r->from + (sample * r->source_sample + group * r->channels * r->source_channel) * r->size,
+                    .panel = gradient,
+                    .sums = sums,
+                    .vectors = vectors_of(r, panel)});
+            }
+        char *const to = r->to + ((group * r->rows + begins) * all + first) * r->itemsize;
+        if (r->narrow == NULL)
+            r->kernel->turn(n, columns, width, sums, to, all);
+        else
+            for (int64_t q = 0; q < columns; q++)
+                r->narrow(n, (char *const[]){to + q * all * r->itemsize, sums + q * r->size},
+                          (const int64_t[]){r->itemsize, width * r->size}, NULL);
+    }
+}
+
+/* Tasks that are worth a thread. */
+static int64_t grain_of(const struct grd_conv_run *r)
+{
+    const double work = (double)grd_least(BLOCK_ROWS, r->phases[0].places) * (double)(r->channels * r->phases[0].taps) * (double)r->rows;
+    return work >= TASK_WORK ? 1 : (int64_t)(TASK_WORK / (work > 1 ? work : 1));
+}
+
+void grd_conv_panels_run(struct grd_conv_run *r, int64_t samples)
+{
+    if (r->c->kind != GRD_CONV_WEIGHT)
+        grd_parallel_for(0, samples * r->c->groups * blocks_of(r), grain_of(r), places_tasks, r);
+    else
+        for (r->first_task = 0; r->first_task < weight_tasks(r); r->first_task += GRD_CONV_MOST_SLOTS)
+            grd_parallel_for(r->first_task, grd_least(weight_tasks(r), r->first_task + GRD_CONV_MOST_SLOTS), 1, weights_tasks, r);
+}
