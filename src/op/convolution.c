@@ -147,7 +147,7 @@ static bool find_image(struct grd_conv *c, int64_t n, const int64_t *output_padd
             return grd_raise(GRD_ERROR_RUNTIME, "the output size of a transposed convolution of %lld places overflows",
                              (long long)c->places[i]);
         c->image[i] = covered;
-        fits = fits && covered > 0;
+        fits = fits && covered >= 0;
     }
     return fits || grd_raise(GRD_ERROR_RUNTIME,
                              "Given input size per channel: (%s). Calculated output size per channel: (%s). Output size is too small",

@@ -263,18 +263,10 @@ static void fill_offsets(struct grd_conv_run *r)
 void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t first, int64_t n, int32_t *to)
 {
     const struct grd_conv_axis *a = phase->axes;
-    int64_t l = first % a[2].count, k = first / a[2].count % a[1].count, j = first / a[2].count / a[1].count;
-    for (int64_t i = 0; i < n; i++) {
-        to[i] = (int32_t)(j * a[0].source_step * r->source[0] + k * a[1].source_step * r->source[1] +
-                          l * (a[2].source_step / r->split) * r->source[2]);
-        if (++l == a[2].count) {
-            l = 0;
-            if (++k == a[1].count) {
-                k = 0;
-                j++;
-            }
-        }
-    }
+    const int64_t counts[GRD_CONV_DIMS] = {a[0].count, a[1].count, a[2].count};
+    const int64_t steps[GRD_CONV_DIMS] = {a[0].source_step * r->source[0], a[1].source_step * r->source[1],
+                                          a[2].source_step / r->split * r->source[2]};
+    grd_windows_offsets(counts, steps, first, n, to);
 }
 
 int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place)
@@ -319,14 +311,9 @@ void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *p
             cast(columns, (char *const[]){to + i * step * r->itemsize, (char *)(uintptr_t)sums + i * sums_place * r->size},
                  (const int64_t[]){r->itemsize, r->size}, NULL);
     else
-        for (int64_t i = 0; i < columns; i++) {
-            char *const at = to + i * r->to_row * r->itemsize;
-            const char *from = sums + i * sums_channel * r->size;
-            if (r->narrow == NULL && step == 1 && sums_place == 1)
-                memcpy(at, from, (size_t)(n * r->itemsize));
-            else
-                cast(n, (char *const[]){at, (char *)(uintptr_t)from}, (const int64_t[]){step * r->itemsize, sums_place * r->size}, NULL);
-        }
+        for (int64_t i = 0; i < columns; i++)
+            cast(n, (char *const[]){to + i * r->to_row * r->itemsize, (char *)(uintptr_t)sums + i * sums_channel * r->size},
+                 (const int64_t[]){step * r->itemsize, sums_place * r->size}, NULL);
 }
 
 /* ---- The whole --------------------------------------------------------------------------------------------------------------------------------- */
