@@ -261,7 +261,7 @@ static PyObject *parse_and_run(const struct py_function *function, PyObject *sel
         return NULL;
     }
     PyObject *result;
-    if (PY_UNLIKELY(arguments.noverloaded > 0)) {
+    if (PY_UNLIKELY(arguments.noverloaded > 0 || py_is_mode_active())) {
         grd_scope_close(scope);
         result = py_call_overloaded(function, &arguments, self, args, nargs, names);
     } else {
@@ -275,12 +275,12 @@ PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *
 {
     if (names == NULL) {
         const int shift = self != NULL;
-        if (nargs + shift == 1 && function->unary != NULL && (shift ? py_is_exact(self) : py_is_exact(args[0]))) {
+        if (nargs + shift == 1 && function->unary != NULL && (shift ? py_is_plain(self) : py_is_plain(args[0]))) {
             grd_scope scope = grd_scope_open();
             return py_take(scope, py_call_unary(function->unary, py_tensor_of(shift ? self : args[0])));
         }
-        if (nargs + shift == 2 && function->binary != NULL && py_is_exact(args[nargs - 1]) &&
-            (shift ? py_is_exact(self) : py_is_exact(args[0]))) {
+        if (nargs + shift == 2 && function->binary != NULL && py_is_plain(args[nargs - 1]) &&
+            (shift ? py_is_plain(self) : py_is_plain(args[0]))) {
             grd_scope scope = grd_scope_open();
             return py_take(scope, py_call_binary(function->binary, py_tensor_of(shift ? self : args[0]), py_tensor_of(args[nargs - 1])));
         }

@@ -99,7 +99,7 @@ static enum match convert_tensor(PyObject *object, bool number, struct py_argume
         *ret_tensor = py_tensor_of(object);
         return MATCH_YES;
     }
-    if (py_is_overloaded(object))
+    if (py_has_override(object))
         return note_overloaded(object, arguments);
     if (py_is_tensor(object)) {
         *ret_tensor = py_tensor_of(object);

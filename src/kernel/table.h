@@ -34,7 +34,9 @@ struct grd_range_row;       /* kernel/range.h */
 struct grd_bags_row;        /* kernel/bags.h */
 struct grd_margin_row;      /* kernel/margin.h */
 struct grd_channels_row;    /* kernel/channels.h */
+struct grd_attention_row;   /* kernel/attention.h */
 struct grd_distance_block;  /* kernel/distance.h */
+struct grd_pool_row;        /* kernel/pool.h */
 
 struct grd_kernel_table {
     const char *isa;
@@ -61,6 +63,8 @@ struct grd_kernel_table {
     const struct grd_channels_row *channels[GRD_DTYPE_COUNT];                  /* float32 float64 */
     void (*distance[GRD_DTYPE_COUNT])(const struct grd_distance_block *block); /* float32 float64 */
     const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */
+    const struct grd_attention_row *attention[GRD_DTYPE_COUNT];                /* float32 float64 */
+    const struct grd_pool_row *pool[GRD_DTYPE_COUNT];                          /* int64 float32 float64 */
 };
 
 /* The level in use (kernel/select.c). */

@@ -34,6 +34,8 @@ GRD_ROWS_margin(STRUCT, grd_margin_row)
 GRD_ROWS_channels(STRUCT, grd_channels_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
+GRD_ROWS_attention(STRUCT, grd_attention_row)
+GRD_ROWS_pool(STRUCT, grd_pool_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 /* clang-format on */
@@ -60,4 +62,6 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .channels = {GRD_ROWS_channels(AT, grd_channels_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
+    .attention = {GRD_ROWS_attention(AT, grd_attention_row)},
+    .pool = {GRD_ROWS_pool(AT, grd_pool_row)},
 };

@@ -46,16 +46,20 @@ DIFFERENT = {
     "index_reduce": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
     "index_reduce_": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
     "matmul": ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes a fresh product in place"),
+    "conv1d": ("ConvolutionBackward0", "SqueezeBackward1", "one sample without a batch is convolved as it is"),
     "cross_entropy": ("DivBackward0", "DivBackward1", "PyTorch divides by a number of C++"),
     "cdist": ("CdistBackward0", "ViewBackward0", "PyTorch has another operator for distances by a product"),
     "rms_norm": ("NativeLayerNormBackward0", "MulBackward0", "one node here, parts in PyTorch"),
+    "norm_except_dim": ("SqueezeBackward1", "ViewBackward0", "one reduction of any dimensions here, one of rows in PyTorch"),
+    "_weight_norm": ("WeightNormInterfaceBackward0", "MulBackward0", "PyTorch has one node for the first and the last dimension alone"),
     "pad": ("CatBackward0", "CopySlices", "a circle is made of views and a cat, which are recorded"),
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.
-ALSO = {"multi_margin_loss": [(node, "MultiMarginLossBackward0") for node in ("ViewBackward0",)],
-        "multilabel_margin_loss": [(node, "MultilabelMarginLossBackward0") for node in ("SumBackward0", "DivBackward0")],
-        "scatter_": [("ScatterReduceBackward0", "NotImplemented")], "bilinear": [("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")],
+ALSO = {"multi_margin_loss": {("ViewBackward0", "MultiMarginLossBackward0")},
+        "multilabel_margin_loss": {(node, "MultilabelMarginLossBackward0") for node in ("SumBackward0", "DivBackward0")},
+        "scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
+        "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
         "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
 
 # Expressions, as above, that print other names.

@@ -6,7 +6,6 @@ that do more before: deprecated arguments, warnings, checks that are Python's. A
 from gradus._C.nn import *  # noqa: F403
 
 from ._activation import *
-from ._attention import *
 from ._dropout import *
 from ._embedding import *
 from ._fold import *
@@ -15,5 +14,6 @@ from ._loss import *
 from ._margin_loss import *
 from ._normalization import *
 from ._pixel import *
+from ._pooling import *
 
 __all__ = [name for name in globals() if not name.startswith("_")]
