@@ -244,3 +244,46 @@ grd_tensor *op_hidden_cdist_backward(grd_tensor *grad, grd_tensor *x1, grd_tenso
     result = grd_reshape(result, flat);
     return grd_reshape(by_product ? gradient_by_product(grad, result, &pairs) : gradient_by_blocks(grad, result, &pairs, p), to);
 }
+
+/* ---- pdist ------------------------------------------------------------------------------------------------------------------------------- */
+
+bool plan_pdist(struct grd_plan *plan, grd_tensor *self, double p)
+{
+    if (self->ndim != 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "pdist only supports 2D tensors, got: %dD", self->ndim);
+    if (!grd_dtype_is_floating((grd_dtype)self->dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "pdist only supports floating-point dtypes");
+    if (!(p >= 0))
+        return grd_raise(GRD_ERROR_RUNTIME, "pdist only supports non-negative p values");
+    const int64_t n = self->sizes[0];
+    const grd_dtype dtype = (grd_dtype)self->dtype, as = dtype == GRD_FLOAT64 ? GRD_FLOAT64 : GRD_FLOAT32;
+    if (n > INT64_C(1) << 31)
+        return grd_raise(GRD_ERROR_RUNTIME, "pdist of %lld rows has more distances than a tensor elements", (long long)n);
+    return grd_plan_reads_as(plan, self, as) && grd_plan_result(plan, grd_dims(n < 2 ? 0 : n * (n - 1) / 2), dtype) &&
+           grd_plan_computed_in(plan, as);
+}
+
+/* The distances of rows [begin, end) to those after them. */
+static void distances_to_later_rows(int64_t begin, int64_t end, void *context)
+{
+    const struct distances *d = context;
+    const grd_tensor *x = d->plan->in[0], *result = d->plan->results[0];
+    const int64_t n = x->sizes[0], row_bytes = x->sizes[1] * x->itemsize;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t first = i * (2 * n - i - 1) / 2;
+        grd_kernels->distance[x->dtype](&(struct grd_distance_block){.rows = 1,
+                                                                     .others = n - 1 - i,
+                                                                     .width = x->sizes[1],
+                                                                     .p = d->p,
+                                                                     .x1 = x->data + i * row_bytes,
+                                                                     .x2 = x->data + (i + 1) * row_bytes,
+                                                                     .out = result->data + first * result->itemsize});
+    }
+}
+
+void run_pdist(const struct grd_plan *plan, grd_tensor *self, double p)
+{
+    struct distances d = {plan, p};
+    const int64_t of_row = grd_greatest(1, self->sizes[0]) * grd_greatest(1, self->sizes[1]);
+    grd_parallel_for(0, self->sizes[0] - 1, grd_greatest(1, GRAIN / of_row), distances_to_later_rows, &d);
+}

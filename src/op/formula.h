@@ -61,8 +61,18 @@ double grd_loss_share(const char *reduction, grd_dims a, grd_dims b);
 int64_t grd_class_dim(grd_dims sizes);
 /* RuntimeError: the weights, unless NULL, are not one for each class. */
 bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes);
+/* RuntimeError: an input that is no vector or matrix, a weight (C, …, in) of other rows than it has, a bias of other classes, or a vector with several dimensions
+ * of classes. */
+bool grd_linear_cross_entropy_check(const grd_tensor *input, const grd_tensor *linear_weight, const grd_tensor *linear_bias);
+/* The sizes of a weight (C, …, in) without the last; and those of the scores of an input (…, in): the classes after its other dimensions. */
+grd_dims grd_linear_classes(grd_dims linear_weight);
+grd_dims grd_logits_sizes(grd_dims input, grd_dims classes);
+/* A row that counts as padding, from the end if negative; -1 for none. RuntimeError: the table has no such row. */
+int64_t grd_padding_row(grd_scalar padding_idx, const grd_tensor *weight);
 /* A variance for each element of the input, with a last dimension of 1 where it is one for each row. ValueError: other sizes, a negative variance. */
 grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
+/* What multi_margin_loss asks of its arguments. ValueError: a p that is neither 1 nor 2, a weight that is no vector. */
+bool grd_multi_margin_check(const grd_tensor *self, const grd_tensor *target, double p, const grd_tensor *weight);
 /* Checks what cdist asks of its operands, and whether distances come from a product of them. ValueError: no such mode. */
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
 bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2);

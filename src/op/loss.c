@@ -169,3 +169,43 @@ grd_tensor *op_cross_entropy(grd_tensor *self, grd_tensor *target, grd_tensor *w
         return cross_entropy_smoothed(log_p, target, weight, how, dim, ignore_index, reduction, label_smoothing);
     return grd_nll_loss(log_p, target, .weight = weight, .reduction = reduction, .ignore_index = ignore_index);
 }
+
+/* ---- Linear cross entropy -------------------------------------------------------------------------------------------------------------- */
+
+bool grd_linear_cross_entropy_check(const grd_tensor *input, const grd_tensor *linear_weight, const grd_tensor *linear_bias)
+{
+    if (input->ndim < 1 || input->ndim > 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected input with dimensionality 1 or 2, got %d", input->ndim);
+    if (linear_weight->ndim < 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected linear_weight with dimensionality at least 2, got %d", linear_weight->ndim);
+    const int64_t features = input->sizes[input->ndim - 1], columns = linear_weight->sizes[linear_weight->ndim - 1];
+    const grd_dims classes = grd_linear_classes(grd_sizes(linear_weight));
+    if (features != columns)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "expected equal input and linear_weight last dimensions (in_features), got %lld and %lld, respectively",
+                         (long long)features, (long long)columns);
+    if (linear_bias != NULL && !grd_same_sizes(linear_bias, classes))
+        return grd_raise(GRD_ERROR_RUNTIME, "expected linear_bias shape %s, got %s", grd_list_text(classes),
+                         grd_list_text(grd_sizes(linear_bias)));
+    return input->ndim == 2 || classes.n == 1 ||
+           grd_raise(
+               GRD_ERROR_RUNTIME,
+               "K-dimensional loss defined by linear_weight shape %s requires batched input, (N, %lld), got unbatched input with shape %s",
+               grd_list_text(grd_sizes(linear_weight)), (long long)features, grd_list_text(grd_sizes(input)));
+}
+
+grd_dims grd_linear_classes(grd_dims linear_weight)
+{
+    return grd_dims_from(linear_weight.data, linear_weight.n - 1);
+}
+
+grd_dims grd_logits_sizes(grd_dims input, grd_dims classes)
+{
+    const int64_t before = input.n - 1;
+    int64_t *const sizes = grd_pool_array(before + classes.n, sizeof *sizes);
+    if (sizes == NULL)
+        return GRD_NO_DIMS;
+    memcpy(sizes, input.data, (size_t)before * sizeof *sizes);
+    memcpy(sizes + before, classes.data, (size_t)classes.n * sizeof *sizes);
+    return grd_dims_from(sizes, before + classes.n);
+}

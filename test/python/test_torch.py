@@ -40,7 +40,7 @@ NAMES = {
     "min_dim": lambda self, dim, keepdim=False: torch.min(self, dim, keepdim),
     "slice": lambda self, dim=0, start=None, end=None, step=1: torch.ops.aten.slice(self, dim, start, end, step),
     "embedding": lambda weight, indices, padding_idx=-1, scale_grad_by_freq=False: torch.embedding(weight, indices, padding_idx, scale_grad_by_freq),
-    "index": lambda self, indices, dims=None: self[at(self.dim(), indices, dims)], "index_put": put,
+    "embedding_renorm": torch.embedding_renorm_, "index": lambda self, indices, dims=None: self[at(self.dim(), indices, dims)], "index_put": put,
     "std_unbiased": torch.std, "std_dim": torch.std, "var_unbiased": torch.var, "var_dim": torch.var, "max_other": torch.max, "min_other": torch.min,
     "std_mean_unbiased": torch.std_mean, "std_mean_dim": torch.std_mean, "var_mean_unbiased": torch.var_mean, "var_mean_dim": torch.var_mean,
     "arange_end": torch.arange, "norm_name": lambda self, p, dim=None, keepdim=False, dtype=None: torch.norm(self, p, dim, keepdim, dtype=dtype),

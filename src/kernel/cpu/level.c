@@ -2,9 +2,11 @@
  * that of the next level below; which dtypes a file has rows of is in the list of CMakeLists.txt (gen/kernel_levels.h). */
 #include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
+#include "kernel/bags.h"
 #include "kernel/channels.h"
 #include "kernel/distance.h"
 #include "kernel/lines.h"
+#include "kernel/margin.h"
 #include "kernel/table.h"
 
 #define LOOPS(file, row, DTYPE, dtype) extern grd_loop_kernel *const GRD_BUILT(file, row, dtype)[];
@@ -27,6 +29,8 @@ GRD_ROWS_gemm(STRUCT, grd_product_kernels)
 GRD_ROWS_order(STRUCT, grd_order_row)
 GRD_ROWS_optim(STRUCT, grd_optim_row)
 GRD_ROWS_range(STRUCT, grd_range_row)
+GRD_ROWS_bags(STRUCT, grd_bags_row)
+GRD_ROWS_margin(STRUCT, grd_margin_row)
 GRD_ROWS_channels(STRUCT, grd_channels_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
@@ -54,6 +58,8 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .order = {GRD_ROWS_order(AT, grd_order_row) AT(order, grd_order_row, BOOL, uint8)},
     .optim = {GRD_ROWS_optim(AT, grd_optim_row)},
     .range = {GRD_ROWS_range(AT, grd_range_row)},
+    .bags = {GRD_ROWS_bags(AT, grd_bags_row)},
+    .margin = {GRD_ROWS_margin(AT, grd_margin_row)},
     .channels = {GRD_ROWS_channels(AT, grd_channels_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},

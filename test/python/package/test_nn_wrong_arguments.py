@@ -14,7 +14,7 @@ WRONG = {"'a'": lambda m: "a", "None": lambda m: None, "1.5": lambda m: 1.5, "-1
          "a tensor": lambda m: m.ones(2)}
 
 # Arguments that constructors require.
-GIVEN = {"normalized_shape": 2, "num_groups": 1, "num_channels": 2, "num_features": 2, "in_features": 2, "out_features": 2, "in1_features": 2, "in2_features": 2, "padding": 1,
+GIVEN = {"normalized_shape": 2, "num_groups": 1, "num_channels": 2, "num_features": 2, "in_features": 2, "out_features": 2, "in1_features": 2, "in2_features": 2, "n_classes": 4, "num_classes": 4, "cutoffs": [2], "size": 3, "padding": 1,
          "d_model": 4, "nhead": 2, "embed_dim": 4, "num_heads": 2, "num_embeddings": 3, "embedding_dim": 2, "threshold": 0.5, "value": 1.0, "upscale_factor": 2,
          "downscale_factor": 2, "groups": 1, "dim": 0, "unflattened_size": (1, 2), "num_layers": 1, "output_size": 2, "kernel_size": 1}
 MADE = {"encoder_layer": lambda m: m.nn.TransformerEncoderLayer(4, 2), "decoder_layer": lambda m: m.nn.TransformerDecoderLayer(4, 2)}
@@ -44,7 +44,8 @@ CALLS = {
     "batch_norm": lambda m: [matrix(m), None, None, None, None, True], "bilinear": lambda m: [matrix(m), matrix(m), m.ones(2, 4, 4)], "channel_shuffle": lambda m: [image(m), 2],
     "cosine_embedding_loss": lambda m: [matrix(m), matrix(m), m.ones(2)], "cross_entropy": lambda m: [matrix(m), classes(m)], "nll_loss": lambda m: [matrix(m), classes(m)],
     "embedding": lambda m: [classes(m), matrix(m)], "fold": lambda m: [m.ones(1, 4, 4), (4, 4), (2, 2)], "unfold": lambda m: [m.ones(1, 2, 4, 4), (2, 2)],
-    "gaussian_nll_loss": lambda m: [matrix(m), matrix(m), matrix(m)], "group_norm": lambda m: [image(m), 2], "instance_norm": lambda m: [image(m)],
+    "embedding_bag": lambda m: [m.tensor([[0, 1]]), matrix(m)], "linear_cross_entropy": lambda m: [matrix(m), matrix(m), classes(m)],
+    "local_response_norm": lambda m: [image(m), 2], "gaussian_nll_loss": lambda m: [matrix(m), matrix(m), matrix(m)], "group_norm": lambda m: [image(m), 2], "instance_norm": lambda m: [image(m)],
     "layer_norm": lambda m: [matrix(m), (4,)], "rms_norm": lambda m: [matrix(m), (4,)], "linear": lambda m: [matrix(m), matrix(m)],
     "margin_ranking_loss": lambda m: [vector(m), vector(m), vector(m)], "multi_margin_loss": lambda m: [matrix(m), classes(m)],
     "multilabel_margin_loss": lambda m: [matrix(m), m.tensor([[0, 1, -1, 2], [1, -1, 0, 0]])], "one_hot": lambda m: [classes(m)], "pad": lambda m: [matrix(m), (1, 1)],
@@ -67,7 +68,10 @@ LISTED = {
     "PReLU init": "signatures are listed without what is wrong with each",
     "Transformer batch_first": TRUTH, "Transformer norm_first": TRUTH, "TransformerEncoder enable_nested_tensor": TRUTH,
     **{f"{name} p": BY_KIND for name in ("dropout", "alpha_dropout", "feature_alpha_dropout")}, **{f"hardtanh {name}": BY_KIND for name in ("min_val", "max_val")},
-    "hardtanh_ min_val": "refused as by hardtanh", "bilinear weight": "its number of dimensions is checked first", "softmin input": BY_KIND,
+    **{f"local_response_norm {name}": BY_KIND for name in ("size", "alpha", "beta", "k")}, **{f"multilabel_soft_margin_loss {name}": BY_KIND for name in ("target", "weight")},
+    **{f"LinearCrossEntropyOptions {name}": "PyTorch fails inside" for name in ("chunking_method", "acc_policy", "acc_dtype")}, "embedding_bag include_last_offset": BY_KIND,
+    "linear_cross_entropy reduction": BY_KIND, "linear_cross_entropy label_smoothing": "PyTorch takes negative ones", "linear_cross_entropy options": "they have no effect",
+    "embedding_bag sparse": "there are no sparse gradients", "hardtanh_ min_val": "refused as by hardtanh", "bilinear weight": "its number of dimensions is checked first", "softmin input": BY_KIND,
     **{f"gumbel_softmax {name}": BY_KIND for name in ("logits", "tau", "hard")}, "embedding padding_idx": TRUTH, "smooth_l1_loss beta": TRUTH,
     "batch_norm input": "a vector is refused as such before its channels are counted", "instance_norm input": "as batch_norm", "unfold input": "as batch_norm",
     "binary_cross_entropy weight": "the words of broadcasting", "cross_entropy label_smoothing": "PyTorch takes negative ones", "embedding input": "PyTorch names the type of a tensor",

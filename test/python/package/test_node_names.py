@@ -28,6 +28,7 @@ x / y | x / 2 | 2 / x | x // 2 + x | -x"""
 # What a call from Python prints here and in PyTorch, where these differ, and why.
 ORDERED = "in place PyTorch names the node of a comparison, whose gradient is 0; here all operators without a derivative leave the same node"
 LOGICAL = "PyTorch leaves the node that was there before; here the node says that nothing flows through"
+PARTS = "the mean, the sum and what they are of are nodes of their own"
 REFUSED = "PyTorch's node only raises; here the result does not require a gradient, or has one"
 DIFFERENT = {
     "diag": ("CloneBackward0", "DiagonalBackward0_copy", "PyTorch's name is made from that of diagonal_copy"),
@@ -40,6 +41,8 @@ DIFFERENT = {
        for name, node in {"eq": "Eq", "ne": "Ne", "not_equal": "Ne", "lt": "Lt", "less": "Lt", "le": "Le", "less_equal": "Le", "gt": "Gt", "greater": "Gt",
                           "ge": "Ge", "greater_equal": "Ge"}.items()},
     **{f"logical_{name}_": ("NotDifferentiableBackward0", "CloneBackward0", LOGICAL) for name in ("and", "or", "xor", "not")},
+    "multi_margin_loss": ("MeanBackward0", "MultiMarginLossBackward0", PARTS),
+    "multilabel_margin_loss": ("MeanBackward0", "MultilabelMarginLossBackward0", PARTS),
     "index_reduce": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
     "index_reduce_": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
     "matmul": ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes a fresh product in place"),
@@ -53,7 +56,9 @@ DIFFERENT = {
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.
-ALSO = {"scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
+ALSO = {"multi_margin_loss": {("ViewBackward0", "MultiMarginLossBackward0")},
+        "multilabel_margin_loss": {(node, "MultilabelMarginLossBackward0") for node in ("SumBackward0", "DivBackward0")},
+        "scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
         "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
         "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
 

@@ -6,7 +6,7 @@ from gradus import _C
 
 from ._arguments import require
 
-__all__ = ["embedding"]
+__all__ = ["embedding", "embedding_bag"]
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """Rows of weight: input of any shape holds their indices, the result has its shape and then weight's columns.
@@ -28,12 +28,57 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= weight.size(0)
     if max_norm is not None:
-        require("embedding", "float", max_norm=max_norm, norm_type=norm_type)
-        _shorten_rows(weight.detach(), input, max_norm, norm_type)
+        _shorten_rows(weight, input, max_norm, norm_type)
     return _C.embedding(weight, input, padding_idx, scale_grad_by_freq)
 
 
 def _shorten_rows(weight, used, max_norm, norm_type):
-    length = weight.norm(norm_type, 1)
-    too_long = gradus.zeros_like(length, dtype=gradus.bool).index_fill_(0, used.flatten(), True).logical_and(length > max_norm)
-    weight.mul_(gradus.where(too_long, max_norm / (length + 1e-7), 1).unsqueeze(1))
+    with gradus.no_grad():
+        _C.embedding_renorm_(weight, used, max_norm, norm_type)
+
+
+_MODES = {"sum": 0, "mean": 1, "max": 2}
+
+
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False, per_sample_weights=None,
+                  include_last_offset=False, padding_idx=None):
+    """The sum, mean or max of rows of weight for each bag of indices: (bags, columns).
+
+    input (B, N): a bag in each row. input (N): bag b is input[offsets[b]:offsets[b + 1]]; the last one ends where the input ends or, with
+    include_last_offset, at the last offset. per_sample_weights: factors of the rows of a sum. padding_idx: an index that does not count. Otherwise
+    as embedding. ValueError: shapes that are none of these, or a mode that does not take what is asked for.
+
+    >>> F.embedding_bag(gradus.tensor([[0, 1]]), gradus.tensor([[1., 2.], [3., 4.]])).tolist()
+    [[2.0, 3.0]]
+    """
+    require("embedding_bag", "Tensor", input=input, weight=weight)
+    if per_sample_weights is not None and input.size() != per_sample_weights.size():
+        raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape as the "
+                         f"input ({input.shape})")
+    if weight.dim() != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.dim()}")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. However, found "
+                             f"offsets of type {type(offsets)}")
+        offsets = gradus.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        input = input.reshape(-1)
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+    elif input.dim() != 1:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    elif offsets is None:
+        raise ValueError("offsets has to be a 1D Tensor but got None")
+    elif offsets.dim() != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    if not isinstance(mode, str) or mode not in _MODES:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and scale_grad_by_freq:
+        raise ValueError("max mode does not support scaling the gradient by the frequency")
+    if mode == "max" and sparse:
+        raise ValueError("max mode does not support sparse weights")
+    if max_norm is not None:
+        _shorten_rows(weight, input, max_norm, norm_type)
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got mode="
+                                  f"'{mode}'). Please open a feature request on GitHub.")
+    return _C.embedding_bag(weight, input, offsets, scale_grad_by_freq, _MODES[mode], sparse, per_sample_weights, include_last_offset, padding_idx)[0]

@@ -10,8 +10,8 @@ from gradus import _C
 
 from ._reduction import checked_reduction, named_reduction, reduced
 
-__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss", "mse_loss", "nll_loss",
-           "smooth_l1_loss"]
+__all__ = ["binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy", "mse_loss",
+           "nll_loss", "smooth_l1_loss"]
 
 _nn = _C.nn
 
@@ -134,3 +134,16 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     """
     reduction = named_reduction(size_average, reduce, reduction)
     return _nn.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
+
+
+def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0,
+                         options=None):
+    """cross_entropy of linear(input, linear_weight, linear_bias).
+
+    linear_weight (C, in), or (C, d1, …, in) for scores (N, C, d1, …). ignore_index: -100 when None. options, how PyTorch divides the work, has no effect.
+    RuntimeError: sizes that do not match, or an ignore_index with probabilities as target.
+    """
+    if ignore_index is not None and target.shape == (*input.shape[:-1], *linear_weight.shape[:-1]):
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    return _nn.linear_cross_entropy(input, linear_weight, target, linear_bias=linear_bias, weight=weight, reduction=reduction,
+                                    ignore_index=-100 if ignore_index is None else ignore_index, label_smoothing=label_smoothing)

@@ -1,4 +1,4 @@
-"""Normalization over the last dimensions (LayerNorm, RMSNorm) and over groups of channels (GroupNorm)."""
+"""Normalization over the last dimensions (LayerNorm, RMSNorm), over groups of channels (GroupNorm) and by neighbouring channels (LocalResponseNorm)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 def _sizes(normalized_shape):
@@ -30,6 +30,40 @@ class Scaled(Module):
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
+
+
+class LocalResponseNorm(Module):
+    """input / (k + alpha * m)^beta, where m is the mean of the squares of `size` neighbouring channels, zeros beyond the first and the last.
+
+    >>> tuple(nn.LocalResponseNorm(2)(gradus.randn(3, 5, 4)).shape)
+    (3, 5, 4)
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input):
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self):
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """LocalResponseNorm with a window that is as wide on both sides: of an even size one channel less. The sum is divided by size all the same."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input):
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        width = 2 * ((self.size + 1) // 2) - 1
+        return F.local_response_norm(input, width, self.alpha * width / self.size, self.beta, self.k)
 
 
 class LayerNorm(Scaled):

@@ -1,4 +1,4 @@
-"""Embedding: a table whose rows are looked up."""
+"""Tables whose rows are looked up: Embedding, and EmbeddingBag, which reduces them bag by bag."""
 from __future__ import annotations
 
 import gradus
@@ -8,7 +8,7 @@ from .. import init
 from ..parameter import Parameter
 from .module import Module
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingBag"]
 
 
 class Embedding(Module):
@@ -80,3 +80,72 @@ class Embedding(Module):
         if self.scale_grad_by_freq is not False:
             text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
         return text + (", sparse=True" if self.sparse is not False else "")
+
+
+class EmbeddingBag(Module):
+    """The mean, sum or max of rows of weight (num_embeddings, embedding_dim) for each bag of indices: (bags, embedding_dim). weight begins normal.
+
+    The arguments are those of Embedding; mode, include_last_offset and the bags are explained at nn.functional.embedding_bag.
+
+    >>> table = nn.EmbeddingBag(10, 3, mode="sum")
+    >>> tuple(table(gradus.tensor([1, 2, 4, 5]), gradus.tensor([0, 3])).shape)
+    (2, 3)
+    """
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, max_norm=None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+                 mode: str = "mean", sparse: bool = False, _weight=None, include_last_offset: bool = False, padding_idx=None, device=None, dtype=None):
+        super().__init__()
+        if padding_idx is not None:
+            if padding_idx > 0 and padding_idx >= num_embeddings or padding_idx < -num_embeddings:
+                raise AssertionError("padding_idx must be within num_embeddings")
+            padding_idx += num_embeddings if padding_idx < 0 else 0
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.padding_idx = padding_idx
+        if _weight is None:
+            self.weight = Parameter(gradus.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
+            self.reset_parameters()
+        elif list(_weight.shape) != [num_embeddings, embedding_dim]:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        else:
+            self.weight = Parameter(_weight)
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+
+    @classmethod
+    def from_pretrained(cls, embeddings, freeze: bool = True, max_norm=None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+                        mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx=None):
+        """An EmbeddingBag whose weight is this matrix, shared and not copied. freeze: it is not trained."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        rows, columns = embeddings.shape
+        made = cls(rows, columns, _weight=embeddings, max_norm=max_norm, norm_type=norm_type, scale_grad_by_freq=scale_grad_by_freq, mode=mode,
+                   sparse=sparse, include_last_offset=include_last_offset, padding_idx=padding_idx)
+        made.weight.requires_grad = not freeze
+        return made
+
+    def reset_parameters(self):
+        """Draws new values; the padding is zeros."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with gradus.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def forward(self, input, offsets=None, per_sample_weights=None):
+        return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
+                               per_sample_weights, self.include_last_offset, self.padding_idx)
+
+    def extra_repr(self):
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        if self.scale_grad_by_freq is not False:
+            text += f", scale_grad_by_freq={self.scale_grad_by_freq}"
+        text += f", mode={self.mode!r}"
+        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"

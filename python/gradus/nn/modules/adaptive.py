@@ -1,0 +1,100 @@
+"""A softmax over many classes, most of them rare (Grave et al., 2017)."""
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Sequence
+
+import gradus
+
+from .. import functional as F
+from .container import ModuleList, Sequential
+from .linear import Linear
+from .module import Module
+
+__all__ = ["AdaptiveLogSoftmaxWithLoss"]
+
+_ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """Logarithms of the probabilities of the targets, and minus their mean: (output, loss), for input (N, in_features) or (in_features).
+
+    Classes are sorted by frequency, the most frequent first. Those below cutoffs[0] are scored by the head itself; the head also scores each cluster,
+    between two cutoffs, whose classes a smaller layer of the tail tells apart: of in_features // div_value^(i + 1) features for cluster i. ValueError:
+    cutoffs that are not increasing numbers from 1 to n_classes - 1.
+
+    >>> layer = nn.AdaptiveLogSoftmaxWithLoss(8, 10, cutoffs=[2, 5], div_value=2.0)
+    >>> output, loss = layer(gradus.randn(3, 8), gradus.tensor([0, 4, 9]))
+    >>> tuple(output.shape), loss.dim()
+    ((3,), 0)
+    """
+
+    def __init__(self, in_features: int, n_classes: int, cutoffs: Sequence[int], div_value: float = 4.0, head_bias: bool = False, device=None, dtype=None):
+        super().__init__()
+        cutoffs = list(cutoffs)
+        if len(cutoffs) == 0:
+            raise ValueError("cutoffs should be a sequence of length larger than 0")
+        if cutoffs != sorted(set(cutoffs)) or cutoffs[0] <= 0 or cutoffs[-1] > n_classes - 1 or any(int(c) != c for c in cutoffs):
+            raise ValueError("cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is between 1 "
+                             "and n_classes-1")
+        self.in_features = in_features
+        self.n_classes = n_classes
+        self.cutoffs = [*cutoffs, n_classes]
+        self.div_value = div_value
+        self.head_bias = head_bias
+        self.shortlist_size = cutoffs[0]
+        self.n_clusters = len(cutoffs)
+        self.head_size = self.shortlist_size + self.n_clusters
+        made = {"device": device, "dtype": dtype}
+        self.head = Linear(in_features, self.head_size, bias=head_bias, **made)
+        self.tail = ModuleList()
+        for i, (low, high) in enumerate(self._clusters()):
+            features = int(in_features // div_value ** (i + 1))
+            self.tail.append(Sequential(Linear(in_features, features, bias=False, **made), Linear(features, high - low, bias=False, **made)))
+
+    def _clusters(self):
+        return list(zip(self.cutoffs, self.cutoffs[1:]))
+
+    def reset_parameters(self):
+        """Draws new values."""
+        self.head.reset_parameters()
+        for narrow, scores in self.tail:
+            narrow.reset_parameters()
+            scores.reset_parameters()
+
+    def forward(self, input_, target_):
+        if target_.dim() > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if target_.dim() == 1 and input_.size(0) != target_.size(0):
+            raise RuntimeError("Input and target should have the same size in the batch dimension.")
+        if input_.dim() != target_.dim() + 1:
+            raise RuntimeError(f"{target_.dim()}D target tensor expects {target_.dim() + 1}D input tensors, but found inputs with size {input_.size()}")
+        single = target_.dim() == 0
+        output = self._log_prob_of(input_.unsqueeze(0), target_.unsqueeze(0)).squeeze(0) if single else self._log_prob_of(input_, target_)
+        return _ASMoutput(output, (-output).mean())
+
+    def _log_prob_of(self, input, target):
+        if ((target < 0) | (target >= self.n_classes)).any():
+            raise RuntimeError(f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
+                               f"{target.max().item()}] were found. ")
+        place = target.clone()  # of its class, or its cluster, in the head
+        tails = gradus.zeros_like(target, dtype=input.dtype)
+        for i, (low, high) in enumerate(self._clusters()):
+            rows = ((target >= low) & (target < high)).nonzero().squeeze(1)
+            if rows.numel() > 0:
+                place.index_fill_(0, rows, self.shortlist_size + i)
+                scores = F.log_softmax(self.tail[i](input.index_select(0, rows)), dim=1)
+                tails = tails.index_add(0, rows, scores.gather(1, (target[rows] - low).unsqueeze(1)).squeeze(1))
+        return tails + F.log_softmax(self.head(input), dim=1).gather(1, place.unsqueeze(1)).squeeze(1)
+
+    def log_prob(self, input):
+        """Logarithms of the probabilities of all classes: (N, in_features) gives (N, n_classes)."""
+        head = F.log_softmax(self.head(input), dim=1)
+        parts = [head[:, :self.shortlist_size]]
+        for i, cluster in enumerate(self.tail):
+            parts.append(F.log_softmax(cluster(input), dim=1) + head[:, self.shortlist_size + i].unsqueeze(1))
+        return gradus.cat(parts, dim=1)
+
+    def predict(self, input):
+        """The most probable class of each row of (N, in_features)."""
+        return self.log_prob(input).argmax(dim=1)
