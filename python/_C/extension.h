@@ -124,7 +124,7 @@ void py_refuse_element(const char *function, const char *name, PyObject *object,
 PyObject *py_from_scalar(grd_scalar scalar);
 
 /* ---- The argument parser (parse.c) ----------------------------------------------------------------------------------------- */
-/* Kinds of parameters beyond those of operators: checked, and then of no effect. */
+/* Kinds of parameters beyond those of operators. */
 enum {
     PY_KIND_OUT = 32,
     PY_KIND_OUTS, /* of several results */
@@ -132,7 +132,9 @@ enum {
     PY_KIND_PIN_MEMORY,
     PY_KIND_SPARSE_GRAD, /* True is refused */
     PY_KIND_MEMORY_FORMAT,
-    PY_KIND_ANY_MEMORY_FORMAT /* of effect: for hand-written functions */
+    PY_KIND_ANY_MEMORY_FORMAT, /* of effect: for hand-written functions */
+    PY_KIND_INPLACE,           /* True: the in-place form runs */
+    PY_KIND_REDUCTION          /* a word, given as a number; left out: 0, "none", as PyTorch does, although its signatures say 1 */
 };
 
 enum py_param_flags {
@@ -178,6 +180,7 @@ enum { PY_MAX_PARAMS = 20, PY_INLINE_INTS = 16, PY_MAX_OVERLOADED = 8 };
 struct py_arguments {
     const char *function; /* its name, for errors */
     const struct py_signature *signature;
+    grd_form form;                     /* the signature's, or the one in place that an argument asks for */
     grd_value values[PY_MAX_PARAMS];   /* kind NONE: left out */
     PyObject *objects[PY_MAX_PARAMS];  /* what was given for each; borrowed; NULL: left out */
     grd_tensor *outs[GRD_MAX_RESULTS]; /* where the results go */

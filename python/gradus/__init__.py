@@ -78,10 +78,7 @@ _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
                             "FloatTensor", "DoubleTensor", "set_default_tensor_type"), "_tensor_types"))
 
-_LAZY.update(dict.fromkeys((
-    "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "channel_shuffle", "cosine_embedding_loss", "dropout",
-    "dropout_", "embedding", "feature_alpha_dropout", "feature_alpha_dropout_", "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",
-    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "rrelu", "rrelu_", "triplet_margin_loss"), "_nn_functions"))
+_LAZY.update(dict.fromkeys(("channel_shuffle", "pixel_shuffle", "pixel_unshuffle"), "_nn_functions"))
 
 _LAZY.update(dict.fromkeys((
     "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi", "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision",
