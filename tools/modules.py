@@ -38,34 +38,36 @@ def database():
 # ---- From PyTorch to Gradus and back ------------------------------------------------------------------------------------------
 
 
-def to_gradus(value):
-    """The counterpart of a value of PyTorch: tensors are copied, classes and functions are found by their names."""
+def to_gradus(value, memo=None):
+    """The counterpart of a value of PyTorch: tensors are copied, each once; classes and functions are found by their names."""
+    memo = {} if memo is None else memo
     if isinstance(value, torch.Tensor):
-        tensor = gradus.from_numpy(value.detach().numpy().copy())
-        if isinstance(value, torch.nn.Parameter):
-            return gradus.nn.Parameter(tensor, value.requires_grad)
-        return tensor.requires_grad_(value.requires_grad)
+        if id(value) not in memo:
+            tensor = gradus.from_numpy(value.detach().numpy().copy())
+            is_parameter = isinstance(value, torch.nn.Parameter)
+            memo[id(value)] = gradus.nn.Parameter(tensor, value.requires_grad) if is_parameter else tensor.requires_grad_(value.requires_grad)
+        return memo[id(value)]
     if isinstance(value, torch.nn.Module):
-        return module_to_gradus(value)
+        return module_to_gradus(value, memo)
     if isinstance(value, torch.dtype):
         return getattr(gradus, str(value).removeprefix("torch."))
     if isinstance(value, (list, tuple)):
-        return type(value)(to_gradus(item) for item in value)
+        return type(value)(to_gradus(item, memo) for item in value)
     if isinstance(value, dict):
-        return type(value)((key, to_gradus(item)) for key, item in value.items())
+        return type(value)((key, to_gradus(item, memo)) for key, item in value.items())
     if dataclasses.is_dataclass(value):
-        fields = {field.name: to_gradus(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        fields = {field.name: to_gradus(getattr(value, field.name), memo) for field in dataclasses.fields(value)}
         return getattr(gradus.nn, type(value).__name__)(**fields)
     if callable(value):
         return getattr(gradus.nn.functional, value.__name__)
     return value
 
 
-def module_to_gradus(module):
+def module_to_gradus(module, memo):
     """A module with the same attributes, as unpickling would make it; of the nearest public class."""
     kind = next(getattr(gradus.nn, base.__name__) for base in type(module).__mro__ if hasattr(gradus.nn, base.__name__))
     result = kind.__new__(kind)
-    result.__setstate__(to_gradus(module.__dict__))
+    result.__setstate__(to_gradus(module.__dict__, memo))
     return result
 
 
@@ -149,6 +151,7 @@ def compare(info, sample, dtype, training):
         for tensor in tensors_in((forward.args, forward.kwargs)):
             if tensor.requires_grad:
                 tensor.retain_grad()
+                tensor.grad = None  # of an earlier sample that shares the tensor
         results = both("forward", lambda: ours(*inputs[0], **inputs[1]), lambda: theirs(*forward.args, **forward.kwargs))
         if results is None:
             return
