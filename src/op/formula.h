@@ -61,7 +61,8 @@ double grd_loss_share(const char *reduction, grd_dims a, grd_dims b);
 int64_t grd_class_dim(grd_dims sizes);
 /* RuntimeError: the weights, unless NULL, are not one for each class. */
 bool grd_loss_check_weight(const grd_tensor *weight, int64_t classes);
-/* A variance for each element of the input, with a last dimension of 1 where it is one for each row. ValueError: other sizes, a negative variance. */
+/* A variance for each element of the input, or with a size of 1 along one dimension; it has a last dimension of 1 where it is one for each row. ValueError: other sizes, a
+ * negative variance. */
 grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
 /* Checks what cdist asks of its operands, and whether distances come from a product of them. ValueError: no such mode. */
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
