@@ -70,6 +70,8 @@ grd_dims grd_logits_sizes(grd_dims input, grd_dims classes);
 /* A row that counts as padding, from the end if negative; -1 for none. RuntimeError: the table has no such row. */
 int64_t grd_padding_row(grd_scalar padding_idx, const grd_tensor *weight);
 /* A variance for each element of the input, with a last dimension of 1 where it is one for each row. ValueError: other sizes, a negative variance. */
+/* A variance for each element of the input, or with a size of 1 along one dimension; it has a last dimension of 1 where it is one for each row. ValueError: other sizes, a
+ * negative variance. */
 grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
 /* What multi_margin_loss asks of its arguments. ValueError: a p that is neither 1 nor 2, a weight that is no vector. */
 bool grd_multi_margin_check(const grd_tensor *self, const grd_tensor *target, double p, const grd_tensor *weight);

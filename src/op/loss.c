@@ -45,14 +45,24 @@ int64_t grd_class_dim(grd_dims sizes)
 
 /* ---- Parts of losses ------------------------------------------------------------------------------------------------------------- */
 
+/* True if var broadcasts to the input along one dimension, and has its other sizes. */
+static bool is_constant_along_one(const grd_tensor *input, const grd_tensor *var)
+{
+    int64_t differing = 0;
+    bool ones = var->ndim == input->ndim;
+    for (int64_t i = 0; ones && i < var->ndim; i++)
+        if (var->sizes[i] != input->sizes[i]) {
+            ones = var->sizes[i] == 1;
+            differing++;
+        }
+    return ones && differing == 1;
+}
+
 grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var)
 {
-    const int64_t rows = input->ndim - 1;
-    const bool is_row = rows >= 0 && grd_same_sizes(var, grd_dims_from(input->sizes, rows));
-    const bool is_column = rows >= 0 && var->ndim == input->ndim && var->sizes[rows] == 1 &&
-                           memcmp(var->sizes, input->sizes, (size_t)rows * sizeof *var->sizes) == 0;
+    const bool is_row = input->ndim > 0 && grd_same_sizes(var, grd_dims_from(input->sizes, input->ndim - 1));
     double least;
-    if (!is_row && !is_column && !grd_same_sizes(var, grd_sizes(input)))
+    if (!is_row && !is_constant_along_one(input, var) && !grd_same_sizes(var, grd_sizes(input)))
         return grd_fail(GRD_ERROR_VALUE, "var is of incorrect size");
     if (grd_composite_extremes(var, &least, NULL) && least < 0)
         return grd_fail(GRD_ERROR_VALUE, "var has negative entry/entries");

@@ -1,7 +1,7 @@
-"""Helpers that belong to no other package: handles of hooks, data loading, checkpointing, DLPack."""
+"""Helpers that belong to no other package: handles of hooks, data loading, checkpointing, DLPack, measuring, logs for TensorBoard."""
 import importlib
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "tensorboard"]
 
 
 def __getattr__(name):

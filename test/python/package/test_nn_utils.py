@@ -2,8 +2,6 @@
 import copy
 import pickle
 
-import gradus
-import pytest
 from nn_programs import attempt, same
 
 
@@ -91,7 +89,6 @@ def test_fusion(t):
         yield utils.fuse_conv_bn_weights(*args)
 
 
-@pytest.mark.skipif(not hasattr(gradus.nn, "Conv2d"), reason="there are no convolutions yet")
 @same
 def test_fused_convolution(t):
     conv, bn = t.nn.Conv2d(2, 3, 3).eval(), t.nn.BatchNorm2d(3).eval()
@@ -100,7 +97,6 @@ def test_fused_convolution(t):
     yield t.nn.utils.fuse_conv_bn_eval(conv, bn)(t.ones(1, 2, 5, 5)), attempt(t.nn.utils.fuse_conv_bn_eval, conv.train(), bn)
 
 
-@pytest.mark.skipif(not hasattr(gradus.nn, "Conv2d"), reason="there are no convolutions yet")
 @same
 def test_memory_format(t):
     utils, net = t.nn.utils, t.nn.Sequential(t.nn.Conv2d(2, 3, 3), t.nn.Linear(2, 2), t.nn.Conv3d(2, 3, 3))

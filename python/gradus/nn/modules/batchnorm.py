@@ -4,9 +4,11 @@ from __future__ import annotations
 import gradus
 
 from .. import functional as F
+from ..parameter import UninitializedBuffer, UninitializedParameter
+from .lazy import LazyModuleMixin
 from .normalization import Scaled
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d", "SyncBatchNorm"]
 
 
 class _NormBase(Scaled):
@@ -132,3 +134,60 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return converted
+
+
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """num_features is the number of channels of the first input."""
+
+    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *, bias=True):
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = UninitializedParameter(device=device, dtype=dtype)
+            if bias:
+                self.bias = UninitializedParameter(device=device, dtype=dtype)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            self.num_batches_tracked = gradus.tensor(0, dtype=gradus.int64, device=device)
+
+    def reset_parameters(self):
+        """Resets the running statistics, and sets the weight to ones and the bias to zeros, once the sizes are known."""
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input):
+        """Makes the parameters and buffers for such an input."""
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            for tensor in (self.weight, self.bias, self.running_mean, self.running_var):
+                if tensor is not None:
+                    tensor.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm1d with as many channels as its first input.
+
+    >>> norm = nn.LazyBatchNorm1d()
+    >>> tuple(norm(gradus.randn(4, 3)).shape), norm.num_features
+    ((4, 3), 3)
+    """
+
+    cls_to_become = BatchNorm1d
+    _dims = (2, 3)
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm2d with as many channels as its first input."""
+
+    cls_to_become = BatchNorm2d
+    _dims = (4,)
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    """A BatchNorm3d with as many channels as its first input."""
+
+    cls_to_become = BatchNorm3d
+    _dims = (5,)

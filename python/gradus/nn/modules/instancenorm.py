@@ -4,9 +4,9 @@ from __future__ import annotations
 import warnings
 
 from .. import functional as F
-from .batchnorm import _NormBase
+from .batchnorm import _LazyNormBase, _NormBase
 
-__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+__all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d"]
 
 
 class _InstanceNorm(_NormBase):
@@ -51,4 +51,25 @@ class InstanceNorm2d(_InstanceNorm):
 class InstanceNorm3d(_InstanceNorm):
     """InstanceNorm1d for (N, C, D, H, W) or (C, D, H, W)."""
 
+    _dims = (4, 5)
+
+
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+    """An InstanceNorm1d with as many channels as its first input."""
+
+    cls_to_become = InstanceNorm1d
+    _dims = (2, 3)
+
+
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+    """An InstanceNorm2d with as many channels as its first input."""
+
+    cls_to_become = InstanceNorm2d
+    _dims = (3, 4)
+
+
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+    """An InstanceNorm3d with as many channels as its first input."""
+
+    cls_to_become = InstanceNorm3d
     _dims = (4, 5)

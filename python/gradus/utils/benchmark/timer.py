@@ -1,0 +1,108 @@
+"""Timer: runs a statement often enough for its time to be known."""
+import statistics
+import textwrap
+import timeit
+from enum import Enum
+
+import gradus
+
+from .measurement import Measurement, TaskSpec, set_torch_threads
+
+__all__ = ["Language", "Timer"]
+
+_MOST_RUNS = 2**31 - 1
+
+
+class Language(Enum):
+    """The language of a statement."""
+
+    PYTHON, CPP = range(2)
+
+
+def _dedented(code):
+    return textwrap.dedent(code).removeprefix("\n").rstrip()
+
+
+class Timer:
+    """Measures a statement, given as text, after `setup`, with the names in globals; torch is gradus unless they say otherwise. num_threads: for the time of the measurement.
+
+    label, sub_label, description and env name the task in tables: a table for each label, a row for each sub-label, a column for each description.
+    """
+
+    def __init__(self, stmt="pass", setup="pass", global_setup="", timer=timeit.default_timer, globals=None, label=None, sub_label=None, description=None, env=None,
+                 num_threads=1, language=Language.PYTHON):
+        if not isinstance(stmt, str):
+            raise ValueError("Currently only a `str` stmt is supported.")
+        if language in (Language.CPP, "cpp", "c++"):
+            raise NotImplementedError("Timer: statements in C++ cannot be measured")
+        if language not in (Language.PYTHON, "py", "python"):
+            raise ValueError(f"Invalid language `{language}`.")
+        if global_setup:
+            raise ValueError(f"global_setup is C++ only, got `{global_setup}`. Most likely this code can simply be moved to `setup`.")
+        stmt, setup = _dedented(stmt), _dedented(setup)
+        self._timer = timeit.Timer(stmt, setup, timer, {"torch": gradus} | (globals or {}))
+        self._task_spec = TaskSpec(stmt, setup, global_setup, label, sub_label, description, env, num_threads)
+
+    def _time(self, number):
+        """Seconds of so many runs, at least a nanosecond."""
+        return max(self._timer.timeit(number), 1e-9)
+
+    def _measured(self, number, times):
+        return Measurement(number, times, self._task_spec)
+
+    def timeit(self, number=1000000):
+        """One time of so many runs, after a hundredth as many to warm up."""
+        with set_torch_threads(self._task_spec.num_threads):
+            self._time(max(number // 100, 2))
+            return self._measured(number, [self._time(number)])
+
+    def repeat(self, repeat=-1, number=-1):
+        """NotImplementedError: blocked_autorange repeats."""
+        raise NotImplementedError("See `Timer.blocked_autorange.`")
+
+    def autorange(self, callback=None):
+        """NotImplementedError: blocked_autorange finds the number of runs."""
+        raise NotImplementedError("See `Timer.blocked_autorange.`")
+
+    def _block_size(self, min_run_time):
+        """How many runs make the cost of the clock small. Running them warms up."""
+        overhead, number = statistics.median_low([self._time(0) for _ in range(5)]), 1
+        while True:
+            time = self._time(number)
+            if (overhead / time <= 1e-4 and time >= min_run_time / 1000) or time > min_run_time or number * 10 > _MOST_RUNS:
+                return number
+            number *= 10
+
+    def _blocks(self, number, is_enough, min_run_time, max_run_time, callback):
+        times = []
+        while sum(times) < min_run_time or not is_enough(times):
+            times.append(self._time(number))
+            if callback:
+                callback(number, times[-1])
+            if max_run_time and sum(times) > max_run_time:
+                break
+        return times
+
+    def blocked_autorange(self, callback=None, min_run_time=0.2):
+        """Times of blocks of runs, until they last min_run_time seconds together. callback(runs, seconds) is called for each.
+
+        >>> Timer("1 + 1").blocked_autorange(min_run_time=0.001).median < 0.001
+        True
+        """
+        with set_torch_threads(self._task_spec.num_threads):
+            number = self._block_size(min_run_time)
+            return self._measured(number, self._blocks(number, lambda times: True, min_run_time, None, callback))
+
+    def adaptive_autorange(self, threshold=0.1, *, min_run_time=0.01, max_run_time=10.0, callback=None):
+        """As blocked_autorange, until the range between the quartiles is below a share of the median, or max_run_time is over."""
+        with set_torch_threads(self._task_spec.num_threads):
+            number = self._block_size(0.05)
+
+            def is_enough(times):
+                return len(times) > 3 and self._measured(number, times).meets_confidence(threshold)
+
+            return self._measured(number, self._blocks(number, is_enough, min_run_time, max_run_time, callback))
+
+    def collect_callgrind(self, number=100, *, repeats=None, collect_baseline=True, retain_out_file=False):
+        """NotImplementedError: instructions are counted by valgrind --tool=callgrind around a program."""
+        raise NotImplementedError("Timer.collect_callgrind: instructions are not counted here; run the program under valgrind --tool=callgrind")

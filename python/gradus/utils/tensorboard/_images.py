@@ -1,0 +1,68 @@
+"""Arrays as pictures: order of dimensions, grids of several, and PNG files by zlib."""
+import struct
+import zlib
+
+import numpy
+
+
+def as_rows(array, dataformats):
+    """Height, width and 1, 3 or 4 channels of an image, or of a grid of a batch, whose dimensions the letters N, C, H, W name."""
+    formats = dataformats.upper()
+    if len(set(formats)) != len(formats):
+        raise AssertionError(f"You can not use the same dimension shorthand twice. input_format: {dataformats}")
+    if array.ndim != len(formats):
+        raise AssertionError(f"size of input tensor and input format are different. tensor shape: {array.shape}, input_format: {dataformats}")
+    if len(formats) == 4:
+        return grid(array.transpose([formats.find(letter) for letter in "NCHW"])).transpose(1, 2, 0)
+    if len(formats) == 3:
+        image = array.transpose([formats.find(letter) for letter in "HWC"])
+        return image.repeat(3, axis=2) if image.shape[2] == 1 else image
+    image = array.transpose([formats.find(letter) for letter in "HW"])
+    return numpy.stack([image] * 3, 2)
+
+
+def grid(images, columns=8):
+    """A batch (N, C, H, W) as one image (3, H, W), row by row."""
+    if images.shape[1] == 1:
+        images = images.repeat(3, axis=1)
+    if images.ndim != 4 or images.shape[1] != 3:
+        raise AssertionError("Input should be a 4D numpy array with 3 channels")
+    n, _, height, width = images.shape
+    columns = min(n, columns)
+    canvas = numpy.zeros((3, height * -(-n // columns), width * columns), images.dtype)
+    for i, image in enumerate(images):
+        y, x = i // columns * height, i % columns * width
+        canvas[:, y:y + height, x:x + width] = image
+    return canvas
+
+
+def as_bytes(image):
+    """uint8 as it is; other dtypes, in [0, 1], times 255."""
+    scale = 1 if image.dtype == numpy.uint8 else 255
+    return (image.astype(numpy.float32) * scale).clip(0, 255).astype(numpy.uint8)
+
+
+def png(image):
+    """The PNG file of rows of uint8 pixels, of 1, 3 or 4 channels."""
+    height, width, channels = image.shape
+    lines = numpy.zeros((height, 1 + width * channels), numpy.uint8)  # a line begins with the number of its filter, 0: none
+    lines[:, 1:] = image.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes())), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks)
+
+
+def of_figure(figures, close=True):
+    """The pixels (C, H, W) of a figure of matplotlib, or (N, C, H, W) of a list."""
+    from matplotlib import pyplot
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    def pixels(figure):
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        image = numpy.asarray(canvas.buffer_rgba())[:, :, :3].transpose(2, 0, 1)
+        if close:
+            pyplot.close(figure)
+        return image
+
+    return numpy.stack([pixels(figure) for figure in figures]) if isinstance(figures, list) else pixels(figures)

@@ -1,0 +1,67 @@
+"""utils.benchmark: what measurements say and how tables look is as in PyTorch; and Timer measures."""
+import gradus
+import pytest
+from both import part
+from nn_programs import attempt, same
+
+SPREADS = [[1e-4, 1.1e-4, 1.2e-4, 1.05e-4, 1.3e-4], [1e-3, 1.1e-3], [2e-4] * 5, [1e-2, 9e-2, 2e-2, 1e-1, 5e-2], [3.3e-6], [1.2, 1.21, 1.22, 1.23, 1.24, 1.25], [5e-8] * 4]
+
+
+def measurement(t, times, number=10, **task):
+    benchmark = part(t, "utils.benchmark")
+    task = {"stmt": "x + y", "setup": "pass", **task}
+    kind = benchmark.TaskSpec if t is gradus else part(t, "utils.benchmark.utils.common").TaskSpec
+    return benchmark.Measurement(number, times, kind(**task))
+
+
+@same(tolerance=1e-9)
+def test_measurements(t):
+    for times in SPREADS:
+        for task in ({}, {"label": "L", "sub_label": "s", "description": "d"}, {"stmt": "a\nb", "setup": "x = 1\ny = 2", "num_threads": 2}, {"setup": "x = 1", "sub_label": "s"}):
+            m = measurement(t, times, **task)
+            yield repr(m).split("\n")[1:], m.median, m.mean, m.iqr, m.significant_figures, m.has_warnings, m.times, m.title, m.as_row_name, m.stmt, m.num_threads
+            yield m.meets_confidence(), m.meets_confidence(0.5), m.task_spec.summarize()
+
+
+@same(tolerance=1e-6)
+def test_numbers_and_units(t):
+    benchmark = part(t, "utils.benchmark")
+    for x in (1.5e-9, 3e-6, 0.0123, 0.999, 1.0, 12.0, 12345.0):
+        yield benchmark.select_unit(x), [benchmark.trim_sigfig(x, n) for n in (1, 2, 4)], benchmark.unit_to_english(benchmark.select_unit(x)[0])
+    yield benchmark.ordered_unique([3, 1, 3, 2, 1])
+
+
+@same
+def test_tables(t):
+    results = [measurement(t, times, label=label, sub_label=f"s{i % 3}", description=f"d{i % 2}", num_threads=1 + i % 2)
+               for i, times in enumerate(SPREADS) for label in ("first", "second" if i % 2 else "first")]
+    compare = part(t, "utils.benchmark").Compare(results)
+    yield str(compare)
+    compare.trim_significant_figures()
+    yield str(compare)
+    compare.highlight_warnings()
+    yield str(compare)
+    for rowwise in (False, True):
+        compare.colorize(rowwise=rowwise)
+        yield str(compare)
+    yield attempt(compare.extend_results, [3])[0]
+
+
+def test_timer():
+    benchmark = part(gradus, "utils.benchmark")
+    calls = []
+    timer = benchmark.Timer("x + step\n", setup="\n    x = torch.ones(3)\n    ", globals={"step": 2}, label="add", num_threads=1)
+    before = gradus.get_num_threads()
+    one, blocks, adaptive = timer.timeit(100), timer.blocked_autorange(min_run_time=0.01, callback=lambda n, time: calls.append(n)), timer.adaptive_autorange(0.5, max_run_time=0.1)
+    assert one.number_per_run == 100 and len(one.times) == 1 and one.median > 0
+    assert len(blocks.times) == len(calls) > 1 and sum(blocks.raw_times) >= 0.01 and len(adaptive.times) >= 1 and gradus.get_num_threads() == before
+    assert repr(blocks).split("\n")[1] == "add" and "setup: x = torch.ones(3)" in repr(blocks)
+
+
+def test_wrong_arguments():
+    benchmark = part(gradus, "utils.benchmark")
+    for call, error in ((lambda: benchmark.Timer(3), ValueError), (lambda: benchmark.Timer(language="c++"), NotImplementedError), (lambda: benchmark.Timer(language="x"), ValueError),
+                        (lambda: benchmark.Timer(global_setup="x"), ValueError), (lambda: benchmark.Timer().autorange(), NotImplementedError),
+                        (lambda: benchmark.Timer().collect_callgrind(), NotImplementedError)):
+        with pytest.raises(error):
+            call()

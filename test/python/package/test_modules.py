@@ -1,0 +1,31 @@
+"""The database of modules that PyTorch tests itself with: tools/modules.py compares a few samples of each module, of every dtype and mode."""
+import sys
+
+import gradus
+import pytest
+from conftest import ROOT
+
+from oracle import torch
+
+sys.path.insert(0, str(ROOT / "tools"))
+SAMPLES = 12  # of each dtype and mode; `tools/modules.py` takes all of them
+
+
+def names():
+    """The names of the modules in the database; none where PyTorch is not installed."""
+    if not hasattr(torch, "__version__"):
+        return []
+    import modules
+
+    return [info.name for info in modules.database()]
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_module_is_pytorchs(name):
+    import modules
+
+    info = next(info for info in modules.database() if info.name == name)
+    if not hasattr(gradus.nn, info.module_cls.__name__):
+        pytest.skip(f"there is no {name} yet")
+    count, reasons = modules.run(info, SAMPLES)
+    assert count > 0 and not reasons, f"{len(reasons)} of {count} samples differ:\n" + "\n".join(reasons[:5])
