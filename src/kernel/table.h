@@ -33,6 +33,7 @@ struct grd_nll_row;         /* kernel/nll.h */
 struct grd_range_row;       /* kernel/range.h */
 struct grd_distance_block;  /* kernel/distance.h */
 struct grd_pool_row;        /* kernel/pool.h */
+struct grd_resample_row;    /* kernel/resample.h */
 
 struct grd_kernel_table {
     const char *isa;
@@ -57,6 +58,7 @@ struct grd_kernel_table {
     void (*distance[GRD_DTYPE_COUNT])(const struct grd_distance_block *block); /* float32 float64 */
     const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */
     const struct grd_pool_row *pool[GRD_DTYPE_COUNT];                          /* int64 float32 float64 */
+    const struct grd_resample_row *resample[GRD_DTYPE_COUNT];                  /* uint8 float32 float64 */
 };
 
 /* The level in use (kernel/select.c). */

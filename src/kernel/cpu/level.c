@@ -29,6 +29,7 @@ GRD_ROWS_range(STRUCT, grd_range_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
 GRD_ROWS_pool(STRUCT, grd_pool_row)
+GRD_ROWS_resample(STRUCT, grd_resample_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 /* clang-format on */
@@ -53,4 +54,5 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
     .pool = {GRD_ROWS_pool(AT, grd_pool_row)},
+    .resample = {GRD_ROWS_resample(AT, grd_resample_row)},
 };
