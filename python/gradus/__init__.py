@@ -72,9 +72,9 @@ _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTens
                             "FloatTensor", "DoubleTensor", "set_default_tensor_type"), "_tensor_types"))
 
 _LAZY.update(dict.fromkeys((
-    "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "channel_shuffle", "cosine_embedding_loss", "dropout",
+    "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "dropout",
     "dropout_", "embedding", "feature_alpha_dropout", "feature_alpha_dropout_", "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",
-    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "rrelu", "rrelu_", "triplet_margin_loss"), "_nn_functions"))
+    "poisson_nll_loss", "rrelu", "rrelu_", "triplet_margin_loss"), "_nn_functions"))
 
 
 if not TYPE_CHECKING:  # which knows the names above, and must find the others absent

@@ -4,12 +4,12 @@ The default of a reduction is 0, none, as in PyTorch, whose signatures say 1.
 """
 from gradus._C import nn as _nn
 from gradus.nn import functional as F
-from gradus.nn.functional import bilinear, channel_shuffle, pixel_shuffle, pixel_unshuffle
+from gradus.nn.functional import bilinear
 from gradus.nn.functional._activation import _rrelu
 
-__all__ = ["alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "channel_shuffle", "cosine_embedding_loss",
+__all__ = ["alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss",
            "dropout", "dropout_", "embedding", "feature_alpha_dropout", "feature_alpha_dropout_", "hinge_embedding_loss", "instance_norm", "kl_div",
-           "margin_ranking_loss", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "rrelu", "rrelu_", "triplet_margin_loss"]
+           "margin_ranking_loss", "poisson_nll_loss", "rrelu", "rrelu_", "triplet_margin_loss"]
 
 _REDUCTIONS = ("none", "mean", "sum")
 

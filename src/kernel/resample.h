@@ -44,7 +44,7 @@ void grd_resample_make_tables(const struct grd_resample_source *x, struct grd_re
 struct grd_resample_row {
     /* Rows [begin, end), of which each image has the depth times the height of its output. `kept` has room for x->lines rows, `keys` for as many numbers. */
     void (*forward)(const struct grd_resample *x, int64_t begin, int64_t end, const void *in, void *out, void *kept, int64_t *keys);
-    /* Adds the gradients of planes [begin, end) to grad_in, which is zero. `line` has room for a row of the input. NULL: integers have no gradient. */
+    /* Adds the gradients of images [begin, end) to grad_in, which is zero. `line` has room for a row of the input. NULL: integers have no gradient. */
     void (*backward)(const struct grd_resample *x, int64_t begin, int64_t end, const void *grad, void *grad_in, void *line);
 };
 

@@ -77,6 +77,8 @@ grd_dims grd_group_sizes(grd_dims sizes, int64_t num_groups);
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, int64_t n);
 /* The sizes of images of n dimensions; all sizes, with those of the images in one. */
 grd_dims grd_image_sizes(grd_dims sizes, int64_t n);
+/* The groups that undo channel_shuffle. */
+int64_t grd_groups_back(grd_dims sizes, int64_t groups);
 grd_dims grd_image_sizes_as(grd_dims sizes, grd_dims image); /* of as many dimensions as `image` */
 grd_dims grd_plane_sizes(grd_dims sizes, int64_t n);
 bool grd_is_flat(grd_dims size); /* of two dimensions */

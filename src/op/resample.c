@@ -2,7 +2,7 @@
  * kernel/cpu/resample.c. Schema: schema/resample.toml.
  *
  * Positions are float32 unless the images are float64, or bytes with weights. Half types are computed in float32; bytes in fixed point, along the width, rounded,
- * then along the height. A gradient is made of planes, whatever the order in memory, as in PyTorch. */
+ * then along the height. */
 #include "kernel/resample.h"
 
 #include <math.h>
@@ -155,7 +155,7 @@ static void size_pieces(struct grd_plan *p, struct resample *x)
     x->kernel.lines = kept_rows(x);
     x->grain = grd_greatest((rows + PIECES - 1) / PIECES, LEAST_PIECE / width + 1);
     x->piece_bytes =
-        ((x->kernel.lines * width * (int64_t)grd_dtype_size(p->reads[0].as) + x->kernel.lines * (int64_t)sizeof(int64_t)) / ALIGNMENT + 2) *
+        ((x->kernel.lines * width * grd_dtype_size(p->reads[0].as) + x->kernel.lines * (int64_t)sizeof(int64_t)) / ALIGNMENT + 2) *
         ALIGNMENT;
     p->scratch_bytes += (size_t)(x->piece_bytes * ((rows + x->grain - 1) / x->grain));
 }
@@ -169,6 +169,13 @@ static bool plan_images(struct grd_plan *p, grd_tensor *self, grd_dims image, bo
            grd_plan_in_order(p, grd_dims_from(sizes, image.n + 2), channels_last, dtype) && grd_plan_computed_in(p, working);
 }
 
+static void take_order(struct resample *x, const grd_tensor *self)
+{
+    x->channels_last = self->ndim > 3 && grd_shape_suggests_channels_last(grd_sizes(self), self->strides);
+    x->kernel.channels = x->channels_last ? self->sizes[1] : 1;
+    x->images = x->channels_last ? self->sizes[0] : self->sizes[0] * self->sizes[1];
+}
+
 static bool plan_resampled(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
                            grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
 {
@@ -177,9 +184,7 @@ static bool plan_resampled(struct grd_plan *p, grd_tensor *self, grd_dims size, 
     if (!check_ndim(self, size.n) ||
         !take_arguments(x, self, grd_image_sizes(grd_sizes(self), size.n), size, mode, scales_d, scales_h, scales_w))
         return false;
-    x->channels_last = size.n > 1 && grd_shape_suggests_channels_last(grd_sizes(self), self->strides);
-    x->kernel.channels = x->channels_last ? self->sizes[1] : 1;
-    x->images = x->channels_last ? self->sizes[0] : self->sizes[0] * self->sizes[1];
+    take_order(x, self);
     if (!plan_images(p, self, size, x->channels_last) || !size_tables(p, x))
         return false;
     size_pieces(p, x);
@@ -235,7 +240,7 @@ bool plan_hidden_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dim
     if (!plan_images(p, self, size, false) || !size_tables(p, x))
         return false;
     const int64_t plane = grd_sizes_product(grd_sizes(self).data + 2, size.n),
-                  line = x->kernel.axes[2].in * (int64_t)grd_dtype_size(p->reads[0].as);
+                  line = x->kernel.axes[2].in * grd_dtype_size(p->reads[0].as);
     x->grain = grd_greatest((x->images + PIECES - 1) / PIECES, LEAST_PIECE / plane + 1);
     x->piece_bytes = (line / ALIGNMENT + 1) * ALIGNMENT;
     p->scratch_bytes += (size_t)(x->piece_bytes * ((x->images + x->grain - 1) / x->grain));
