@@ -34,6 +34,7 @@ struct grd_range_row;       /* kernel/range.h */
 struct grd_distance_block;  /* kernel/distance.h */
 struct grd_pool_row;        /* kernel/pool.h */
 struct grd_resample_row;    /* kernel/resample.h */
+struct grd_grid_row;        /* kernel/grid.h */
 
 struct grd_kernel_table {
     const char *isa;
@@ -59,6 +60,7 @@ struct grd_kernel_table {
     const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */
     const struct grd_pool_row *pool[GRD_DTYPE_COUNT];                          /* int64 float32 float64 */
     const struct grd_resample_row *resample[GRD_DTYPE_COUNT];                  /* uint8 float32 float64 */
+    const struct grd_grid_row *grid[GRD_DTYPE_COUNT];                          /* float32 float64 */
 };
 
 /* The level in use (kernel/select.c). */

@@ -77,6 +77,8 @@ grd_dims grd_group_sizes(grd_dims sizes, int64_t num_groups);
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, int64_t n);
 /* The sizes of images of n dimensions; all sizes, with those of the images in one. */
 grd_dims grd_image_sizes(grd_dims sizes, int64_t n);
+/* The sizes of a grid of points for images of that size; with the points in one dimension, if `merged`. */
+grd_dims grd_affine_sizes(grd_dims size, bool merged);
 /* The groups that undo channel_shuffle. */
 int64_t grd_groups_back(grd_dims sizes, int64_t groups);
 grd_dims grd_image_sizes_as(grd_dims sizes, grd_dims image); /* of as many dimensions as `image` */

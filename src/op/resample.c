@@ -239,8 +239,7 @@ bool plan_hidden_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dim
     x->images = self->sizes[0] * self->sizes[1];
     if (!plan_images(p, self, size, false) || !size_tables(p, x))
         return false;
-    const int64_t plane = grd_sizes_product(grd_sizes(self).data + 2, size.n),
-                  line = x->kernel.axes[2].in * grd_dtype_size(p->reads[0].as);
+    const int64_t plane = grd_sizes_product(grd_sizes(self).data + 2, size.n), line = x->kernel.axes[2].in * grd_dtype_size(p->reads[0].as);
     x->grain = grd_greatest((x->images + PIECES - 1) / PIECES, LEAST_PIECE / plane + 1);
     x->piece_bytes = (line / ALIGNMENT + 1) * ALIGNMENT;
     p->scratch_bytes += (size_t)(x->piece_bytes * ((x->images + x->grain - 1) / x->grain));

@@ -18,9 +18,10 @@ static bool check_windows(const char *name, const grd_tensor *self, grd_dims ker
                          grd_list_text(grd_sizes(self)));
     for (int64_t i = first - 1; i < self->ndim; i++)
         if (self->sizes[i] == 0)
-            return grd_raise(GRD_ERROR_RUNTIME,
-                             "%s: Expected input to have non-zero size for non-batch dimensions, but got %s with dimension %lld being empty.", name,
-                             grd_list_text(grd_sizes(self)), (long long)i);
+            return grd_raise(
+                GRD_ERROR_RUNTIME,
+                "%s: Expected input to have non-zero size for non-batch dimensions, but got %s with dimension %lld being empty.", name,
+                grd_list_text(grd_sizes(self)), (long long)i);
     if (!grd_dtype_is_floating((grd_dtype)self->dtype))
         return grd_raise_no_kernel(name, (grd_dtype)self->dtype);
     if (samples->dtype != self->dtype)
@@ -31,8 +32,10 @@ static bool check_windows(const char *name, const grd_tensor *self, grd_dims ker
                          (long long)self->sizes[first - 1], (long long)n, grd_list_text(grd_sizes(samples)));
     for (int64_t i = 0; i < n; i++) {
         const int64_t size = self->sizes[first + i];
-        if (kernel.data[i] < 1 || output.data[i] < 1 || kernel.data[i] > size || output.data[i] > size || output.data[i] + kernel.data[i] - 1 > size)
-            return grd_raise(GRD_ERROR_RUNTIME, "%s: pool size %lld and output size %lld are too large, or too small, relative to input size %lld", name,
+        if (kernel.data[i] < 1 || output.data[i] < 1 || kernel.data[i] > size || output.data[i] > size ||
+            output.data[i] + kernel.data[i] - 1 > size)
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "%s: pool size %lld and output size %lld are too large, or too small, relative to input size %lld", name,
                              (long long)kernel.data[i], (long long)output.data[i], (long long)size);
     }
     return true;
@@ -42,7 +45,8 @@ static bool check_windows(const char *name, const grd_tensor *self, grd_dims ker
 static grd_tensor *window_starts(grd_tensor *u, int64_t size, int64_t kernel, int64_t windows)
 {
     const grd_dtype dtype = (grd_dtype)u->dtype;
-    grd_tensor *last = grd_full(grd_dims(u->sizes[0], u->sizes[1], 1), grd_int(size - kernel), .dtype = GRD_INT64, .device = grd_device_of(u));
+    grd_tensor *last =
+        grd_full(grd_dims(u->sizes[0], u->sizes[1], 1), grd_int(size - kernel), .dtype = GRD_INT64, .device = grd_device_of(u));
     if (windows == 1)
         return last;
     grd_tensor *alpha = grd_full(GRD_NO_DIMS, grd_float((double)(size - kernel)), .dtype = dtype, .device = grd_device_of(u));
@@ -75,7 +79,8 @@ static grd_tensor *window_places(const grd_tensor *self, grd_dims kernel, grd_di
         grd_tensor *starts = window_starts(grd_select(samples, 2, sample), self->sizes[first + i], kernel.data[i], output.data[i]);
         for (int64_t k = 0; k < dims; k++)
             sizes[k] = k == 0 ? batch : k == 1 ? channels : k == 2 + i ? output.data[i] : 1;
-        grd_tensor *axis = grd_add(grd_reshape(starts, grd_dims_from(sizes, dims)), along(kernel.data[i], 2 + n + i, dims, grd_device_of(self)));
+        grd_tensor *axis =
+            grd_add(grd_reshape(starts, grd_dims_from(sizes, dims)), along(kernel.data[i], 2 + n + i, dims, grd_device_of(self)));
         places = places == NULL ? axis : grd_add(grd_mul_scalar(places, grd_int(self->sizes[first + i])), axis);
         elements *= kernel.data[i];
         outputs *= output.data[i];
@@ -83,7 +88,8 @@ static grd_tensor *window_places(const grd_tensor *self, grd_dims kernel, grd_di
     return grd_pending() ? grd_failed : grd_reshape(places, grd_dims(batch * channels, outputs, elements));
 }
 
-static void pool_at_random(const char *name, grd_tensor *self, grd_dims kernel, grd_dims output, grd_tensor *samples, int64_t n, grd_tensor **ret)
+static void pool_at_random(const char *name, grd_tensor *self, grd_dims kernel, grd_dims output, grd_tensor *samples, int64_t n,
+                           grd_tensor **ret)
 {
     ret[0] = ret[1] = grd_failed;
     if (!check_windows(name, self, kernel, output, samples, n))
@@ -93,7 +99,8 @@ static void pool_at_random(const char *name, grd_tensor *self, grd_dims kernel, 
         return;
     const int64_t images = places->sizes[0], outputs = places->sizes[1], elements = places->sizes[2];
     const grd_dims lines = grd_dims(images, grd_wrapping_product(outputs, elements));
-    grd_tensor *values = grd_gather(grd_reshape(self, grd_dims(images, grd_numel_of(grd_image_sizes(grd_sizes(self), n)))), 1, grd_reshape(places, lines));
+    grd_tensor *values =
+        grd_gather(grd_reshape(self, grd_dims(images, grd_numel_of(grd_image_sizes(grd_sizes(self), n)))), 1, grd_reshape(places, lines));
     const grd_max_dim_result found = grd_max_dim(grd_reshape(values, grd_sizes(places)), 2);
     int64_t sizes[GRD_MAX_DIMS];
     memcpy(sizes, self->sizes, (size_t)(self->ndim - n) * sizeof *sizes);
@@ -121,19 +128,22 @@ void op_fractional_max_pool3d(grd_tensor *self, grd_dims kernel_size, grd_dims o
 static bool check_places(const char *name, const grd_tensor *self, grd_tensor *indices, grd_dims output, int64_t n)
 {
     if (indices->dtype != GRD_INT64)
-        return grd_raise(GRD_ERROR_RUNTIME, "elements in indices should be type int64 but got: %s", grd_dtype_type_name((grd_dtype)indices->dtype));
+        return grd_raise(GRD_ERROR_RUNTIME, "elements in indices should be type int64 but got: %s",
+                         grd_dtype_type_name((grd_dtype)indices->dtype));
     if (self->ndim != n + 1 && self->ndim != n + 2)
-        return grd_raise(GRD_ERROR_RUNTIME, "Input to %s should be a %lldd or %lldd Tensor, but got a tensor with %d dimensions.", name, (long long)n + 1,
-                         (long long)n + 2, (int)self->ndim);
+        return grd_raise(GRD_ERROR_RUNTIME, "Input to %s should be a %lldd or %lldd Tensor, but got a tensor with %d dimensions.", name,
+                         (long long)n + 1, (long long)n + 2, (int)self->ndim);
     if (output.n != n)
-        return grd_raise(GRD_ERROR_RUNTIME, "There should be exactly %s elements %s in output_size, but got %lld elements.", n == 2 ? "two" : "three",
-                         n == 2 ? "(height, width)" : "(depth, height, width)", (long long)output.n);
+        return grd_raise(GRD_ERROR_RUNTIME, "There should be exactly %s elements %s in output_size, but got %lld elements.",
+                         n == 2 ? "two" : "three", n == 2 ? "(height, width)" : "(depth, height, width)", (long long)output.n);
     if (!grd_same_sizes(self, grd_sizes(indices)))
-        return grd_raise(GRD_ERROR_RUNTIME, "Expected shape of indices to be same as that of the input tensor (%s) but got indices tensor with shape: %s",
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Expected shape of indices to be same as that of the input tensor (%s) but got indices tensor with shape: %s",
                          grd_list_text(grd_sizes(self)), grd_list_text(grd_sizes(indices)));
     for (int i = 1; i < self->ndim; i++)
         if (self->sizes[i] == 0)
-            return grd_raise(GRD_ERROR_RUNTIME, "%s: Expected input to have non-zero size for non-batch dimensions, but got %s with dimension %d being empty.",
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "%s: Expected input to have non-zero size for non-batch dimensions, but got %s with dimension %d being empty.",
                              name, grd_list_text(grd_sizes(self)), i);
     if (!grd_dtype_is_floating((grd_dtype)self->dtype))
         return grd_raise_no_kernel(name, (grd_dtype)self->dtype);
@@ -156,7 +166,8 @@ static grd_tensor *unpooled(const char *name, grd_tensor *self, grd_tensor *indi
         return grd_failed;
     if (!grd_composite_within(indices, 0, (double)grd_numel_of(output) - 1))
         return grd_fail(GRD_ERROR_RUNTIME, "Found an invalid max index (output volumes are of size %s)", grd_list_text(output));
-    grd_tensor *filled = grd_scatter(grd_reshape(zeros, grd_plane_sizes(wanted, n)), -1, grd_reshape(indices, planes), grd_reshape(self, planes));
+    grd_tensor *filled =
+        grd_scatter(grd_reshape(zeros, grd_plane_sizes(wanted, n)), -1, grd_reshape(indices, planes), grd_reshape(self, planes));
     return grd_composite_suggested(grd_reshape(filled, wanted), self);
 }
 
@@ -168,8 +179,10 @@ grd_tensor *op_max_unpool2d(grd_tensor *self, grd_tensor *indices, grd_dims outp
 grd_tensor *op_max_unpool3d(grd_tensor *self, grd_tensor *indices, grd_dims output_size, grd_dims stride, grd_dims padding)
 {
     if (stride.n != 3 || padding.n != 3)
-        return grd_fail(GRD_ERROR_RUNTIME, "There should be exactly three elements (depth, height, width) in stride and padding, but got: %lld and %lld elements.",
-                        (long long)stride.n, (long long)padding.n);
+        return grd_fail(
+            GRD_ERROR_RUNTIME,
+            "There should be exactly three elements (depth, height, width) in stride and padding, but got: %lld and %lld elements.",
+            (long long)stride.n, (long long)padding.n);
     for (int i = 0; i < 3; i++)
         if (stride.data[i] <= 0)
             return grd_fail(GRD_ERROR_RUNTIME, "strides should be greater than zero, but got stride: %s", grd_list_text(stride));

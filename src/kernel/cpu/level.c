@@ -30,6 +30,7 @@ GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
 GRD_ROWS_pool(STRUCT, grd_pool_row)
 GRD_ROWS_resample(STRUCT, grd_resample_row)
+GRD_ROWS_grid(STRUCT, grd_grid_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 /* clang-format on */
@@ -55,4 +56,5 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
     .pool = {GRD_ROWS_pool(AT, grd_pool_row)},
     .resample = {GRD_ROWS_resample(AT, grd_resample_row)},
+    .grid = {GRD_ROWS_grid(AT, grd_grid_row)},
 };
