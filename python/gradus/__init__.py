@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from gradus import version as version
     from gradus import xpu as xpu
     from gradus._switches import *  # noqa: F403
-    from gradus._nn_functions import *  # noqa: F403
     from gradus._tensor_types import *  # noqa: F403
     from gradus.amp import GradScaler as GradScaler
     from gradus.amp import autocast as autocast
@@ -77,8 +76,6 @@ _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler"
          "is_autocast_enabled": "amp", "__version__": "torch_version", "vmap": "func"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
                             "FloatTensor", "DoubleTensor", "set_default_tensor_type"), "_tensor_types"))
-
-_LAZY.update(dict.fromkeys(("channel_shuffle", "pixel_shuffle", "pixel_unshuffle"), "_nn_functions"))
 
 _LAZY.update(dict.fromkeys((
     "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi", "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision",

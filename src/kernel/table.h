@@ -38,6 +38,8 @@ struct grd_attention_row;   /* kernel/attention.h */
 struct grd_distance_block;  /* kernel/distance.h */
 struct grd_pool_row;        /* kernel/pool.h */
 struct grd_conv_row;        /* kernel/conv.h */
+struct grd_resample_row;    /* kernel/resample.h */
+struct grd_grid_row;        /* kernel/grid.h */
 
 struct grd_kernel_table {
     const char *isa;
@@ -67,6 +69,8 @@ struct grd_kernel_table {
     const struct grd_attention_row *attention[GRD_DTYPE_COUNT];                /* float32 float64 */
     const struct grd_pool_row *pool[GRD_DTYPE_COUNT];                          /* int64 float32 float64 */
     const struct grd_conv_row *conv[GRD_DTYPE_COUNT];                          /* float32 float64 */
+    const struct grd_resample_row *resample[GRD_DTYPE_COUNT];                  /* uint8 float32 float64 */
+    const struct grd_grid_row *grid[GRD_DTYPE_COUNT];                          /* float32 float64 */
 };
 
 /* The level in use (kernel/select.c). */

@@ -123,6 +123,14 @@ grd_tensor *grd_composite_like(grd_tensor *value, const grd_tensor *like)
     return with_strides(value, strides);
 }
 
+grd_tensor *grd_composite_channels_last(grd_tensor *t)
+{
+    int64_t order[GRD_MAX_DIMS];
+    for (int i = 0; i < t->ndim; i++)
+        order[i] = i == 0 ? 0 : i + 1 < t->ndim ? i + 1 : 1;
+    return grd_permute(t, grd_dims_from(order, t->ndim));
+}
+
 bool grd_composite_has_values(const grd_tensor *t)
 {
     return !grd_pending() && !grd_is_meta(t) && t->numel > 0;

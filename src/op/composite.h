@@ -20,6 +20,9 @@ grd_tensor *grd_composite_like(grd_tensor *value, const grd_tensor *like);
 grd_tensor *grd_composite_elementwise(grd_tensor *value, grd_tensors inputs);
 grd_tensor *grd_composite_suggested(grd_tensor *value, const grd_tensor *like);
 
+/* A view of (N, C, …) with the channels as the last dimension. */
+grd_tensor *grd_composite_channels_last(grd_tensor *t);
+
 /* False where there is nothing to read: of the meta device, and of no elements. For composites that go another way by the values they read. */
 bool grd_composite_has_values(const grd_tensor *t);
 /* The least element and, unless that is NULL, the largest, for checks of values. False, with nothing found, where there is nothing to read: no elements, the meta device, an error

@@ -104,6 +104,11 @@ grd_dims grd_conv_padding(const char *padding, grd_dims weight, grd_dims dilatio
 grd_tensor *grd_conv_padded(grd_tensor *input, grd_dims weight, const char *padding, grd_dims dilation);
 /* The sizes of images of n dimensions; all sizes, with those of the images in one. */
 grd_dims grd_image_sizes(grd_dims sizes, int64_t n);
+/* The sizes of a grid of points for images of that size; with the points in one dimension, if `merged`. */
+grd_dims grd_affine_sizes(grd_dims size, bool merged);
+/* The groups that undo channel_shuffle. */
+int64_t grd_groups_back(grd_dims sizes, int64_t groups);
+grd_dims grd_image_sizes_as(grd_dims sizes, grd_dims image); /* of as many dimensions as `image` */
 grd_dims grd_plane_sizes(grd_dims sizes, int64_t n);
 bool grd_is_flat(grd_dims size); /* of two dimensions */
 /* Windows of rows as those of images with one row: one number, and that for the other dimension before it. An empty list stays. */

@@ -230,18 +230,9 @@ static bool take_size(struct pool *x, grd_dims size)
 
 /* ---- Tensors -------------------------------------------------------------------------------------------------------------------------- */
 
-/* `t` with the channels last, as they lie in memory. */
-static grd_tensor *with_channels_last(grd_tensor *t)
-{
-    int64_t order[GRD_MAX_DIMS];
-    for (int i = 0; i < t->ndim; i++)
-        order[i] = i == 0 ? 0 : i + 1 < t->ndim ? i + 1 : 1;
-    return grd_permute(t, grd_dims_from(order, t->ndim));
-}
-
 static bool read_images(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
 {
-    return grd_plan_reads_as(p, pool_of(p)->channels_last ? with_channels_last(t) : t, dtype) && !grd_pending();
+    return grd_plan_reads_as(p, pool_of(p)->channels_last ? grd_composite_channels_last(t) : t, dtype) && !grd_pending();
 }
 
 /* Plans a result with the batch and channels of `like`, and images of the sizes in `image`. */

@@ -37,6 +37,8 @@ GRD_ROWS_nll(STRUCT, grd_nll_row)
 GRD_ROWS_attention(STRUCT, grd_attention_row)
 GRD_ROWS_pool(STRUCT, grd_pool_row)
 GRD_ROWS_conv(STRUCT, grd_conv_row)
+GRD_ROWS_resample(STRUCT, grd_resample_row)
+GRD_ROWS_grid(STRUCT, grd_grid_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 /* clang-format on */
@@ -66,4 +68,6 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .attention = {GRD_ROWS_attention(AT, grd_attention_row)},
     .pool = {GRD_ROWS_pool(AT, grd_pool_row)},
     .conv = {GRD_ROWS_conv(AT, grd_conv_row)},
+    .resample = {GRD_ROWS_resample(AT, grd_resample_row)},
+    .grid = {GRD_ROWS_grid(AT, grd_grid_row)},
 };

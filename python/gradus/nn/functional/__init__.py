@@ -8,12 +8,12 @@ from gradus._C.nn import *  # noqa: F403
 from ._activation import *
 from ._dropout import *
 from ._embedding import *
-from ._fold import *
+from ._grid import *
 from ._likelihood_loss import *
 from ._loss import *
 from ._margin_loss import *
 from ._normalization import *
-from ._pixel import *
 from ._pooling import *
+from ._resample import *
 
 __all__ = [name for name in globals() if not name.startswith("_")]

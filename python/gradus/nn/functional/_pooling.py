@@ -4,17 +4,13 @@ from __future__ import annotations
 from gradus import _C
 from gradus._C import nn as _nn
 
-__all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d",
-           "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d",
-           "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices"]
+from ._sizes import _ntuple
 
-adaptive_avg_pool1d = _nn.adaptive_avg_pool1d
-avg_pool1d = _nn.avg_pool1d
-avg_pool2d = _nn.avg_pool2d
-avg_pool3d = _nn.avg_pool3d
-lp_pool1d = _nn.lp_pool1d
-lp_pool2d = _nn.lp_pool2d
-lp_pool3d = _nn.lp_pool3d
+__all__ = ["adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d",
+           "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "fractional_max_pool2d",
+           "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "max_pool1d",
+           "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d",
+           "max_unpool2d", "max_unpool3d"]
 
 
 # ---- Windows of one size ----------------------------------------------------------------------------------------------------------------
@@ -116,3 +112,85 @@ def adaptive_max_pool3d(input, output_size, return_indices=False):
     """adaptive_max_pool2d of images of three dimensions."""
     found = adaptive_max_pool3d_with_indices(input, output_size)
     return found if return_indices else found[0]
+
+
+# ---- Windows at random places ------------------------------------------------------------------------------------------------------------------
+
+def _fractional(name, pool, dims, input, kernel_size, output_size, output_ratio, samples):
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if output_size is None:
+        ratios = _ntuple(dims)(output_ratio)
+        if len(ratios) > dims:
+            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+        output_size = [int(n * ratio) for n, ratio in zip(input.shape[-dims:], ratios)]
+    if samples is None:
+        batch = 1 if input.dim() == dims + 1 else input.size(0)
+        samples = _C.rand(batch, input.size(-dims - 1), dims, dtype=input.dtype, device=input.device)
+    return pool(input, _ntuple(dims)(kernel_size), _ntuple(dims)(output_size), samples)
+
+
+def fractional_max_pool2d_with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+    """fractional_max_pool2d with return_indices=True, whatever is said of that here."""
+    return _fractional("fractional_max_pool2d", _nn.fractional_max_pool2d, 2, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool3d_with_indices(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+    """fractional_max_pool3d with return_indices=True, whatever is said of that here."""
+    return _fractional("fractional_max_pool3d", _nn.fractional_max_pool3d, 3, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool2d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+    """The largest element of each window, of which output_size, or output_ratio times the size of the input, are at random places; with return_indices also its place."""
+    found = fractional_max_pool2d_with_indices(input, kernel_size, output_size, output_ratio, _random_samples=_random_samples)
+    return found if return_indices else found[0]
+
+
+def fractional_max_pool3d(input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+    """fractional_max_pool2d of images of three dimensions."""
+    found = fractional_max_pool3d_with_indices(input, kernel_size, output_size, output_ratio, _random_samples=_random_samples)
+    return found if return_indices else found[0]
+
+
+# ---- Max pooling undone ------------------------------------------------------------------------------------------------------------------------
+
+def _unpooled_size(input, kernel_size, stride, padding, output_size):
+    """The sizes that the windows cover, or output_size, which differs from those by less than a stride."""
+    dims = len(kernel_size)
+    covered = [(n - 1) * s + k - 2 * p for n, k, s, p in zip(input.shape[-dims:], kernel_size, stride, padding)]
+    if output_size is None:
+        return covered
+    wanted = output_size[2:] if len(output_size) == dims + 2 else output_size
+    if len(wanted) != dims:
+        raise ValueError(f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of '{len(wanted)}'")
+    for d, (size, s, n) in enumerate(zip(covered, stride, wanted)):
+        if not size - s < n < size + s:
+            raise ValueError(f'invalid output_size "{wanted}" (dim {d} must be between {size - s} and {size + s})')
+    return list(wanted)
+
+
+def _unpool_arguments(dims, input, kernel_size, stride, padding, output_size):
+    """The size of the output, the stride and the padding."""
+    kernel_size, padding = _ntuple(dims)(kernel_size), _ntuple(dims)(padding)
+    stride = _ntuple(dims)(stride) if stride is not None else kernel_size
+    return _unpooled_size(input, kernel_size, stride, padding, output_size), stride, padding
+
+
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """max_unpool2d of (N, C, L), or (C, L)."""
+    size, _, _ = _unpool_arguments(1, input, kernel_size, stride, padding, output_size)
+    return _nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Images that are zero but for the elements of the input, at the places that max_pool2d with return_indices gave.
+
+    >>> F.max_unpool2d(gradus.tensor([[[5.0]]]), gradus.tensor([[[3]]]), 2).tolist()
+    [[[0.0, 0.0], [0.0, 5.0]]]
+    """
+    return _nn.max_unpool2d(input, indices, _unpool_arguments(2, input, kernel_size, stride, padding, output_size)[0])
+
+
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """max_unpool2d of (N, C, D, H, W), or (C, D, H, W)."""
+    return _nn.max_unpool3d(input, indices, *_unpool_arguments(3, input, kernel_size, stride, padding, output_size))

@@ -6,6 +6,7 @@ from .module import Module
 from .utils import _pair, _single, _triple
 
 __all__ = [f"{kind}{n}d" for kind in ("MaxPool", "AvgPool", "LPPool", "AdaptiveMaxPool", "AdaptiveAvgPool") for n in (1, 2, 3)]
+__all__ += ["FractionalMaxPool2d", "FractionalMaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"]
 
 
 # ---- The largest element ------------------------------------------------------------------------------------------------------------------
@@ -204,3 +205,81 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
 
     def forward(self, input):
         return F.adaptive_avg_pool3d(input, self.output_size)
+
+
+# ---- Windows at random places, and max pooling undone -----------------------------------------------------------------------------------------
+
+class _FractionalMaxPoolNd(Module):
+    _tuple = staticmethod(_pair)
+
+    def __init__(self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None):
+        super().__init__()
+        kind = type(self).__name__
+        self.kernel_size = self._tuple(kernel_size)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = self._tuple(output_size) if output_size is not None else None
+        self.output_ratio = self._tuple(output_ratio) if output_ratio is not None else None
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{kind} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def _pooled(self, pool, input):
+        return pool(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples)
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """MaxPool2d of windows at random places, output_size of them, or output_ratio times the size of the input."""
+
+    def forward(self, input):
+        return self._pooled(F.fractional_max_pool2d, input)
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """FractionalMaxPool2d of (N, C, D, H, W), or (C, D, H, W)."""
+
+    _tuple = staticmethod(_triple)
+
+    def forward(self, input):
+        return self._pooled(F.fractional_max_pool3d, input)
+
+
+class _MaxUnpoolNd(Module):
+    _tuple = staticmethod(_single)
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self.kernel_size = self._tuple(kernel_size)
+        self.stride = self._tuple(stride if stride is not None else kernel_size)
+        self.padding = self._tuple(padding)
+
+    def extra_repr(self):
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Puts elements back where MaxPool1d with return_indices found them; the others are zero."""
+
+    def forward(self, input, indices, output_size=None):
+        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """MaxUnpool1d of images, (N, C, H, W) or (C, H, W)."""
+
+    _tuple = staticmethod(_pair)
+
+    def forward(self, input, indices, output_size=None):
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """MaxUnpool1d of (N, C, D, H, W), or (C, D, H, W)."""
+
+    _tuple = staticmethod(_triple)
+
+    def forward(self, input, indices, output_size=None):
+        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)

@@ -1,7 +1,7 @@
 """Arguments that are one number for every dimension, or a number for each."""
 from __future__ import annotations
 
-from ..functional._fold import _ntuple, _pair
+from ..functional._sizes import _ntuple, _pair
 
 _single = _ntuple(1)
 _triple = _ntuple(3)

@@ -1,0 +1,55 @@
+"""Images sampled at the points of a grid: the words for what operators have numbers for, and checks of sizes."""
+from __future__ import annotations
+
+import warnings
+
+from gradus import _C
+
+__all__ = ["GRID_SAMPLE_INTERPOLATION_MODES", "GRID_SAMPLE_PADDING_MODES", "affine_grid", "grid_sample"]
+
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def _known(align_corners):
+    if align_corners is None:
+        warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify align_corners=True if the old "
+                      "behavior is desired. See the documentation of grid_sample for details.", stacklevel=3)
+    return bool(align_corners)
+
+
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """Images (N, C, H, W), or (N, C, D, H, W), at the points of grids (N, …, 2), or (N, …, 3): x, y and z from -1 to 1, which are the ends of the image, or with
+    align_corners the middles of its first and last elements. mode: "bilinear", "nearest" or "bicubic". padding_mode, outside of the image: "zeros", "border" or
+    "reflection".
+
+    >>> F.grid_sample(gradus.tensor([[[[1.0, 3.0]]]]), gradus.tensor([[[[0.0, 0.0]]]]), align_corners=True).item()
+    2.0
+    """
+    if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
+        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+    if padding_mode not in GRID_SAMPLE_PADDING_MODES:
+        raise ValueError(f"nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'")
+    return _C.grid_sampler(input, grid, GRID_SAMPLE_INTERPOLATION_MODES[mode], GRID_SAMPLE_PADDING_MODES[padding_mode], _known(align_corners))
+
+
+def affine_grid(theta, size, align_corners=None):
+    """The grid, for grid_sample, that affine maps theta, (N, 2, 3) or (N, 3, 4), make of the elements of images of that size.
+
+    >>> F.affine_grid(gradus.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]), (1, 1, 1, 2), align_corners=True).tolist()
+    [[[[-1.0, 0.0], [1.0, 0.0]]]]
+    """
+    align_corners = _known(align_corners)
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if len(size) not in (4, 5):
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. " f"Got size {size}.")
+    dims = len(size) - 2
+    if theta.dim() != 3 or tuple(theta.shape[-2:]) != (dims, dims + 1):
+        raise ValueError(f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got {theta.shape}.")
+    if align_corners and min(size[-dims:]) == 1:
+        warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an intended use case of "
+                      "affine_grid. See the documentation of affine_grid for details.", stacklevel=2)
+    elif min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return _C.affine_grid_generator(theta, size, align_corners)

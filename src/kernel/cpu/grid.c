@@ -1,0 +1,265 @@
+/* The loops that sample images at points; see kernel/grid.h. Typed: float32 float64.
+ *
+ * A block of points has a table of taps: the elements each point is made of, with their weights, which serve all channels. Elements outside of an image, which
+ * count as zero, are not read: they are marked.
+ * Invariant: sums are in the order of taps, and of channels, so that results do not depend on the level. */
+#include "kernel/grid.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernel/cpu/widest.h"
+#include "kernel/cpu/typed.h"
+
+enum { POINTS = GRD_GRID_POINTS, LINE = 4 /* most taps along an axis */, TAPS = 16 };
+
+/* Along one axis: the taps of every point, and how a weight changes with the coordinate. */
+struct axis_taps {
+    int32_t place[LINE][POINTS], inside[LINE][POINTS];
+    C weight[LINE][POINTS], slope[LINE][POINTS];
+};
+
+/* All taps of every point. */
+struct taps {
+    int64_t n, count; /* points, taps */
+    int32_t place[TAPS][POINTS], inside[TAPS][POINTS];
+    C weight[TAPS][POINTS], slope[GRD_GRID_AXES][TAPS][POINTS]; /* slopes by width, height, depth */
+};
+
+/* ---- Coordinates ----------------------------------------------------------------------------------------------------------------------- */
+
+/* The position of a coordinate among the elements, and its slope. */
+INLINE C unnormalized(C coordinate, C size, bool align_corners)
+{
+    return align_corners ? (coordinate + 1) / 2 * (size - 1) : ((coordinate + 1) * size - 1) / 2;
+}
+
+INLINE C clipped(C position, C size, C *slope)
+{
+    *slope = position <= 0 || position >= size - 1 ? 0 : *slope;
+    const C low = position > 0 ? position : 0;
+    return low < size - 1 ? low : size - 1;
+}
+
+/* A position mirrored at the ends `low` and `low` + `span` as often as it takes. */
+INLINE C reflected(C position, C low, C span, C *slope)
+{
+    if (span <= 0) {
+        *slope = 0;
+        return 0;
+    }
+    const C distance = fabs(position - low), flips = floor(distance / span), rest = distance - flips * span;
+    const bool odd = flips - 2 * floor(flips / 2) != 0;
+    *slope = (position < low) != odd ? -*slope : *slope;
+    return odd ? span - rest + low : rest + low;
+}
+
+INLINE C padded(const struct grd_grid *x, C position, C size, C *slope)
+{
+    if (x->padding == GRD_GRID_ZEROS)
+        return position;
+    if (x->padding == GRD_GRID_REFLECTION)
+        position = x->align_corners ? reflected(position, 0, size - 1, slope) : reflected(position, (C)-0.5, size, slope);
+    return clipped(position, size, slope);
+}
+
+/* A place far outside for what is no place. */
+INLINE int32_t whole(C position)
+{
+    return position > -1e9 && position < 1e9 ? (int32_t)position : -100;
+}
+
+INLINE void put(struct axis_taps *a, int tap, int64_t p, C position, int64_t size, C weight, C slope)
+{
+    const int32_t place = whole(position);
+    a->inside[tap][p] = place >= 0 && place < size;
+    a->place[tap][p] = a->inside[tap][p] ? place : 0;
+    a->weight[tap][p] = weight;
+    a->slope[tap][p] = slope;
+}
+
+INLINE C cubic_near(C x)
+{
+    return ((C)1.25 * x - (C)2.25) * x * x + 1;
+}
+
+INLINE C cubic_far(C x)
+{
+    return (((C)-0.75 * x + (C)3.75) * x - 6) * x + 3;
+}
+
+INLINE C cubic_near_slope(C x)
+{
+    return ((C)3.75 * x - (C)4.5) * x;
+}
+
+INLINE C cubic_far_slope(C x)
+{
+    return ((C)-2.25 * x + (C)7.5) * x - 6;
+}
+
+/* The four taps of cubic convolution, a = -3/4, around a position. */
+INLINE void put_cubic(const struct grd_grid *x, struct axis_taps *a, int64_t p, C position, int64_t size, C slope)
+{
+    const C first = floor(position), t = position - first;
+    const C weights[LINE] = {cubic_far(t + 1), cubic_near(t), cubic_near(1 - t), cubic_far(2 - t)};
+    const C slopes[LINE] = {cubic_far_slope(t + 1), cubic_near_slope(t), -cubic_near_slope(1 - t), -cubic_far_slope(2 - t)};
+    for (int k = 0; k < LINE; k++) {
+        C unused = 1;
+        put(a, k, p, padded(x, first + (C)(k - 1), (C)size, &unused), size, weights[k], slopes[k] * slope);
+    }
+}
+
+/* Taps of n points along one axis, of which coordinates are x->dims apart; how many each has. */
+static int take_axis(const struct grd_grid *x, int64_t size, const T *coordinates, int64_t n, struct axis_taps *a)
+{
+    const C factor = (C)(x->align_corners ? size - 1 : size) / 2;
+    for (int64_t p = 0; p < n; p++) {
+        C slope = factor, position = unnormalized(coordinates[p * x->dims], (C)size, x->align_corners);
+        if (x->mode == GRD_GRID_BICUBIC) {
+            put_cubic(x, a, p, position, size, slope);
+            continue;
+        }
+        position = padded(x, position, (C)size, &slope);
+        const C first = x->mode == GRD_GRID_NEAREST ? nearbyint(position) : floor(position);
+        if (x->mode == GRD_GRID_NEAREST) {
+            put(a, 0, p, first, size, 1, 0);
+            continue;
+        }
+        put(a, 0, p, first, size, first + 1 - position, -slope);
+        put(a, 1, p, first + 1, size, position - first, slope);
+    }
+    return x->mode == GRD_GRID_BICUBIC ? LINE : x->mode == GRD_GRID_NEAREST ? 1 : 2;
+}
+
+/* The taps of n points from those along width, height and depth. */
+static void combine(const struct grd_grid *x, const struct axis_taps *a, const int *counts, struct taps *taps)
+{
+    taps->count = 0;
+    for (int d = 0; d < counts[2]; d++)
+        for (int h = 0; h < counts[1]; h++)
+            for (int w = 0; w < counts[0]; w++) {
+                const int64_t k = taps->count++;
+                for (int64_t p = 0; p < taps->n; p++) {
+                    const C wide = a[0].weight[w][p], high = a[1].weight[h][p], deep = a[2].weight[d][p];
+                    taps->place[k][p] = (int32_t)((a[2].place[d][p] * x->sizes[1] + a[1].place[h][p]) * x->sizes[2] + a[0].place[w][p]);
+                    taps->inside[k][p] = a[0].inside[w][p] & a[1].inside[h][p] & a[2].inside[d][p];
+                    taps->weight[k][p] = wide * high * deep;
+                    taps->slope[0][k][p] = a[0].slope[w][p] * high * deep;
+                    taps->slope[1][k][p] = a[1].slope[h][p] * wide * deep;
+                    taps->slope[2][k][p] = a[2].slope[d][p] * wide * high;
+                }
+            }
+}
+
+static void take_points(const struct grd_grid *x, const T *grid, int64_t n, struct taps *taps)
+{
+    struct axis_taps axes[GRD_GRID_AXES];
+    int counts[GRD_GRID_AXES] = {1, 1, 1};
+    taps->n = n;
+    for (int i = 0; i < GRD_GRID_AXES; i++)
+        if (i < x->dims)
+            counts[i] = take_axis(x, x->sizes[GRD_GRID_AXES - 1 - i], grid + i, n, &axes[i]);
+        else
+            for (int64_t p = 0; p < n; p++)
+                put(&axes[i], 0, p, 0, 1, 1, 0);
+    combine(x, axes, counts, taps);
+}
+
+/* ---- Images ---------------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t plane_of(const struct grd_grid *x)
+{
+    return x->sizes[0] * x->sizes[1] * x->sizes[2];
+}
+
+static int64_t blocks_of(const struct grd_grid *x)
+{
+    return (x->points + POINTS - 1) / POINTS;
+}
+
+INLINE void sample(const struct taps *taps, int count, int64_t n, const T *restrict plane, T *restrict out)
+{
+    for (int64_t p = 0; p < n; p++) {
+        C s = 0;
+        for (int k = 0; k < count; k++) {
+            const C value = taps->weight[k][p] * plane[taps->place[k][p]];
+            s += taps->inside[k][p] ? value : 0;
+        }
+        out[p] = s;
+    }
+}
+
+static void sample_plane(const struct taps *taps, const T *plane, T *out)
+{
+    if (taps->count == 1)
+        sample(taps, 1, taps->n, plane, out);
+    else if (taps->count == 4)
+        sample(taps, 4, taps->n, plane, out);
+    else if (taps->count == 8)
+        sample(taps, 8, taps->n, plane, out);
+    else
+        sample(taps, TAPS, taps->n, plane, out);
+}
+
+static void forward(const struct grd_grid *x, int64_t begin, int64_t end, const void *in, const void *grid, void *out)
+{
+    struct taps taps;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t image = i / blocks_of(x), first = i % blocks_of(x) * POINTS;
+        take_points(x, (const T *)grid + (image * x->points + first) * x->dims, at_most(POINTS, x->points - first), &taps);
+        for (int64_t c = image * x->channels; c < (image + 1) * x->channels; c++)
+            sample_plane(&taps, (const T *)in + c * plane_of(x), (T *)out + c * x->points + first);
+    }
+}
+
+static void scatter(const struct taps *taps, const T *grad, T *plane)
+{
+    for (int64_t k = 0; k < taps->count; k++)
+        for (int64_t p = 0; p < taps->n; p++)
+            if (taps->inside[k][p])
+                plane[taps->place[k][p]] += taps->weight[k][p] * grad[p];
+}
+
+static void backward_image(const struct grd_grid *x, int64_t begin, int64_t end, const void *grad, const void *grid, void *grad_in)
+{
+    const int64_t parts = (x->channels + GRD_GRID_CHANNELS - 1) / GRD_GRID_CHANNELS;
+    struct taps taps;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t image = i / parts, from = i % parts * GRD_GRID_CHANNELS, to = at_most(from + GRD_GRID_CHANNELS, x->channels);
+        for (int64_t first = 0; first < x->points; first += POINTS) {
+            take_points(x, (const T *)grid + (image * x->points + first) * x->dims, at_most(POINTS, x->points - first), &taps);
+            for (int64_t c = image * x->channels + from; c < image * x->channels + to; c++)
+                scatter(&taps, (const T *)grad + c * x->points + first, (T *)grad_in + c * plane_of(x));
+        }
+    }
+}
+
+INLINE void add_slopes(const struct taps *taps, int axis, const T *restrict plane, const T *restrict grad, C *restrict sums)
+{
+    for (int64_t k = 0; k < taps->count; k++)
+        for (int64_t p = 0; p < taps->n; p++) {
+            const C value = taps->slope[axis][k][p] * plane[taps->place[k][p]] * grad[p];
+            sums[p] += taps->inside[k][p] ? value : 0;
+        }
+}
+
+static void backward_grid(const struct grd_grid *x, int64_t begin, int64_t end, const void *grad, const void *in, const void *grid,
+                          void *grad_grid)
+{
+    struct taps taps;
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t image = i / blocks_of(x), first = i % blocks_of(x) * POINTS, at = (image * x->points + first) * x->dims;
+        C sums[GRD_GRID_AXES][POINTS];
+        memset(sums, 0, sizeof sums);
+        take_points(x, (const T *)grid + at, at_most(POINTS, x->points - first), &taps);
+        for (int64_t c = image * x->channels; c < (image + 1) * x->channels; c++)
+            for (int axis = 0; axis < x->dims; axis++)
+                add_slopes(&taps, axis, (const T *)in + c * plane_of(x), (const T *)grad + c * x->points + first, sums[axis]);
+        for (int64_t p = 0; p < taps.n; p++)
+            for (int axis = 0; axis < x->dims; axis++)
+                ((T *)grad_grid)[at + p * x->dims + axis] = sums[axis][p];
+    }
+}
+
+const struct grd_grid_row GRD_TYPED(grd_grid_row) = {.forward = forward, .backward_image = backward_image, .backward_grid = backward_grid};

@@ -1,0 +1,271 @@
+/* The loops that resample images; see kernel/resample.h. Typed: uint8 float32 float64.
+ *
+ * A row of the input is resampled along itself once, and kept as long as rows of the output near by need it. An element that a weight of zero would multiply is
+ * not read where the counts say so: it may be infinite.
+ * Invariant: sums are in the order of the taps, so that results do not depend on the level. */
+#include "kernel/resample.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "kernel/cpu/widest.h"
+#include "kernel/cpu/typed.h"
+
+#if GRD_IS_INTEGER
+typedef int16_t weight;
+typedef int32_t sum;
+#else
+typedef C weight, sum;
+#endif
+
+enum { BLOCK = 256 /* sums at a time */, FEW = 4 /* taps that are added up at once */ };
+
+/* The sum as an element: uint8 rounds the fixed point numbers, and ends at its bounds. */
+INLINE T finished(sum s, int precision)
+{
+#if GRD_IS_INTEGER
+    const int32_t rounded = (s + (1 << (precision - 1))) >> precision;
+    return (T)(rounded < 0 ? 0 : rounded > UINT8_MAX ? UINT8_MAX : rounded);
+#else
+    (void)precision;
+    return s;
+#endif
+}
+
+/* ---- Along a row ------------------------------------------------------------------------------------------------------------------------ */
+
+INLINE void resample_elements(const struct grd_resample_axis *a, int taps, const T *restrict in, T *restrict out)
+{
+    const weight *weights = a->weights;
+    for (int64_t o = 0; o < a->out; o++) {
+        sum s = 0;
+        for (int k = 0; k < taps; k++)
+            s += (sum)weights[k * a->out + o] * in[a->index[k * a->out + o]];
+        out[o] = finished(s, a->precision);
+    }
+}
+
+/* Outputs that have more taps, in numbers that differ. */
+static void resample_filtered(const struct grd_resample_axis *a, const T *restrict in, T *restrict out)
+{
+    const weight *weights = a->weights;
+    for (int64_t from = 0; from < a->out; from += BLOCK) {
+        sum sums[BLOCK] = {0};
+        const int64_t n = at_most(BLOCK, a->out - from);
+        for (int64_t k = 0; k < a->taps; k++)
+            for (int64_t i = 0; i < n; i++) {
+                const sum product = (sum)weights[k * a->out + from + i] * in[a->index[k * a->out + from + i]];
+                sums[i] += k < a->counts[from + i] ? product : 0;
+            }
+        for (int64_t i = 0; i < n; i++)
+            out[from + i] = finished(sums[i], a->precision);
+    }
+}
+
+/* out = the sum of w[k] * from[k], n elements each. */
+INLINE void combine(int taps, const T *const *from, const weight *w, int precision, int64_t n, T *restrict out)
+{
+    for (int64_t i = 0; i < n; i++) {
+        sum s = 0;
+        UNROLLED
+        for (int k = 0; k < taps; k++)
+            s += (sum)w[k] * from[k][i];
+        out[i] = finished(s, precision);
+    }
+}
+
+INLINE bool is_one(weight w, int precision)
+{
+#if GRD_IS_INTEGER
+    return w == 1 << precision;
+#else
+    (void)precision;
+    return w == 1;
+#endif
+}
+
+/* Of at most FEW taps. */
+static void combine_few(int64_t taps, const T *const *from, const weight *w, int precision, int64_t n, T *out)
+{
+    if (taps == 1 && is_one(w[0], precision))
+        memcpy(out, from[0], (size_t)n * sizeof *out);
+    else if (taps == 1)
+        combine(1, from, w, precision, n, out);
+    else if (taps == 2)
+        combine(2, from, w, precision, n, out);
+    else if (taps == 3)
+        combine(3, from, w, precision, n, out);
+    else
+        combine(4, from, w, precision, n, out);
+}
+
+/* What several taps have added up to, in a block of elements. */
+INLINE void add_scaled(sum *restrict sums, weight w, const T *restrict from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        sums[i] += (sum)w * from[i];
+}
+
+INLINE void finish_sums(T *restrict out, const sum *restrict sums, int precision, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        out[i] = finished(sums[i], precision);
+}
+
+static void resample_place(const struct grd_resample_axis *a, int64_t o, int64_t channels, const T *in, T *out)
+{
+    const weight *weights = a->weights;
+    const T *from[FEW];
+    weight w[FEW];
+    for (int64_t k = 0; k < a->counts[o] && k < FEW; k++) {
+        from[k] = in + a->index[k * a->out + o] * channels;
+        w[k] = weights[k * a->out + o];
+    }
+    if (a->counts[o] <= FEW) {
+        combine_few(a->counts[o], from, w, a->precision, channels, out);
+        return;
+    }
+    for (int64_t c = 0; c < channels; c += BLOCK) {
+        sum sums[BLOCK] = {0};
+        const int64_t n = at_most(BLOCK, channels - c);
+        for (int64_t k = 0; k < a->counts[o]; k++)
+            add_scaled(sums, weights[k * a->out + o], in + a->index[k * a->out + o] * channels + c, n);
+        finish_sums(out + c, sums, a->precision, n);
+    }
+}
+
+/* As few as 1, 2 or 4 taps all count. */
+static void resample_row(const struct grd_resample_axis *a, int64_t channels, const T *in, T *out)
+{
+    if (channels > 1)
+        for (int64_t o = 0; o < a->out; o++)
+            resample_place(a, o, channels, in, out + o * channels);
+    else if (a->taps == 1)
+        resample_elements(a, 1, in, out);
+    else if (a->taps == 2)
+        resample_elements(a, 2, in, out);
+    else if (a->taps == 4)
+        resample_elements(a, 4, in, out);
+    else
+        resample_filtered(a, in, out);
+}
+
+/* ---- Across rows ------------------------------------------------------------------------------------------------------------------------ */
+
+/* The rows of an image of the input that one of the output is made of. */
+struct rows {
+    const struct grd_resample *x;
+    const T *in;
+    T *kept;
+    int64_t *keys; /* the row that each kept one is, counted over all images, or -1 */
+    int64_t image;
+};
+
+static const T *kept_row(const struct rows *r, int64_t depth, int64_t height)
+{
+    const struct grd_resample *x = r->x;
+    const struct grd_resample_axis *width = &x->axes[2];
+    const int64_t row = (r->image * x->axes[0].in + depth) * x->axes[1].in + height, slot = row % x->lines;
+    T *const kept = r->kept + slot * width->out * x->channels;
+    if (r->keys[slot] != row)
+        resample_row(width, x->channels, r->in + row * width->in * x->channels, kept);
+    r->keys[slot] = row;
+    return kept;
+}
+
+/* Integers only move along the depth, so that their numbers have the precision of the height. */
+INLINE weight weight_of(weight depth, weight height)
+{
+#if GRD_IS_INTEGER
+    (void)depth;
+    return height;
+#else
+    return depth * height;
+#endif
+}
+
+/* Rows that are more than a few. */
+static void sum_many_rows(const struct rows *r, int64_t depth, int64_t height, int64_t n, T *out)
+{
+    const struct grd_resample_axis *d = &r->x->axes[0], *h = &r->x->axes[1];
+    const weight *depth_weights = d->weights, *height_weights = h->weights;
+    for (int64_t from = 0; from < n; from += BLOCK) {
+        sum sums[BLOCK] = {0};
+        const int64_t some = at_most(BLOCK, n - from);
+        for (int64_t i = depth; i < d->counts[depth] * d->out; i += d->out)
+            for (int64_t k = height; k < h->counts[height] * h->out; k += h->out)
+                add_scaled(sums, weight_of(depth_weights[i], height_weights[k]), kept_row(r, d->index[i], h->index[k]) + from, some);
+        finish_sums(out + from, sums, h->precision, some);
+    }
+}
+
+static void sum_rows(const struct rows *r, int64_t depth, int64_t height, int64_t n, T *out)
+{
+    const struct grd_resample_axis *d = &r->x->axes[0], *h = &r->x->axes[1];
+    const weight *depth_weights = d->weights, *height_weights = h->weights;
+    const T *row[FEW];
+    weight w[FEW];
+    int64_t taps = 0;
+    if (d->counts[depth] * h->counts[height] > FEW) {
+        sum_many_rows(r, depth, height, n, out);
+        return;
+    }
+    for (int64_t i = depth; i < d->counts[depth] * d->out; i += d->out)
+        for (int64_t k = height; k < h->counts[height] * h->out; k += h->out) {
+            row[taps] = kept_row(r, d->index[i], h->index[k]);
+            w[taps++] = weight_of(depth_weights[i], height_weights[k]);
+        }
+    combine_few(taps, row, w, h->precision, n, out);
+}
+
+static void forward(const struct grd_resample *x, int64_t begin, int64_t end, const void *in, void *out, void *kept, int64_t *keys)
+{
+    const int64_t heights = x->axes[1].out, rows = x->axes[0].out * heights, n = x->axes[2].out * x->channels;
+    for (int64_t i = 0; i < x->lines; i++)
+        keys[i] = -1;
+    for (int64_t i = begin; i < end; i++) {
+        const struct rows r = {x, in, kept, keys, i / rows};
+        sum_rows(&r, i % rows / heights, i % heights, n, (T *)out + i * n);
+    }
+}
+
+/* ---- Backward --------------------------------------------------------------------------------------------------------------------------- */
+
+#if !GRD_IS_INTEGER
+static void spread_row(const struct grd_resample_axis *a, int64_t channels, const T *grad, T *line)
+{
+    const C *weights = a->weights;
+    memset(line, 0, (size_t)(a->in * channels) * sizeof *line);
+    for (int64_t o = 0; o < a->out; o++)
+        for (int64_t k = o; k < a->counts[o] * a->out; k += a->out)
+            if (channels == 1)
+                line[a->index[k]] += weights[k] * grad[o];
+            else
+                add_scaled(line + a->index[k] * channels, weights[k], grad + o * channels, channels);
+}
+
+static void spread_rows(const struct grd_resample *x, int64_t depth, int64_t height, const T *line, T *image)
+{
+    const struct grd_resample_axis *d = &x->axes[0], *h = &x->axes[1];
+    const C *depth_weights = d->weights, *height_weights = h->weights;
+    const int64_t n = x->axes[2].in * x->channels;
+    for (int64_t i = depth; i < d->counts[depth] * d->out; i += d->out)
+        for (int64_t k = height; k < h->counts[height] * h->out; k += h->out)
+            add_scaled(image + (d->index[i] * h->in + h->index[k]) * n, depth_weights[i] * height_weights[k], line, n);
+}
+
+static void backward(const struct grd_resample *x, int64_t begin, int64_t end, const void *grad, void *grad_in, void *line)
+{
+    const int64_t heights = x->axes[1].out, rows = x->axes[0].out * heights, width = x->axes[2].out * x->channels;
+    const int64_t image = x->axes[0].in * x->axes[1].in * x->axes[2].in * x->channels;
+    for (int64_t i = begin; i < end; i++)
+        for (int64_t row = 0; row < rows; row++) {
+            spread_row(&x->axes[2], x->channels, (const T *)grad + (i * rows + row) * width, line);
+            spread_rows(x, row / heights, row % heights, line, (T *)grad_in + i * image);
+        }
+}
+
+const struct grd_resample_row GRD_TYPED(grd_resample_row) = {.forward = forward, .backward = backward};
+#else
+const struct grd_resample_row GRD_TYPED(grd_resample_row) = {.forward = forward};
+#endif

@@ -1,0 +1,288 @@
+/* Images resampled: checks, the memory of tables and kept rows, and the split into pieces. Positions and weights are in kernel/resample.c, the loops in
+ * kernel/cpu/resample.c. Schema: schema/resample.toml.
+ *
+ * Positions are float32 unless the images are float64, or bytes with weights. Half types are computed in float32; bytes in fixed point, along the width, rounded,
+ * then along the height. */
+#include "kernel/resample.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "gen/uses/op/resample.h"
+#include "gradus/library.h"
+#include "kernel/table.h"
+#include "op/plan.h"
+#include "op/formula.h"
+
+enum {
+    PIECES = 16,        /* at most, each of which has rows of its own */
+    LEAST_PIECE = 4096, /* elements */
+    MOST_TAPS = 4,      /* of all modes without antialias */
+    ALIGNMENT = 64
+};
+
+struct resample {
+    struct grd_resample kernel;
+    const struct grd_resample_row *kernels;
+    struct grd_resample_source source;
+    bool channels_last;
+    int64_t images, grain;
+    int64_t table_bytes, piece_bytes;
+    const char *in;
+    char *out, *pieces;
+};
+
+static struct resample *resample_of(const struct grd_plan *p)
+{
+    return (struct resample *)(uintptr_t)p->state;
+}
+
+/* ---- Plans ------------------------------------------------------------------------------------------------------------------------------ */
+
+/* A scale in the precision of positions: of sizes, or the inverse of what is given. */
+static double scale_of(const struct grd_resample_source *x, int64_t in, int64_t out, grd_scalar given)
+{
+    double scale = (double)in / (double)out;
+    if (x->align_corners)
+        scale = out > 1 ? (double)(in - 1) / (double)(out - 1) : 0;
+    else if (given.kind != GRD_SCALAR_NONE && grd_scalar_double(given) > 0)
+        scale = 1 / grd_scalar_double(given);
+    return x->single ? (double)(float)scale : scale;
+}
+
+static bool take_mode(struct resample *x, const char *mode)
+{
+    static const char *const names[] = {"nearest", "nearest-exact", "linear", "cubic", "lanczos"};
+    for (int i = 0; i <= GRD_RESAMPLE_LANCZOS; i++)
+        if (strcmp(mode, names[i]) == 0) {
+            x->source.mode = (enum grd_resample_mode)i;
+            return (x->source.antialias ? i >= GRD_RESAMPLE_LINEAR : i < GRD_RESAMPLE_LANCZOS) ||
+                   grd_raise(GRD_ERROR_RUNTIME, "mode '%s' is for images %s antialias", mode, x->source.antialias ? "without" : "with");
+        }
+    return grd_raise(GRD_ERROR_RUNTIME, "the mode is 'nearest', 'nearest-exact', 'linear', 'cubic' or 'lanczos', not '%s'", mode);
+}
+
+static bool take_sizes(struct resample *x, grd_dims in, grd_dims out)
+{
+    for (int i = 0; i < GRD_RESAMPLE_AXES; i++)
+        x->kernel.axes[i] = (struct grd_resample_axis){.in = 1, .out = 1, .taps = 1};
+    for (int64_t i = 0; i < x->source.n; i++) {
+        struct grd_resample_axis *a = &x->kernel.axes[GRD_RESAMPLE_AXES - x->source.n + i];
+        a->in = in.data[i];
+        a->out = out.data[i];
+        if (a->in <= 0 || a->out <= 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "Input and output sizes should be greater than 0, but got input %s output %s",
+                             grd_list_text(in), grd_list_text(out));
+        if (a->in > INT32_MAX || a->out > INT32_MAX)
+            return grd_raise(GRD_ERROR_RUNTIME, "sizes of images are at most 2147483647, but got input %s output %s", grd_list_text(in),
+                             grd_list_text(out));
+    }
+    return true;
+}
+
+static void take_scales(struct resample *x, grd_scalar depth, grd_scalar height, grd_scalar width)
+{
+    const grd_scalar given[GRD_RESAMPLE_AXES] = {depth, height, width};
+    static const int64_t taps[] = {1, 1, 2, MOST_TAPS};
+    for (int64_t i = GRD_RESAMPLE_AXES - x->source.n; i < GRD_RESAMPLE_AXES; i++) {
+        struct grd_resample_axis *a = &x->kernel.axes[i];
+        const double scale = scale_of(&x->source, a->in, a->out, given[i]);
+        x->source.scales[i] = scale;
+        a->taps =
+            x->source.antialias ? (int64_t)fmin(2 * ceil(grd_resample_reach(&x->source, scale)) + 1, (double)a->in) : taps[x->source.mode];
+    }
+}
+
+/* The memory of the tables. RuntimeError: no machine has it. */
+static bool size_tables(struct grd_plan *p, struct resample *x)
+{
+    x->table_bytes = 0;
+    for (int i = 0; i < GRD_RESAMPLE_AXES; i++) {
+        const struct grd_resample_axis *a = &x->kernel.axes[i];
+        if ((double)a->out * (double)a->taps > 0x1p50)
+            return grd_raise(GRD_ERROR_RUNTIME, "the weights of %lld elements from %lld each do not fit into memory", (long long)a->out,
+                             (long long)a->taps);
+        x->table_bytes += grd_resample_table_bytes(a);
+    }
+    p->scratch_bytes = (size_t)x->table_bytes;
+    return true;
+}
+
+static grd_dtype working_dtype(grd_dtype dtype)
+{
+    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
+}
+
+/* What both directions ask: `self` is what is read, `in` and `out` are the sizes of images on the way there. */
+static bool take_arguments(struct resample *x, const grd_tensor *self, grd_dims in, grd_dims out, const char *mode, grd_scalar scales_d,
+                           grd_scalar scales_h, grd_scalar scales_w)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(dtype);
+    if (!take_mode(x, mode) || !take_sizes(x, in, out))
+        return false;
+    x->kernels = grd_kernels->resample[working];
+    x->source.weight_bytes = working == GRD_UINT8 ? (int64_t)sizeof(int16_t) : grd_dtype_size(working);
+    x->source.single = working != GRD_FLOAT64 && !(working == GRD_UINT8 && x->source.mode >= GRD_RESAMPLE_LINEAR);
+    if (x->kernels == NULL)
+        return grd_raise_no_kernel("upsample", dtype);
+    take_scales(x, scales_d, scales_h, scales_w);
+    return true;
+}
+
+static bool check_ndim(const grd_tensor *self, int64_t n)
+{
+    if (n < 1 || n > GRD_RESAMPLE_AXES || self->ndim != n + 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "It is expected input_size equals to %lld, but got size %d", (long long)n + 2, (int)self->ndim);
+    for (int i = 1; i < self->ndim; i++)
+        if (self->sizes[i] == 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "Non-empty %lldD data tensor expected but got a tensor with sizes %s", (long long)n + 2,
+                             grd_list_text(grd_sizes(self)));
+    return true;
+}
+
+/* Rows that stay kept: those of the input that two rows of the output next to each other are made of. */
+static int64_t kept_rows(const struct resample *x)
+{
+    const struct grd_resample_axis *d = &x->kernel.axes[0], *h = &x->kernel.axes[1];
+    return grd_least(d->in * h->in, d->taps > 1 ? d->taps * h->in : 2 * h->taps);
+}
+
+/* The memory of the pieces, which keep rows of the input. */
+static void size_pieces(struct grd_plan *p, struct resample *x)
+{
+    const int64_t rows = x->images * x->kernel.axes[0].out * x->kernel.axes[1].out, width = x->kernel.axes[2].out * x->kernel.channels;
+    x->kernel.lines = kept_rows(x);
+    x->grain = grd_greatest((rows + PIECES - 1) / PIECES, LEAST_PIECE / width + 1);
+    x->piece_bytes =
+        ((x->kernel.lines * width * grd_dtype_size(p->reads[0].as) + x->kernel.lines * (int64_t)sizeof(int64_t)) / ALIGNMENT + 2) *
+        ALIGNMENT;
+    p->scratch_bytes += (size_t)(x->piece_bytes * ((rows + x->grain - 1) / x->grain));
+}
+
+static bool plan_images(struct grd_plan *p, grd_tensor *self, grd_dims image, bool channels_last)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(dtype);
+    int64_t sizes[GRD_MAX_DIMS] = {self->sizes[0], self->sizes[1]};
+    memcpy(sizes + 2, image.data, (size_t)image.n * sizeof *sizes);
+    return grd_plan_reads_as(p, channels_last ? grd_composite_channels_last(self) : self, working) && !grd_pending() &&
+           grd_plan_in_order(p, grd_dims_from(sizes, image.n + 2), channels_last, dtype) && grd_plan_computed_in(p, working);
+}
+
+static void take_order(struct resample *x, const grd_tensor *self)
+{
+    x->channels_last = self->ndim > 3 && grd_shape_suggests_channels_last(grd_sizes(self), self->strides);
+    x->kernel.channels = x->channels_last ? self->sizes[1] : 1;
+    x->images = x->channels_last ? self->sizes[0] : self->sizes[0] * self->sizes[1];
+}
+
+static bool plan_resampled(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
+                           grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
+{
+    struct resample *x = resample_of(p);
+    *x = (struct resample){.source = {.n = size.n, .align_corners = align_corners, .antialias = antialias}};
+    if (!check_ndim(self, size.n) ||
+        !take_arguments(x, self, grd_image_sizes(grd_sizes(self), size.n), size, mode, scales_d, scales_h, scales_w))
+        return false;
+    take_order(x, self);
+    if (!plan_images(p, self, size, x->channels_last) || !size_tables(p, x))
+        return false;
+    size_pieces(p, x);
+    return true;
+}
+
+bool plan_hidden_resample(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners, bool antialias,
+                          grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
+{
+    return plan_resampled(p, self, size, mode, align_corners, antialias, scales_d, scales_h, scales_w);
+}
+
+static const grd_scalar unscaled = {.kind = GRD_SCALAR_NONE};
+
+static bool check_output_size(grd_dims size, int64_t n)
+{
+    return size.n == n ||
+           grd_raise(GRD_ERROR_RUNTIME, "It is expected output_size equals to %lld, but got size %lld", (long long)n, (long long)size.n);
+}
+
+bool plan_resample_row(struct grd_plan *p, grd_tensor *self, grd_dims output_size, grd_scalar scales, bool align_corners, const char *mode)
+{
+    return check_output_size(output_size, 1) &&
+           plan_resampled(p, self, output_size, mode, align_corners, false, unscaled, unscaled, scales);
+}
+
+bool plan_resample_image(struct grd_plan *p, grd_tensor *self, grd_dims output_size, grd_scalar scales_h, grd_scalar scales_w,
+                         bool align_corners, const char *mode, bool antialias)
+{
+    return check_output_size(output_size, 2) &&
+           plan_resampled(p, self, output_size, mode, align_corners, antialias, unscaled, scales_h, scales_w);
+}
+
+bool plan_resample_volume(struct grd_plan *p, grd_tensor *self, grd_dims output_size, grd_scalar scales_d, grd_scalar scales_h,
+                          grd_scalar scales_w, bool align_corners, const char *mode)
+{
+    return check_output_size(output_size, 3) &&
+           plan_resampled(p, self, output_size, mode, align_corners, false, scales_d, scales_h, scales_w);
+}
+
+bool plan_hidden_resample_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, const char *mode, bool align_corners,
+                                   bool antialias, grd_scalar scales_d, grd_scalar scales_h, grd_scalar scales_w)
+{
+    struct resample *x = resample_of(p);
+    *x = (struct resample){.source = {.n = size.n, .align_corners = align_corners, .antialias = antialias}};
+    if (!check_ndim(self, size.n) ||
+        !take_arguments(x, self, size, grd_image_sizes(grd_sizes(self), size.n), mode, scales_d, scales_h, scales_w))
+        return false;
+    if (!grd_dtype_is_floating((grd_dtype)self->dtype))
+        return grd_raise_no_kernel("upsample_backward", (grd_dtype)self->dtype);
+    x->kernel.channels = 1;
+    x->images = self->sizes[0] * self->sizes[1];
+    if (!plan_images(p, self, size, false) || !size_tables(p, x))
+        return false;
+    const int64_t plane = grd_sizes_product(grd_sizes(self).data + 2, size.n), line = x->kernel.axes[2].in * grd_dtype_size(p->reads[0].as);
+    x->grain = grd_greatest((x->images + PIECES - 1) / PIECES, LEAST_PIECE / plane + 1);
+    x->piece_bytes = (line / ALIGNMENT + 1) * ALIGNMENT;
+    p->scratch_bytes += (size_t)(x->piece_bytes * ((x->images + x->grain - 1) / x->grain));
+    return true;
+}
+
+/* ---- Runs ------------------------------------------------------------------------------------------------------------------------------- */
+
+static void forward_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct resample *x = context;
+    int64_t *const keys = (int64_t *)(x->pieces + begin / x->grain * x->piece_bytes);
+    x->kernels->forward(&x->kernel, begin, end, x->in, x->out, keys + x->kernel.lines, keys);
+}
+
+static void backward_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct resample *x = context;
+    x->kernels->backward(&x->kernel, begin, end, x->in, x->out, x->pieces + begin / x->grain * x->piece_bytes);
+}
+
+void run_resample(const struct grd_plan *p)
+{
+    struct resample *x = resample_of(p);
+    x->in = p->in[0]->data;
+    x->out = p->results[0]->data;
+    grd_resample_make_tables(&x->source, &x->kernel, p->scratch);
+    x->pieces = p->scratch + x->table_bytes;
+    grd_parallel_for(0, x->images * x->kernel.axes[0].out * x->kernel.axes[1].out, x->grain, forward_piece, x);
+}
+
+void run_resample_backward(const struct grd_plan *p)
+{
+    struct resample *x = resample_of(p);
+    x->in = p->in[0]->data;
+    x->out = p->results[0]->data;
+    grd_resample_make_tables(&x->source, &x->kernel, p->scratch);
+    x->pieces = p->scratch + x->table_bytes;
+    memset(x->out, 0, (size_t)p->results[0]->numel * (size_t)p->results[0]->itemsize);
+    grd_parallel_for(0, x->images, x->grain, backward_piece, x);
+}
+
+grd_dims grd_image_sizes_as(grd_dims sizes, grd_dims image)
+{
+    return grd_image_sizes(sizes, image.n);
+}
