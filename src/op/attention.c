@@ -169,7 +169,7 @@ static bool check_arguments(const grd_tensor *query, const grd_tensor *key, cons
     if (grd_dtype_is_integral(dtype))
         return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type Float but found %s", grd_dtype_type_name(dtype));
     if (grd_kernels->attention[computed_in(dtype)] == NULL)
-        return grd_raise_no_kernel("softmax_lastdim_kernel_impl", dtype);
+        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'", grd_dtype_type_name(dtype));
     return (dropout_p >= 0 && dropout_p <= 1) ||
            grd_raise(GRD_ERROR_RUNTIME, "dropout probability has to be between 0 and 1, but got %g", dropout_p);
 }
