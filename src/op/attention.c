@@ -42,7 +42,8 @@ static bool check_matrices(const grd_tensor *query, const grd_tensor *key, const
                          grd_list_text(grd_sizes(key)), grd_list_text(grd_sizes(value)));
     if (query->dtype != key->dtype || query->dtype != value->dtype)
         return grd_raise(GRD_ERROR_RUNTIME, "query, key and value must have the same dtype");
-    return grd_kernels->attention[computed_in((grd_dtype)query->dtype)] != NULL || grd_raise_no_kernel("attention", (grd_dtype)query->dtype);
+    return grd_kernels->attention[computed_in((grd_dtype)query->dtype)] != NULL ||
+           grd_raise_no_kernel("attention", (grd_dtype)query->dtype);
 }
 
 /* True if a mask is NULL or broadcasts to the sizes of the scores. */
@@ -54,8 +55,8 @@ static bool check_mask(const grd_tensor *mask, grd_dims scores)
     if (!grd_shape_broadcast(scores, grd_sizes(mask), sizes, &ndim))
         return false;
     const grd_dims both = grd_dims_from(sizes, ndim);
-    return grd_dims_equal(both, scores) ||
-           grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s", grd_list_text(scores), grd_list_text(both));
+    return grd_dims_equal(both, scores) || grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+                                                     grd_list_text(scores), grd_list_text(both));
 }
 
 /* Rows that are read must be contiguous each: otherwise `t` is copied, as it is where its dtype is another. */
@@ -117,7 +118,8 @@ bool plan_hidden_attention(struct grd_plan *p, grd_tensor *query, grd_tensor *ke
     const struct grd_attention *x = grd_attention_of(p);
     const grd_dtype dtype = (grd_dtype)query->dtype;
     const grd_dims output = sizes_with(query, x->queries, x->value_width, sizes);
-    const bool planned = query->ndim >= 4 && keep == NULL && x->width == x->value_width ? plan_ordered(p, output, query, dtype) : grd_plan_result(p, output, dtype);
+    const bool planned = query->ndim >= 4 && keep == NULL && x->width == x->value_width ? plan_ordered(p, output, query, dtype)
+                                                                                        : grd_plan_result(p, output, dtype);
     p->scratch_bytes = grd_attention_scratch(x, false);
     return planned && grd_plan_computed_in(p, x->dtype) && grd_plan_result(p, sizes_with(query, x->queries, -1, sizes), x->dtype);
 }
@@ -148,7 +150,8 @@ bool plan_hidden_attention_backward(struct grd_plan *p, grd_tensor *grad_output,
 
 /* ---- scaled_dot_product_attention ---------------------------------------------------------------------------------------------------- */
 
-static bool check_arguments(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask, double dropout_p)
+static bool check_arguments(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask,
+                            double dropout_p)
 {
     if (query->ndim < 2 || key->ndim < 2 || value->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME,
@@ -178,7 +181,8 @@ static bool check_arguments(const grd_tensor *query, const grd_tensor *key, cons
  * part of a graph. */
 static bool check_causal(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask, double dropout_p)
 {
-    const bool same = query->ndim == 4 && key->ndim == 4 && value->ndim == 4 && query->sizes[3] == value->sizes[3] && query->sizes[0] == key->sizes[0];
+    const bool same =
+        query->ndim == 4 && key->ndim == 4 && value->ndim == 4 && query->sizes[3] == value->sizes[3] && query->sizes[0] == key->sizes[0];
     if (mask == NULL || (same && dropout_p == 0 && (mask->ndim == 2 || mask->ndim == 4) && !grd_requires_grad(mask)))
         return true;
     return grd_raise(GRD_ERROR_RUNTIME, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
@@ -193,8 +197,9 @@ static bool check_product(const grd_dims batch, int64_t left_rows, int64_t wante
         return grd_raise(GRD_ERROR_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", (long long)left_rows,
                          (long long)wanted, (long long)rows, (long long)columns);
     const long long matrices = (long long)grd_sizes_product(batch.data, batch.n);
-    return grd_raise(GRD_ERROR_RUNTIME, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].",
-                     matrices, (long long)wanted, matrices, (long long)rows);
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].", matrices,
+                     (long long)wanted, matrices, (long long)rows);
 }
 
 /* The arguments, on their way to the form that _attention takes. */
@@ -308,8 +313,8 @@ grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, 
     struct arguments x = {query, key, value, attn_mask};
     int64_t dim, sizes[GRD_MAX_DIMS];
     bool grouped = false;
-    if (!check_arguments(query, key, value, attn_mask, dropout_p) || (is_causal && !check_causal(query, key, value, attn_mask, dropout_p)) ||
-        (attn_mask != NULL && !grd_wrap_dim(attn_mask, -2, &dim)))
+    if (!check_arguments(query, key, value, attn_mask, dropout_p) ||
+        (is_causal && !check_causal(query, key, value, attn_mask, dropout_p)) || (attn_mask != NULL && !grd_wrap_dim(attn_mask, -2, &dim)))
         return grd_failed;
     if ((enable_gqa && !group_heads(&x, is_causal, &grouped)) || !broadcast_batches(&x))
         return grd_failed;
@@ -318,8 +323,8 @@ grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, 
     const bool hides = x.mask != NULL && x.mask->dtype == GRD_BOOL;
     if (!check_mask(x.mask, sizes_with(x.query, size_from_end(x.query, 2), size_from_end(x.key, 2), sizes)))
         return grd_failed;
-    grd_tensor *output = grd_hidden_attention(x.query, x.key, x.value, hides ? NULL : x.mask, hides ? x.mask : NULL, kept_weights(&x, dropout_p),
-                                              dropout_p, is_causal, factor)
+    grd_tensor *output = grd_hidden_attention(x.query, x.key, x.value, hides ? NULL : x.mask, hides ? x.mask : NULL,
+                                              kept_weights(&x, dropout_p), dropout_p, is_causal, factor)
                              .output;
     if (!grouped || grd_pending())
         return output;

@@ -18,13 +18,13 @@
 #include "op/product.h"
 
 enum {
-    SCORE_BYTES = 48 << 10,       /* a block of scores stays in the first-level cache */
-    KEY_UNIT = 192,               /* every kernel's panel and strip divides it */
-    PACKED_ROWS = 16,             /* from so many queries on both operands of the scores are packed */
-    FORWARD_BYTES = 2 << 20,      /* of scratch … */
-    BACKWARD_BYTES = 8 << 20,     /* … where a head is a task */
-    TASK_WORK = 1 << 18,          /* multiplications worth a task */
-    PACKED_ELEMENTS = 1 << 15     /* elements worth one */
+    SCORE_BYTES = 48 << 10,   /* a block of scores stays in the first-level cache */
+    KEY_UNIT = 192,           /* every kernel's panel and strip divides it */
+    PACKED_ROWS = 16,         /* from so many queries on both operands of the scores are packed */
+    FORWARD_BYTES = 2 << 20,  /* of scratch … */
+    BACKWARD_BYTES = 8 << 20, /* … where a head is a task */
+    TASK_WORK = 1 << 18,      /* multiplications worth a task */
+    PACKED_ELEMENTS = 1 << 15 /* elements worth one */
 };
 
 /* What is packed of a head: strips of rows for the left operand of a product, panels of columns for the right one. */
@@ -79,14 +79,16 @@ static struct run cut(const struct grd_attention *x, bool backward)
     run.block_rows = grd_least(grd_least(GRD_ATTENTION_ROWS, most_rows), grd_greatest(x->queries, 1));
     run.block_keys = elements / round_up(run.block_rows, run.products->strip) / KEY_UNIT * KEY_UNIT;
     run.stride = round_up(grd_least(run.block_keys, grd_greatest(x->keys, 1)), GRD_ATTENTION_LANES);
-    run.is_packed = x->queries >= PACKED_ROWS && grd_product_small(x->dtype, x->queries, x->keys, grd_greatest(x->width, x->value_width)) == NULL;
+    run.is_packed =
+        x->queries >= PACKED_ROWS && grd_product_small(x->dtype, x->queries, x->keys, grd_greatest(x->width, x->value_width)) == NULL;
     run.group = grd_greatest(x->heads, 1);
     if (!run.is_packed)
         return run;
     add_packed(&run, QUERY_STRIPS, (struct packed){.operand = GRD_ATTENTION_QUERY, .strips = true, .rows = x->queries, .width = x->width});
     add_packed(&run, KEY_PANELS, (struct packed){.operand = GRD_ATTENTION_KEY, .rows = x->keys, .width = x->width});
     if (backward) {
-        add_packed(&run, GRAD_STRIPS, (struct packed){.operand = GRD_ATTENTION_GRAD, .strips = true, .rows = x->queries, .width = x->value_width});
+        add_packed(&run, GRAD_STRIPS,
+                   (struct packed){.operand = GRD_ATTENTION_GRAD, .strips = true, .rows = x->queries, .width = x->value_width});
         add_packed(&run, VALUE_PANELS, (struct packed){.operand = GRD_ATTENTION_VALUE, .rows = x->keys, .width = x->value_width});
     }
     const int64_t most = (backward ? BACKWARD_BYTES : FORWARD_BYTES) / grd_greatest(run.head_bytes, 1);
@@ -134,7 +136,8 @@ static void pack_rows(const struct run *run, int64_t head, int which, int64_t fi
     const char *from = matrix_of(run, t, head, 2);
     for (int64_t i = first; i < past; i += unit) {
         const int64_t n = grd_least(past - i, unit), width = what->strips ? unit : round_up(n, run->products->lanes);
-        run->products->pack(what->width, n, width, from + i * row * itemsize, 1, row, packed_of(run, head, which) + i * what->width * itemsize);
+        run->products->pack(what->width, n, width, from + i * row * itemsize, 1, row,
+                            packed_of(run, head, which) + i * what->width * itemsize);
     }
 }
 
@@ -171,11 +174,34 @@ static void multiply(const struct run *run, int64_t m, int64_t n, int64_t k, str
         return;
     grd_small_gemm_kernel *small = grd_product_small(run->x->dtype, m, n, k);
     if (small != NULL)
-        small(&(struct grd_small_gemm){.m = m, .n = n, .k = k, .a = a.data, .b = b.data, .added = adds ? c.data : NULL, .c = c.data, .a_row = a.row,
-                                       .a_col = a.column, .b_row = b.row, .b_col = b.column, .added_row = c.row, .c_row = c.row});
+        small(&(struct grd_small_gemm){.m = m,
+                                       .n = n,
+                                       .k = k,
+                                       .a = a.data,
+                                       .b = b.data,
+                                       .added = adds ? c.data : NULL,
+                                       .c = c.data,
+                                       .a_row = a.row,
+                                       .a_col = a.column,
+                                       .b_row = b.row,
+                                       .b_col = b.column,
+                                       .added_row = c.row,
+                                       .c_row = c.row});
     else
-        run->products->direct(&(struct grd_gemm){.m = m, .n = n, .k = k, .a = a.data, .b = b.data, .c = c.data, .a_row = a.row, .a_col = a.column, .b_row = b.row,
-                                                 .b_col = b.column, .c_row = c.row, .c_col = 1, .alpha = grd_int(1), .beta = grd_int(adds)});
+        run->products->direct(&(struct grd_gemm){.m = m,
+                                                 .n = n,
+                                                 .k = k,
+                                                 .a = a.data,
+                                                 .b = b.data,
+                                                 .c = c.data,
+                                                 .a_row = a.row,
+                                                 .a_col = a.column,
+                                                 .b_row = b.row,
+                                                 .b_col = b.column,
+                                                 .c_row = c.row,
+                                                 .c_col = 1,
+                                                 .alpha = grd_int(1),
+                                                 .beta = grd_int(adds)});
 }
 
 static struct matrix transposed(struct matrix m)
@@ -201,17 +227,24 @@ struct block {
 };
 
 /* to = left right^T for the block; left is query or output gradient, right key or value, packed or as they lie. */
-static void multiply_rows(const struct run *run, const struct block *b, struct matrix left, struct matrix right, int strips, int panels, int64_t width,
-                          struct matrix to)
+static void multiply_rows(const struct run *run, const struct block *b, struct matrix left, struct matrix right, int strips, int panels,
+                          int64_t width, struct matrix to)
 {
     if (!run->is_packed) {
         multiply(run, b->rows, b->keys, width, rows_from(run, left, b->query), transposed(rows_from(run, right, b->key)), to, false);
         return;
     }
     const int64_t bytes = width * run->x->itemsize;
-    run->products->packed(&(struct grd_gemm){.m = b->rows, .n = b->keys, .k = width, .a = packed_of(run, b->head, strips) + b->query * bytes,
-                                             .b = packed_of(run, b->head, panels) + b->key * bytes, .c = to.data, .c_row = to.row, .c_col = 1,
-                                             .alpha = grd_int(1), .beta = grd_int(0)});
+    run->products->packed(&(struct grd_gemm){.m = b->rows,
+                                             .n = b->keys,
+                                             .k = width,
+                                             .a = packed_of(run, b->head, strips) + b->query * bytes,
+                                             .b = packed_of(run, b->head, panels) + b->key * bytes,
+                                             .c = to.data,
+                                             .c_row = to.row,
+                                             .c_col = 1,
+                                             .alpha = grd_int(1),
+                                             .beta = grd_int(0)});
 }
 
 /* How many keys from `key` on make the next block, when those below `limit` are seen: whole panels of packed keys. */
@@ -231,8 +264,10 @@ static int64_t keys_seen(const struct grd_attention *x, int64_t past_row)
 static struct grd_attention_block block_of(const struct run *run, const struct block *b, void *scores)
 {
     const struct grd_attention *x = run->x;
-    const grd_tensor *bias = run->plan->in[GRD_ATTENTION_BIAS], *mask = run->plan->in[GRD_ATTENTION_MASK], *keep = run->plan->in[GRD_ATTENTION_KEEP];
-    struct grd_attention_block block = {.rows = b->rows, .keys = b->keys, .stride = run->stride, .scores = scores, .scale = x->scale, .keep_scale = x->keep_scale};
+    const grd_tensor *bias = run->plan->in[GRD_ATTENTION_BIAS], *mask = run->plan->in[GRD_ATTENTION_MASK],
+                     *keep = run->plan->in[GRD_ATTENTION_KEEP];
+    struct grd_attention_block block = {
+        .rows = b->rows, .keys = b->keys, .stride = run->stride, .scores = scores, .scale = x->scale, .keep_scale = x->keep_scale};
     block.first = b->key == 0;
     block.visible = x->causal ? b->query + 1 - b->key : b->keys;
     if (bias != NULL) {
@@ -263,7 +298,8 @@ static void clear_rows(const struct run *run, int64_t rows, int64_t width, struc
 static void attend(const struct run *run, int64_t head, int64_t query)
 {
     _Alignas(64) char scores[SCORE_BYTES];
-    _Alignas(64) char max[GRD_ATTENTION_ROWS * sizeof(double)], sum[GRD_ATTENTION_ROWS * sizeof(double)], factors[GRD_ATTENTION_ROWS * sizeof(double)];
+    _Alignas(64) char max[GRD_ATTENTION_ROWS * sizeof(double)], sum[GRD_ATTENTION_ROWS * sizeof(double)],
+        factors[GRD_ATTENTION_ROWS * sizeof(double)];
     const struct grd_attention *x = run->x;
     grd_tensor *const *in = run->plan->in;
     struct block b = {.head = head, .query = query, .rows = grd_least(run->block_rows, x->queries - query)};
@@ -309,7 +345,8 @@ static void differentiate(const struct run *run, int64_t head)
     const struct matrix q = matrix(run, in[GRD_ATTENTION_QUERY], head), k = matrix(run, in[GRD_ATTENTION_KEY], head);
     const struct matrix v = matrix(run, in[GRD_ATTENTION_VALUE], head), grad = matrix(run, in[GRD_ATTENTION_GRAD], head);
     const struct matrix output = matrix(run, in[GRD_ATTENTION_OUTPUT], head);
-    const struct matrix grad_q = matrix(run, results[0], head), grad_k = matrix(run, results[1], head), grad_v = matrix(run, results[2], head);
+    const struct matrix grad_q = matrix(run, results[0], head), grad_k = matrix(run, results[1], head),
+                        grad_v = matrix(run, results[2], head);
     const struct matrix weights = {scores, run->stride, 1}, grads = {slopes, run->stride, 1};
     clear_rows(run, x->queries, x->width, grad_q);
     clear_rows(run, x->keys, x->width, grad_k);
@@ -319,8 +356,8 @@ static void differentiate(const struct run *run, int64_t head)
         b.rows = grd_least(run->block_rows, x->queries - b.query);
         const int64_t at = (head * x->queries + b.query) * x->itemsize, limit = keys_seen(x, b.query + b.rows);
         const struct matrix rows_q = rows_from(run, q, b.query), rows_grad = rows_from(run, grad, b.query);
-        run->rows->delta(b.rows, x->value_width, rows_grad.data, grad.row, rows_from(run, output, b.query).data, output.row, in[GRD_ATTENTION_LESS]->data + at,
-                         delta);
+        run->rows->delta(b.rows, x->value_width, rows_grad.data, grad.row, rows_from(run, output, b.query).data, output.row,
+                         in[GRD_ATTENTION_LESS]->data + at, delta);
         for (b.key = 0; b.key < limit; b.key += b.keys) {
             b.keys = block_keys(run, b.key, limit);
             multiply_rows(run, &b, q, k, QUERY_STRIPS, KEY_PANELS, x->width, weights);
@@ -358,11 +395,13 @@ static void run_groups(const struct grd_plan *plan, bool backward, grd_task *tas
     run.plan = plan;
     run.scratch = (char *)(((uintptr_t)plan->scratch + 63) & ~(uintptr_t)63);
     const int64_t per_head = backward ? 1 : ceil_div(x->queries, run.block_rows);
-    const double matrix_work = (double)x->queries * (double)x->keys * (double)(x->width + x->value_width), work = matrix_work / (double)grd_greatest(per_head, 1);
+    const double matrix_work = (double)x->queries * (double)x->keys * (double)(x->width + x->value_width),
+                 work = matrix_work / (double)grd_greatest(per_head, 1);
     for (; run.head < x->heads; run.head += run.group) {
         const int64_t heads = grd_least(run.group, x->heads - run.head);
         if (run.is_packed)
-            grd_parallel_for(0, heads * pack_chunks(&run), grain_of((double)KEY_UNIT * (double)(x->width + x->value_width), PACKED_ELEMENTS), pack_items, &run);
+            grd_parallel_for(0, heads * pack_chunks(&run),
+                             grain_of((double)KEY_UNIT * (double)(x->width + x->value_width), PACKED_ELEMENTS), pack_items, &run);
         grd_parallel_for(0, heads * per_head, grain_of(work, TASK_WORK), task, &run);
     }
 }

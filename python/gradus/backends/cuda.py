@@ -1,6 +1,5 @@
-"""CUDA's libraries: not there. ``matmul`` and the switches of attention keep what programs set; they have no effect."""
-import contextlib
-import warnings
+"""CUDA's libraries: not there. The switches that programs set, of ``matmul`` among them, are kept and have no effect."""
+from gradus.backends._switch import KeptFlags, Switch
 
 
 class _MatmulSwitches:
@@ -18,73 +17,26 @@ def is_built():
     return False
 
 
-# Which implementations scaled_dot_product_attention may take (gradus.nn.attention.sdpa_kernel).
-_sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True, "reduction": False}
+_flash, _math, _mem_efficient, _cudnn, _reduced = Switch(), Switch(), Switch(), Switch(), Switch(False)
+flash_sdp_enabled, enable_flash_sdp = _flash.get, _flash.set
+math_sdp_enabled, enable_math_sdp = _math.get, _math.set
+mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _mem_efficient.get, _mem_efficient.set
+cudnn_sdp_enabled, enable_cudnn_sdp = _cudnn.get, _cudnn.set
+fp16_bf16_reduction_math_sdp_allowed, allow_fp16_bf16_reduction_math_sdp = _reduced.get, _reduced.set
 
 
-def flash_sdp_enabled():
-    """The switch of enable_flash_sdp."""
-    return _sdp["flash"]
-
-
-def enable_flash_sdp(enabled):
-    """Keeps the switch; it has no effect."""
-    _sdp["flash"] = bool(enabled)
-
-
-def mem_efficient_sdp_enabled():
-    """The switch of enable_mem_efficient_sdp."""
-    return _sdp["mem_efficient"]
-
-
-def enable_mem_efficient_sdp(enabled):
-    """Keeps the switch; it has no effect."""
-    _sdp["mem_efficient"] = bool(enabled)
-
-
-def math_sdp_enabled():
-    """The switch of enable_math_sdp."""
-    return _sdp["math"]
-
-
-def enable_math_sdp(enabled):
-    """Keeps the switch; it has no effect."""
-    _sdp["math"] = bool(enabled)
-
-
-def cudnn_sdp_enabled():
-    """The switch of enable_cudnn_sdp."""
-    return _sdp["cudnn"]
-
-
-def enable_cudnn_sdp(enabled):
-    """Keeps the switch; it has no effect."""
-    _sdp["cudnn"] = bool(enabled)
-
-
-def fp16_bf16_reduction_math_sdp_allowed():
-    """The switch of allow_fp16_bf16_reduction_math_sdp."""
-    return _sdp["reduction"]
-
-
-def allow_fp16_bf16_reduction_math_sdp(enabled):
-    """Keeps the switch; it has no effect: half types are computed in float32."""
-    _sdp["reduction"] = bool(enabled)
+class sdp_kernel(KeptFlags):
+    """A with block that changes nothing: there is one kernel of attention."""
 
 
 def is_flash_attention_available():
-    """False: it is a library for CUDA."""
+    """False."""
     return False
 
 
-@contextlib.contextmanager
-def sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
-    """Sets the switches inside a ``with`` block; FutureWarning: gradus.nn.attention.sdpa_kernel is its name now."""
-    warnings.warn("`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. Please see "
-                  "`torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.", FutureWarning, stacklevel=3)
-    before = dict(_sdp)
-    _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
-    try:
-        yield {}
-    finally:
-        _sdp.update(before)
+def preferred_linalg_library(backend=None):
+    """The name that was given, or "default"."""
+    return "default" if backend is None else backend
+
+
+preferred_blas_library = preferred_linalg_library

@@ -1,13 +1,6 @@
-"""The short way that PyTorch's modules of attention take for inference: a switch that TransformerEncoder heeds for what it gives at padded places."""
-_enabled = True
+"""The fast path of TransformerEncoderLayer: the switch is kept; TransformerEncoder heeds it for what it gives at padded places."""
+from gradus.backends._switch import Switch
 
-
-def get_fastpath_enabled():
-    """The switch of set_fastpath_enabled."""
-    return _enabled
-
-
-def set_fastpath_enabled(value):
-    """With False, TransformerEncoder computes padded places for inference as it does for training."""
-    global _enabled
-    _enabled = bool(value)
+_fastpath = Switch()
+get_fastpath_enabled = _fastpath.get
+set_fastpath_enabled = _fastpath.set

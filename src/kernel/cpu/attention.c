@@ -236,10 +236,12 @@ static T dot_row(int64_t n, const T *x, const T *y)
     return fold_sum(lanes);
 }
 
-static void row_deltas(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *y, int64_t y_row, const void *less, void *ret_delta)
+static void row_deltas(int64_t rows, int64_t n, const void *x, int64_t x_row, const void *y, int64_t y_row, const void *less,
+                       void *ret_delta)
 {
     for (int64_t r = 0; r < rows; r++)
         ((T *)ret_delta)[r] = dot_row(n, (const T *)x + r * x_row, (const T *)y + r * y_row) - ((const T *)less)[r];
 }
 
-const struct grd_attention_row GRD_TYPED(grd_attention_row) = {.weigh = weigh, .rescale = rescale, .finish = finish, .slope = slope, .delta = row_deltas};
+const struct grd_attention_row GRD_TYPED(grd_attention_row) = {
+    .weigh = weigh, .rescale = rescale, .finish = finish, .slope = slope, .delta = row_deltas};

@@ -30,11 +30,18 @@ class SDPBackend(enum.IntEnum):
     __str__ = enum.Enum.__str__
 
 
-_SWITCHES = {SDPBackend.MATH: "math", SDPBackend.FLASH_ATTENTION: "flash", SDPBackend.EFFICIENT_ATTENTION: "mem_efficient", SDPBackend.CUDNN_ATTENTION: "cudnn"}
+_SWITCHES = {SDPBackend.MATH: (cuda.math_sdp_enabled, cuda.enable_math_sdp), SDPBackend.FLASH_ATTENTION: (cuda.flash_sdp_enabled, cuda.enable_flash_sdp),
+             SDPBackend.EFFICIENT_ATTENTION: (cuda.mem_efficient_sdp_enabled, cuda.enable_mem_efficient_sdp),
+             SDPBackend.CUDNN_ATTENTION: (cuda.cudnn_sdp_enabled, cuda.enable_cudnn_sdp)}
 
 
 def _cur_sdpa_kernel_backends(with_priority=False):
-    return [backend for backend, name in _SWITCHES.items() if cuda._sdp[name]]
+    return [backend for backend, (enabled, _) in _SWITCHES.items() if enabled()]
+
+
+def _enable(chosen):
+    for backend, (_, enable) in _SWITCHES.items():
+        enable(backend in chosen)
 
 
 @contextlib.contextmanager
@@ -49,10 +56,9 @@ def sdpa_kernel(backends, set_priority=False):
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}")
-    chosen = {backends} if isinstance(backends, SDPBackend) else set(backends)
-    before = dict(cuda._sdp)
-    cuda._sdp.update({name: backend in chosen for backend, name in _SWITCHES.items()})
+    before = _cur_sdpa_kernel_backends()
+    _enable([backends] if isinstance(backends, SDPBackend) else backends)
     try:
         yield {}
     finally:
-        cuda._sdp.update(before)
+        _enable(before)

@@ -1,4 +1,4 @@
-"""Attention of several heads over one projection: masks and shapes around the operator scaled_dot_product_attention."""
+"""multi_head_attention_forward: projections, masks and shapes around the operator scaled_dot_product_attention."""
 from __future__ import annotations
 
 import math
@@ -7,12 +7,9 @@ import warnings
 import gradus
 from gradus import _C
 
-from ._dropout import dropout
-from ._linear import linear
+__all__ = ["multi_head_attention_forward"]
 
-__all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
-
-scaled_dot_product_attention = _C.nn.scaled_dot_product_attention
+_nn = _C.nn
 
 
 def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
@@ -55,15 +52,15 @@ def _projected(query, key, value, weights, bias):
     if len(weights) == 1:
         weight, = weights
         if query is key and key is value:
-            return linear(query, weight, bias).chunk(3, -1)
+            return _nn.linear(query, weight, bias).chunk(3, -1)
         if key is value:
             rows = query.size(-1)
             own, shared = (None, None) if bias is None else bias.split([rows, 2 * rows])
             own_weight, shared_weight = weight.split([rows, 2 * rows])
-            return linear(query, own_weight, own), *linear(key, shared_weight, shared).chunk(2, -1)
+            return _nn.linear(query, own_weight, own), *_nn.linear(key, shared_weight, shared).chunk(2, -1)
         weights = weight.chunk(3)
     biases = (None,) * 3 if bias is None else bias.chunk(3)
-    return [linear(x, weight, b) for x, weight, b in zip((query, key, value), weights, biases)]
+    return [_nn.linear(x, weight, b) for x, weight, b in zip((query, key, value), weights, biases)]
 
 
 def _one_more(x, last, dim):
@@ -89,16 +86,16 @@ def _joined_mask(attn_mask, key_padding_mask, batch, heads, rows, given, keys):
     if not masks:
         return None
     mask = sum(masks[1:], masks[0])
-    return mask if keys == given else gradus.nn.functional.pad(mask, (0, keys - given))
+    return mask if keys == given else _nn.pad(mask, (0, keys - given))
 
 
 def _attend(q, k, v, mask, dropout_p, is_causal, need_weights):
     """Output and weights (None unless they are needed) of heads (batch, heads, length, width)."""
     if not need_weights:
-        return scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal), None
+        return _nn.scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal), None
     scores = (q * math.sqrt(1.0 / q.size(-1))) @ k.transpose(-2, -1)
     weights = (scores if mask is None else scores + mask).softmax(-1)
-    weights = dropout(weights, dropout_p) if dropout_p > 0.0 else weights
+    weights = _nn.dropout(weights, dropout_p) if dropout_p > 0.0 else weights
     return weights @ v, weights
 
 
@@ -133,7 +130,7 @@ def _of_batches(query, key, value, num_heads, weights, in_proj_bias, bias_k, bia
     mask = _joined_mask(attn_mask, key_padding_mask, batch, num_heads, query.size(along), given, k.size(2))
     heads, weights = _attend(q, k, v, mask, dropout_p, is_causal, need_weights)
     batch_first = batch_dim == 0 and not training
-    output = linear(heads.permute((0, 2, 1, 3) if batch_first else (2, 0, 1, 3)).flatten(-2), out_proj_weight, out_proj_bias)
+    output = _nn.linear(heads.permute((0, 2, 1, 3) if batch_first else (2, 0, 1, 3)).flatten(-2), out_proj_weight, out_proj_bias)
     if batch_dim == 0 and training:  # PyTorch's memory layout: the order in which a dropout after this one draws
         output = output.transpose(0, 1)
     return output, weights.mean(1) if weights is not None and average_attn_weights else weights
