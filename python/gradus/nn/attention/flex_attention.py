@@ -101,7 +101,7 @@ def _attend(parts, batches, heads, rows, slices):
                    gradus.arange(parts.query.size(2), device=device)[rows], gradus.cat([gradus.arange(first, past, device=device) for first, past in slices]))
     mask = None if parts.mask_mod is None else call_mod(parts.mask_mod, *indices).to(gradus.bool)
     if parts.score_mod is None:
-        return _C.nn._attention(query, key, value, None, mask, None, 0.0, False, parts.scale)
+        return _C.nn._attention(query, key, value, None, mask, None, 0.0, False, parts.scale, query.size(-1) == value.size(-1))
     score = call_mod(parts.score_mod, *indices, score=((query @ key.transpose(-2, -1)) * parts.scale).to(_lse_dtype(query)))
     if mask is not None:
         score = gradus.where(mask, score, -math.inf)

@@ -221,9 +221,9 @@ class Transformer(Module):
 
     RuntimeError: the batch sizes differ, or the widths are not d_model.
 
-    >>> net = nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
-    >>> tuple(net(gradus.randn(5, 3, 8), gradus.randn(4, 3, 8)).shape)
-    (4, 3, 8)
+    >>> net = nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16, batch_first=True)
+    >>> tuple(net(gradus.randn(3, 5, 8), gradus.randn(3, 4, 8)).shape)
+    (3, 4, 8)
     """
 
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6, dim_feedforward: int = 2048,
