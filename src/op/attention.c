@@ -103,6 +103,8 @@ static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key
 static bool plan_rows_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
 {
     int64_t strides[GRD_MAX_DIMS];
+    if (grd_has(t, GRD_FLAG_CANONICAL))
+        return grd_plan_result(p, grd_sizes(t), dtype);
     grd_shape_dense_strides(grd_sizes(t), t->strides, strides);
     const bool rows = t->sizes[t->ndim - 1] <= 1 || (t->strides[t->ndim - 1] == 1 && strides[t->ndim - 1] == 1);
     return rows ? grd_plan_like(p, t, dtype) : grd_plan_result(p, grd_sizes(t), dtype);
