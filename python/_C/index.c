@@ -17,6 +17,7 @@
 #include "gradus/ops/unsqueeze.h"
 #include "gradus/ops/view.h"
 #include "gradus/ops/zeros.h"
+#include "gradus/transform.h"
 
 enum item_kind { ITEM_INT, ITEM_SLICE, ITEM_NEW, ITEM_REST, ITEM_BOOL, ITEM_TENSOR };
 
@@ -77,7 +78,7 @@ static bool read_number(PyObject *object, struct item *ret_item)
     return overflow == 0;
 }
 
-/* Tensors without dimensions are integers and truth values. */
+/* Tensors without dimensions are integers and truth values; a batch of integers is an index with one for each element of the batch. */
 static bool read_tensor(grd_tensor *t, struct item *ret_item)
 {
     const grd_dtype dtype = grd_tensor_dtype(t);
@@ -88,7 +89,7 @@ static bool read_tensor(grd_tensor *t, struct item *ret_item)
     if (dtype == GRD_UINT8 &&
         PyErr_WarnEx(PyExc_UserWarning, "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", 1) < 0)
         return false;
-    if (grd_ndim(t) > 0) {
+    if (grd_ndim(t) > 0 || (grd_is_batched(t) && !is_mask(t))) {
         *ret_item = (struct item){.kind = ITEM_TENSOR, .v.tensor = t};
         return true;
     }

@@ -99,18 +99,19 @@ static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key
            read_mask(p, mask, GRD_BOOL) && grd_plan_reads_as(p, keep, GRD_BOOL);
 }
 
-/* Plans a result of these sizes with the order of dimensions that `like` has in memory, rows contiguous. */
-static bool plan_ordered(struct grd_plan *p, grd_dims sizes, const grd_tensor *like, grd_dtype dtype)
+/* Plans a result with the sizes of `t` and its order in memory if that leaves each row contiguous, contiguous otherwise. */
+static bool plan_rows_like(struct grd_plan *p, const grd_tensor *t, grd_dtype dtype)
 {
     int64_t strides[GRD_MAX_DIMS];
-    if (grd_has(like, GRD_FLAG_CONTIGUOUS) || like->strides[like->ndim - 1] != 1)
-        return grd_plan_result(p, sizes, dtype);
-    grd_shape_dense_strides(sizes, like->strides, strides);
-    return strides[sizes.n - 1] == 1 ? grd_plan_strided(p, sizes, strides, dtype) : grd_plan_result(p, sizes, dtype);
+    if (grd_has(t, GRD_FLAG_CANONICAL))
+        return grd_plan_result(p, grd_sizes(t), dtype);
+    grd_shape_dense_strides(grd_sizes(t), t->strides, strides);
+    const bool rows = t->sizes[t->ndim - 1] <= 1 || (t->strides[t->ndim - 1] == 1 && strides[t->ndim - 1] == 1);
+    return rows ? grd_plan_like(p, t, dtype) : grd_plan_result(p, grd_sizes(t), dtype);
 }
 
 bool plan_hidden_attention(struct grd_plan *p, grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *bias, grd_tensor *mask,
-                           grd_tensor *keep, double dropout_p, bool is_causal, double scale)
+                           grd_tensor *keep, double dropout_p, bool is_causal, double scale, bool ordered)
 {
     int64_t sizes[GRD_MAX_DIMS];
     if (!plan_operands(p, query, key, value, bias, mask, keep, dropout_p, is_causal, scale))
@@ -118,15 +119,14 @@ bool plan_hidden_attention(struct grd_plan *p, grd_tensor *query, grd_tensor *ke
     const struct grd_attention *x = grd_attention_of(p);
     const grd_dtype dtype = (grd_dtype)query->dtype;
     const grd_dims output = sizes_with(query, x->queries, x->value_width, sizes);
-    const bool planned = query->ndim >= 4 && keep == NULL && x->width == x->value_width ? plan_ordered(p, output, query, dtype)
-                                                                                        : grd_plan_result(p, output, dtype);
+    const bool planned = ordered && grd_same_sizes(query, output) ? plan_rows_like(p, query, dtype) : grd_plan_result(p, output, dtype);
     p->scratch_bytes = grd_attention_scratch(x, false);
     return planned && grd_plan_computed_in(p, x->dtype) && grd_plan_result(p, sizes_with(query, x->queries, -1, sizes), x->dtype);
 }
 
 static bool plan_gradient(struct grd_plan *p, const grd_tensor *of)
 {
-    return plan_ordered(p, grd_sizes(of), of, (grd_dtype)of->dtype) && grd_plan_computed_in(p, grd_attention_of(p)->dtype);
+    return plan_rows_like(p, of, (grd_dtype)of->dtype) && grd_plan_computed_in(p, grd_attention_of(p)->dtype);
 }
 
 bool plan_hidden_attention_backward(struct grd_plan *p, grd_tensor *grad_output, grd_tensor *grad_logsumexp, grd_tensor *query,
@@ -169,23 +169,23 @@ static bool check_arguments(const grd_tensor *query, const grd_tensor *key, cons
                          "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s and  "
                          "query.dtype: %s instead.",
                          grd_dtype_c_name((grd_dtype)mask->dtype), grd_dtype_c_name(dtype));
-    if (grd_dtype_is_integral(dtype))
-        return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type Float but found %s", grd_dtype_type_name(dtype));
-    if (grd_kernels->attention[computed_in(dtype)] == NULL)
-        return grd_raise_no_kernel("softmax_lastdim_kernel_impl", dtype);
+    if (!grd_dtype_is_integral(dtype) && grd_kernels->attention[computed_in(dtype)] == NULL)
+        return grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "\"softmax_lastdim_kernel_impl\" not implemented for '%s'", grd_dtype_type_name(dtype));
     return (dropout_p >= 0 && dropout_p <= 1) ||
            grd_raise(GRD_ERROR_RUNTIME, "dropout probability has to be between 0 and 1, but got %g", dropout_p);
 }
 
-/* PyTorch has two ways on a cpu, and takes a mask together with is_causal in one of them alone: four dimensions, heads of one size, a mask of two or four dimensions that is no
- * part of a graph. */
-static bool check_causal(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask, double dropout_p)
+/* True where PyTorch takes its kernel for cpus instead of the operators that it is made of: which shows in the strides of the output, and in what goes together. */
+static bool takes_kernel(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask, double dropout_p,
+                         bool enable_gqa)
 {
-    const bool same =
-        query->ndim == 4 && key->ndim == 4 && value->ndim == 4 && query->sizes[3] == value->sizes[3] && query->sizes[0] == key->sizes[0];
-    if (mask == NULL || (same && dropout_p == 0 && (mask->ndim == 2 || mask->ndim == 4) && !grd_requires_grad(mask)))
-        return true;
-    return grd_raise(GRD_ERROR_RUNTIME, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    if (query->ndim != 4 || key->ndim != 4 || value->ndim != 4 || dropout_p != 0 || query->numel == 0 || key->numel == 0)
+        return false;
+    for (int d = 0; d < 4; d++)
+        if (d != 2 && (key->sizes[d] != value->sizes[d] || (query->sizes[d] != key->sizes[d] && !(d == 1 && enable_gqa))))
+            return false;
+    return query->strides[3] == 1 && key->strides[3] == 1 && value->strides[3] == 1 &&
+           (mask == NULL || ((mask->ndim == 2 || mask->ndim == 4) && !grd_requires_grad(mask)));
 }
 
 /* RuntimeError, that of the product which cannot be made: a matrix of `rows` x `columns` stands where the other has `wanted` rows. */
@@ -306,16 +306,29 @@ static grd_tensor *kept_weights(const struct arguments *x, double dropout_p)
     return dropout_p > 0 ? grd_hidden_attention_keep(x->query, scores, dropout_p) : NULL;
 }
 
-/* PyTorch's kernel for four dimensions leaves the output in the order of the query; contiguous otherwise. */
+/* Integers have no softmax, but where there are no scores none is asked for. */
+static grd_tensor *attend_integers(const struct arguments *x)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    const int64_t rows = size_from_end(x->query, 2), keys = size_from_end(x->key, 2);
+    const grd_dims scores = sizes_with(x->query, rows, keys, sizes);
+    if (grd_sizes_product(scores.data, scores.n) != 0)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected scalar type Float but found %s", grd_dtype_type_name((grd_dtype)x->query->dtype));
+    const grd_dtype dtype = x->query->dtype == GRD_BOOL ? GRD_INT64 : (grd_dtype)x->query->dtype;
+    return grd_zeros(sizes_with(x->query, rows, size_from_end(x->value, 1), sizes), .dtype = dtype, .device = grd_device_of(x->query));
+}
+
 grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *attn_mask, double dropout_p,
                                             bool is_causal, grd_scalar scale, bool enable_gqa)
 {
     struct arguments x = {query, key, value, attn_mask};
     int64_t dim, sizes[GRD_MAX_DIMS];
     bool grouped = false;
-    if (!check_arguments(query, key, value, attn_mask, dropout_p) ||
-        (is_causal && !check_causal(query, key, value, attn_mask, dropout_p)) || (attn_mask != NULL && !grd_wrap_dim(attn_mask, -2, &dim)))
+    if (!check_arguments(query, key, value, attn_mask, dropout_p) || (attn_mask != NULL && !grd_wrap_dim(attn_mask, -2, &dim)))
         return grd_failed;
+    const bool ordered = takes_kernel(query, key, value, attn_mask, dropout_p, enable_gqa);
+    if (is_causal && attn_mask != NULL && !ordered)
+        return grd_fail(GRD_ERROR_RUNTIME, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
     if ((enable_gqa && !group_heads(&x, is_causal, &grouped)) || !broadcast_batches(&x))
         return grd_failed;
     const int64_t width = size_from_end(query, 1);
@@ -323,8 +336,10 @@ grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, 
     const bool hides = x.mask != NULL && x.mask->dtype == GRD_BOOL;
     if (!check_mask(x.mask, sizes_with(x.query, size_from_end(x.query, 2), size_from_end(x.key, 2), sizes)))
         return grd_failed;
+    if (grd_dtype_is_integral((grd_dtype)query->dtype))
+        return attend_integers(&x);
     grd_tensor *output = grd_hidden_attention(x.query, x.key, x.value, hides ? NULL : x.mask, hides ? x.mask : NULL,
-                                              kept_weights(&x, dropout_p), dropout_p, is_causal, factor)
+                                              kept_weights(&x, dropout_p), dropout_p, is_causal, factor, ordered)
                              .output;
     if (!grouped || grd_pending())
         return output;

@@ -72,6 +72,12 @@ static void add_packed(struct run *run, int which, struct packed what)
     run->npacked = which + 1;
 }
 
+/* True if there is enough to multiply to be worth a copy of the operands. */
+static bool packs(const struct grd_attention *x)
+{
+    return x->queries >= PACKED_ROWS && grd_product_small(x->dtype, x->queries, x->keys, grd_greatest(x->width, x->value_width)) == NULL;
+}
+
 static struct run cut(const struct grd_attention *x, bool backward)
 {
     struct run run = {.x = x, .rows = grd_kernels->attention[x->dtype], .products = grd_kernels->gemm[x->dtype]};
@@ -79,8 +85,7 @@ static struct run cut(const struct grd_attention *x, bool backward)
     run.block_rows = grd_least(grd_least(GRD_ATTENTION_ROWS, most_rows), grd_greatest(x->queries, 1));
     run.block_keys = elements / round_up(run.block_rows, run.products->strip) / KEY_UNIT * KEY_UNIT;
     run.stride = round_up(grd_least(run.block_keys, grd_greatest(x->keys, 1)), GRD_ATTENTION_LANES);
-    run.is_packed =
-        x->queries >= PACKED_ROWS && grd_product_small(x->dtype, x->queries, x->keys, grd_greatest(x->width, x->value_width)) == NULL;
+    run.is_packed = packs(x);
     run.group = grd_greatest(x->heads, 1);
     if (!run.is_packed)
         return run;
@@ -98,18 +103,21 @@ static struct run cut(const struct grd_attention *x, bool backward)
 
 size_t grd_attention_scratch(const struct grd_attention *x, bool backward)
 {
+    if (!packs(x))
+        return 0;
     const struct run run = cut(x, backward);
-    return run.is_packed ? (size_t)(run.head_bytes * run.group) + 64 : 0;
+    return (size_t)(run.head_bytes * run.group) + 64;
 }
 
 /* Matrix `head` of t, whose batch broadcasts to that of the query. */
-static char *matrix_of(const struct run *run, const grd_tensor *t, int64_t head, int matrix_dims)
+static char *matrix_of(const struct run *run, const grd_tensor *t, int64_t head)
 {
     const grd_tensor *query = run->plan->in[GRD_ATTENTION_QUERY];
     int64_t offset = 0;
-    for (int d = t->ndim - matrix_dims - 1, of = query->ndim - 3; d >= 0; d--, of--) {
-        offset += t->sizes[d] == 1 ? 0 : head % query->sizes[of] * t->strides[d];
-        head /= query->sizes[of];
+    for (int d = t->ndim - 3, of = query->ndim - 3; d >= 0; d--, of--) {
+        const int64_t rest = of > 0 ? head / query->sizes[of] : 0; /* a division takes as long as all else here */
+        offset += t->sizes[d] == 1 ? 0 : (head - rest * query->sizes[of]) * t->strides[d];
+        head = rest;
     }
     return t->data + offset * t->itemsize;
 }
@@ -133,7 +141,7 @@ static void pack_rows(const struct run *run, int64_t head, int which, int64_t fi
     const struct packed *what = &run->packed[which];
     const grd_tensor *t = run->plan->in[what->operand];
     const int64_t unit = what->strips ? run->products->strip : run->products->panel, row = step_of(t, 2), itemsize = run->x->itemsize;
-    const char *from = matrix_of(run, t, head, 2);
+    const char *from = matrix_of(run, t, head);
     for (int64_t i = first; i < past; i += unit) {
         const int64_t n = grd_least(past - i, unit), width = what->strips ? unit : round_up(n, run->products->lanes);
         run->products->pack(what->width, n, width, from + i * row * itemsize, 1, row,
@@ -218,7 +226,7 @@ static struct matrix rows_from(const struct run *run, struct matrix m, int64_t f
 /* The matrix of an operand, or of a result, rows contiguous. */
 static struct matrix matrix(const struct run *run, const grd_tensor *t, int64_t head)
 {
-    return (struct matrix){matrix_of(run, t, head, 2), step_of(t, 2), 1};
+    return (struct matrix){matrix_of(run, t, head), step_of(t, 2), 1};
 }
 
 /* A block: `rows` queries from `query` on by `keys` keys from `key` on, of a head. */
@@ -273,16 +281,16 @@ static struct grd_attention_block block_of(const struct run *run, const struct b
     if (bias != NULL) {
         block.bias_row = step_of(bias, 2);
         block.bias_column = step_of(bias, 1);
-        block.bias = matrix_of(run, bias, b->head, 2) + (b->query * block.bias_row + b->key * block.bias_column) * x->itemsize;
+        block.bias = matrix_of(run, bias, b->head) + (b->query * block.bias_row + b->key * block.bias_column) * x->itemsize;
     }
     if (mask != NULL) {
         block.mask_row = step_of(mask, 2);
         block.mask_column = step_of(mask, 1);
-        block.mask = (const uint8_t *)matrix_of(run, mask, b->head, 2) + b->query * block.mask_row + b->key * block.mask_column;
+        block.mask = (const uint8_t *)matrix_of(run, mask, b->head) + b->query * block.mask_row + b->key * block.mask_column;
     }
     if (keep != NULL) {
         block.keep_row = x->keys;
-        block.keep = (const uint8_t *)matrix_of(run, keep, b->head, 2) + b->query * x->keys + b->key;
+        block.keep = (const uint8_t *)matrix_of(run, keep, b->head) + b->query * x->keys + b->key;
     }
     return block;
 }

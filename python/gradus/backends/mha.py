@@ -1,4 +1,4 @@
-"""The fast path of TransformerEncoderLayer: the switch is kept and has no effect."""
+"""The fast path of TransformerEncoderLayer: the switch is kept; TransformerEncoder heeds it for what it gives at padded places."""
 from gradus.backends._switch import Switch
 
 _fastpath = Switch()

@@ -1,4 +1,5 @@
 """Neural networks: modules, parameters, losses, initialization. The names and their meaning are those of torch.nn."""
+from . import attention as attention
 from . import functional as functional
 from . import init as init
 from . import modules as modules

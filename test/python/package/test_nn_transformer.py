@@ -1,4 +1,5 @@
 """MultiheadAttention and the transformer: parameters, results and gradients are PyTorch's."""
+import pytest
 from nn_programs import attempt, same
 
 
@@ -42,6 +43,7 @@ def test_wrong_attention(t):
     yield attempt(attention, x, x, x, attn_mask=t.ones(3, 3, dtype=t.int64)), attempt(attention, x, x, x, key_padding_mask=t.ones(1, 3))
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
 @same(tolerance=1e-4)
 def test_transformers(t):
     nn = t.nn
@@ -61,3 +63,44 @@ def test_transformers(t):
     padding[1, 2] = True
     yield encoder(source, src_key_padding_mask=padding)
     yield attempt(net, source, t.ones(2, 3, 6)), attempt(net, source, t.ones(4, 3, 5)), attempt(nn.TransformerEncoderLayer, 6, 2, activation="x")
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@same(tolerance=1e-4)
+def test_encoder_at_padded_places(t):
+    nn = t.nn
+    layer = nn.TransformerEncoderLayer(6, 2, 8, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(6)).eval()
+    x, at_end = t.randn(3, 5, 6), t.zeros(3, 5, dtype=t.bool)
+    at_end[1, 3:] = at_end[2, 4:] = True
+    in_front = at_end.clone()
+    in_front[0, 0] = True
+    with t.no_grad():
+        for mask in (at_end, in_front, t.zeros(3, 5).masked_fill(at_end, -float("inf"))):
+            yield encoder(x, src_key_padding_mask=mask), encoder(x, mask=t.zeros(5, 5, dtype=mask.dtype), src_key_padding_mask=mask)
+        yield layer.eval()(x, src_key_padding_mask=at_end)
+    yield encoder(x, src_key_padding_mask=at_end)
+    yield encoder.requires_grad_(False)(x, src_key_padding_mask=at_end)
+
+
+@same
+def test_warnings_of_encoders(t):
+    nn = t.nn
+    for kwargs in ({}, {"batch_first": True}, {"batch_first": True, "norm_first": True}, {"batch_first": True, "bias": False}, {"batch_first": True, "activation": t.tanh}):
+        for heads in (2, 3):
+            for nested in (True, False):
+                made = attempt(nn.TransformerEncoder, nn.TransformerEncoderLayer(6, heads, 8, **kwargs), 1, enable_nested_tensor=nested)
+                encoder = made[0] if isinstance(made, tuple) else made
+                yield isinstance(made, tuple), encoder.use_nested_tensor, encoder.mask_check, encoder.layers[0].activation_relu_or_gelu
+
+
+@same(tolerance=1e-4)
+def test_causal_masks_of_layers(t):
+    nn = t.nn
+    x, causal = t.randn(3, 5, 6), nn.Transformer.generate_square_subsequent_mask(5)
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, batch_first=True), 2).eval()
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(6, 2, 8, batch_first=True), 2).eval()
+    for is_causal in (None, True, False):
+        yield encoder(x, mask=causal, is_causal=is_causal), decoder(x, x, tgt_mask=causal, tgt_is_causal=is_causal)
+    yield encoder(x, mask=t.ones(5, 5, dtype=t.bool).triu(1)), attempt(encoder, x, is_causal=True)
+    yield attempt(encoder, x, mask=t.ones(5, 5, dtype=t.int64)), attempt(encoder, x, src_key_padding_mask=t.ones(3, 5, dtype=t.int64))

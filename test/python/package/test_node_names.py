@@ -53,6 +53,7 @@ DIFFERENT = {
     "norm_except_dim": ("SqueezeBackward1", "ViewBackward0", "one reduction of any dimensions here, one of rows in PyTorch"),
     "_weight_norm": ("WeightNormInterfaceBackward0", "MulBackward0", "PyTorch has one node for the first and the last dimension alone"),
     "pad": ("CatBackward0", "CopySlices", "a circle is made of views and a cat, which are recorded"),
+    "scaled_dot_product_attention": ("ScaledDotProductFlashAttentionForCpuBackward0", "MmBackward0", "one node here; parts in PyTorch where its kernel does not serve"),
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.
@@ -60,7 +61,9 @@ ALSO = {"multi_margin_loss": {("ViewBackward0", "MultiMarginLossBackward0")},
         "multilabel_margin_loss": {(node, "MultilabelMarginLossBackward0") for node in ("SumBackward0", "DivBackward0")},
         "scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
         "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
-        "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
+        "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")},
+        "scaled_dot_product_attention": {("ScaledDotProductFlashAttentionForCpuBackward0", "UnsafeViewBackward0"), ("ScaledDotProductFlashAttentionForCpuBackward0", "AddBackward0"),
+                                         ("ViewBackward0", "UnsafeViewBackward0")}}
 
 # Expressions, as above, that print other names.
 OTHERS = {

@@ -6,6 +6,7 @@ that do more before: deprecated arguments, warnings, checks that are Python's. A
 from gradus._C.nn import *  # noqa: F403
 
 from ._activation import *
+from ._attention import *
 from ._dropout import *
 from ._embedding import *
 from ._grid import *

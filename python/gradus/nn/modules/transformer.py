@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import gradus
+from gradus.backends import mha
 
 from .. import functional as F
 from .. import init
+from ..functional._attention import _canonical_mask, _none_or_dtype
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -20,15 +23,8 @@ __all__ = ["Transformer", "TransformerEncoder", "TransformerDecoder", "Transform
 class _Layer(Module):
     """What both layers share: self attention, and a network of two Linear; norms come before each part with norm_first, after it otherwise."""
 
-    def _feed_forward(self, x):
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
-
-    def _attend(self, attention, x, memory, attn_mask, key_padding_mask, is_causal):
-        return attention(x, memory, memory, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal)[0]
-
-    def _residual(self, x, norm, dropout, part):
-        """x + dropout(part(x)), normalized before or after."""
-        return x + dropout(part(norm(x))) if self.norm_first else norm(x + dropout(part(x)))
+    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+        return self.dropout1(self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)[0])
 
 
 def _get_activation_fn(activation):
@@ -64,11 +60,19 @@ class TransformerEncoderLayer(_Layer):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _get_activation_fn(activation)
+        self.activation_relu_or_gelu = _relu_or_gelu(self.activation)
 
     def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
-        x = self._residual(src, self.norm1, self.dropout1,
-                           lambda x: self._attend(self.self_attn, x, x, src_mask, src_key_padding_mask, is_causal))
-        return self._residual(x, self.norm2, self.dropout2, self._feed_forward)
+        src_key_padding_mask = _canonical_mask(src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(src_mask), "src_mask", src.dtype)
+        src_mask = _canonical_mask(src_mask, "src_mask", None, "", src.dtype, check_other=False)
+        if self.norm_first:
+            x = src + self._sa_block(self.norm1(src), src_mask, src_key_padding_mask, is_causal=is_causal)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(src + self._sa_block(src, src_mask, src_key_padding_mask, is_causal=is_causal))
+        return self.norm2(x + self._ff_block(x))
+
+    def _ff_block(self, x):
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerDecoderLayer(_Layer):
@@ -101,25 +105,65 @@ class TransformerDecoderLayer(_Layer):
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
                 tgt_is_causal=False, memory_is_causal=False):
-        x = self._residual(tgt, self.norm1, self.dropout1,
-                           lambda x: self._attend(self.self_attn, x, x, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
-        x = self._residual(x, self.norm2, self.dropout2,
-                           lambda x: self._attend(self.multihead_attn, x, memory, memory_mask, memory_key_padding_mask, memory_is_causal))
-        return self._residual(x, self.norm3, self.dropout3, self._feed_forward)
+        if self.norm_first:
+            x = tgt + self._sa_block(self.norm1(tgt), tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+            x = x + self._mha_block(self.norm2(x), memory, memory_mask, memory_key_padding_mask, memory_is_causal)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(tgt + self._sa_block(tgt, tgt_mask, tgt_key_padding_mask, tgt_is_causal))
+        x = self.norm2(x + self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal))
+        return self.norm3(x + self._ff_block(x))
+
+    def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+        return self.dropout2(self.multihead_attn(x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal,
+                                                 need_weights=False)[0])
+
+    def _ff_block(self, x):
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+
+
+def _relu_or_gelu(activation):
+    """1 for relu and 2 for gelu, as functions or modules; 0 for others."""
+    kind = getattr(activation, "__name__", type(activation).__name__.lower())
+    return {"relu": 1, "gelu": 2}.get(kind, 0) if activation in (F.relu, F.gelu) or isinstance(activation, Module) else 0
 
 
 def _get_clones(module, count):
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
+def _causal(mask, is_causal):
+    """is_causal; if that is None, whether the mask is the causal one."""
+    if is_causal is not None or mask is None:
+        return bool(is_causal)
+    if mask.dim() != 2 or mask.size(0) != mask.size(1) or not mask.is_floating_point():
+        return False
+    return bool((mask == Transformer.generate_square_subsequent_mask(mask.size(0), mask.device, mask.dtype)).all())
+
+
+def _why_not_nested(layer):
+    """Why PyTorch would not use nested tensors for such layers, which shows in the values at padded places; "" if it would."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return "encoder_layer was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    checks = ((layer.norm_first, "encoder_layer.norm_first was True"),
+              (not attention.batch_first, "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference performance)"),
+              (not attention._qkv_same_embed_dim, "encoder_layer.self_attn._qkv_same_embed_dim was not True"),
+              (attention.in_proj_bias is None, "encoder_layer.self_attn was passed bias=False"),
+              (not layer.activation_relu_or_gelu, "encoder_layer.activation_relu_or_gelu was not True"),
+              (layer.norm1.eps != layer.norm2.eps, "encoder_layer.norm1.eps was not equal to encoder_layer.norm2.eps"),
+              (attention.num_heads % 2 == 1, "encoder_layer.self_attn.num_heads is odd"))
+    return next((text for wrong, text in checks if wrong), "")
+
+
 class TransformerEncoder(Module):
     """num_layers copies of a TransformerEncoderLayer, one after the other, and a norm at the end.
 
-    enable_nested_tensor and mask_check are taken as PyTorch does and make no difference.
+    enable_nested_tensor and mask_check: as in PyTorch, for inference without gradients the layers give 0 at padded places, if those are at the end of each row. is_causal: None:
+    True if mask is the causal one.
 
-    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, dim_feedforward=16), num_layers=2)
-    >>> tuple(encoder(gradus.randn(5, 3, 8)).shape)
-    (5, 3, 8)
+    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True), num_layers=2)
+    >>> tuple(encoder(gradus.randn(3, 5, 8)).shape)
+    (3, 5, 8)
     """
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
@@ -127,15 +171,35 @@ class TransformerEncoder(Module):
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
+        self.enable_nested_tensor = enable_nested_tensor
+        why_not = _why_not_nested(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and not why_not
+        self.mask_check = mask_check
+        if enable_nested_tensor and why_not:
+            warnings.warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why_not}", stacklevel=2)
+
+    def _padded(self, src, mask, key_padding_mask):
+        """The places, bool, at which the layers give 0; None: at none."""
+        if key_padding_mask is None or mask is not None or not self.use_nested_tensor or not mha.get_fastpath_enabled() or src.dim() != 3 or self.layers[0].training:
+            return None
+        if gradus.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers.parameters())):
+            return None
+        padded = key_padding_mask != 0
+        return None if self.mask_check and (padded[:, :-1] & ~padded[:, 1:]).any() else padded
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        src_key_padding_mask = _canonical_mask(src_key_padding_mask, "src_key_padding_mask", _none_or_dtype(mask), "mask", src.dtype)
+        mask = _canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
+        padded = self._padded(src, mask, src_key_padding_mask)
+        is_causal = _causal(mask, is_causal)
         for layer in self.layers:
-            src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=bool(is_causal))
+            src = layer(src, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
+        src = src if padded is None else src.masked_fill(padded.unsqueeze(-1), 0)
         return src if self.norm is None else self.norm(src)
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of a TransformerDecoderLayer, one after the other, and a norm at the end."""
+    """num_layers copies of a TransformerDecoderLayer, one after the other, and a norm at the end. tgt_is_causal: None: True if tgt_mask is the causal one."""
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
@@ -145,9 +209,10 @@ class TransformerDecoder(Module):
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None,
                 tgt_is_causal=None, memory_is_causal=False):
+        tgt_is_causal = _causal(tgt_mask, tgt_is_causal)
         for layer in self.layers:
             tgt = layer(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                        memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=bool(tgt_is_causal), memory_is_causal=memory_is_causal)
+                        memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
         return tgt if self.norm is None else self.norm(tgt)
 
 
@@ -156,9 +221,9 @@ class Transformer(Module):
 
     RuntimeError: the batch sizes differ, or the widths are not d_model.
 
-    >>> net = nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16)
-    >>> tuple(net(gradus.randn(5, 3, 8), gradus.randn(4, 3, 8)).shape)
-    (4, 3, 8)
+    >>> net = nn.Transformer(8, 2, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=16, batch_first=True)
+    >>> tuple(net(gradus.randn(3, 5, 8), gradus.randn(3, 4, 8)).shape)
+    (3, 4, 8)
     """
 
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6, dim_feedforward: int = 2048,

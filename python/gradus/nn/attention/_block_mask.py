@@ -1,0 +1,260 @@
+"""BlockMask: which blocks of a matrix of scores are computed, and for which of them a mask function is asked. And what makes masks of functions."""
+from __future__ import annotations
+
+import inspect
+
+import gradus
+
+_BLOCK = 128
+_CHUNK = 1 << 24  # elements of a mask that are evaluated at a time
+
+
+def noop_mask(batch, head, token_q, token_kv):
+    """The mask function that shows every key."""
+    return batch.new_ones(size=(), dtype=gradus.bool, device=batch.device)
+
+
+def _sliced_mask_mod_error(batch, head, token_q, token_kv):
+    """The mask function of a BlockMask that was indexed, which has lost its place."""
+    raise RuntimeError("Cannot use mask_mod from a sliced BlockMask. When you slice a BlockMask using [], the mask_mod attribute is reset. You must set it from the "
+                       "original BlockMask's mask_mod.")
+
+
+def _check_callable(mask_mods):
+    if not all(callable(mod) for mod in mask_mods):
+        raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
+
+
+def and_masks(*mask_mods):
+    """The mask function of keys that all of the functions show."""
+    _check_callable(mask_mods)
+
+    def and_mask(b, h, q_idx, kv_idx):
+        result = b.new_ones((), dtype=gradus.bool)
+        for mod in mask_mods:
+            result = result & mod(b, h, q_idx, kv_idx)
+        return result
+    return and_mask
+
+
+def or_masks(*mask_mods):
+    """The mask function of keys that one of the functions shows."""
+    _check_callable(mask_mods)
+
+    def or_mask(b, h, q_idx, kv_idx):
+        result = b.new_zeros((), dtype=gradus.bool)
+        for mod in mask_mods:
+            result = result | mod(b, h, q_idx, kv_idx)
+        return result
+    return or_mask
+
+
+def call_mod(mod, batches, heads, queries, keys, score=None):
+    """mod(b, h, q, kv), or mod(score, b, h, q, kv) of scores (B, H, L, S), for all the given indices: (B, H, L, S).
+
+    The function sees one row: b, h and q are numbers, kv and the score lie along the keys, so that indexing, arithmetic and where mean what they mean for one key.
+    """
+    sizes = len(batches), len(heads), len(queries)
+    b, h, q = (index.view([-1 if d == place else 1 for d in range(3)]).expand(sizes).reshape(-1) for place, index in enumerate((batches, heads, queries)))
+    if score is None:
+        rows = gradus.vmap(mod, in_dims=(0, 0, 0, None), randomness="different")(b, h, q, keys)
+    else:
+        rows = gradus.vmap(mod, in_dims=(0, 0, 0, 0, None), randomness="different")(score.reshape(-1, len(keys)), b, h, q, keys)
+    if rows.dim() == 1:  # the same for every key
+        rows = rows.unsqueeze(1)
+    return rows.expand(-1, len(keys)).reshape(*sizes, len(keys))
+
+
+def create_mask(mod_fn, B, H, Q_LEN, KV_LEN, device=None):
+    """The bool mask (B, H, Q_LEN, KV_LEN) of a mask function (b, h, q, kv), or of a score function, true where the score of 0 stays finite; None counts as 1.
+
+    >>> create_mask(lambda b, h, q, kv: q >= kv, None, None, 2, 3)
+    tensor([[[[ True, False, False],
+              [ True,  True, False]]]])
+    """
+    return _mask_rows(mod_fn, 1 if B is None else B, 1 if H is None else H, 0, Q_LEN, KV_LEN, device)
+
+
+def _mask_rows(mod_fn, batch, heads, first, past, keys, device):
+    indices = (gradus.arange(batch, device=device), gradus.arange(heads, device=device), gradus.arange(first, past, device=device), gradus.arange(keys, device=device))
+    given = _positional(mod_fn)
+    if given not in (4, 5):
+        raise AssertionError(f"Expected 4 or 5 positional args, got {given}")
+    if given == 4:
+        return call_mod(mod_fn, *indices).to(gradus.bool)
+    score = call_mod(mod_fn, *indices, score=gradus.zeros(batch, heads, past - first, keys, device=device))
+    return gradus.isneginf(score).logical_not()
+
+
+def _positional(function):
+    parameters = inspect.signature(function).parameters.values()
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty for p in parameters)
+
+
+def _ceil_div(a, b):
+    return -(-a // b)
+
+
+def _ordered(dense):
+    """How many blocks of each row are set, and their columns in front of those that are not."""
+    dense = dense.to(gradus.int32)
+    return dense.sum(-1, dtype=gradus.int32), gradus.argsort(dense, dim=-1, descending=True, stable=True).to(gradus.int32)
+
+
+def _dense(counts, indices):
+    """The inverse of _ordered."""
+    places = gradus.arange(indices.shape[-1], dtype=gradus.int32, device=indices.device)
+    return gradus.zeros_like(indices, dtype=gradus.int32).scatter_(-1, indices.to(gradus.int64), (places < counts.unsqueeze(-1)).to(gradus.int32))
+
+
+def create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN, device=None, BLOCK_SIZE=_BLOCK, _compile=False, separate_full_blocks=True, compute_dq_write_order=False,
+                      dq_kv_order=True):
+    """The BlockMask of a mask function (b, h, q, kv), true where the query sees the key. B and H: None if the function does not depend on them.
+
+    >>> create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 256, 256).kv_num_blocks.tolist()
+    [[[1, 1]]]
+    """
+    batch, heads = 1 if B is None else B, 1 if H is None else H
+    rows, columns = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
+    chunk = max(1, _CHUNK // max(1, batch * heads * KV_LEN * rows)) * rows
+    counts = []
+    for first in range(0, Q_LEN, chunk):
+        mask = _mask_rows(mask_mod, batch, heads, first, min(first + chunk, Q_LEN), KV_LEN, device)
+        pad = gradus.nn.functional.pad(mask, (0, -KV_LEN % columns, 0, -mask.shape[2] % rows))
+        blocks = pad.view(batch, heads, pad.shape[2] // rows, rows, pad.shape[3] // columns, columns)
+        counts.append(blocks.sum(dim=(3, 5)))
+    count = gradus.cat(counts, 2)
+    full = count == rows * columns
+    partial = (count > 0) & ~full if separate_full_blocks else count > 0
+    full_blocks = _ordered(full) if separate_full_blocks else (None, None)
+    return BlockMask.from_kv_blocks(*_ordered(partial), *full_blocks, BLOCK_SIZE=(rows, columns), mask_mod=mask_mod, seq_lengths=(Q_LEN, KV_LEN))
+
+
+class BlockMask:
+    """Which blocks of BLOCK_SIZE queries by keys are computed: per batch, head and row of blocks the number of columns and, in front, the columns.
+
+    kv_num_blocks and kv_indices: blocks for which mask_mod is asked; full_kv_num_blocks and full_kv_indices, which may be None: those all of which is seen.
+    q_num_blocks, q_indices and their like say the same by columns.
+    """
+
+    def __init__(self, seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, q_num_blocks, q_indices, full_q_num_blocks, full_q_indices,
+                 BLOCK_SIZE=(_BLOCK, _BLOCK), mask_mod=noop_mask, *, dq_write_order=None, dq_write_order_full=None, dq_kv_order=None):
+        if kv_indices.dim() < 2:
+            raise RuntimeError("BlockMask must have at least 2 dimensions")
+        if (full_kv_num_blocks is None) != (full_kv_indices is None):
+            raise AssertionError("full_kv_num_blocks and full_kv_indices must be both provided or omitted")
+        if (full_q_num_blocks is None) != (full_q_indices is None):
+            raise AssertionError("full_q_num_blocks and full_q_indices must be both provided or omitted")
+        self.seq_lengths = seq_lengths
+        self.kv_num_blocks, self.kv_indices = kv_num_blocks, kv_indices
+        self.full_kv_num_blocks, self.full_kv_indices = full_kv_num_blocks, full_kv_indices
+        self.q_num_blocks, self.q_indices = q_num_blocks, q_indices
+        self.full_q_num_blocks, self.full_q_indices = full_q_num_blocks, full_q_indices
+        self.dq_write_order, self.dq_write_order_full, self.dq_kv_order, self.dq_kv_order_spt = dq_write_order, dq_write_order_full, dq_kv_order, None
+        self.BLOCK_SIZE = BLOCK_SIZE
+        self.mask_mod = mask_mod
+
+    @classmethod
+    def from_kv_blocks(cls, kv_num_blocks, kv_indices, full_kv_num_blocks=None, full_kv_indices=None, BLOCK_SIZE=_BLOCK, mask_mod=None, seq_lengths=None,
+                       compute_q_blocks=True, *, dq_write_order=None, dq_write_order_full=None, dq_kv_order=None):
+        """A BlockMask of what is said by rows; what is said by columns follows. seq_lengths: whole blocks unless given."""
+        if kv_indices.dim() < 2:
+            raise RuntimeError("BlockMask must have at least 2 dimensions")
+        if (full_kv_num_blocks is None) != (full_kv_indices is None):
+            raise AssertionError("full_kv_num_blocks and full_kv_indices must be both provided or omitted")
+        size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
+        seq_lengths = (kv_indices.shape[-2] * size[0], kv_indices.shape[-1] * size[1]) if seq_lengths is None else seq_lengths
+        by_column = [None] * 4
+        if compute_q_blocks:
+            by_column[:2] = _ordered(_dense(kv_num_blocks, kv_indices).transpose(-2, -1))
+            if full_kv_num_blocks is not None:
+                by_column[2:] = _ordered(_dense(full_kv_num_blocks, full_kv_indices).transpose(-2, -1))
+        return cls(seq_lengths, kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices, *by_column, BLOCK_SIZE=size,
+                   mask_mod=noop_mask if mask_mod is None else mask_mod, dq_write_order=dq_write_order, dq_write_order_full=dq_write_order_full,
+                   dq_kv_order=dq_kv_order)
+
+    def _tensors(self):
+        return (self.kv_num_blocks, self.kv_indices, self.full_kv_num_blocks, self.full_kv_indices, self.q_num_blocks, self.q_indices, self.full_q_num_blocks,
+                self.full_q_indices)
+
+    def as_tuple(self, flatten=True):
+        """All that the mask is made of, sizes flattened into it if `flatten`."""
+        sizes, lengths = (self.BLOCK_SIZE, self.seq_lengths) if flatten else ((self.BLOCK_SIZE,), (self.seq_lengths,))
+        extra = self.dq_write_order, self.dq_write_order_full, self.dq_kv_order, self.dq_kv_order_spt
+        return (*lengths, *self._tensors(), *extra, *sizes, self.mask_mod)
+
+    @property
+    def shape(self):
+        """(B, H, queries, keys)."""
+        return (*self.kv_indices.shape[:-2], *self.seq_lengths)
+
+    def numel(self):
+        """The number of scores, computed or not."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+    def sparsity(self):
+        """The percentage of scores that are not computed; negative where blocks reach over the ends."""
+        blocks = self.kv_num_blocks.sum().item() + (0 if self.full_kv_num_blocks is None else self.full_kv_num_blocks.sum().item())
+        return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
+
+    def to_dense(self):
+        """1 for each block that is computed: (B, H, rows, columns)."""
+        dense = _dense(self.kv_num_blocks, self.kv_indices)
+        return dense if self.full_kv_num_blocks is None else dense | _dense(self.full_kv_num_blocks, self.full_kv_indices)
+
+    def __getitem__(self, index):
+        index = index if isinstance(index, tuple) else (index,)
+        index = tuple(slice(i % n, i % n + 1) if isinstance(i, int) else i for i, n in zip(index, self.kv_num_blocks.shape))
+        rows = [None if t is None else t[index] for t in self._tensors()[:4]]
+        return BlockMask.from_kv_blocks(*rows, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=_sliced_mask_mod_error, seq_lengths=self.seq_lengths,
+                                        compute_q_blocks=self.q_indices is not None)
+
+    def _adjust(self, new_q_len, new_kv_len):
+        """The upper left part of the mask, or the mask with nothing beyond its ends."""
+        rows, columns = _ceil_div(new_q_len, self.BLOCK_SIZE[0]), _ceil_div(new_kv_len, self.BLOCK_SIZE[1])
+
+        def cropped(counts, indices):
+            dense = _dense(counts, indices)[..., :rows, :columns]
+            return _ordered(gradus.nn.functional.pad(dense, (0, columns - dense.shape[-1], 0, rows - dense.shape[-2])))
+        full = (None, None) if self.full_kv_indices is None else cropped(self.full_kv_num_blocks, self.full_kv_indices)
+        return BlockMask.from_kv_blocks(*cropped(self.kv_num_blocks, self.kv_indices), *full, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod,
+                                        seq_lengths=(new_q_len, new_kv_len), compute_q_blocks=self.q_indices is not None)
+
+    def to(self, device):
+        """The mask with its tensors on a device."""
+        moved = [None if t is None else t.to(device) for t in self._tensors()]
+        return BlockMask(self.seq_lengths, *moved, BLOCK_SIZE=self.BLOCK_SIZE, mask_mod=self.mask_mod)
+
+    def to_string(self, grid_size=(20, 20), limit=4):
+        """A picture of at most grid_size cells for each of `limit` batches and heads: full, partly computed, or empty. grid_size -1: a cell for each block."""
+        dense = self.to_dense()
+        *outer, rows, columns = dense.shape
+        height, width = (rows, columns) if grid_size == -1 else (grid_size, grid_size) if isinstance(grid_size, int) else grid_size
+        row_step, column_step = max(1, _ceil_div(rows, height)), max(1, _ceil_div(columns, width))
+
+        def cell(section):
+            share = section.to(gradus.float32).mean().item()
+            return "██" if share == 1 else "  " if share == 0 else "░░"
+        pictures = []
+        for place, matrix in enumerate(dense.reshape(-1, rows, columns)[:limit]):
+            index = [0] * len(outer)
+            for d in reversed(range(len(outer))):
+                place, index[d] = divmod(place, outer[d])
+            lines = ["".join(cell(matrix[r:r + row_step, c:c + column_step]) for c in range(0, columns, column_step)) for r in range(0, rows, row_step)]
+            pictures.append("\n".join([str(tuple(index)), *lines, ""]))
+        if dense.numel() > limit * rows * columns:
+            pictures.append("...\nTo print out more, set BlockMask.to_string(limit=N)\nYou can also index (BlockMask[batch, head]) to choose a specific batch or head")
+        return "\n".join(pictures)
+
+    def __str__(self):
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().strip()}\n)"
+
+    def __repr__(self):
+        names = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices")
+        lines = [f"{name}={None if t is None else t.shape}" for name, t in zip(names, self._tensors())]
+        lines += [f"BLOCK_SIZE={self.BLOCK_SIZE}", f"shape={self.shape}", f"sparsity={self.sparsity():.2f}%",
+                  f"mask_mod={getattr(self.mask_mod, '__name__', self.mask_mod)}"]
+        return "BlockMask(\n" + ",\n".join("    " + line for line in lines) + "\n)"
