@@ -28,6 +28,7 @@ GRD_ROWS_optim(STRUCT, grd_optim_row)
 GRD_ROWS_range(STRUCT, grd_range_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
+GRD_ROWS_rnn(STRUCT, grd_rnn_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 /* clang-format on */
@@ -51,4 +52,5 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .range = {GRD_ROWS_range(AT, grd_range_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
+    .rnn = {GRD_ROWS_rnn(AT, grd_rnn_row)},
 };
