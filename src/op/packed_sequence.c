@@ -6,18 +6,17 @@
 #include "op/common.h"
 #include "op/formula.h"
 
-/* A vector of int64 on the cpu, contiguous; NULL and an error for anything else. `lengths` it is called in PyTorch's text, whatever it holds. */
+/* A vector of int64, contiguous on the cpu; NULL and an error for anything else. PyTorch's text calls it `lengths` whatever it holds. */
 static const int64_t *read_lengths(const grd_tensor *lengths)
 {
-    const grd_device device = grd_device_of(lengths);
     if (!grd_check_has_data(lengths))
         return NULL;
-    if (lengths->ndim != 1 || lengths->dtype != GRD_INT64 || device.type != GRD_DEVICE_CPU) {
+    if (lengths->ndim != 1 || lengths->dtype != GRD_INT64) {
         grd_raise(GRD_ERROR_RUNTIME, "'lengths' argument should be a 1D CPU int64 tensor, but got %dD %s %s tensor", lengths->ndim,
-                  grd_device_name(device), grd_dtype_type_name((grd_dtype)lengths->dtype));
+                  grd_device_name(grd_device_of(lengths)), grd_dtype_type_name((grd_dtype)lengths->dtype));
         return NULL;
     }
-    const grd_tensor *near = grd_contiguous_as((grd_tensor *)(uintptr_t)lengths, GRD_DTYPE_NONE);
+    const grd_tensor *near = grd_contiguous_as(grd_on_cpu(lengths), GRD_DTYPE_NONE);
     return grd_pending() ? NULL : (const int64_t *)(const void *)near->data;
 }
 
@@ -79,7 +78,7 @@ void op_hidden_pack_padded_sequence(grd_tensor *input, grd_tensor *lengths, bool
     if (grd_pending())
         return;
     ret[0] = grd_cat(grd_tensors_from(parts, count), .dim = 0);
-    ret[1] = sizes;
+    ret[1] = grd_to(sizes, .device = grd_device_of(lengths));
 }
 
 /* Sizes that descend, and sum to the rows of the data. */
@@ -149,20 +148,32 @@ void op_hidden_pad_packed_sequence(grd_tensor *data, grd_tensor *batch_sizes, bo
     grd_tensor *padded = grd_cat(grd_tensors_from(parts, count), .dim = 0);
     write_lengths(sizes, n, batch, (int64_t *)(void *)lengths->data);
     ret[0] = batch_first ? grd_transpose(padded, 0, 1) : padded;
-    ret[1] = lengths;
+    ret[1] = grd_to(lengths, .device = grd_device_of(batch_sizes));
 }
 
 /* ---- Padding --------------------------------------------------------------------------------------------------------------------------- */
 
+/* True if two sequences have the same sizes but for their steps. */
+static bool check_sequence(const grd_tensor *t, const grd_tensor *first)
+{
+    if (t->ndim == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "sequences must have a dimension for their steps");
+    if (t->ndim != first->ndim)
+        return grd_raise(GRD_ERROR_RUNTIME, "sequences must have the same number of dimensions, but got %d and %d", first->ndim, t->ndim);
+    for (int i = 1; i < t->ndim; i++)
+        if (t->sizes[i] != first->sizes[i])
+            return grd_raise(GRD_ERROR_RUNTIME, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
+                             (long long)first->sizes[i], (long long)t->sizes[i], i);
+    return true;
+}
+
 /* `t` with `value` before or after its steps, `length` in all. */
 static grd_tensor *padded_sequence(grd_tensor *t, const grd_tensor *first, int64_t length, grd_scalar value, bool before)
 {
-    int64_t sizes[GRD_MAX_DIMS];
-    for (int i = 0; i < first->ndim; i++)
+    int64_t sizes[GRD_MAX_DIMS] = {length - t->sizes[0]};
+    for (int i = 1; i < first->ndim; i++)
         sizes[i] = first->sizes[i];
-    sizes[0] = t->sizes[0];
-    t = grd_expand(grd_to(t, .dtype = first->dtype), grd_dims_from(sizes, first->ndim));
-    sizes[0] = grd_pending() ? 0 : length - t->sizes[0];
+    t = grd_to(t, .dtype = first->dtype);
     if (grd_pending() || sizes[0] == 0)
         return t;
     grd_tensor *padding = grd_full(grd_dims_from(sizes, first->ndim), value, .dtype = first->dtype, .device = grd_device_of(first));
@@ -178,11 +189,10 @@ grd_tensor *op_pad_sequence(grd_tensors sequences, bool batch_first, double padd
         return grd_fail(GRD_ERROR_RUNTIME, "Expected padding_side to be one of left or right, but got %s.", padding_side);
     grd_tensor **parts = grd_pool_array(sequences.n, sizeof *parts);
     int64_t length = 0;
-    for (int64_t i = 0; i < sequences.n && !grd_pending(); i++) {
-        if (sequences.data[i]->ndim == 0)
-            grd_raise(GRD_ERROR_RUNTIME, "sequences must have a dimension for their steps");
-        else
-            length = grd_greatest(length, sequences.data[i]->sizes[0]);
+    for (int64_t i = 0; i < sequences.n; i++) {
+        if (!check_sequence(sequences.data[i], sequences.data[0]))
+            return grd_failed;
+        length = grd_greatest(length, sequences.data[i]->sizes[0]);
     }
     for (int64_t i = 0; i < sequences.n && !grd_pending(); i++)
         parts[i] = padded_sequence(sequences.data[i], sequences.data[0], length, grd_float(padding_value), before);

@@ -290,11 +290,13 @@ void op_hidden_rnn_packed(grd_tensor *data, grd_tensor *batch_sizes, grd_tensor 
 static bool check_cell_state(const grd_tensor *input, const grd_tensor *state, int64_t hidden, int which)
 {
     int64_t dim;
+    if (!grd_wrap_dim(state, 0, &dim))
+        return false;
+    if (input->sizes[0] != grd_size_along(state, 0))
+        return grd_raise(GRD_ERROR_RUNTIME, "Input batch size %lld doesn't match hidden%d batch size %lld", (long long)input->sizes[0], which,
+                         (long long)grd_size_along(state, 0));
     if (!grd_wrap_dim(state, 1, &dim))
         return false;
-    if (input->sizes[0] != state->sizes[0])
-        return grd_raise(GRD_ERROR_RUNTIME, "Input batch size %lld doesn't match hidden%d batch size %lld", (long long)input->sizes[0], which,
-                         (long long)state->sizes[0]);
     return state->sizes[1] == hidden || grd_raise(GRD_ERROR_RUNTIME, "hidden%d has inconsistent hidden_size: got %lld, expected %lld", which,
                                                   (long long)state->sizes[1], (long long)hidden);
 }

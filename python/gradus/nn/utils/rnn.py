@@ -4,8 +4,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import gradus
-
-from ..._C import _nn
+from gradus import _C
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence", "unpad_sequence", "pack_sequence",
            "unpack_sequence"]
@@ -163,7 +162,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
             sequences = tuple(sequences)
         except TypeError:
             raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}") from None
-    return _nn.pad_sequence(sequences, batch_first, padding_value, padding_side)
+    return _C.nn.pad_sequence(sequences, batch_first, padding_value, padding_side)
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
