@@ -19,6 +19,7 @@ enum {
     LARGE_WEIGHT = 1 << 20,   /* bytes: read from far for each piece and step, so pieces are fewer */
     LARGE_PIECES = 4,         /* … that many */
     PIECE_WORK = 1 << 20,     /* multiplications worth a second piece */
+    COPIED_ELEMENTS = 1 << 14, /* of a weight, by one thread */
     ALIGNED = GRD_DATA_ALIGNMENT
 };
 
@@ -27,7 +28,7 @@ enum { OUTPUT, HY, CY, SAVED };                                                 
 enum { G_OUTPUT, G_HY, G_CY, G_HX, G_W_HH, G_W_HR, G_OUT, G_SAVED };             /* that _rnn_steps_backward reads */
 enum { GRAD_PROJECTED, GRAD_INNER, GRAD_HX, GRAD_CX };                           /* its results */
 
-/* A weight as the right operand of products with some rows: packed, or for one row at a time as it is multiplied from the left. */
+/* A weight as the right operand of products: where it lies, and a copy in panels, whose rows are contiguous. */
 struct weight {
     int64_t inner, columns; /* of the product */
     const char *given;
@@ -47,7 +48,7 @@ struct steps {
     struct weight recurrent, projection;
     const int64_t *offsets; /* of each step: its first row */
     char *scratch, *zeros;  /* of each piece piece_bytes; zeros in the place of a bias */
-    int64_t piece_bytes, row_bytes[3];
+    int64_t piece_bytes, product_bytes;
     char *const *in, *const *out; /* data of what is read and of the results */
 };
 
@@ -80,52 +81,80 @@ static int64_t weight_bytes(const struct steps *x, const struct weight *w)
     return is_copied(x, w) ? aligned(round_up(w->columns, x->products->lanes) * w->inner * x->itemsize) : 0;
 }
 
-/* Copies the weight to x->scratch, of which it takes its part. */
-static void copy_weight(struct steps *x, struct weight *w, const char *given)
+/* Columns of a panel, in which the rows of a copied weight lie one after the other; a single row is multiplied with all of them at once. */
+static int64_t panel_of(const struct steps *x, const struct weight *w)
 {
-    const struct grd_product_kernels *products = x->products;
+    return x->piece_rows > 1 ? x->products->panel : w->columns;
+}
+
+/* Columns of the panel that begins at `column`, and the distance of its rows. */
+static int64_t columns_at(const struct steps *x, const struct weight *w, int64_t column, int64_t *ret_row)
+{
+    const int64_t columns = grd_least(panel_of(x, w), w->columns - column);
+    *ret_row = x->piece_rows > 1 ? round_up(columns, x->products->lanes) : columns;
+    return columns;
+}
+
+struct copying {
+    const struct steps *x;
+    const struct weight *w;
+};
+
+static void copy_panels(int64_t begin, int64_t end, void *context)
+{
+    const struct copying *copying = context;
+    const struct steps *x = copying->x;
+    const struct weight *w = copying->w;
+    for (int64_t panel = begin; panel < end; panel++) {
+        int64_t column = panel * panel_of(x, w), row;
+        const int64_t columns = columns_at(x, w, column, &row);
+        x->products->pack(w->inner, columns, row, w->given + column * w->column * x->itemsize, w->row, w->column,
+                          w->panels + column * w->inner * x->itemsize);
+    }
+}
+
+/* Takes the weight, or a copy in x->scratch, which then begins behind that. */
+static void take_weight(struct steps *x, struct weight *w, const char *given)
+{
     w->given = given;
     w->panels = NULL;
     if (!is_copied(x, w))
         return;
     w->panels = x->scratch;
     x->scratch += weight_bytes(x, w);
-    const int64_t panel = x->piece_rows > 1 ? products->panel : w->columns;
-    for (int64_t j = 0; j < w->columns; j += panel) {
-        const int64_t columns = grd_least(panel, w->columns - j);
-        const int64_t width = x->piece_rows > 1 ? round_up(columns, products->lanes) : columns;
-        products->pack(w->inner, columns, width, given + j * w->column * x->itemsize, w->row, w->column,
-                       w->panels + j * w->inner * x->itemsize);
-    }
+    const int64_t panel = panel_of(x, w);
+    struct copying copying = {x, w};
+    grd_parallel_for(0, (w->columns + panel - 1) / panel, 1 + COPIED_ELEMENTS / (panel * w->inner), copy_panels, &copying);
 }
 
-/* product = left @ weight, or that added to it; `strips` is room for the left operand. */
-static void multiply(const struct steps *x, const struct weight *w, int64_t rows, const char *left, char *strips, char *product, bool added)
+/* product = left @ weight, or that added to it. */
+static void multiply(const struct steps *x, const struct weight *w, int64_t rows, const char *left, char *product, bool added)
 {
-    const struct grd_product_kernels *products = x->products;
     struct grd_gemm g = {.m = rows,
                          .n = w->columns,
                          .k = w->inner,
                          .a = left,
-                         .b = w->panels != NULL ? w->panels : w->given,
+                         .b = w->given,
                          .c = product,
                          .a_row = w->inner,
                          .a_col = 1,
-                         .b_row = w->panels != NULL ? w->columns : w->row,
-                         .b_col = w->panels != NULL ? 1 : w->column,
+                         .b_row = w->row,
+                         .b_col = w->column,
                          .c_row = w->columns,
                          .c_col = 1,
                          .alpha = grd_int(1),
                          .beta = grd_int(added)};
-    if (w->panels == NULL || x->piece_rows == 1) {
-        products->direct(&g);
+    if (w->panels == NULL) {
+        x->products->direct(&g);
         return;
     }
-    for (int64_t i = 0; i < rows; i += products->strip)
-        products->pack(w->inner, grd_least(products->strip, rows - i), products->strip, left + i * w->inner * x->itemsize, 1, w->inner,
-                       strips + i * w->inner * x->itemsize);
-    g.a = strips;
-    products->packed(&g);
+    g.b_col = 1;
+    for (int64_t column = 0; column < w->columns; column += g.n) {
+        g.n = columns_at(x, w, column, &g.b_row);
+        g.b = w->panels + column * w->inner * x->itemsize;
+        g.c = product + column * x->itemsize;
+        x->products->direct(&g);
+    }
 }
 
 /* ---- Steps ------------------------------------------------------------------------------------------------------------------------- */
@@ -147,29 +176,25 @@ static char *row_at(const struct steps *x, char *data, int64_t row, int64_t widt
     return data == NULL ? NULL : data + row * width * x->itemsize;
 }
 
-/* Rooms of a piece: the left operand in strips, a product or gradient of h', and a state. */
+/* Rooms of a piece: for a product or the gradient of h', and for a state. */
 static void set_rooms(struct steps *x)
 {
-    const int64_t rows = round_up(x->piece_rows, PIECE_ROWS) * x->itemsize;
-    x->row_bytes[0] = aligned(rows * grd_greatest(x->width, x->hidden));
-    x->row_bytes[1] = aligned(rows * grd_greatest(x->width, x->hidden));
-    x->row_bytes[2] = aligned(rows * grd_greatest(x->hidden, x->state));
-    x->piece_bytes = x->row_bytes[0] + x->row_bytes[1] + x->row_bytes[2];
+    x->product_bytes = aligned(x->piece_rows * grd_greatest(x->width, x->hidden) * x->itemsize);
+    x->piece_bytes = x->product_bytes + aligned(x->piece_rows * grd_greatest(x->hidden, x->state) * x->itemsize);
 }
 
 static void advance_piece(int64_t begin, int64_t end, void *context)
 {
     const struct steps *x = context;
     (void)end;
-    char *strips = x->scratch + begin / x->piece_rows * x->piece_bytes, *product = strips + x->row_bytes[0];
-    char *made = product + x->row_bytes[1];
+    char *product = x->scratch + begin / x->piece_rows * x->piece_bytes, *made = product + x->product_bytes;
     char *h = row_at(x, x->out[HY], begin, x->state), *c = row_at(x, x->out[CY], begin, x->hidden);
     const bool projects = x->in[W_HR] != NULL;
     for (int64_t k = 0; k < x->batch_sizes.n; k++) {
         const struct part part = part_of(x, k, begin);
         if (part.rows <= 0)
             continue;
-        multiply(x, &x->recurrent, part.rows, h, strips, product, false);
+        multiply(x, &x->recurrent, part.rows, h, product, false);
         x->cells->step[x->kind->cell](&(struct grd_rnn_step){
             .rows = part.rows,
             .hidden = x->hidden,
@@ -180,7 +205,7 @@ static void advance_piece(int64_t begin, int64_t end, void *context)
             .c = c,
             .saved = row_at(x, x->out[SAVED], part.at, x->kind->saved * x->hidden)});
         if (projects)
-            multiply(x, &x->projection, part.rows, made, strips, h, false);
+            multiply(x, &x->projection, part.rows, made, h, false);
         memcpy(row_at(x, x->out[OUTPUT], part.at, x->state), h, (size_t)(part.rows * x->state * x->itemsize));
     }
 }
@@ -201,8 +226,7 @@ static void return_piece(int64_t begin, int64_t end, void *context)
 {
     const struct steps *x = context;
     (void)end;
-    char *strips = x->scratch + begin / x->piece_rows * x->piece_bytes, *of_made = strips + x->row_bytes[0];
-    char *previous = of_made + x->row_bytes[1];
+    char *of_made = x->scratch + begin / x->piece_rows * x->piece_bytes, *previous = of_made + x->product_bytes;
     char *grad_h = row_at(x, x->out[GRAD_HX], begin, x->state), *grad_c = row_at(x, x->out[GRAD_CX], begin, x->hidden);
     const bool gru = x->kind->cell == GRD_RNN_GRU, projects = x->in[G_W_HR] != NULL;
     for (int64_t k = x->batch_sizes.n; k-- > 0;) {
@@ -214,7 +238,7 @@ static void return_piece(int64_t begin, int64_t end, void *context)
         x->cells->add(part.rows * x->state, row_at(x, x->in[G_OUTPUT], part.at, x->state), grad_h);
         if (projects) {
             memcpy(inner, grad_h, (size_t)(part.rows * x->state * x->itemsize));
-            multiply(x, &x->projection, part.rows, grad_h, strips, of_made, false);
+            multiply(x, &x->projection, part.rows, grad_h, of_made, false);
         }
         if (gru)
             copy_previous(x, k, begin, &part, previous);
@@ -227,7 +251,7 @@ static void return_piece(int64_t begin, int64_t end, void *context)
                                             .grad_c = grad_c,
                                             .projected = projected,
                                             .recurrent = gru ? inner : NULL});
-        multiply(x, &x->recurrent, part.rows, gru ? inner : projected, strips, grad_h, gru);
+        multiply(x, &x->recurrent, part.rows, gru ? inner : projected, grad_h, gru);
     }
 }
 
@@ -249,9 +273,9 @@ static void run_pieces(const struct grd_plan *p, struct steps *x, const char *w_
     x->zeros = (char *)(offsets + x->batch_sizes.n);
     memset(x->zeros, 0, (size_t)(x->width * x->itemsize));
     x->scratch += aligned(x->batch_sizes.n * (int64_t)sizeof *offsets + x->width * x->itemsize);
-    copy_weight(x, &x->recurrent, w_hh);
+    take_weight(x, &x->recurrent, w_hh);
     if (w_hr != NULL)
-        copy_weight(x, &x->projection, w_hr);
+        take_weight(x, &x->projection, w_hr);
     grd_parallel_for(0, x->batch, x->piece_rows, task, x);
 }
 
