@@ -31,6 +31,7 @@ GRD_ROWS_channels(STRUCT, grd_channels_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
 GRD_ROWS_rnn(STRUCT, grd_rnn_row)
+GRD_ROWS_ctc(STRUCT, grd_ctc_row)
 GRD_ROWS_attention(STRUCT, grd_attention_row)
 GRD_ROWS_pool(STRUCT, grd_pool_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
@@ -58,6 +59,7 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
     .rnn = {GRD_ROWS_rnn(AT, grd_rnn_row)},
+    .ctc = {GRD_ROWS_ctc(AT, grd_ctc_row)},
     .attention = {GRD_ROWS_attention(AT, grd_attention_row)},
     .pool = {GRD_ROWS_pool(AT, grd_pool_row)},
 };
