@@ -15,7 +15,7 @@ struct grd_ctc {
     const int64_t *target;                 /* the labels */
     const void *log_probs;                 /* of step 0; a step has `classes` neighbours, and steps are `step` elements apart */
     int64_t step;
-    void *alpha;          /* rows of alpha_row elements */
+    void *alpha; /* rows of alpha_row elements */
     int64_t alpha_row;
 };
 

@@ -39,8 +39,8 @@ static bool check_lengths(grd_dims lengths, int64_t batch, int64_t most, const c
     for (int64_t i = 0; i < batch; i++) {
         const bool low = lengths.data[i] < 0;
         if (low || lengths.data[i] > most)
-            return grd_raise(GRD_ERROR_RUNTIME, "Expected %s to have value at %s %lld, but got value %lld " CHECKING, name, low ? "least" : "most",
-                             low ? 0LL : (long long)most, (long long)lengths.data[i]);
+            return grd_raise(GRD_ERROR_RUNTIME, "Expected %s to have value at %s %lld, but got value %lld " CHECKING, name,
+                             low ? "least" : "most", low ? 0LL : (long long)most, (long long)lengths.data[i]);
     }
     return true;
 }
@@ -59,8 +59,9 @@ static bool add_lengths(grd_dims lengths, int64_t *ret_sum, int64_t *ret_most)
 
 static bool raise_target_size(const char *relation, int64_t wanted, int dim, int64_t given)
 {
-    return grd_raise(GRD_ERROR_RUNTIME, "Expected tensor to have size %s%lld at dimension %d, but got size %lld for argument #2 'targets' " CHECKING,
-                     relation, (long long)wanted, dim, (long long)given);
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "Expected tensor to have size %s%lld at dimension %d, but got size %lld for argument #2 'targets' " CHECKING, relation,
+                     (long long)wanted, dim, (long long)given);
 }
 
 static bool check_target_sizes(const grd_tensor *targets, int64_t batch, int64_t sum, int64_t most)
@@ -76,8 +77,8 @@ static bool check_target_sizes(const grd_tensor *targets, int64_t batch, int64_t
 }
 
 /* The plan of both: what they have in common. */
-static bool plan_ctc(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targets, grd_dims input_lengths, grd_dims target_lengths, int64_t blank,
-                     bool zero_infinity)
+static bool plan_ctc(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targets, grd_dims input_lengths, grd_dims target_lengths,
+                     int64_t blank, bool zero_infinity)
 {
     struct ctc *x = ctc_of(p);
     int64_t sum, most;
@@ -87,7 +88,8 @@ static bool plan_ctc(struct grd_plan *p, grd_tensor *log_probs, grd_tensor *targ
     if (grd_kernels->ctc[dtype] == NULL)
         return grd_raise_no_kernel("ctc_loss", dtype);
     if (log_probs->ndim != 3)
-        return grd_raise(GRD_ERROR_RUNTIME, "Expected 3-dimensional tensor, but got %d-dimensional tensor for argument #1 'log_probs' " CHECKING,
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Expected 3-dimensional tensor, but got %d-dimensional tensor for argument #1 'log_probs' " CHECKING,
                          log_probs->ndim);
     *x = (struct ctc){.kernels = grd_kernels->ctc[dtype],
                       .input_lengths = input_lengths,
@@ -177,7 +179,7 @@ static void backward_samples(int64_t begin, int64_t end, void *context)
 static void run_samples(const struct grd_plan *p, char *loss, char *alpha, grd_task *task)
 {
     const struct ctc *x = ctc_of(p);
-    int64_t *offsets = (int64_t *)(void *)p->scratch;
+    int64_t *offsets = (void *)p->scratch;
     for (int64_t i = 0, at = 0; i < x->batch; at += x->target_lengths.data[i], i++)
         offsets[i] = at;
     struct samples s = {x, p, offsets, p->in[LOG_PROBS]->itemsize, loss, alpha, (char *)(offsets + x->batch)};
@@ -227,11 +229,12 @@ void run_ctc_loss_backward(const struct grd_plan *p)
 /* ---- The loss -------------------------------------------------------------------------------------------------------------------------- */
 
 /* Lengths, at least 1, as a tensor like the losses. */
-static grd_tensor *divisors(grd_dims lengths, const grd_tensor *loss)
+static grd_tensor *lengths_like(grd_dims lengths, const grd_tensor *loss)
 {
     grd_tensor *t = grd_new(grd_dims(lengths.n), GRD_INT64, GRD_CPU);
-    for (int64_t i = 0; i < lengths.n && !grd_pending(); i++)
-        ((int64_t *)(void *)t->data)[i] = grd_greatest(1, lengths.data[i]);
+    int64_t *values = grd_pending() ? NULL : (void *)t->data;
+    for (int64_t i = 0; values != NULL && i < lengths.n; i++)
+        values[i] = grd_greatest(1, lengths.data[i]);
     return grd_to(t, .dtype = loss->dtype, .device = grd_device_of(loss));
 }
 
@@ -242,14 +245,15 @@ grd_tensor *op_ctc_loss(grd_tensor *log_probs, grd_tensor *targets, grd_dims inp
     const bool batched = log_probs->ndim != 2;
     if (how == GRD_LOSS_INVALID)
         return grd_failed;
-    grd_tensor *loss = grd_hidden_ctc_loss(batched ? log_probs : grd_unsqueeze(log_probs, 1), targets, input_lengths, target_lengths, blank,
-                                           zero_infinity).neg_log_likelihood;
+    grd_tensor *loss =
+        grd_hidden_ctc_loss(batched ? log_probs : grd_unsqueeze(log_probs, 1), targets, input_lengths, target_lengths, blank, zero_infinity)
+            .neg_log_likelihood;
     if (zero_infinity)
         loss = grd_masked_fill(loss, grd_isinf(loss), grd_float(0));
     if (grd_pending())
         return grd_failed;
     if (how == GRD_LOSS_MEAN)
-        return grd_mean(grd_div(loss, divisors(target_lengths, loss)));
+        return grd_mean(grd_div(loss, lengths_like(target_lengths, loss)));
     return how == GRD_LOSS_SUM ? grd_sum(loss) : batched ? loss : grd_squeeze(loss, .dim = grd_dims(0));
 }
 
@@ -264,10 +268,12 @@ static grd_dims lengths_of(grd_tensor *lengths, const char *name)
     return grd_pending() ? GRD_NO_DIMS : grd_dims_from((const int64_t *)(const void *)lengths->data, lengths->numel);
 }
 
-grd_tensor *op_ctc_loss_tensor(grd_tensor *log_probs, grd_tensor *targets, grd_tensor *input_lengths, grd_tensor *target_lengths, int64_t blank,
-                               const char *reduction, bool zero_infinity)
+grd_tensor *op_ctc_loss_tensor(grd_tensor *log_probs, grd_tensor *targets, grd_tensor *input_lengths, grd_tensor *target_lengths,
+                               int64_t blank, const char *reduction, bool zero_infinity)
 {
     const grd_dims steps = lengths_of(input_lengths, "input_lengths");
     const grd_dims labels = grd_pending() ? GRD_NO_DIMS : lengths_of(target_lengths, "target_lengths");
-    return grd_pending() ? grd_failed : grd_ctc_loss(log_probs, targets, steps, labels, .blank = blank, .reduction = reduction, .zero_infinity = zero_infinity);
+    return grd_pending()
+               ? grd_failed
+               : grd_ctc_loss(log_probs, targets, steps, labels, .blank = blank, .reduction = reduction, .zero_infinity = zero_infinity);
 }

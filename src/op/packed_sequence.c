@@ -23,8 +23,8 @@ static const int64_t *read_lengths(const grd_tensor *lengths)
 static bool check_lengths(const int64_t *lengths, int64_t n, int64_t batch)
 {
     if (n != batch)
-        return grd_raise(GRD_ERROR_RUNTIME, "Expected `len(lengths)` to be equal to batch_size, but got %lld (batch_size=%lld)", (long long)n,
-                         (long long)batch);
+        return grd_raise(GRD_ERROR_RUNTIME, "Expected `len(lengths)` to be equal to batch_size, but got %lld (batch_size=%lld)",
+                         (long long)n, (long long)batch);
     bool positive = true, descending = true;
     for (int64_t i = 0; i < n; i++) {
         positive = positive && lengths[i] > 0;
@@ -65,14 +65,14 @@ void op_hidden_pack_padded_sequence(grd_tensor *input, grd_tensor *lengths, bool
         return;
     }
     grd_tensor **parts = grd_pool_array(n, sizeof *parts), *sizes = grd_new(grd_dims(given[0]), GRD_INT64, GRD_CPU);
-    int64_t count = 0;
+    int64_t count = 0, *made = grd_pending() ? NULL : (void *)sizes->data;
     for (int64_t rows = n, at = 0; rows > 0 && !grd_pending(); rows--) { /* the shortest sequence comes last */
         const int64_t steps = given[rows - 1] - at;
         if (steps == 0)
             continue;
         parts[count++] = rows_of_steps(input, at, steps, rows);
         for (int64_t k = 0; k < steps; k++)
-            ((int64_t *)(void *)sizes->data)[at + k] = rows;
+            made[at + k] = rows;
         at += steps;
     }
     if (grd_pending())
@@ -105,7 +105,9 @@ static grd_tensor *padded_steps(grd_tensor *data, int64_t at, int64_t steps, int
     if (rows == batch || grd_pending())
         return part;
     sizes[1] = batch - rows;
-    return grd_cat(grd_tensors(part, grd_full(grd_dims_from(sizes, data->ndim + 1), value, .dtype = data->dtype, .device = grd_device_of(data))), .dim = 1);
+    return grd_cat(
+        grd_tensors(part, grd_full(grd_dims_from(sizes, data->ndim + 1), value, .dtype = data->dtype, .device = grd_device_of(data))),
+        .dim = 1);
 }
 
 /* Writes the length of each of `batch` sequences. */
@@ -124,7 +126,8 @@ void op_hidden_pad_packed_sequence(grd_tensor *data, grd_tensor *batch_sizes, bo
     ret[0] = ret[1] = grd_failed;
     int64_t dim;
     const int64_t *sizes = read_lengths(batch_sizes), n = batch_sizes->numel;
-    if (sizes == NULL || !grd_wrap_dim(data, 0, &dim) || !grd_check_ndim(data->ndim + 1) || !check_batch_sizes(sizes, n, grd_size_along(data, 0)))
+    if (sizes == NULL || !grd_wrap_dim(data, 0, &dim) || !grd_check_ndim(data->ndim + 1) ||
+        !check_batch_sizes(sizes, n, grd_size_along(data, 0)))
         return;
     if (total_length > 0 && total_length < n) {
         grd_raise(GRD_ERROR_RUNTIME,
@@ -162,7 +165,8 @@ static bool check_sequence(const grd_tensor *t, const grd_tensor *first)
         return grd_raise(GRD_ERROR_RUNTIME, "sequences must have the same number of dimensions, but got %d and %d", first->ndim, t->ndim);
     for (int i = 1; i < t->ndim; i++)
         if (t->sizes[i] != first->sizes[i])
-            return grd_raise(GRD_ERROR_RUNTIME, "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "The size of tensor a (%lld) must match the size of tensor b (%lld) at non-singleton dimension %d",
                              (long long)first->sizes[i], (long long)t->sizes[i], i);
     return true;
 }

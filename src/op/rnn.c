@@ -76,9 +76,8 @@ static grd_hidden_rnn_layer_result run_layer(grd_tensor *input, const struct lay
         return (grd_hidden_rnn_layer_result){grd_failed, grd_failed, grd_failed};
     if (!are_plain(input, layer) || !sizes_agree(input, layer, batch_sizes, kind))
         return grd_hidden_rnn_layer(input, t[HX], t[CX], t[W_IH], t[W_HH], t[B_IH], t[B_HH], t[W_HR], batch_sizes, kind->name, reverse);
-    const grd_hidden_rnn_layer_fused_result made =
-        grd_hidden_rnn_layer_fused(input, t[HX], t[CX], t[W_IH], t[W_HH], t[B_IH], t[B_HH], t[W_HR], batch_sizes, kind->name, reverse,
-                                   is_recorded(input, layer));
+    const grd_hidden_rnn_layer_fused_result made = grd_hidden_rnn_layer_fused(
+        input, t[HX], t[CX], t[W_IH], t[W_HH], t[B_IH], t[B_HH], t[W_HR], batch_sizes, kind->name, reverse, is_recorded(input, layer));
     return (grd_hidden_rnn_layer_result){made.output, made.hy, made.cy};
 }
 
@@ -293,12 +292,12 @@ static bool check_cell_state(const grd_tensor *input, const grd_tensor *state, i
     if (!grd_wrap_dim(state, 0, &dim))
         return false;
     if (input->sizes[0] != grd_size_along(state, 0))
-        return grd_raise(GRD_ERROR_RUNTIME, "Input batch size %lld doesn't match hidden%d batch size %lld", (long long)input->sizes[0], which,
-                         (long long)grd_size_along(state, 0));
+        return grd_raise(GRD_ERROR_RUNTIME, "Input batch size %lld doesn't match hidden%d batch size %lld", (long long)input->sizes[0],
+                         which, (long long)grd_size_along(state, 0));
     if (!grd_wrap_dim(state, 1, &dim))
         return false;
-    return state->sizes[1] == hidden || grd_raise(GRD_ERROR_RUNTIME, "hidden%d has inconsistent hidden_size: got %lld, expected %lld", which,
-                                                  (long long)state->sizes[1], (long long)hidden);
+    return state->sizes[1] == hidden || grd_raise(GRD_ERROR_RUNTIME, "hidden%d has inconsistent hidden_size: got %lld, expected %lld",
+                                                  which, (long long)state->sizes[1], (long long)hidden);
 }
 
 static bool check_cell(const grd_tensor *input, const struct layer *layer, const struct grd_rnn_kind *kind)

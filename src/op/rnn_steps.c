@@ -14,19 +14,19 @@
 #include "op/rnn.h"
 
 enum {
-    PIECE_ROWS = 8,           /* a multiple of the strips of all levels */
-    MOST_ROWS = 16,           /* of a piece, unless the weight is large */
-    LARGE_WEIGHT = 1 << 20,   /* bytes: read from far for each piece and step, so pieces are fewer */
-    LARGE_PIECES = 4,         /* … that many */
-    PIECE_WORK = 1 << 20,     /* multiplications worth a second piece */
+    PIECE_ROWS = 8,            /* a multiple of the strips of all levels */
+    MOST_ROWS = 16,            /* of a piece, unless the weight is large */
+    LARGE_WEIGHT = 1 << 20,    /* bytes: read from far for each piece and step, so pieces are fewer */
+    LARGE_PIECES = 4,          /* … that many */
+    PIECE_WORK = 1 << 20,      /* multiplications worth a second piece */
     COPIED_ELEMENTS = 1 << 14, /* of a weight, by one thread */
     ALIGNED = GRD_DATA_ALIGNMENT
 };
 
-enum { PROJECTED, HX, CX, W_HH, B_HH, W_HR };                                    /* that _rnn_steps reads */
-enum { OUTPUT, HY, CY, SAVED };                                                  /* its results */
-enum { G_OUTPUT, G_HY, G_CY, G_HX, G_W_HH, G_W_HR, G_OUT, G_SAVED };             /* that _rnn_steps_backward reads */
-enum { GRAD_PROJECTED, GRAD_INNER, GRAD_HX, GRAD_CX };                           /* its results */
+enum { PROJECTED, HX, CX, W_HH, B_HH, W_HR };                        /* that _rnn_steps reads */
+enum { OUTPUT, HY, CY, SAVED };                                      /* its results */
+enum { G_OUTPUT, G_HY, G_CY, G_HX, G_W_HH, G_W_HR, G_OUT, G_SAVED }; /* that _rnn_steps_backward reads */
+enum { GRAD_PROJECTED, GRAD_INNER, GRAD_HX, GRAD_CX };               /* its results */
 
 /* A weight as the right operand of products: where it lies, and a copy in panels, whose rows are contiguous. */
 struct weight {
@@ -42,7 +42,7 @@ struct steps {
     const struct grd_product_kernels *products;
     grd_dims batch_sizes;
     int64_t batch, total, hidden, state, width; /* rows at first and in all; columns of c, of h, and of a product */
-    int64_t cell_sizes[2]; /* of c; [0] of cells that have none */
+    int64_t cell_sizes[2];                      /* of c; [0] of cells that have none */
     int64_t itemsize, piece_rows;
     bool backwards; /* the steps go from the last to the first */
     struct weight recurrent, projection;
@@ -171,6 +171,12 @@ static struct part part_of(const struct steps *x, int64_t k, int64_t first)
     return (struct part){step, grd_least(x->piece_rows, x->batch_sizes.data[step] - first), x->offsets[step] + first};
 }
 
+/* Copies rows of the state. */
+static void copy_rows(const struct steps *x, char *to, const char *from, int64_t rows)
+{
+    memcpy(to, from, (size_t)(rows * x->state * x->itemsize));
+}
+
 static char *row_at(const struct steps *x, char *data, int64_t row, int64_t width)
 {
     return data == NULL ? NULL : data + row * width * x->itemsize;
@@ -195,18 +201,17 @@ static void advance_piece(int64_t begin, int64_t end, void *context)
         if (part.rows <= 0)
             continue;
         multiply(x, &x->recurrent, part.rows, h, product, false);
-        x->cells->step[x->kind->cell](&(struct grd_rnn_step){
-            .rows = part.rows,
-            .hidden = x->hidden,
-            .projected = row_at(x, x->in[PROJECTED], part.at, x->width),
-            .recurrent = product,
-            .bias = x->in[B_HH] != NULL ? x->in[B_HH] : x->zeros,
-            .h = projects ? made : h,
-            .c = c,
-            .saved = row_at(x, x->out[SAVED], part.at, x->kind->saved * x->hidden)});
+        x->cells->step[x->kind->cell](&(struct grd_rnn_step){.rows = part.rows,
+                                                             .hidden = x->hidden,
+                                                             .projected = row_at(x, x->in[PROJECTED], part.at, x->width),
+                                                             .recurrent = product,
+                                                             .bias = x->in[B_HH] != NULL ? x->in[B_HH] : x->zeros,
+                                                             .h = projects ? made : h,
+                                                             .c = c,
+                                                             .saved = row_at(x, x->out[SAVED], part.at, x->kind->saved * x->hidden)});
         if (projects)
             multiply(x, &x->projection, part.rows, made, h, false);
-        memcpy(row_at(x, x->out[OUTPUT], part.at, x->state), h, (size_t)(part.rows * x->state * x->itemsize));
+        copy_rows(x, row_at(x, x->out[OUTPUT], part.at, x->state), h, part.rows);
     }
 }
 
@@ -216,10 +221,9 @@ static void copy_previous(const struct steps *x, int64_t k, int64_t first, const
     struct part earlier = {0};
     if (k > 0)
         earlier = part_of(x, k - 1, first);
-    const int64_t n = grd_least(grd_greatest(earlier.rows, 0), part->rows), row_bytes = x->state * x->itemsize;
-    if (n > 0)
-        memcpy(ret_state, row_at(x, x->in[G_OUT], earlier.at, x->state), (size_t)(n * row_bytes));
-    memcpy(ret_state + n * row_bytes, row_at(x, x->in[G_HX], first + n, x->state), (size_t)((part->rows - n) * row_bytes));
+    const int64_t n = grd_least(grd_greatest(earlier.rows, 0), part->rows);
+    copy_rows(x, ret_state, row_at(x, x->in[G_OUT], earlier.at, x->state), n);
+    copy_rows(x, row_at(x, ret_state, n, x->state), row_at(x, x->in[G_HX], first + n, x->state), part->rows - n);
 }
 
 static void return_piece(int64_t begin, int64_t end, void *context)
@@ -237,7 +241,7 @@ static void return_piece(int64_t begin, int64_t end, void *context)
         char *inner = row_at(x, x->out[GRAD_INNER], part.at, gru ? x->width : x->state);
         x->cells->add(part.rows * x->state, row_at(x, x->in[G_OUTPUT], part.at, x->state), grad_h);
         if (projects) {
-            memcpy(inner, grad_h, (size_t)(part.rows * x->state * x->itemsize));
+            copy_rows(x, inner, grad_h, part.rows);
             multiply(x, &x->projection, part.rows, grad_h, of_made, false);
         }
         if (gru)
@@ -266,7 +270,7 @@ static void run_pieces(const struct grd_plan *p, struct steps *x, const char *w_
     x->in = in;
     x->out = out;
     x->scratch = (char *)aligned((int64_t)(uintptr_t)p->scratch);
-    int64_t *offsets = (int64_t *)(void *)x->scratch;
+    int64_t *offsets = (void *)x->scratch;
     for (int64_t step = 0, at = 0; step < x->batch_sizes.n; at += x->batch_sizes.data[step], step++)
         offsets[step] = at;
     x->offsets = offsets;
@@ -337,8 +341,7 @@ static bool plan_steps(struct grd_plan *p, const char *mode, const grd_tensor *h
                         .backwards = backwards};
     if (w_hr != NULL && (kind->cell != GRD_RNN_LSTM))
         return grd_raise(GRD_ERROR_RUNTIME, "w_hr is a weight of an lstm");
-    if (!check_batch_sizes(batch_sizes, x->batch, total) ||
-        !check_part(w_hh, hx, grd_dims(x->hidden * kind->gates, x->state), "w_hh") ||
+    if (!check_batch_sizes(batch_sizes, x->batch, total) || !check_part(w_hh, hx, grd_dims(x->hidden * kind->gates, x->state), "w_hh") ||
         !check_part(w_hr, hx, grd_dims(x->state, x->hidden), "w_hr"))
         return false;
     if (x->hidden < 1 || (w_hr == NULL && x->state != x->hidden))
@@ -382,8 +385,7 @@ bool plan_hidden_rnn_steps(struct grd_plan *p, grd_tensor *projected, grd_tensor
     return grd_plan_reads_as(p, projected, dtype) && grd_plan_reads_as(p, hx, dtype) && grd_plan_reads_as(p, cx, dtype) &&
            grd_plan_reads_as(p, w_hh, dtype) && grd_plan_reads_as(p, b_hh, dtype) && grd_plan_reads_as(p, w_hr, dtype) &&
            grd_plan_result(p, grd_dims(total, x->state), dtype) && grd_plan_result(p, grd_sizes(hx), dtype) &&
-           grd_plan_result(p, cell_sizes(x), dtype) &&
-           grd_plan_result(p, grd_dims(save ? total : 0, x->kind->saved * x->hidden), dtype) &&
+           grd_plan_result(p, cell_sizes(x), dtype) && grd_plan_result(p, grd_dims(save ? total : 0, x->kind->saved * x->hidden), dtype) &&
            plan_weights(p, (struct weight){.inner = x->state, .columns = x->width, .row = 1, .column = x->state},
                         (struct weight){.inner = x->hidden, .columns = w_hr != NULL ? x->state : 0, .row = 1, .column = x->hidden});
 }
@@ -392,7 +394,7 @@ void run_rnn_steps(const struct grd_plan *p)
 {
     struct steps *x = steps_of(p);
     const grd_tensor *cx = p->in[CX], *w_hr = p->in[W_HR];
-    memcpy(p->results[HY]->data, p->in[HX]->data, (size_t)(p->in[HX]->numel * x->itemsize));
+    copy_rows(x, p->results[HY]->data, p->in[HX]->data, x->batch);
     if (cx != NULL)
         memcpy(p->results[CY]->data, cx->data, (size_t)(cx->numel * x->itemsize));
     run_pieces(p, x, p->in[W_HH]->data, w_hr != NULL ? w_hr->data : NULL, advance_piece);
@@ -407,8 +409,7 @@ bool plan_hidden_rnn_steps_backward(struct grd_plan *p, grd_tensor *grad_output,
     const int64_t total = output->ndim > 0 ? output->sizes[0] : 0;
     if (!plan_steps(p, mode, hx, w_hh, w_hr, batch_sizes, total, reverse) || !check_part(output, hx, grd_dims(total, x->state), "output") ||
         !check_part(grad_output, hx, grd_dims(total, x->state), "grad_output") || !check_part(grad_hy, hx, grd_sizes(hx), "grad_hy") ||
-        !check_part(grad_cy, hx, cell_sizes(x), "grad_cy") ||
-        !check_part(saved, hx, grd_dims(total, x->kind->saved * x->hidden), "saved"))
+        !check_part(grad_cy, hx, cell_sizes(x), "grad_cy") || !check_part(saved, hx, grd_dims(total, x->kind->saved * x->hidden), "saved"))
         return false;
     const int64_t inner = x->kind->cell == GRD_RNN_GRU ? x->width : w_hr != NULL ? x->state : 0;
     return grd_plan_reads_as(p, grad_output, dtype) && grd_plan_reads_as(p, grad_hy, dtype) && grd_plan_reads_as(p, grad_cy, dtype) &&
@@ -424,7 +425,7 @@ void run_rnn_steps_backward(const struct grd_plan *p)
 {
     struct steps *x = steps_of(p);
     const grd_tensor *grad_cy = p->in[G_CY], *w_hr = p->in[G_W_HR];
-    memcpy(p->results[GRAD_HX]->data, p->in[G_HY]->data, (size_t)(p->in[G_HY]->numel * x->itemsize));
+    copy_rows(x, p->results[GRAD_HX]->data, p->in[G_HY]->data, x->batch);
     if (grad_cy->numel > 0)
         memcpy(p->results[GRAD_CX]->data, grad_cy->data, (size_t)(grad_cy->numel * x->itemsize));
     run_pieces(p, x, p->in[G_W_HH]->data, w_hr != NULL ? w_hr->data : NULL, return_piece);

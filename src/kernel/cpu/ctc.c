@@ -1,11 +1,11 @@
-/* Paths of connectionist temporal classification; see kernel/ctc.h. Typed: float32 float64. */
+/* Paths of connectionist temporal classification; see kernel/ctc.h. Typed: float32 float64.
+ * Losses are large where gradients are not, so float32 loses digits: exp and log are the C library's, and the order of operations is PyTorch's, to lose the same ones. */
 #include "kernel/ctc.h"
 
-#include <math.h>
 #include <stddef.h>
+#include <tgmath.h>
 
 #include "kernel/cpu/typed.h"
-#include "kernel/cpu/vecmath.h"
 
 static inline T larger(T a, T b)
 {
@@ -16,7 +16,7 @@ static inline T larger(T a, T b)
 static inline T log_sum(T a, T b, T c)
 {
     const T most = larger(a, larger(b, c)), shift = most == (T)-INFINITY ? 0 : most;
-    return vm_log(vm_exp(a - shift) + vm_exp(b - shift) + vm_exp(c - shift)) + shift;
+    return log(exp(a - shift) + exp(b - shift) + exp(c - shift)) + shift;
 }
 
 static inline int64_t label_of(const struct grd_ctc *x, int64_t state)
@@ -83,12 +83,12 @@ static void backward(const struct grd_ctc *x, const void *loss, const void *grad
         if (nothing)
             continue;
         step_back(x, log_probs, after, now);
-        for (int64_t s = 0; s < states; s++) { /* of all paths that emit the class */
+        for (int64_t s = states; s-- > 0;) { /* of all paths that emit the class */
             T *paths = &out[label_of(x, s)];
             *paths = log_sum(*paths, alpha[s] + now[s], (T)-INFINITY);
         }
         for (int64_t c = 0; c < x->classes; c++)
-            out[c] = (vm_exp(log_probs[c]) - vm_exp(out[c] + nll - log_probs[c])) * scale;
+            out[c] = (exp(log_probs[c]) - exp(out[c] + nll - log_probs[c])) * scale;
         T *const used = after != NULL ? after : (T *)beta + x->alpha_row;
         after = now;
         now = used;

@@ -56,7 +56,7 @@ INLINE void gru_row(int64_t n, const T *restrict p, const T *restrict q, const T
             saved[2 * n + j] = new;
             saved[3 * n + j] = memory;
         }
-        h[j] = new + update * (h[j] - new);
+        h[j] = new + update *(h[j] - new);
     }
 }
 
@@ -119,9 +119,9 @@ static void gradient_lstm(const struct grd_rnn_step_gradient *x)
             const T in = gates[j], forget = gates[n + j], new = gates[2 * n + j], out = gates[3 * n + j], cell = gates[4 * n + j];
             const T high = vm_tanh(forget * cell + in * new);
             const T of_cell = grad_c[j] + grad_h[j] * out * (1 - high * high);
-            grad[j] = of_cell * new * in * (1 - in);
+            grad[j] = of_cell * new *in *(1 - in);
             grad[n + j] = of_cell * cell * forget * (1 - forget);
-            grad[2 * n + j] = of_cell * in * (1 - new * new);
+            grad[2 * n + j] = of_cell * in * (1 - new *new);
             grad[3 * n + j] = grad_h[j] * high * out * (1 - out);
             grad_c[j] = of_cell * forget;
         }
@@ -138,7 +138,7 @@ static void gradient_gru(const struct grd_rnn_step_gradient *x)
         IN_PLACE
         for (int64_t j = 0; j < n; j++) {
             const T reset = gates[j], update = gates[n + j], new = gates[2 * n + j], memory = gates[3 * n + j];
-            const T of_new = grad_h[j] * (1 - update) * (1 - new * new);
+            const T of_new = grad_h[j] * (1 - update) * (1 - new *new);
             const T of_reset = of_new * memory * reset * (1 - reset), of_update = grad_h[j] * (h[j] - new) * update * (1 - update);
             projected[j] = recurrent[j] = of_reset;
             projected[n + j] = recurrent[n + j] = of_update;
