@@ -4,7 +4,7 @@ import json
 import re
 
 from codegen import ctype
-from codegen.formula import Lowering
+from codegen.formula import Lowering, Save
 from codegen.schema import UNDERIVED
 from codegen.template import WIDTH, fill, wrap
 
@@ -122,10 +122,11 @@ def carrying_results(operator, used):
     return bits or (1 << len(operator.results)) - 1
 
 
-def table(operator, saves, used, accelerations=()):
+def table(operator, saves, used, accelerations=(), operators=None):
     places = [a.name for a in operator.args]
     facts = node_names(operator) | {"backward": UNDERIVED.get(operator.underived, f"{operator.c_name}_backward")}
     facts |= {"context": json.dumps(operator.name)} if operator.underived else {}
+    facts |= {"backward": "grd_derivative_of_parts", "context": f"&grd_operator_{operators[operator.specification].c_name}"} if operator.specification else {}
     if accelerations:
         names = ", ".join(f"&grd_operator_{o.c_name}" for o in accelerations)
         facts |= {"fast": f"{operator.c_name}_fast", "accelerations": f"(const grd_op *const[]){{{names}, NULL}}"}
@@ -237,12 +238,24 @@ def forward(operator, operators):
     return fill(FORWARD, operator=operator.c_name, declarations=declared, statements=statements)
 
 
+def of_specification(operator, operators):
+    """The derivative that another operator has by its parts: saved are its arguments, in order, and then what the accelerated formulas read besides."""
+    fast, name = Formulas(operator, operators, "fast.grad", operator.fast), operator.c_name
+    arguments = [Save("WHOLE", a.name) for a in operators[operator.specification].args]
+    saves = {save: list(range(len(operator.grads))) for save in arguments} | {save: places for save, places in fast.saves.items() if save not in arguments}
+    accelerations = [operators[called] for called in sorted(fast.called) if operators[called].hidden]
+    declared = wrap([f"grd_operator_{o.c_name}" for o in (*accelerations, operators[operator.specification])], "extern struct grd_op ", ";")
+    return fast.function(f"{name}_fast", saves) + declared + table(operator, saves, fast.used, accelerations, operators)
+
+
 def derivative(operator, operators):
     """The functions of the derivative and their table; '' where there is none."""
     if not operator.grads:
         return ""
     if operator.underived:
         return table(operator, {}, {"grad"})
+    if operator.specification:
+        return of_specification(operator, operators)
     formulas, name = Formulas(operator, operators, "grad", operator.grads), operator.c_name
     if not operator.fast:
         return formulas.function(f"{name}_backward", formulas.saves) + forward(operator, operators) + table(operator, formulas.saves, formulas.used)

@@ -137,6 +137,7 @@ class Operator:
     fills: str = None  # its vector of results fills an out= of any sizes: of a "given" length or one that is "computed" (enum grd_fills)
     reason: str = None  # why formulas of its derivative call hidden operators
     underived: str = None  # one of UNDERIVED: the derivative is an error
+    specification: str = None  # grad = "of NAME": the operator whose derivative it has, by its parts: a composite with the first of the arguments and results
     batch: str = None  # one of BATCH_RULES, or a formula over the physical tensors, each with the batch in front; None: a composite's parts have rules
     batch_reason: str = ""  # why it loops, or the error for batch tensors
     through: str = None  # a formula whose calls are of implementations, below the dispatcher, that write `out`
@@ -367,7 +368,8 @@ def read_operator(name, entry, file, lines):
         refuse=read_refuse(entry, dtypes, fail), out=read_out(entry, results, forms, fail), words=read_words(entry, args, name, fail), python=python, test=test, is_operator=is_operator,
         plan=entry.get("plan", not IMPLEMENTED & set(entry)), reduce=read_reduce(entry, results, fail), nodes=read_nodes(entry, args, grads, fail), grads=grads,
         fast=read_fast(entry, grads, fail), where=read_where(entry, args, results, grads, fail), jvp=read_jvp(entry, args, grads, fail) if is_operator else None, batch=batch, batch_reason=batch_reason,
-        reason=entry.get("hidden"), underived=entry.get("grad") if entry.get("grad") in tuple(UNDERIVED) else None, **{key: entry[key] for key in AS_WRITTEN if key in entry})
+        reason=entry.get("hidden"), underived=entry.get("grad") if entry.get("grad") in tuple(UNDERIVED) else None, specification=specification_of(entry.get("grad")),
+        **{key: entry[key] for key in AS_WRITTEN if key in entry})
 
 
 def read_batch(name, entry, args, is_operator, fail):
@@ -485,7 +487,7 @@ def read_grads(entry, args, kernel, formula, composite, fail):
     if grad == "none":
         return {}
     tensors = [a.name for a in args if a.is_tensor]
-    if grad in tuple(UNDERIVED):
+    if grad in tuple(UNDERIVED) or specification_of(grad):
         return dict.fromkeys(tensors, "None")
     if grad is None and tensors and ("expr" in entry or "through" in entry):
         return gradient.DERIVED
@@ -497,6 +499,11 @@ def read_grads(entry, args, kernel, formula, composite, fail):
         if name not in tensors:
             fail(f"grad.{name}: no tensor argument of that name", f"grad.{name}")
     return {a.name: grad[a.name] for a in args if a.name in grad}
+
+
+def specification_of(grad):
+    """The operator that grad = "of NAME" names."""
+    return grad.removeprefix("of ") if isinstance(grad, str) and grad.startswith("of ") else None
 
 
 def read_fast(entry, grads, fail):
@@ -558,6 +565,20 @@ def accelerations(operators):
     return {name for o in operators.values() for name in hidden_calls(o, o.fast.values())} - {name for o in operators.values() for name in hidden_calls(o, (o.grads or {}).values())}
 
 
+def check_specifications(operators):
+    """An operator that has the derivative of another is called as that is, and more; it accelerates all gradients."""
+    for operator in operators.values():
+        if operator.specification is None:
+            continue
+        other = operators.get(operator.specification)
+        if other is None or not other.is_composite or other.grads is not None:
+            raise operator.error(f"grad = \"of {operator.specification}\": no composite of that name that is differentiated by its parts", "grad")
+        if other.args != operator.args[:len(other.args)] or other.results != operator.results[:len(other.results)] or operator.returns_list:
+            raise operator.error(f"begins with other arguments or results than {other.name}", "sig")
+        if set(operator.fast) != set(operator.grads):
+            raise operator.error("say fast.grad of each tensor: otherwise the specification alone would do", "grad")
+
+
 def check_hidden(operators):
     """A formula is the mathematics in public operators; what accelerates one is not differentiated."""
     for operator in operators.values():
@@ -594,5 +615,6 @@ def read_schema(folder):
             operators[name] = operator
     check_numbers(operators)
     gradient.derive(operators)
+    check_specifications(operators)
     check_hidden(operators)
     return operators

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from gradus.func import vmap as vmap
     from gradus.torch_version import __version__ as __version__
 __config__, _weight_norm = _C.__config__, _C._weight_norm
+_pack_padded_sequence, _pad_packed_sequence = _C._pack_padded_sequence, _C._pad_packed_sequence
 newaxis = None
 sys.meta_path.append(_absent.Finder)
 

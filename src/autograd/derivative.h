@@ -130,6 +130,9 @@ static inline void grd_backward_spread(const struct grd_backward *b, int arg, gr
  * entry of, NotImplementedError for those that it lists so. */
 grd_backward_function grd_derivative_missing, grd_derivative_not_implemented;
 
+/* The backward function of an operator whose derivative is that of its specification, which is the context: its arguments are what is saved first (parts.c). */
+grd_backward_function grd_derivative_of_parts;
+
 /* Hands out the gradient of an argument that a kernel computed in one loop; false: it did not, and the formula must. */
 static inline bool grd_backward_fused(const struct grd_backward *b, int arg, grd_tensor *gradient)
 {

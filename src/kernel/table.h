@@ -30,6 +30,8 @@ struct grd_random_kernels;  /* kernel/random.h */
 struct grd_order_row;       /* kernel/order.h */
 struct grd_optim_row;       /* kernel/optim.h */
 struct grd_nll_row;         /* kernel/nll.h */
+struct grd_rnn_row;         /* kernel/rnn.h */
+struct grd_ctc_row;         /* kernel/ctc.h */
 struct grd_range_row;       /* kernel/range.h */
 struct grd_bags_row;        /* kernel/bags.h */
 struct grd_margin_row;      /* kernel/margin.h */
@@ -66,6 +68,8 @@ struct grd_kernel_table {
     const struct grd_channels_row *channels[GRD_DTYPE_COUNT];                  /* float32 float64 */
     void (*distance[GRD_DTYPE_COUNT])(const struct grd_distance_block *block); /* float32 float64 */
     const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */
+    const struct grd_rnn_row *rnn[GRD_DTYPE_COUNT];                            /* float32 float64 */
+    const struct grd_ctc_row *ctc[GRD_DTYPE_COUNT];                            /* float32 float64 */
     const struct grd_attention_row *attention[GRD_DTYPE_COUNT];                /* float32 float64 */
     const struct grd_pool_row *pool[GRD_DTYPE_COUNT];                          /* int64 float32 float64 */
     const struct grd_conv_row *conv[GRD_DTYPE_COUNT];                          /* float32 float64 */

@@ -34,6 +34,8 @@ GRD_ROWS_margin(STRUCT, grd_margin_row)
 GRD_ROWS_channels(STRUCT, grd_channels_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
+GRD_ROWS_rnn(STRUCT, grd_rnn_row)
+GRD_ROWS_ctc(STRUCT, grd_ctc_row)
 GRD_ROWS_attention(STRUCT, grd_attention_row)
 GRD_ROWS_pool(STRUCT, grd_pool_row)
 GRD_ROWS_conv(STRUCT, grd_conv_row)
@@ -65,6 +67,8 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .channels = {GRD_ROWS_channels(AT, grd_channels_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
+    .rnn = {GRD_ROWS_rnn(AT, grd_rnn_row)},
+    .ctc = {GRD_ROWS_ctc(AT, grd_ctc_row)},
     .attention = {GRD_ROWS_attention(AT, grd_attention_row)},
     .pool = {GRD_ROWS_pool(AT, grd_pool_row)},
     .conv = {GRD_ROWS_conv(AT, grd_conv_row)},

@@ -1,0 +1,398 @@
+"""Recurrent networks and cells. What computes are the operators lstm, gru, rnn_tanh and rnn_relu, and their cells; here are weights and checks."""
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+
+import gradus
+
+from .. import init
+from ..parameter import Parameter
+from ..utils.rnn import PackedSequence
+from .module import Module
+
+__all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
+
+_OPERATORS = {"RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu", "LSTM": "lstm", "GRU": "gru"}
+_GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
+
+
+def _permuted(tensor, permutation):
+    """A hidden state (layers, rows, size) whose rows are in another order."""
+    return tensor if permutation is None else tensor.index_select(1, permutation)
+
+
+def _check_numbers(mode, input_size, hidden_size, num_layers, bias, dropout, proj_size):
+    if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:
+        raise ValueError("dropout should be a number in range [0, 1] representing the probability of an element being zeroed")
+    if dropout > 0 and num_layers == 1:
+        warnings.warn(f"dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers greater than 1, but got "
+                      f"dropout={dropout} and num_layers={num_layers}", stacklevel=4)
+    for name, value in (("input_size", input_size), ("hidden_size", hidden_size)):
+        if not isinstance(value, int):
+            raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
+    if not isinstance(bias, bool):
+        raise TypeError(f"bias should be of type bool, got: {type(bias).__name__}")
+    for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+        if value <= 0:
+            raise ValueError(f"{name} must be greater than zero")
+    if proj_size < 0:
+        raise ValueError("proj_size should be a positive integer or zero to disable projections")
+    if proj_size >= hidden_size:
+        raise ValueError("proj_size has to be smaller than hidden_size")
+    if mode not in _GATES:
+        raise ValueError("Unrecognized RNN mode: " + mode)
+
+
+class RNNBase(Module):
+    """The weights of a recurrent network: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and, with projections, weight_hr_l0; the same for each further layer,
+    l1 and so on, and with the ending _reverse for the second direction. All begin uniform in +-1 / sqrt(hidden_size).
+    """
+
+    __constants__ = ["mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional", "proj_size"]
+
+    def __init__(self, mode, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False, proj_size=0,
+                 device=None, dtype=None):
+        super().__init__()
+        _check_numbers(mode, input_size, hidden_size, num_layers, bias, dropout, proj_size)
+        self.mode = mode
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        self._all_weights = []
+        for layer in range(num_layers):
+            for reverse in range(2 if bidirectional else 1):
+                self._all_weights.append(self._add_layer(layer, reverse, device, dtype))
+        self.reset_parameters()
+
+    def _add_layer(self, layer, reverse, device, dtype):
+        """Registers the weights of one layer and direction; returns their names."""
+        directions, width = 2 if self.bidirectional else 1, _GATES[self.mode] * self.hidden_size
+        state = self.proj_size or self.hidden_size
+        sizes = {"weight_ih": (width, self.input_size if layer == 0 else state * directions), "weight_hh": (width, state)}
+        if self.bias:
+            sizes |= {"bias_ih": (width,), "bias_hh": (width,)}
+        if self.proj_size > 0:
+            sizes["weight_hr"] = (self.proj_size, self.hidden_size)
+        names = [f"{name}_l{layer}{'_reverse' if reverse else ''}" for name in sizes]
+        for name, size in zip(names, sizes.values()):
+            setattr(self, name, Parameter(gradus.empty(size, device=device, dtype=dtype)))
+        return names
+
+    @property
+    def _flat_weights_names(self):
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self):
+        return [getattr(self, name, None) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self):
+        """The parameters of each layer and direction, a list of lists."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def flatten_parameters(self):
+        """Does nothing: weights need not lie in one piece of memory."""
+
+    def reset_parameters(self):
+        """Draws new values."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def check_input(self, input, batch_sizes):
+        """ValueError: input of another dtype than the weights. RuntimeError: other dimensions, or another input_size."""
+        weight = self._flat_weights[0]
+        if weight is not None and input.dtype != weight.dtype and not gradus.is_autocast_enabled():
+            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}). Convert input: input.to({weight.dtype}), or "
+                             f"convert model: model.to({input.dtype})")
+        expected = 2 if batch_sizes is not None else 3
+        if input.dim() != expected:
+            raise RuntimeError(f"input must have {expected} dimensions, got {input.dim()}")
+        if input.size(-1) != self.input_size:
+            raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
+
+    def _expected_state(self, input, batch_sizes, size):
+        rows = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
+        return self.num_layers * (2 if self.bidirectional else 1), rows, size
+
+    def get_expected_hidden_size(self, input, batch_sizes):
+        """(layers * directions, rows, size) of the hidden state."""
+        return self._expected_state(input, batch_sizes, self.proj_size or self.hidden_size)
+
+    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+        if hx.size() != expected_hidden_size:
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
+
+    def check_forward_args(self, input, hidden, batch_sizes):
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx, permutation):
+        return _permuted(hx, permutation)
+
+    # A hidden state is a tensor, of an LSTM two of them: these say what that changes.
+
+    def _zeros(self, input, rows):
+        directions = 2 if self.bidirectional else 1
+        return gradus.zeros(self.num_layers * directions, rows, self.proj_size or self.hidden_size, dtype=input.dtype, device=input.device)
+
+    def _check_state_dims(self, hx, batched):
+        dims, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
+        if hx.dim() != dims:
+            raise RuntimeError(f"For {kind} input, hx should also be {dims}-D but got {hx.dim()}-D tensor")
+
+    def _map_state(self, function, hx):
+        return function(hx)
+
+    def forward(self, input, hx=None):
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
+        if input.dim() not in (2, 3):
+            raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got {input.dim()}D{self._TENSOR} instead")
+        batched, batch_dim = input.dim() == 3, 0 if self.batch_first else 1
+        if hx is not None:
+            self._check_state_dims(hx, batched)
+        if not batched:
+            input = input.unsqueeze(batch_dim)
+            hx = None if hx is None else self._map_state(lambda t: t.unsqueeze(1), hx)
+        hx = self._zeros(input, input.size(batch_dim)) if hx is None else hx
+        self.check_forward_args(input, hx, None)
+        output, *state = self._operator(input, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional,
+                                        self.batch_first)
+        if not batched:
+            output, state = output.squeeze(batch_dim), [t.squeeze(1) for t in state]
+        return output, self._as_state(state)
+
+    def _forward_packed(self, input, hx):
+        data, batch_sizes, sorted_indices, unsorted_indices = input
+        hx = self._zeros(data, int(batch_sizes[0])) if hx is None else self.permute_hidden(hx, sorted_indices)
+        self.check_forward_args(data, hx, batch_sizes)
+        output, *state = self._operator(data, batch_sizes, hx, self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+                                        self.bidirectional)
+        output = PackedSequence(output, batch_sizes, sorted_indices, unsorted_indices)
+        return output, self.permute_hidden(self._as_state(state), unsorted_indices)
+
+    _TENSOR = ""  # a word of one message of RNN
+
+    @property
+    def _operator(self):
+        return getattr(gradus, _OPERATORS[self.mode])
+
+    def _as_state(self, tensors):
+        return tensors[0]
+
+    def extra_repr(self):
+        text = f"{self.input_size}, {self.hidden_size}"
+        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
+        return text + "".join(f", {name}={getattr(self, name)}" for name, default in defaults.items() if getattr(self, name) != default)
+
+    def __setstate__(self, state):
+        super().__setstate__({name: value for name, value in state.items() if name not in ("_flat_weights", "_flat_weights_names", "_flat_weight_refs")})
+        self.__dict__.setdefault("proj_size", 0)
+        if "all_weights" in state:  # pickles of old versions
+            self.__dict__.pop("all_weights", None)
+            self._all_weights = state["all_weights"]
+        if self._all_weights and not isinstance(self._all_weights[0][0], str):  # older ones keep the parameters themselves
+            self._all_weights = [[name for name in self._parameters if name.endswith(f"_l{layer}{end}")]
+                                 for layer in range(self.num_layers) for end in ([""] + ["_reverse"] * bool(self.bidirectional))]
+
+
+class RNN(RNNBase):
+    """A network whose state is tanh(weight_ih x + bias_ih + weight_hh h + bias_hh), or relu of it, over input (steps, rows, input_size) or (steps, input_size).
+
+    Returns the output of the last layer at each step, (steps, rows, directions * hidden_size), and the final state, (layers * directions, rows, hidden_size), whose first value is
+    hx, zeros when None. batch_first: rows come before steps in input and output. dropout: between layers, while training. A PackedSequence gives a PackedSequence.
+
+    >>> output, state = nn.RNN(10, 20, 2)(gradus.randn(5, 3, 10))
+    >>> tuple(output.shape), tuple(state.shape)
+    ((5, 3, 20), (2, 3, 20))
+    """
+
+    _TENSOR = " tensor"
+
+    def __init__(self, *args, **kwargs):
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        if len(args) > 3:
+            nonlinearity, args = args[3], args[:3] + args[4:]
+        else:
+            nonlinearity = kwargs.pop("nonlinearity", "tanh")
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
+        self.nonlinearity = nonlinearity
+        super().__init__(f"RNN_{nonlinearity.upper()}", *args, **kwargs)
+
+
+class LSTM(RNNBase):
+    """A long short-term memory network over input (steps, rows, input_size) or (steps, input_size); the state is a pair (h, c).
+
+    Returns the output of the last layer at each step, (steps, rows, directions * hidden_size), and the final (h, c), each (layers * directions, rows, hidden_size), whose first values are
+    hx, zeros when None. proj_size: h is projected to that size. batch_first: rows come before steps in input and output. dropout: between layers, while training. A PackedSequence gives
+    a PackedSequence.
+
+    >>> output, (h, c) = nn.LSTM(10, 20, bidirectional=True)(gradus.randn(5, 3, 10))
+    >>> tuple(output.shape), tuple(c.shape)
+    ((5, 3, 40), (2, 3, 20))
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(self, input, batch_sizes):
+        """(layers * directions, rows, hidden_size) of the state c."""
+        return self._expected_state(input, batch_sizes, self.hidden_size)
+
+    def check_forward_args(self, input, hidden, batch_sizes):
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}")
+        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
+
+    def permute_hidden(self, hx, permutation):
+        return hx if permutation is None else (_permuted(hx[0], permutation), _permuted(hx[1], permutation))
+
+    def _zeros(self, input, rows):
+        h = super()._zeros(input, rows)
+        return h, gradus.zeros(h.size(0), rows, self.hidden_size, dtype=input.dtype, device=input.device) if self.proj_size else h
+
+    def _check_state_dims(self, hx, batched):
+        dims, kind = (3, "batched 3-D") if batched else (2, "unbatched 2-D")
+        if hx[0].dim() != dims or hx[1].dim() != dims:
+            raise RuntimeError(f"For {kind} input, hx and cx should also be {dims}-D but got ({hx[0].dim()}-D, {hx[1].dim()}-D) tensors")
+
+    def _map_state(self, function, hx):
+        return function(hx[0]), function(hx[1])
+
+    def _as_state(self, tensors):
+        return tuple(tensors)
+
+
+class GRU(RNNBase):
+    """A network of gated recurrent units over input (steps, rows, input_size) or (steps, input_size).
+
+    Returns the output of the last layer at each step, (steps, rows, directions * hidden_size), and the final state, (layers * directions, rows, hidden_size), whose first value is hx,
+    zeros when None. batch_first: rows come before steps in input and output. dropout: between layers, while training. A PackedSequence gives a PackedSequence.
+
+    >>> output, state = nn.GRU(10, 20, batch_first=True)(gradus.randn(3, 5, 10))
+    >>> tuple(output.shape), tuple(state.shape)
+    ((3, 5, 20), (1, 3, 20))
+    """
+
+    def __init__(self, *args, **kwargs):
+        if "proj_size" in kwargs:
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        super().__init__("GRU", *args, **kwargs)
+
+
+class RNNCellBase(Module):
+    """The weights of a cell: weight_ih, weight_hh, bias_ih and bias_hh, None where bias is false. They begin uniform in +-1 / sqrt(hidden_size)."""
+
+    __constants__ = ["input_size", "hidden_size", "bias"]
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device=None, dtype=None):
+        super().__init__()
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        options, width = {"device": device, "dtype": dtype}, num_chunks * hidden_size
+        self.weight_ih = Parameter(gradus.empty((width, input_size), **options))
+        self.weight_hh = Parameter(gradus.empty((width, hidden_size), **options))
+        self.register_parameter("bias_ih", Parameter(gradus.empty(width, **options)) if bias else None)
+        self.register_parameter("bias_hh", Parameter(gradus.empty(width, **options)) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        """Draws new values."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def extra_repr(self):
+        text = "{input_size}, {hidden_size}"
+        if "bias" in self.__dict__ and self.bias is not True:
+            text += ", bias={bias}"
+        if "nonlinearity" in self.__dict__ and self.nonlinearity != "tanh":
+            text += ", nonlinearity={nonlinearity}"
+        return text.format(**self.__dict__)
+
+    def _check_dims(self, input, **states):
+        for name, t in {"input": input, **states}.items():
+            if t is not None and t.dim() not in (1, 2):
+                raise ValueError(f"{self._get_name()}: Expected {name} to be 1D or 2D, got {t.dim()}D instead")
+
+    def _step(self, operator, input, hx):
+        """One step of a cell whose state is one tensor."""
+        self._check_dims(input, hidden=hx)
+        batched = input.dim() == 2
+        input = input if batched else input.unsqueeze(0)
+        if hx is None:
+            hx = gradus.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
+        elif not batched:
+            hx = hx.unsqueeze(0)
+        made = operator(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return made if batched else made.squeeze(0)
+
+
+class RNNCell(RNNCellBase):
+    """One step of an RNN: input (rows, input_size) and state (rows, hidden_size), zeros when None, give the next state; or both without rows.
+
+    >>> tuple(nn.RNNCell(10, 20)(gradus.randn(3, 10)).shape)
+    (3, 20)
+    """
+
+    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh", device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input, hx=None):
+        self._check_dims(input, hidden=hx)
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        return self._step(gradus.rnn_tanh_cell if self.nonlinearity == "tanh" else gradus.rnn_relu_cell, input, hx)
+
+
+class LSTMCell(RNNCellBase):
+    """One step of an LSTM: input (rows, input_size) and the pair (h, c), each (rows, hidden_size), zeros when None, give the next pair; or all without rows.
+
+    >>> h, c = nn.LSTMCell(10, 20)(gradus.randn(3, 10))
+    >>> tuple(h.shape), tuple(c.shape)
+    ((3, 20), (3, 20))
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(self, input, hx=None):
+        self._check_dims(input, **({} if hx is None else {"hx[0]": hx[0], "hx[1]": hx[1]}))
+        batched = input.dim() == 2
+        input = input if batched else input.unsqueeze(0)
+        if hx is None:
+            zeros = gradus.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
+            hx = zeros, zeros
+        elif not batched:
+            hx = hx[0].unsqueeze(0), hx[1].unsqueeze(0)
+        h, c = gradus.lstm_cell(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
+
+
+class GRUCell(RNNCellBase):
+    """One step of a GRU: input (rows, input_size) and state (rows, hidden_size), zeros when None, give the next state; or both without rows.
+
+    >>> tuple(nn.GRUCell(10, 20)(gradus.randn(3, 10)).shape)
+    (3, 20)
+    """
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input, hx=None):
+        return self._step(gradus.gru_cell, input, hx)

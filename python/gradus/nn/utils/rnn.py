@@ -1,0 +1,197 @@
+"""Sequences of different lengths: padded to one length, or packed step after step, as recurrent networks take them."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import gradus
+from gradus import _C
+
+__all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence", "unpad_sequence", "pack_sequence",
+           "unpack_sequence"]
+
+
+class PackedSequence_(NamedTuple):
+    """The fields of a PackedSequence."""
+
+    data: gradus.Tensor
+    batch_sizes: gradus.Tensor
+    sorted_indices: gradus.Tensor | None
+    unsorted_indices: gradus.Tensor | None
+
+
+class PackedSequence(PackedSequence_):
+    """Sequences as pack_padded_sequence and pack_sequence lay them out: in data all first steps, then all second steps, and so on.
+
+    batch_sizes: how many sequences have each step. sorted_indices: the order, by decreasing length, in which the sequences lie; unsorted_indices: the order
+    that undoes it; None where they came in that order.
+
+    >>> nn.utils.rnn.pack_sequence([gradus.tensor([1, 2, 3]), gradus.tensor([4, 5])]).data
+    tensor([1, 4, 2, 5, 3])
+    """
+
+    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+        return super().__new__(cls, *_fields(data, batch_sizes, sorted_indices, unsorted_indices))
+
+    def pin_memory(self):
+        return type(self)(self.data.pin_memory(), self.batch_sizes, *(_of_both(self, lambda indices: indices.pin_memory())))
+
+    def to(self, *args, **kwargs):
+        """data, and the indices, on another device; data in another dtype. Itself where nothing changes."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        options = {name: value for name, value in kwargs.items() if name not in ("device", "dtype")}
+        return type(self)(data, self.batch_sizes, *_of_both(self, lambda indices: indices.to(data.device, **options)))
+
+    def cuda(self, *args, **kwargs):
+        return self.to(*args, **{"device": "cuda", **kwargs}) if not args else self.to(*args, **kwargs)
+
+    def cpu(self, *args, **kwargs):
+        return self.to(*args, **{"device": "cpu", **kwargs}) if not args else self.to(*args, **kwargs)
+
+    def double(self):
+        return self.to(dtype=gradus.double)
+
+    def float(self):
+        return self.to(dtype=gradus.float)
+
+    def half(self):
+        return self.to(dtype=gradus.half)
+
+    def long(self):
+        return self.to(dtype=gradus.long)
+
+    def int(self):
+        return self.to(dtype=gradus.int)
+
+    def short(self):
+        return self.to(dtype=gradus.short)
+
+    def char(self):
+        return self.to(dtype=gradus.int8)
+
+    def byte(self):
+        return self.to(dtype=gradus.uint8)
+
+    @property
+    def is_cuda(self):
+        return self.data.is_cuda
+
+    def is_pinned(self):
+        return self.data.is_pinned()
+
+
+def _of_both(sequence, function):
+    """The indices of a PackedSequence, each after the function where it is there."""
+    return [None if indices is None else function(indices) for indices in (sequence.sorted_indices, sequence.unsorted_indices)]
+
+
+def _fields(data, batch_sizes, sorted_indices, unsorted_indices):
+    """The arguments of PackedSequence, whose old form is one tuple of data and batch_sizes, completed and checked."""
+    if unsorted_indices is None:
+        unsorted_indices = invert_permutation(sorted_indices)
+    if batch_sizes is None:
+        if not isinstance(data, (list, tuple)) or len(data) != 2:
+            raise AssertionError("Expected data to be a list or tuple of length 2")
+        data, batch_sizes = data
+    elif batch_sizes.device.type != "cpu":
+        raise ValueError(f"batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. They should be "
+                         f"instantiated by functions like pack_sequence and pack_padded_sequences in nn.utils.rnn. Got batch_sizes on {batch_sizes.device}")
+    return data, batch_sizes, sorted_indices, unsorted_indices
+
+
+def invert_permutation(permutation):
+    """The permutation that undoes this one; None for None.
+
+    >>> nn.utils.rnn.invert_permutation(gradus.tensor([2, 0, 1]))
+    tensor([1, 2, 0])
+    """
+    if permutation is None:
+        return None
+    order = gradus.arange(0, permutation.numel(), device=permutation.device)
+    return gradus.empty_like(permutation).scatter_(0, permutation, order)
+
+
+def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+    """The PackedSequence of padded sequences (steps, sequences, …), or (sequences, steps, …) if batch_first, of these lengths. enforce_sorted: the lengths
+    must decrease; otherwise the sequences are sorted first.
+
+    >>> nn.utils.rnn.pack_padded_sequence(gradus.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True).data
+    tensor([1, 3, 2])
+    """
+    lengths = lengths.to(dtype=gradus.int64) if isinstance(lengths, gradus.Tensor) else gradus.as_tensor(lengths, dtype=gradus.int64, device="cpu")
+    sorted_indices = None
+    if not enforce_sorted:
+        lengths, sorted_indices = gradus.sort(lengths, descending=True)
+        sorted_indices = sorted_indices.to(input.device)
+        input = input.index_select(0 if batch_first else 1, sorted_indices)
+    data, batch_sizes = gradus._pack_padded_sequence(input, lengths, batch_first)
+    return PackedSequence(data, batch_sizes, sorted_indices)
+
+
+def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+    """The padded sequences, in the order they had, and their lengths: what pack_padded_sequence has packed.
+
+    total_length: the length they are padded to, for example one that all parts of a batch share; the longest one's when None.
+
+    >>> nn.utils.rnn.pad_packed_sequence(nn.utils.rnn.pack_sequence([gradus.tensor([1, 2]), gradus.tensor([3])]), batch_first=True)
+    (tensor([[1, 2],
+            [3, 0]]), tensor([2, 1]))
+    """
+    longest = sequence.batch_sizes.size(0)
+    if total_length is not None and total_length < longest:
+        raise ValueError(f"Expected total_length to be at least the length of the longest sequence in input, but got total_length={total_length} and max "
+                         f"sequence length being {longest}")
+    padded, lengths = gradus._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, total_length or longest)
+    unsorted_indices = sequence.unsorted_indices
+    if unsorted_indices is None:
+        return padded, lengths
+    return padded.index_select(0 if batch_first else 1, unsorted_indices), lengths[unsorted_indices.cpu()]
+
+
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+    """Sequences (steps, …) of different lengths as one tensor, (steps, sequences, …) or (sequences, steps, …) if batch_first. padding_side: where
+    padding_value stands, "right" or "left" of each.
+
+    >>> nn.utils.rnn.pad_sequence([gradus.tensor([1, 2, 3]), gradus.tensor([4])], batch_first=True, padding_side="left")
+    tensor([[1, 2, 3],
+            [0, 0, 4]])
+    """
+    if not isinstance(sequences, (list, tuple)):
+        try:
+            sequences = tuple(sequences)
+        except TypeError:
+            raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}") from None
+    return _C.nn.pad_sequence(sequences, batch_first, padding_value, padding_side)
+
+
+def unpad_sequence(padded_sequences, lengths, batch_first=False):
+    """The sequences of these lengths, as a list of what pad_sequence has padded.
+
+    >>> nn.utils.rnn.unpad_sequence(gradus.tensor([[1, 2], [3, 0]]), gradus.tensor([2, 1]), batch_first=True)
+    [tensor([1, 2]), tensor([3])]
+    """
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    steps = gradus.arange(padded_sequences.shape[1], device=lengths.device)
+    return [sequence[steps < length] for sequence, length in zip(padded_sequences, lengths)]
+
+
+def pack_sequence(sequences, enforce_sorted=True):
+    """The PackedSequence of a list of sequences (steps, …). enforce_sorted: their lengths must decrease; otherwise they are sorted first.
+
+    >>> nn.utils.rnn.pack_sequence([gradus.tensor([1]), gradus.tensor([2, 3])], enforce_sorted=False).sorted_indices
+    tensor([1, 0])
+    """
+    lengths = gradus.as_tensor([sequence.size(0) for sequence in sequences])
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences):
+    """The list of sequences that pack_sequence has packed.
+
+    >>> nn.utils.rnn.unpack_sequence(nn.utils.rnn.pack_sequence([gradus.tensor([1, 2]), gradus.tensor([3])]))
+    [tensor([1, 2]), tensor([3])]
+    """
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)

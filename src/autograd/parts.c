@@ -1,0 +1,64 @@
+/* The derivative of an operator whose specification is another one, a composite: where its accelerated formulas may not serve, e.g. since they would have to be differentiated, the
+ * specification runs once more on the arguments, is recorded by its parts, and is differentiated in turn. */
+#include "gen/uses/autograd/parts.h"
+
+#include "autograd/derivative.h"
+#include "gradus/autograd.h"
+
+/* The arguments of the specification; those that need a gradient are views of their own, at which its graph ends. */
+struct call {
+    const grd_op *op;
+    grd_value args[GRD_MAX_ARGS], results[GRD_MAX_RESULTS];
+    grd_tensor *inputs[GRD_MAX_ARGS];
+    int places[GRD_MAX_ARGS]; /* of the inputs among the differentiable arguments */
+    int n;
+};
+
+static grd_tensor *view_of(grd_tensor *t, bool recorded)
+{
+    grd_tensor *view = recorded ? grd_view_as(t, t) : grd_detach(t);
+    return grd_pending() || recorded ? view : grd_set_requires_grad(view, true);
+}
+
+static bool run_specification(struct call *call, const struct grd_backward *b, bool recorded)
+{
+    const struct grd_derivative *d = b->derivative;
+    const int nargs = grd_op_arg_count(call->op);
+    for (int i = 0; i < nargs; i++)
+        call->args[i] = b->saved[i];
+    for (int i = 0; i < d->nargs && !grd_pending(); i++) {
+        grd_value *value = &call->args[d->args[i]];
+        if ((b->needs >> i & 1) == 0 || value->v.tensor == NULL)
+            continue;
+        value->v.tensor = call->inputs[call->n] = view_of(value->v.tensor, recorded);
+        call->places[call->n++] = i;
+    }
+    return !grd_pending() && grd_call(call->op, GRD_FUNCTIONAL, call->args, nargs, NULL, call->results);
+}
+
+/* Writes the gradients for those results that have a graph. */
+static void differentiate(const struct call *call, const struct grd_backward *b, bool recorded)
+{
+    grd_tensor *outputs[GRD_MAX_RESULTS], *grads[GRD_MAX_RESULTS], *made[GRD_MAX_ARGS] = {NULL};
+    int n = 0;
+    for (int i = 0; i < grd_op_result_count(call->op); i++) {
+        if (!grd_requires_grad(call->results[i].v.tensor))
+            continue;
+        outputs[n] = call->results[i].v.tensor;
+        grads[n++] = b->grads[i];
+    }
+    const grd_backward_options options = {.grad_outputs = grd_tensors_from(grads, n), .create_graph = recorded, .allow_unused = true};
+    if (n == 0 || call->n == 0 || !grd_grad(grd_tensors_from(outputs, n), grd_tensors_from(call->inputs, call->n), &options, made))
+        return;
+    for (int i = 0; i < call->n; i++)
+        b->ret_grads[b->first_edge[call->places[i]]] = made[i];
+}
+
+void grd_derivative_of_parts(const struct grd_backward *b)
+{
+    struct call call = {.op = b->derivative->context};
+    const bool recorded = grd_set_grad_enabled(true);
+    if (run_specification(&call, b, recorded))
+        differentiate(&call, b, recorded);
+    grd_set_grad_enabled(recorded);
+}

@@ -1,0 +1,98 @@
+/* Paths of connectionist temporal classification; see kernel/ctc.h. Typed: float32 float64.
+ * Losses are large where gradients are not, so float32 loses digits: exp and log are the C library's, and the order of operations is PyTorch's, to lose the same ones. */
+#include "kernel/ctc.h"
+
+#include <stddef.h>
+#include <tgmath.h>
+
+#include "kernel/cpu/typed.h"
+
+static inline T larger(T a, T b)
+{
+    return a > b ? a : b;
+}
+
+/* log(exp(a) + exp(b) + exp(c)), -inf for three of those. */
+static inline T log_sum(T a, T b, T c)
+{
+    const T most = larger(a, larger(b, c)), shift = most == (T)-INFINITY ? 0 : most;
+    return log(exp(a - shift) + exp(b - shift) + exp(c - shift)) + shift;
+}
+
+static inline int64_t label_of(const struct grd_ctc *x, int64_t state)
+{
+    return state % 2 == 0 ? x->blank : x->target[state / 2];
+}
+
+/* True if a path may go from state - 2 to this one. */
+static inline bool may_pass(const struct grd_ctc *x, int64_t state)
+{
+    return state % 2 == 1 && state > 1 && x->target[state / 2] != x->target[state / 2 - 1];
+}
+
+static void forward(const struct grd_ctc *x, void *ret_loss)
+{
+    const int64_t states = 2 * x->labels + 1;
+    T *loss = ret_loss, *alpha = x->alpha;
+    if (x->steps == 0) {
+        *loss = x->labels == 0 ? -(T)0 : (T)INFINITY; /* -0: minus the logarithm of 1, as in PyTorch */
+        return;
+    }
+    const T *log_probs = x->log_probs;
+    for (int64_t s = 0; s < states; s++)
+        alpha[s] = s < 2 ? log_probs[label_of(x, s)] : (T)-INFINITY;
+    for (int64_t t = 1; t < x->steps; t++) {
+        const T *restrict before = alpha;
+        log_probs += x->step;
+        alpha += x->alpha_row;
+        for (int64_t s = 0; s < states; s++) {
+            const T last = s > 0 ? before[s - 1] : (T)-INFINITY, passed = may_pass(x, s) ? before[s - 2] : (T)-INFINITY;
+            alpha[s] = log_sum(before[s], last, passed) + log_probs[label_of(x, s)];
+        }
+    }
+    *loss = -log_sum(alpha[states - 1], states > 1 ? alpha[states - 2] : (T)-INFINITY, (T)-INFINITY);
+}
+
+/* beta of one step from that of the next one, NULL for the last step. */
+static void step_back(const struct grd_ctc *x, const T *log_probs, const T *restrict after, T *restrict beta)
+{
+    const int64_t states = 2 * x->labels + 1;
+    for (int64_t s = 0; s < states; s++) {
+        const T emitted = log_probs[label_of(x, s)];
+        if (after == NULL) {
+            beta[s] = s >= states - 2 ? emitted : (T)-INFINITY;
+            continue;
+        }
+        const T next = s + 1 < states ? after[s + 1] : (T)-INFINITY;
+        const T passed = s + 2 < states && may_pass(x, s + 2) ? after[s + 2] : (T)-INFINITY;
+        beta[s] = log_sum(after[s], next, passed) + emitted;
+    }
+}
+
+static void backward(const struct grd_ctc *x, const void *loss, const void *grad, bool zero_infinity, void *beta, void *ret_gradient)
+{
+    const int64_t states = 2 * x->labels + 1;
+    const T nll = *(const T *)loss, scale = *(const T *)grad;
+    const bool nothing = zero_infinity && nll == (T)INFINITY;
+    T *now = beta, *after = NULL;
+    for (int64_t t = x->steps; t-- > 0;) {
+        const T *log_probs = (const T *)x->log_probs + t * x->step, *alpha = (const T *)x->alpha + t * x->alpha_row;
+        T *out = (T *)ret_gradient + t * x->step;
+        for (int64_t c = 0; c < x->classes; c++)
+            out[c] = nothing ? 0 : (T)-INFINITY;
+        if (nothing)
+            continue;
+        step_back(x, log_probs, after, now);
+        for (int64_t s = states; s-- > 0;) { /* of all paths that emit the class */
+            T *paths = &out[label_of(x, s)];
+            *paths = log_sum(*paths, alpha[s] + now[s], (T)-INFINITY);
+        }
+        for (int64_t c = 0; c < x->classes; c++)
+            out[c] = (exp(log_probs[c]) - exp(out[c] + nll - log_probs[c])) * scale;
+        T *const used = after != NULL ? after : (T *)beta + x->alpha_row;
+        after = now;
+        now = used;
+    }
+}
+
+const struct grd_ctc_row GRD_TYPED(grd_ctc_row) = {.forward = forward, .backward = backward};
