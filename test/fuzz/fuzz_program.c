@@ -680,7 +680,8 @@ static grd_value take_argument(struct bytes *b, grd_kind kind, grd_tensor **list
 /* The steps of optimizers write to the tensors of their lists. */
 static void refresh_lists(const char *name, const grd_value *args, int n)
 {
-    if (strcmp(name, "_sgd_step") != 0 && strcmp(name, "_adam_step") != 0)
+    const size_t length = strlen(name);
+    if (name[0] != '_' || length < 5 || strcmp(name + length - 5, "_step") != 0)
         return;
     for (int i = 0; i < n; i++)
         for (int64_t k = 0; args[i].kind == GRD_KIND_TENSORS && k < args[i].v.tensors.n; k++)
