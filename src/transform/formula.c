@@ -404,3 +404,17 @@ grd_tensor *grd_batch_loss(grd_tensor *losses, const char *reduction)
     const grd_dims all = grd_batch_all(losses);
     return strcmp(reduction, "sum") == 0 ? grd_sum(losses, .dim = all) : grd_mean(losses, .dim = all);
 }
+
+/* ---- Images ------------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensor *grd_batch_images(grd_tensor *t, int64_t n)
+{
+    if (t->ndim != n + 2 && t->ndim != n + 3)
+        return grd_fail(GRD_ERROR_RUNTIME, "expected images of %lld dimensions, with channels", (long long)n);
+    return t->ndim == n + 3 ? grd_flatten(t, .start_dim = 0, .end_dim = 1) : t;
+}
+
+grd_tensor *grd_batch_images_back(grd_tensor *result, const grd_tensor *t, int64_t n)
+{
+    return t->ndim == n + 3 && !grd_pending() ? grd_unflatten(result, 0, grd_dims(t->sizes[0], t->sizes[1])) : result;
+}

@@ -20,6 +20,9 @@ grd_dims grd_batch_dims(grd_dims dims, int64_t rank);
 grd_dims grd_batch_all(const grd_tensor *t);
 /* The dimensions of an element, the most of the two. */
 int64_t grd_batch_rank(const grd_tensor *a, const grd_tensor *b);
+/* Images of n dimensions of all elements as one batch of images, and results for those as they were; an element without a batch has its own. */
+grd_tensor *grd_batch_images(grd_tensor *t, int64_t n);
+grd_tensor *grd_batch_images_back(grd_tensor *result, const grd_tensor *t, int64_t n);
 /* A vector with as many elements for each element of the batch, as a matrix. */
 grd_tensor *grd_batch_split(grd_tensor *vector);
 /* True if all elements of the batch are the same memory, and if no gradient is asked for, either; that element. */
