@@ -17,20 +17,26 @@ from gradus.optim.optimizer import Optimizer
 from gradus.optim.sgd import SGD
 
 if TYPE_CHECKING:
-    from gradus.optim import lr_scheduler
+    from gradus.optim import lr_scheduler, swa_utils
+    from gradus.optim._adafactor import Adafactor
+    from gradus.optim._muon import Muon
     from gradus.optim.adadelta import Adadelta
     from gradus.optim.adagrad import Adagrad
     from gradus.optim.adamax import Adamax
+    from gradus.optim.asgd import ASGD
+    from gradus.optim.lbfgs import LBFGS
     from gradus.optim.nadam import NAdam
     from gradus.optim.radam import RAdam
     from gradus.optim.rmsprop import RMSprop
     from gradus.optim.rprop import Rprop
+    from gradus.optim.sparse_adam import SparseAdam
 
 # Loaded when asked for: a program uses one or two of them.
-_LAZY = {"lr_scheduler": None, "Adadelta": "adadelta", "Adagrad": "adagrad", "Adamax": "adamax", "NAdam": "nadam", "RAdam": "radam",
-         "RMSprop": "rmsprop", "Rprop": "rprop"}
+_LAZY = {"ASGD": "asgd", "Adadelta": "adadelta", "Adafactor": "_adafactor", "Adagrad": "adagrad", "Adamax": "adamax", "LBFGS": "lbfgs", "Muon": "_muon",
+         "NAdam": "nadam", "RAdam": "radam", "RMSprop": "rmsprop", "Rprop": "rprop", "SparseAdam": "sparse_adam", "lr_scheduler": None, "swa_utils": None}
 
-__all__ = ["Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SGD", "lr_scheduler"]
+__all__ = ["ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer", "RAdam", "RMSprop", "Rprop", "SGD",
+           "SparseAdam", "lr_scheduler", "swa_utils"]
 
 
 def __getattr__(name):

@@ -1,23 +1,20 @@
-"""What the optimizers share: options that mean nothing here, states of older versions, closures, numbers that may be tensors, parameters that have a gradient."""
+"""What the optimizers share: options that change nothing here, states of older versions, closures, numbers that may be tensors, parameters that have a gradient."""
 import gradus
 
 
 def check_step_options(options):
-    """Refuse options that would change what a step is; ``foreach`` and ``fused`` change nothing."""
+    """Refuse options that contradict each other. ``foreach``, ``fused`` and ``capturable`` change nothing: each step is one call of C, and there is no graph of a
+    device to capture it in."""
     if options["fused"]:
         if options["differentiable"]:
             raise RuntimeError("`fused` does not support `differentiable`")
         if options["foreach"]:
             raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    check_group(options)
 
 
-def check_group(group):
-    """Refuse a group whose step would have to record a gradient, or run inside a graph of a device."""
-    if group["differentiable"]:
-        raise NotImplementedError("differentiable=True is not supported: a step records no gradient")
-    if group.get("capturable"):
-        raise NotImplementedError("capturable=True is not supported: there is no CUDA or XPU graph to capture a step in")
+def scalar_dtype():
+    """The dtype of states that are one number, as the count of steps."""
+    return gradus.float64 if gradus.get_default_dtype() == gradus.float64 else gradus.float32
 
 
 def number(value):
@@ -43,7 +40,7 @@ def complete(optimizer, **options):
             group.setdefault(option, default)
     for state in optimizer.state.values():
         if "step" in state and not isinstance(state["step"], gradus.Tensor):
-            state["step"] = gradus.tensor(float(state["step"]), dtype=gradus.float32)
+            state["step"] = gradus.tensor(float(state["step"]), dtype=scalar_dtype())
 
 
 def loss_of(closure):

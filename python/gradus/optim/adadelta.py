@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import gradus
-from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_lr
+from gradus._C import _adadelta_step
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, zeros_of
 
 __all__ = ["Adadelta"]
 
 
-class Adadelta(PerParameter):
+class Adadelta(GroupStep):
     """``p -= lr * d`` with ``d = sqrt(u + eps) / sqrt(v + eps) * grad``, where v and u are running means of ``grad ** 2`` and ``d ** 2``.
 
     Args:
@@ -16,8 +17,9 @@ class Adadelta(PerParameter):
         rho (float): how much of the means stays.
         eps (float): see above.
         weight_decay (float): this times the parameter is added to its gradient.
-        foreach (bool, optional): accepted, of no effect.
-        capturable, differentiable (bool): only False.
+        foreach (bool, optional): accepted; every step is one call of C.
+        capturable (bool): accepted, of no effect.
+        differentiable (bool): records the step, so that gradients flow through it.
         maximize (bool): climbs instead of descending.
 
     Raises ValueError for values out of range.
@@ -31,6 +33,9 @@ class Adadelta(PerParameter):
     True
     """
 
+    _operator = staticmethod(_adadelta_step)
+    _states = ("square_avg", "acc_delta", "step")
+
     def __init__(self, params, lr: float | gradus.Tensor = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0, foreach=None, *,
                  capturable: bool = False, maximize: bool = False, differentiable: bool = False):
         check_lr(lr)
@@ -42,12 +47,16 @@ class Adadelta(PerParameter):
                                   "capturable": capturable, "foreach": foreach, "differentiable": differentiable})
 
     def _start(self, param, state, group):
-        state["square_avg"] = gradus.zeros_like(param)
-        state["acc_delta"] = gradus.zeros_like(param)
+        state["square_avg"] = zeros_of(param)
+        state["acc_delta"] = zeros_of(param)
+
+    @staticmethod
+    def _numbers(group):
+        return group["lr"], group["rho"], group["eps"], group["weight_decay"], group["maximize"]
 
     def _update(self, param, grad, state, group, lr, step):
         rho, eps = group["rho"], group["eps"]
-        size = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho).add(eps).sqrt_()
-        delta = state["acc_delta"].add(eps).sqrt_().div_(size).mul_(grad)
+        size = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho).add(eps).sqrt()
+        delta = state["acc_delta"].add(eps).sqrt() / size * grad
         state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        param.add_(delta, alpha=-lr)
+        param.sub_(lr * delta)

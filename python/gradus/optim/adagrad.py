@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import gradus
-from gradus.optim._options import check_step_options
-from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_lr
+from gradus._C import _adagrad_step
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr
 
 __all__ = ["Adagrad"]
 
 
-class Adagrad(PerParameter):
+class Adagrad(GroupStep):
     """``p -= lr / (1 + (t - 1) * lr_decay) * grad / (sqrt(sum) + eps)`` in step t, with ``sum += grad ** 2``.
 
     Args:
@@ -18,9 +18,9 @@ class Adagrad(PerParameter):
         weight_decay (float): this times the parameter is added to its gradient.
         initial_accumulator_value (float): where ``sum`` begins.
         eps (float): added to the divisor.
-        foreach, fused (bool, optional): accepted, of no effect.
+        foreach, fused (bool, optional): accepted; every step is one call of C.
         maximize (bool): climbs instead of descending.
-        differentiable (bool): only False.
+        differentiable (bool): records the step, so that gradients flow through it.
 
     Raises ValueError for values out of range.
 
@@ -33,6 +33,9 @@ class Adagrad(PerParameter):
     0.5
     """
 
+    _operator = staticmethod(_adagrad_step)
+    _states = ("sum", "step")
+
     def __init__(self, params, lr: float | gradus.Tensor = 1e-2, lr_decay: float = 0, weight_decay: float = 0, initial_accumulator_value: float = 0,
                  eps: float = 1e-10, foreach=None, *, maximize: bool = False, differentiable: bool = False, fused=None):
         check_lr(lr)
@@ -42,18 +45,18 @@ class Adagrad(PerParameter):
         defaults = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
                     "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
                     "differentiable": differentiable, "fused": fused}
-        check_step_options(defaults)
         super().__init__(params, defaults)
         for group in self.param_groups:
-            for param in group["params"]:
-                state = self.state[param]
-                state["step"] = gradus.tensor(0.0, dtype=gradus.float32)
-                self._start(param, state, group)
+            self._start_all(group["params"], [self.state[param] for param in group["params"]], group)
 
     def _start(self, param, state, group):
         value = group["initial_accumulator_value"]
         state["sum"] = gradus.full_like(param, complex(value, value) if param.is_complex() else value, requires_grad=False)
 
+    @staticmethod
+    def _numbers(group):
+        return group["lr"], group["lr_decay"], group["eps"], group["weight_decay"], group["maximize"]
+
     def _update(self, param, grad, state, group, lr, step):
-        divisor = state["sum"].addcmul_(grad, grad).sqrt().add_(group["eps"])
-        param.addcdiv_(grad, divisor, value=-lr / (1 + (step - 1) * group["lr_decay"]))
+        divisor = state["sum"].addcmul_(grad, grad).sqrt() + group["eps"]
+        param.sub_(lr / (1 + (step - 1) * group["lr_decay"]) * grad / divisor)

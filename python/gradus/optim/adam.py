@@ -1,24 +1,15 @@
 """Adam, and the step it shares with AdamW: one call of C per group and step."""
 from __future__ import annotations
 
-from operator import itemgetter
-
 import gradus
 from gradus._C import _adam_step
-from gradus.optim._options import check_group, check_step_options, complete, loss_of, number, with_gradients
-from gradus.optim.optimizer import Optimizer
+from gradus.optim._group_step import GroupStep, check_betas, zeros_of
+from gradus.optim._options import complete, number
 
 __all__ = ["Adam"]
 
-_entries, _largest = itemgetter("exp_avg", "exp_avg_sq", "step"), itemgetter("max_exp_avg_sq")
 
-
-def _check_beta(index, beta):
-    if not 0.0 <= beta < 1.0:
-        raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
-
-
-class Adam(Optimizer):
+class Adam(GroupStep):
     """Adam: steps along the running mean of the gradient, divided by the root of the running mean of its square.
 
     With ``m = beta1 * m + (1 - beta1) * grad`` and ``v = beta2 * v + (1 - beta2) * grad ** 2``, step number t is
@@ -33,10 +24,11 @@ class Adam(Optimizer):
         amsgrad (bool): divides by the root of the largest ``v`` so far.
         maximize (bool): climbs instead of descending.
         foreach, fused (bool, optional): accepted; every step is one fused call here.
-        capturable, differentiable (bool): only False; there are no graphs of a device, and a step records no gradient.
+        capturable (bool): accepted, of no effect.
+        differentiable (bool): records the step, so that gradients flow through it.
         decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead, as AdamW does.
 
-    Raises ValueError for values out of range, NotImplementedError for options that only can be False.
+    Raises ValueError for values out of range.
 
     >>> import gradus
     >>> w = gradus.ones(1, requires_grad=True)
@@ -46,6 +38,9 @@ class Adam(Optimizer):
     >>> round(w.item(), 4)
     0.5
     """
+
+    _operator = staticmethod(_adam_step)
+    _states = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
 
     def __init__(self, params, lr: float | gradus.Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, amsgrad: bool = False, *, foreach=None, maximize: bool = False, capturable: bool = False,
@@ -59,8 +54,7 @@ class Adam(Optimizer):
             raise ValueError(f"Invalid learning rate: {lr}")
         if not 0.0 <= eps:
             raise ValueError(f"Invalid epsilon value: {eps}")
-        _check_beta(0, betas[0])
-        _check_beta(1, betas[1])
+        check_betas(betas)
         if not 0.0 <= weight_decay:
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         tensors = sum(isinstance(beta, gradus.Tensor) for beta in betas)
@@ -74,43 +68,28 @@ class Adam(Optimizer):
         defaults = {"lr": lr, "betas": tuple(map(number, betas)), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
                     "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
                     "fused": fused, "decoupled_weight_decay": decoupled_weight_decay}
-        check_step_options(defaults)
         super().__init__(params, defaults)
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        complete(self, amsgrad=False, maximize=False, foreach=None, capturable=False, differentiable=False, decoupled_weight_decay=False, fused=None)
+        complete(self, amsgrad=False, decoupled_weight_decay=False, fused=None)
 
-    def step(self, closure=None):
-        """Change the parameters that have a gradient once.
-
-        Args:
-            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
-        """
-        loss = loss_of(closure)
-        for group in self.param_groups:
-            check_group(group)
-            params, grads = with_gradients(group["params"])
-            if not params:
-                continue
-            amsgrad = group["amsgrad"]
-            states = list(map(self.state.__getitem__, params))
-            if not all(states):
-                self._start(params, states, amsgrad)
-            exp_avgs, exp_avg_sqs, steps = zip(*map(_entries, states))
-            beta1, beta2 = group["betas"]
-            _adam_step(params, grads, exp_avgs, exp_avg_sqs, list(map(_largest, states)) if amsgrad else [], steps, number(group["lr"]),
-                       number(beta1), number(beta2), number(group["weight_decay"]), number(group["eps"]), amsgrad, group["maximize"],
-                       group["decoupled_weight_decay"])
-        return loss
+    def _start(self, param, state, group):
+        state["exp_avg"] = zeros_of(param)
+        state["exp_avg_sq"] = zeros_of(param)
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = zeros_of(param)
 
     @staticmethod
-    def _start(params, states, amsgrad):
-        """The state of parameters that have a gradient for the first time."""
-        for param, state in zip(params, states):
-            if not state:
-                state["step"] = gradus.tensor(0.0, dtype=gradus.float32)
-                state["exp_avg"] = gradus.zeros_like(param, requires_grad=False)
-                state["exp_avg_sq"] = gradus.zeros_like(param, requires_grad=False)
-                if amsgrad:
-                    state["max_exp_avg_sq"] = gradus.zeros_like(param, requires_grad=False)
+    def _numbers(group):
+        return (group["lr"], *group["betas"], group["weight_decay"], group["eps"], group["amsgrad"], group["maximize"], group["decoupled_weight_decay"])
+
+    def _update(self, param, grad, state, group, lr, step):
+        beta1, beta2 = group["betas"]
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1).clone()
+        mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        if group["amsgrad"]:
+            mean_square = gradus.maximum(state["max_exp_avg_sq"].clone(), mean_square.clone())
+            state["max_exp_avg_sq"].copy_(mean_square)
+        divisor = mean_square.sqrt() / (1 - beta2**step) ** 0.5 + group["eps"]
+        param.sub_(lr / (1 - beta1**step) * mean / divisor)

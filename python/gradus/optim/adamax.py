@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import gradus
-from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_betas, check_lr
+from gradus._C import _adamax_step
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, zeros_of
 
 __all__ = ["Adamax"]
 
 
-class Adamax(PerParameter):
+class Adamax(GroupStep):
     """``p -= lr / (1 - beta1 ** t) * m / u`` in step t, with Adam's ``m`` and ``u = max(beta2 * u, abs(grad) + eps)``.
 
     Args:
@@ -16,7 +17,7 @@ class Adamax(PerParameter):
         betas (tuple of float): ``(beta1, beta2)``.
         eps (float): see above.
         weight_decay (float): this times the parameter is added to its gradient.
-        foreach (bool, optional): accepted, of no effect.
+        foreach (bool, optional): accepted; every step is one call of C.
         maximize (bool): climbs instead of descending.
         differentiable, capturable (bool): only False.
 
@@ -31,6 +32,9 @@ class Adamax(PerParameter):
     0.5
     """
 
+    _operator = staticmethod(_adamax_step)
+    _states = ("exp_avg", "exp_inf", "step")
+
     def __init__(self, params, lr: float | gradus.Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, foreach=None, *, maximize: bool = False, differentiable: bool = False, capturable: bool = False):
         check_lr(lr)
@@ -41,11 +45,16 @@ class Adamax(PerParameter):
                                   "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
 
     def _start(self, param, state, group):
-        state["exp_avg"] = gradus.zeros_like(param)
-        state["exp_inf"] = gradus.zeros_like(param)
+        state["exp_avg"] = zeros_of(param)
+        state["exp_inf"] = zeros_of(param)
+
+    @staticmethod
+    def _numbers(group):
+        return group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"]
 
     def _update(self, param, grad, state, group, lr, step):
         beta1, beta2 = group["betas"]
-        mean, largest = state["exp_avg"].lerp_(grad, 1 - beta1), state["exp_inf"].mul_(beta2)
-        gradus.maximum(largest, grad.abs().add_(group["eps"]), out=largest)
-        param.addcdiv_(mean, largest, value=-lr / (1 - beta1**step))
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1).clone()
+        largest = gradus.maximum(state["exp_inf"] * beta2, grad.abs() + group["eps"])
+        state["exp_inf"].copy_(largest)
+        param.sub_(lr / (1 - beta1**step) * mean / largest)

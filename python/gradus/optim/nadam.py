@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import gradus
-from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_betas, check_lr
+from gradus._C import _nadam_step
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, zeros_of
+from gradus.optim._options import scalar_dtype
 
 __all__ = ["NAdam"]
 
 
-class NAdam(PerParameter):
+class NAdam(GroupStep):
     """Adam whose step goes along the next running mean, as far as it is known.
 
     With ``mu(t) = beta1 * (1 - 0.5 * 0.96 ** (t * momentum_decay))`` and M the product of ``mu(1)`` to ``mu(t)``, the place of Adam's
@@ -21,9 +23,10 @@ class NAdam(PerParameter):
         weight_decay (float): this times the parameter is added to its gradient.
         momentum_decay (float): see above.
         decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
-        foreach (bool, optional): accepted, of no effect.
+        foreach (bool, optional): accepted; every step is one call of C.
         maximize (bool): climbs instead of descending.
-        capturable, differentiable (bool): only False.
+        capturable (bool): accepted, of no effect.
+        differentiable (bool): records the step, so that gradients flow through it.
 
     Raises ValueError for values out of range.
 
@@ -35,6 +38,9 @@ class NAdam(PerParameter):
     >>> w.item() < 0.5
     True
     """
+
+    _operator = staticmethod(_nadam_step)
+    _states = ("exp_avg", "exp_avg_sq", "step", "mu_product")
 
     def __init__(self, params, lr: float | gradus.Tensor = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False,
@@ -49,17 +55,22 @@ class NAdam(PerParameter):
                                   "capturable": capturable, "differentiable": differentiable})
 
     def _start(self, param, state, group):
-        state["mu_product"] = gradus.tensor(1.0, dtype=gradus.float32)
-        state["exp_avg"] = gradus.zeros_like(param)
-        state["exp_avg_sq"] = gradus.zeros_like(param)
+        state["mu_product"] = gradus.tensor(1.0, dtype=scalar_dtype())
+        state["exp_avg"] = zeros_of(param)
+        state["exp_avg_sq"] = zeros_of(param)
+
+    @staticmethod
+    def _numbers(group):
+        return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["momentum_decay"], group["maximize"],
+                group["decoupled_weight_decay"])
 
     def _update(self, param, grad, state, group, lr, step):
         beta1, beta2 = group["betas"]
         mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         state["mu_product"] *= mu
         product = state["mu_product"].item()
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1).clone()
         mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        divisor = mean_square.div(1 - beta2**step).sqrt_().add_(group["eps"])
-        param.addcdiv_(grad, divisor, value=-lr * (1.0 - mu) / (1.0 - product))
-        param.addcdiv_(mean, divisor, value=-lr * mu_next / (1.0 - product * mu_next))
+        divisor = (mean_square / (1 - beta2**step)).sqrt() + group["eps"]
+        param.sub_(lr * (1.0 - mu) / (1.0 - product) * grad / divisor)
+        param.sub_(lr * mu_next / (1.0 - product * mu_next) * mean / divisor)

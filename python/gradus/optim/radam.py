@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import gradus
-from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_betas, check_lr
+from gradus._C import _radam_step
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_betas, check_lr, zeros_of
 
 __all__ = ["RAdam"]
 
 
-class RAdam(PerParameter):
+class RAdam(GroupStep):
     """Adam whose division by the root of the mean square is scaled by how sure that is, and left out in the first steps.
 
     With ``rho_inf = 2 / (1 - beta2) - 1`` and ``rho = rho_inf - 2 * t * beta2 ** t / (1 - beta2 ** t)``, step t divides from rho = 5 on,
@@ -20,9 +21,10 @@ class RAdam(PerParameter):
         eps (float): added to the divisor.
         weight_decay (float): this times the parameter is added to its gradient.
         decoupled_weight_decay (bool): multiplies the parameter by ``1 - lr * weight_decay`` instead.
-        foreach (bool, optional): accepted, of no effect.
+        foreach (bool, optional): accepted; every step is one call of C.
         maximize (bool): climbs instead of descending.
-        capturable, differentiable (bool): only False.
+        capturable (bool): accepted, of no effect.
+        differentiable (bool): records the step, so that gradients flow through it.
 
     Raises ValueError for values out of range.
 
@@ -34,6 +36,9 @@ class RAdam(PerParameter):
     >>> round(w.item(), 4)
     0.5
     """
+
+    _operator = staticmethod(_radam_step)
+    _states = ("exp_avg", "exp_avg_sq", "step")
 
     def __init__(self, params, lr: float | gradus.Tensor = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach=None, maximize: bool = False, capturable: bool = False,
@@ -47,18 +52,21 @@ class RAdam(PerParameter):
                                   "differentiable": differentiable})
 
     def _start(self, param, state, group):
-        state["exp_avg"] = gradus.zeros_like(param)
-        state["exp_avg_sq"] = gradus.zeros_like(param)
+        state["exp_avg"] = zeros_of(param)
+        state["exp_avg_sq"] = zeros_of(param)
+
+    @staticmethod
+    def _numbers(group):
+        return (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"], group["decoupled_weight_decay"])
 
     def _update(self, param, grad, state, group, lr, step):
         beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        update = state["exp_avg"].lerp_(grad, 1 - beta1) / (1 - beta1**step)
         mean_square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         correction = 1 - beta2**step
         rho_inf = 2 / (1 - beta2) - 1
         rho = rho_inf - 2 * step * beta2**step / correction
-        update = mean / (1 - beta1**step)
         if rho > 5.0:
             sureness = ((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)) ** 0.5
-            update.div_(mean_square.sqrt().add_(group["eps"])).mul_(correction**0.5 * sureness)
-        param.add_(update, alpha=-lr)
+            update = update * (correction**0.5 * sureness) / (mean_square.sqrt() + group["eps"])
+        param.sub_(lr * update)

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import gradus
-from gradus.optim._per_parameter import PerParameter, check_at_least_zero, check_lr
+from gradus._C import _rmsprop_step
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, zeros_of
 
 __all__ = ["RMSprop"]
 
 
-class RMSprop(PerParameter):
+class RMSprop(GroupStep):
     """``p -= lr * grad / (sqrt(v) + eps)`` with ``v = alpha * v + (1 - alpha) * grad ** 2``.
 
     Args:
@@ -18,8 +19,9 @@ class RMSprop(PerParameter):
         weight_decay (float): this times the parameter is added to its gradient.
         momentum (float): the step goes along ``b = momentum * b + grad / (sqrt(v) + eps)``.
         centered (bool): the square of the running mean of the gradient is taken from ``v``.
-        capturable, differentiable (bool): only False.
-        foreach (bool, optional): accepted, of no effect.
+        capturable (bool): accepted, of no effect.
+        differentiable (bool): records the step, so that gradients flow through it.
+        foreach (bool, optional): accepted; every step is one call of C.
         maximize (bool): climbs instead of descending.
 
     Raises ValueError for values out of range.
@@ -33,6 +35,9 @@ class RMSprop(PerParameter):
     0.5
     """
 
+    _operator = staticmethod(_rmsprop_step)
+    _states = ("square_avg", "momentum_buffer", "grad_avg", "step")
+
     def __init__(self, params, lr: float | gradus.Tensor = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
                  centered: bool = False, capturable: bool = False, foreach=None, maximize: bool = False, differentiable: bool = False):
         check_lr(lr)
@@ -44,20 +49,23 @@ class RMSprop(PerParameter):
                                   "differentiable": differentiable})
 
     def _start(self, param, state, group):
-        state["square_avg"] = gradus.zeros_like(param)
+        state["square_avg"] = zeros_of(param)
         if group["momentum"] > 0:
-            state["momentum_buffer"] = gradus.zeros_like(param)
+            state["momentum_buffer"] = zeros_of(param)
         if group["centered"]:
-            state["grad_avg"] = gradus.zeros_like(param)
+            state["grad_avg"] = zeros_of(param)
+
+    @staticmethod
+    def _numbers(group):
+        return group["lr"], group["alpha"], group["eps"], group["weight_decay"], group["momentum"], group["maximize"]
 
     def _update(self, param, grad, state, group, lr, step):
-        alpha, mean_square = group["alpha"], state["square_avg"]
-        mean_square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        alpha = group["alpha"]
+        mean_square = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
         if group["centered"]:
-            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+            mean = state["grad_avg"].lerp_(grad, 1 - alpha).clone()
             mean_square = mean_square.addcmul(mean, mean, value=-1)
-        divisor = mean_square.sqrt().add_(group["eps"])
+        direction = grad / (mean_square.sqrt() + group["eps"])
         if group["momentum"] > 0:
-            param.add_(state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, divisor), alpha=-lr)
-        else:
-            param.addcdiv_(grad, divisor, value=-lr)
+            direction = state["momentum_buffer"].mul_(group["momentum"]).add_(direction).clone()
+        param.sub_(lr * direction)

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import gradus
-from gradus.optim._per_parameter import PerParameter, check_lr
+from gradus._C import _rprop_step
+from gradus.optim._group_step import GroupStep, check_lr, zeros_of
+from gradus.optim._options import number
 
 __all__ = ["Rprop"]
 
 
-class Rprop(PerParameter):
+class Rprop(GroupStep):
     """``p -= sign(grad) * size``: where a gradient keeps its sign the size grows, where it changes it shrinks and the step is left out.
 
     Args:
@@ -15,8 +17,9 @@ class Rprop(PerParameter):
         lr (float or Tensor): the first size.
         etas (tuple of float): what sizes are multiplied by when they shrink and grow.
         step_sizes (tuple of float): the least and the greatest size.
-        capturable, differentiable (bool): only False.
-        foreach (bool, optional): accepted, of no effect.
+        capturable (bool): accepted, of no effect.
+        differentiable (bool): records the step, so that gradients flow through it.
+        foreach (bool, optional): accepted; every step is one call of C.
         maximize (bool): climbs instead of descending.
 
     Raises ValueError for values out of range.
@@ -30,6 +33,9 @@ class Rprop(PerParameter):
     0.5
     """
 
+    _operator = staticmethod(_rprop_step)
+    _states = ("prev", "step_size", "step")
+
     def __init__(self, params, lr: float | gradus.Tensor = 1e-2, etas: tuple[float, float] = (0.5, 1.2), step_sizes: tuple[float, float] = (1e-6, 50),
                  *, capturable: bool = False, foreach=None, maximize: bool = False, differentiable: bool = False):
         check_lr(lr)
@@ -39,15 +45,19 @@ class Rprop(PerParameter):
                                   "differentiable": differentiable, "capturable": capturable})
 
     def _start(self, param, state, group):
-        lr = float(group["lr"])
-        state["prev"] = gradus.zeros_like(param)
+        lr = number(group["lr"])
+        state["prev"] = zeros_of(param)
         state["step_size"] = gradus.full_like(param, complex(lr, lr) if param.is_complex() else lr, requires_grad=False)
+
+    @staticmethod
+    def _numbers(group):
+        return *group["etas"], *group["step_sizes"], group["maximize"]
 
     def _update(self, param, grad, state, group, lr, step):
         shrink, grow = group["etas"]
-        agreement = grad.mul(state["prev"])
-        factor = gradus.where(agreement > 0, grow, gradus.where(agreement < 0, shrink, 1.0)).to(grad.dtype)
-        size = state["step_size"].mul_(factor).clamp_(*group["step_sizes"])
+        agreement = grad * state["prev"].clone()
+        factor = gradus.ones_like(grad).masked_fill(agreement > 0, grow).masked_fill(agreement < 0, shrink)
+        size = state["step_size"].mul_(factor).clamp_(*group["step_sizes"]).clone()
         grad = gradus.where(agreement < 0, gradus.zeros_like(grad), grad)
-        param.addcmul_(grad.sign(), size, value=-1)
+        param.sub_(grad.sign() * size)
         state["prev"].copy_(grad)

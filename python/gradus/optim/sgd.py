@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import gradus
 from gradus._C import _sgd_step
-from gradus.optim._options import check_group, check_step_options, complete, loss_of, number, with_gradients
+from gradus.optim._options import check_step_options, complete, loss_of, number, with_gradients
 from gradus.optim.optimizer import Optimizer
 
 __all__ = ["SGD"]
@@ -23,9 +23,9 @@ class SGD(Optimizer):
         nesterov (bool): goes along ``grad + momentum * b`` instead of ``b``.
         maximize (bool): climbs instead of descending.
         foreach, fused (bool, optional): accepted; every step is one fused call here.
-        differentiable (bool): only False; a step records no gradient.
+        differentiable (bool): records the step, so that gradients flow through it.
 
-    Raises ValueError for values out of range, NotImplementedError for ``differentiable=True``.
+    Raises ValueError for values out of range.
 
     >>> import gradus
     >>> w = gradus.ones(1, requires_grad=True)
@@ -65,8 +65,10 @@ class SGD(Optimizer):
         """
         loss = loss_of(closure)
         for group in self.param_groups:
-            check_group(group)
             params, grads = with_gradients(group["params"])
+            if group["differentiable"]:
+                self._record(params, grads, group)
+                continue
             momentum = number(group["momentum"])
             options = (number(group["lr"]), momentum, number(group["dampening"]), number(group["weight_decay"]), group["nesterov"],
                        group["maximize"])
@@ -91,3 +93,18 @@ class SGD(Optimizer):
         for chosen, first in ((fresh, True), (rest, False)):
             if chosen:
                 _sgd_step([params[i] for i in chosen], [grads[i] for i in chosen], [buffers[i] for i in chosen], *options, first)
+
+    def _record(self, params, grads, group):
+        """The step by its formula, recorded where the caller records."""
+        momentum = group["momentum"]
+        for param, grad in zip(params, grads):
+            if group["maximize"]:
+                grad = -grad
+            if group["weight_decay"] != 0:
+                grad = grad + group["weight_decay"] * param
+            if momentum != 0:
+                buffer = self.state[param].get("momentum_buffer")
+                buffer = grad.detach().clone() if buffer is None else momentum * buffer + (1 - group["dampening"]) * grad
+                self.state[param]["momentum_buffer"] = buffer
+                grad = grad + momentum * buffer if group["nesterov"] else buffer
+            param.sub_(group["lr"] * grad)

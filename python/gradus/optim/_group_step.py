@@ -1,0 +1,97 @@
+"""Optimizers whose step is one call of an operator for all parameters of a group."""
+import gradus
+from gradus.optim._options import check_step_options, complete, loss_of, number, scalar_dtype, with_gradients
+from gradus.optim.optimizer import Optimizer
+
+__all__ = ["GroupStep", "check_at_least_zero", "check_betas", "check_lr", "zeros_of"]
+
+
+def check_lr(lr):
+    if isinstance(lr, gradus.Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_at_least_zero("learning rate", lr)
+
+
+def check_at_least_zero(name, value):
+    if not 0.0 <= value:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def check_betas(betas):
+    for index in (0, 1):
+        if not 0.0 <= betas[index] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {betas[index]}")
+
+
+def zeros_of(param):
+    return gradus.zeros_like(param, requires_grad=False)
+
+
+# Options that states of older versions lack.
+_ADDED_OPTIONS = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+
+
+class GroupStep(Optimizer):
+    """A subclass says what its operator (schema/optim.toml) takes:
+
+    ``_operator``
+        the operator: parameters, gradients, a list for each of ``_states``, then what ``_numbers(group)`` returns.
+    ``_states``
+        the names of the state, in the operator's order. A list is empty where the parameters have no such state.
+    ``_start(param, state, group)``
+        makes the state of a parameter, except for its ``"step"``.
+    ``_update(param, grad, state, group, lr, step)``
+        the formula of the step for ``differentiable=True``, in operators that are recorded. Weight decay, ``maximize`` and complex parameters, as pairs of
+        real ones, are done here. What a gradient's formula needs is not overwritten.
+    """
+
+    def __init__(self, params, defaults):
+        check_step_options({"fused": None, **defaults})
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        complete(self, **{option: default for option, default in _ADDED_OPTIONS.items() if option in self.defaults})
+
+    def step(self, closure=None):
+        """Change the parameters that have a gradient once.
+
+        Args:
+            closure (callable, optional): computes the loss again, with its gradients; what it returns is returned.
+        """
+        loss = loss_of(closure)
+        for group in self.param_groups:
+            params, grads = with_gradients(group["params"])
+            if not params:
+                continue
+            states = list(map(self.state.__getitem__, params))
+            if not all(states):
+                self._start_all(params, states, group)
+            if group["differentiable"]:
+                self._record(params, grads, states, group)
+            else:
+                lists = [[state[name] for state in states] if name in states[0] else [] for name in self._states]
+                self._operator(params, grads, *lists, *map(number, self._numbers(group)))
+        return loss
+
+    def _start_all(self, params, states, group):
+        for param, state in zip(params, states):
+            if not state:
+                state["step"] = gradus.tensor(0.0, dtype=scalar_dtype())
+                self._start(param, state, group)
+
+    def _record(self, params, grads, states, group):
+        """The step by its formula, recorded where the caller records."""
+        lr, weight_decay = group.get("lr", 0), group.get("weight_decay", 0)
+        for param, grad, state in zip(params, grads, states):
+            state["step"] += 1
+            if group["maximize"]:
+                grad = -grad
+            if weight_decay != 0 and group.get("decoupled_weight_decay"):
+                param.mul_(1 - lr * weight_decay)
+            elif weight_decay != 0:
+                grad = grad + weight_decay * param
+            if param.is_complex():
+                param, grad = gradus.view_as_real(param), gradus.view_as_real(grad)
+                state = {key: gradus.view_as_real(value) if value.is_complex() else value for key, value in state.items()}
+            self._update(param, grad, state, group, lr, state["step"].item())

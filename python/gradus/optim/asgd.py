@@ -1,0 +1,62 @@
+"""ASGD: descent with a running mean of the parameters beside them."""
+from __future__ import annotations
+
+import gradus
+from gradus._C import _asgd_step
+from gradus.optim._group_step import GroupStep, check_at_least_zero, check_lr, zeros_of
+from gradus.optim._options import number, scalar_dtype
+
+__all__ = ["ASGD"]
+
+
+class ASGD(GroupStep):
+    """``p = (1 - lambd * eta) * p - eta * grad``, where ``eta = lr / (1 + lambd * lr * t) ** alpha``; after ``t0`` steps ``state["ax"]`` is the mean of p.
+
+    Args:
+        params: tensors, ``(name, tensor)`` pairs or dictionaries of groups.
+        lr (float or Tensor): the learning rate.
+        lambd (float): how fast the parameters decay.
+        alpha (float): how fast the rate falls.
+        t0 (float): the step from which on the mean is taken.
+        weight_decay (float): this times the parameter is added to its gradient.
+        foreach (bool, optional): accepted; every step is one call of C.
+        maximize (bool): climbs instead of descending.
+        differentiable (bool): records the step, so that gradients flow through it.
+        capturable (bool): accepted, of no effect.
+
+    Raises ValueError for values out of range.
+
+    >>> import gradus
+    >>> w = gradus.ones(1, requires_grad=True)
+    >>> optimizer = gradus.optim.ASGD([w], lr=0.5, lambd=0)
+    >>> w.sum().backward()
+    >>> optimizer.step()
+    >>> w.item()
+    0.5
+    """
+
+    _operator = staticmethod(_asgd_step)
+    _states = ("ax", "step", "eta", "mu")
+
+    def __init__(self, params, lr: float | gradus.Tensor = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0,
+                 foreach=None, maximize: bool = False, differentiable: bool = False, capturable: bool = False):
+        check_lr(lr)
+        check_at_least_zero("weight_decay value", weight_decay)
+        super().__init__(params, {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
+                                  "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
+
+    def _start(self, param, state, group):
+        state["eta"] = gradus.tensor(float(number(group["lr"])), dtype=scalar_dtype())
+        state["mu"] = gradus.tensor(1.0, dtype=scalar_dtype())
+        state["ax"] = zeros_of(param)
+
+    @staticmethod
+    def _numbers(group):
+        return group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"], group["maximize"]
+
+    def _update(self, param, grad, state, group, lr, step):
+        eta, mu = state["eta"].item(), state["mu"].item()
+        param.mul_(1 - group["lambd"] * eta).sub_(eta * grad)
+        state["ax"].add_((param - state["ax"]) * mu) if mu != 1 else state["ax"].copy_(param)
+        state["eta"].fill_(number(lr) / (1 + group["lambd"] * number(lr) * step) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, step - group["t0"]))

@@ -1,0 +1,275 @@
+/* The optimizers: the tensors and numbers of each step. Formulas: schema/optim.toml; loops: kernel/cpu/optim.c.
+ *
+ * A function <name>_at sets the numbers of the kernel for a parameter from its count of steps, the first of its values. */
+#include <math.h>
+
+#include "gen/uses/op/optim_steps.h"
+#include "op/optim.h"
+
+/* The numbers that all have; a decoupled decay shrinks the parameter instead of changing the gradient. */
+static struct grd_optim_numbers common(double lr, double weight_decay, bool maximize, bool decoupled)
+{
+    return (struct grd_optim_numbers){lr, decoupled ? 0 : weight_decay, decoupled ? 1 - lr * weight_decay : 1, maximize};
+}
+
+/* ---- SGD ----------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensors op_hidden_sgd_step(grd_tensors params, grd_tensors grads, grd_tensors momentum_buffers, double lr, double momentum,
+                               double dampening, double weight_decay, bool nesterov, bool maximize, bool first)
+{
+    struct grd_sgd_numbers x = {common(lr, weight_decay, maximize, false), momentum, dampening, nesterov, first};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_sgd,
+                                                  .lists = {params, grads, momentum_buffers},
+                                                  .names = {"params", "grads", "momentum_buffers"},
+                                                  .nlists = 3,
+                                                  .nrequired = 2,
+                                                  .numbers = &x});
+}
+
+/* ---- Adam ---------------------------------------------------------------------------------------------------------------------- */
+
+struct adam {
+    struct grd_adam_numbers x;
+    double lr;
+};
+
+static void adam_at(void *numbers, double *values)
+{
+    struct adam *a = numbers;
+    a->x.common.lr = a->lr / (1 - pow(a->x.beta1, values[0]));
+    a->x.correction = sqrt(1 - pow(a->x.beta2, values[0]));
+}
+
+grd_tensors op_hidden_adam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs,
+                                grd_tensors max_exp_avg_sqs, grd_tensors steps, double lr, double beta1, double beta2, double weight_decay,
+                                double eps, bool amsgrad, bool maximize, bool decoupled)
+{
+    const grd_tensors none = {0};
+    struct adam a = {{common(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 1}, lr};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adam,
+                                                  .lists = {params, grads, exp_avgs, exp_avg_sqs, amsgrad ? max_exp_avg_sqs : none},
+                                                  .names = {"params", "grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs"},
+                                                  .nlists = 5,
+                                                  .nrequired = amsgrad ? 5 : 4,
+                                                  .values = {steps},
+                                                  .value_names = {"steps"},
+                                                  .nvalues = 1,
+                                                  .numbers = &a,
+                                                  .set_numbers = adam_at});
+}
+
+/* ---- Adadelta ------------------------------------------------------------------------------------------------------------------ */
+
+grd_tensors op_hidden_adadelta_step(grd_tensors params, grd_tensors grads, grd_tensors square_avgs, grd_tensors acc_deltas,
+                                    grd_tensors steps, double lr, double rho, double eps, double weight_decay, bool maximize)
+{
+    struct grd_adadelta_numbers x = {common(lr, weight_decay, maximize, false), rho, eps};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adadelta,
+                                                  .lists = {params, grads, square_avgs, acc_deltas},
+                                                  .names = {"params", "grads", "square_avgs", "acc_deltas"},
+                                                  .nlists = 4,
+                                                  .nrequired = 4,
+                                                  .values = {steps},
+                                                  .value_names = {"steps"},
+                                                  .nvalues = 1,
+                                                  .numbers = &x});
+}
+
+/* ---- Adagrad ------------------------------------------------------------------------------------------------------------------- */
+
+struct adagrad {
+    struct grd_adagrad_numbers x;
+    double lr, lr_decay;
+};
+
+static void adagrad_at(void *numbers, double *values)
+{
+    struct adagrad *a = numbers;
+    a->x.common.lr = a->lr / (1 + (values[0] - 1) * a->lr_decay);
+}
+
+grd_tensors op_hidden_adagrad_step(grd_tensors params, grd_tensors grads, grd_tensors state_sums, grd_tensors steps, double lr,
+                                   double lr_decay, double eps, double weight_decay, bool maximize)
+{
+    struct adagrad a = {{common(lr, weight_decay, maximize, false), eps}, lr, lr_decay};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adagrad,
+                                                  .lists = {params, grads, state_sums},
+                                                  .names = {"params", "grads", "state_sums"},
+                                                  .nlists = 3,
+                                                  .nrequired = 3,
+                                                  .values = {steps},
+                                                  .value_names = {"steps"},
+                                                  .nvalues = 1,
+                                                  .numbers = &a,
+                                                  .set_numbers = adagrad_at});
+}
+
+/* ---- Adamax -------------------------------------------------------------------------------------------------------------------- */
+
+struct adamax {
+    struct grd_adamax_numbers x;
+    double lr;
+};
+
+static void adamax_at(void *numbers, double *values)
+{
+    struct adamax *a = numbers;
+    a->x.common.lr = a->lr / (1 - pow(a->x.beta1, values[0]));
+}
+
+grd_tensors op_hidden_adamax_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_infs, grd_tensors steps,
+                                  double lr, double beta1, double beta2, double eps, double weight_decay, bool maximize)
+{
+    struct adamax a = {{common(lr, weight_decay, maximize, false), beta1, beta2, eps}, lr};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_adamax,
+                                                  .lists = {params, grads, exp_avgs, exp_infs},
+                                                  .names = {"params", "grads", "exp_avgs", "exp_infs"},
+                                                  .nlists = 4,
+                                                  .nrequired = 4,
+                                                  .values = {steps},
+                                                  .value_names = {"steps"},
+                                                  .nvalues = 1,
+                                                  .numbers = &a,
+                                                  .set_numbers = adamax_at});
+}
+
+/* ---- ASGD ---------------------------------------------------------------------------------------------------------------------- */
+
+struct asgd {
+    struct grd_asgd_numbers x;
+    double lr, lambd, alpha, t0;
+};
+
+/* values: step, eta, mu. This step takes eta and mu of the one before, and leaves those of the next. */
+static void asgd_at(void *numbers, double *values)
+{
+    struct asgd *a = numbers;
+    a->x.common.lr = values[1];
+    a->x.kept = 1 - a->lambd * values[1];
+    a->x.mu = values[2];
+    values[1] = a->lr / pow(1 + a->lambd * a->lr * values[0], a->alpha);
+    values[2] = 1 / fmax(1, values[0] - a->t0);
+}
+
+grd_tensors op_hidden_asgd_step(grd_tensors params, grd_tensors grads, grd_tensors axs, grd_tensors steps, grd_tensors etas,
+                                grd_tensors mus, double lr, double lambd, double alpha, double t0, double weight_decay, bool maximize)
+{
+    struct asgd a = {{common(lr, weight_decay, maximize, false), 1, 1}, lr, lambd, alpha, t0};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_asgd,
+                                                  .lists = {params, grads, axs},
+                                                  .names = {"params", "grads", "axs"},
+                                                  .nlists = 3,
+                                                  .nrequired = 3,
+                                                  .values = {steps, etas, mus},
+                                                  .value_names = {"steps", "etas", "mus"},
+                                                  .nvalues = 3,
+                                                  .numbers = &a,
+                                                  .set_numbers = asgd_at});
+}
+
+/* ---- NAdam --------------------------------------------------------------------------------------------------------------------- */
+
+struct nadam {
+    struct grd_nadam_numbers x;
+    double lr, momentum_decay;
+    bool single; /* the product of the momenta is kept in float32, and read as it is kept */
+};
+
+/* The momentum of a step: beta1 (1 - 0.96^(step * momentum_decay) / 2). */
+static double nadam_momentum(const struct nadam *a, double step)
+{
+    return a->x.beta1 * (1 - 0.5 * pow(0.96, step * a->momentum_decay));
+}
+
+/* values: step, the product of the momenta so far. */
+static void nadam_at(void *numbers, double *values)
+{
+    struct nadam *a = numbers;
+    const double momentum = nadam_momentum(a, values[0]), next = nadam_momentum(a, values[0] + 1);
+    values[1] = a->single ? (double)((float)values[1] * (float)momentum) : values[1] * momentum;
+    a->x.correction = 1 - pow(a->x.beta2, values[0]);
+    a->x.grad_factor = -a->lr * (1 - momentum) / (1 - values[1]);
+    a->x.mean_factor = -a->lr * next / (1 - values[1] * next);
+}
+
+grd_tensors op_hidden_nadam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors steps,
+                                 grd_tensors mu_products, double lr, double beta1, double beta2, double eps, double weight_decay,
+                                 double momentum_decay, bool maximize, bool decoupled)
+{
+    const bool single = mu_products.n > 0 && mu_products.data[0]->dtype == GRD_FLOAT32;
+    struct nadam a = {{common(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 1, 0, 0}, lr, momentum_decay, single};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_nadam,
+                                                  .lists = {params, grads, exp_avgs, exp_avg_sqs},
+                                                  .names = {"params", "grads", "exp_avgs", "exp_avg_sqs"},
+                                                  .nlists = 4,
+                                                  .nrequired = 4,
+                                                  .values = {steps, mu_products},
+                                                  .value_names = {"steps", "mu_products"},
+                                                  .nvalues = 2,
+                                                  .numbers = &a,
+                                                  .set_numbers = nadam_at});
+}
+
+/* ---- RAdam --------------------------------------------------------------------------------------------------------------------- */
+
+static void radam_at(void *numbers, double *values)
+{
+    struct grd_radam_numbers *x = numbers;
+    const double step = values[0], power = pow(x->beta2, step), most = 2 / (1 - x->beta2) - 1;
+    const double length = most - 2 * step * power / (1 - power); /* of the running mean, in steps */
+    x->correction = 1 - pow(x->beta1, step);
+    x->root = sqrt(1 - power);
+    x->adaptive = length > 5;
+    x->rectified = x->adaptive ? sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)) : 1;
+}
+
+grd_tensors op_hidden_radam_step(grd_tensors params, grd_tensors grads, grd_tensors exp_avgs, grd_tensors exp_avg_sqs, grd_tensors steps,
+                                 double lr, double beta1, double beta2, double eps, double weight_decay, bool maximize, bool decoupled)
+{
+    struct grd_radam_numbers x = {common(lr, weight_decay, maximize, decoupled), beta1, beta2, eps, 1, false, 1, 1};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_radam,
+                                                  .lists = {params, grads, exp_avgs, exp_avg_sqs},
+                                                  .names = {"params", "grads", "exp_avgs", "exp_avg_sqs"},
+                                                  .nlists = 4,
+                                                  .nrequired = 4,
+                                                  .values = {steps},
+                                                  .value_names = {"steps"},
+                                                  .nvalues = 1,
+                                                  .numbers = &x,
+                                                  .set_numbers = radam_at});
+}
+
+/* ---- RMSprop ------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensors op_hidden_rmsprop_step(grd_tensors params, grd_tensors grads, grd_tensors square_avgs, grd_tensors momentum_buffers,
+                                   grd_tensors grad_avgs, grd_tensors steps, double lr, double alpha, double eps, double weight_decay,
+                                   double momentum, bool maximize)
+{
+    struct grd_rmsprop_numbers x = {common(lr, weight_decay, maximize, false), alpha, eps, momentum};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_rmsprop,
+                                                  .lists = {params, grads, square_avgs, momentum_buffers, grad_avgs},
+                                                  .names = {"params", "grads", "square_avgs", "momentum_buffers", "grad_avgs"},
+                                                  .nlists = 5,
+                                                  .nrequired = 3,
+                                                  .values = {steps},
+                                                  .value_names = {"steps"},
+                                                  .nvalues = 1,
+                                                  .numbers = &x});
+}
+
+/* ---- Rprop --------------------------------------------------------------------------------------------------------------------- */
+
+grd_tensors op_hidden_rprop_step(grd_tensors params, grd_tensors grads, grd_tensors prevs, grd_tensors step_sizes, grd_tensors steps,
+                                 double etaminus, double etaplus, double step_size_min, double step_size_max, bool maximize)
+{
+    struct grd_rprop_numbers x = {common(0, 0, maximize, false), etaminus, etaplus, step_size_min, step_size_max};
+    return grd_optim_run(&(struct grd_optim_step){.kind = GRD_OPTIMIZER_rprop,
+                                                  .lists = {params, grads, prevs, step_sizes},
+                                                  .names = {"params", "grads", "prevs", "step_sizes"},
+                                                  .nlists = 4,
+                                                  .nrequired = 4,
+                                                  .values = {steps},
+                                                  .value_names = {"steps"},
+                                                  .nvalues = 1,
+                                                  .numbers = &x});
+}
