@@ -204,6 +204,9 @@ class Lowering:
         if isinstance(node, ast.Assert):
             is_not = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
             failed = self.truth(self.expression(node.test.operand)) if is_not else f"!{self.truth(self.expression(node.test))}"
+            if len(self.operator.results) > 1:
+                results = " = ".join(f"ret[{i}]" for i in range(len(self.operator.results)))
+                return f"if ({failed}) {{\n    {results} = {self.failure(node.msg)};\n    return;\n}}\n"
             return f"if ({failed})\n    return {self.failure(node.msg)};\n"
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             raise self.fail(f"a line is 'name = value' or 'assert condition, text', not '{ast.unparse(node)}'")

@@ -2,6 +2,7 @@
  * that of the next level below; which dtypes a file has rows of is in the list of CMakeLists.txt (gen/kernel_levels.h). */
 #include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
+#include "kernel/decomposition.h"
 #include "kernel/distance.h"
 #include "kernel/lines.h"
 #include "kernel/table.h"
@@ -26,6 +27,7 @@ GRD_ROWS_gemm(STRUCT, grd_product_kernels)
 GRD_ROWS_order(STRUCT, grd_order_row)
 GRD_ROWS_optim(STRUCT, grd_optim_row)
 GRD_ROWS_range(STRUCT, grd_range_row)
+GRD_ROWS_decomposition(STRUCT, grd_decomposition_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
@@ -49,6 +51,7 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .order = {GRD_ROWS_order(AT, grd_order_row) AT(order, grd_order_row, BOOL, uint8)},
     .optim = {GRD_ROWS_optim(AT, grd_optim_row)},
     .range = {GRD_ROWS_range(AT, grd_range_row)},
+    .decomposition = {GRD_ROWS_decomposition(AT, grd_decomposition_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
 };
