@@ -1,5 +1,4 @@
-/* What the kernels of products are built from, for one dtype and level: vectors of lanes, the first lanes of one, and copies of an operand
- * into a panel. To be included first.
+/* What the kernels of products are built from, for one dtype and level: copies of an operand into a panel of vectors. To be included first.
  *
  * Products and sums contract to one rounding where the level has it, unlike in other kernels: results of different levels differ in the
  * last bits. */
@@ -13,119 +12,23 @@
 #endif
 
 #include <string.h>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
-#include "kernel/cpu/typed.h"
+#include "kernel/cpu/lanes.h"
 #include "kernel/gemm.h"
-
-/* What a vector lane holds: of complex dtypes one part. */
-#if GRD_IS_COMPLEX
-typedef R lane;
-#else
-typedef C lane;
-#endif
 
 enum { PARTS = (GRD_IS_COMPLEX) ? 2 : 1 };
 
 #if defined(__AVX512F__)
-enum { VECTOR_BYTES = 64, ROWS = (GRD_IS_COMPLEX) ? 4 : 8, SQUARE = 8 };
-#elif defined(__AVX__)
-enum { VECTOR_BYTES = 32, ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
+enum { ROWS = (GRD_IS_COMPLEX) ? 4 : 8, SQUARE = 8 };
 #else
-enum { VECTOR_BYTES = 16, ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
+enum { ROWS = (GRD_IS_COMPLEX) ? 2 : 4, SQUARE = 4 };
 #endif
 
-typedef lane vector __attribute__((vector_size(VECTOR_BYTES)));
-typedef lane vector_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(lane)), may_alias));
-
 enum {
-    LANES = VECTOR_BYTES / sizeof(lane),
     VECTORS = 3, /* of columns in a full panel */
     WIDTH = VECTORS * LANES,
     AHEAD = 8, /* rows that are fetched early */
 };
-
-INLINE vector load_vector(const lane *p)
-{
-    return *(const vector_unaligned *)p;
-}
-
-INLINE void store_vector(lane *p, vector v)
-{
-    *(vector_unaligned *)p = v;
-}
-
-/* ---- The first lanes of a vector ------------------------------------------------------------------------------------------------ */
-
-#if defined(__AVX512F__)
-typedef __mmask16 lane_mask;
-enum { MASKED = 1 };
-
-INLINE lane_mask first_lanes(int64_t n)
-{
-    return (lane_mask)((1u << n) - 1);
-}
-
-INLINE vector load_lanes(const lane *p, lane_mask mask)
-{
-    return sizeof(lane) == 4 ? (vector)_mm512_maskz_loadu_epi32(mask, p) : (vector)_mm512_maskz_loadu_epi64((__mmask8)mask, p);
-}
-
-INLINE void store_lanes(lane *p, lane_mask mask, vector v)
-{
-    if (sizeof(lane) == 4)
-        _mm512_mask_storeu_epi32(p, mask, (__m512i)v);
-    else
-        _mm512_mask_storeu_epi64(p, (__mmask8)mask, (__m512i)v);
-}
-#elif defined(__AVX2__)
-typedef __m256i lane_mask;
-enum { MASKED = 1 };
-
-INLINE lane_mask first_lanes(int64_t n)
-{
-    return sizeof(lane) == 4 ? _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
-                             : _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
-}
-
-INLINE vector load_lanes(const lane *p, lane_mask mask)
-{
-    return sizeof(lane) == 4 ? (vector)_mm256_maskload_epi32((const int *)p, mask)
-                             : (vector)_mm256_maskload_epi64((const long long *)p, mask);
-}
-
-INLINE void store_lanes(lane *p, lane_mask mask, vector v)
-{
-    if (sizeof(lane) == 4)
-        _mm256_maskstore_epi32((int *)p, mask, (__m256i)v);
-    else
-        _mm256_maskstore_epi64((long long *)p, mask, (__m256i)v);
-}
-#else
-typedef int lane_mask; /* how many */
-enum { MASKED = 0 };
-
-INLINE lane_mask first_lanes(int64_t n)
-{
-    return (lane_mask)n;
-}
-
-INLINE vector load_lanes(const lane *p, lane_mask mask)
-{
-    vector v = {0};
-    for (int l = 0; l < mask; l++)
-        v[l] = p[l];
-    return v;
-}
-
-INLINE void store_lanes(lane *p, lane_mask mask, vector v)
-{
-    for (int l = 0; l < mask; l++)
-        p[l] = v[l];
-}
-#endif
 
 INLINE int64_t vectors_of(int64_t columns)
 {

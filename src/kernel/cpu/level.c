@@ -3,6 +3,7 @@
 #include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
 #include "kernel/decomposition.h"
+#include "kernel/channels.h"
 #include "kernel/distance.h"
 #include "kernel/lines.h"
 #include "kernel/table.h"
@@ -28,8 +29,11 @@ GRD_ROWS_order(STRUCT, grd_order_row)
 GRD_ROWS_optim(STRUCT, grd_optim_row)
 GRD_ROWS_range(STRUCT, grd_range_row)
 GRD_ROWS_decomposition(STRUCT, grd_decomposition_row)
+GRD_ROWS_channels(STRUCT, grd_channels_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
+GRD_ROWS_attention(STRUCT, grd_attention_row)
+GRD_ROWS_pool(STRUCT, grd_pool_row)
 extern const struct grd_index_kernels GRD_BUILT_PLAIN(index, grd_index_kernels);
 extern const struct grd_random_kernels GRD_BUILT_PLAIN(random, grd_random_kernels);
 /* clang-format on */
@@ -52,6 +56,9 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .optim = {GRD_ROWS_optim(AT, grd_optim_row)},
     .range = {GRD_ROWS_range(AT, grd_range_row)},
     .decomposition = {GRD_ROWS_decomposition(AT, grd_decomposition_row)},
+    .channels = {GRD_ROWS_channels(AT, grd_channels_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
+    .attention = {GRD_ROWS_attention(AT, grd_attention_row)},
+    .pool = {GRD_ROWS_pool(AT, grd_pool_row)},
 };

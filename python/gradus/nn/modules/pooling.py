@@ -1,0 +1,206 @@
+"""Pooling: the largest element, the average or the norm of windows; a file of arguments kept for functions of gradus.nn.functional."""
+from __future__ import annotations
+
+from .. import functional as F
+from .module import Module
+from .utils import _pair, _single, _triple
+
+__all__ = [f"{kind}{n}d" for kind in ("MaxPool", "AvgPool", "LPPool", "AdaptiveMaxPool", "AdaptiveAvgPool") for n in (1, 2, 3)]
+
+
+# ---- The largest element ------------------------------------------------------------------------------------------------------------------
+
+class _MaxPoolNd(Module):
+    def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.dilation = dilation
+        self.return_indices = return_indices
+        self.ceil_mode = ceil_mode
+
+    def _pooled(self, pool, input):
+        return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode, return_indices=self.return_indices)
+
+    def extra_repr(self):
+        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+                f"ceil_mode={self.ceil_mode}")
+
+
+class MaxPool1d(_MaxPoolNd):
+    """The largest element of each window of (N, C, L), or (C, L): kernel_size elements that are `dilation` apart, every stride (default: kernel_size) elements.
+
+    >>> nn.MaxPool1d(2)(gradus.tensor([[1.0, 3.0, 2.0, 0.0]])).tolist()
+    [[3.0, 2.0]]
+    """
+
+    def forward(self, input):
+        return self._pooled(F.max_pool1d, input)
+
+
+class MaxPool2d(_MaxPoolNd):
+    """MaxPool1d of images, (N, C, H, W) or (C, H, W). return_indices: the places of the elements as well, for MaxUnpool2d.
+
+    >>> nn.MaxPool2d(2)(gradus.arange(16.0).reshape(1, 4, 4)).tolist()
+    [[[5.0, 7.0], [13.0, 15.0]]]
+    """
+
+    def forward(self, input):
+        return self._pooled(F.max_pool2d, input)
+
+
+class MaxPool3d(_MaxPoolNd):
+    """MaxPool1d of (N, C, D, H, W), or (C, D, H, W)."""
+
+    def forward(self, input):
+        return self._pooled(F.max_pool3d, input)
+
+
+# ---- Averages -------------------------------------------------------------------------------------------------------------------------------
+
+class _AvgPoolNd(Module):
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = stride if stride is not None else kernel_size
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def _pooled(self, pool, input):
+        return pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override)
+
+    def extra_repr(self):
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
+    """The average of each window of (N, C, L), or (C, L). The zeros of the padding count if count_include_pad.
+
+    >>> nn.AvgPool1d(2)(gradus.tensor([[1.0, 3.0, 2.0, 0.0]])).tolist()
+    [[2.0, 1.0]]
+    """
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
+        super().__init__(_single(kernel_size), _single(stride if stride is not None else kernel_size), _single(padding), ceil_mode, count_include_pad)
+        del self.divisor_override
+
+    def forward(self, input):
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+
+
+class AvgPool2d(_AvgPoolNd):
+    """AvgPool1d of images, (N, C, H, W) or (C, H, W). divisor_override is what every sum is divided by, if it is given."""
+
+    def forward(self, input):
+        return self._pooled(F.avg_pool2d, input)
+
+
+class AvgPool3d(_AvgPoolNd):
+    """AvgPool2d of (N, C, D, H, W), or (C, D, H, W)."""
+
+    def forward(self, input):
+        return self._pooled(F.avg_pool3d, input)
+
+
+# ---- Norms ----------------------------------------------------------------------------------------------------------------------------------
+
+class _LPPoolNd(Module):
+    def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode=False):
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def _pooled(self, pool, input):
+        return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self):
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+
+
+class LPPool1d(_LPPoolNd):
+    """The norm_type-th root of the sum of x ** norm_type over each window of (N, C, L), or (C, L)."""
+
+    def forward(self, input):
+        return self._pooled(F.lp_pool1d, input)
+
+
+class LPPool2d(_LPPoolNd):
+    """LPPool1d of images, (N, C, H, W) or (C, H, W)."""
+
+    def forward(self, input):
+        return self._pooled(F.lp_pool2d, input)
+
+
+class LPPool3d(_LPPoolNd):
+    """LPPool1d of (N, C, D, H, W), or (C, D, H, W)."""
+
+    def forward(self, input):
+        return self._pooled(F.lp_pool3d, input)
+
+
+# ---- Windows that follow from the size of the output -----------------------------------------------------------------------------------------
+
+class _AdaptiveAvgPoolNd(Module):
+    def __init__(self, output_size):
+        super().__init__()
+        self.output_size = output_size
+
+    def extra_repr(self):
+        return f"output_size={self.output_size}"
+
+
+class _AdaptiveMaxPoolNd(_AdaptiveAvgPoolNd):
+    def __init__(self, output_size, return_indices=False):
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """The largest element of each of output_size windows of (N, C, L), or (C, L)."""
+
+    def forward(self, input):
+        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """AdaptiveMaxPool1d of images: output_size is (H, W), one number for both, or None for the size of the input."""
+
+    def forward(self, input):
+        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """AdaptiveMaxPool2d of (N, C, D, H, W), or (C, D, H, W)."""
+
+    def forward(self, input):
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """The average of each of output_size windows of (N, C, L), or (C, L)."""
+
+    def forward(self, input):
+        return F.adaptive_avg_pool1d(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """AdaptiveAvgPool1d of images: output_size is (H, W), one number for both, or None for the size of the input.
+
+    >>> nn.AdaptiveAvgPool2d(1)(gradus.ones(2, 3, 4, 5)).shape
+    torch.Size([2, 3, 1, 1])
+    """
+
+    def forward(self, input):
+        return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """AdaptiveAvgPool2d of (N, C, D, H, W), or (C, D, H, W)."""
+
+    def forward(self, input):
+        return F.adaptive_avg_pool3d(input, self.output_size)

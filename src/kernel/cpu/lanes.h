@@ -1,0 +1,111 @@
+/* Vectors of the dtype, as wide as the registers of the level, and loads and stores of the first lanes of one. */
+#ifndef GRD_KERNEL_CPU_LANES_H
+#define GRD_KERNEL_CPU_LANES_H
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#include "kernel/cpu/typed.h"
+
+/* What a vector lane holds: of complex dtypes one part. */
+#if GRD_IS_COMPLEX
+typedef R lane;
+#else
+typedef C lane;
+#endif
+
+#if defined(__AVX512F__)
+enum { VECTOR_BYTES = 64 };
+#elif defined(__AVX__)
+enum { VECTOR_BYTES = 32 };
+#else
+enum { VECTOR_BYTES = 16 };
+#endif
+
+typedef lane vector __attribute__((vector_size(VECTOR_BYTES)));
+typedef lane vector_unaligned __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(lane)), may_alias));
+
+enum { LANES = VECTOR_BYTES / sizeof(lane) };
+
+INLINE vector load_vector(const lane *p)
+{
+    return *(const vector_unaligned *)p;
+}
+
+INLINE void store_vector(lane *p, vector v)
+{
+    *(vector_unaligned *)p = v;
+}
+
+/* ---- The first lanes of a vector ------------------------------------------------------------------------------------------------ */
+
+#if defined(__AVX512F__)
+typedef __mmask16 lane_mask;
+enum { MASKED = 1 };
+
+INLINE lane_mask first_lanes(int64_t n)
+{
+    return (lane_mask)((1u << n) - 1);
+}
+
+INLINE vector load_lanes(const lane *p, lane_mask mask)
+{
+    return sizeof(lane) == 4 ? (vector)_mm512_maskz_loadu_epi32(mask, p) : (vector)_mm512_maskz_loadu_epi64((__mmask8)mask, p);
+}
+
+INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+{
+    if (sizeof(lane) == 4)
+        _mm512_mask_storeu_epi32(p, mask, (__m512i)v);
+    else
+        _mm512_mask_storeu_epi64(p, (__mmask8)mask, (__m512i)v);
+}
+#elif defined(__AVX2__)
+typedef __m256i lane_mask;
+enum { MASKED = 1 };
+
+INLINE lane_mask first_lanes(int64_t n)
+{
+    return sizeof(lane) == 4 ? _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+                             : _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+
+INLINE vector load_lanes(const lane *p, lane_mask mask)
+{
+    return sizeof(lane) == 4 ? (vector)_mm256_maskload_epi32((const int *)p, mask)
+                             : (vector)_mm256_maskload_epi64((const long long *)p, mask);
+}
+
+INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+{
+    if (sizeof(lane) == 4)
+        _mm256_maskstore_epi32((int *)p, mask, (__m256i)v);
+    else
+        _mm256_maskstore_epi64((long long *)p, mask, (__m256i)v);
+}
+#else
+typedef int lane_mask; /* how many */
+enum { MASKED = 0 };
+
+INLINE lane_mask first_lanes(int64_t n)
+{
+    return (lane_mask)n;
+}
+
+INLINE vector load_lanes(const lane *p, lane_mask mask)
+{
+    vector v = {0};
+    for (int l = 0; l < mask; l++)
+        v[l] = p[l];
+    return v;
+}
+
+INLINE void store_lanes(lane *p, lane_mask mask, vector v)
+{
+    for (int l = 0; l < mask; l++)
+        p[l] = v[l];
+}
+#endif
+
+#endif

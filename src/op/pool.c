@@ -1,0 +1,530 @@
+/* Pooling with windows of one size, and adaptive: checks, the order in memory, and the split into pieces. The loops are in kernel/cpu/pool.c.
+ * Not here: windows at random places, and max_unpool (unpool.c). Schema: schema/pooling.toml.
+ *
+ * To the kernels every image has three dimensions; those that have one or two get a depth, and a height, of 1. Half types are computed in float32, integers in
+ * int64. Images whose channels lie innermost stay so: they are read, and written, with the channels as the last dimension.
+ * Invariant: numbers of windows are int32, as PyTorch demands, so that no product of two overflows. */
+#include "kernel/pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/parallel.h"
+#include "gen/uses/op/pool.h"
+#include "gradus/library.h"
+#include "kernel/table.h"
+#include "op/plan.h"
+#include "op/formula.h"
+
+enum {
+    PIECE = 1 << 15, /* elements that the windows of a piece of work have, about */
+    TEXT_CHARS = 128
+};
+
+struct pool {
+    struct grd_pool windows;
+    const struct grd_pool_row *kernels;
+    const char *name; /* in errors */
+    int64_t n;        /* dimensions of an image, the last of the axes */
+    bool channels_last;
+    int64_t images;
+    const char *in; /* the input, or the gradient of the output */
+    const int64_t *indices;
+    char *out; /* the output, or the gradient of the input */
+    int64_t *found;
+};
+
+static struct pool *pool_of(const struct grd_plan *p)
+{
+    return (struct pool *)(uintptr_t)p->state;
+}
+
+/* Axes that images do not have are of size 1. */
+static struct pool *open_pool(struct grd_plan *p, const char *name, int64_t n)
+{
+    struct pool *x = pool_of(p);
+    *x = (struct pool){.name = name, .n = n};
+    struct grd_pool *w = &x->windows;
+    for (int i = 0; i < GRD_POOL_AXES; i++)
+        w->in[i] = w->out[i] = w->kernel[i] = w->stride[i] = w->dilation[i] = 1;
+    return x;
+}
+
+static int64_t first_axis(const struct pool *x)
+{
+    return GRD_POOL_AXES - x->n;
+}
+
+/* ---- Texts of errors --------------------------------------------------------------------------------------------------------------- */
+
+/* "kT: 2 kH: 3 kW: 3" */
+static const char *axes_text(const struct pool *x, const char *letter, const int64_t *numbers)
+{
+    static const char *const names[GRD_POOL_AXES] = {"T", "H", "W"};
+    char *const text = grd_pool_alloc(TEXT_CHARS);
+    for (int64_t i = first_axis(x), used = 0; text != NULL && i < GRD_POOL_AXES; i++)
+        used += snprintf(text + used, (size_t)(TEXT_CHARS - used), "%s%s%s: %lld", used > 0 ? " " : "", letter, names[i],
+                         (long long)numbers[i]);
+    return text != NULL ? text : "";
+}
+
+/* "2x5x5": the channels and the sizes of an image. */
+static const char *image_text(const struct pool *x, int64_t channels, const int64_t *sizes)
+{
+    char *const text = grd_pool_alloc(TEXT_CHARS);
+    int64_t used = text != NULL ? snprintf(text, TEXT_CHARS, "%lld", (long long)channels) : 0;
+    for (int64_t i = first_axis(x); text != NULL && i < GRD_POOL_AXES; i++)
+        used += snprintf(text + used, (size_t)(TEXT_CHARS - used), "x%lld", (long long)sizes[i]);
+    return text != NULL ? text : "";
+}
+
+/* ---- Arguments ------------------------------------------------------------------------------------------------------------------------ */
+
+/* One number for each axis of the images, or one for all. */
+static bool take_numbers(const struct pool *x, const char *argument, grd_dims given, int64_t *to)
+{
+    if (given.n != 1 && given.n != x->n)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: %s must either be a single int, or a tuple of %s ints", x->name, argument,
+                         x->n == 2 ? "two" : "three");
+    for (int64_t i = 0; i < x->n; i++) {
+        const int64_t number = given.data[given.n == 1 ? 0 : i];
+        if (number != (int32_t)number)
+            return grd_raise(GRD_ERROR_RUNTIME, "value cannot be converted to type int without overflow");
+        to[first_axis(x) + i] = number;
+    }
+    return true;
+}
+
+static bool take_windows(struct pool *x, grd_dims kernel_size, grd_dims stride, grd_dims padding, grd_dims dilation)
+{
+    struct grd_pool *w = &x->windows;
+    return take_numbers(x, "kernel_size", kernel_size, w->kernel) &&
+           take_numbers(x, "stride", stride.n > 0 ? stride : kernel_size, w->stride) && take_numbers(x, "padding", padding, w->padding) &&
+           take_numbers(x, "dilation", dilation, w->dilation);
+}
+
+/* The sizes of the images. `keeps_order`: with the channels last the result has them last, too. */
+static bool take_images(struct pool *x, const grd_tensor *self, bool keeps_order)
+{
+    const int64_t first = self->ndim - x->n;
+    if (first != 1 && first != 2)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s(): Expected %lldD or %lldD tensor, but got: %s", x->name, (long long)x->n + 1,
+                         (long long)x->n + 2, grd_list_text(grd_sizes(self)));
+    memcpy(x->windows.in + first_axis(x), self->sizes + first, (size_t)x->n * sizeof *self->sizes);
+    x->channels_last = first == 2 && keeps_order && grd_shape_suggests_channels_last(grd_sizes(self), self->strides);
+    x->windows.channels = x->channels_last ? self->sizes[1] : 1;
+    x->images = grd_sizes_product(self->sizes, x->channels_last ? 1 : first);
+    return true;
+}
+
+/* Only a batch, and the channels unless `needs_channels`, may be empty. */
+static bool check_elements(const struct pool *x, const grd_tensor *self, bool needs_channels)
+{
+    for (int64_t i = self->ndim - x->n - (needs_channels ? 1 : 0); i < self->ndim; i++)
+        if (self->sizes[i] == 0)
+            return grd_raise(GRD_ERROR_RUNTIME,
+                             "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with dimension "
+                             "%lld being empty",
+                             x->name, grd_list_text(grd_sizes(self)), (long long)i);
+    return true;
+}
+
+/* The dtype that is computed in. */
+static grd_dtype working_dtype(grd_dtype dtype)
+{
+    if (grd_dtype_is_integral(dtype))
+        return GRD_INT64;
+    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
+}
+
+static bool take_kernels(struct pool *x, grd_dtype dtype, bool integers)
+{
+    const bool served = grd_dtype_is_floating(dtype) || (integers && grd_dtype_is_integral(dtype) && dtype != GRD_BOOL);
+    x->kernels = served ? grd_kernels->pool[working_dtype(dtype)] : NULL;
+    return x->kernels != NULL || grd_raise_no_kernel(x->name, dtype);
+}
+
+static int64_t floor_quotient(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* How many windows an axis has: the last of them begins in the input, or in the padding before it. */
+static bool count_windows(struct grd_pool *w, int64_t axis, bool ceil_mode)
+{
+    const int64_t kernel = w->kernel[axis], stride = w->stride[axis], padding = w->padding[axis], dilation = w->dilation[axis],
+                  in = w->in[axis];
+    const int64_t extent = (kernel - 1) * dilation + 1;
+    if (stride == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "stride should not be zero");
+    if (padding < 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "pad must be non-negative, but got pad: %lld", (long long)padding);
+    if (padding > extent / 2)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "pad should be at most half of effective kernel size, but got pad=%lld, kernel_size=%lld and dilation=%lld",
+                         (long long)padding, (long long)kernel, (long long)dilation);
+    w->out[axis] = floor_quotient(in + 2 * padding - extent + (ceil_mode ? stride - 1 : 0), stride) + 1;
+    if (ceil_mode && (w->out[axis] - 1) * stride >= in + padding)
+        w->out[axis]--;
+    return true;
+}
+
+static bool check_positive(const struct pool *x, const char *what, const char *letter, const int64_t *numbers)
+{
+    for (int64_t i = first_axis(x); i < GRD_POOL_AXES; i++)
+        if (numbers[i] <= 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "%s should be greater than zero, but got %s", what, axes_text(x, letter, numbers));
+    return true;
+}
+
+static bool check_windows(struct pool *x, const grd_tensor *self, bool ceil_mode)
+{
+    struct grd_pool *w = &x->windows;
+    if (!check_positive(x, "dilation", "dilation", w->dilation))
+        return false;
+    for (int64_t i = first_axis(x); i < GRD_POOL_AXES; i++)
+        if (!count_windows(w, i, ceil_mode))
+            return false;
+    if (!check_positive(x, "kernel size", "k", w->kernel) || !check_positive(x, "stride", "d", w->stride))
+        return false;
+    const int64_t channels = self->sizes[self->ndim - x->n - 1];
+    for (int64_t i = first_axis(x); i < GRD_POOL_AXES; i++) {
+        if (2 * w->padding[i] > w->kernel[i])
+            return grd_raise(GRD_ERROR_RUNTIME, "pad should be smaller than or equal to half of kernel size, but got %s %s",
+                             axes_text(x, "pad", w->padding), axes_text(x, "k", w->kernel));
+        if (w->out[i] < 1)
+            return grd_raise(GRD_ERROR_RUNTIME, "Given input size: (%s). Calculated output size: (%s). Output size is too small",
+                             image_text(x, channels, w->in), image_text(x, channels, w->out));
+    }
+    return true;
+}
+
+/* An output that divides the input has windows of one size. */
+static bool take_adaptive(struct pool *x, grd_dims output_size)
+{
+    struct grd_pool *w = &x->windows;
+    if (output_size.n != 1 && output_size.n != x->n)
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: output_size must be %lld", x->name, (long long)x->n);
+    for (int64_t k = 0; k < x->n; k++) {
+        const int64_t i = first_axis(x) + k, out = output_size.data[output_size.n == 1 ? 0 : k];
+        if (out < 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "%s: elements of output_size must be greater than or equal to 0 but received %s", x->name,
+                             grd_list_text(output_size));
+        w->out[i] = out;
+        w->kernel[i] = w->stride[i] = out > 0 && w->in[i] % out == 0 ? w->in[i] / out : 0;
+    }
+    return true;
+}
+
+/* Images of `size` in the place of those that the axes have. */
+static bool take_size(struct pool *x, grd_dims size)
+{
+    for (int64_t i = 0; i < x->n; i++) {
+        if (size.data[i] < 0)
+            return grd_raise(GRD_ERROR_RUNTIME, "the size of an image is negative: %s", grd_list_text(size));
+        x->windows.in[first_axis(x) + i] = size.data[i];
+    }
+    return true;
+}
+
+/* ---- Tensors -------------------------------------------------------------------------------------------------------------------------- */
+
+/* `t` with the channels last, as they lie in memory. */
+static grd_tensor *with_channels_last(grd_tensor *t)
+{
+    int64_t order[GRD_MAX_DIMS];
+    for (int i = 0; i < t->ndim; i++)
+        order[i] = i == 0 ? 0 : i + 1 < t->ndim ? i + 1 : 1;
+    return grd_permute(t, grd_dims_from(order, t->ndim));
+}
+
+static bool read_images(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
+{
+    return grd_plan_reads_as(p, pool_of(p)->channels_last ? with_channels_last(t) : t, dtype) && !grd_pending();
+}
+
+/* Plans a result with the batch and channels of `like`, and images of the sizes in `image`. */
+static bool plan_images(struct grd_plan *p, const grd_tensor *like, const int64_t *image, grd_dtype dtype, grd_dtype written)
+{
+    struct pool *x = pool_of(p);
+    int64_t sizes[GRD_MAX_DIMS];
+    memcpy(sizes, like->sizes, (size_t)like->ndim * sizeof *sizes);
+    memcpy(sizes + like->ndim - x->n, image + first_axis(x), (size_t)x->n * sizeof *sizes);
+    return grd_plan_in_order(p, grd_dims_from(sizes, like->ndim), x->channels_last, dtype) && grd_plan_computed_in(p, written);
+}
+
+static bool plan_output(struct grd_plan *p, grd_tensor *self)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(dtype);
+    return read_images(p, self, working) && plan_images(p, self, pool_of(p)->windows.out, dtype, working);
+}
+
+static bool plan_indices(struct grd_plan *p, const grd_tensor *self)
+{
+    return plan_images(p, self, pool_of(p)->windows.out, GRD_INT64, GRD_INT64);
+}
+
+/* ---- Pieces --------------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t outputs_of(const struct pool *x)
+{
+    return grd_sizes_product(x->windows.out, GRD_POOL_AXES);
+}
+
+/* Rows of output that have about PIECE elements in their windows. */
+static int64_t row_grain(const struct pool *x)
+{
+    const struct grd_pool *w = &x->windows;
+    double elements = (double)w->out[2] * (double)w->channels;
+    for (int i = 0; i < GRD_POOL_AXES; i++)
+        elements *= (double)(w->kernel[i] > 0 ? grd_least(w->kernel[i], w->in[i]) : w->in[i] / w->out[i] + 1);
+    return elements < PIECE ? (int64_t)(PIECE / (elements + 1)) + 1 : 1;
+}
+
+static void largest_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct pool *x = context;
+    x->kernels->largest(&x->windows, begin, end, x->in, x->out, x->found);
+}
+
+static void largest_backward_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct pool *x = context;
+    x->kernels->largest_backward(&x->windows, begin, end, x->in, x->indices, x->out);
+}
+
+static void average_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct pool *x = context;
+    x->kernels->average(&x->windows, begin, end, x->in, x->out);
+}
+
+static void average_backward_piece(int64_t begin, int64_t end, void *context)
+{
+    const struct pool *x = context;
+    x->kernels->average_backward(&x->windows, begin, end, x->in, x->out);
+}
+
+static void run_rows(const struct grd_plan *p, grd_task *task)
+{
+    struct pool *x = pool_of(p);
+    x->in = p->in[0]->data;
+    x->out = p->results[0]->data;
+    grd_parallel_for(0, x->images * x->windows.out[0] * x->windows.out[1], row_grain(x), task, x);
+}
+
+/* Every part of an image is one thread's, which adds in the order of the output. */
+static void run_parts(const struct grd_plan *p, grd_task *task)
+{
+    struct pool *x = pool_of(p);
+    const int64_t channels = grd_least(x->windows.channels, GRD_POOL_CHANNELS), outputs = outputs_of(x);
+    x->in = p->in[0]->data;
+    x->out = p->results[0]->data;
+    memset(x->out, 0, (size_t)p->results[0]->numel * (size_t)p->results[0]->itemsize);
+    grd_parallel_for(0, x->images * ((x->windows.channels + GRD_POOL_CHANNELS - 1) / GRD_POOL_CHANNELS),
+                     PIECE / (outputs * channels + 1) + 1, task, x);
+}
+
+/* ---- The largest element --------------------------------------------------------------------------------------------------------------- */
+
+bool plan_max_pool(struct grd_plan *p, grd_tensor *self, grd_dims kernel_size, grd_dims stride, grd_dims padding, grd_dims dilation,
+                   bool ceil_mode, int64_t n, bool indices)
+{
+    struct pool *x = open_pool(p, n == 2 ? "max_pool2d" : "max_pool3d", n);
+    return take_windows(x, kernel_size, stride, padding, dilation) && take_images(x, self, true) && check_elements(x, self, true) &&
+           check_windows(x, self, ceil_mode) && take_kernels(x, (grd_dtype)self->dtype, true) && plan_output(p, self) &&
+           (!indices || plan_indices(p, self));
+}
+
+bool plan_adaptive_max_pool(struct grd_plan *p, grd_tensor *self, grd_dims output_size, int64_t n)
+{
+    struct pool *x = open_pool(p, n == 2 ? "adaptive_max_pool2d" : "adaptive_max_pool3d", n);
+    return take_images(x, self, n == 2) && check_elements(x, self, true) && take_adaptive(x, output_size) &&
+           take_kernels(x, (grd_dtype)self->dtype, false) && plan_output(p, self) && plan_indices(p, self);
+}
+
+void run_max_pool(const struct grd_plan *p)
+{
+    pool_of(p)->found = p->nresults > 1 ? (int64_t *)p->results[1]->data : NULL;
+    run_rows(p, largest_piece);
+}
+
+/* The order in memory is that of the indices. */
+bool plan_hidden_window_scatter(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
+{
+    struct pool *x = open_pool(p, "window_scatter", size.n);
+    if (size.n < 1 || size.n > GRD_POOL_AXES || !grd_same_sizes(self, grd_sizes(indices)) || indices->dtype != GRD_INT64)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected the sizes of an image, and as many indices, int64, as gradients");
+    if (!take_images(x, indices, true) || !take_kernels(x, (grd_dtype)self->dtype, false))
+        return false;
+    memcpy(x->windows.out, x->windows.in, sizeof x->windows.in);
+    if (!take_size(x, size))
+        return false;
+    const grd_dtype dtype = (grd_dtype)self->dtype, working = working_dtype(dtype);
+    return read_images(p, self, working) && read_images(p, indices, GRD_INT64) &&
+           plan_images(p, self, pool_of(p)->windows.in, dtype, working);
+}
+
+void run_hidden_window_scatter(const struct grd_plan *p, grd_tensor *self, grd_dims size, grd_tensor *indices)
+{
+    (void)self, (void)size, (void)indices;
+    pool_of(p)->indices = (const int64_t *)p->in[1]->data;
+    run_parts(p, largest_backward_piece);
+}
+
+/* ---- Averages -------------------------------------------------------------------------------------------------------------------------- */
+
+/* RuntimeError: a kernel of three dimensions is larger than the image, whatever its padding. */
+static bool check_reach(struct pool *x)
+{
+    const struct grd_pool *w = &x->windows;
+    for (int i = 0; i < GRD_POOL_AXES; i++)
+        if (x->n == 3 && w->in[i] < w->kernel[i])
+            return grd_raise(GRD_ERROR_RUNTIME, "input image (%s) smaller than kernel size (%s)", axes_text(x, "", w->in),
+                             axes_text(x, "k", w->kernel));
+    return true;
+}
+
+static bool take_average(struct pool *x, grd_tensor *like, grd_dims kernel_size, grd_dims stride, grd_dims padding, bool count_include_pad,
+                         grd_scalar divisor)
+{
+    x->windows.include_pad = count_include_pad;
+    x->windows.divisor = divisor.kind == GRD_SCALAR_NONE ? 0 : grd_scalar_int64(divisor);
+    if (divisor.kind != GRD_SCALAR_NONE && x->windows.divisor == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "divisor must be not zero");
+    return take_windows(x, kernel_size, stride, padding, grd_dims(1)) && take_images(x, like, x->n == 2);
+}
+
+bool plan_avg_pool(struct grd_plan *p, grd_tensor *self, grd_dims kernel_size, grd_dims stride, grd_dims padding, bool ceil_mode,
+                   bool count_include_pad, grd_scalar divisor_override, int64_t n)
+{
+    struct pool *x = open_pool(p, n == 2 ? "avg_pool2d" : "avg_pool3d", n);
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    return take_average(x, self, kernel_size, stride, padding, count_include_pad, divisor_override) && check_elements(x, self, true) &&
+           check_reach(x) && check_windows(x, self, ceil_mode) && take_kernels(x, dtype, dtype == GRD_INT64) && plan_output(p, self);
+}
+
+bool plan_adaptive_avg_pool(struct grd_plan *p, grd_tensor *self, grd_dims output_size, int64_t n)
+{
+    struct pool *x = open_pool(p, n == 2 ? "adaptive_avg_pool2d" : "adaptive_avg_pool3d", n);
+    return take_images(x, self, n == 2) && check_elements(x, self, n == 3) && take_adaptive(x, output_size) &&
+           take_kernels(x, (grd_dtype)self->dtype, false) && plan_output(p, self);
+}
+
+void run_average(const struct grd_plan *p)
+{
+    run_rows(p, average_piece);
+}
+
+/* Plans the gradient of the input, whose images are those of the axes; `grad` has the sizes of the output. */
+static bool plan_average_gradient(struct grd_plan *p, grd_tensor *grad)
+{
+    struct pool *x = pool_of(p);
+    const grd_dtype dtype = (grd_dtype)grad->dtype, working = working_dtype(dtype);
+    for (int64_t i = 0; i < x->n; i++)
+        if (x->windows.out[first_axis(x) + i] != grad->sizes[grad->ndim - x->n + i])
+            return grd_raise(GRD_ERROR_RUNTIME, "the gradient does not have the sizes of the output: %s", grd_list_text(grd_sizes(grad)));
+    return take_kernels(x, dtype, dtype == GRD_INT64) && read_images(p, grad, working) &&
+           plan_images(p, grad, pool_of(p)->windows.in, dtype, working);
+}
+
+bool plan_hidden_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims kernel_size, grd_dims stride,
+                                   grd_dims padding, bool ceil_mode, bool count_include_pad, grd_scalar divisor_override)
+{
+    struct pool *x = open_pool(p, "avg_pool_backward", size.n);
+    if (size.n != 2 && size.n != 3)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected the sizes of an image of two or three dimensions, not %s", grd_list_text(size));
+    return take_average(x, self, kernel_size, stride, padding, count_include_pad, divisor_override) && take_size(x, size) &&
+           check_windows(x, self, ceil_mode) && plan_average_gradient(p, self);
+}
+
+bool plan_hidden_adaptive_avg_pool_backward(struct grd_plan *p, grd_tensor *self, grd_dims size, grd_dims output_size)
+{
+    struct pool *x = open_pool(p, "adaptive_avg_pool_backward", size.n);
+    if (size.n != 2 && size.n != 3)
+        return grd_raise(GRD_ERROR_RUNTIME, "expected the sizes of an image of two or three dimensions, not %s", grd_list_text(size));
+    return take_images(x, self, size.n == 2) && take_size(x, size) && take_adaptive(x, output_size) && plan_average_gradient(p, self);
+}
+
+void run_average_backward(const struct grd_plan *p)
+{
+    run_parts(p, average_backward_piece);
+}
+
+/* ---- Functions of formulas ----------------------------------------------------------------------------------------------------------- */
+
+grd_dims grd_plane_sizes(grd_dims sizes, int64_t n)
+{
+    int64_t *const merged = grd_pool_array(sizes.n + 1, sizeof *merged);
+    if (merged == NULL || n > sizes.n)
+        return GRD_NO_DIMS;
+    memcpy(merged, sizes.data, (size_t)(sizes.n - n) * sizeof *merged);
+    merged[sizes.n - n] = grd_sizes_product(sizes.data + sizes.n - n, n);
+    return grd_dims_from(merged, sizes.n - n + 1);
+}
+
+grd_dims grd_image_sizes(grd_dims sizes, int64_t n)
+{
+    return n > sizes.n ? GRD_NO_DIMS : grd_dims_from(sizes.data + sizes.n - n, n);
+}
+
+bool grd_is_flat(grd_dims size)
+{
+    return size.n == 2;
+}
+
+grd_dims grd_window_of_row(grd_dims numbers, int64_t above)
+{
+    int64_t *const pair = grd_pool_array(2, sizeof *pair);
+    if (pair == NULL || numbers.n != 1)
+        return GRD_NO_DIMS;
+    pair[0] = above;
+    pair[1] = numbers.data[0];
+    return grd_dims_from(pair, 2);
+}
+
+static bool check_row(const char *name, const grd_tensor *self)
+{
+    return self->ndim == 2 || self->ndim == 3 ||
+           grd_raise(GRD_ERROR_RUNTIME,
+                     "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 'self' (while checking arguments for %s)",
+                     (int)self->ndim, name);
+}
+
+static bool check_one(const char *name, const char *argument, grd_dims numbers)
+{
+    return numbers.n == 1 ||
+           grd_raise(GRD_ERROR_RUNTIME, "%s() argument '%s' should contain one int (got %lld)", name, argument, (long long)numbers.n);
+}
+
+grd_tensor *grd_row_images(const char *name, grd_tensor *self, grd_dims kernel_size, grd_dims stride, grd_dims padding, grd_dims dilation)
+{
+    const bool valid = check_row(name, self) && check_one(name, "kernel_size", kernel_size) &&
+                       (stride.n == 0 || check_one(name, "stride", stride)) && check_one(name, "padding", padding) &&
+                       check_one(name, "dilation", dilation);
+    return valid ? grd_unsqueeze(self, -2) : grd_failed;
+}
+
+grd_tensor *grd_adaptive_row_images(const char *name, grd_tensor *self, grd_dims output_size)
+{
+    return check_row(name, self) && check_one(name, "output_size", output_size) ? grd_unsqueeze(self, -2) : grd_failed;
+}
+
+bool grd_is_average(const grd_tensor *self, grd_dims output_size, int64_t n)
+{
+    if ((output_size.n != 1 && output_size.n != n) || (self->ndim != n + 1 && self->ndim != n + 2))
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        if (output_size.data[output_size.n == 1 ? 0 : i] != 1 || self->sizes[self->ndim - n + i] == 0)
+            return false;
+    return true;
+}
+
+double grd_window_elements(grd_dims kernel_size, int64_t n)
+{
+    double elements = 1;
+    for (int64_t i = 0; i < n && kernel_size.n > 0; i++)
+        elements *= (double)kernel_size.data[i < kernel_size.n ? i : 0];
+    return elements;
+}
