@@ -1,8 +1,8 @@
-"""From operators to the tables of the Python extension: functions, methods of Tensor, and the functions of nn.
+"""From operators to the tables of the Python extension: functions, methods of Tensor, and the functions of nn and linalg.
 
 An operator is seen under its own name, as a function, and as a method when its first argument is a Tensor called self. Its entry may say otherwise:
 `python.name` (names, separated by spaces; several operators of one name are overloads, tried in order of the schema), `python.in` (function,
-method, nn), `python.numbers` (tensor arguments a number may stand for), `python.values` (numbers that any 0-d tensor may stand for), `python.none` (arguments that may be None and then have their default),
+method, nn, linalg), `python.numbers` (tensor arguments a number may stand for), `python.values` (numbers that any 0-d tensor may stand for), `python.none` (arguments that may be None and then have their default),
 `python.extra` (parameters that are no arguments, EXTRAS), `python.tuple` (results without names). Its `example`, a doctest that needs no name but
 torch, stands in the docstring of the function that it calls, and the tests run it.
 
@@ -32,7 +32,7 @@ LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
 EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", "last"),
           "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position"),
           "inplace": ("PY_KIND_INPLACE", "False", "position"), "sparse": ("PY_KIND_SPARSE_GRAD", "False", "position")}
-METHOD_LISTS = {"function": "py_functions", "method": "py_methods", "nn": "py_nn_functions"}
+METHOD_LISTS = {"function": "py_functions", "method": "py_methods", "nn": "py_nn_functions", "linalg": "py_linalg_functions"}
 
 
 @dataclass
@@ -121,7 +121,7 @@ def extra_parameters(operator, home, form):
         (last if place == "last" else extra).append(Parameter(name, kind, ["PY_OPTIONAL", "PY_NONE"] + ["PY_KEYWORD"] * (place != "position"), default))
     if form != "functional":
         return extra + last
-    if "out" in operator.forms or home == "function" and not operator.view and not operator.returns_list:
+    if "out" in operator.forms or home in ("function", "linalg") and not operator.view and not operator.returns_list:
         extra.append(keyword("out", "PY_KIND_OUT" if len(operator.results) == 1 else "PY_KIND_OUTS", "None"))
     if operator.arg("requires_grad"):
         extra.append(keyword("layout", "PY_KIND_LAYOUT", "None"))
@@ -309,9 +309,9 @@ def has_names(operator):
     return len(operator.results) > 1 and not operator.python.get("tuple")
 
 
-def result(operator, function):
+def result(operator, name):
     fields = ", ".join(json.dumps(name) for name in operator.results)
-    return f'static struct py_result result_{operator.c_name} = {{"torch.return_types.{function}", {{{fields}}}, NULL}};\n'
+    return f'static struct py_result result_{operator.c_name} = {{"torch.return_types.{name}", {{{fields}}}, NULL}};\n'
 
 
 def required_tensors(operator):
@@ -413,7 +413,7 @@ def home_text(home, members, tables):
 def functions_file(found):
     tables = Tables()
     homes = "".join(home_text(home, [f for f in found.values() if f.home == home], tables) for home in HOMES)
-    named = {s.operator.name: (s.operator, f.name) for f in found.values() for s in f.signatures if has_names(s.operator)}
+    named = {s.operator.name: (s.operator, "linalg_" * (f.home == "linalg") + f.name) for f in found.values() for s in f.signatures if has_names(s.operator)}
     cuts = {short_cut_name(o, n): (o, n) for f in found.values() for n in (1, 2) for o in [short_cut(f, n)] if o and len(o.args) != n}
     head = fill(FILE, results="".join(result(*one) for one in named.values()), short_cuts="".join(short_cut_text(*cut) for cut in cuts.values()),
                 params=tables.params_text(), orders=tables.orders_text())

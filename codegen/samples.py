@@ -1,6 +1,7 @@
 """The generated tests: sample argument lists from the schema (or from the family), as C tables for test/op/matrix.c.
 
-The sample language is Python call syntax: T(2,3) random floats in the operator's domain, C(2,3) the same without a gradient, I(4, hi=3)
+The sample language is Python call syntax: T(2,3) random floats in the operator's domain, T(3,3, diag=8)
+the same with 8 more on the diagonal of its matrices, C(2,3) the same without a gradient, I(4, hi=3)
 integers, B(2,3) booleans, numbers, strings, lists, None, keywords. A sample that begins with ~ is not checked for gradients: there the
 derivative is not that of the function (embedding's padding) or does not exist.
 """
@@ -53,7 +54,8 @@ def tensor(call, operator):
     bounds = {k.arg: evaluate(k.value, operator) for k in call.keywords}
     low, high = operator.test.get("domain", [-2, 2]) if kind in ("FLOATS", "CONSTANTS") else (0, 2)
     sizes = f", {len(shape)}, {{{', '.join(map(str, shape))}}}" if shape else ""
-    return f"{{TEST_{kind}, {bounds.get('lo', low)}, {bounds.get('hi', high)}{sizes}}}"
+    diagonal = f", .diagonal = {bounds['diag']}" if "diag" in bounds else ""
+    return f"{{TEST_{kind}, {bounds.get('lo', low)}, {bounds.get('hi', high)}{sizes}{diagonal}}}"
 
 
 def evaluate(node, operator):

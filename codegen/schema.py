@@ -35,7 +35,7 @@ AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes",
               "everywhere", "alone", "version", "fills", "scalar", "symbol", "inlined")
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "inplace", "arguments", "numbers", "values", "tuple", "none", "extra", "also"}
-HOMES = ("function", "method", "nn")
+HOMES = ("function", "method", "nn", "linalg")
 # The words of string arguments that are the same wherever an argument of that name is; an entry may say others.
 WORDS = {
     "reduction": '"none", "mean" or "sum"',

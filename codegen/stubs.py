@@ -1,19 +1,20 @@
 """The typing stubs of the extension: what is written by hand (python/_C/stubs.pyi) with what the schema says put in.
 
 A line "# schema: functions" or "# schema: methods" of the hand-written file is replaced, but for methods that are there by hand; the functions
-of nn make a file of their own.
+of nn and of linalg make files of their own.
 """
 import keyword
 import re
 from pathlib import Path
 
 from codegen.python import functions
+from codegen.schema import HOMES
 
 # The underscored names are those of stubs.pyi: a Tensor has methods and properties called int, float, dtype, …
 TYPES = {"TENSOR": "Tensor", "TENSORS": "Sequence[Tensor]", "SCALAR": "Number", "INT": "_int", "FLOAT": "_float", "BOOL": "_bool",
          "DIMS": "Sequence[_int] | _int", "DTYPE": "_dtype | _type", "DEVICE": "_device | _str | _int", "STRING": "_str",
          "GENERATOR": "Generator", "OUT": "Tensor", "OUTS": "Sequence[Tensor]", "LAYOUT": "_layout", "PIN_MEMORY": "_bool", "SPARSE_GRAD": "_bool", "INPLACE": "_bool", "REDUCTION": "_int", "MEMORY_FORMAT": "_memory_format"}
-NN_HEAD = """from builtins import bool as _bool, float as _float, int as _int, str as _str, type as _type
+MODULE_HEAD = """from builtins import bool as _bool, float as _float, int as _int, str as _str, type as _type
 from collections.abc import Sequence
 from typing import overload
 
@@ -89,10 +90,10 @@ def named_tuples(found):
 
 def files(operators, folder):
     found = list(functions(operators).values())
-    of = {home: [f for f in found if f.home == home] for home in ("function", "method", "nn")}
+    of = {home: [f for f in found if f.home == home] for home in HOMES}
     hand = (Path(folder) / "stubs.pyi").read_text()
     hand = hand.replace("# schema: functions\n", named_tuples(found) + "".join(definition(f, "") for f in of["function"]))
     by_hand = re.findall(r"^    def (\w+)", hand.partition("class Tensor:")[2], re.M)
     hand = hand.replace("    # schema: methods\n", "".join(definition(f, "    ") for f in of["method"] if f.name not in by_hand))
-    nn = NN_HEAD + "".join(definition(f, "") for f in of["nn"])
-    return {"python/gradus/_C/__init__.pyi": hand, "python/gradus/_C/nn.pyi": nn}
+    modules = {f"python/gradus/_C/{home}.pyi": MODULE_HEAD + "".join(definition(f, "") for f in of[home]) for home in ("nn", "linalg")}
+    return {"python/gradus/_C/__init__.pyi": hand, **modules}

@@ -35,6 +35,15 @@ void py_warn(const char *text)
     PyGILState_Release(state);
 }
 
+static PyObject *linalg_error; /* the class torch.linalg.LinAlgError */
+
+bool py_add_errors(PyObject *module)
+{
+    linalg_error = PyErr_NewExceptionWithDoc("torch._C._LinAlgError", "A matrix is not of the kind that a decomposition needs.",
+                                             PyExc_RuntimeError, NULL);
+    return linalg_error != NULL && PyModule_AddObjectRef(module, "_LinAlgError", linalg_error) == 0;
+}
+
 static PyObject *class_of(grd_error_code code)
 {
     switch (code) {
@@ -50,6 +59,8 @@ static PyObject *class_of(grd_error_code code)
         return PyExc_MemoryError;
     case GRD_ERROR_IO:
         return PyExc_OSError;
+    case GRD_ERROR_LINALG:
+        return linalg_error;
     default:
         return PyExc_RuntimeError;
     }

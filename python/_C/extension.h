@@ -199,7 +199,7 @@ struct py_function {
     /* Short cuts for calls with exactly one or two tensors and nothing else; may be NULL. */
     grd_tensor *(*unary)(grd_tensor *x);
     grd_tensor *(*binary)(grd_tensor *x, grd_tensor *y);
-    enum { PY_FUNCTION, PY_METHOD, PY_NN } home; /* of the module, of Tensor, of the module's nn */
+    enum { PY_FUNCTION, PY_METHOD, PY_NN, PY_LINALG } home; /* of the module, of Tensor, of the module's nn or linalg */
     const grd_op **ops;                          /* the operators of the signatures, found on first use */
 };
 
@@ -264,11 +264,13 @@ bool py_is_overloaded(PyObject *object);
 
 /* ---- Tables and parts of the module: each adds its names. ------------------------------------------------------------------------ */
 /* Generated; empty until they are filled. */
-extern PyMethodDef py_functions[];    /* of the module */
-extern PyMethodDef py_nn_functions[]; /* of the module's nn */
-extern PyMethodDef py_methods[];      /* of Tensor */
+extern PyMethodDef py_functions[];        /* of the module */
+extern PyMethodDef py_nn_functions[];     /* of the module's nn */
+extern PyMethodDef py_linalg_functions[]; /* of the module's linalg */
+extern PyMethodDef py_methods[];          /* of Tensor */
 void py_functions_fill(void);
 void py_nn_functions_fill(void);
+void py_linalg_functions_fill(void);
 void py_methods_fill(void);
 
 extern PyMethodDef py_tensor_override_methods[]; /* __torch_function__ (override.c) */
@@ -280,6 +282,7 @@ extern PyMethodDef py_subclass_methods[];        /* as_subclass and _make_subcla
 extern PyMethodDef py_tensor_autograd_methods[]; /* backward, hooks (autograd.c) */
 extern PyGetSetDef py_tensor_properties[];       /* properties.c */
 
+bool py_add_errors(PyObject *module);
 bool py_add_overrides(PyObject *module);
 bool py_add_types(PyObject *module);
 bool py_add_tensor(PyObject *module);

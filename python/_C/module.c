@@ -7,14 +7,20 @@ PyMethodDef *py_tensor_tables[] = {py_tensor_override_methods, py_tensor_methods
                                    py_tensor_autograd_methods, py_methods,         NULL};
 PyGetSetDef *py_tensor_property_tables[] = {py_tensor_properties, NULL};
 
-/* gradus._C.nn: functions that PyTorch has in torch.nn.functional alone. */
-static bool add_nn(PyObject *module)
+/* Adds a module inside this one, which can be imported by its whole name. */
+static bool add_inner(PyObject *module, const char *name, const char *whole_name, PyMethodDef *functions)
 {
-    PyObject *nn = PyModule_New("gradus._C.nn");
-    bool ok = nn != NULL && PyModule_AddFunctions(nn, py_nn_functions) == 0 && PyModule_AddObjectRef(module, "nn", nn) == 0 &&
-              PyDict_SetItemString(PyImport_GetModuleDict(), "gradus._C.nn", nn) == 0;
-    Py_XDECREF(nn);
+    PyObject *inner = PyModule_New(whole_name);
+    bool ok = inner != NULL && PyModule_AddFunctions(inner, functions) == 0 && PyModule_AddObjectRef(module, name, inner) == 0 &&
+              PyDict_SetItemString(PyImport_GetModuleDict(), whole_name, inner) == 0;
+    Py_XDECREF(inner);
     return ok;
+}
+
+/* Functions that PyTorch has in torch.nn.functional, or in torch.linalg, alone. */
+static bool add_inner_modules(PyObject *module)
+{
+    return add_inner(module, "nn", "gradus._C.nn", py_nn_functions) && add_inner(module, "linalg", "gradus._C.linalg", py_linalg_functions);
 }
 
 static struct PyModuleDef definition = {
@@ -29,11 +35,12 @@ PyMODINIT_FUNC PyInit__C(void);
 
 PyMODINIT_FUNC PyInit__C(void)
 {
-    bool (*const parts[])(PyObject *) = {py_add_overrides,  py_add_types,   py_add_tensor,  py_add_generator, py_add_autograd,
-                                         py_add_transforms, py_add_interop, py_add_runtime, py_add_nn_module, add_nn,
+    bool (*const parts[])(PyObject *) = {py_add_errors, py_add_overrides,  py_add_types,   py_add_tensor,  py_add_generator, py_add_autograd,
+                                         py_add_transforms, py_add_interop, py_add_runtime, py_add_nn_module, add_inner_modules,
                                          py_add_work};
     py_functions_fill();
     py_nn_functions_fill();
+    py_linalg_functions_fill();
     py_methods_fill();
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && module != NULL; i++)

@@ -35,9 +35,10 @@ bool py_is_overloaded(PyObject *object)
 static PyObject *public_function(const struct py_function *function)
 {
     PyObject *owner = function->home == PY_METHOD ? Py_NewRef((PyObject *)py_tensor_type)
-                                                  : PyImport_ImportModule(function->home == PY_NN    ? "gradus._C.nn"
-                                                                          : function->name[0] == '_' ? "gradus._C"
-                                                                                                     : "gradus");
+                                                  : PyImport_ImportModule(function->home == PY_NN       ? "gradus._C.nn"
+                                                                          : function->home == PY_LINALG ? "gradus._C.linalg"
+                                                                          : function->name[0] == '_'    ? "gradus._C"
+                                                                                                        : "gradus");
     PyObject *found = owner == NULL ? NULL : PyObject_GetAttrString(owner, function->name);
     Py_XDECREF(owner);
     return found;

@@ -19,11 +19,13 @@ if TYPE_CHECKING:  # mypy keeps the first of several definitions of a name, Pyth
     from gradus._statistics import *  # noqa: F403
     from gradus.functional import *  # noqa: F403
 from gradus._C import *  # noqa: F403
+from gradus._C import _dirichlet_grad, _sample_dirichlet, _standard_gamma, _standard_gamma_grad  # noqa: F401
 from gradus import _absent, _tensor_copy
 from gradus._statistics import *  # noqa: F403
 from gradus.functional import *  # noqa: F403
 
-globals().pop("nn")  # the package of that name is imported when it is asked for
+globals().pop("nn")  # the package and the module of these names are imported when they are asked for
+globals().pop("linalg")
 if TYPE_CHECKING:
     from gradus import accelerator as accelerator
     from gradus import amp as amp
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from gradus import compiler as compiler
     from gradus import cuda as cuda
     from gradus import distributed as distributed
+    from gradus import distributions as distributions
     from gradus import func as func
     from gradus import futures as futures
     from gradus import hub as hub
@@ -71,7 +74,7 @@ _pack_padded_sequence, _pad_packed_sequence = _C._pack_padded_sequence, _C._pad_
 newaxis = None
 sys.meta_path.append(_absent.Finder)
 
-_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "func", "futures", "hub", "jit", "linalg", "mps", "multiprocessing", "nn", "onnx", "ops",
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "futures", "hub", "jit", "linalg", "mps", "multiprocessing", "nn", "onnx", "ops",
                          "optim", "overrides", "profiler", "random", "return_types", "safetensors", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
          "is_autocast_enabled": "amp", "__version__": "torch_version", "vmap": "func"}

@@ -1,11 +1,13 @@
-"""Linear algebra under PyTorch's names, as far as it is made of products and sums: there are no decompositions."""
+"""Linear algebra under PyTorch's names: products, sums, and the Cholesky and QR decompositions with what they solve."""
 from operator import index
 
 from gradus import _C
+from gradus._C import _LinAlgError as LinAlgError
 from gradus._C import matmul
+from gradus._C.linalg import cholesky, cholesky_ex, qr, solve_triangular
 from gradus.functional import _into
 
-__all__ = ["cross", "diagonal", "matmul", "matrix_power", "multi_dot", "vecdot", "vector_norm"]
+__all__ = ["LinAlgError", "cholesky", "cholesky_ex", "cross", "diagonal", "matmul", "matrix_power", "multi_dot", "qr", "solve_triangular", "vecdot", "vector_norm"]
 
 
 def cross(input, other, *, dim=-1, out=None):

@@ -6,12 +6,16 @@ _CALLS = {
     "cummax": lambda x: gradus.cummax(x, 0),
     "cummin": lambda x: gradus.cummin(x, 0),
     "kthvalue": lambda x: gradus.kthvalue(x, 1),
+    "linalg_cholesky_ex": lambda x: gradus.linalg.cholesky_ex(x.reshape(1, 1)),
+    "linalg_qr": lambda x: gradus.linalg.qr(x.reshape(1, 1)),
     "max": lambda x: gradus.max(x, 0),
     "median": lambda x: gradus.median(x, 0),
     "min": lambda x: gradus.min(x, 0),
     "mode": lambda x: gradus.mode(x, 0),
+    "qr": lambda x: gradus.qr(x.reshape(1, 1)),
     "sort": lambda x: gradus.sort(x),
     "topk": lambda x: gradus.topk(x, 1),
+    "triangular_solve": lambda x: gradus.triangular_solve(x.reshape(1, 1), x.reshape(1, 1)),
 }
 
 __all__ = list(_CALLS)

@@ -16,6 +16,8 @@ enum grd_random_kind {
     GRD_RANDOM_UNIFORM_FLOAT16,
     GRD_RANDOM_UNIFORM_BFLOAT16,
     GRD_RANDOM_EXPONENTIAL,   /* -log(1 - u) / a: 2 words */
+    GRD_RANDOM_GEOMETRIC,     /* ceil(log(u) / log(1 - a)): 2 words */
+    GRD_RANDOM_CAUCHY,        /* a + b tan(pi (u - 1/2)): 2 words */
     GRD_RANDOM_BERNOULLI,     /* bool, u < a: 2 words */
     GRD_RANDOM_INTEGERS,      /* int64, base + word % range: 1 word */
     GRD_RANDOM_LONG_INTEGERS, /* int64, 2 words, the first the high half; range 0: all of them */

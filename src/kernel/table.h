@@ -35,6 +35,7 @@ struct grd_ctc_row;         /* kernel/ctc.h */
 struct grd_range_row;       /* kernel/range.h */
 struct grd_bags_row;        /* kernel/bags.h */
 struct grd_margin_row;      /* kernel/margin.h */
+struct grd_decomposition_row; /* kernel/decomposition.h */
 struct grd_channels_row;    /* kernel/channels.h */
 struct grd_attention_row;   /* kernel/attention.h */
 struct grd_distance_block;  /* kernel/distance.h */
@@ -65,6 +66,7 @@ struct grd_kernel_table {
     const struct grd_range_row *range[GRD_DTYPE_COUNT];                        /* int64 float32 float64 */
     const struct grd_bags_row *bags[GRD_DTYPE_COUNT];                          /* float32 float64 */
     const struct grd_margin_row *margin[GRD_DTYPE_COUNT];                      /* float32 float64 */
+    const struct grd_decomposition_row *decomposition[GRD_DTYPE_COUNT];        /* float32 float64 complex64 complex128 */
     const struct grd_channels_row *channels[GRD_DTYPE_COUNT];                  /* float32 float64 */
     void (*distance[GRD_DTYPE_COUNT])(const struct grd_distance_block *block); /* float32 float64 */
     const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */

@@ -10,6 +10,12 @@ static bool is_number(const grd_tensor *t)
     return grd_has(t, GRD_FLAG_NUMBER) && t->data != NULL;
 }
 
+double grd_underived(const char *what)
+{
+    grd_raise(GRD_ERROR_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented.", what);
+    return 0;
+}
+
 bool grd_is_real_number(const grd_tensor *t)
 {
     return is_number(t) && grd_category_of(t->dtype) != GRD_CATEGORY_COMPLEX;

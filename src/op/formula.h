@@ -124,6 +124,15 @@ double grd_window_elements(grd_dims kernel_size, int64_t n);
 grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
 /* How many values a mean is over at each place; 1 where there is none. */
 grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self);
+/* RuntimeError: no matrices, or none that are square. `function` stands before the text. */
+bool grd_decomposition_check_square(const grd_tensor *x, const char *function);
+/* LinAlgError: a leading minor is not positive, by what _cholesky_factor says. */
+bool grd_cholesky_check(grd_tensor *info, const char *function);
+bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u);
+bool grd_triangular_solve_check(const grd_tensor *b, const grd_tensor *a);
+/* The shorter side of m x n matrices, whose decomposition is differentiated, and whether it is m. RuntimeError: it has no derivative in that mode. */
+int64_t grd_qr_side(grd_dims sizes, const char *mode);
+bool grd_qr_is_wide(grd_dims sizes);
 /* One noise for each channel of each sample: sizes (N, C, 1, …), of at least two dimensions. */
 grd_dims grd_channel_sizes(grd_dims sizes);
 /* A number as a floating dtype holds it. */
@@ -134,6 +143,8 @@ double grd_alpha_dropout_scale(double p);
 bool grd_multinomial_check(grd_tensor *p);
 
 /* Of elementwise operators: arithmetic.c. */
+/* NotImplementedError: there is no derivative for what is named. */
+double grd_underived(const char *what);
 static inline bool grd_is_one(grd_scalar s)
 {
     return GRD_LIKELY(s.kind == GRD_SCALAR_INT && s.v.i == 1);

@@ -146,14 +146,24 @@ bool grd_plan_admit(struct grd_plan *p)
 
 /* ---- Memory -------------------------------------------------------------------------------------------------------------------------- */
 
+/* True if the elements of `out` lie in memory as those of the planned result. */
+static bool lies_as_planned(const grd_tensor *out, const struct grd_planned *planned)
+{
+    if (!planned->strided)
+        return grd_has(out, GRD_FLAG_CONTIGUOUS);
+    for (int d = 0; d < planned->ndim; d++)
+        if (planned->sizes[d] > 1 && out->strides[d] != planned->strides[d])
+            return false;
+    return true;
+}
+
 /* True if the run may write `out` itself: its memory is apart from all that is read, and arranged as the run writes it. Memory of a device from outside
  * is read whole, by way of the cpu, before any of it is written. */
 static bool takes_run(const struct grd_plan *p)
 {
     const struct grd_planned *planned = &p->planned[0];
     const grd_tensor *out = p->out;
-    if (out->dtype != planned->as || !grd_same_sizes(out, planned_sizes(planned)) ||
-        (!p->any_strides && !grd_has(out, GRD_FLAG_CONTIGUOUS)))
+    if (out->dtype != planned->as || !grd_same_sizes(out, planned_sizes(planned)) || (!p->any_strides && !lies_as_planned(out, planned)))
         return false;
     if (p->start != NULL && p->start != out && grd_may_share_bytes(out, p->start))
         return false;

@@ -35,6 +35,7 @@ static const struct kind {
     [GRD_RANDOM_UNIFORM_FLOAT] = {GRD_FLOAT32, 1, false},   [GRD_RANDOM_UNIFORM_DOUBLE] = {GRD_FLOAT64, 2, false},
     [GRD_RANDOM_UNIFORM_FLOAT16] = {GRD_FLOAT16, 1, false}, [GRD_RANDOM_UNIFORM_BFLOAT16] = {GRD_BFLOAT16, 1, false},
     [GRD_RANDOM_EXPONENTIAL] = {GRD_FLOAT64, 2, true},      [GRD_RANDOM_BERNOULLI] = {GRD_BOOL, 2, false},
+    [GRD_RANDOM_GEOMETRIC] = {GRD_FLOAT64, 2, true},        [GRD_RANDOM_CAUCHY] = {GRD_FLOAT64, 2, true},
     [GRD_RANDOM_INTEGERS] = {GRD_INT64, 1, false},          [GRD_RANDOM_LONG_INTEGERS] = {GRD_INT64, 2, false},
     [GRD_RANDOM_NORMAL_FLOAT] = {GRD_FLOAT32, 1, false},    [GRD_RANDOM_NORMAL_DOUBLE] = {GRD_FLOAT64, 2, true},
 };
@@ -134,6 +135,20 @@ static void normal_loop(int64_t n, char *const *data, const int64_t *strides, co
     }
 }
 
+/* exp() of normal numbers, drawn in pairs whatever their count. */
+static void log_normal_loop(int64_t n, char *const *data, const int64_t *strides, const void *params)
+{
+    const struct draw *draw = params;
+    double values[PIECE];
+    for (int64_t at = 0; at < n; at += PIECE) {
+        const int64_t count = n - at < PIECE ? n - at : PIECE;
+        grd_kernels->random->normal_one_by_one(&draw->numbers, draw->generator, count, values);
+        for (int64_t i = 0; i < count; i++)
+            values[i] = exp(values[i]);
+        convert(GRD_FLOAT64, draw->dtype, count, values, data[0] + at * strides[0], strides[0]);
+    }
+}
+
 static struct draw *draw_of(const struct grd_plan *p)
 {
     return (struct draw *)(uintptr_t)p->state;
@@ -205,6 +220,15 @@ bool plan_normal(struct grd_plan *p, grd_tensor *self, double mean, double std, 
                             (struct grd_random_numbers){.a = mean, .b = is_complex ? std / sqrt(2) : std});
 }
 
+bool plan_log_normal(struct grd_plan *p, grd_tensor *self, double mean, double std, grd_generator *generator)
+{
+    if (!(std > 0))
+        return grd_raise(GRD_ERROR_RUNTIME, "log_normal_ expects std > 0.0, but found std=%g", std);
+    if (!grd_random_is_floating((grd_dtype)self->dtype))
+        return grd_raise_no_kernel("log_normal", (grd_dtype)self->dtype);
+    return plan_random_fill(p, self, generator, log_normal_loop, GRD_RANDOM_NORMAL_DOUBLE, (struct grd_random_numbers){.a = mean, .b = std});
+}
+
 /* ---- uniform, exponential, bernoulli ------------------------------------------------------------------------------------------------ */
 
 bool plan_uniform(struct grd_plan *p, grd_tensor *self, double from, double to, grd_generator *generator)
@@ -237,6 +261,27 @@ bool plan_exponential(struct grd_plan *p, grd_tensor *self, double lambd, grd_ge
             "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you specified %s",
             grd_dtype_type_name((grd_dtype)self->dtype));
     return plan_random_fill(p, self, generator, draw_loop, GRD_RANDOM_EXPONENTIAL, (struct grd_random_numbers){.a = lambd});
+}
+
+bool plan_geometric(struct grd_plan *p, grd_tensor *self, double probability, grd_generator *generator)
+{
+    const grd_dtype dtype = (grd_dtype)self->dtype;
+    if (!(probability > 0 && probability < 1))
+        return grd_raise(GRD_ERROR_RUNTIME, "geometric_ expects p to be in (0, 1), but got p=%g", probability);
+    if (dtype == GRD_BOOL || (grd_category_of(dtype) > GRD_CATEGORY_INTEGER && !grd_random_is_floating(dtype)))
+        return grd_raise_no_kernel("geometric", dtype);
+    return plan_random_fill(p, self, generator, draw_loop, GRD_RANDOM_GEOMETRIC, (struct grd_random_numbers){.a = probability});
+}
+
+bool plan_cauchy(struct grd_plan *p, grd_tensor *self, double median, double sigma, grd_generator *generator)
+{
+    if (!(sigma > 0))
+        return grd_raise(GRD_ERROR_RUNTIME, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
+    if (!grd_random_is_floating((grd_dtype)self->dtype))
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified %s",
+                         grd_dtype_type_name((grd_dtype)self->dtype));
+    return plan_random_fill(p, self, generator, draw_loop, GRD_RANDOM_CAUCHY, (struct grd_random_numbers){.a = median, .b = sigma});
 }
 
 static bool check_bernoulli_dtype(const grd_tensor *self)

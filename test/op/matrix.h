@@ -23,6 +23,7 @@ struct test_arg {
     double lo, hi;    /* of random values */
     int64_t n;        /* dimensions of a tensor; length of LIST and DIMS; the dtype; the device */
     int64_t shape[8]; /* of tensors; the values of DIMS */
+    double diagonal;  /* more on the diagonal of matrices */
     const struct test_arg *items;
     const char *text;
     grd_scalar number;

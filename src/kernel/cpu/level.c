@@ -3,6 +3,7 @@
 #include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
 #include "kernel/bags.h"
+#include "kernel/decomposition.h"
 #include "kernel/channels.h"
 #include "kernel/distance.h"
 #include "kernel/lines.h"
@@ -31,6 +32,7 @@ GRD_ROWS_optim(STRUCT, grd_optim_row)
 GRD_ROWS_range(STRUCT, grd_range_row)
 GRD_ROWS_bags(STRUCT, grd_bags_row)
 GRD_ROWS_margin(STRUCT, grd_margin_row)
+GRD_ROWS_decomposition(STRUCT, grd_decomposition_row)
 GRD_ROWS_channels(STRUCT, grd_channels_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
@@ -64,6 +66,7 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .range = {GRD_ROWS_range(AT, grd_range_row)},
     .bags = {GRD_ROWS_bags(AT, grd_bags_row)},
     .margin = {GRD_ROWS_margin(AT, grd_margin_row)},
+    .decomposition = {GRD_ROWS_decomposition(AT, grd_decomposition_row)},
     .channels = {GRD_ROWS_channels(AT, grd_channels_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},

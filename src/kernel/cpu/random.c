@@ -95,6 +95,23 @@ static void exponential(const struct grd_random_numbers *x, int64_t n, const uin
         values[i] = scale * log1p(-values[i]);
 }
 
+static void geometric(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
+{
+    double *values = ret_values;
+    const double log_failure = log1p(-x->a);
+    uniform_double(&unit, n, words, values);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = ceil(log(values[i]) / log_failure);
+}
+
+static void cauchy(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
+{
+    double *values = ret_values;
+    uniform_double(&unit, n, words, values);
+    for (int64_t i = 0; i < n; i++)
+        values[i] = fma(x->b, tan(3.14159265358979323846 * (values[i] - 0.5)), x->a);
+}
+
 static void bernoulli(const struct grd_random_numbers *x, int64_t n, const uint32_t *words, void *ret_values)
 {
     const double p = x->a;
@@ -327,6 +344,8 @@ const struct grd_random_kernels GRD_AT_LEVEL(grd_random_kernels) = {
              [GRD_RANDOM_UNIFORM_FLOAT16] = uniform_float16,
              [GRD_RANDOM_UNIFORM_BFLOAT16] = uniform_bfloat16,
              [GRD_RANDOM_EXPONENTIAL] = exponential,
+             [GRD_RANDOM_GEOMETRIC] = geometric,
+             [GRD_RANDOM_CAUCHY] = cauchy,
              [GRD_RANDOM_BERNOULLI] = bernoulli,
              [GRD_RANDOM_INTEGERS] = integers,
              [GRD_RANDOM_LONG_INTEGERS] = long_integers,

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "kernel/cpu/map.h"
+#include "kernel/special.h"
 
 #if GRD_IS_INTEGER
 static inline C ternary_hidden_clamp_both(C x, C low, C high)

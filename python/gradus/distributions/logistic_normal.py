@@ -1,0 +1,29 @@
+"""The logistic-normal distribution."""
+from gradus.distributions import constraints
+from gradus.distributions.normal import Normal
+from gradus.distributions.transformed_distribution import TransformedDistribution
+from gradus.distributions.transforms import StickBreakingTransform
+
+__all__ = ["LogisticNormal"]
+
+
+class LogisticNormal(TransformedDistribution):
+    """Vectors on the simplex, whose n numbers follow from n - 1 of Normal(loc, scale) by stick breaking."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, loc, scale, validate_args=None):
+        base = Normal(loc, scale, validate_args=validate_args)
+        super().__init__(base if base.batch_shape else base.expand([1]), StickBreakingTransform(), validate_args=validate_args)
+
+    @property
+    def loc(self):
+        """The means of the normal numbers."""
+        return self.base_dist.base_dist.loc
+
+    @property
+    def scale(self):
+        """The standard deviations of the normal numbers."""
+        return self.base_dist.base_dist.scale

@@ -1,0 +1,54 @@
+"""The negative binomial distribution."""
+import gradus
+from gradus.distributions import constraints
+from gradus.distributions.distribution import Distribution, _WithProbs
+from gradus.distributions.gamma import Gamma
+from gradus.distributions.utils import broadcast_all, lazy_property
+from gradus.nn.functional import logsigmoid
+
+__all__ = ["NegativeBinomial"]
+
+
+class NegativeBinomial(_WithProbs, Distribution):
+    """The number of successes before `total_count` failures, where a success has probability `probs` and log odds `logits`."""
+
+    arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real}
+    support = constraints.nonnegative_integer
+    _batched = {"total_count": 0, "probs": 0, "logits": 0, "_given": 0}
+
+    def __init__(self, total_count, probs=None, logits=None, validate_args=None):
+        self._check_one_given(probs, logits)
+        if probs is not None:
+            self.total_count, self.probs = broadcast_all(total_count, probs)
+        else:
+            self.total_count, self.logits = broadcast_all(total_count, logits)
+        self._given = self.probs if probs is not None else self.logits
+        self.total_count = self.total_count.type_as(self._given)
+        super().__init__(self._given.size(), validate_args=validate_args)
+
+    @property
+    def mean(self):
+        return self.total_count * gradus.exp(self.logits)
+
+    @property
+    def mode(self):
+        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+
+    @property
+    def variance(self):
+        return self.mean / gradus.sigmoid(-self.logits)
+
+    @lazy_property
+    def _gamma(self):
+        """Of the rates: Poisson numbers of gamma numbers are negative binomial."""
+        return Gamma(self.total_count, gradus.exp(-self.logits), validate_args=False)
+
+    def sample(self, sample_shape=gradus.Size()):
+        with gradus.no_grad():
+            return gradus.poisson(self._gamma.sample(sample_shape))
+
+    def log_prob(self, value):
+        self._validate_value(value)
+        n = self.total_count
+        normalizer = -gradus.lgamma(n + value) + gradus.lgamma(1.0 + value) + gradus.lgamma(n)
+        return n * logsigmoid(-self.logits) + value * logsigmoid(self.logits) - normalizer.masked_fill(n + value == 0.0, 0.0)

@@ -1,0 +1,66 @@
+"""Relaxed Bernoulli distributions."""
+import gradus
+from gradus.distributions import constraints
+from gradus.distributions.distribution import Distribution, _WithProbs
+from gradus.distributions.transformed_distribution import TransformedDistribution
+from gradus.distributions.transforms import SigmoidTransform
+from gradus.distributions.utils import broadcast_all, clamp_probs
+
+__all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
+
+
+class LogitRelaxedBernoulli(_WithProbs, Distribution):
+    """The log odds of RelaxedBernoulli: (logits + logistic noise) / temperature (Maddison, Mnih and Teh, 2017)."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    _batched = {"probs": 0, "logits": 0, "_given": 0}
+    _shared = ("temperature",)
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        self.temperature = temperature
+        self._check_one_given(probs, logits)
+        if probs is not None:
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        self._given = self.probs if probs is not None else self.logits
+        super().__init__(self._given.size(), validate_args=validate_args)
+
+    def rsample(self, sample_shape=gradus.Size()):
+        shape = self._extended_shape(sample_shape)
+        probs = clamp_probs(self.probs.expand(shape))
+        uniform = clamp_probs(gradus.rand(shape, dtype=probs.dtype, device=probs.device))
+        return (uniform.log() - (-uniform).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+
+    def log_prob(self, value):
+        self._validate_value(value)
+        logits, value = broadcast_all(self.logits, value)
+        way = logits - value.mul(self.temperature)
+        return self.temperature.log() + way - 2 * way.exp().log1p()
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Values of (0, 1) that tend to those of Bernoulli(probs, logits) as the temperature, a tensor, tends to 0."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self):
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self):
+        """The log odds."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self):
+        """The probabilities."""
+        return self.base_dist.probs

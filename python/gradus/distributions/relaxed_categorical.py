@@ -1,0 +1,65 @@
+"""Relaxed one-hot categorical distributions."""
+import gradus
+from gradus.distributions import constraints
+from gradus.distributions.categorical import Categorical
+from gradus.distributions.one_hot_categorical import _OfCategorical
+from gradus.distributions.transformed_distribution import TransformedDistribution
+from gradus.distributions.transforms import ExpTransform
+from gradus.distributions.utils import broadcast_all, clamp_probs
+
+__all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
+
+
+class ExpRelaxedCategorical(_OfCategorical):
+    """The logarithm of RelaxedOneHotCategorical: log_softmax((logits + gumbel noise) / temperature) (Maddison, Mnih and Teh, 2017)."""
+
+    support = constraints.real_vector
+    has_rsample = True
+    _batched = {"_categorical": 0}
+    _shared = ("temperature",)
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        self._categorical = Categorical(probs, logits)
+        self.temperature = temperature
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
+
+    def rsample(self, sample_shape=gradus.Size()):
+        shape = self._extended_shape(sample_shape)
+        uniform = clamp_probs(gradus.rand(shape, dtype=self.logits.dtype, device=self.logits.device))
+        scores = (self.logits - (-uniform.log()).log()) / self.temperature
+        return scores - scores.logsumexp(dim=-1, keepdim=True)
+
+    def log_prob(self, value):
+        self._validate_value(value)
+        k = self._categorical._num_events
+        logits, value = broadcast_all(self.logits, value)
+        scale = gradus.full_like(self.temperature, float(k)).lgamma() - self.temperature.log().mul(-(k - 1))
+        score = logits - value.mul(self.temperature)
+        return (score - score.logsumexp(dim=-1, keepdim=True)).sum(-1) + scale
+
+
+class RelaxedOneHotCategorical(TransformedDistribution):
+    """Vectors on the simplex that tend to one-hot ones as the temperature, a tensor, tends to 0 (Jang, Gu and Poole, 2017)."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    support = constraints.simplex
+    has_rsample = True
+
+    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
+        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
+        super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self):
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self):
+        """The log probabilities."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self):
+        """The probabilities."""
+        return self.base_dist.probs

@@ -1,0 +1,272 @@
+/* Decompositions; see kernel/decomposition.h. Typed: float32 float64 complex64 complex128. Algorithms: G. Golub and C. Van Loan, Matrix Computations, by
+ * columns, which are contiguous.
+ * Invariant: sums run in lanes by the place in a column, so that they do not depend on the level. */
+#include "kernel/decomposition.h"
+
+#include <string.h>
+#include <tgmath.h>
+
+#include "kernel/cpu/typed.h"
+
+#if GRD_IS_COMPLEX
+#include "kernel/cpu/complex.h"
+#else
+#include "kernel/cpu/real.h"
+#endif
+
+enum { LANES = 8 };
+
+/* ---- Numbers and columns -------------------------------------------------------------------------------------------------------------- */
+
+#if GRD_IS_COMPLEX
+INLINE C conjugate(C x)
+{
+    return number(x.re, -x.im);
+}
+
+INLINE R real_part(C x)
+{
+    return x.re;
+}
+
+INLINE R imaginary_part(C x)
+{
+    return x.im;
+}
+
+INLINE C scaled(C x, R factor)
+{
+    return number(x.re * factor, x.im * factor);
+}
+#else
+typedef T R;
+
+INLINE C conjugate(C x)
+{
+    return x;
+}
+
+INLINE R real_part(C x)
+{
+    return x;
+}
+
+INLINE R imaginary_part(C x)
+{
+    (void)x;
+    return 0;
+}
+
+INLINE C scaled(C x, R factor)
+{
+    return x * factor;
+}
+
+INLINE C number(R re, R im)
+{
+    (void)im;
+    return re;
+}
+#endif
+
+/* Subtracts factor * x. */
+INLINE void subtract_multiple(int64_t n, C factor, const T *restrict x, T *restrict a)
+{
+    for (int64_t i = 0; i < n; i++)
+        a[i] = difference(a[i], product(factor, x[i]));
+}
+
+/* The sum of conj(x[i]) * y[i]. */
+INLINE C inner_product(int64_t n, const T *x, const T *y)
+{
+    C lanes[LANES] = {0};
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        LANEWISE for (int l = 0; l < LANES; l++) lanes[l] = sum(lanes[l], product(conjugate(x[i + l]), y[i + l]));
+    for (int l = 0; i < n; i++, l++)
+        lanes[l] = sum(lanes[l], product(conjugate(x[i]), y[i]));
+    for (int step = LANES / 2; step > 0; step /= 2)
+        for (int l = 0; l < step; l++)
+            lanes[l] = sum(lanes[l], lanes[l + step]);
+    return lanes[0];
+}
+
+/* The Euclidean norm, without overflow on the way. NaN if an element is. */
+static R norm_of(int64_t n, const T *x)
+{
+    R largest = 0, total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        largest = fmax(largest, fmax(fabs(real_part(x[i])), fabs(imaginary_part(x[i]))));
+        total += real_part(x[i]) + imaginary_part(x[i]);
+    }
+    if (largest == 0 || isinf(largest))
+        return isnan(total) ? total : largest;
+    R squares = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const R re = real_part(x[i]) / largest, im = imaginary_part(x[i]) / largest;
+        squares += re * re + im * im;
+    }
+    return largest * sqrt(squares);
+}
+
+/* ---- Cholesky ------------------------------------------------------------------------------------------------------------------------- */
+
+static int32_t cholesky(int64_t n, void *matrix)
+{
+    T *a = matrix;
+    for (int64_t j = 0; j < n; j++) {
+        T *column = a + j * n;
+        const R pivot = real_part(column[j]);
+        if (!(pivot > 0))
+            return (int32_t)(j + 1);
+        const R root = sqrt(pivot);
+        column[j] = number(root, 0);
+        for (int64_t i = j + 1; i < n; i++)
+            column[i] = scaled(column[i], 1 / root);
+        for (int64_t k = j + 1; k < n; k++)
+            subtract_multiple(n - k, conjugate(column[k]), column + k, a + k + k * n);
+    }
+    return 0;
+}
+
+#if !GRD_IS_COMPLEX
+/* GRD_MATRIX_LANES matrices, element (i, j) of all of them in one vector. */
+typedef T lanes[GRD_MATRIX_LANES];
+
+/* A matrix with a minor that is not positive remains as it is from there on. */
+static void cholesky_in_lanes(int64_t n, lanes *a, int32_t *ret_info)
+{
+    for (int64_t j = 0; j < n; j++) {
+        T *pivot = a[j + j * n];
+        lanes inverse;
+        LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
+        {
+            ret_info[l] = ret_info[l] == 0 && !(pivot[l] > 0) ? (int32_t)(j + 1) : ret_info[l];
+            pivot[l] = ret_info[l] == 0 ? sqrt(pivot[l]) : pivot[l];
+            inverse[l] = ret_info[l] == 0 ? 1 / pivot[l] : 1;
+        }
+        for (int64_t i = j + 1; i < n; i++)
+            LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++) a[i + j * n][l] *= inverse[l];
+        for (int64_t k = j + 1; k < n; k++)
+            for (int64_t i = k; i < n; i++)
+                LANEWISE for (int l = 0; l < GRD_MATRIX_LANES; l++)
+                {
+                    const T updated = a[i + k * n][l] - a[k + j * n][l] * a[i + j * n][l];
+                    a[i + k * n][l] = ret_info[l] == 0 ? updated : a[i + k * n][l];
+                }
+    }
+}
+
+/* Lanes without a matrix factor the last one again. */
+static void cholesky_many(int64_t count, int64_t n, void *matrices, int32_t *ret_info)
+{
+    T *a = matrices;
+    const int64_t size = n * n;
+    lanes gathered[GRD_SMALL_MATRIX_SIDE * GRD_SMALL_MATRIX_SIDE];
+    for (int64_t first = 0; first < count; first += GRD_MATRIX_LANES) {
+        const int64_t some = at_most(count - first, GRD_MATRIX_LANES);
+        int32_t info[GRD_MATRIX_LANES] = {0};
+        for (int64_t l = 0; l < GRD_MATRIX_LANES; l++)
+            for (int64_t i = 0; i < size; i++)
+                gathered[i][l] = a[(first + at_most(l, some - 1)) * size + i];
+        cholesky_in_lanes(n, gathered, info);
+        for (int64_t l = 0; l < some; l++)
+            for (int64_t i = 0; i < size; i++)
+                a[(first + l) * size + i] = gathered[i][l];
+        memcpy(ret_info + first, info, (size_t)some * sizeof *info);
+    }
+}
+#endif
+
+/* ---- QR ----------------------------------------------------------------------------------------------------------------------------------- */
+
+/* Makes a column a multiple of the first unit vector, with a real factor of the sign that avoids cancellation. The vector of the reflection remains in
+ * the place of the zeros; tau is 0 for a column that is such a multiple already. */
+static C reflect_column(int64_t n, T *x)
+{
+    const R tail = norm_of(n - 1, x + 1), re = real_part(x[0]), im = imaginary_part(x[0]);
+    if (tail == 0 && im == 0)
+        return constant(0);
+    const R size = hypot(hypot(re, im), tail), beta = re >= 0 ? -size : size;
+    const C scale = quotient(constant(1), difference(x[0], number(beta, 0)));
+    for (int64_t i = 1; i < n; i++)
+        x[i] = product(x[i], scale);
+    x[0] = number(beta, 0);
+    return number((beta - re) / beta, -im / beta);
+}
+
+/* x - tau v (v^H x); the first element of v is taken as 1. */
+INLINE void apply_reflection(int64_t n, C tau, const T *v, T *x)
+{
+    const C factor = product(tau, sum(x[0], inner_product(n - 1, v + 1, x + 1)));
+    x[0] = difference(x[0], factor);
+    subtract_multiple(n - 1, factor, v + 1, x + 1);
+}
+
+static void reflect(int64_t m, int64_t n, void *matrix, void *ret_tau)
+{
+    T *a = matrix, *tau = ret_tau;
+    for (int64_t j = 0; j < at_most(m, n); j++) {
+        T *column = a + j + j * m;
+        tau[j] = reflect_column(m - j, column);
+        for (int64_t k = 1; k < n - j; k++)
+            apply_reflection(m - j, conjugate(tau[j]), column, column + k * m);
+    }
+}
+
+static void orthogonal(int64_t m, int64_t columns, int64_t k, const void *matrix, const void *reflections, void *ret_q)
+{
+    const T *a = matrix, *tau = reflections;
+    T *q = ret_q;
+    memset(q, 0, (size_t)(m * columns) * sizeof *q);
+    for (int64_t j = 0; j < at_most(m, columns); j++)
+        q[j + j * m] = constant(1);
+    for (int64_t j = k - 1; j >= 0; j--)
+        for (int64_t column = j; column < columns; column++)
+            apply_reflection(m - j, tau[j], a + j + j * m, q + j + column * m);
+}
+
+/* ---- Triangles ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* Columns of a are subtracted from each column of x. */
+static void solve_left(const struct grd_triangle *t, int64_t k, T *x)
+{
+    const int64_t n = t->n;
+    for (const T *end = x + k * n; x < end; x += n)
+        for (int64_t step = 0; step < n; step++) {
+            const int64_t j = t->upper ? n - 1 - step : step, first = t->upper ? 0 : j + 1;
+            const T *column = (const T *)t->a + j * n;
+            x[j] = t->unit ? x[j] : quotient(x[j], column[j]);
+            subtract_multiple(n - 1 - step, x[j], column + first, x + first);
+        }
+}
+
+/* Columns of x that are solved are subtracted from the next one, in the order of the triangle. */
+static void solve_right(const struct grd_triangle *t, int64_t k, T *x)
+{
+    const int64_t n = t->n;
+    for (int64_t step = 0; step < n; step++) {
+        const int64_t j = t->upper ? step : n - 1 - step, first = t->upper ? 0 : j + 1;
+        const T *column = (const T *)t->a + j * n;
+        T *solved = x + j * k;
+        for (int64_t i = first; i < first + step; i++)
+            subtract_multiple(k, column[i], x + i * k, solved);
+        for (int64_t i = 0; i < k && !t->unit; i++)
+            solved[i] = quotient(solved[i], column[j]);
+    }
+}
+
+static void solve(const struct grd_triangle *t, int64_t k, void *x)
+{
+    (t->left ? solve_left : solve_right)(t, k, x);
+}
+
+const struct grd_decomposition_row GRD_TYPED(grd_decomposition_row) = {
+    .cholesky = cholesky,
+#if !GRD_IS_COMPLEX
+    .cholesky_many = cholesky_many,
+#endif
+    .reflect = reflect,
+    .orthogonal = orthogonal,
+    .solve = solve,
+};

@@ -1,0 +1,35 @@
+/* Decompositions of matrices and solutions with triangular ones, per dtype: one matrix at a time, and Cholesky for many small ones at once.
+ * Matrices lie column by column: element (i, j) of one with m rows is at i + j * m. */
+#ifndef GRD_KERNEL_DECOMPOSITION_H
+#define GRD_KERNEL_DECOMPOSITION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Largest side of the matrices that `cholesky_many` takes, and how many it takes at once. */
+enum { GRD_SMALL_MATRIX_SIDE = 16, GRD_MATRIX_LANES = 16 };
+
+/* The matrix is a triangle: elements on the other side of its diagonal are not read, nor is the diagonal if `unit`, which makes it 1. */
+struct grd_triangle {
+    int64_t n;
+    bool upper, unit;
+    bool left; /* of a y = x; otherwise y a = x */
+    const void *a;
+};
+
+struct grd_decomposition_row {
+    /* Overwrites the lower triangle of a Hermitian n x n matrix with L, a = L L^H. The upper one is not read. Returns 0, or the order of the first leading
+     * minor that is not positive; what is in `a` then is not defined. */
+    int32_t (*cholesky)(int64_t n, void *a);
+    /* Does the same for `count` matrices of a side up to GRD_SMALL_MATRIX_SIDE, one after the other in memory. NULL for complex dtypes. */
+    void (*cholesky_many)(int64_t count, int64_t n, void *a, int32_t *ret_info);
+    /* Overwrites an m x n matrix with R, on and above the diagonal, and below it the vectors v of the reflections I - tau v v^H, whose first element is 1:
+     * Q is their product, as LAPACK's geqrf has it. */
+    void (*reflect)(int64_t m, int64_t n, void *a, void *ret_tau);
+    /* Writes the first `columns` columns of the product of k reflections, from `reflect` of a matrix with m rows. */
+    void (*orthogonal)(int64_t m, int64_t columns, int64_t k, const void *a, const void *tau, void *ret_q);
+    /* Overwrites x, n x k or k x n, with the solution y. */
+    void (*solve)(const struct grd_triangle *t, int64_t k, void *x);
+};
+
+#endif

@@ -1,0 +1,167 @@
+/* See sampler.h. Sources: W. Hörmann, The transformed rejection method for generating Poisson random variables, 1993 (PTRS), and The generation of binomial
+ * random variates, 1993 (BTRS); G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000. */
+#include "kernel/sampler.h"
+
+#include <math.h>
+
+/* ---- Uniform and normal numbers ---------------------------------------------------------------------------------------------------- */
+
+static uint32_t next_word(struct grd_mt19937 *engine)
+{
+    if (engine->left == 1)
+        grd_mt19937_renew(engine);
+    engine->left--;
+    return grd_mt19937_temper(engine->state[engine->next++]);
+}
+
+/* A multiple of 2^-53 from [0, 1), of two words, the first the high half. */
+static double next_uniform(struct grd_generator *generator)
+{
+    const uint64_t high = next_word(&generator->engine), low = next_word(&generator->engine);
+    return (double)((high << 32 | low) & (((uint64_t)1 << 53) - 1)) * 0x1p-53;
+}
+
+/* Box–Muller; the second number of a pair waits in the generator. */
+static double next_normal(struct grd_generator *generator)
+{
+    if (generator->has_normal_double) {
+        generator->has_normal_double = false;
+        return generator->normal_double;
+    }
+    const double u1 = next_uniform(generator), u2 = next_uniform(generator);
+    const double radius = sqrt(-2 * log1p(-u2)), angle = 6.283185307179586477 * u1;
+    generator->normal_double = radius * sin(angle);
+    generator->has_normal_double = true;
+    return radius * cos(angle);
+}
+
+/* x as an element of the parameters holds it. */
+static double rounded(double x, bool wide)
+{
+    return wide ? x : (float)x;
+}
+
+/* ---- Poisson ------------------------------------------------------------------------------------------------------------------------- */
+
+/* How often uniform numbers can be multiplied before their product is at most exp(-rate). */
+static double poisson_by_product(struct grd_generator *generator, double rate)
+{
+    const double end = exp(-rate);
+    double count = 0;
+    for (double product = next_uniform(generator); product > end; product *= next_uniform(generator))
+        count++;
+    return count;
+}
+
+/* Numbers of which the conversion to int64 is not defined become what x86 makes of them. */
+static double as_int64(double x)
+{
+    return x >= -0x1p63 && x < 0x1p63 ? (double)(int64_t)x : -0x1p63;
+}
+
+static double poisson_by_rejection(struct grd_generator *generator, double rate)
+{
+    const double log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b;
+    const double inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), squeeze = 0.9277 - 3.6224 / (b - 2);
+    for (;;) {
+        const double u = next_uniform(generator) - 0.5, v = next_uniform(generator), edge = 0.5 - fabs(u);
+        const double k = floor((2 * a / edge + b) * u + rate + 0.43);
+        if (edge >= 0.07 && v <= squeeze)
+            return as_int64(k);
+        if (k < 0 || (edge < 0.013 && v > edge))
+            continue;
+        if (log(v) + log(inverse_alpha) - log(a / (edge * edge) + b) <= -rate + k * log_rate - lgamma(k + 1))
+            return as_int64(k);
+    }
+}
+
+double grd_sample_poisson(struct grd_generator *generator, double rate)
+{
+    return rate >= 10 ? poisson_by_rejection(generator, rate) : rate == 0 ? 0 : poisson_by_product(generator, rate);
+}
+
+/* ---- Binomial ------------------------------------------------------------------------------------------------------------------------ */
+
+/* log(k!) - the leading terms of Stirling's formula. */
+static double stirling_tail(double k)
+{
+    static const double small[] = {0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
+                                   0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287};
+    if (k < sizeof small / sizeof *small)
+        return small[(int)k];
+    const double square = (k + 1) * (k + 1);
+    return (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / square) / square) / (k + 1);
+}
+
+/* How many geometric numbers fit into count. */
+static double binomial_by_geometric(struct grd_generator *generator, double count, double p, bool wide)
+{
+    const double log_failure = wide ? log1p(-p) : (double)log1pf((float)-p);
+    double sum = 0, found = 0;
+    for (;;) {
+        sum += ceil(log(next_uniform(generator)) / log_failure);
+        if (sum > count)
+            return found;
+        found = rounded(found + 1, wide);
+    }
+}
+
+static double binomial_by_rejection(struct grd_generator *generator, double count, double p, bool wide)
+{
+    const double failure = rounded(1 - p, wide), mean = rounded(count * p, wide), more = rounded(count + 1, wide);
+    const double deviation = rounded(sqrt(rounded(mean * failure, wide)), wide), b = 1.15 + 2.53 * deviation;
+    const double a = -0.0873 + 0.0248 * b + 0.01 * p, c = mean + 0.5, squeeze = 0.92 - 4.2 / b, odds = rounded(p / failure, wide);
+    const double alpha = (2.83 + 5.1 / b) * deviation, mode = floor(rounded(more * p, wide));
+    for (;;) {
+        const double u = next_uniform(generator) - 0.5, v = next_uniform(generator), edge = 0.5 - fabs(u);
+        const double k = rounded(floor((2 * a / edge + b) * u + c), wide);
+        if (k < 0 || k > count)
+            continue;
+        if (edge >= 0.07 && v <= squeeze)
+            return k;
+        const double rest = rounded(count - k, wide), after = rounded(rest + 1, wide), next = rounded(k + 1, wide);
+        const double bound = (mode + 0.5) * log((mode + 1) / (odds * (count - mode + 1))) + more * log((count - mode + 1) / after) +
+                             (k + 0.5) * log(odds * after / next) + stirling_tail(mode) +
+                             stirling_tail(count - mode) - stirling_tail(k) - stirling_tail(rest);
+        if (log(v * alpha / (a / (edge * edge) + b)) <= bound)
+            return k;
+    }
+}
+
+double grd_sample_binomial(struct grd_generator *generator, double count, double probability, bool wide)
+{
+    if (isnan(count) || isnan(probability))
+        return NAN;
+    if (count <= 0 || probability <= 0)
+        return 0;
+    if (probability >= 1)
+        return count;
+    const double p = probability <= 0.5 ? probability : rounded(1 - probability, wide);
+    const double drawn = rounded(count * p, wide) >= 10 ? binomial_by_rejection(generator, count, p, wide)
+                                                         : binomial_by_geometric(generator, count, p, wide);
+    return probability <= 0.5 ? drawn : rounded(count - drawn, wide);
+}
+
+/* ---- Gamma --------------------------------------------------------------------------------------------------------------------------- */
+
+double grd_sample_gamma(struct grd_generator *generator, double concentration, bool wide)
+{
+    double scale = 1;
+    if (concentration == 0)
+        return 0;
+    if (concentration < 1) { /* gamma(a) is gamma(a + 1) u^(1 / a) */
+        scale = pow(1 - next_uniform(generator), rounded(1 / concentration, wide));
+        concentration = rounded(concentration + 1, wide);
+    }
+    const double d = rounded(concentration - (double)(1.0f / 3.0f), wide), c = 1 / sqrt(9 * d);
+    for (;;) {
+        double x, y;
+        do {
+            x = next_normal(generator);
+            y = 1 + c * x;
+        } while (y <= 0);
+        const double v = y * y * y, u = 1 - next_uniform(generator), square = x * x;
+        if (u < 1 - (double)0.0331f * square * square || log(u) < 0.5 * square + d * (1 - v + log(v)))
+            return scale * d * v;
+    }
+}
