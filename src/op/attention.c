@@ -9,6 +9,8 @@
 #include "gradus/library.h"
 #include "kernel/table.h"
 
+#define MOST_ELEMENTS 0x1p56 /* of the matrices of a head: expanded ones have more than any memory */
+
 /* ---- Plans --------------------------------------------------------------------------------------------------------------------------- */
 
 static grd_dtype computed_in(grd_dtype dtype)
@@ -90,6 +92,9 @@ static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key
                                 .scale = scale,
                                 .keep_scale = 1 / (1 - dropout_p)};
     x->itemsize = grd_dtype_size(x->dtype);
+    if (((double)x->queries + (double)x->keys) * ((double)x->width + (double)x->value_width) > MOST_ELEMENTS)
+        return grd_raise(GRD_ERROR_RUNTIME, "attention of %lld queries and %lld keys is too large", (long long)x->queries,
+                         (long long)x->keys);
     const grd_dims scores = sizes_with(query, x->queries, x->keys, sizes);
     if (!check_mask(bias, scores) || !check_mask(mask, scores))
         return false;

@@ -201,3 +201,25 @@ def test_backends(t):
         yield getattr(cuda, f"{name}_sdp_enabled")()
         getattr(cuda, f"enable_{name}_sdp")(True)
     yield attention.sdpa_kernel(attention.SDPBackend.MATH)(cuda.flash_sdp_enabled)(), cuda.flash_sdp_enabled()
+
+
+def test_dropout_of_batches():
+    x = gradus.randn(3, 4).expand(2, 3, 4)
+
+    def attention(x):
+        return gradus.nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+
+    first, second = gradus.vmap(attention, randomness="same")(x)
+    assert gradus.equal(first, second)
+    first, second = gradus.vmap(attention, randomness="different")(x)
+    assert not gradus.equal(first, second)
+    with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
+        gradus.vmap(attention)(x)
+
+
+def test_sizes_beyond_all_memory():
+    attention, one = gradus.nn.functional.scaled_dot_product_attention, gradus.zeros(1, 1, 1)
+    few, many = gradus.zeros(2, 20, 1), one.expand(2, 2**61, 1)
+    assert attempt(attention, few, many, many) == ("RuntimeError", f"attention of 20 queries and {2**61} keys is too large")
+    assert attempt(attention, many, few, few)[0] == "RuntimeError"
+    assert attempt(attention, one.view(1, 1, 1, 1).expand(2**31, 1, 1, 1), one.view(1, 1, 1, 1).expand(1, 2**31, 1, 1), one)[0] == "RuntimeError"
