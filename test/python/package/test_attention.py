@@ -12,8 +12,8 @@ def cases(seed, count):
     draw = random.Random(seed)
     for _ in range(count):
         batch = [draw.choice([1, 2, 3]) for _ in range(draw.choice([0, 1, 2, 2, 3]))]
-        length, width = draw.choice([1, 2, 17, 33, 70]), draw.choice([1, 2, 8, 16, 33])
-        yield (batch, length, draw.choice([length, 1, 3, 64, 193]), width, draw.choice([width, 3, 16]),
+        length, width = draw.choice([1, 2, 17, 33]), draw.choice([1, 2, 8, 16, 33])
+        yield (batch, length, draw.choice([length, 1, 3, 64, 150]), width, draw.choice([width, 3, 16]),
                draw.choice(["none", "bool", "narrow bool", "float", "narrow float", "learned", "causal", "causal"]), draw.choice([0, 0, 0.3, 1.0]), draw.choice([None, 0.3, -0.2]))
 
 
@@ -35,7 +35,7 @@ def mask_of(t, kind, batch, rows, keys):
 def test_cases(seed):
     @same(tolerance=1e-4)
     def program(t):
-        for batch, rows, keys, width, value_width, kind, dropout, scale in cases(seed, 25):
+        for batch, rows, keys, width, value_width, kind, dropout, scale in cases(seed, 15):
             if kind == "causal" and scale is not None:
                 scale = abs(scale)  # with a negative one PyTorch's kernel gives NaN
             query, key, value = (t.randn(*batch, *sizes).requires_grad_() for sizes in ((rows, width), (keys, width), (keys, value_width)))
