@@ -9,6 +9,8 @@
 #include "gradus/library.h"
 #include "kernel/table.h"
 
+#define MOST_ELEMENTS 0x1p56 /* of the matrices of a head: expanded ones have more than any memory */
+
 /* ---- Plans --------------------------------------------------------------------------------------------------------------------------- */
 
 static grd_dtype computed_in(grd_dtype dtype)
@@ -16,7 +18,7 @@ static grd_dtype computed_in(grd_dtype dtype)
     return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
 }
 
-/* The sizes of the batch, then `rows` and, unless negative, `columns`. */
+/* Returns the sizes of the query's batch followed by `rows` and, unless it is negative, `columns`, written to ret_sizes. */
 static grd_dims sizes_with(const grd_tensor *query, int64_t rows, int64_t columns, int64_t *ret_sizes)
 {
     memcpy(ret_sizes, query->sizes, (size_t)(query->ndim - 2) * sizeof *ret_sizes);
@@ -59,7 +61,7 @@ static bool check_mask(const grd_tensor *mask, grd_dims scores)
                                                      grd_list_text(scores), grd_list_text(both));
 }
 
-/* Rows that are read must be contiguous each: otherwise `t` is copied, as it is where its dtype is another. */
+/* Plans to read `t` as it lies if its dtype is `dtype` and each row is contiguous; otherwise as a contiguous copy. */
 static bool read_rows(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
 {
     const bool rows = t->dtype == dtype && (t->sizes[t->ndim - 1] <= 1 || t->strides[t->ndim - 1] == 1);
@@ -71,7 +73,7 @@ static bool read_mask(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
     return t == NULL || t->dtype == dtype ? grd_plan_reads(p, t) : grd_plan_reads_as(p, t, dtype);
 }
 
-/* Checks what both passes read, and plans that. */
+/* Checks the operands that the forward and the backward pass have in common, and plans to read them. */
 static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *bias, grd_tensor *mask,
                           grd_tensor *keep, double dropout_p, bool is_causal, double scale)
 {
@@ -90,6 +92,9 @@ static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key
                                 .scale = scale,
                                 .keep_scale = 1 / (1 - dropout_p)};
     x->itemsize = grd_dtype_size(x->dtype);
+    if (((double)x->queries + (double)x->keys) * ((double)x->width + (double)x->value_width) > MOST_ELEMENTS)
+        return grd_raise(GRD_ERROR_RUNTIME, "attention of %lld queries and %lld keys is too large", (long long)x->queries,
+                         (long long)x->keys);
     const grd_dims scores = sizes_with(query, x->queries, x->keys, sizes);
     if (!check_mask(bias, scores) || !check_mask(mask, scores))
         return false;
@@ -188,7 +193,7 @@ static bool takes_kernel(const grd_tensor *query, const grd_tensor *key, const g
            (mask == NULL || ((mask->ndim == 2 || mask->ndim == 4) && !grd_requires_grad(mask)));
 }
 
-/* RuntimeError, that of the product which cannot be made: a matrix of `rows` x `columns` stands where the other has `wanted` rows. */
+/* True if the right matrix of a product, `rows` x `columns`, has as many rows as are wanted; RuntimeError in PyTorch's words otherwise. */
 static bool check_product(const grd_dims batch, int64_t left_rows, int64_t wanted, int64_t rows, int64_t columns)
 {
     if (rows == wanted)
@@ -202,12 +207,12 @@ static bool check_product(const grd_dims batch, int64_t left_rows, int64_t wante
                      (long long)wanted, matrices, (long long)rows);
 }
 
-/* The arguments, on their way to the form that _attention takes. */
+/* The tensor arguments of a call while they are brought to the form that _attention takes. */
 struct arguments {
     grd_tensor *query, *key, *value, *mask;
 };
 
-/* `t` with dimension -3, of n * m elements, as two of n and m; if `merged`, the second takes the place of dimension -2, which has size 1. */
+/* Returns a view of `t` whose dimension -3, of n * m elements, is two of n and m; if `merged`, the second takes the place of dimension -2, which has size 1. */
 static grd_tensor *split_heads(grd_tensor *t, int64_t n, int64_t m, bool merged)
 {
     int64_t sizes[GRD_MAX_DIMS + 1];
@@ -222,7 +227,7 @@ static grd_tensor *split_heads(grd_tensor *t, int64_t n, int64_t m, bool merged)
     return grd_view(t, grd_dims_from(sizes, merged ? first + 3 : first + 4));
 }
 
-/* Each head of t, of dimension -3, `times` times. */
+/* Returns `t` with each head, of dimension -3, `times` times. */
 static grd_tensor *repeat_heads(grd_tensor *t, int64_t times)
 {
     int64_t sizes[GRD_MAX_DIMS + 1];
@@ -234,8 +239,8 @@ static grd_tensor *repeat_heads(grd_tensor *t, int64_t times)
     return grd_flatten(grd_expand(lifted, grd_dims_from(sizes, lifted->ndim)), .start_dim = -4, .end_dim = -3);
 }
 
-/* Heads of the query that share a head of key and value become one more dimension, or the rows of that head where each has one row and all see the same keys. Returns the sizes
- * that the output must get back, none where the arguments stay. */
+/* Gives the heads of the query that share a head of key and value a dimension of their own or, where each has one row and all see the same keys, makes them the rows of that
+ * head; *ret_grouped says that the output must get the query's dimensions back. Heads that are shared unevenly are repeated. IndexError, RuntimeError: there are no such heads. */
 static bool group_heads(struct arguments *x, bool is_causal, bool *ret_grouped)
 {
     int64_t dim;
@@ -267,7 +272,7 @@ static bool group_heads(struct arguments *x, bool is_causal, bool *ret_grouped)
     return !grd_pending();
 }
 
-/* `t` with its batch broadcast to `batch`. */
+/* Returns `t` with its batch expanded to `batch`. */
 static grd_tensor *with_batch(grd_tensor *t, grd_dims batch)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -298,7 +303,7 @@ static bool broadcast_batches(struct arguments *x)
     return !grd_pending();
 }
 
-/* The weights that dropout keeps, drawn in the order of the scores; NULL without dropout. */
+/* Returns the weights that dropout keeps, drawn in the order of the scores; NULL without dropout. */
 static grd_tensor *kept_weights(const struct arguments *x, double dropout_p)
 {
     int64_t sizes[GRD_MAX_DIMS];
@@ -306,7 +311,7 @@ static grd_tensor *kept_weights(const struct arguments *x, double dropout_p)
     return dropout_p > 0 ? grd_hidden_attention_keep(x->query, scores, dropout_p) : NULL;
 }
 
-/* Integers have no softmax, but where there are no scores none is asked for. */
+/* Returns zeros if there are no scores, as PyTorch does; RuntimeError otherwise, since integers have no softmax. */
 static grd_tensor *attend_integers(const struct arguments *x)
 {
     int64_t sizes[GRD_MAX_DIMS];

@@ -27,7 +27,7 @@ enum {
     PACKED_ELEMENTS = 1 << 15 /* elements worth one */
 };
 
-/* What is packed of a head: strips of rows for the left operand of a product, panels of columns for the right one. */
+/* One operand of a head as it is packed: in strips of rows for the left side of a product, in panels of columns for the right side. */
 struct packed {
     int operand; /* GRD_ATTENTION_… */
     bool strips;
@@ -109,7 +109,7 @@ size_t grd_attention_scratch(const struct grd_attention *x, bool backward)
     return (size_t)(run.head_bytes * run.group) + 64;
 }
 
-/* Matrix `head` of t, whose batch broadcasts to that of the query. */
+/* Returns the memory of matrix `head` of t, whose batch broadcasts to that of the query. */
 static char *matrix_of(const struct run *run, const grd_tensor *t, int64_t head)
 {
     const grd_tensor *query = run->plan->in[GRD_ATTENTION_QUERY];
@@ -122,7 +122,7 @@ static char *matrix_of(const struct run *run, const grd_tensor *t, int64_t head)
     return t->data + offset * t->itemsize;
 }
 
-/* Elements from row to row, or from column to column, of a tensor that may broadcast. */
+/* Returns the stride of a dimension counted from the end; 0 where the tensor broadcasts along it. */
 static int64_t step_of(const grd_tensor *t, int from_end)
 {
     return t->ndim < from_end || t->sizes[t->ndim - from_end] == 1 ? 0 : t->strides[t->ndim - from_end];
@@ -135,7 +135,7 @@ static char *packed_of(const struct run *run, int64_t head, int which)
     return run->scratch + (head - run->head) * run->head_bytes + run->packed[which].offset;
 }
 
-/* Rows [first, past) of what is packed of a head. */
+/* Packs rows [first, past) of one operand of a head. */
 static void pack_rows(const struct run *run, int64_t head, int which, int64_t first, int64_t past)
 {
     const struct packed *what = &run->packed[which];
@@ -154,7 +154,7 @@ static int64_t pack_chunks(const struct run *run)
     return ceil_div(grd_greatest(run->x->queries, run->x->keys), KEY_UNIT);
 }
 
-/* Items [begin, end): for each head of the group, KEY_UNIT rows of each operand. */
+/* Packs items [begin, end): an item is KEY_UNIT rows of each operand of one head of the group. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
     const struct run *run = context;
@@ -223,7 +223,7 @@ static struct matrix rows_from(const struct run *run, struct matrix m, int64_t f
     return m;
 }
 
-/* The matrix of an operand, or of a result, rows contiguous. */
+/* Returns the matrix of a head of an operand or result. Its rows are contiguous. */
 static struct matrix matrix(const struct run *run, const grd_tensor *t, int64_t head)
 {
     return (struct matrix){matrix_of(run, t, head), step_of(t, 2), 1};
@@ -255,20 +255,20 @@ static void multiply_rows(const struct run *run, const struct block *b, struct m
                                              .beta = grd_int(0)});
 }
 
-/* How many keys from `key` on make the next block, when those below `limit` are seen: whole panels of packed keys. */
+/* Returns the number of keys of the block that begins at `key`, if keys below `limit` are seen. Packed keys are taken in whole panels. */
 static int64_t block_keys(const struct run *run, int64_t key, int64_t limit)
 {
     const int64_t n = grd_least(limit - key, run->block_keys);
     return run->is_packed ? grd_least(round_up(n, run->products->panel), run->x->keys - key) : n;
 }
 
-/* The keys that the last of the rows sees, masks aside. */
+/* Returns the number of keys that the query before `past_row` sees, masks aside. */
 static int64_t keys_seen(const struct grd_attention *x, int64_t past_row)
 {
     return x->causal ? grd_least(x->keys, past_row) : x->keys;
 }
 
-/* What the kernel must know of the block besides its scores. */
+/* Returns the block as the kernel takes it, with its part of the masks. */
 static struct grd_attention_block block_of(const struct run *run, const struct block *b, void *scores)
 {
     const struct grd_attention *x = run->x;
@@ -334,7 +334,7 @@ static void attend(const struct run *run, int64_t head, int64_t query)
     run->rows->rescale(b.rows, x->value_width, factors, output.data, output.row);
 }
 
-/* Tasks [begin, end): blocks of queries of the heads of the group. */
+/* Runs tasks [begin, end): a task is a block of queries of one head of the group. */
 static void attend_blocks(int64_t begin, int64_t end, void *context)
 {
     const struct run *run = context;
@@ -379,7 +379,7 @@ static void differentiate(const struct run *run, int64_t head)
     }
 }
 
-/* Tasks [begin, end): heads of the group. */
+/* Runs tasks [begin, end): a task is one head of the group. */
 static void differentiate_heads(int64_t begin, int64_t end, void *context)
 {
     const struct run *run = context;
@@ -389,7 +389,7 @@ static void differentiate_heads(int64_t begin, int64_t end, void *context)
 
 /* ---- Runs ---------------------------------------------------------------------------------------------------------------------------- */
 
-/* How many tasks of so much work each make a piece. */
+/* Returns how many tasks, of `work` multiplications each, make a piece of at least `enough`. */
 static int64_t grain_of(double work, double enough)
 {
     return work >= enough ? 1 : (int64_t)(enough / grd_greatest(1, (int64_t)work)) + 1;

@@ -161,7 +161,12 @@ static void weigh(const struct grd_attention_block *b, void *max, void *sum, voi
         const T scale = apply_masks(b, r, n, s), most = row_max(n, s, scale, maxima[r]);
         factors[r] = maxima[r] - shift_of(most);
         maxima[r] = most;
-        added[r] = row_exp(n, s, shift_of(most));
+    }
+    for (int64_t r = 0; r < b->rows;
+         r++) { /* a second loop, since the chain of instructions to a row's maximum is long and those of several rows overlap */
+        T *s = (T *)b->scores + r * b->stride;
+        const int64_t n = keys_seen(b, r);
+        added[r] = row_exp(n, s, shift_of(maxima[r]));
         if (b->keep != NULL)
             drop(b, r, n, s);
         clear_lanes(s, whole(n), b->keys);
