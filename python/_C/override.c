@@ -11,7 +11,7 @@ static int64_t modes_of_all; /* How many modes the stacks of all threads have. I
 
 enum state { ENABLED, NO_SUBCLASSES, NOTHING };
 static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are plain Tensors; NOTHING: modes are not asked, either */
-static _Thread_local PyObject *modes;  /* a list, the innermost last; NULL before the first */
+static _Thread_local PyObject *modes;  /* a list, the innermost last; NULL if there is none */
 
 bool py_has_override(PyObject *object)
 {
@@ -104,10 +104,13 @@ static PyObject *pop_mode(void)
     if (n == 0)
         return PyErr_Format(PyExc_RuntimeError, "There is no mode to pop");
     PyObject *mode = Py_NewRef(PyList_GET_ITEM(modes, n - 1));
-    if (PyList_SetSlice(modes, n - 1, n, NULL) < 0)
-        Py_CLEAR(mode);
-    else
-        count_modes(-1);
+    if (PyList_SetSlice(modes, n - 1, n, NULL) < 0) {
+        Py_DECREF(mode);
+        return NULL;
+    }
+    count_modes(-1);
+    if (n == 1)
+        Py_CLEAR(modes); /* so that a thread that ends leaves nothing */
     return mode;
 }
 

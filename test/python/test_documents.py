@@ -83,7 +83,7 @@ def test_pages_are_made_from_the_code():
     python = python_reference.pages()
     assert "## softmax\n" in python["python/gradus.md"] and "## Linear\n" in python["python/gradus.nn.md"]
     missing = pages.missing_page(ROOT)
-    assert "`torch.onnx`" in missing and "`add`" not in missing
+    assert "`torch.package`" in missing and "`add`" not in missing
 
 
 def test_links_lead_to_pages():

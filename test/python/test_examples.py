@@ -1,7 +1,10 @@
 """The examples run and say what they promise; the README's program too."""
 import re
 import subprocess
+import sys
 from pathlib import Path
+
+from conftest import needs_python_headers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = ROOT / "build/release/examples/c"
@@ -23,6 +26,25 @@ def test_digits_learns_to_read():
 def test_digits_needs_its_data():
     result = subprocess.run([EXAMPLES / "digits", "no such file"], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 1 and "no such file" in result.stderr
+
+
+def test_lenet_learns_to_read_and_is_saved(tmp_path):
+    path = tmp_path / "lenet.safetensors"
+    lines = run("lenet", "examples/data/digits.csv", path).replace("\r", "\n").splitlines()
+    accuracy = re.fullmatch(r"test accuracy: (0\.\d+)", lines[-1])
+    assert accuracy and float(accuracy[1]) >= 0.98 and any(line.startswith("epoch 20/20  loss 0.0") for line in lines)
+    needs_python_headers()
+    program = f"""
+import gradus, gradus.safetensors
+from gradus.nn import *
+net = Sequential(Conv2d(1, 16, 3, padding=1), ReLU(), Conv2d(16, 32, 3, padding=1), ReLU(), MaxPool2d(2), Conv2d(32, 64, 3, padding=1), ReLU(), MaxPool2d(2),
+                 Flatten(), Linear(256, 64), ReLU(), Linear(64, 10))
+net.load_state_dict(gradus.safetensors.load_file({str(path)!r}))
+rows = gradus.tensor([[int(value) for value in line.split(",")] for line in open("examples/data/digits.csv")])
+right = net(rows[:, :64].reshape(-1, 1, 8, 8) / 16).argmax(1) == rows[:, 64]
+assert right.double().mean() > 0.99
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
 def test_autodiff_prints_the_graph():

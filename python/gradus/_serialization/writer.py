@@ -153,6 +153,8 @@ class _Pickler(pickle._Pickler):
         return NotImplemented
 
     def _reduce_tensor(self, tensor):
+        if gradus.nn.parameter.is_lazy(tensor):
+            return tensor.__reduce_ex__(2)
         attributes = getattr(tensor, "__dict__", None)
         if type(tensor) is gradus.nn.Parameter:
             arguments = (tensor.data, tensor.requires_grad, OrderedDict())

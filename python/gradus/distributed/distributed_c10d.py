@@ -13,8 +13,8 @@ from gradus._C import Tensor
 
 __all__ = ["Backend", "FileStore", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_into_tensor",
            "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
-           "destroy_process_group", "gather", "gather_object", "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank",
-           "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized",
+           "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank",
+           "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "irecv", "is_available", "is_backend_available", "is_gloo_available", "is_initialized",
            "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group",
            "new_subgroups", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send"]
 
@@ -207,6 +207,21 @@ def is_initialized():
 def is_torchelastic_launched():
     """True if the environment variable of torchrun says so."""
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+def is_backend_available(backend):
+    """True for gloo: its calls are there, for one process. init_process_group takes any other name as well."""
+    return backend.lower() == "gloo"
+
+
+def get_node_local_rank(fallback_rank=None):
+    """The environment variable LOCAL_RANK, or the fallback. RuntimeError: neither is there."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is None:
+        raise RuntimeError("LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work, assuming you are not running in a "
+                           "multi-device context and want the code to run locally instead.")
+    return int(fallback_rank)
 
 
 def is_gloo_available():

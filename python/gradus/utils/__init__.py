@@ -1,7 +1,47 @@
 """Helpers that belong to no other package: handles of hooks, data loading, checkpointing, DLPack, measuring, logs for TensorBoard."""
 import importlib
 
-__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "tensorboard"]
+__all__ = ["benchmark", "checkpoint", "data", "dlpack", "hooks", "set_module", "swap_tensors", "tensorboard"]
+
+
+def set_module(obj, mod):
+    """Says that an object belongs to a module, by its name."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
+
+
+def swap_tensors(t1, t2):
+    """Exchanges the values, classes and attributes of two tensors, of which each keeps its identity. RuntimeError: they are not leaves.
+
+    >>> import gradus
+    >>> a, b = gradus.zeros(1), gradus.nn.Parameter(gradus.ones(2))
+    >>> swap_tensors(a, b)
+    >>> type(a).__name__, b
+    ('Parameter', tensor([0.]))
+    """
+    if t1.grad_fn is not None or t2.grad_fn is not None:
+        raise RuntimeError("swap_tensors: tensors with a history cannot be swapped")
+    first, second = _parts(t1), _parts(t2)
+    _become(t1, *second)
+    _become(t2, *first)
+
+
+def _parts(t):
+    return t.data, t.requires_grad, t.grad, type(t), dict(getattr(t, "__dict__", {}))
+
+
+def _become(t, data, requires_grad, grad, kind, attributes):
+    t.grad = None
+    t.requires_grad_(False)
+    t.data = data
+    t.requires_grad_(requires_grad)
+    t.grad = grad
+    if type(t) is not kind:
+        t.__class__ = kind
+    if attributes or getattr(t, "__dict__", {}):
+        t.__dict__.clear()
+        t.__dict__.update(attributes)
 
 
 def __getattr__(name):

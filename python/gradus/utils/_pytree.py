@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 import gradus
 
-__all__ = ["PyTree", "TreeSpec", "register_pytree_node", "tree_flatten", "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_structure",
-           "tree_unflatten", "treespec_pprint"]
+__all__ = ["GetAttrKey", "KeyPath", "LeafSpec", "MappingKey", "PyTree", "SequenceKey", "TreeSpec", "is_namedtuple", "key_get", "keystr", "register_pytree_node",
+           "tree_all", "tree_all_only", "tree_any", "tree_any_only", "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves",
+           "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_", "tree_map_with_path", "tree_structure", "tree_unflatten",
+           "treespec_pprint"]
 
 PyTree = object
+KeyPath = tuple
 
 
 class NodeDef(NamedTuple):
@@ -96,7 +99,14 @@ class TreeSpec:
         return f"TreeSpec({self.type.__name__}, {self.context}, [{inner}])"
 
 
-_LEAF = TreeSpec(None, None, [])
+class LeafSpec(TreeSpec):
+    """The shape of a single leaf."""
+
+    def __init__(self):
+        super().__init__(None, None, [])
+
+
+_LEAF = LeafSpec()
 
 
 def _flatten(tree, is_leaf, leaves):
@@ -197,3 +207,142 @@ def treespec_pprint(treespec):
 class _Star:
     def __repr__(self):
         return "*"
+
+
+# ---- Questions about leaves -----------------------------------------------------------------------------------------------------
+
+
+def is_namedtuple(obj):
+    """True for a named tuple, and a class of named tuples."""
+    kind = obj if isinstance(obj, type) else type(obj)
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and hasattr(kind, "_make")
+
+
+def tree_is_leaf(tree, is_leaf=None):
+    """True for what is no container."""
+    return _kind(tree, is_leaf) is None
+
+
+def tree_all(pred, tree, is_leaf=None):
+    """True if pred is true of all leaves.
+
+    >>> tree_all(lambda leaf: leaf > 0, [1, (2, 3)])
+    True
+    """
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred, tree, is_leaf=None):
+    """True if pred is true of a leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_all_only(kind, pred, tree, is_leaf=None):
+    """True if pred is true of all leaves of a class."""
+    return all(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kind))
+
+
+def tree_any_only(kind, pred, tree, is_leaf=None):
+    """True if pred is true of a leaf of a class."""
+    return any(pred(leaf) for leaf in tree_leaves(tree, is_leaf) if isinstance(leaf, kind))
+
+
+def tree_map_only_(kind, func, tree, is_leaf=None):
+    """Calls func for each leaf of a class, and returns the tree."""
+    tree_map_only(kind, func, tree, is_leaf)
+    return tree
+
+
+# ---- Paths of leaves ------------------------------------------------------------------------------------------------------------
+
+
+class SequenceKey(NamedTuple):
+    """The way into a sequence."""
+
+    idx: int
+
+    def __str__(self):
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence):
+        """The item."""
+        return sequence[self.idx]
+
+
+class MappingKey(NamedTuple):
+    """The way into a mapping."""
+
+    key: object
+
+    def __str__(self):
+        return f"[{self.key!r}]"
+
+    def get(self, mapping):
+        """The value."""
+        return mapping[self.key]
+
+
+class GetAttrKey(NamedTuple):
+    """The way into a named tuple."""
+
+    name: str
+
+    def __str__(self):
+        return f".{self.name}"
+
+    def get(self, obj):
+        """The attribute."""
+        return getattr(obj, self.name)
+
+
+def keystr(kp):
+    """A path as it would stand in a program.
+
+    >>> keystr((MappingKey("a"), SequenceKey(0)))
+    "['a'][0]"
+    """
+    return "".join(map(str, kp))
+
+
+def key_get(obj, kp):
+    """What a path leads to."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+def _with_paths(tree, is_leaf, path):
+    kind = _kind(tree, is_leaf)
+    if kind is None:
+        yield path, tree
+        return
+    children, _ = SUPPORTED_NODES[kind].flatten_fn(tree)
+    if isinstance(tree, dict):
+        keys = map(MappingKey, tree)
+    elif kind is namedtuple:
+        keys = map(GetAttrKey, tree._fields)
+    else:
+        keys = map(SequenceKey, range(len(children)))
+    for key, child in zip(keys, children):
+        yield from _with_paths(child, is_leaf, (*path, key))
+
+
+def tree_leaves_with_path(tree, is_leaf=None):
+    """Pairs of a path and a leaf.
+
+    >>> [(keystr(path), leaf) for path, leaf in tree_leaves_with_path({"a": [1, 2]})]
+    [("['a'][0]", 1), ("['a'][1]", 2)]
+    """
+    return list(_with_paths(tree, is_leaf, ()))
+
+
+def tree_flatten_with_path(tree, is_leaf=None):
+    """Pairs of a path and a leaf, and the TreeSpec."""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(func, tree, *rests, is_leaf=None):
+    """The tree of func(path, leaf, …), of trees that all have the shape of the first."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [_flatten_up_to(spec, rest) for rest in rests]
+    return tree_unflatten([func(*pair, *more) for pair, *more in zip(pairs, *others)], spec)

@@ -29,6 +29,7 @@ def test_group(t):
     yield attempt(dist.init_process_group, "gloo", rank=0, world_size=1, store=dist.HashStore()), dist.group.WORLD is not None
     made = dist.new_group([0])
     yield dist.get_rank(made), dist.get_world_size(made), dist.get_process_group_ranks(made), dist.barrier(), dist.barrier(made)
+    yield dist.is_backend_available("gloo"), dist.is_backend_available("nothing"), dist.get_node_local_rank(3), attempt(dist.get_node_local_rank)[0]
     yield attempt(dist.new_group, [1]), dist.is_torchelastic_launched()
 
 

@@ -29,15 +29,24 @@ def digits_losses(framework):
     return digits.train_epoch(model, loader, digits.nn.CrossEntropyLoss(), optimizer)[:50]
 
 
-def char_gpt_losses(framework):
-    char_gpt = example("char_gpt", framework)
-    torch = char_gpt.torch
+def gpt_losses(framework):
+    gpt = example("gpt", framework)
+    torch = gpt.torch
     torch.manual_seed(3)
-    model = char_gpt.CharGPT(128, dropout=0.1)
-    return char_gpt.train(model, torch.tensor([min(ord(character), 127) for character in TEXT]), 50, 10, size=4)
+    model = gpt.GPT(128)
+    return gpt.train(model, gpt.new_optimizer(model), torch.tensor([min(ord(character), 127) for character in TEXT]), 50, 10, size=4)
 
 
-@pytest.mark.parametrize("losses", [digits_losses, char_gpt_losses])
+def mnist_losses(framework):
+    mnist = example("mnist_cnn", framework)
+    torch = mnist.torch
+    torch.manual_seed(3)
+    loader = mnist.DataLoader(mnist.load(ROOT / "examples/data/digits.csv"), batch_size=64, shuffle=True)
+    model = mnist.Net()
+    return mnist.train_epoch(model, loader, torch.optim.AdamW(model.parameters(), lr=3e-3), 1)[:15]
+
+
+@pytest.mark.parametrize("losses", [digits_losses, gpt_losses, mnist_losses])
 def test_losses_are_those_of_pytorch(losses):
     needs_torch()
     assert losses("gradus") == pytest.approx(losses("torch"), rel=2e-4)
@@ -53,17 +62,44 @@ def test_digits_learns_to_read():
     assert float(result.stdout.rsplit(" ", 1)[1]) >= 0.96 and "[#" in result.stderr and "epoch 20: loss" in result.stdout
 
 
-def test_char_gpt_learns_and_writes(tmp_path):
+def test_gpt_learns_goes_on_and_writes(tmp_path):
     (tmp_path / "text.txt").write_text("round and round it goes. " * 40)
-    result = run("char_gpt", tmp_path / "text.txt", "--steps", "150", "--every", "50", "--write", "60")
+    train = ["train", tmp_path / "text.txt", "--every", "50"]
+    whole = run("gpt", *train, "--steps", "150", "--file", tmp_path / "whole.pt")
+    assert whole.returncode == 0, whole.stderr
+    losses = [line for line in whole.stdout.splitlines() if "loss" in line]
+    assert len(losses) == 3 and float(losses[2].split()[-1]) < 0.3 < float(losses[0].split()[-1]) and "[#" in whole.stderr
+    for more in (["--steps", "100"], ["--steps", "150", "--resume"]):
+        result = run("gpt", *train, "--file", tmp_path / "parts.pt", *more)
+        assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == losses[2]  # as if it had never stopped
+    result = run("gpt", "sample", "--file", tmp_path / "parts.pt", "--prompt", "it goes", "--length", "80", "--top-k", "3")
     assert result.returncode == 0, result.stderr
-    losses = [float(line.split("loss ")[1]) for line in result.stdout.splitlines() if "loss" in line]
-    assert len(losses) == 3 and losses[2] < 0.3 < losses[0]
-    assert len(result.stdout.splitlines()[-1]) == 61 and "[#" in result.stderr
+    assert len(result.stdout) == 88 and result.stdout.startswith("it goes. round and round it goes. ")
+    assert "does not know the characters '!X'" in run("gpt", "sample", "--file", tmp_path / "parts.pt", "--prompt", "X!").stderr
+
+
+def test_gpt_with_what_it_has_kept_gives_the_same_scores():
+    gpt = example("gpt", "gradus")
+    gpt.torch.manual_seed(0)
+    model, characters = gpt.GPT(10).eval(), gpt.torch.randint(10, (2, 12))
+    first, kept = model(characters[:, :7], model.nothing(2))
+    scores = [first]
+    for i in range(7, 12):
+        next_scores, kept = model(characters[:, i:i + 1], kept)
+        scores.append(next_scores)
+    assert gpt.torch.allclose(gpt.torch.cat(scores, 1), model(characters), atol=1e-5)
+
+
+def test_mnist_cnn_learns_to_read(tmp_path):
+    result = run("mnist_cnn", "--epochs", "4", "--save", tmp_path / "model.pt", "--log", tmp_path / "log")
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout.split("test accuracy ")[-1].split()[0]) >= 0.96 and "[#" in result.stderr and "read as" in result.stdout
+    assert (tmp_path / "model.pt").exists() and len(list((tmp_path / "log").rglob("events.out.tfevents.*"))) == 3
 
 
 def test_what_is_wrong_is_said(tmp_path):
     assert "no such file" in run("digits", "no such file").stderr
     (tmp_path / "short.txt").write_text("short")
-    result = run("char_gpt", tmp_path / "short.txt")
+    result = run("gpt", "train", tmp_path / "short.txt")
     assert result.returncode == 2 and "characters are needed" in result.stderr

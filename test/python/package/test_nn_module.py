@@ -414,7 +414,7 @@ def test_parameter_dict(t):
 
 
 def test_what_is_missing_is_said():
-    assert attempt(getattr, gradus.nn, "Conv2d") == ("AttributeError", "module 'gradus.nn' has no attribute 'Conv2d'")
+    assert attempt(getattr, gradus.nn, "Absent") == ("AttributeError", "module 'gradus.nn' has no attribute 'Absent'")
 
 
 @same

@@ -1,5 +1,6 @@
 """nn.utils: normalised weights by hooks, fused layers, skip_init, functional_call: numbers, keys, texts and warnings are PyTorch's."""
 import copy
+import io
 import pickle
 
 from nn_programs import attempt, same
@@ -146,6 +147,16 @@ def test_lazy_modules(t):
     yield attempt(lazy, t.ones(2)), repr(lazy.count), isinstance(lazy.count, t.nn.UninitializedBuffer), list(lazy.state_dict())
     lazy.initialize_parameters = lambda x: None
     yield attempt(lazy, t.ones(2))
+
+
+@same
+def test_saved_lazy_modules(t):
+    file = io.BytesIO()
+    t.save(t.nn.LazyLinear(3, bias=False).state_dict(), file)
+    file.seek(0)
+    loaded = t.load(file, weights_only=False)
+    layer = t.nn.LazyLinear(3, bias=False)
+    yield {name: repr(value) for name, value in loaded.items()}, layer.load_state_dict(loaded), layer(t.ones(1, 2)).shape
 
 
 @same

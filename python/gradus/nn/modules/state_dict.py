@@ -9,7 +9,7 @@ from typing import Any
 import gradus
 from gradus._C import Tensor
 
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 from .hooks import BoundHook, add_hook
 
 _EXTRA_STATE = "_extra_state"
@@ -179,13 +179,14 @@ class StateDict:
             error_msgs.append(f'While copying the parameter named "{key}", expected {gradus.__name__}.Tensor or Tensor-like object from '
                               f"checkpoint but received {type(value)}")
             return
-        if tensor.shape == () and value.shape == (1,):
+        lazy = is_lazy(tensor)  # It has no sizes, and neither has value: a hook of lazy modules gives it those of any other.
+        if not lazy and tensor.shape == () and value.shape == (1,):
             value = value[0]
-        if value.shape != tensor.shape:
+        if not lazy and value.shape != tensor.shape:
             error_msgs.append(f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
                               f"the shape in current model is {tensor.shape}.")
             return
-        if tensor.is_meta and not value.is_meta and not assign:
+        if not lazy and tensor.is_meta and not value.is_meta and not assign:
             warnings.warn(f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a "
                           "no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in "
                           "the module instead of copying them in place?)", stacklevel=2)

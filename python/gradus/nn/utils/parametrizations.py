@@ -33,9 +33,8 @@ def _is_orthogonal(matrix, eps=None):
 
 def _make_orthogonal(matrix):
     """The orthogonal factor of a tall matrix, whose columns have the signs of the matrix's."""
-    reflectors, tau = gradus.geqrf(matrix)
-    q = gradus.linalg.householder_product(reflectors, tau)
-    return q * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+    q, r = gradus.linalg.qr(matrix)
+    return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
 class _OrthMaps(Enum):
