@@ -208,15 +208,29 @@ bool grd_conv_prepare_direct(struct grd_plan *p)
 static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step, char *to)
 {
     const int64_t n = r->size_seen[2], before = r->before[2], part = r->source[1] / r->split;
-    if (r->widen == NULL && step == 1 && r->split == 1) {
-        memcpy(to + before * r->size, row, (size_t)(n * r->itemsize));
-        return;
-    }
     for (int64_t i = 0; i < r->split && i < n; i++)
         r->cast((n - i - 1) / r->split + 1,
                 (char *const[]){to + ((i + before) % r->split * part + (i + before) / r->split) * r->size,
                                 (char *)(uintptr_t)row + i * step * r->itemsize},
                 (const int64_t[]){r->size, r->split * step * r->itemsize}, NULL);
+}
+
+/* Rows of a plane, `row` elements apart. */
+static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t row, int64_t step, char *to)
+{
+    if (r->widen == NULL && step == 1)
+        r->kernel->copy(&(struct grd_conv_copy){.nrows = r->size_seen[1],
+                                                .n = r->size_seen[2],
+                                                .before = r->before[2],
+                                                .split = r->split,
+                                                .part = r->source[1] / r->split,
+                                                .from = from,
+                                                .to = to,
+                                                .from_row = row,
+                                                .to_row = r->source[1]});
+    else
+        for (int64_t i = 0; i < r->size_seen[1]; i++)
+            copy_row(r, from + i * row * r->itemsize, step, to + i * r->source[1] * r->size);
 }
 
 /* Planes [begin, end), of all channels of the wave's samples, into the copy, with their borders. */
@@ -234,9 +248,8 @@ static void copy_planes(int64_t begin, int64_t end, void *context)
         char *const to = r->copy + plane * r->source_channel * r->size;
         memset(to, 0, (size_t)(r->source_channel * r->size));
         for (int64_t i = 0; i < r->size_seen[0]; i++)
-            for (int64_t j = 0; j < r->size_seen[1]; j++)
-                copy_row(r, from + (i * strides[0] + j * strides[1]) * r->itemsize, strides[2],
-                         to + ((r->before[0] + i) * r->source[0] + (r->before[1] + j) * r->source[1]) * r->size);
+            copy_rows(r, from + i * strides[0] * r->itemsize, strides[1], strides[2],
+                      to + ((r->before[0] + i) * r->source[0] + r->before[1] * r->source[1]) * r->size);
     }
 }
 
