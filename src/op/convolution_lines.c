@@ -45,10 +45,10 @@ int64_t grd_conv_lines_bytes(const struct grd_conv_run *r)
 /* Items [begin, end): weights of a group and a phase. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
-    struct grd_conv_run r = *(const struct grd_conv_run *)context;
-    r.packed += vectors_bytes(&r);
+    const struct grd_conv_run *r = context;
+    char *const packed = r->packed + vectors_bytes(r);
     for (int64_t item = begin; item < end; item++)
-        grd_conv_pack_weights(&r, item / r.nphases, &r.phases[item % r.nphases], 0, r.rows);
+        grd_conv_pack_weights(r, item / r->nphases, &r->phases[item % r->nphases], 0, r->rows, packed);
 }
 
 void grd_conv_lines_begin(struct grd_conv_run *r)
