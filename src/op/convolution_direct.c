@@ -3,6 +3,7 @@
  * Invariant: blocks depend on shapes alone, and each is computed in one order, so the bits do not depend on the number of threads. */
 #include "op/convolution_direct.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,15 +19,17 @@ static int64_t floor_div(int64_t a, int64_t b)
 
 /* ---- Which taps see what ---------------------------------------------------------------------------------------------------------- */
 
-static struct grd_conv_axis axis_of_places(const struct grd_conv *c, int dim)
+static void find_axis_of_places(const struct grd_conv *c, int dim, struct grd_conv_axis *ret_axis)
 {
-    return (struct grd_conv_axis){.count = c->places[dim],
-                                  .step = 1,
-                                  .source_step = c->stride[dim],
-                                  .origin = -c->padding[dim],
-                                  .tap_stride = c->dilation[dim],
-                                  .tap_step = 1,
-                                  .ntaps = c->kernel[dim]};
+    ret_axis->count = c->places[dim];
+    ret_axis->first = 0;
+    ret_axis->step = 1;
+    ret_axis->source_step = c->stride[dim];
+    ret_axis->origin = -c->padding[dim];
+    ret_axis->tap_stride = c->dilation[dim];
+    ret_axis->tap = 0;
+    ret_axis->tap_step = 1;
+    ret_axis->ntaps = c->kernel[dim];
 }
 
 /* The elements i of the image for which (i + padding) % stride is `remainder`: such see taps t where (remainder - t * dilation) % stride is 0. */
@@ -82,7 +85,10 @@ static void find_phases(struct grd_conv_run *r)
         int64_t rest = i;
         phase->places = phase->taps = 1;
         for (int d = GRD_CONV_DIMS - 1; d >= 0; d--) {
-            phase->axes[d] = image ? axis_of_image(c, d, rest % c->stride[d]) : axis_of_places(c, d);
+            if (image)
+                phase->axes[d] = axis_of_image(c, d, rest % c->stride[d]);
+            else
+                find_axis_of_places(c, d, &phase->axes[d]);
             rest /= c->stride[d];
             phase->places *= phase->axes[d].count;
             phase->taps *= phase->axes[d].ntaps;
@@ -108,7 +114,7 @@ static void describe(const struct grd_conv *c, struct grd_conv_run *r)
 {
     const grd_dtype computed = grd_product_dtype(c->dtype);
     const bool image = c->kind == GRD_CONV_IMAGE;
-    memset(r, 0, sizeof *r);
+    memset(r, 0, offsetof(struct grd_conv_run, phases));
     r->c = c;
     r->kernel = grd_kernels->conv[computed];
     r->product = grd_kernels->gemm[computed];
@@ -208,15 +214,29 @@ bool grd_conv_prepare_direct(struct grd_plan *p)
 static void copy_row(const struct grd_conv_run *r, const char *row, int64_t step, char *to)
 {
     const int64_t n = r->size_seen[2], before = r->before[2], part = r->source[1] / r->split;
-    if (r->widen == NULL && step == 1 && r->split == 1) {
-        memcpy(to + before * r->size, row, (size_t)(n * r->itemsize));
-        return;
-    }
     for (int64_t i = 0; i < r->split && i < n; i++)
         r->cast((n - i - 1) / r->split + 1,
                 (char *const[]){to + ((i + before) % r->split * part + (i + before) / r->split) * r->size,
                                 (char *)(uintptr_t)row + i * step * r->itemsize},
                 (const int64_t[]){r->size, r->split * step * r->itemsize}, NULL);
+}
+
+/* Rows of a plane, `row` elements apart. */
+static void copy_rows(const struct grd_conv_run *r, const char *from, int64_t row, int64_t step, char *to)
+{
+    if (r->widen == NULL && step == 1)
+        r->kernel->copy(&(struct grd_conv_copy){.nrows = r->size_seen[1],
+                                                .n = r->size_seen[2],
+                                                .before = r->before[2],
+                                                .split = r->split,
+                                                .part = r->source[1] / r->split,
+                                                .from = from,
+                                                .to = to,
+                                                .from_row = row,
+                                                .to_row = r->source[1]});
+    else
+        for (int64_t i = 0; i < r->size_seen[1]; i++)
+            copy_row(r, from + i * row * r->itemsize, step, to + i * r->source[1] * r->size);
 }
 
 /* Planes [begin, end), of all channels of the wave's samples, into the copy, with their borders. */
@@ -234,9 +254,8 @@ static void copy_planes(int64_t begin, int64_t end, void *context)
         char *const to = r->copy + plane * r->source_channel * r->size;
         memset(to, 0, (size_t)(r->source_channel * r->size));
         for (int64_t i = 0; i < r->size_seen[0]; i++)
-            for (int64_t j = 0; j < r->size_seen[1]; j++)
-                copy_row(r, from + (i * strides[0] + j * strides[1]) * r->itemsize, strides[2],
-                         to + ((r->before[0] + i) * r->source[0] + (r->before[1] + j) * r->source[1]) * r->size);
+            copy_rows(r, from + i * strides[0] * r->itemsize, strides[1], strides[2],
+                      to + ((r->before[0] + i) * r->source[0] + r->before[1] * r->source[1]) * r->size);
     }
 }
 
@@ -277,14 +296,15 @@ int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_ph
     return ((a[0].first + j * a[0].step) * sizes[1] + a[1].first + k * a[1].step) * sizes[2] + a[2].first + l * a[2].step;
 }
 
-void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width)
+void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                           char *packed)
 {
     const bool image = r->c->kind == GRD_CONV_IMAGE;
     const int64_t of_channel = image ? r->c->inner * r->taps : r->taps, of_row = image ? r->taps : r->c->inner * r->taps;
     const int64_t columns = grd_least(width, r->rows - first);
     const struct grd_conv_axis *a = phase->axes;
     const char *from = r->left + (group * r->c->outer * r->c->inner * r->taps + first * of_row) * r->size;
-    char *to = r->packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size;
+    char *to = packed + (group * r->weights + phase->weights + r->channels * phase->taps * first) * r->size;
     if (!image) { /* taps of all channels are neighbours */
         r->product->pack(r->channels * r->taps, columns, width, from, 1, of_row, to);
         return;

@@ -47,7 +47,6 @@ struct grd_conv_run {
     int64_t wave;  /* samples that are copied at a time */
 
     int nphases;
-    struct grd_conv_phase phases[GRD_CONV_MOST_PHASES];
     int64_t noffsets, weights, places; /* of all phases: offsets of taps, elements of weights of a group, elements of the result */
 
     /* The call. */
@@ -59,6 +58,8 @@ struct grd_conv_run {
     int64_t seen_dims;                    /* of the source, beside samples and channels */
     grd_loop_kernel *cast;                /* to what is computed in */
     int64_t first_sample, first_task;     /* of the wave */
+
+    struct grd_conv_phase phases[GRD_CONV_MOST_PHASES]; /* the last, since only so many of them are written */
 };
 
 static inline int64_t grd_conv_pieces(int64_t n, int64_t size)
@@ -71,8 +72,10 @@ void grd_conv_fill_places(const struct grd_conv_run *r, const struct grd_conv_ph
 /* The offset, in elements of a plane of the result, of a place of a phase, from which those of its row are `step` apart. */
 int64_t grd_conv_place_at(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t place);
 
-/* Packs the weights of `width` rows from `first` on, of a group and a phase, with one row of the panel for each tap of each channel. */
-void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width);
+/* Packs the weights of `width` rows from `first` on, of a group and a phase, with one row of the panel for each tap of each channel, to their
+ * place in `packed`, which holds those of all groups. */
+void grd_conv_pack_weights(const struct grd_conv_run *r, int64_t group, const struct grd_conv_phase *phase, int64_t first, int64_t width,
+                           char *packed);
 /* Writes sums to places [place, place + n) of one row and `columns` channels from `channel` on; strides of the sums are in elements. */
 void grd_conv_write(const struct grd_conv_run *r, const struct grd_conv_phase *phase, int64_t sample, int64_t channel, int64_t columns,
                     int64_t place, int64_t n, const char *sums, int64_t sums_place, int64_t sums_channel);

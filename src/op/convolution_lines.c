@@ -45,10 +45,10 @@ int64_t grd_conv_lines_bytes(const struct grd_conv_run *r)
 /* Items [begin, end): weights of a group and a phase. */
 static void pack_items(int64_t begin, int64_t end, void *context)
 {
-    struct grd_conv_run r = *(const struct grd_conv_run *)context;
-    r.packed += vectors_bytes(&r);
+    const struct grd_conv_run *r = context;
+    char *const packed = r->packed + vectors_bytes(r);
     for (int64_t item = begin; item < end; item++)
-        grd_conv_pack_weights(&r, item / r.nphases, &r.phases[item % r.nphases], 0, r.rows);
+        grd_conv_pack_weights(r, item / r->nphases, &r->phases[item % r->nphases], 0, r->rows, packed);
 }
 
 void grd_conv_lines_begin(struct grd_conv_run *r)
@@ -59,11 +59,12 @@ void grd_conv_lines_begin(struct grd_conv_run *r)
         const struct grd_conv_phase *phase = &r->phases[i];
         const int64_t count = phase->axes[2].count;
         for (int64_t place = 0; place < phase->places; place += count) {
+            const int64_t at = grd_conv_place_at(r, phase, place), step = phase->axes[2].step;
             int32_t start;
             grd_conv_fill_places(r, phase, place, 1, &start);
             for (int64_t first = 0; first < count; first += lanes)
-                *to++ =
-                    (struct grd_conv_vector){(int32_t)(start + first), (int32_t)(place + first), (int32_t)grd_least(lanes, count - first)};
+                *to++ = (struct grd_conv_vector){(int32_t)(start + first), (int32_t)(at + first * step),
+                                                 (int32_t)grd_least(lanes, count - first)};
         }
     }
     if (r->c->kind != GRD_CONV_WEIGHT)
@@ -71,6 +72,21 @@ void grd_conv_lines_begin(struct grd_conv_run *r)
 }
 
 /* ---- Places and images ------------------------------------------------------------------------------------------------------------- */
+
+/* Sums of n vectors to a plane of the result. */
+static void write_row(const struct grd_conv_run *r, int64_t step, const struct grd_conv_vector *vectors, int64_t n, const char *sums,
+                      char *plane)
+{
+    if (r->narrow == NULL) {
+        r->kernel->put(n, vectors, sums, plane, r->to_column, step);
+        return;
+    }
+    for (int64_t v = 0; v < n; v++)
+        r->narrow(vectors[v].count,
+                  (char *const[]){plane + vectors[v].place * r->to_column * r->itemsize,
+                                  (char *)(uintptr_t)sums + v * r->kernel->lanes * r->size},
+                  (const int64_t[]){step * r->itemsize, r->size}, NULL);
+}
 
 /* A block of vectors of a group of a sample of the wave. */
 static void run_block(const struct grd_conv_run *r, int64_t sample, int64_t group, const struct grd_conv_phase *phase,
@@ -91,15 +107,9 @@ static void run_block(const struct grd_conv_run *r, int64_t sample, int64_t grou
                                  .weights = r->packed + vectors_bytes(r) + (group * r->weights + phase->weights) * r->size,
                                  .sums = sums,
                                  .nrows = (int)r->rows});
-    for (int64_t i = 0; i < n;) {
-        const int64_t first = vectors[i].place, count = phase->axes[2].count;
-        int64_t places = 0, v = i;
-        while (v < n && vectors[v].place / count == first / count)
-            places += vectors[v++].count;
-        grd_conv_write(r, phase, r->first_sample + sample, group * r->rows, r->rows, first, places, sums + i * r->kernel->lanes * r->size,
-                       1, row);
-        i = v;
-    }
+    char *const to = r->to + ((r->first_sample + sample) * r->to_sample + group * r->rows * r->to_row) * r->itemsize;
+    for (int64_t i = 0; i < r->rows; i++)
+        write_row(r, phase->axes[2].step * r->to_column, vectors, n, sums + i * row * r->size, to + i * r->to_row * r->itemsize);
 }
 
 static int64_t blocks_of(const struct grd_conv_run *r)

@@ -74,7 +74,7 @@ static void pack_items(int64_t begin, int64_t end, void *context)
     const int64_t panels = panels_of(r), lanes = r->kernel->lanes;
     for (int64_t item = begin; item < end; item++)
         grd_conv_pack_weights(r, item / panels / r->nphases, &r->phases[item / panels % r->nphases], first_vector(r, item % panels) * lanes,
-                              vectors_of(r, item % panels) * lanes);
+                              vectors_of(r, item % panels) * lanes, r->packed);
 }
 
 void grd_conv_panels_begin(struct grd_conv_run *r)

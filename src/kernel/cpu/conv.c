@@ -78,6 +78,43 @@ static void turn(int64_t n, int64_t columns, int64_t width, const char *sums, ch
             out[c * to_column + r] = from[r * width + c];
 }
 
+/* ---- Copies --------------------------------------------------------------------------------------------------------------------------- */
+
+INLINE void copy_neighbours(int64_t n, const lane *from, lane *to)
+{
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        store_vector(to + i, load_vector(from + i));
+    if (i < n)
+        store_lanes(to + i, first_lanes(n - i), load_lanes(from + i, first_lanes(n - i)));
+}
+
+INLINE void copy_every(int64_t step, int64_t n, const lane *from, lane *to)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = from[i * step];
+}
+
+static void copy(const struct grd_conv_copy *c)
+{
+    const lane *from = (const lane *)c->from;
+    lane *to = (lane *)c->to;
+    for (int64_t row = 0; row < c->nrows; row++, from += c->from_row, to += c->to_row) {
+        if (c->split == 1) {
+            copy_neighbours(c->n, from, to + c->before);
+            continue;
+        }
+        for (int64_t i = 0; i < c->split && i < c->n; i++) {
+            const int64_t n = (c->n - i - 1) / c->split + 1, at = c->before + i;
+            lane *const part = to + at % c->split * c->part + at / c->split;
+            if (c->split == 2)
+                copy_every(2, n, from + i, part);
+            else
+                copy_every(c->split, n, from + i, part);
+        }
+    }
+}
+
 /* ---- Places in lanes ------------------------------------------------------------------------------------------------------------------ */
 
 enum { LINE_SUMS = VECTOR_BYTES == 64 ? 24 : 10, MOST_LINE_VECTORS = 8 };
@@ -175,6 +212,19 @@ static void lines(const struct grd_conv_lines *l)
     }
 }
 
+static void put(int64_t n, const struct grd_conv_vector *vectors, const char *sums, char *to, int64_t to_place, int64_t step)
+{
+    const lane *from = (const lane *)sums;
+    for (int64_t v = 0; v < n; v++, from += LANES) {
+        lane *const at = (lane *)to + vectors[v].place * to_place;
+        if (step == 1)
+            store_lanes(at, first_lanes(vectors[v].count), load_vector(from));
+        else
+            for (int64_t l = 0; l < vectors[v].count; l++)
+                at[l * step] = from[l];
+    }
+}
+
 /* ---- Sums over places ------------------------------------------------------------------------------------------------------------------ */
 
 /* `taps` taps from `first` on, of the rows from `row` on. */
@@ -246,4 +296,4 @@ static void add_lanes(int64_t n, const char *sums, char *to)
 
 extern const struct grd_conv_row GRD_TYPED(grd_conv_row);
 const struct grd_conv_row GRD_TYPED(grd_conv_row) = {
-    .multiply = multiply, .turn = turn, .lines = lines, .dots = dots, .add_lanes = add_lanes, .lanes = LANES};
+    .copy = copy, .multiply = multiply, .turn = turn, .lines = lines, .put = put, .dots = dots, .add_lanes = add_lanes, .lanes = LANES};
