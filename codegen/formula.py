@@ -192,10 +192,20 @@ class Lowering:
         return "".join(statements), values
 
     def value_in_place(self, node):
+        """The formula's value as calls in place of the first argument; None where it is not made of such."""
+        tree = None if self.through or isinstance(node, ast.Name) else self.tree_in_place(node)
+        return self.expression(tree).c if tree else None
+
+    def tree_in_place(self, node):
+        """The tree with calls in place: mul(self, noise) as mul_(self, noise), also on both sides of a choice, where self alone may be one."""
+        if isinstance(node, ast.Name):
+            return node if node.id == self.operator.args[0].name else None
+        if isinstance(node, ast.IfExp):
+            sides = [self.tree_in_place(side) for side in (node.body, node.orelse)]
+            return ast.IfExp(node.test, *sides) if all(sides) else None
         callee = self.operators.get(node.func.id) if isinstance(node, ast.Call) else None
-        if self.through or callee is None or "inplace" not in callee.forms or not isinstance(node.args[0], ast.Name) or node.args[0].id != self.operator.args[0].name:
-            return None
-        return self.call(callee, node, "_").c
+        first = self.tree_in_place(node.args[0]) if callee and "inplace" in callee.forms and node.args else None
+        return ast.Call(ast.Name(callee.name + "_"), [first, *node.args[1:]], node.keywords) if first else None
 
     def line(self, node):
         """A line of a formula that gives a value a name, checks, or ends it early."""
@@ -204,7 +214,10 @@ class Lowering:
         if isinstance(node, ast.Assert):
             is_not = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
             failed = self.truth(self.expression(node.test.operand)) if is_not else f"!{self.truth(self.expression(node.test))}"
-            return f"if ({failed})\n    return {self.failure(node.msg)};\n"
+            if len(self.operator.results) == 1:
+                return f"if ({failed})\n    return {self.failure(node.msg)};\n"
+            all_failed = "".join(f"ret[{i}] = " for i in range(len(self.operator.results)))
+            return f"if ({failed}) {{\n    {all_failed}{self.failure(node.msg)};\n    return;\n}}\n"
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
             raise self.fail(f"a line is 'name = value' or 'assert condition, text', not '{ast.unparse(node)}'")
         name, value = node.targets[0].id, self.expression(node.value)

@@ -3,10 +3,17 @@
 An operator is seen under its own name, as a function, and as a method when its first argument is a Tensor called self. Its entry may say otherwise:
 `python.name` (names, separated by spaces; several operators of one name are overloads, tried in order of the schema), `python.in` (function,
 method, nn), `python.numbers` (tensor arguments a number may stand for), `python.values` (numbers that any 0-d tensor may stand for), `python.none` (arguments that may be None and then have their default),
-`python.extra` (parameters that are no arguments, EXTRAS), `python.tuple` (results without names). `python.also` has further ways to call it: the
-words of each are arguments in the order of that way, all by position, or `shown:argument` where it has another name. They are tried when no
-other fits; those that change the order are deprecated, as in PyTorch. Its `example`, a doctest that needs no name but torch, stands in the
-docstring of the function that it calls, and the tests run it.
+`python.extra` (parameters that are no arguments, EXTRAS), `python.tuple` (results without names). Its `example`, a doctest that needs no name but
+torch, stands in the docstring of the function that it calls, and the tests run it.
+
+gradus.nn.functional is what the entries with `python.in = "nn"` say, but for the functions that do more than forward and are written in its files.
+`python.inplace` says how nn offers the in-place form: "flag" by a last parameter inplace=False, "function" by a function NAME_, or both.
+`python.arguments.nn`, `python.arguments.function`: the parameters there, where they are not the operator's: words in their order, each an argument, or
+`shown:argument` where it has another name, or one of EXTRAS; those in brackets may be left out, those after * go by name. In torch itself a reduction is
+a number: torch.margin_ranking_loss has "input1 input2 target [margin reduction]".
+
+`python.also` has further ways to call it, in the same words, without brackets. They are tried when no other fits; those that change the order are
+deprecated, as in PyTorch.
 """
 import json
 import re
@@ -23,7 +30,8 @@ KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT",
 LISTS = {"Tensor": "TENSORS", "int": "DIMS"}
 # Parameters that are checked and have no effect: kind, default, and whether it is given by position, or by keyword, then before out= or last of all.
 EXTRAS = {"sparse_grad": ("PY_KIND_SPARSE_GRAD", "False", "keyword"), "memory_format": ("PY_KIND_MEMORY_FORMAT", "None", "last"),
-          "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position")}
+          "cudnn_enable": ("GRD_KIND_BOOL", "True", "position"), "cudnn_enabled": ("GRD_KIND_BOOL", "True", "position"),
+          "inplace": ("PY_KIND_INPLACE", "False", "position"), "sparse": ("PY_KIND_SPARSE_GRAD", "False", "position")}
 METHOD_LISTS = {"function": "py_functions", "method": "py_methods", "nn": "py_nn_functions"}
 
 
@@ -49,7 +57,7 @@ class Signature:
     parameters: list
     positional: int
     loose: bool
-    order: tuple = None  # which argument of the operator each parameter is; None: the parameters begin with the arguments
+    order: tuple = None  # which argument of the operator each parameter is, those of EXTRAS behind all; None: the parameters begin with the arguments
 
 
 @dataclass
@@ -121,9 +129,41 @@ def extra_parameters(operator, home, form):
     return extra + last
 
 
+def extra(name, required=False):
+    kind, default, _ = EXTRAS[name]
+    return Parameter(name, kind, [] if required else ["PY_OPTIONAL"], None if required else default)
+
+
+def inplace_flag(operator, form, home):
+    return [extra("inplace")] if form == "functional" and home == "nn" and "flag" in operator.python.get("inplace", "") else []
+
+
+def worded_signature(operator, form, home):
+    """The signature that `python.arguments` says."""
+    parameters, order, required, keyword = [], [], True, False
+    for word in re.findall(r"[\w:]+|[][*]", operator.python["arguments"][home]):
+        if word in "[]*":
+            required, keyword = (required, True) if word == "*" else (word == "]", keyword)
+            continue
+        shown, _, name = word.rpartition(":")
+        index = next((i for i, a in enumerate(operator.args) if a.name == name), len(operator.args) + len(order))
+        one = extra(name, required) if name in EXTRAS else parameter(operator, index, home)
+        if name == "reduction" and home == "function":
+            one.kind, one.default = "PY_KIND_REDUCTION", "0"
+        flags = [flag for flag in one.flags if flag not in ("PY_OPTIONAL", "PY_KEYWORD")] + ["PY_OPTIONAL"] * (not required) + ["PY_KEYWORD"] * keyword
+        parameters.append(Parameter(shown or one.name, one.kind, flags, None if required else one.default))
+        order.append(index)
+    flag = inplace_flag(operator, form, home)
+    order += [len(operator.args) + len(order)] * len(flag)
+    parameters += flag
+    return Signature(operator, form, parameters, sum(not p.keyword for p in parameters), False, tuple(order))
+
+
 def signature(operator, form, home):
+    if home in operator.python.get("arguments", {}):
+        return worded_signature(operator, form, home)
     parameters = [parameter(operator, i, home) for i in range(len(operator.args))]
-    parameters += extra_parameters(operator, home, form)
+    parameters += inplace_flag(operator, form, home) or extra_parameters(operator, home, form)
     positional = sum(not p.keyword for p in parameters)
     first = 1 if home == "method" else 0
     loose = positional == first + 1 and parameters[first].kind == "GRD_KIND_DIMS"
@@ -156,6 +196,8 @@ def functions(operators):
             if form == "out" and "functional" in operator.forms:
                 continue
             for home in homes(operator):
+                if form == "inplace" and home == "nn" and "function" not in operator.python.get("inplace", ""):
+                    continue
                 for name in names(operator):
                     full = name + "_" * (form == "inplace")
                     function = found.setdefault((home, full), Function(full, home))
@@ -281,7 +323,7 @@ def required_tensors(operator):
 
 def short_cut(function, count):
     """The operator that a call with `count` tensors and nothing else means."""
-    return next((s.operator for s in function.signatures if s.form == "functional" and required_tensors(s.operator) == count), None)
+    return next((s.operator for s in function.signatures if s.form == "functional" and s.order is None and required_tensors(s.operator) == count), None)
 
 
 def short_cut_name(operator, count):

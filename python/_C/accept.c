@@ -7,7 +7,7 @@ bool py_accept(const struct py_function *function, PyObject *self, PyObject *con
     *ret_result = NULL;
     if (!py_parse(function, self, args, nargs, names, ret_arguments))
         return false;
-    if (PY_LIKELY(ret_arguments->noverloaded == 0))
+    if (PY_LIKELY(ret_arguments->noverloaded == 0 && !py_is_mode_active()))
         return true;
     *ret_result = py_call_overloaded(function, ret_arguments, self, args, nargs, names);
     py_arguments_done(ret_arguments);

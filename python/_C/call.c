@@ -81,7 +81,7 @@ static bool call_op(const grd_op *op, const struct py_arguments *arguments, grd_
 {
     const struct py_signature *signature = arguments->signature;
     const bool into = arguments->nouts > 0 && has_form(op, GRD_OUT);
-    const grd_form form = into ? GRD_OUT : signature->form;
+    const grd_form form = into ? GRD_OUT : arguments->form;
     grd_tensor *out = into ? arguments->outs[0] : NULL;
     if (PY_LIKELY(work_of(arguments) < PY_MUCH))
         return grd_call(op, form, arguments->values, signature->nvalues, out, ret_results);
@@ -122,7 +122,7 @@ static bool take_dtype(struct py_arguments *arguments)
 {
     const struct py_signature *signature = arguments->signature;
     const grd_dtype given = grd_tensor_dtype(arguments->outs[0]);
-    for (int i = 0; i < signature->nvalues; i++) {
+    for (int i = 0; i < signature->nvalues && signature->order == NULL; i++) {
         grd_value *value = &arguments->values[i];
         if (signature->params[i].kind != GRD_KIND_DTYPE)
             continue;
@@ -236,7 +236,7 @@ static PyObject *run(const struct py_function *function, struct py_arguments *ar
     else
         call_op(*op, arguments, results);
     const int n = grd_op_result_count(*op);
-    if ((arguments->nouts > 0 && n == 1) || signature->form == GRD_INPLACE) {
+    if ((arguments->nouts > 0 && n == 1) || arguments->form == GRD_INPLACE) {
         PyObject *left = py_leave(scope);
         Py_XDECREF(left);
         return left == NULL ? NULL : arguments->nouts > 0 ? py_wrap(arguments->outs[0]) : Py_NewRef(arguments->objects[0]);
@@ -261,7 +261,7 @@ static PyObject *parse_and_run(const struct py_function *function, PyObject *sel
         return NULL;
     }
     PyObject *result;
-    if (PY_UNLIKELY(arguments.noverloaded > 0)) {
+    if (PY_UNLIKELY(arguments.noverloaded > 0 || py_is_mode_active())) {
         grd_scope_close(scope);
         result = py_call_overloaded(function, &arguments, self, args, nargs, names);
     } else {
@@ -275,12 +275,12 @@ PyObject *py_call(const struct py_function *function, PyObject *self, PyObject *
 {
     if (names == NULL) {
         const int shift = self != NULL;
-        if (nargs + shift == 1 && function->unary != NULL && (shift ? py_is_exact(self) : py_is_exact(args[0]))) {
+        if (nargs + shift == 1 && function->unary != NULL && (shift ? py_is_plain(self) : py_is_plain(args[0]))) {
             grd_scope scope = grd_scope_open();
             return py_take(scope, py_call_unary(function->unary, py_tensor_of(shift ? self : args[0])));
         }
-        if (nargs + shift == 2 && function->binary != NULL && py_is_exact(args[nargs - 1]) &&
-            (shift ? py_is_exact(self) : py_is_exact(args[0]))) {
+        if (nargs + shift == 2 && function->binary != NULL && py_is_plain(args[nargs - 1]) &&
+            (shift ? py_is_plain(self) : py_is_plain(args[0]))) {
             grd_scope scope = grd_scope_open();
             return py_take(scope, py_call_binary(function->binary, py_tensor_of(shift ? self : args[0]), py_tensor_of(args[nargs - 1])));
         }

@@ -56,6 +56,15 @@ static inline bool py_is_exact(PyObject *object)
     return Py_TYPE(object) == py_tensor_type;
 }
 
+/* py_tensor_type, and NULL while a thread has a mode that takes over calls: so looking for plain Tensors is looking for modes, too. */
+extern PyTypeObject *py_plain_type;
+
+/* An exact Tensor whose calls are nobody's but the library's. */
+static inline bool py_is_plain(PyObject *object)
+{
+    return Py_TYPE(object) == py_plain_type;
+}
+
 /* Tensor or a subclass. */
 static inline bool py_is_tensor(PyObject *object)
 {
@@ -115,7 +124,7 @@ void py_refuse_element(const char *function, const char *name, PyObject *object,
 PyObject *py_from_scalar(grd_scalar scalar);
 
 /* ---- The argument parser (parse.c) ----------------------------------------------------------------------------------------- */
-/* Kinds of parameters beyond those of operators: checked, and then of no effect. */
+/* Kinds of parameters beyond those of operators. */
 enum {
     PY_KIND_OUT = 32,
     PY_KIND_OUTS, /* of several results */
@@ -123,7 +132,9 @@ enum {
     PY_KIND_PIN_MEMORY,
     PY_KIND_SPARSE_GRAD, /* True is refused */
     PY_KIND_MEMORY_FORMAT,
-    PY_KIND_ANY_MEMORY_FORMAT /* of effect: for hand-written functions */
+    PY_KIND_ANY_MEMORY_FORMAT, /* of effect: for hand-written functions */
+    PY_KIND_INPLACE,           /* True: the in-place form runs */
+    PY_KIND_REDUCTION          /* a word, given as a number; left out: 0, "none", as PyTorch does, although its signatures say 1 */
 };
 
 enum py_param_flags {
@@ -169,6 +180,7 @@ enum { PY_MAX_PARAMS = 20, PY_INLINE_INTS = 16, PY_MAX_OVERLOADED = 8 };
 struct py_arguments {
     const char *function; /* its name, for errors */
     const struct py_signature *signature;
+    grd_form form;                     /* the signature's, or the one in place that an argument asks for */
     grd_value values[PY_MAX_PARAMS];   /* kind NONE: left out */
     PyObject *objects[PY_MAX_PARAMS];  /* what was given for each; borrowed; NULL: left out */
     grd_tensor *outs[GRD_MAX_RESULTS]; /* where the results go */
@@ -236,10 +248,18 @@ void py_end_change(void);
 bool py_add_work(PyObject *module);
 
 /* ---- Classes with a __torch_function__ (override.c) ------------------------------------------------------------------------------- */
-/* Asks the overloaded arguments, subclasses first. */
+/* Asks the mode of this thread, then the overloaded arguments, subclasses first. */
 PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
                              Py_ssize_t nargs, PyObject *names);
 /* Whether the class of the object has a __torch_function__ that is not disabled: a subclass of Tensor has, Tensor itself and Parameter have not. */
+/* The same for the function as users see it, and the objects that overload it. Its arguments are a tuple and a dict. */
+PyObject *py_call_override(const char *name, PyObject *public, PyObject *const *overloaded, int noverloaded, PyObject *args,
+                           PyObject *kwargs);
+/* True if the class of the object has a __torch_function__ of its own that is not switched off. */
+bool py_has_override(PyObject *object);
+/* True if this thread has a mode that takes over calls. */
+bool py_is_mode_active(void);
+/* True if calls with the object are not the library's alone: its class, or a mode if it is a tensor, takes them over. */
 bool py_is_overloaded(PyObject *object);
 
 /* ---- Tables and parts of the module: each adds its names. ------------------------------------------------------------------------ */

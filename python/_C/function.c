@@ -328,7 +328,7 @@ static PyObject *wrap_results(PyObject *items, bool single, grd_tensor *const *o
         PyObject *item = PyTuple_GET_ITEM(items, i);
         if (outputs[i] == NULL || outputs[i] == py_tensor_of(item))
             Py_INCREF(item);
-        else if (py_is_overloaded(item))
+        else if (py_has_override(item))
             item = py_wrap_as(Py_TYPE(item), outputs[i]);
         else
             item = py_wrap(outputs[i]);

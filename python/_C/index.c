@@ -299,7 +299,7 @@ static grd_tensors named_tensors(const struct selection *s)
 
 static inline void add_overloaded(struct py_arguments *arguments, PyObject *object)
 {
-    if (!PyLong_CheckExact(object) && !PySlice_Check(object) && py_is_tensor(object) && py_is_overloaded(object) &&
+    if (!PyLong_CheckExact(object) && !PySlice_Check(object) && py_is_tensor(object) && py_has_override(object) &&
         arguments->noverloaded < PY_MAX_OVERLOADED)
         arguments->overloaded[arguments->noverloaded++] = object;
 }
@@ -314,7 +314,7 @@ static bool find_overloaded(PyObject *self, PyObject *index, PyObject *value, st
         add_overloaded(ret_arguments, PyTuple_GET_ITEM(index, i));
     if (value != NULL)
         add_overloaded(ret_arguments, value);
-    return ret_arguments->noverloaded > 0;
+    return ret_arguments->noverloaded > 0 || py_is_mode_active();
 }
 
 /* As __torch_function__ is told whose call it was. */
@@ -365,7 +365,7 @@ PyObject *py_get_item(PyObject *self, PyObject *index)
     struct py_arguments arguments;
     struct selection s;
     grd_tensor *t = py_tensor_of(self);
-    if (PyLong_CheckExact(index) && PY_LIKELY(py_is_exact(self)) && grd_ndim(t) > 0) {
+    if (PyLong_CheckExact(index) && PY_LIKELY(py_is_plain(self)) && grd_ndim(t) > 0) {
         struct item item;
         const grd_scope scope = grd_scope_open();
         grd_tensor *result = read_number(index, &item) ? pick(t, 0, 0, item.v.number) : NULL;

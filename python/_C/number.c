@@ -56,7 +56,7 @@ static enum operand number_operand(PyObject *object, grd_tensor **ret_tensor)
 /* An operand as a tensor: its own, or a number's, which is pooled. */
 static inline enum operand operand(PyObject *object, bool tensors, grd_tensor **ret_tensor)
 {
-    if (PY_LIKELY(py_is_exact(object))) {
+    if (PY_LIKELY(py_is_plain(object))) {
         *ret_tensor = py_tensor_of(object);
         return OPERAND_KNOWN;
     }

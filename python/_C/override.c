@@ -1,25 +1,43 @@
-/* __torch_function__: classes that take over the calls in which their objects are arguments.
+/* __torch_function__: classes that take over the calls in which their objects are arguments, and modes that take over all calls of a thread.
  *
  * A subclass of Tensor inherits Tensor's own, which calls the function for plain Tensors and gives its results the class of the subclass.
- * Parameter has the disabled one: it costs nothing and gives plain Tensors. */
+ * Parameter has the disabled one: it costs nothing and gives plain Tensors. A mode is asked before the classes, the innermost first; while it runs,
+ * the next one further out is the innermost. */
 #include "extension.h"
 
 static PyObject *name_of_override, *disabled_override;
-static _Thread_local bool switched_off; /* subclasses are plain Tensors */
+PyTypeObject *py_plain_type;
+static int64_t modes_of_all; /* How many modes the stacks of all threads have. It is written with the GIL held. */
 
-bool py_is_overloaded(PyObject *object)
+enum state { ENABLED, NO_SUBCLASSES, NOTHING };
+static _Thread_local enum state state; /* NO_SUBCLASSES: subclasses are plain Tensors; NOTHING: modes are not asked, either */
+static _Thread_local PyObject *modes;  /* a list, the innermost last; NULL before the first */
+
+bool py_has_override(PyObject *object)
 {
-    if (py_is_exact(object) || switched_off)
+    if (py_is_exact(object) || state != ENABLED)
         return false;
     PyObject *found = _PyType_Lookup(Py_TYPE(object), name_of_override);
     return found != NULL && found != disabled_override && (py_is_tensor(object) || !PyType_Check(object));
 }
 
-/* The function as users see it. */
+bool py_is_mode_active(void)
+{
+    return PY_UNLIKELY(py_plain_type == NULL) && modes != NULL && PyList_GET_SIZE(modes) > 0 && state != NOTHING;
+}
+
+bool py_is_overloaded(PyObject *object)
+{
+    return !py_is_plain(object) && (py_has_override(object) || (py_is_mode_active() && py_is_tensor(object)));
+}
+
+/* The function as users see it; one whose name begins with an underscore as the package sees it. */
 static PyObject *public_function(const struct py_function *function)
 {
     PyObject *owner = function->home == PY_METHOD ? Py_NewRef((PyObject *)py_tensor_type)
-                                                  : PyImport_ImportModule(function->home == PY_NN ? "gradus._C.nn" : "gradus");
+                                                  : PyImport_ImportModule(function->home == PY_NN    ? "gradus._C.nn"
+                                                                          : function->name[0] == '_' ? "gradus._C"
+                                                                                                     : "gradus");
     PyObject *found = owner == NULL ? NULL : PyObject_GetAttrString(owner, function->name);
     Py_XDECREF(owner);
     return found;
@@ -60,25 +78,84 @@ static void order(struct py_arguments *arguments)
         }
 }
 
-static PyObject *ask_in_order(const struct py_arguments *arguments, const char *name, PyObject *public, PyObject *args, PyObject *kwargs)
+/* ---- Modes ---------------------------------------------------------------------------------------------------------------------- */
+
+static void count_modes(int change)
 {
-    PyObject *types = PyTuple_New(arguments->noverloaded);
+    modes_of_all += change;
+    py_plain_type = modes_of_all > 0 ? NULL : py_tensor_type;
+}
+
+static bool push_mode(PyObject *mode)
+{
+    if (modes == NULL && (modes = PyList_New(0)) == NULL)
+        return false;
+    if (PyList_Append(modes, mode) < 0)
+        return false;
+    count_modes(1);
+    return true;
+}
+
+/* The innermost mode, which leaves the stack. */
+static PyObject *pop_mode(void)
+{
+    const Py_ssize_t n = modes == NULL ? 0 : PyList_GET_SIZE(modes);
+    if (n == 0)
+        return PyErr_Format(PyExc_RuntimeError, "There is no mode to pop");
+    PyObject *mode = Py_NewRef(PyList_GET_ITEM(modes, n - 1));
+    if (PyList_SetSlice(modes, n - 1, n, NULL) < 0)
+        Py_CLEAR(mode);
+    else
+        count_modes(-1);
+    return mode;
+}
+
+/* Asks a mode, without it on the stack. */
+static PyObject *ask_mode(PyObject *mode, PyObject *public, PyObject *types, PyObject *args, PyObject *kwargs)
+{
+    PyObject *popped = pop_mode();
+    if (popped == NULL)
+        return NULL;
+    PyObject *result = PyObject_CallMethodObjArgs(mode, name_of_override, public, types, args, kwargs, NULL);
+    if (!push_mode(popped))
+        Py_CLEAR(result);
+    Py_DECREF(popped);
+    return result;
+}
+
+static PyObject *refusal(const char *name, PyObject *types, PyObject *mode)
+{
+    if (mode == NULL)
+        return PyErr_Format(PyExc_TypeError, "no implementation found for '%s' on types that implement __torch_function__: %R", name,
+                            types);
+    return PyErr_Format(PyExc_TypeError, "no implementation found for '%s' on types that implement __torch_function__: %R nor in mode %R",
+                        name, types, mode);
+}
+
+PyObject *py_call_override(const char *name, PyObject *public, PyObject *const *overloaded, int noverloaded, PyObject *args,
+                           PyObject *kwargs)
+{
+    PyObject *types = PyTuple_New(noverloaded);
     if (types == NULL)
         return NULL;
-    for (int i = 0; i < arguments->noverloaded; i++)
-        PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(arguments->overloaded[i])));
-    PyObject *result = Py_NewRef(Py_NotImplemented);
-    for (int i = 0; i < arguments->noverloaded && result == Py_NotImplemented; i++) {
+    for (int i = 0; i < noverloaded; i++)
+        PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(overloaded[i])));
+    PyObject *mode = py_is_mode_active() ? Py_NewRef(PyList_GET_ITEM(modes, PyList_GET_SIZE(modes) - 1)) : NULL;
+    PyObject *result = mode == NULL ? Py_NewRef(Py_NotImplemented) : ask_mode(mode, public, types, args, kwargs);
+    for (int i = 0; i < noverloaded && result == Py_NotImplemented; i++) {
         Py_DECREF(result);
-        result = PyObject_CallMethodObjArgs(arguments->overloaded[i], name_of_override, public, types, args, kwargs, NULL);
+        result = PyObject_CallMethodObjArgs(overloaded[i], name_of_override, public, types, args, kwargs, NULL);
     }
     if (result == Py_NotImplemented) {
-        Py_CLEAR(result);
-        PyErr_Format(PyExc_TypeError, "no implementation found for '%s' on types that implement __torch_function__: %R", name, types);
+        Py_DECREF(result);
+        result = refusal(name, types, mode);
     }
+    Py_XDECREF(mode);
     Py_DECREF(types);
     return result;
 }
+
+/* ---- Calls ---------------------------------------------------------------------------------------------------------------------- */
 
 PyObject *py_call_overloaded(const struct py_function *function, struct py_arguments *arguments, PyObject *self, PyObject *const *args,
                              Py_ssize_t nargs, PyObject *names)
@@ -89,16 +166,17 @@ PyObject *py_call_overloaded(const struct py_function *function, struct py_argum
     PyObject *public = public_function(function);
     PyObject *tuple = public == NULL ? NULL : positional(self, args, nargs);
     PyObject *dict = tuple == NULL ? NULL : keywords(args + nargs, names);
-    PyObject *result = dict == NULL ? NULL : ask_in_order(arguments, function->name, public, tuple, dict);
+    PyObject *result =
+        dict == NULL ? NULL : py_call_override(function->name, public, arguments->overloaded, arguments->noverloaded, tuple, dict);
     Py_XDECREF(dict);
     Py_XDECREF(tuple);
     Py_XDECREF(public);
     return result;
 }
 
-/* ---- The two that the module offers --------------------------------------------------------------------------------------- */
+/* ---- The two __torch_function__ that the module offers ---------------------------------------------------------------------- */
 
-/* The __torch_function__ of classes that want none. */
+/* The __torch_function__ of classes that want none: inside of the function subclasses are plain Tensors. */
 static PyObject *disabled(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -108,7 +186,11 @@ static PyObject *disabled(PyObject *self, PyObject *args)
     if ((tuple != NULL && tuple != Py_None && !PyTuple_Check(tuple)) || (dict != NULL && dict != Py_None && !PyDict_Check(dict)))
         return PyErr_Format(PyExc_TypeError, "__torch_function__(): args must be a tuple and kwargs a dict");
     PyObject *empty = tuple == NULL || tuple == Py_None ? PyTuple_New(0) : Py_NewRef(tuple);
+    const enum state before = state;
+    if (state == ENABLED)
+        state = NO_SUBCLASSES;
     PyObject *result = empty == NULL ? NULL : PyObject_Call(function, empty, dict == Py_None ? NULL : dict);
+    state = before;
     Py_XDECREF(empty);
     return result;
 }
@@ -168,23 +250,8 @@ static PyObject *inherited(PyObject *class, PyObject *args)
         return NULL;
     if (!related)
         Py_RETURN_NOTIMPLEMENTED;
-    const bool before = switched_off;
-    switched_off = true;
     PyObject *result = disabled(NULL, args);
-    switched_off = before;
     return result == NULL ? NULL : as_class(result, class);
-}
-
-/* Returns what it was. */
-static PyObject *switch_off(PyObject *self, PyObject *value)
-{
-    (void)self;
-    int wanted = PyObject_IsTrue(value);
-    if (wanted < 0)
-        return NULL;
-    PyObject *before = PyBool_FromLong(switched_off);
-    switched_off = wanted;
-    return before;
 }
 
 PyMethodDef py_tensor_override_methods[] = {
@@ -193,16 +260,139 @@ PyMethodDef py_tensor_override_methods[] = {
     {0},
 };
 
-static PyMethodDef switch_method = {"_disable_torch_function", switch_off, METH_O,
-                                    "Whether subclasses of Tensor count as plain Tensors on this thread; returns what it was."};
+/* ---- Switching off ---------------------------------------------------------------------------------------------------------------- */
+
+/* A context manager inside of which subclasses, or modes as well, do not take over calls. */
+struct guard {
+    PyObject_HEAD enum state inside, before;
+};
+
+static PyObject *new_guard(PyTypeObject *type, enum state inside)
+{
+    struct guard *guard = (struct guard *)type->tp_alloc(type, 0);
+    if (guard != NULL)
+        guard->inside = inside;
+    return (PyObject *)guard;
+}
+
+static PyObject *new_without_subclasses(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwargs))
+{
+    return new_guard(type, NO_SUBCLASSES);
+}
+
+static PyObject *new_without_anything(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwargs))
+{
+    return new_guard(type, NOTHING);
+}
+
+static PyObject *enter_guard(PyObject *self, PyObject *Py_UNUSED(none))
+{
+    struct guard *guard = (struct guard *)self;
+    guard->before = state;
+    if (state < guard->inside)
+        state = guard->inside;
+    return Py_NewRef(self);
+}
+
+static PyObject *exit_guard(PyObject *self, PyObject *Py_UNUSED(args))
+{
+    state = ((struct guard *)self)->before;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef guard_methods[] = {
+    {"__enter__", enter_guard, METH_NOARGS, "Switches off."}, {"__exit__", exit_guard, METH_VARARGS, "Switches on again."}, {0}};
+static PyType_Slot without_subclasses_slots[] = {{Py_tp_new, new_without_subclasses},
+                                                 {Py_tp_methods, guard_methods},
+                                                 {Py_tp_doc, "Inside of a with block subclasses of Tensor count as plain Tensors."},
+                                                 {0}};
+static PyType_Slot without_anything_slots[] = {
+    {Py_tp_new, new_without_anything},
+    {Py_tp_methods, guard_methods},
+    {Py_tp_doc, "Inside of a with block subclasses of Tensor count as plain Tensors, and modes are not asked."},
+    {0}};
+static PyType_Spec without_subclasses = {"gradus._C.DisableTorchFunctionSubclass", sizeof(struct guard), 0, Py_TPFLAGS_DEFAULT,
+                                         without_subclasses_slots};
+static PyType_Spec without_anything = {"gradus._C.DisableTorchFunction", sizeof(struct guard), 0, Py_TPFLAGS_DEFAULT,
+                                       without_anything_slots};
+
+/* ---- The stack of modes, for Python ----------------------------------------------------------------------------------------------- */
+
+static PyObject *push(PyObject *Py_UNUSED(module), PyObject *mode)
+{
+    return push_mode(mode) ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *pop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return pop_mode();
+}
+
+static PyObject *stack(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return modes == NULL ? PyList_New(0) : PyList_GetSlice(modes, 0, PyList_GET_SIZE(modes));
+}
+
+/* The arguments that overload a call, and plain Tensors, subclasses first, one of each class. */
+static PyObject *overloaded_among(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    PyObject *items = PySequence_Fast(given, "expected a sequence of arguments");
+    PyObject *found = items == NULL ? NULL : PyList_New(0);
+    for (Py_ssize_t i = 0; found != NULL && i < PySequence_Fast_GET_SIZE(items); i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(items, i);
+        Py_ssize_t at = py_is_exact(item) || py_has_override(item) ? 0 : -1;
+        for (Py_ssize_t k = 0; at >= 0 && k < PyList_GET_SIZE(found); k++)
+            if (Py_TYPE(PyList_GET_ITEM(found, k)) == Py_TYPE(item))
+                at = -1;
+        const Py_ssize_t n = PyList_GET_SIZE(found);
+        while (at >= 0 && at < n && !PyType_IsSubtype(Py_TYPE(item), Py_TYPE(PyList_GET_ITEM(found, at))))
+            at++;
+        if (at >= 0 && PyList_Insert(found, at, item) < 0)
+            Py_CLEAR(found);
+    }
+    Py_XDECREF(items);
+    return found;
+}
+
+static PyObject *call_override(PyObject *Py_UNUSED(module), PyObject *given)
+{
+    PyObject *public, *overloaded, *args, *kwargs;
+    if (!PyArg_ParseTuple(given, "OO!O!O!", &public, &PyTuple_Type, &overloaded, &PyTuple_Type, &args, &PyDict_Type, &kwargs))
+        return NULL;
+    PyObject *name = PyObject_GetAttrString(public, "__name__");
+    const char *text = name == NULL ? NULL : PyUnicode_AsUTF8(name);
+    PyObject *result = text == NULL ? NULL
+                                    : py_call_override(text, public, ((PyTupleObject *)overloaded)->ob_item,
+                                                       (int)PyTuple_GET_SIZE(overloaded), args, kwargs);
+    Py_XDECREF(name);
+    return result;
+}
+
+static PyMethodDef functions[] = {
+    {"_push_on_torch_function_stack", push, METH_O, "Makes a mode the innermost of this thread."},
+    {"_pop_torch_function_stack", pop, METH_NOARGS, "Takes the innermost mode of this thread away and returns it."},
+    {"_torch_function_stack", stack, METH_NOARGS, "The modes of this thread, the innermost last."},
+    {"_overloaded_among", overloaded_among, METH_O,
+     "The arguments whose classes take a call over, and plain Tensors, in the order they are asked."},
+    {"_call_override", call_override, METH_VARARGS,
+     "_call_override(function, overloaded, args, kwargs): asks the mode and the overloaded arguments."},
+    {0},
+};
+
+static bool add_guards(PyObject *module)
+{
+    PyObject *first = PyType_FromSpec(&without_subclasses), *second = PyType_FromSpec(&without_anything);
+    const bool ok = first != NULL && second != NULL && PyModule_AddObjectRef(module, "DisableTorchFunctionSubclass", first) == 0 &&
+                    PyModule_AddObjectRef(module, "DisableTorchFunction", second) == 0;
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    return ok;
+}
 
 bool py_add_overrides(PyObject *module)
 {
     name_of_override = PyUnicode_InternFromString("__torch_function__");
     disabled_override = PyCFunction_New(&disabled_method, NULL);
-    PyObject *switching = PyCFunction_New(&switch_method, NULL);
-    bool ok = switching != NULL && PyModule_AddObjectRef(module, switch_method.ml_name, switching) == 0;
-    Py_XDECREF(switching);
-    return ok && name_of_override != NULL && disabled_override != NULL &&
+    return name_of_override != NULL && disabled_override != NULL && PyModule_AddFunctions(module, functions) == 0 && add_guards(module) &&
            PyModule_AddObjectRef(module, disabled_method.ml_name, disabled_override) == 0;
 }

@@ -99,7 +99,7 @@ static enum match convert_tensor(PyObject *object, bool number, struct py_argume
         *ret_tensor = py_tensor_of(object);
         return MATCH_YES;
     }
-    if (py_is_overloaded(object))
+    if (py_has_override(object))
         return note_overloaded(object, arguments);
     if (py_is_tensor(object)) {
         *ret_tensor = py_tensor_of(object);
@@ -172,6 +172,29 @@ static enum match check_sparse_grad(PyObject *object)
     if (object == Py_True)
         PyErr_SetString(PyExc_NotImplementedError, "sparse gradients are not available yet: pass sparse_grad=False");
     return object == Py_False ? MATCH_YES : object == Py_True ? MATCH_ERROR : MATCH_NO;
+}
+
+/* Any object is true or false, as for an `if` of Python. */
+static enum match check_inplace(PyObject *object, struct py_arguments *arguments)
+{
+    const int truth = PyObject_IsTrue(object);
+    if (truth > 0)
+        arguments->form = GRD_INPLACE;
+    return truth < 0 ? MATCH_ERROR : MATCH_YES;
+}
+
+static enum match convert_reduction(PyObject *object, grd_value *ret_value)
+{
+    static const char *const words[] = {"none", "mean", "sum"};
+    int64_t number = 0;
+    const int known = object == NULL ? 1 : py_as_int(object, &number);
+    if (known > 0 && (number < 0 || number > 2)) {
+        PyErr_Format(PyExc_ValueError, "%lld is not a valid value for reduction", (long long)number);
+        return MATCH_ERROR;
+    }
+    ret_value->kind = GRD_KIND_STRING;
+    ret_value->v.string = words[number];
+    return as_match(known);
 }
 
 static enum match check_layout(PyObject *object)
@@ -264,6 +287,10 @@ static enum match convert(const struct py_param *param, PyObject *object, struct
         return check_memory_format(object);
     case PY_KIND_ANY_MEMORY_FORMAT:
         return py_as_memory_format(object) != NULL ? MATCH_YES : MATCH_NO;
+    case PY_KIND_INPLACE:
+        return check_inplace(object, arguments);
+    case PY_KIND_REDUCTION:
+        return convert_reduction(object, value);
     default:
         return MATCH_NO;
     }
@@ -328,6 +355,7 @@ static bool place(const struct py_signature *signature, const struct call *call,
 static void begin(const struct py_signature *signature, struct py_arguments *arguments)
 {
     arguments->signature = signature;
+    arguments->form = signature->form;
     arguments->nouts = 0;
     arguments->noverloaded = 0;
     arguments->blocks = NULL;
@@ -344,6 +372,8 @@ static enum match convert_all(const struct py_signature *signature, struct py_ar
         if (arguments->objects[i] == NULL) {
             if (!(param->flags & PY_OPTIONAL))
                 return MATCH_NO;
+            if (param->kind == PY_KIND_REDUCTION)
+                convert_reduction(NULL, &arguments->values[i]);
             continue;
         }
         enum match match = convert(param, arguments->objects[i], arguments, &arguments->values[i]);
@@ -351,6 +381,19 @@ static enum match convert_all(const struct py_signature *signature, struct py_ar
             return match;
     }
     return MATCH_YES;
+}
+
+/* Puts values and objects, which are in the order of the parameters, into that of the operator's arguments. */
+static void reorder(const struct py_signature *signature, struct py_arguments *arguments)
+{
+    grd_value values[PY_MAX_PARAMS] = {{0}};
+    PyObject *objects[PY_MAX_PARAMS] = {NULL};
+    for (int i = 0; i < signature->nparams; i++) {
+        values[signature->order[i]] = arguments->values[i];
+        objects[signature->order[i]] = arguments->objects[i];
+    }
+    memcpy(arguments->values, values, signature->nvalues * sizeof *values);
+    memcpy(arguments->objects, objects, signature->nvalues * sizeof *objects);
 }
 
 /* Sizes given one by one: view(2, 3). They are all that is given by position. */
@@ -379,6 +422,8 @@ static enum match match_signature(const struct py_signature *signature, const st
         match = convert_all(signature, arguments, &at);
     if (match != MATCH_YES)
         py_arguments_done(arguments);
+    else if (signature->order != NULL)
+        reorder(signature, arguments);
     return match;
 }
 
@@ -397,12 +442,14 @@ static const char *kind_text(const struct py_param *param)
     case GRD_KIND_SCALAR:
         return "Number";
     case GRD_KIND_INT:
+    case PY_KIND_REDUCTION:
         return "int";
     case GRD_KIND_FLOAT:
         return "float";
     case GRD_KIND_BOOL:
     case PY_KIND_PIN_MEMORY:
     case PY_KIND_SPARSE_GRAD:
+    case PY_KIND_INPLACE:
         return "bool";
     case GRD_KIND_DIMS:
         return "tuple of ints";
@@ -574,19 +621,6 @@ static void refuse_one(const struct py_function *function, const struct call *ca
 
 /* ---- Other ways to call ---------------------------------------------------------------------------------------------------------------- */
 
-/* Puts values and objects, which are in the order of the parameters, into that of the operator's arguments. */
-static void reorder(const struct py_signature *signature, struct py_arguments *arguments)
-{
-    grd_value values[PY_MAX_PARAMS] = {{0}};
-    PyObject *objects[PY_MAX_PARAMS] = {NULL};
-    for (int i = 0; i < signature->nparams; i++) {
-        values[signature->order[i]] = arguments->values[i];
-        objects[signature->order[i]] = arguments->objects[i];
-    }
-    memcpy(arguments->values, values, signature->nvalues * sizeof *values);
-    memcpy(arguments->objects, objects, signature->nvalues * sizeof *objects);
-}
-
 static bool is_in_order(const struct py_signature *signature)
 {
     for (int i = 1; i < signature->nparams; i++)
@@ -620,8 +654,6 @@ static enum match match_other(const struct py_function *function, const struct c
             py_arguments_done(arguments);
             return MATCH_ERROR;
         }
-        if (match == MATCH_YES)
-            reorder(signature, arguments);
         return match;
     }
     return MATCH_NO;

@@ -24,7 +24,9 @@ static PyObject *hand_over(PyObject *self, const char *name, const char *access,
     PyObject *property = py_has_stack() ? PyObject_GetAttrString((PyObject *)py_tensor_type, name) : NULL;
     PyObject *public = property != NULL ? PyObject_GetAttrString(property, access) : NULL;
     PyObject *args = public == NULL ? NULL : value != NULL ? PyTuple_Pack(2, self, value) : PyTuple_Pack(1, self);
-    PyObject *result = args != NULL ? PyObject_CallMethod(self, "__torch_function__", "O(O)O{}", public, Py_TYPE(self), args) : NULL;
+    PyObject *kwargs = args == NULL ? NULL : PyDict_New();
+    PyObject *result = kwargs == NULL ? NULL : py_call_override(name, public, &self, py_has_override(self), args, kwargs);
+    Py_XDECREF(kwargs);
     Py_XDECREF(args);
     Py_XDECREF(public);
     Py_XDECREF(property);

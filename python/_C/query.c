@@ -19,7 +19,7 @@ typedef PyObject *answer_function(PyObject *tensor);
 
 static PyObject *ask(const char *name, answer_function *answer, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 {
-    if (PY_LIKELY(nargs == 1 && names == NULL && py_is_exact(args[0])))
+    if (PY_LIKELY(nargs == 1 && names == NULL && py_is_plain(args[0])))
         return answer(args[0]);
     const struct py_function function = {.name = name, .signatures = &input_signature, .nsignatures = 1};
     struct py_arguments arguments;

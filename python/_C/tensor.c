@@ -316,7 +316,7 @@ static bool add_properties(PyGetSetDef *properties)
 
 bool py_add_tensor(PyObject *module)
 {
-    py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
+    py_plain_type = py_tensor_type = (PyTypeObject *)PyType_FromSpec(&spec);
     if (py_tensor_type == NULL)
         return false;
     py_tensor_type->tp_name = "Tensor"; /* what messages say, as PyTorch's; its module stands in the dict */

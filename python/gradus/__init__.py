@@ -33,24 +33,30 @@ if TYPE_CHECKING:
     from gradus import cuda as cuda
     from gradus import distributed as distributed
     from gradus import func as func
+    from gradus import futures as futures
+    from gradus import hub as hub
     from gradus import jit as jit
     from gradus import linalg as linalg
     from gradus import mps as mps
     from gradus import multiprocessing as multiprocessing
     from gradus import nn as nn
+    from gradus import onnx as onnx
     from gradus import ops as ops
     from gradus import optim as optim
+    from gradus import overrides as overrides
+    from gradus import profiler as profiler
     from gradus import random as random
     from gradus import return_types as return_types
     from gradus import serialization as serialization
     from gradus import special as special
     from gradus import storage as storage
+    from gradus import testing as testing
     from gradus import torch_version as torch_version
     from gradus import types as types
     from gradus import utils as utils
     from gradus import version as version
     from gradus import xpu as xpu
-    from gradus._nn_functions import *  # noqa: F403
+    from gradus._switches import *  # noqa: F403
     from gradus._tensor_types import *  # noqa: F403
     from gradus.amp import GradScaler as GradScaler
     from gradus.amp import autocast as autocast
@@ -60,21 +66,21 @@ if TYPE_CHECKING:
     from gradus.serialization import save as save
     from gradus.func import vmap as vmap
     from gradus.torch_version import __version__ as __version__
-__config__ = _C.__config__
+__config__, _weight_norm = _C.__config__, _C._weight_norm
 newaxis = None
 sys.meta_path.append(_absent.Finder)
 
-_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "func", "jit", "linalg", "mps", "multiprocessing", "nn", "ops",
-                         "optim", "random", "return_types", "safetensors", "serialization", "special", "storage", "torch_version", "types", "utils", "version", "xpu"})
+_SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "func", "futures", "hub", "jit", "linalg", "mps", "multiprocessing", "nn", "onnx", "ops",
+                         "optim", "overrides", "profiler", "random", "return_types", "safetensors", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
          "is_autocast_enabled": "amp", "__version__": "torch_version", "vmap": "func"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
                             "FloatTensor", "DoubleTensor", "set_default_tensor_type"), "_tensor_types"))
 
 _LAZY.update(dict.fromkeys((
-    "alpha_dropout", "alpha_dropout_", "batch_norm", "bilinear", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "dropout",
-    "dropout_", "embedding", "feature_alpha_dropout", "feature_alpha_dropout_", "hinge_embedding_loss", "instance_norm", "kl_div", "margin_ranking_loss",
-    "poisson_nll_loss", "rrelu", "rrelu_", "triplet_margin_loss"), "_nn_functions"))
+    "are_deterministic_algorithms_enabled", "compiled_with_cxx11_abi", "get_deterministic_debug_mode", "get_device_module", "get_float32_matmul_precision",
+    "init_num_threads", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled", "set_deterministic_debug_mode",
+    "set_float32_matmul_precision", "set_flush_denormal", "set_warn_always", "typename", "use_deterministic_algorithms"), "_switches"))
 
 
 if not TYPE_CHECKING:  # which knows the names above, and must find the others absent

@@ -1,25 +1,31 @@
-"""Compilation: there is none. What PyTorch would compile runs as it is written, with the same results."""
+"""Compilation: there is none. What PyTorch would compile runs as it is written, with the same results; compile() says so once."""
 import functools
+import warnings
 
-__all__ = ["compile", "disable", "is_compiling", "reset"]
+__all__ = ["allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling", "is_exporting",
+           "list_backends", "reset", "set_stance", "substitute_in_graph"]
+
+_said = False
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
-    """The model or function itself. Every other argument is accepted and has no effect.
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, name=None, disable=False, **others):
+    """The model or function itself. Every other argument is accepted and has no effect. It warns once.
 
     Raises AssertionError for what cannot be called.
 
-    >>> @compile
-    ... def double(x):
-    ...     return 2 * x
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     double = compile(lambda x: 2 * x)
     >>> double(4)
     8
     """
+    global _said
     if model is None:
-        return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
-                                 disable=disable)
+        return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    if not _said and not disable:
+        _said = True
+        warnings.warn("compile: there is no compiler; functions and modules run as they are", stacklevel=2)
     return model
 
 
@@ -28,7 +34,54 @@ def disable(fn=None, recursive=True, *, reason=None):
     return functools.partial(disable, recursive=recursive, reason=reason) if fn is None else fn
 
 
+def allow_in_graph(fn):
+    """The function itself."""
+    return fn
+
+
+def assume_constant_result(fn):
+    """The function itself."""
+    return fn
+
+
+def substitute_in_graph(original_fn, **kwargs):
+    """A decorator that gives its function back."""
+    return lambda fn: fn
+
+
+class set_stance:
+    """A context manager, or call, that changes nothing."""
+
+    def __init__(self, stance="default", **kwargs):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return None
+
+
+def list_backends(exclude_tags=()):
+    """An empty list."""
+    return []
+
+
+def cudagraph_mark_step_begin():
+    """Nothing."""
+
+
 def is_compiling():
+    """False."""
+    return False
+
+
+def is_dynamo_compiling():
+    """False."""
+    return False
+
+
+def is_exporting():
     """False."""
     return False
 

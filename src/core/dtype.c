@@ -53,6 +53,29 @@ const char *grd_dtype_type_name(grd_dtype dtype)
     return name != NULL ? name : "Undefined";
 }
 
+const char *grd_dtype_c_name(grd_dtype dtype)
+{
+    static const char *const names[GRD_DTYPE_COUNT] = {
+        [GRD_BOOL] = "bool",
+        [GRD_UINT8] = "unsigned char",
+        [GRD_INT8] = "signed char",
+        [GRD_UINT16] = "unsigned short",
+        [GRD_INT16] = "short int",
+        [GRD_UINT32] = "unsigned int",
+        [GRD_INT32] = "int",
+        [GRD_UINT64] = "unsigned long",
+        [GRD_INT64] = "long int",
+        [GRD_FLOAT16] = "c10::Half",
+        [GRD_BFLOAT16] = "c10::BFloat16",
+        [GRD_FLOAT32] = "float",
+        [GRD_FLOAT64] = "double",
+        [GRD_COMPLEX64] = "c10::complex<float>",
+        [GRD_COMPLEX128] = "c10::complex<double>",
+    };
+    const char *name = names[(unsigned)dtype];
+    return name != NULL ? name : grd_dtype_type_name(dtype);
+}
+
 int64_t grd_dtype_size(grd_dtype dtype)
 {
     return info(dtype)->size;

@@ -112,6 +112,7 @@ typedef struct grd_complex128 {
 
 /* As PyTorch's errors call it: "Float", "Long", "ComplexDouble". */
 const char *grd_dtype_type_name(grd_dtype dtype);
+const char *grd_dtype_c_name(grd_dtype dtype); /* "c10::Half": the name in C++, which some texts of PyTorch have */
 /* The real dtype of a complex one's parts, the complex one of a real one; others unchanged. */
 grd_dtype grd_dtype_to_real(grd_dtype dtype);
 grd_dtype grd_dtype_to_complex(grd_dtype dtype);

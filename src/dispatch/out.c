@@ -6,36 +6,12 @@
 #include "base/text.h"
 #include "dispatch/op.h"
 
-/* The names of dtypes in C++, which PyTorch's own texts have. */
-static const char *c_name(grd_dtype dtype)
-{
-    static const char *const names[GRD_DTYPE_COUNT] = {
-        [GRD_BOOL] = "bool",
-        [GRD_UINT8] = "unsigned char",
-        [GRD_INT8] = "signed char",
-        [GRD_UINT16] = "unsigned short",
-        [GRD_INT16] = "short int",
-        [GRD_UINT32] = "unsigned int",
-        [GRD_INT32] = "int",
-        [GRD_UINT64] = "unsigned long",
-        [GRD_INT64] = "long int",
-        [GRD_FLOAT16] = "c10::Half",
-        [GRD_BFLOAT16] = "c10::BFloat16",
-        [GRD_FLOAT32] = "float",
-        [GRD_FLOAT64] = "double",
-        [GRD_COMPLEX64] = "c10::complex<float>",
-        [GRD_COMPLEX128] = "c10::complex<double>",
-    };
-    const char *name = names[(unsigned)dtype];
-    return name != NULL ? name : grd_dtype_type_name(dtype);
-}
-
 /* What stands in braces: {out}, {result}, and {c out}, {c result} for the names in C++. */
 static const char *word_in_braces(const char *word, size_t n, grd_dtype out, grd_dtype result)
 {
     const bool c = n > 2 && word[1] == ' ';
     const grd_dtype dtype = word[c ? 2 : 0] == 'o' ? out : result;
-    return c ? c_name(dtype) : grd_dtype_type_name(dtype);
+    return c ? grd_dtype_c_name(dtype) : grd_dtype_type_name(dtype);
 }
 
 static bool refuse(const char *text, grd_dtype out, grd_dtype result)

@@ -31,6 +31,8 @@ struct grd_order_row;       /* kernel/order.h */
 struct grd_optim_row;       /* kernel/optim.h */
 struct grd_nll_row;         /* kernel/nll.h */
 struct grd_range_row;       /* kernel/range.h */
+struct grd_channels_row;    /* kernel/channels.h */
+struct grd_attention_row;   /* kernel/attention.h */
 struct grd_distance_block;  /* kernel/distance.h */
 struct grd_pool_row;        /* kernel/pool.h */
 struct grd_resample_row;    /* kernel/resample.h */
@@ -56,8 +58,10 @@ struct grd_kernel_table {
     const struct grd_order_row *order[GRD_DTYPE_COUNT];                        /* real dtypes of at most 8 bytes, but float8 */
     const struct grd_optim_row *optim[GRD_DTYPE_COUNT];                        /* float32 float64 */
     const struct grd_range_row *range[GRD_DTYPE_COUNT];                        /* int64 float32 float64 */
+    const struct grd_channels_row *channels[GRD_DTYPE_COUNT];                  /* float32 float64 */
     void (*distance[GRD_DTYPE_COUNT])(const struct grd_distance_block *block); /* float32 float64 */
     const struct grd_nll_row *nll[GRD_DTYPE_COUNT];                            /* float16 bfloat16 float32 float64 */
+    const struct grd_attention_row *attention[GRD_DTYPE_COUNT];                /* float32 float64 */
     const struct grd_pool_row *pool[GRD_DTYPE_COUNT];                          /* int64 float32 float64 */
     const struct grd_resample_row *resample[GRD_DTYPE_COUNT];                  /* uint8 float32 float64 */
     const struct grd_grid_row *grid[GRD_DTYPE_COUNT];                          /* float32 float64 */

@@ -1,4 +1,4 @@
-/* Normalisation of channels, dimension 1: over a batch, within a sample, in groups. Composites, recorded as one node, and their gradients. Schema: schema/normalization.toml. */
+/* Normalisation of channels, dimension 1: over a batch, within a sample, in groups. Composites; what they are made of is in channel_norm.c. Schema: schema/normalization.toml. */
 #include "gen/uses/op/batch_norm.h"
 #include "gradus/library.h"
 #include "op/formula.h"
@@ -10,9 +10,29 @@ static bool check_vector(const grd_tensor *vector, const grd_tensor *input, cons
                      (long long)vector->numel);
 }
 
-/* What the three ask of their arguments. `own`: the statistics are the input's. */
-static bool check(const grd_tensor *input, const grd_tensor *running_mean, const grd_tensor *running_var, const grd_tensor *weight,
-                  const grd_tensor *bias, bool own)
+/* The parameters have the input's dtype; beside one of a half type all may be float32. */
+static bool check_dtypes(const grd_tensor *input, const grd_tensor *const *parameters, int n)
+{
+    const grd_tensor *first = NULL;
+    const bool half = input->dtype == GRD_FLOAT16 || input->dtype == GRD_BFLOAT16;
+    for (int i = 0; i < n; i++) {
+        const grd_tensor *t = parameters[i];
+        if (t == NULL)
+            continue;
+        first = first == NULL ? t : first;
+        if (first->dtype == input->dtype && t->dtype != input->dtype)
+            return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type %s but found %s", grd_dtype_type_name((grd_dtype)input->dtype),
+                             grd_dtype_type_name((grd_dtype)t->dtype));
+        if (first->dtype != input->dtype && t->dtype != GRD_FLOAT32)
+            return grd_raise(GRD_ERROR_RUNTIME, "mixed dtype (CPU): expect parameter to have scalar type of Float");
+        if (first->dtype != input->dtype && !half)
+            return grd_raise(GRD_ERROR_RUNTIME, "mixed dtype (CPU): all inputs must share same datatype.");
+    }
+    return true;
+}
+
+bool grd_check_batch_norm(const grd_tensor *input, const grd_tensor *running_mean, const grd_tensor *running_var, const grd_tensor *weight,
+                          const grd_tensor *bias, bool own)
 {
     if (input->ndim < 2)
         return grd_raise(GRD_ERROR_RUNTIME, "Expected at least 2 dimensions for input tensor but received %d", input->ndim);
@@ -20,48 +40,39 @@ static bool check(const grd_tensor *input, const grd_tensor *running_mean, const
         return false;
     if ((running_mean == NULL) != (running_var == NULL) || (running_mean == NULL && !own))
         return grd_raise(GRD_ERROR_RUNTIME, "Expected running_mean and running_var to be defined");
-    return check_vector(weight, input, "weight") && check_vector(bias, input, "bias");
-}
-
-void op_hidden_native_batch_norm(grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_tensor *mean, grd_tensor *variance,
-                                 double eps, grd_tensor **ret)
-{
-    grd_var_mean_result used = {grd_composite_along(variance, input->ndim, 1), grd_composite_along(mean, input->ndim, 1)};
-    if (mean == NULL)
-        used = grd_var_mean(input, .dim = grd_dims_but(grd_sizes(input), 1), .correction = grd_int(0), .keepdim = true);
-    grd_tensor *scale = grd_rsqrt(grd_add_scalar(used.variance, grd_float(eps)));
-    if (weight != NULL)
-        scale = grd_mul(scale, grd_composite_along(weight, input->ndim, 1));
-    grd_tensor *result = grd_mul(grd_sub(input, used.average), scale);
-    if (bias != NULL)
-        result = grd_add(result, grd_composite_along(bias, input->ndim, 1));
-    ret[0] = grd_pending() ? grd_failed : grd_composite_suggested(grd_to(result, .dtype = input->dtype), input);
-    ret[1] = used.average;
-    ret[2] = used.variance;
-}
-
-/* running = (1 - momentum) running + momentum * statistic, which is no part of the graph. */
-static void follow(grd_tensor *running, grd_tensor *statistic, double momentum)
-{
-    grd_tensor *part = grd_mul_scalar(grd_detach(statistic), grd_float(momentum));
-    grd_copy_(running, grd_add(grd_mul_scalar(running, grd_float(1 - momentum)), part));
+    return check_vector(weight, input, "weight") && check_vector(bias, input, "bias") &&
+           check_dtypes(input, (const grd_tensor *const[]){weight, bias, running_mean, running_var}, 4);
 }
 
 /* The running statistics take the averages of what `samples` samples have each for themselves, samples * channels. */
-static void follow_both(grd_tensor *running_mean, grd_tensor *running_var, const grd_hidden_native_batch_norm_result *made, int64_t samples,
-                        double momentum)
+static void follow(grd_tensor *running_mean, grd_tensor *running_var, const grd_hidden_native_batch_norm_result *made, int64_t samples,
+                   double momentum)
 {
-    const grd_dims first = grd_dims(0), sizes = grd_dims(samples, running_mean->numel);
     const double count = (double)made->output->numel / (double)made->used_mean->numel;
-    follow(running_mean, grd_mean(grd_reshape(made->used_mean, sizes), .dim = first), momentum);
-    follow(running_var, grd_mul_scalar(grd_mean(grd_reshape(made->used_variance, sizes), .dim = first), grd_float(count / (count - 1))),
-           momentum);
+    grd_tensor *mean = grd_detach(made->used_mean), *variance = grd_detach(made->used_variance);
+    if (samples > 1) {
+        const grd_dims sizes = grd_dims(samples, running_mean->numel);
+        mean = grd_mean(grd_reshape(mean, sizes), .dim = grd_dims(0));
+        variance = grd_mean(grd_reshape(variance, sizes), .dim = grd_dims(0));
+    }
+    grd_hidden_running_(running_mean, mean, momentum, 1);
+    grd_hidden_running_(running_var, variance, momentum, count / (count - 1));
 }
 
-/* A copy that gradients do not go to, so that the running statistics may change before the backward pass; NULL stays. */
-static grd_tensor *constant(grd_tensor *t)
+/* The statistics that are used where they are not the input's own; no gradient goes to them. */
+static grd_tensor *given(grd_tensor *running, bool own)
 {
-    return t == NULL ? NULL : grd_clone(grd_detach(t));
+    return own || running == NULL ? NULL : grd_detach(running);
+}
+
+static grd_hidden_native_batch_norm_result normalised(grd_tensor *input, grd_tensor *running_mean, grd_tensor *running_var,
+                                                      grd_tensor *weight, grd_tensor *bias, bool training, double momentum, double eps)
+{
+    const grd_hidden_native_batch_norm_result made =
+        grd_hidden_native_batch_norm(input, weight, bias, given(running_mean, training), given(running_var, training), eps);
+    if (training && running_mean != NULL && !grd_pending() && input->numel > 0)
+        follow(running_mean, running_var, &made, 1, momentum);
+    return made;
 }
 
 grd_tensor *op_batch_norm(grd_tensor *input, grd_tensor *running_mean, grd_tensor *running_var, grd_tensor *weight, grd_tensor *bias,
@@ -69,13 +80,29 @@ grd_tensor *op_batch_norm(grd_tensor *input, grd_tensor *running_mean, grd_tenso
 {
     if (input->ndim == 1 && input->numel == 0) /* which PyTorch takes for no channels of nothing */
         return grd_clone(input);
-    if (!check(input, running_mean, running_var, weight, bias, training))
+    if (!grd_check_batch_norm(input, running_mean, running_var, weight, bias, training))
         return grd_failed;
-    const grd_hidden_native_batch_norm_result result = grd_hidden_native_batch_norm(
-        input, weight, bias, training ? NULL : constant(running_mean), training ? NULL : constant(running_var), eps);
-    if (training && running_mean != NULL && !grd_pending())
-        follow_both(running_mean, running_var, &result, 1, momentum);
-    return grd_pending() ? grd_failed : result.output;
+    grd_tensor *output = normalised(input, running_mean, running_var, weight, bias, training, momentum, eps).output;
+    return grd_pending() ? grd_failed : output;
+}
+
+void op_native_batch_norm(grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_tensor *running_mean, grd_tensor *running_var,
+                          bool training, double momentum, double eps, grd_tensor **ret)
+{
+    const grd_hidden_native_batch_norm_result made = normalised(input, running_mean, running_var, weight, bias, training, momentum, eps);
+    ret[0] = made.output;
+    ret[1] = ret[2] = grd_failed;
+    if (grd_pending())
+        return;
+    const grd_tensor *parameter = weight != NULL ? weight : bias != NULL ? bias : running_mean != NULL ? running_mean : input;
+    const grd_dtype dtype = (grd_dtype)parameter->dtype;
+    if (training) {
+        ret[1] = grd_to(made.used_mean, .dtype = dtype);
+        ret[2] = grd_to(grd_rsqrt(grd_add_scalar(made.used_variance, grd_float(eps))), .dtype = dtype);
+    } else {
+        ret[1] = grd_empty(grd_dims(0), .dtype = dtype, .device = grd_device_of(input));
+        ret[2] = grd_clone(ret[1]);
+    }
 }
 
 /* A vector for the channels of every sample; NULL stays. */
@@ -88,7 +115,7 @@ static grd_tensor *for_each_sample(grd_tensor *vector, int64_t samples)
 grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_tensor *running_var, grd_tensor *weight, grd_tensor *bias,
                              bool use_input_stats, double momentum, double eps)
 {
-    if (!check(input, running_mean, running_var, weight, bias, use_input_stats))
+    if (!grd_check_batch_norm(input, running_mean, running_var, weight, bias, use_input_stats))
         return grd_failed;
     if (input->ndim < 3)
         return grd_fail(GRD_ERROR_RUNTIME, "Expected at least 3 dimensions for input tensor but received %d", input->ndim);
@@ -96,13 +123,13 @@ grd_tensor *op_instance_norm(grd_tensor *input, grd_tensor *running_mean, grd_te
     int64_t sizes[GRD_MAX_DIMS] = {1, grd_wrapping_product(samples, input->sizes[1])};
     for (int i = 2; i < input->ndim; i++)
         sizes[i] = input->sizes[i];
-    grd_tensor *mean = use_input_stats ? NULL : for_each_sample(constant(running_mean), samples);
-    grd_tensor *variance = use_input_stats ? NULL : for_each_sample(constant(running_var), samples);
+    grd_tensor *mean = for_each_sample(given(running_mean, use_input_stats), samples);
+    grd_tensor *variance = for_each_sample(given(running_var, use_input_stats), samples);
     const grd_hidden_native_batch_norm_result result =
         grd_hidden_native_batch_norm(grd_view(grd_contiguous(input), grd_dims_from(sizes, input->ndim)), for_each_sample(weight, samples),
                                      for_each_sample(bias, samples), mean, variance, eps);
     if (use_input_stats && running_mean != NULL && !grd_pending())
-        follow_both(running_mean, running_var, &result, samples, momentum);
+        follow(running_mean, running_var, &result, samples, momentum);
     return grd_pending() ? grd_failed : grd_view(result.output, grd_sizes(input));
 }
 

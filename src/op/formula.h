@@ -67,14 +67,29 @@ grd_tensor *grd_loss_variance(const grd_tensor *input, grd_tensor *var);
 bool grd_cdist_check(const grd_tensor *x1, const grd_tensor *x2, double p);
 bool grd_cdist_by_product(const char *mode, double p, const grd_tensor *x1, const grd_tensor *x2);
 
+/* RuntimeError: inputs (…, A) and (…, B) of other batches or dtypes than each other, or a weight not (K, A, B), or a bias, unless NULL, not (K). */
+bool grd_bilinear_check(const grd_tensor *input1, const grd_tensor *input2, const grd_tensor *weight, const grd_tensor *bias);
 /* RuntimeError: the last sizes of the input, or those of a weight that is not NULL, are others. */
 bool grd_layer_norm_check(const grd_tensor *input, grd_dims shape, const grd_tensor *weight);
+/* RuntimeError: fewer than 2 dimensions, statistics, weights or biases that are not one for each channel or of another dtype, or no statistics where they are
+ * not the input's `own`. */
+bool grd_check_batch_norm(const grd_tensor *input, const grd_tensor *running_mean, const grd_tensor *running_var, const grd_tensor *weight,
+                          const grd_tensor *bias, bool own);
 /* RuntimeError: fewer than 2 dimensions, or channels, dimension 1, that do not divide into so many groups. */
 bool grd_check_groups(const grd_tensor *input, int64_t num_groups);
 /* Sizes [samples, groups, elements of a group] of the same elements. */
 grd_dims grd_group_sizes(grd_dims sizes, int64_t num_groups);
 /* The borders of pad in the last n dimensions, as a tensor of its own. `mode`: "reflect" or "replicate". RuntimeError: not 2 * n lengths. */
 grd_tensor *grd_pad_bordered(grd_tensor *self, grd_dims pad, const char *mode, int64_t n);
+/* RuntimeError: input and weight of a convolution over n dimensions have others. */
+bool grd_check_conv(const grd_tensor *input, const grd_tensor *weight, int64_t n, const char *name);
+/* The dimension of channels in an image of that shape, with samples or without. */
+int64_t grd_conv_channel(grd_dims image, grd_dims weight);
+/* RuntimeError: `padding` is neither "valid" nor "same", or that of a convolution with strides. */
+bool grd_check_conv_padding(const char *padding, grd_dims weight, grd_dims stride, grd_dims dilation);
+/* The padding on both sides that the word stands for, and the input, with one more behind it where "same" asks for an odd number. */
+grd_dims grd_conv_padding(const char *padding, grd_dims weight, grd_dims dilation);
+grd_tensor *grd_conv_padded(grd_tensor *input, grd_dims weight, const char *padding, grd_dims dilation);
 /* The sizes of images of n dimensions; all sizes, with those of the images in one. */
 grd_dims grd_image_sizes(grd_dims sizes, int64_t n);
 /* The sizes of a grid of points for images of that size; with the points in one dimension, if `merged`. */
@@ -97,6 +112,12 @@ double grd_window_elements(grd_dims kernel_size, int64_t n);
 grd_scalar grd_scatter_identity(const char *reduce, grd_dtype dtype);
 /* How many values a mean is over at each place; 1 where there is none. */
 grd_tensor *grd_scatter_counts(grd_tensor *self, int64_t dim, grd_tensor *index, grd_tensor *src, bool include_self);
+/* One noise for each channel of each sample: sizes (N, C, 1, …), of at least two dimensions. */
+grd_dims grd_channel_sizes(grd_dims sizes);
+/* A number as a floating dtype holds it. */
+double grd_rounded_to(double x, grd_dtype dtype);
+/* Returns the factor by which alpha_dropout keeps the variance. */
+double grd_alpha_dropout_scale(double p);
 /* RuntimeError: probabilities that are not finite, or rows of them that sum to 0. */
 bool grd_multinomial_check(grd_tensor *p);
 

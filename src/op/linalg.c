@@ -4,7 +4,7 @@
 
 #include "core/small.h"
 #include "gen/uses/op/linalg.h"
-#include "op/composite.h"
+#include "op/formula.h"
 #include "op/product.h"
 #include "op/provider.h"
 
@@ -390,6 +390,32 @@ grd_tensor *op_matmul(grd_tensor *self, grd_tensor *other)
     if (a == 1 && b == 2)
         return grd_squeeze(grd_mm(grd_unsqueeze(self, 0), other), .dim = grd_dims(0));
     return b <= 2 ? fold_rows(self, other, NULL) : batched_product(self, other);
+}
+
+static bool check_bilinear_size(const char *name, int64_t size, int64_t wanted)
+{
+    return size == wanted || grd_raise(GRD_ERROR_RUNTIME, "bilinear(): %s size does not match weight size: got %lld but expected %lld",
+                                       name, (long long)size, (long long)wanted);
+}
+
+bool grd_bilinear_check(const grd_tensor *input1, const grd_tensor *input2, const grd_tensor *weight, const grd_tensor *bias)
+{
+    const int last = input1->ndim - 1;
+    if (last < 0)
+        return grd_raise(GRD_ERROR_INDEX, "Dimension specified as -1 but tensor has no dimensions");
+    if (weight->ndim != 3)
+        return grd_raise(GRD_ERROR_RUNTIME, "bilinear(): weight must have 3 dimensions, got %d", weight->ndim);
+    for (int i = 0; i < last; i++)
+        if (input1->sizes[i] != input2->sizes[i])
+            return grd_raise(GRD_ERROR_RUNTIME, "bilinear(): input batch dimensions do not match at dim %d: got %lld and %lld", i,
+                             (long long)input1->sizes[i], (long long)input2->sizes[i]);
+    if (input1->dtype != input2->dtype || input1->dtype != weight->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "All tensors must have the same dtype, got input1: %s, input2: %s, weight: %s",
+                         grd_dtype_type_name((grd_dtype)input1->dtype), grd_dtype_type_name((grd_dtype)input2->dtype),
+                         grd_dtype_type_name((grd_dtype)weight->dtype));
+    return check_bilinear_size("input1", input1->sizes[last], weight->sizes[1]) &&
+           check_bilinear_size("input2", input2->sizes[last], weight->sizes[2]) &&
+           (bias == NULL || check_bilinear_size("bias", bias->ndim == 1 ? bias->numel : 1, weight->sizes[0]));
 }
 
 grd_tensor *op_linear(grd_tensor *input, grd_tensor *weight, grd_tensor *bias)

@@ -39,7 +39,7 @@ struct grd_read {
     grd_dtype as;  /* what the run reads it as; NONE: as it lies in memory, dtype and strides */
 };
 
-enum { GRD_PLAN_READS = 8, GRD_PLAN_STATE = 4096 };
+enum { GRD_PLAN_READS = 10, GRD_PLAN_STATE = 4096 };
 
 struct grd_plan {
     const struct grd_op *op;

@@ -47,8 +47,7 @@ static int64_t round_up(int64_t a, int64_t unit)
     return ceil_div(a, unit) * unit;
 }
 
-/* The dtype that `dtype` is computed in. */
-static grd_dtype computed_in(grd_dtype dtype)
+grd_dtype grd_product_dtype(grd_dtype dtype)
 {
     switch (dtype) {
     case GRD_FLOAT16:
@@ -66,7 +65,7 @@ static grd_dtype computed_in(grd_dtype dtype)
 
 static const struct grd_product_kernels *kernels_of(grd_dtype dtype)
 {
-    return grd_kernels->gemm[computed_in(dtype)];
+    return grd_kernels->gemm[grd_product_dtype(dtype)];
 }
 
 bool grd_product_exists(grd_dtype dtype)
@@ -224,7 +223,7 @@ struct packed {
 static bool is_packed(const struct grd_product *p)
 {
     const int64_t m = p->g.m, n = p->g.n, k = p->g.k;
-    if (computed_in(p->dtype) != p->dtype)
+    if (grd_product_dtype(p->dtype) != p->dtype)
         return true;
     return m >= PACKED_SIDE && n >= PACKED_SIDE && k >= PACKED_SIDE && (double)m * (double)n * (double)k >= PACKED_WORK;
 }
@@ -232,7 +231,7 @@ static bool is_packed(const struct grd_product *p)
 static struct packed plan_packed(const struct grd_product *p)
 {
     const struct grd_product_kernels *kernels = kernels_of(p->dtype);
-    const grd_dtype dtype = computed_in(p->dtype);
+    const grd_dtype dtype = grd_product_dtype(p->dtype);
     const bool converted = dtype != p->dtype;
     const int64_t m = p->g.m, n = p->g.n, k = p->g.k;
     struct packed plan = {.p = p, .kernels = kernels, .itemsize = grd_dtype_size(p->dtype), .size = grd_dtype_size(dtype)};
@@ -496,7 +495,7 @@ size_t grd_product_dot_scratch(int64_t n)
 
 void grd_product_dot(const struct grd_product_dot *given, char *scratch)
 {
-    const grd_dtype computed = computed_in(given->dtype);
+    const grd_dtype computed = grd_product_dtype(given->dtype);
     const int64_t pieces = given->n <= DOT_PIECE ? 1 : ceil_div(given->n, DOT_PIECE);
     _Alignas(16) char one_sum[DOT_SLOT], total[DOT_SLOT];
     const int64_t itemsize = grd_dtype_size(given->dtype);

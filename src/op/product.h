@@ -15,6 +15,8 @@ struct grd_product {
     grd_dtype dtype;
 };
 
+/* The dtype in which products of `dtype` are computed: one that has kernels, if there are products. */
+grd_dtype grd_product_dtype(grd_dtype dtype);
 bool grd_product_exists(grd_dtype dtype);
 
 /* The kernel for products of that size, where they are small and the dtype has one; otherwise NULL. */

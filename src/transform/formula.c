@@ -296,6 +296,53 @@ grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim)
     return grd_cat(grd_tensors_from(list, n), .dim = grd_batch_dim(dim, rank));
 }
 
+/* The dimension of channels of an image of a convolution with weights of `rank` dimensions. */
+static int64_t channel_dim(int64_t ndim, int64_t rank)
+{
+    return ndim - (rank - 2) - 1;
+}
+
+grd_tensor *grd_batch_into_channels(grd_tensor *t, int64_t rank)
+{
+    const int64_t channel = channel_dim(t->ndim, rank);
+    return grd_flatten(grd_movedim(t, grd_dims(0), grd_dims(channel - 1)), .start_dim = channel - 1, .end_dim = channel);
+}
+
+grd_tensor *grd_batch_from_channels(grd_tensor *t, int64_t rank, int64_t count)
+{
+    const int64_t channel = channel_dim(t->ndim, rank);
+    if (grd_is_failed(t))
+        return t;
+    return grd_movedim(grd_unflatten(t, channel, grd_dims(count, count > 0 ? t->sizes[channel] / count : 0)), grd_dims(channel),
+                       grd_dims(0));
+}
+
+/* The sizes, of which that at `dim` is so many times as large. */
+static grd_dims with_times(grd_dims sizes, int64_t dim, int64_t count)
+{
+    int64_t *const all = grd_pool_array(sizes.n + 1, sizeof *all);
+    if (all == NULL)
+        return (grd_dims){0};
+    memcpy(all, sizes.data, (size_t)sizes.n * sizeof *all);
+    all[dim] *= count;
+    return grd_dims_from(all, sizes.n);
+}
+
+grd_dims grd_batch_channel_sizes(grd_dims sizes, int64_t rank, int64_t count)
+{
+    return with_times(sizes, channel_dim(sizes.n, rank), count);
+}
+
+grd_dims grd_batch_weight_sizes(grd_dims sizes, int64_t count)
+{
+    return with_times(sizes, 0, count);
+}
+
+int64_t grd_conv_rank(grd_dims weight)
+{
+    return weight.n;
+}
+
 grd_tensor *grd_batch_isin(grd_tensor *elements, grd_tensor *test_elements, bool invert)
 {
     if (grd_batch_is_shared(test_elements))

@@ -41,6 +41,14 @@ grd_tensor *grd_batch_embedding(grd_tensor *weight, grd_tensor *indices, int64_t
 grd_tensor *grd_batch_embedding_gradient(grd_tensor *grad, grd_dims sizes, grd_tensor *indices, int64_t padding_idx, bool scale);
 grd_tensor *grd_batch_cat(grd_tensors tensors, int64_t dim);
 
+/* A batch of convolutions is one with as many times the groups: images, or places, of a convolution of `rank` weight dimensions whose channels are those of all elements one
+ * after the other; what comes out, given back to `count` elements; sizes likewise. */
+grd_tensor *grd_batch_into_channels(grd_tensor *t, int64_t rank);
+grd_tensor *grd_batch_from_channels(grd_tensor *t, int64_t rank, int64_t count);
+grd_dims grd_batch_channel_sizes(grd_dims sizes, int64_t rank, int64_t count);
+grd_dims grd_batch_weight_sizes(grd_dims sizes, int64_t count);
+int64_t grd_conv_rank(grd_dims weight);
+
 grd_tensor *grd_batch_isin(grd_tensor *elements, grd_tensor *test_elements, bool invert);
 /* The sizes of the product of two lists of matrices for each element of the batch. */
 grd_dims grd_batch_product_sizes(const grd_tensor *a, const grd_tensor *b);

@@ -677,16 +677,29 @@ static grd_value take_argument(struct bytes *b, grd_kind kind, grd_tensor **list
     }
 }
 
-/* The steps of optimizers write to the tensors of their lists. */
-static void refresh_lists(const char *name, const grd_value *args, int n)
+/* True for operators that write to tensors among their arguments: steps of optimizers, norms with running statistics. */
+static bool writes_arguments(const char *name)
 {
-    if (strcmp(name, "_sgd_step") != 0 && strcmp(name, "_adam_step") != 0)
-        return;
-    for (int i = 0; i < n; i++)
+    const size_t length = strlen(name);
+    return (length > 5 && strcmp(name + length - 5, "_step") == 0) || strstr(name, "batch_norm") != NULL ||
+           strcmp(name, "instance_norm") == 0;
+}
+
+static void refresh_tensor(const grd_tensor *t)
+{
+    for (int s = 0; s < SLOTS; s++)
+        if (slots[s].t == t)
+            refresh(&slots[s]);
+}
+
+static void refresh_arguments(const char *name, const grd_value *args, int n)
+{
+    for (int i = 0; i < n && writes_arguments(name); i++) {
         for (int64_t k = 0; args[i].kind == GRD_KIND_TENSORS && k < args[i].v.tensors.n; k++)
-            for (int s = 0; s < SLOTS; s++)
-                if (slots[s].t == args[i].v.tensors.data[k])
-                    refresh(&slots[s]);
+            refresh_tensor(args[i].v.tensors.data[k]);
+        if (args[i].kind == GRD_KIND_TENSOR)
+            refresh_tensor(args[i].v.tensor);
+    }
 }
 
 static void step_anything(struct bytes *b)
@@ -726,7 +739,7 @@ static void step_anything(struct bytes *b)
     if (ok && written != NULL)
         refresh(written);
     if (ok)
-        refresh_lists(name, args, n);
+        refresh_arguments(name, args, n);
     check_slots(name);
     if (ok && form == GRD_FUNCTIONAL && results[0].kind == GRD_KIND_TENSOR)
         believe(take_slot(b), results[0].v.tensor);

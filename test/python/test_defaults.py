@@ -26,6 +26,7 @@ DIFFERENT = {
     "norm": {"p": None}, **{name: {"dim": None} for name in ("amax", "amin")},
     **{name: {"dtype": None} for name in ("randint", "randint_high", "randperm")},  # int64, by its number
     **{name: {"correction": 1} for name in ("var", "std", "var_mean", "std_mean")},
+    **{f"conv{n}d_padded": {"padding": "valid"} for n in (1, 2, 3)},  # of the overload that takes a word
     "bernoulli": {"p": None},  # the probabilities are the elements
 }
 

@@ -16,14 +16,21 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # only PyTorch warns here
 SIZE_ONE = {
     **{name: "one kernel here, several operators in PyTorch" for name in ("softsign", "isinf", "isfinite", "isneginf", "isposinf", "isclose", "batch_norm", "rms_norm")},
     **{name: "a number is a zero-dimensional input here, a parameter in PyTorch" for name in ("pow", "clamp", "clamp_min", "clamp_max", "round_decimals")},
-    **{name: "made of other operators than PyTorch's" for name in ("einsum", "polar", "prelu", "normalize", "binary_cross_entropy_with_logits",
+    **{name: "made of other operators than PyTorch's" for name in ("einsum", "norm_except_dim", "polar", "prelu", "normalize", "binary_cross_entropy_with_logits",
                                                                                "gaussian_nll_loss")},
+    **{name: "one way for all, several in PyTorch" for name in ("convolution", "conv2d", "conv2d_padded", "conv_transpose2d")},
 }
 
 # Not compared.
 DIFFERENT = {
     "as_strided": "its samples are for one layout",
+    **{name: "with one channel and one tap they show which way PyTorch took" for name in ("conv1d", "conv1d_padded", "conv_transpose1d")},
+    **{name: "PyTorch has it as a part of a backward alone" for name in ("convolution_input", "convolution_weight")},
+    "alpha_dropout": "random; the strides of sizes of 1 are those of a product of three tensors",
+    "native_batch_norm": "PyTorch goes by the strides of sizes of 1, too",
+    "rrelu": "PyTorch's result is contiguous; here it has the strides of its input, as those of the other activations",
     "conj": "computes at once: docs/differences.md",
+    "weight_norm": "PyTorch's kernel for the first and the last dimension gives contiguous tensors, its parts for others keep the strides of v",
     "soft_margin_loss": "PyTorch fills a tensor that it has made empty, and its strides are left to the order in which that happens",
 }
 

@@ -34,6 +34,8 @@ def put(self, indices, values, accumulate=False, dims=None):
 # Where PyTorch's function has neither the operator's name nor its name in Python.
 F = torch.nn.functional
 NAMES = {
+    "convolution_input": lambda input_size, weight, *rest: getattr(torch.nn.grad, f"conv{weight.dim() - 2}d_input")(input_size, weight, *rest),
+    "convolution_weight": lambda input, *rest: getattr(torch.nn.grad, f"conv{input.dim() - 2}d_weight")(input, *rest),
     "max_dim": lambda self, dim, keepdim=False: torch.max(self, dim, keepdim),
     "min_dim": lambda self, dim, keepdim=False: torch.min(self, dim, keepdim),
     "slice": lambda self, dim=0, start=None, end=None, step=1: torch.ops.aten.slice(self, dim, start, end, step),

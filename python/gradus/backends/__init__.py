@@ -4,6 +4,6 @@
 >>> gradus.backends.cudnn.is_available(), gradus.backends.mps.is_available()
 (False, False)
 """
-from gradus.backends import cuda, cudnn, mkl, mkldnn, mps, openmp
+from gradus.backends import cpu, cuda, cudnn, mha, mkl, mkldnn, mps, nnpack, openmp, opt_einsum, quantized
 
-__all__ = ["cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
+__all__ = ["cpu", "cuda", "cudnn", "mha", "mkl", "mkldnn", "mps", "nnpack", "openmp", "opt_einsum", "quantized"]

@@ -1,4 +1,4 @@
-"""Parameter and Buffer: tensors that a Module registers when they are assigned to it."""
+"""Parameter and Buffer: tensors that a Module registers when they are assigned to it; and those whose sizes are not known yet."""
 from __future__ import annotations
 
 from collections import OrderedDict
@@ -6,7 +6,7 @@ from collections import OrderedDict
 import gradus
 from gradus._C import Tensor, _disabled_torch_function_impl
 
-__all__ = ["Parameter", "Buffer"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
 
 
 class _ParameterType(type(Tensor)):
@@ -97,3 +97,83 @@ class Buffer(Tensor, metaclass=_BufferType):
         return buffer
 
     __torch_function__ = _disabled_torch_function_impl
+
+
+# ---- Sizes not known yet ------------------------------------------------------------------------------------------------------
+
+
+class UninitializedTensorMixin:
+    """A parameter or buffer without data: it has a dtype and a device, and materialize() gives it sizes. Any other use is an error."""
+
+    cls_to_become: type
+    _allowed_methods = frozenset({Tensor.__hash__, Tensor.size, Tensor.copy_, Tensor.is_complex, Tensor.is_floating_point, Tensor.half, Tensor.float, Tensor.double,
+                                  Tensor.char, Tensor.short, Tensor.int, Tensor.long, Tensor.cuda, Tensor.cpu, Tensor.to, Tensor.get_device})
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Makes this object an ordinary parameter or tensor of that shape, with uninitialised memory."""
+        self.data = gradus.empty(shape, device=self.data.device if device is None else device, dtype=self.data.dtype if dtype is None else dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self):
+        """RuntimeError: there is none yet."""
+        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when trying to load an "
+                           "uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before accessing their attributes.")
+
+    def share_memory_(self):
+        """RuntimeError: there is no memory to share."""
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters before calling "
+                           "`module.share_memory()`.")
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol):
+        return type(self), (self.requires_grad,)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func in cls._allowed_methods or type(func).__name__ == "method-wrapper":  # the reading of a property
+            return super().__torch_function__(func, types, args, kwargs or {})
+        raise ValueError(f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` or explicitly manipulating "
+                         f"`{gradus.__name__}.nn.parameter.{cls.__name__}` objects. When using LazyModules Call `forward` with a dummy batch to initialize the "
+                         "parameters before calling torch functions")
+
+
+def is_lazy(param):
+    """True for an UninitializedParameter or UninitializedBuffer."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter of no sizes yet, which lazy modules have until their first call.
+
+    >>> weight = nn.UninitializedParameter()
+    >>> weight
+    <UninitializedParameter>
+    >>> weight.materialize((2, 3))
+    >>> type(weight) is nn.Parameter, weight.shape
+    (True, torch.Size([2, 3]))
+    """
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return Tensor._make_subclass(cls, gradus.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer of no sizes yet, which lazy modules have until their first call."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        buffer = Tensor._make_subclass(cls, gradus.empty(0, device=device, dtype=dtype), requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer

@@ -2,6 +2,7 @@
  * that of the next level below; which dtypes a file has rows of is in the list of CMakeLists.txt (gen/kernel_levels.h). */
 #include "gen/kernel_levels.h"
 #include "kernel/cpu/level.h"
+#include "kernel/channels.h"
 #include "kernel/distance.h"
 #include "kernel/lines.h"
 #include "kernel/table.h"
@@ -26,8 +27,10 @@ GRD_ROWS_gemm(STRUCT, grd_product_kernels)
 GRD_ROWS_order(STRUCT, grd_order_row)
 GRD_ROWS_optim(STRUCT, grd_optim_row)
 GRD_ROWS_range(STRUCT, grd_range_row)
+GRD_ROWS_channels(STRUCT, grd_channels_row)
 GRD_ROWS_distance(KERNEL, grd_distance)
 GRD_ROWS_nll(STRUCT, grd_nll_row)
+GRD_ROWS_attention(STRUCT, grd_attention_row)
 GRD_ROWS_pool(STRUCT, grd_pool_row)
 GRD_ROWS_resample(STRUCT, grd_resample_row)
 GRD_ROWS_grid(STRUCT, grd_grid_row)
@@ -52,8 +55,10 @@ const struct grd_kernel_table GRD_AT_LEVEL(grd_kernel_table) = {
     .order = {GRD_ROWS_order(AT, grd_order_row) AT(order, grd_order_row, BOOL, uint8)},
     .optim = {GRD_ROWS_optim(AT, grd_optim_row)},
     .range = {GRD_ROWS_range(AT, grd_range_row)},
+    .channels = {GRD_ROWS_channels(AT, grd_channels_row)},
     .distance = {GRD_ROWS_distance(OF, grd_distance)},
     .nll = {GRD_ROWS_nll(AT, grd_nll_row)},
+    .attention = {GRD_ROWS_attention(AT, grd_attention_row)},
     .pool = {GRD_ROWS_pool(AT, grd_pool_row)},
     .resample = {GRD_ROWS_resample(AT, grd_resample_row)},
     .grid = {GRD_ROWS_grid(AT, grd_grid_row)},

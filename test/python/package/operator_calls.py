@@ -16,9 +16,26 @@ OPERATORS = read_schema(Path(__file__).resolve().parents[3] / "schema")
 HOMES = {"function": _C, "nn": _C.nn, "method": torch.Tensor}
 
 
+def with_operators_arguments(function, one):
+    """The function as one of the operator's arguments, where Python has them in another order or only some: python.arguments of the entry."""
+    if one.order is None:
+        return function
+
+    def call(*positional, **by_name):
+        names = [a.name for a in one.operator.args]
+        given = dict(zip(names, positional)) | {name: value for name, value in by_name.items() if name in names}
+        more = {name: value for name, value in by_name.items() if name not in names}
+        found = {p.name: given[names[i]] for p, i in zip(one.parameters, one.order) if i < len(names) and names[i] in given}
+        if any(p.kind == "PY_KIND_REDUCTION" for p in one.parameters):
+            found["reduction"] = {"none": 0, "mean": 1, "sum": 2}.get(found.get("reduction", "mean"), found.get("reduction"))
+        return function(**found, **more)
+    call.like = lambda other: with_operators_arguments(other, one)
+    return call
+
+
 def shown():
     """[(name, callable, operator, form)]: every signature that a call from Python can take."""
-    return [(f"{home}.{name}", getattr(HOMES[home], name), one.operator, one.form)
+    return [(f"{home}.{name}", with_operators_arguments(getattr(HOMES[home], name), one), one.operator, one.form)
             for (home, name), function in functions(OPERATORS).items() for one in function.signatures if hasattr(HOMES[home], name)]
 
 

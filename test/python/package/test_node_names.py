@@ -35,7 +35,7 @@ DIFFERENT = {
     "einsum": ("ViewBackward0", "SumBackward1", "the diagonal is summed as one of several places"),
     "fill_": (None, "FillBackward3", "an integer tensor requires no gradient"),
     "scatter": ("ScatterAddBackward0", "NotImplemented", REFUSED),
-    "scatter_": ("CopyBackwards", "NotImplemented", REFUSED),
+    "scatter_": ("ScatterAddBackward0", "NotImplemented", REFUSED),
     **{f"{name}_": ("NotDifferentiableBackward0", node + "Backward1", ORDERED)
        for name, node in {"eq": "Eq", "ne": "Ne", "not_equal": "Ne", "lt": "Lt", "less": "Lt", "le": "Le", "less_equal": "Le", "gt": "Gt", "greater": "Gt",
                           "ge": "Ge", "greater_equal": "Ge"}.items()},
@@ -43,14 +43,19 @@ DIFFERENT = {
     "index_reduce": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
     "index_reduce_": ("ScatterReduceBackward0", "IndexReduceBackward0", "it is scatter_reduce of an index that is expanded"),
     "matmul": ("SqueezeBackward1", "SqueezeBackward4", "PyTorch squeezes a fresh product in place"),
+    "conv1d": ("ConvolutionBackward0", "SqueezeBackward1", "one sample without a batch is convolved as it is"),
     "cross_entropy": ("DivBackward0", "DivBackward1", "PyTorch divides by a number of C++"),
     "cdist": ("CdistBackward0", "ViewBackward0", "PyTorch has another operator for distances by a product"),
     "rms_norm": ("NativeLayerNormBackward0", "MulBackward0", "one node here, parts in PyTorch"),
+    "norm_except_dim": ("SqueezeBackward1", "ViewBackward0", "one reduction of any dimensions here, one of rows in PyTorch"),
+    "_weight_norm": ("WeightNormInterfaceBackward0", "MulBackward0", "PyTorch has one node for the first and the last dimension alone"),
     "pad": ("CatBackward0", "CopySlices", "a circle is made of views and a cat, which are recorded"),
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.
-ALSO = {"scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
+ALSO = {"scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
+        "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
+        "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
 
 # Expressions, as above, that print other names.
 OTHERS = {
@@ -116,6 +121,7 @@ def differing():
     for full, function, operator, form in shown():
         home, name = full.split(".")
         theirs = getattr(homes[home], name, None)
+        theirs = function.like(theirs) if theirs is not None and hasattr(function, "like") else theirs
         for text in sample_texts(operator) if theirs is not None and form != "out" else []:
             given, fixed = arguments(operator, text), constants(operator, text)
             expected = names_of(theirs, operator, {k: of_torch(v) for k, v in given.items()}, fixed, form == "inplace")

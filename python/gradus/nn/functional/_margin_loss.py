@@ -6,10 +6,9 @@ import math
 
 import gradus
 from gradus import _C
+from gradus._C.nn import logsigmoid, pairwise_distance
 
-from ._activation import logsigmoid
 from ._arguments import require
-from ._distance import pairwise_distance
 from ._reduction import checked_reduction, named_reduction, reduced
 
 __all__ = ["cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",

@@ -1,10 +1,7 @@
-"""Normalization of rows, channels and groups of channels: the operators, and checks of what they would divide by."""
+"""Normalization of channels: the operators, and checks of what they would divide by. That of rows is generated."""
 from gradus._C import nn as _nn
 
-__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm"]
-
-layer_norm = _nn.layer_norm
-rms_norm = _nn.rms_norm
+__all__ = ["batch_norm", "group_norm", "instance_norm"]
 
 
 def _check_count(size, count, what):

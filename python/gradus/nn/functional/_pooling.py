@@ -4,21 +4,12 @@ from __future__ import annotations
 from gradus import _C
 from gradus._C import nn as _nn
 
-from ._fold import _ntuple
+from ._arguments import ntuple as _ntuple
 
-__all__ = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",
-           "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "avg_pool1d", "avg_pool2d",
-           "avg_pool3d", "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices",
-           "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
-           "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d"]
-
-adaptive_avg_pool1d = _nn.adaptive_avg_pool1d
-avg_pool1d = _nn.avg_pool1d
-avg_pool2d = _nn.avg_pool2d
-avg_pool3d = _nn.avg_pool3d
-lp_pool1d = _nn.lp_pool1d
-lp_pool2d = _nn.lp_pool2d
-lp_pool3d = _nn.lp_pool3d
+__all__ = ["adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d",
+           "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "fractional_max_pool2d",
+           "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "max_pool1d", "max_pool1d_with_indices",
+           "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d"]
 
 
 # ---- Windows of one size ----------------------------------------------------------------------------------------------------------------

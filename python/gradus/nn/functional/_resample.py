@@ -6,7 +6,7 @@ import warnings
 
 from gradus._C import nn as _nn
 
-from ._pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from ._pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
@@ -14,7 +14,7 @@ __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 _NEAREST = {("nearest", 1): _nn.upsample_nearest1d, ("nearest", 2): _nn.upsample_nearest2d, ("nearest", 3): _nn.upsample_nearest3d,
             ("nearest-exact", 1): _nn._upsample_nearest_exact1d, ("nearest-exact", 2): _nn._upsample_nearest_exact2d,
             ("nearest-exact", 3): _nn._upsample_nearest_exact3d}
-_AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
+_AREA = {1: _nn.adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _SMOOTH = {("linear", 1): _nn.upsample_linear1d, ("bilinear", 2): _nn.upsample_bilinear2d, ("trilinear", 3): _nn.upsample_trilinear3d,
            ("bicubic", 2): _nn.upsample_bicubic2d}
 _ANTIALIASED = {"bilinear": _nn._upsample_bilinear2d_aa, "bicubic": _nn._upsample_bicubic2d_aa, "lanczos": _nn._upsample_lanczos2d_aa}

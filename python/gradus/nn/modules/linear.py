@@ -1,4 +1,4 @@
-"""Modules whose output is linear in the input: Linear, Bilinear and Identity."""
+"""Modules whose output is linear in the input: Linear, LazyLinear, Bilinear and Identity."""
 from __future__ import annotations
 
 import math
@@ -7,10 +7,11 @@ import gradus
 
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
+from ..parameter import Parameter, UninitializedParameter
+from .lazy import LazyModuleMixin
 from .module import Module
 
-__all__ = ["Identity", "Linear", "Bilinear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
@@ -57,6 +58,42 @@ class Linear(Module):
 
     def extra_repr(self):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A Linear whose in_features is the last size of its first input.
+
+    >>> layer = nn.LazyLinear(3)
+    >>> tuple(layer(gradus.randn(4, 5)).shape), layer
+    ((4, 3), Linear(in_features=5, out_features=3, bias=True))
+    """
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None):
+        super().__init__(0, 0, False, device, dtype)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        self.bias = UninitializedParameter(device=device, dtype=dtype) if bias else None
+
+    def reset_parameters(self):
+        """Draws new values once the sizes are known."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input):
+        """Makes the parameters for such an input."""
+        if self.has_uninitialized_params():
+            with gradus.no_grad():
+                self.in_features = input.shape[-1]
+                self.weight.materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    self.bias.materialize((self.out_features,))
+                self.reset_parameters()
+        if self.in_features == 0:
+            if input.shape[-1] != self.weight.shape[-1]:
+                raise AssertionError(f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from self.weight: {self.weight.shape[-1]}")
+            self.in_features = input.shape[-1]
 
 
 class Bilinear(Module):

@@ -2,6 +2,7 @@
 import math
 
 import gradus
+from gradus import distributed
 from gradus.utils.data.sampler import Sampler
 
 __all__ = ["DistributedSampler"]
@@ -12,21 +13,20 @@ class DistributedSampler(Sampler):
 
     Args:
         dataset: a data set with a length.
-        num_replicas, rank (int): how many processes there are, and which is this one. Gradus knows of no process group, so both
-            have to be given.
+        num_replicas, rank (int): how many processes there are, and which is this one; those of the default process group where they are not given.
         shuffle (bool): permute all indices first, by ``seed`` and the epoch.
         seed (int): the same in all processes.
         drop_last (bool): leave out the last indices where they do not go round, instead of repeating the first.
 
-    Raises RuntimeError if the number or the rank is missing, ValueError for a rank out of range.
+    Raises ValueError for a rank out of range, and where one is missing and there is no process group.
 
     >>> list(DistributedSampler("abcde", num_replicas=2, rank=1, shuffle=False))
     [1, 3, 0]
     """
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
-        if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available")
+        num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+        rank = distributed.get_rank() if rank is None else rank
         if rank >= num_replicas or rank < 0:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

@@ -1,0 +1,14 @@
+"""Training in several processes, of which there is one: a program that asks for a group of one process runs as PyTorch runs it, others are refused.
+
+    >>> import gradus.distributed as dist
+    >>> dist.is_available(), dist.is_initialized()
+    (True, False)
+    >>> dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+    >>> dist.get_rank(), dist.get_world_size()
+    (0, 1)
+    >>> dist.destroy_process_group()
+"""
+from . import distributed_c10d as distributed_c10d
+from .distributed_c10d import *
+from .distributed_c10d import GroupMember as GroupMember
+from .distributed_c10d import group as group

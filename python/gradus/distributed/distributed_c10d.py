@@ -1,0 +1,530 @@
+"""Process groups of one process, and what their members do together: every sum is the tensor itself, and every gathering a copy of it.
+
+Arguments are checked as with PyTorch's gloo. A group of more processes, and sending to another, is a NotImplementedError that says so.
+"""
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from enum import Enum
+
+import gradus
+from gradus._C import Tensor
+
+__all__ = ["Backend", "FileStore", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather", "all_gather_into_tensor",
+           "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+           "destroy_process_group", "gather", "gather_object", "get_backend", "get_default_backend_for_device", "get_global_rank", "get_group_rank",
+           "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "irecv", "is_available", "is_gloo_available", "is_initialized",
+           "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier", "new_group",
+           "new_subgroups", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send"]
+
+default_pg_timeout = timedelta(minutes=30)
+_world = None  # the default group, once there is one
+
+
+class Backend(str):
+    """The name of a backend in lower case; all of them run here."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+
+    def __new__(cls, name):
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish: {name}")
+        return super().__new__(cls, name.lower())
+
+
+class ReduceOp(Enum):
+    """How the tensors of all processes are combined; of one process they give that tensor."""
+
+    SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = range(9)
+
+
+class Work:
+    """What a call with async_op gives: it is done already."""
+
+    def __init__(self, result=None):
+        self._result = result
+
+    def wait(self, timeout=None):
+        """True."""
+        return True
+
+    def is_completed(self):
+        """True."""
+        return True
+
+    def is_success(self):
+        """True."""
+        return True
+
+    def exception(self):
+        """None."""
+
+    def result(self):
+        """The tensors that the call has written."""
+        return self._result
+
+    def get_future(self):
+        """The Work itself, whose wait() can be called."""
+        return self
+
+
+class Store:
+    """Keys and values that the processes of a group share; with one process, a dictionary."""
+
+    def __init__(self, *args, **kwargs):
+        self._values = {}
+        self.timeout = default_pg_timeout
+
+    def set(self, key, value):
+        """Stores a text or bytes."""
+        self._values[key] = value.encode() if isinstance(value, str) else bytes(value)
+
+    def get(self, key):
+        """The bytes of a key. RuntimeError: no other process could ever set it."""
+        if key not in self._values:
+            raise RuntimeError(f"The key {key!r} is not in the store, and there is no other process to set it")
+        return self._values[key]
+
+    def add(self, key, amount):
+        """Adds to a counter, which begins at 0, and returns it."""
+        value = int(self._values.get(key, b"0")) + amount
+        self._values[key] = str(value).encode()
+        return value
+
+    def wait(self, keys, timeout=None):
+        """RuntimeError: a key is not there."""
+        for key in keys:
+            self.get(key)
+
+    def delete_key(self, key):
+        """True if there was such a key."""
+        return self._values.pop(key, None) is not None
+
+    def num_keys(self):
+        """How many keys there are."""
+        return len(self._values)
+
+
+class HashStore(Store):
+    """A store of one process."""
+
+
+class TCPStore(Store):
+    """A store that listens nowhere: there is one process."""
+
+    def __init__(self, host_name, port, world_size=None, is_master=False, *args, **kwargs):
+        super().__init__()
+        _check_world_size(1 if world_size in (None, -1) else world_size)
+        self.host, self.port = host_name, port
+
+
+class FileStore(Store):
+    """A store that writes no file: there is one process."""
+
+
+class PrefixStore(Store):
+    """A part of another store, whose keys have a prefix."""
+
+    def __init__(self, prefix, store):
+        super().__init__()
+        self._values = _Prefixed(prefix, store._values)
+
+
+class _Prefixed(dict):
+    def __init__(self, prefix, values):
+        super().__init__()
+        self._prefix, self._below = prefix, values
+
+    def __contains__(self, key):
+        return f"{self._prefix}/{key}" in self._below
+
+    def __getitem__(self, key):
+        return self._below[f"{self._prefix}/{key}"]
+
+    def __setitem__(self, key, value):
+        self._below[f"{self._prefix}/{key}"] = value
+
+    def get(self, key, default=None):
+        return self._below.get(f"{self._prefix}/{key}", default)
+
+    def pop(self, key, default=None):
+        return self._below.pop(f"{self._prefix}/{key}", default)
+
+    def __len__(self):
+        return sum(key.startswith(f"{self._prefix}/") for key in self._below)
+
+
+class ProcessGroup:
+    """A group whose only process is this one."""
+
+    def __init__(self, backend="gloo", name=""):
+        self.group_name, self._backend = name, Backend(backend)
+
+    def rank(self):
+        """0."""
+        return 0
+
+    def size(self):
+        """1."""
+        return 1
+
+    def name(self):
+        """The name of the backend."""
+        return str(self._backend)
+
+
+class _Members(type):
+    @property
+    def WORLD(cls):
+        """The default group, or None."""
+        return _world
+
+
+class group(metaclass=_Members):
+    """The default group as an attribute, group.WORLD."""
+
+
+class GroupMember(metaclass=_Members):
+    """As group; and what new_group gives a process that does not belong to the group."""
+
+    NON_GROUP_MEMBER = -100
+
+
+# ---- Groups -------------------------------------------------------------------------------------------------------------------
+
+
+def is_available():
+    """True: a group of one process can be made."""
+    return True
+
+
+def is_initialized():
+    """True between init_process_group and destroy_process_group."""
+    return _world is not None
+
+
+def is_torchelastic_launched():
+    """True if the environment variable of torchrun says so."""
+    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+def is_gloo_available():
+    """True: its calls are there, for one process."""
+    return True
+
+
+def is_nccl_available():
+    """False."""
+    return False
+
+
+is_mpi_available = is_ucc_available = is_xccl_available = is_nccl_available
+
+
+def _check_world_size(size):
+    if size != 1:
+        raise NotImplementedError(f"Gradus has process groups of one process; a world of {size} is not there")
+
+
+def _from_environment(name, given):
+    if given is not None and given >= 0:
+        return given
+    if name not in os.environ:
+        raise ValueError(f"Error initializing {gradus.__name__}.distributed using env:// rendezvous: environment variable {name} expected, but not set")
+    return int(os.environ[name])
+
+
+def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1, store=None, group_name="", pg_options=None, device_id=None):
+    """Makes the default group, of this process alone: world_size, or the environment variable WORLD_SIZE, must be 1.
+
+    ValueError: there is a default group already; neither world_size nor the environment says how many processes there are. NotImplementedError: more than one.
+    """
+    global _world
+    if is_initialized():
+        raise ValueError("trying to initialize the default process group twice!")
+    if store is not None and init_method is not None:
+        raise AssertionError("Cannot specify both init_method and store.")
+    if store is not None and (world_size <= 0 or rank < 0):
+        raise AssertionError("world_size must be positive if using store" if world_size <= 0 else "rank must be non-negative if using store")
+    if store is None and init_method in (None, "env://"):
+        rank, world_size = _from_environment("RANK", rank), _from_environment("WORLD_SIZE", world_size)
+        for name in ("MASTER_ADDR", "MASTER_PORT"):
+            _from_environment(name, None if name not in os.environ else 0)
+    elif store is None and (rank < 0 or world_size < 0):
+        raise ValueError("Error initializing torch.distributed using a rendezvous without rank or world_size parameter")
+    _check_world_size(world_size)
+    if rank != 0:
+        raise ValueError(f"The rank of the only process is 0, not {rank}")
+    _world = ProcessGroup("gloo" if backend is None else backend, "0")
+
+
+def destroy_process_group(group=None):
+    """Ends the default group. Another group is left to itself."""
+    global _world
+    _member(group)
+    if group is None or group is _world:
+        _world = None
+
+
+def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None, device_id=None):
+    """A group of the processes of these ranks: rank 0 is this one. ValueError: another rank."""
+    world = _member(None)
+    for rank in ranks or ():
+        if rank != 0:
+            raise ValueError(f"Rank {rank} is out of range. Valid ranks are 0 to 0 (world_size=1)")
+    return GroupMember.NON_GROUP_MEMBER if ranks is not None and not ranks else ProcessGroup(world.name() if backend is None else backend)
+
+
+def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
+    """The group of this process, and the list of all such groups. ValueError: group_size is above 1."""
+    if group_size not in (None, 1):
+        raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size (1)")
+    made = new_group([0], backend=backend)
+    return made, [made]
+
+
+def _member(group):
+    """The group, or the default one. ValueError: there is none."""
+    if _world is None:
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+    return _world if group is None else group
+
+
+def get_rank(group=None):
+    """0; -1 for a group to which this process does not belong. ValueError: there is no default group."""
+    return -1 if _member(group) == GroupMember.NON_GROUP_MEMBER else 0
+
+
+def get_world_size(group=None):
+    """1; -1 for a group to which this process does not belong. ValueError: there is no default group."""
+    return -1 if _member(group) == GroupMember.NON_GROUP_MEMBER else 1
+
+
+def get_backend(group=None):
+    """The name of the backend that the group was made with."""
+    return _member(group).name()
+
+
+def get_default_backend_for_device(device):
+    """gloo, for the cpu."""
+    return "gloo"
+
+
+def get_process_group_ranks(group):
+    """[0]."""
+    _member(group)
+    return [0]
+
+
+def get_global_rank(group, group_rank):
+    """0. ValueError: the rank of another process."""
+    _check_rank(group_rank)
+    return 0
+
+
+def get_group_rank(group, global_rank):
+    """0. ValueError: the rank of another process."""
+    _check_rank(global_rank)
+    return 0
+
+
+def _check_rank(rank):
+    if rank not in (None, 0):
+        raise ValueError(f"Global rank {rank} is not part of group")
+
+
+# ---- Tensors of all processes -------------------------------------------------------------------------------------------------
+
+
+def _check_tensor(tensor, name):
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type {gradus.__name__}.Tensor\n             but got {type(tensor)} instead.")
+
+
+def _check_list(tensors, name, length=1):
+    if not isinstance(tensors, list) or not all(isinstance(tensor, Tensor) for tensor in tensors):
+        raise TypeError(f"Invalid function argument. Expected parameter `{name}` of type List[{gradus.__name__}.Tensor]\n             but got {type(tensors)} instead.")
+    if len(tensors) != length:
+        raise ValueError(f"`{name}` must have one tensor for each process, which is {length}, not {len(tensors)}")
+
+
+def _done(result, async_op):
+    return Work(result) if async_op else None
+
+
+def _copied(output, input, async_op, group):
+    """Writes a tensor into another of as many elements."""
+    _member(group)
+    with gradus.no_grad():
+        output.copy_(input.reshape(output.shape))
+    return _done([output], async_op)
+
+
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+    """Leaves a tensor as it is: this process is the source."""
+    _check_tensor(tensor, "tensor")
+    _member(group)
+    _check_rank(src)
+    return _done([tensor], async_op)
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+    """Leaves a tensor as it is: the sum, product or extreme over one process."""
+    _check_tensor(tensor, "tensor")
+    _member(group)
+    return _done([tensor], async_op)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+    """As all_reduce."""
+    _check_rank(dst)
+    return all_reduce(tensor, op, group, async_op)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """Copies the tensor into the only one of tensor_list."""
+    _check_list(tensor_list, "tensor_list")
+    _check_tensor(tensor, "tensor")
+    return _copied(tensor_list[0], tensor, async_op, group)
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """Copies input_tensor into output_tensor."""
+    _check_tensor(input_tensor, "input_tensor")
+    _check_tensor(output_tensor, "output_tensor")
+    return _copied(output_tensor, input_tensor, async_op, group)
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+    """Copies the tensor into the only one of gather_list."""
+    _check_tensor(tensor, "tensor")
+    _check_rank(dst)
+    if not gather_list:
+        _member(group)
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    return all_gather(gather_list, tensor, group, async_op)
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+    """Copies the only tensor of scatter_list into the tensor."""
+    _check_tensor(tensor, "tensor")
+    _check_rank(src)
+    if not scatter_list:
+        _member(group)
+        raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+    _check_list(scatter_list, "scatter_list")
+    return _copied(tensor, scatter_list[0], async_op, group)
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """Copies the only tensor of input_list into output."""
+    _check_tensor(output, "output")
+    _check_list(input_list, "input_list")
+    return _copied(output, input_list[0], async_op, group)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """Copies input into output."""
+    _check_tensor(output, "output")
+    _check_tensor(input, "input")
+    return _copied(output, input, async_op, group)
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """Copies the only tensor of input_tensor_list into that of output_tensor_list."""
+    _check_list(output_tensor_list, "output_tensor_list")
+    _check_list(input_tensor_list, "input_tensor_list")
+    return _copied(output_tensor_list[0], input_tensor_list[0], async_op, group)
+
+
+def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False):
+    """Copies input into output."""
+    _check_tensor(output, "output")
+    _check_tensor(input, "input")
+    return _copied(output, input, async_op, group)
+
+
+def barrier(group=None, async_op=False, device_ids=None):
+    """Waits for nobody."""
+    _member(group)
+    return _done(None, async_op)
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """Waits for nobody."""
+    _member(group)
+
+
+# ---- Objects of all processes -------------------------------------------------------------------------------------------------
+
+
+def all_gather_object(object_list, obj, group=None):
+    """Puts the object into the only place of object_list."""
+    _member(group)
+    object_list[0] = obj
+
+
+def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+    """Puts the object into the only place of object_gather_list."""
+    _check_rank(dst)
+    if not object_gather_list:
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    all_gather_object(object_gather_list, obj, group)
+
+
+def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
+    """Leaves the objects as they are."""
+    _member(group)
+    _check_rank(src)
+
+
+def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None):
+    """Puts the only object of the input list into the first place of the output list."""
+    _member(group)
+    _check_rank(src)
+    scatter_object_output_list[0] = scatter_object_input_list[0]
+
+
+# ---- From one process to another ----------------------------------------------------------------------------------------------
+
+
+class P2POp:
+    """A sending or receiving for batch_isend_irecv."""
+
+    def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
+        self.op, self.tensor, self.peer, self.group, self.tag = op, tensor, peer, group, tag
+
+
+def _no_other_process(name):
+    _member(None)
+    raise NotImplementedError(f"{name}: there is no other process; Gradus has process groups of one process")
+
+
+def send(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """NotImplementedError: there is no other process. ValueError: dst is this one."""
+    _check_tensor(tensor, "tensor")
+    if _member(group) is not None and dst == 0:
+        raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the current process.")
+    _no_other_process("send")
+
+
+def recv(tensor, src=None, group=None, tag=0, group_src=None):
+    """NotImplementedError: there is no other process."""
+    _check_tensor(tensor, "tensor")
+    _no_other_process("recv")
+
+
+def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """As send."""
+    send(tensor, dst, group, tag, group_dst)
+
+
+def irecv(tensor, src=None, group=None, tag=0, group_src=None):
+    """As recv."""
+    recv(tensor, src, group, tag, group_src)
+
+
+def batch_isend_irecv(p2p_op_list):
+    """NotImplementedError: there is no other process."""
+    _no_other_process("batch_isend_irecv")

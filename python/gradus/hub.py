@@ -1,0 +1,96 @@
+"""Models from local folders with a hubconf.py. Nothing is downloaded: a repository on GitHub, or a file at a URL, is used when it is in the cache folder already."""
+import importlib.util
+import os
+import sys
+from urllib.parse import urlparse
+
+__all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
+
+_hub_dir = None
+
+
+def get_dir():
+    """The cache folder: of set_dir, or $TORCH_HOME/hub, which is ~/.cache/torch/hub."""
+    if _hub_dir is not None:
+        return _hub_dir
+    home = os.environ.get("TORCH_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "torch")
+    return os.path.join(os.path.expanduser(home), "hub")
+
+
+def set_dir(d):
+    """Sets the cache folder."""
+    global _hub_dir
+    _hub_dir = os.path.expanduser(d)
+
+
+def _entries(repo_or_dir, source):
+    """The module hubconf.py of a repository."""
+    if source not in ("github", "local"):
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
+    folder = repo_or_dir if source == "local" else _cached(repo_or_dir)
+    path = os.path.join(folder, "hubconf.py")
+    spec = importlib.util.spec_from_file_location("hubconf", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, folder)  # A hubconf imports its neighbours.
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(folder)
+    missing = [name for name in getattr(module, "dependencies", ()) if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RuntimeError(f"Missing dependencies: {', '.join(missing)}")
+    return module
+
+
+def _cached(repo):
+    """The folder of a repository owner/name[:ref] in the cache. NotImplementedError: it is not there."""
+    name, _, ref = repo.partition(":")
+    beginning = name.replace("/", "_") + "_"
+    found = sorted(entry for entry in (os.listdir(get_dir()) if os.path.isdir(get_dir()) else ()) if entry.startswith(beginning + ref))
+    if not found:
+        raise NotImplementedError(f"hub: nothing is downloaded, and '{repo}' is not in {get_dir()}; clone it and use source='local'")
+    return os.path.join(get_dir(), found[0])
+
+
+def _entry(module, name):
+    if not isinstance(name, str):
+        raise ValueError("Invalid input: model should be a string of function name")
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise RuntimeError(f"Cannot find callable {name} in hubconf")
+    return function
+
+
+def list(github, force_reload=False, skip_validation=False, trust_repo="check", verbose=True, *, source=None):
+    """The names of the functions in the hubconf.py of a folder, or of a repository in the cache."""
+    module = _entries(github, source or ("local" if os.path.isdir(github) else "github"))
+    return [name for name in dir(module) if callable(getattr(module, name)) and not name.startswith("_")]
+
+
+def help(github, model, force_reload=False, skip_validation=False, trust_repo="check", *, source=None):
+    """The docstring of a function in the hubconf.py."""
+    return _entry(_entries(github, source or ("local" if os.path.isdir(github) else "github")), model).__doc__
+
+
+def load(repo_or_dir, model, *args, source="github", trust_repo="check", force_reload=False, verbose=True, skip_validation=False, **kwargs):
+    """The result of a function in the hubconf.py of a folder (source="local") or of a repository in the cache, with the other arguments.
+
+    NotImplementedError: the repository would have to be downloaded. RuntimeError: there is no such function.
+    """
+    return _entry(_entries(repo_or_dir, source.lower()), model)(*args, **kwargs)
+
+
+def download_url_to_file(url, dst, hash_prefix=None, progress=True):
+    """NotImplementedError: nothing is downloaded."""
+    raise NotImplementedError(f"hub: nothing is downloaded; get {url} by other means and put it at {dst}")
+
+
+def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None, weights_only=False):
+    """gradus.load of the file of that name in model_dir, which is get_dir()/checkpoints. NotImplementedError: it is not there."""
+    import gradus
+
+    folder = os.path.join(get_dir(), "checkpoints") if model_dir is None else model_dir
+    path = os.path.join(folder, file_name or os.path.basename(urlparse(url).path))
+    if not os.path.exists(path):
+        download_url_to_file(url, path)
+    return gradus.load(path, map_location=map_location, weights_only=weights_only)

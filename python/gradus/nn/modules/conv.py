@@ -1,0 +1,224 @@
+"""Convolutions over 1 to 3 dimensions, and transposed ones."""
+from __future__ import annotations
+
+import math
+
+import gradus
+
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter
+from .module import Module
+from .utils import _pair, _reverse_repeat_tuple, _single, _triple
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
+
+_PADDINGS, _MODES = {"same", "valid"}, {"zeros", "reflect", "replicate", "circular"}
+
+
+class _ConvNd(Module):
+    """A weight (out_channels, in_channels / groups, …), of transposed convolutions (in_channels, out_channels / groups, …), and a bias (out_channels): uniform in
+    +-1 / sqrt(elements of the weight for one channel)."""
+
+    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels", "out_channels", "kernel_size"]
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias, padding_mode, device=None,
+                 dtype=None):
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in _PADDINGS:
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {_PADDINGS}")
+            if padding == "same" and any(s != 1 for s in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _MODES:
+            raise ValueError(f"padding_mode must be one of {_MODES}, but got padding_mode='{padding_mode}'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self._reversed_padding_repeated_twice = self._both_sides()
+        sizes = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(gradus.empty((*sizes, *kernel_size), device=device, dtype=dtype))
+        self.register_parameter("bias", Parameter(gradus.empty(out_channels, device=device, dtype=dtype)) if bias else None)
+        self.reset_parameters()
+
+    def _both_sides(self):
+        """The padding before and behind each dimension, in the order of F.pad: of "same" the larger half is behind."""
+        if self.padding == "valid":
+            return [0, 0] * len(self.kernel_size)
+        if self.padding != "same":
+            return _reverse_repeat_tuple(self.padding, 2)
+        sides = []
+        for dilation, size in zip(reversed(self.dilation), reversed(self.kernel_size)):
+            total = dilation * (size - 1)
+            sides += [total // 2, total - total // 2]
+        return sides
+
+    def reset_parameters(self):
+        """Draws new values."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self):
+        dims = len(self.kernel_size)
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding != (0,) * dims:
+            text += f", padding={self.padding}"
+        if self.dilation != (1,) * dims:
+            text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * dims:
+            text += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+    def _conv_forward(self, input, weight, bias):
+        if self.padding_mode == "zeros":
+            return self._function(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+        input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+        return self._function(input, weight, bias, self.stride, 0, self.dilation, self.groups)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_ConvNd):
+    """(N, C, L), or (C, L), to (N, out_channels, (L + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1).
+
+    padding may be "same" or "valid"; padding_mode is "zeros", "reflect", "replicate" or "circular".
+
+    >>> tuple(nn.Conv1d(16, 33, 3, stride=2)(gradus.randn(20, 16, 50)).shape)
+    (20, 33, 24)
+    """
+
+    _function = staticmethod(F.conv1d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
+                 padding_mode: str = "zeros", device=None, dtype=None):
+        padding = padding if isinstance(padding, str) else _single(padding)
+        super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), padding, _single(dilation), False, _single(0), groups, bias, padding_mode,
+                         device, dtype)
+
+
+class Conv2d(_ConvNd):
+    """(N, C, H, W), or (C, H, W), to (N, out_channels, H', W'): see Conv1d.
+
+    >>> tuple(nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))(gradus.randn(20, 16, 50, 100)).shape)
+    (20, 33, 28, 100)
+    """
+
+    _function = staticmethod(F.conv2d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
+                 padding_mode: str = "zeros", device=None, dtype=None):
+        padding = padding if isinstance(padding, str) else _pair(padding)
+        super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), padding, _pair(dilation), False, _pair(0), groups, bias, padding_mode,
+                         device, dtype)
+
+
+class Conv3d(_ConvNd):
+    """(N, C, D, H, W), or (C, D, H, W), to (N, out_channels, D', H', W'): see Conv1d.
+
+    >>> tuple(nn.Conv3d(16, 33, 3, stride=2)(gradus.randn(2, 16, 10, 5, 10)).shape)
+    (2, 33, 4, 2, 4)
+    """
+
+    _function = staticmethod(F.conv3d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, dilation=1, groups: int = 1, bias: bool = True,
+                 padding_mode: str = "zeros", device=None, dtype=None):
+        padding = padding if isinstance(padding, str) else _triple(padding)
+        super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), padding, _triple(dilation), False, _triple(0), groups, bias, padding_mode,
+                         device, dtype)
+
+
+class _ConvTransposeNd(_ConvNd):
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias, padding_mode, device=None,
+                 dtype=None):
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {self.__class__.__name__}')
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding, groups, bias, padding_mode, device, dtype)
+
+    def _output_padding(self, input, output_size):
+        """The output_padding with which the result has the wanted sizes. ValueError: there is none."""
+        if output_size is None:
+            return self.output_padding
+        dims = len(self.kernel_size)
+        outer = input.dim() - dims
+        if len(output_size) == outer + dims:
+            output_size = output_size[outer:]
+        if len(output_size) != dims:
+            raise ValueError(f"ConvTranspose{dims}D: for {input.dim()}D input, output_size must have {dims} or {outer + dims} elements (got {len(output_size)})")
+        least = [(input.size(d + outer) - 1) * self.stride[d] - 2 * self.padding[d] + self.dilation[d] * (self.kernel_size[d] - 1) + 1 for d in range(dims)]
+        most = [size + stride - 1 for size, stride in zip(least, self.stride)]
+        if any(not low <= size <= high for low, size, high in zip(least, output_size, most)):
+            raise ValueError(f"requested an output size of {output_size}, but valid sizes range from {least} to {most} (for an input of {input.size()[2:]})")
+        return [size - low for size, low in zip(output_size, least)]
+
+    def forward(self, input, output_size=None):
+        return self._function(input, self.weight, self.bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups, self.dilation)
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """(N, C, L), or (C, L), to (N, out_channels, (L - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1).
+
+    >>> tuple(nn.ConvTranspose1d(16, 33, 3, stride=2)(gradus.randn(20, 16, 50)).shape)
+    (20, 33, 101)
+    """
+
+    _function = staticmethod(F.conv_transpose1d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1, bias: bool = True, dilation=1,
+                 padding_mode: str = "zeros", device=None, dtype=None):
+        super().__init__(in_channels, out_channels, _single(kernel_size), _single(stride), _single(padding), _single(dilation), True, _single(output_padding),
+                         groups, bias, padding_mode, device, dtype)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """(N, C, H, W), or (C, H, W), to (N, out_channels, H', W'): see ConvTranspose1d. output_size, given to the call, chooses among the sizes that a stride leaves open.
+
+    >>> tuple(nn.ConvTranspose2d(16, 16, 3, stride=2, padding=1)(gradus.randn(1, 16, 6, 6), output_size=[12, 12]).shape)
+    (1, 16, 12, 12)
+    """
+
+    _function = staticmethod(F.conv_transpose2d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1, bias: bool = True, dilation=1,
+                 padding_mode: str = "zeros", device=None, dtype=None):
+        super().__init__(in_channels, out_channels, _pair(kernel_size), _pair(stride), _pair(padding), _pair(dilation), True, _pair(output_padding), groups, bias,
+                         padding_mode, device, dtype)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """(N, C, D, H, W), or (C, D, H, W), to (N, out_channels, D', H', W'): see ConvTranspose1d.
+
+    >>> tuple(nn.ConvTranspose3d(4, 3, (3, 5, 2), stride=(2, 1, 1), padding=(0, 4, 2))(gradus.randn(2, 4, 5, 8, 9)).shape)
+    (2, 3, 11, 4, 6)
+    """
+
+    _function = staticmethod(F.conv_transpose3d)
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0, groups: int = 1, bias: bool = True, dilation=1,
+                 padding_mode: str = "zeros", device=None, dtype=None):
+        super().__init__(in_channels, out_channels, _triple(kernel_size), _triple(stride), _triple(padding), _triple(dilation), True, _triple(output_padding),
+                         groups, bias, padding_mode, device, dtype)

@@ -1,0 +1,61 @@
+"""LazyModuleMixin: modules that learn the sizes of their parameters from their first input."""
+from __future__ import annotations
+
+import itertools
+
+import gradus
+
+from ..parameter import is_lazy
+
+__all__ = ["LazyModuleMixin"]
+
+
+class LazyModuleMixin:
+    """Goes before a class of modules whose parameters begin as UninitializedParameter.
+
+    The subclass defines initialize_parameters(*inputs), which materialises them; it is called before the first forward. The module then is one of cls_to_become, where
+    that is not None.
+    """
+
+    cls_to_become: type | None = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
+        self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        persistent = [(name, buffer) for name, buffer in self._buffers.items() if name not in self._non_persistent_buffers_set]
+        for name, tensor in itertools.chain(self._parameters.items(), persistent):
+            if tensor is not None:
+                destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
+
+    def _lazy_load_hook(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        """Gives the sizes of a state_dict to what has none yet."""
+        for name, tensor in itertools.chain(self._parameters.items(), self._buffers.items()):
+            loaded = state_dict.get(prefix + name)
+            if tensor is not None and loaded is not None and is_lazy(tensor) and not is_lazy(loaded):
+                with gradus.no_grad():
+                    tensor.materialize(loaded.shape)
+
+    def initialize_parameters(self, *args, **kwargs):
+        """Materialises the parameters for inputs. Every subclass defines it."""
+        raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
+
+    def has_uninitialized_params(self):
+        """True until all parameters and buffers have sizes."""
+        return any(is_lazy(tensor) for tensor in itertools.chain(self._parameters.values(), self._buffers.values()))
+
+    def _infer_parameters(self, module, args, kwargs=None):
+        """The forward pre-hook of the first call."""
+        module.initialize_parameters(*args, **(kwargs or {}))
+        if module.has_uninitialized_params():
+            raise RuntimeError(f"module {self._get_name()} has not been fully initialized")
+        module._initialize_hook.remove()
+        module._load_hook.remove()
+        del module._initialize_hook, module._load_hook
+        if module.cls_to_become is not None:
+            module.__class__ = module.cls_to_become
+
+    def _replicate_for_data_parallel(self):
+        raise RuntimeError("Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to correctly initialize the modules")

@@ -1,0 +1,19 @@
+"""Modules that run on several devices or in several processes, of which there is one: they call the module."""
+import warnings
+
+from .data_parallel import DataParallel, data_parallel
+from .distributed import DistributedDataParallel
+from .parallel_apply import parallel_apply
+from .replicate import replicate
+from .scatter_gather import gather, scatter
+
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
+
+
+class DistributedDataParallelCPU(DistributedDataParallel):
+    """The old name of DistributedDataParallel; it warns."""
+
+    def __init__(self, *args, **kwargs):
+        warnings.warn("`torch.nn.parallel.DistributedDataParallelCPU` is deprecated, please use `torch.nn.parallel.DistributedDataParallel` instead.", FutureWarning,
+                      stacklevel=2)
+        super().__init__(*args, **kwargs)

@@ -1,0 +1,65 @@
+"""DistributedDataParallel in a group of one process: gradients are averaged over it, so they stay as they are."""
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from gradus import distributed
+
+from ..modules.module import Module
+
+__all__ = ["DistributedDataParallel"]
+
+
+class DistributedDataParallel(Module):
+    """A module that calls another, `module`, whose gradients are averaged over the processes of a group, which is this one.
+
+    >>> from gradus import distributed
+    >>> distributed.init_process_group("gloo", rank=0, world_size=1, store=distributed.HashStore())
+    >>> net = nn.parallel.DistributedDataParallel(nn.Linear(3, 2))
+    >>> list(net.state_dict())
+    ['module.weight', 'module.bias']
+    >>> distributed.destroy_process_group()
+    """
+
+    def __init__(self, module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, init_sync=True, process_group=None, bucket_cap_mb=None,
+                 find_unused_parameters=False, check_reduction=False, gradient_as_bucket_view=False, static_graph=False, delay_all_reduce_named_params=None,
+                 param_to_hook_all_reduce=None, mixed_precision=None, device_mesh=None, skip_all_reduce_unused_params=False):
+        super().__init__()
+        distributed.get_world_size(process_group)  # ValueError: there is no group
+        if not any(parameter.requires_grad for parameter in module.parameters()):
+            raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient.")
+        devices = {parameter.device for parameter in module.parameters()}
+        if device_ids or output_device is not None:
+            raise ValueError("DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device GPU modules or CPU modules, "
+                             f"but got device_ids {device_ids}, output_device {output_device}, and module parameters {devices}.")
+        self.module, self.dim, self.device_ids, self.output_device = module, dim, None, None
+        self.process_group = distributed.group.WORLD if process_group is None else process_group
+        self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
+        self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
+        self.device, self.device_type = next(iter(devices)), next(iter(devices)).type
+        self.require_backward_grad_sync = True
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*inputs, **kwargs)
+
+    def _set_static_graph(self):
+        """Takes note that every step runs the same operators; nothing depends on it."""
+        self.static_graph = True
+
+    @contextmanager
+    def no_sync(self):
+        """Inside, gradients would not be averaged; of one process they are what they are."""
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    @contextmanager
+    def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
+        """Inside, processes may have numbers of batches that differ; there is one process."""
+        yield
+
+    def register_comm_hook(self, state, hook):
+        """NotImplementedError: there are no buckets of gradients to send."""
+        raise NotImplementedError("register_comm_hook: gradients are not sent anywhere in a group of one process")

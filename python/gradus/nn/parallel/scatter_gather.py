@@ -1,0 +1,60 @@
+"""Tensors in nested tuples, lists and dicts, cut for several devices and joined from them; the only device is the cpu."""
+from __future__ import annotations
+
+import gradus
+from gradus._C import Tensor
+
+__all__ = ["gather", "scatter", "scatter_kwargs"]
+
+
+def _on_cpu(device):
+    if gradus.device(device).type != "cpu":
+        raise NotImplementedError(f"scatter and gather: there is no device {device}")
+    return "cpu"
+
+
+def scatter(inputs, target_gpus, dim=0):
+    """For each device a copy of the nest with its part of each tensor along dim. NotImplementedError: a device other than the cpu."""
+    devices = [_on_cpu(device) for device in target_gpus]
+
+    def cut(value):
+        if isinstance(value, Tensor):
+            return value.chunk(len(devices), dim)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return [type(value)(*part) for part in zip(*map(cut, value))]
+        if isinstance(value, (tuple, list)) and value:
+            return [type(value)(part) for part in zip(*map(cut, value))]
+        if isinstance(value, dict) and value:
+            return [type(value)(part) for part in zip(*map(cut, value.items()))]
+        return [value for _ in devices]
+
+    return cut(inputs)
+
+
+def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
+    """scatter of positional and keyword arguments: as many of the ones as of the others."""
+    positional = list(scatter(inputs, target_gpus, dim)) if inputs else []
+    keywords = list(scatter(kwargs, target_gpus, dim)) if kwargs else []
+    positional += [()] * (len(keywords) - len(positional))
+    keywords += [{}] * (len(positional) - len(keywords))
+    return tuple(positional), tuple(keywords)
+
+
+def gather(outputs, target_device, dim=0):
+    """One nest of several: tensors joined along dim."""
+    _on_cpu(target_device)
+
+    def join(values):
+        first = values[0]
+        if isinstance(first, Tensor):
+            return gradus.cat([value.view(1) if value.dim() == 0 else value for value in values], dim)
+        if first is None:
+            return None
+        if isinstance(first, dict):
+            if any(len(value) != len(first) for value in values):
+                raise ValueError("All dicts must have the same number of keys")
+            return type(first)((key, join([value[key] for value in values])) for key in first)
+        made = map(join, zip(*values))
+        return type(first)(*made) if hasattr(first, "_fields") else type(first)(made)
+
+    return join(outputs)

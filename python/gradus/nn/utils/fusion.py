@@ -1,0 +1,65 @@
+"""A batch norm in evaluation is a scale and a shift of each channel: the layer before it can do that."""
+from __future__ import annotations
+
+import copy
+
+import gradus
+
+from ..parameter import Parameter
+
+__all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
+
+
+def _fused(layer, bn, fuse_weights, *args):
+    if bn.running_mean is None or bn.running_var is None:
+        raise AssertionError("bn.running_mean and bn.running_var must not be None")
+    result = copy.deepcopy(layer)
+    result.weight, result.bias = fuse_weights(result.weight, result.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, *args)
+    return result
+
+
+def fuse_conv_bn_eval(conv, bn, transpose=False):
+    """A copy of a convolution that computes bn(conv(x)), both in evaluation. transpose: it is a transposed one."""
+    if conv.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    return _fused(conv, bn, fuse_conv_bn_weights, transpose)
+
+
+def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, transpose=False):
+    """Weight and bias of a convolution that does what a batch norm does to another's results. What is None counts as 0, bn_w as 1."""
+    bias_dtype = conv_w.dtype if conv_b is None else conv_b.dtype
+    conv_b = gradus.zeros_like(bn_rm) if conv_b is None else conv_b
+    bn_w = gradus.ones_like(bn_rm) if bn_w is None else bn_w
+    bn_b = gradus.zeros_like(bn_rm) if bn_b is None else bn_b
+    rstd = gradus.rsqrt(bn_rv + bn_eps)
+    sizes = [1] * conv_w.dim()
+    sizes[1 if transpose else 0] = -1
+    weight = (conv_w * (bn_w * rstd).reshape(sizes)).to(dtype=conv_w.dtype)
+    bias = ((conv_b - bn_rm) * rstd * bn_w + bn_b).to(dtype=bias_dtype)
+    return Parameter(weight, conv_w.requires_grad), Parameter(bias, conv_b.requires_grad)
+
+
+def fuse_linear_bn_eval(linear, bn):
+    """A copy of a Linear that computes bn(linear(x)), both in evaluation.
+
+    >>> linear, bn = nn.Linear(2, 3).eval(), nn.BatchNorm1d(3).eval()
+    >>> x = gradus.randn(4, 2)
+    >>> gradus.allclose(nn.utils.fuse_linear_bn_eval(linear, bn)(x), bn(linear(x)), atol=1e-6)
+    True
+    """
+    if linear.training or bn.training:
+        raise AssertionError("Fusion only for eval!")
+    if linear.out_features != bn.num_features and bn.num_features != 1:
+        raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
+                             f"linear.out_features={linear.out_features} and bn.num_features={bn.num_features}")
+    return _fused(linear, bn, fuse_linear_bn_weights)
+
+
+def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b):
+    """Weight and bias of a Linear that does what a batch norm does to another's results."""
+    bias_dtype = linear_w.dtype if linear_b is None else linear_b.dtype
+    linear_b = gradus.zeros_like(bn_rm) if linear_b is None else linear_b
+    scale = bn_w * gradus.rsqrt(bn_rv + bn_eps)
+    weight = linear_w * scale.unsqueeze(-1).to(dtype=linear_w.dtype)
+    bias = ((linear_b - bn_rm) * scale + bn_b).to(dtype=bias_dtype)
+    return Parameter(weight, linear_w.requires_grad), Parameter(bias, linear_b.requires_grad)

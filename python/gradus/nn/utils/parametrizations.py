@@ -1,0 +1,221 @@
+"""Parametrizations that keep a weight orthogonal, of unit spectral norm, or made of lengths and directions."""
+from __future__ import annotations
+
+from enum import Enum, auto
+
+import gradus
+from gradus._C import Tensor
+
+from .. import functional as F
+from ..modules.module import Module
+from . import parametrize
+from .spectral_norm import normalized_noise, output_dim
+
+__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
+
+
+def _tensor_of(module, name):
+    tensor = getattr(module, name, None)
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    return tensor
+
+
+# ---- Orthogonal matrices ------------------------------------------------------------------------------------------------------
+
+
+def _is_orthogonal(matrix, eps=None):
+    """True if Q^H Q is the identity, within a tolerance of 10 roundings for each column."""
+    n = min(matrix.size(-2), matrix.size(-1))
+    identity = gradus.eye(n, dtype=matrix.dtype, device=matrix.device)
+    return gradus.allclose(matrix.mH @ matrix, identity, atol=(10.0 if eps is None else eps) * n * gradus.finfo(matrix.dtype).eps)
+
+
+def _make_orthogonal(matrix):
+    """The orthogonal factor of a tall matrix, whose columns have the signs of the matrix's."""
+    reflectors, tau = gradus.geqrf(matrix)
+    q = gradus.linalg.householder_product(reflectors, tau)
+    return q * reflectors.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
+
+
+class _OrthMaps(Enum):
+    matrix_exp = auto()
+    cayley = auto()
+    householder = auto()
+
+
+class _Orthogonal(Module):
+    """An orthogonal matrix from one without constraint. With use_trivialization it is base @ map(original), and the original starts at map's preimage of the identity."""
+
+    base: Tensor
+
+    def __init__(self, weight, orthogonal_map, *, use_trivialization=True):
+        super().__init__()
+        if weight.is_complex() and orthogonal_map == _OrthMaps.householder:
+            raise ValueError("The householder parametrization does not support complex tensors.")
+        self.shape, self.orthogonal_map = weight.shape, orthogonal_map
+        if use_trivialization:
+            self.register_buffer("base", None)
+
+    def forward(self, X):
+        wide = X.size(-2) < X.size(-1)
+        tall = X.mT if wide else X
+        result = self._reflected(tall) if self.orthogonal_map == _OrthMaps.householder else self._rotated(tall)
+        if hasattr(self, "base"):
+            result = self.base @ result
+        return result.mT if wide else result
+
+    def _rotated(self, X):
+        """The first columns of the rotation that a skew-symmetric matrix generates."""
+        n, k = X.shape[-2:]
+        X = X.tril()
+        if n != k:
+            X = gradus.cat([X, X.new_zeros(n, n - k).expand(*X.shape[:-2], -1, -1)], dim=-1)
+        skew = X - X.mH
+        if self.orthogonal_map == _OrthMaps.matrix_exp:
+            return gradus.matrix_exp(skew)[..., :k]
+        identity = gradus.eye(n, dtype=skew.dtype, device=skew.device)
+        return gradus.linalg.solve(gradus.add(identity, skew, alpha=-0.5), gradus.add(identity, skew, alpha=0.5))[..., :k]
+
+    def _reflected(self, X):
+        """The product of the reflections that the columns below the diagonal describe; the diagonal holds signs."""
+        vectors = X.tril(diagonal=-1)
+        tau = 2.0 / (1.0 + (vectors * vectors).sum(dim=-2))
+        return gradus.linalg.householder_product(vectors, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
+
+    @gradus.no_grad()
+    def right_inverse(self, Q):
+        if Q.shape != self.shape:
+            raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}.")
+        wide = Q.size(-2) < Q.size(-1)
+        tall = Q.mT if wide else Q
+        if hasattr(self, "base"):
+            self.base = self._base_of(tall)
+            start = gradus.zeros_like(Q)
+            start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
+            return start
+        if self.orthogonal_map != _OrthMaps.householder:
+            raise NotImplementedError("It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False.")
+        reflectors, tau = gradus.geqrf(tall)
+        reflectors.diagonal(dim1=-2, dim2=-1).sign_()
+        reflectors.diagonal(dim1=-2, dim2=-1)[tau == 0.0] *= -1  # LAPACK's reflection by the identity
+        return reflectors.mT if wide else reflectors
+
+    def _base_of(self, tall):
+        """A square orthogonal matrix that begins with the columns of a tall one, made orthogonal where they are not."""
+        n, k = tall.shape[-2:]
+        if n == k:
+            return tall.clone() if _is_orthogonal(tall) else _make_orthogonal(tall)
+        return _make_orthogonal(gradus.cat([tall, gradus.randn(*tall.shape[:-2], n, n - k, dtype=tall.dtype, device=tall.device)], dim=-1))
+
+
+def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
+    """Keeps a matrix, or a batch of matrices, orthogonal (unitary where complex). orthogonal_map: "matrix_exp", "cayley" or "householder"; matrix_exp for square and
+    complex matrices, householder otherwise. use_trivialization: the map starts from the present value, kept in a buffer `base`.
+    """
+    weight = _tensor_of(module, name)
+    if weight.ndim < 2:
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    if orthogonal_map is None:
+        orthogonal_map = "matrix_exp" if weight.size(-2) == weight.size(-1) or weight.is_complex() else "householder"
+    found = getattr(_OrthMaps, orthogonal_map, None)
+    if found is None:
+        raise ValueError(f'orthogonal_map has to be one of "matrix_exp", "cayley", "householder". Got: {orthogonal_map}')
+    return parametrize.register_parametrization(module, name, _Orthogonal(weight, found, use_trivialization=use_trivialization), unsafe=True)
+
+
+# ---- Lengths and directions ---------------------------------------------------------------------------------------------------
+
+
+class _WeightNorm(Module):
+    def __init__(self, dim=0):
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def forward(self, weight_g, weight_v):
+        return gradus._weight_norm(weight_v, weight_g, self.dim)
+
+    def right_inverse(self, weight):
+        return gradus.norm_except_dim(weight, 2, self.dim), weight
+
+
+def weight_norm(module, name="weight", dim=0):
+    """Makes a weight of lengths, original0, and directions, original1, which are trained. dim: the dimension that has a length for each index; None: one for all.
+    State_dicts of the older nn.utils.weight_norm can be loaded.
+
+    >>> nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))
+    ParametrizedLinear(
+      in_features=3, out_features=4, bias=True
+      (parametrizations): ModuleDict(
+        (weight): ParametrizationList(
+          (0): _WeightNorm()
+        )
+      )
+    )
+    """
+    parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
+
+    def rename(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        old = f"{prefix}{name}_g", f"{prefix}{name}_v"
+        if all(key in state_dict for key in old):
+            for i, key in enumerate(old):
+                state_dict[f"{prefix}parametrizations.{name}.original{i}"] = state_dict.pop(key)
+
+    module._register_load_state_dict_pre_hook(rename)
+    return module
+
+
+# ---- Unit spectral norm -------------------------------------------------------------------------------------------------------
+
+
+class _SpectralNorm(Module):
+    """The weight over its largest singular value; its singular vectors are estimated in buffers that every iteration writes in place."""
+
+    def __init__(self, weight, n_power_iterations=1, dim=0, eps=1e-12):
+        super().__init__()
+        ndim = weight.ndim
+        if not -ndim <= dim < ndim:
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
+        if n_power_iterations <= 0:
+            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
+        self.dim, self.eps = dim % ndim, eps
+        if ndim > 1:
+            self.n_power_iterations = n_power_iterations
+            matrix = self._reshape_weight_to_matrix(weight)
+            for buffer, size in zip(("_u", "_v"), matrix.shape):
+                self.register_buffer(buffer, normalized_noise(matrix, size, eps))
+            self._power_method(matrix, 15)
+
+    def _reshape_weight_to_matrix(self, weight):
+        return weight.movedim(self.dim, 0).flatten(1)
+
+    @gradus.no_grad()
+    def _power_method(self, matrix, n_power_iterations):
+        for _ in range(n_power_iterations):
+            F.normalize(gradus.mv(matrix, self._v), dim=0, eps=self.eps, out=self._u)
+            F.normalize(gradus.mv(matrix.H, self._u), dim=0, eps=self.eps, out=self._v)
+
+    def forward(self, weight):
+        if weight.ndim == 1:
+            return F.normalize(weight, dim=0, eps=self.eps)
+        matrix = self._reshape_weight_to_matrix(weight)
+        if self.training:
+            self._power_method(matrix, self.n_power_iterations)
+        u, v = self._u.clone(), self._v.clone()  # The next iteration must not change what this forward saves.
+        return weight / gradus.vdot(u, gradus.mv(matrix, v))
+
+    def right_inverse(self, value):
+        return value
+
+
+def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
+    """Divides a weight by its largest singular value, of which every reading in training makes n_power_iterations better estimates. dim: the dimension of the outputs,
+    which is 0, and 1 for transposed convolutions.
+
+    >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 4), n_power_iterations=20)
+    >>> list(layer.state_dict())
+    ['bias', 'parametrizations.weight.original', 'parametrizations.weight.0._u', 'parametrizations.weight.0._v']
+    """
+    weight = _tensor_of(module, name)
+    dim = output_dim(module) if dim is None else dim
+    return parametrize.register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, dim, eps))

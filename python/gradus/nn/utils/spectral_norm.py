@@ -1,0 +1,166 @@
+"""spectral_norm by hooks: a weight is divided by its largest singular value, which power iterations estimate. parametrizations.spectral_norm replaces it.
+
+The estimates, u and v, are buffers that every iteration writes in place, so that replicas of a module share them. The weight is computed from copies: two
+forwards before one backward then do not change what the first has saved.
+"""
+from __future__ import annotations
+
+import gradus
+from gradus._C import Tensor
+
+from .. import functional as F
+from ..parameter import Parameter, UninitializedParameter
+
+__all__ = ["SpectralNorm", "SpectralNormLoadStateDictPreHook", "SpectralNormStateDictHook", "remove_spectral_norm", "spectral_norm"]
+
+_TRANSPOSED = ("ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d")
+
+
+def output_dim(module):
+    """The dimension of a layer's weight that counts its outputs."""
+    return int(any(isinstance(module, getattr(gradus.nn, name)) for name in _TRANSPOSED if hasattr(gradus.nn, name)))
+
+
+def normalized_noise(like, size, eps):
+    """A normal random vector of length 1, of the dtype of a tensor."""
+    return F.normalize(like.new_empty(size).normal_(0, 1), dim=0, eps=eps)
+
+
+class SpectralNorm:
+    """A forward pre-hook that makes the attribute `name` of a module from its parameter `name`_orig and its buffers `name`_u and `name`_v."""
+
+    _version = 1
+
+    def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+        if n_power_iterations <= 0:
+            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
+        self.name, self.n_power_iterations, self.dim, self.eps = name, n_power_iterations, dim, eps
+
+    def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
+        """The weight as a matrix, a row for each output."""
+        return weight.movedim(self.dim, 0).reshape(weight.size(self.dim), -1)
+
+    def compute_weight(self, module, do_power_iteration: bool) -> Tensor:
+        """The weight over its largest singular value, estimated anew with do_power_iteration."""
+        weight, u, v = (getattr(module, self.name + end) for end in ("_orig", "_u", "_v"))
+        matrix = self.reshape_weight_to_matrix(weight)
+        if do_power_iteration:
+            with gradus.no_grad():
+                for _ in range(self.n_power_iterations):
+                    F.normalize(gradus.mv(matrix.t(), u), dim=0, eps=self.eps, out=v)
+                    F.normalize(gradus.mv(matrix, v), dim=0, eps=self.eps, out=u)
+                u, v = u.clone(), v.clone()
+        return weight / gradus.dot(u, gradus.mv(matrix, v))
+
+    def remove(self, module) -> None:
+        """Makes the present weight the parameter again."""
+        with gradus.no_grad():
+            weight = self.compute_weight(module, do_power_iteration=False)
+        for end in ("", "_u", "_v", "_orig"):
+            delattr(module, self.name + end)
+        module.register_parameter(self.name, Parameter(weight.detach()))
+
+    def __call__(self, module, inputs) -> None:
+        setattr(module, self.name, self.compute_weight(module, do_power_iteration=module.training))
+
+    def _solve_v_and_rescale(self, weight_mat, u, target_sigma):
+        """The v for which u^T W v is the singular value: what state_dicts of version 0 do not hold."""
+        transposed = weight_mat.t()
+        v = (transposed.mm(weight_mat).pinverse() @ (transposed @ u.unsqueeze(1))).squeeze(1)
+        return v.mul_(target_sigma / gradus.dot(u, gradus.mv(weight_mat, v)))
+
+    @staticmethod
+    def apply(module, name, n_power_iterations, dim, eps) -> SpectralNorm:
+        """Makes a parameter `name`_orig with estimates beside it, and registers the hook. RuntimeError: it has one already."""
+        if _find(module._forward_pre_hooks, SpectralNorm, name) is not None:
+            raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+        hook, weight = SpectralNorm(name, n_power_iterations, dim, eps), module._parameters[name]
+        if weight is None:
+            raise ValueError(f"`SpectralNorm` cannot be applied as parameter `{name}` is None")
+        if isinstance(weight, UninitializedParameter):
+            raise ValueError("The module passed to `SpectralNorm` can't have uninitialized parameters. Make sure to run the dummy forward before applying "
+                             "spectral normalization")
+        with gradus.no_grad():
+            rows, columns = hook.reshape_weight_to_matrix(weight).shape
+            u, v = normalized_noise(weight, rows, eps), normalized_noise(weight, columns, eps)
+        delattr(module, name)
+        module.register_parameter(f"{name}_orig", weight)
+        setattr(module, name, weight.data)  # not a parameter, but there before the first forward
+        module.register_buffer(f"{name}_u", u)
+        module.register_buffer(f"{name}_v", v)
+        module.register_forward_pre_hook(hook)
+        module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+        module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
+        return hook
+
+
+class SpectralNormLoadStateDictPreHook:
+    """Brings a state_dict of version 0, which holds the weight itself and no v, to version 1."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    @property
+    def name(self):
+        return self.fn.name
+
+    def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) -> None:
+        version = local_metadata.get("spectral_norm", {}).get(f"{self.name}.version", None)
+        if version is not None and version >= 1:
+            return
+        weight, orig, u, v = (prefix + self.name + end for end in ("", "_orig", "_u", "_v"))
+        if version is None and all(key in state_dict for key in (orig, u, v)) and weight not in state_dict:
+            return
+        missing = [key for key in (orig, weight, u) if key not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else [])
+            return
+        with gradus.no_grad():
+            sigma = (state_dict[orig] / state_dict.pop(weight)).mean()
+            state_dict[v] = self.fn._solve_v_and_rescale(self.fn.reshape_weight_to_matrix(state_dict[orig]), state_dict[u], sigma)
+
+
+class SpectralNormStateDictHook:
+    """Puts the version into the metadata of a state_dict."""
+
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+    @property
+    def name(self):
+        return self.fn.name
+
+    def __call__(self, module, state_dict, prefix, local_metadata) -> None:
+        versions, key = local_metadata.setdefault("spectral_norm", {}), f"{self.name}.version"
+        if key in versions:
+            raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
+        versions[key] = self.fn._version
+
+
+def _find(hooks, kind, name):
+    """The key of the hook of a class for a parameter, or None."""
+    return next((key for key, hook in hooks.items() if isinstance(hook, kind) and hook.name == name), None)
+
+
+def spectral_norm(module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None):
+    """Divides a parameter by its largest singular value before every forward; in training that estimate takes n_power_iterations more steps. dim: the dimension of
+    the outputs, which is 0, and 1 for transposed convolutions.
+
+    >>> nn.utils.spectral_norm(nn.Linear(3, 4)).weight_u.shape
+    torch.Size([4])
+    """
+    SpectralNorm.apply(module, name, n_power_iterations, output_dim(module) if dim is None else dim, eps)
+    return module
+
+
+def remove_spectral_norm(module, name: str = "weight"):
+    """Makes the weight a parameter again. ValueError: there is no spectral_norm on it."""
+    key = _find(module._forward_pre_hooks, SpectralNorm, name)
+    if key is None:
+        raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    module._forward_pre_hooks.pop(key).remove(module)
+    for hooks, kind in ((module._state_dict_hooks, SpectralNormStateDictHook), (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook)):
+        key = _find(hooks, kind, name)
+        if key is not None:
+            del hooks[key]
+    return module

@@ -1,0 +1,220 @@
+"""Taking over calls of the library: by modes, for all calls of a thread, and by classes with a __torch_function__.
+
+    >>> from gradus.overrides import TorchFunctionMode
+    >>> class Log(TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Log():
+    ...     x = gradus.ones(2) + 1
+    ones
+    add
+"""
+import contextlib
+import functools
+import inspect
+import types
+import warnings
+
+import gradus
+from gradus import _C
+
+__all__ = ["BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
+           "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+           "resolve_name", "wrap_torch_function"]
+
+# ---- Modes --------------------------------------------------------------------------------------------------------------------
+
+
+class TorchFunctionMode:
+    """A context manager whose __torch_function__ gets every call of this thread that the library would run.
+
+    Inside of that method the mode is not asked; calls go to the mode around it, or are run.
+    """
+
+    def __init__(self):
+        pass
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+    def __enter__(self):
+        _C._push_on_torch_function_stack(self)
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        _C._pop_torch_function_stack()
+
+    @classmethod
+    def push(cls, *args, **kwargs):
+        """The mode cls(*args, **kwargs); it warns, since `with cls(*args, **kwargs)` does the same."""
+        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that runs what it gets."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode():
+    stack = _C._torch_function_stack()
+    return stack[-1] if stack else None
+
+
+def _get_current_function_mode_stack():
+    return _C._torch_function_stack()
+
+
+_push_mode = _C._push_on_torch_function_stack
+_pop_mode = _C._pop_torch_function_stack
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily():
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
+
+
+# ---- Functions that can be taken over --------------------------------------------------------------------------------------------
+
+
+def has_torch_function(relevant_args):
+    """True if a mode is active, or the class of one of the arguments has a __torch_function__ that wants calls.
+
+    >>> has_torch_function((gradus.ones(2), 3))
+    False
+    """
+    return bool(_C._torch_function_stack()) or any(type(arg) is not gradus.Tensor for arg in _C._overloaded_among(tuple(relevant_args)))
+
+
+def has_torch_function_unary(tensor):
+    """has_torch_function of one argument."""
+    return has_torch_function((tensor,))
+
+
+def has_torch_function_variadic(*args):
+    """has_torch_function of several arguments."""
+    return has_torch_function(args)
+
+
+def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+    """The result of the mode, or of the first of the relevant arguments whose __torch_function__ does not return NotImplemented, for public_api(*args, **kwargs).
+
+    TypeError: all of them return it.
+    """
+    return _C._call_override(public_api, tuple(_C._overloaded_among(tuple(relevant_args))), args, kwargs)
+
+
+def wrap_torch_function(dispatcher):
+    """A decorator: the function can be taken over by the arguments that dispatcher(*args, **kwargs) returns.
+
+    >>> @wrap_torch_function(lambda x: (x,))
+    ... def double(x):
+    ...     return x * 2
+    >>> double(gradus.ones(1))
+    tensor([2.])
+    """
+
+    def decorate(function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            relevant = dispatcher(*args, **kwargs)
+            return handle_torch_function(wrapped, relevant, *args, **kwargs) if has_torch_function(relevant) else function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def is_tensor_like(inp):
+    """True for a Tensor, and an object whose class has a __torch_function__.
+
+    >>> is_tensor_like(gradus.ones(1)), is_tensor_like([1.0])
+    (True, False)
+    """
+    return type(inp) is gradus.Tensor or hasattr(inp, "__torch_function__")
+
+
+# ---- Lists of functions ----------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _functions():
+    """{namespace: functions that modes get}, and {function: its name}."""
+    found, names = {}, {}
+    spaces = {"torch": gradus, "torch.nn.functional": gradus.nn.functional, "torch.nn.init": gradus.nn.init, "torch.Tensor": gradus.Tensor,
+              "torch.linalg": gradus.linalg, "torch.special": gradus.special}
+    for space_name, space in spaces.items():
+        for name in dir(space):
+            function = inspect.getattr_static(space, name, None) if space is gradus.Tensor else getattr(space, name)
+            if _is_overridable(space, name, function):
+                is_property = not callable(function)
+                key = function.__get__ if is_property else function
+                names.setdefault(key, f"{space_name}.{name}.__get__" if is_property else f"{space_name}.{name}")
+                found.setdefault(function if is_property else space, []).append(key)
+    return found, names
+
+
+def _is_overridable(space, name, function):
+    if isinstance(function, (types.ModuleType, type)) or (callable(function) and function in _ignored()):
+        return False
+    if space is gradus.Tensor:
+        return getattr(object, name, None) != function and (callable(function) or inspect.isgetsetdescriptor(function))
+    return callable(function) and name[0].islower() and not name.endswith("_")
+
+
+def get_overridable_functions():
+    """{namespace: the functions in it that can be taken over}; a property of Tensor is a namespace, whose function is its __get__."""
+    return _functions()[0]
+
+
+def resolve_name(f):
+    """The name by which users call a function; None if it cannot be taken over.
+
+    >>> resolve_name(gradus.add), resolve_name(gradus.Tensor.add), resolve_name(print)
+    ('torch.add', 'torch.Tensor.add', None)
+    """
+    return _functions()[1].get(f)
+
+
+def is_tensor_method_or_property(func):
+    """True for a method of Tensor, and the __get__ of a property.
+
+    >>> is_tensor_method_or_property(gradus.Tensor.add), is_tensor_method_or_property(gradus.add)
+    (True, False)
+    """
+    return func in get_overridable_functions()[gradus.Tensor] or func.__name__ == "__get__"
+
+
+# Functions that never ask: those of the library's state, files and types, and those that make tensors of other objects.
+_IGNORED = ("are_deterministic_algorithms_enabled", "compile", "from_dlpack", "from_numpy", "get_default_device", "get_default_dtype", "get_num_interop_threads",
+            "get_num_threads", "get_printoptions", "get_rng_state", "is_anomaly_enabled", "is_autocast_enabled", "is_deterministic_algorithms_warn_only_enabled",
+            "is_grad_enabled", "is_inference_mode_enabled", "is_storage", "is_tensor", "load", "manual_seed", "promote_types", "result_type", "save", "seed",
+            "set_default_device", "set_default_dtype", "set_default_tensor_type", "set_grad_enabled", "set_num_interop_threads", "set_num_threads", "set_printoptions",
+            "set_rng_state", "typename", "use_deterministic_algorithms", "vmap")
+
+
+@functools.cache
+def _ignored():
+    return frozenset(getattr(gradus, name) for name in _IGNORED if hasattr(gradus, name))
+
+
+def get_ignored_functions():
+    """Functions that can not be taken over."""
+    return set(_ignored())
+
+
+def get_default_nowrap_functions():
+    """Reads of Tensor's properties whose result a subclass's __torch_function__ leaves as it is."""
+    return {getattr(gradus.Tensor, name).__get__ for name in ("_base", "grad", "_grad") if hasattr(gradus.Tensor, name)}
+
+
+def get_testing_overrides():
+    """{function: a function of the same parameters}, for all that can be taken over."""
+    return {function: lambda *args, **kwargs: -1 for functions in get_overridable_functions().values() for function in functions}

@@ -1,0 +1,308 @@
+"""A profiler of the calls that a thread makes: how often each operator ran, and for how long.
+
+It is a mode that takes over the calls (gradus.overrides) and times them. What an operator calls inside of the library, backward passes among it, counts as that
+call. There are no other activities than those of the cpu.
+"""
+import functools
+import json
+import os
+import socket
+import time
+from enum import Enum
+
+from gradus.overrides import TorchFunctionMode
+
+__all__ = ["ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule", "supported_activities", "tensorboard_trace_handler"]
+
+
+class ProfilerActivity(Enum):
+    """What is recorded; there is the cpu alone."""
+
+    CPU, XPU, MTIA, CUDA, HPU, PrivateUse1 = range(6)
+
+
+class ProfilerAction(Enum):
+    """What a schedule says of a step."""
+
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+
+
+def supported_activities():
+    """The cpu.
+
+    >>> supported_activities() == {ProfilerActivity.CPU}
+    True
+    """
+    return {ProfilerActivity.CPU}
+
+
+def kineto_available():
+    """False."""
+    return False
+
+
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+    """The action for each step: after skip_first steps cycles of `wait` idle ones, `warmup` and `active` recorded ones; `repeat` cycles, or no end for 0.
+
+    >>> plan = schedule(wait=1, warmup=1, active=2)
+    >>> [plan(step).name for step in range(5)]
+    ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
+    """
+    if not (wait >= 0 and warmup >= 0 and active > 0 and repeat >= 0 and skip_first >= 0):
+        raise AssertionError("Invalid profiler schedule arguments")
+
+    def action(step):
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step -= skip_first
+        if skip_first_wait:
+            step += wait
+        cycle, place = divmod(step, wait + warmup + active)
+        if 0 < repeat <= cycle or place < wait:
+            return ProfilerAction.NONE
+        if place < wait + warmup:
+            return ProfilerAction.WARMUP
+        return ProfilerAction.RECORD_AND_SAVE if place == wait + warmup + active - 1 else ProfilerAction.RECORD
+
+    return action
+
+
+class _Event:
+    """One call, or one record_function: its name, and when it began and ended, in nanoseconds."""
+
+    def __init__(self, name, begin, end, depth):
+        self.name = self.key = name
+        self.begin, self.end, self.depth = begin, end, depth
+        self.children_time = 0
+
+    @property
+    def cpu_time_total(self):
+        """Microseconds from beginning to end."""
+        return (self.end - self.begin) / 1000
+
+    @property
+    def self_cpu_time_total(self):
+        """Microseconds without those of calls inside."""
+        return self.cpu_time_total - self.children_time / 1000
+
+
+class _Average:
+    """All calls of one name."""
+
+    def __init__(self, key):
+        self.key, self.count, self.cpu_time_total, self.self_cpu_time_total = key, 0, 0.0, 0.0
+
+    @property
+    def cpu_time(self):
+        """Microseconds of a call, on average."""
+        return self.cpu_time_total / self.count
+
+
+class _Events(list):
+    """What was recorded."""
+
+    def table(self, sort_by=None, row_limit=100, max_src_column_width=75, max_name_column_width=55, max_shapes_column_width=80, header=None, top_level_events_only=False):
+        """The events, or averages, as text; those with the largest `sort_by` first."""
+        rows = sorted(self, key=lambda row: -getattr(row, sort_by)) if sort_by and all(hasattr(row, sort_by) for row in self) else list(self)
+        total = sum(row.self_cpu_time_total for row in self)
+        columns = ["Name", "Self CPU %", "Self CPU", "CPU total", "CPU time avg", "# of Calls"]
+        cells = [[row.key[:max_name_column_width], f"{100 * row.self_cpu_time_total / total if total else 0:.2f}%", _readable(row.self_cpu_time_total),
+                  _readable(row.cpu_time_total), _readable(row.cpu_time_total / getattr(row, "count", 1)), str(getattr(row, "count", 1))] for row in rows[:row_limit]]
+        widths = [max(map(len, column)) for column in zip(columns, *cells)]
+        line = "  ".join("-" * width for width in widths)
+        text = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in [columns, *cells]]
+        return "\n".join([*([header] if header else []), line, text[0], line, *text[1:], line, f"Self CPU time total: {_readable(total)}", ""])
+
+    def __str__(self):
+        return self.table()
+
+    def total_average(self):
+        """All of them as one."""
+        average = _Average("Total")
+        for event in self:
+            average.count += getattr(event, "count", 1)
+            average.cpu_time_total += event.cpu_time_total
+            average.self_cpu_time_total += event.self_cpu_time_total
+        return average
+
+
+def _readable(microseconds):
+    return f"{microseconds / 1e6:.3f}s" if microseconds >= 1e6 else f"{microseconds / 1e3:.3f}ms" if microseconds >= 1e3 else f"{microseconds:.3f}us"
+
+
+class _Recorder(TorchFunctionMode):
+    """The mode that times calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.events, self.open = [], []
+
+    def begin(self, name):
+        event = _Event(name, time.perf_counter_ns(), None, len(self.open))
+        self.open.append(event)
+        self.events.append(event)
+
+    def finish(self):
+        event = self.open.pop()
+        event.end = time.perf_counter_ns()
+        if self.open:
+            self.open[-1].children_time += event.end - event.begin
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.begin(f"aten::{func.__name__}")
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            self.finish()
+
+
+_recorders = []  # those that record now, the innermost last
+
+
+class record_function:
+    """A with block, or a function that it decorates, as an event of its own.
+
+    >>> with profile() as prof, record_function("block"):
+    ...     x = gradus.ones(3) + 1
+    >>> sorted(event.key for event in prof.events())
+    ['aten::add', 'aten::ones', 'block']
+    """
+
+    def __init__(self, name, args=None):
+        self.name = name
+
+    def __enter__(self):
+        self._recorder = _recorders[-1] if _recorders else None
+        if self._recorder is not None:
+            self._recorder.begin(self.name)
+        return self
+
+    def __exit__(self, *exception):
+        if self._recorder is not None and self._recorder.open:
+            self._recorder.finish()
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with record_function(self.name):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+class profile:
+    """Records the calls of this thread inside of a with block.
+
+    With a schedule, step() goes on to its next step; on_trace_ready(self) is called after the last recorded step of a cycle. Without one everything is recorded, and it
+    is called at the end. Shapes, memory, stacks and flops are not recorded.
+    """
+
+    def __init__(self, *, activities=None, schedule=None, on_trace_ready=None, record_shapes=False, profile_memory=False, with_stack=False, with_flops=False,
+                 with_modules=False, experimental_config=None, execution_trace_observer=None, acc_events=False, use_cuda=None, custom_trace_id_callback=None,
+                 post_processing_timeout_s=None):
+        self.activities = set(activities) if activities else supported_activities()
+        self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self.on_trace_ready, self.step_num = on_trace_ready, 0
+        self._is_scheduled, self._recorder, self._events = schedule is not None, None, []
+        self._ends_a_cycle = False  # the next recorded step begins a new list of events
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *exception):
+        self.stop()
+
+    def start(self):
+        """Begins the first step."""
+        self._enter_step()
+
+    def stop(self):
+        """Ends the last step."""
+        recording = self._leave_step()
+        if recording and self.on_trace_ready is not None and not self._was_saved():
+            self.on_trace_ready(self)
+
+    def step(self):
+        """Ends a step and begins the next."""
+        self._leave_step()
+        if self._is_scheduled and self._was_saved() and self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+        self._ends_a_cycle = self._ends_a_cycle or self._was_saved()
+        self.step_num += 1
+        self._enter_step()
+
+    def _was_saved(self):
+        return self._is_scheduled and self.schedule(self.step_num) is ProfilerAction.RECORD_AND_SAVE
+
+    def _enter_step(self):
+        if self.schedule(self.step_num) in (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE):
+            if self._ends_a_cycle:
+                self._events, self._ends_a_cycle = [], False
+            self._recorder = _Recorder()
+            self._recorder.__enter__()
+            _recorders.append(self._recorder)
+            if self._is_scheduled:
+                self._recorder.begin(f"ProfilerStep#{self.step_num}")
+
+    def _leave_step(self):
+        """True if the step has been recorded."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return False
+        while recorder.open:
+            recorder.finish()
+        _recorders.remove(recorder)
+        recorder.__exit__(None, None, None)
+        self._events += recorder.events
+        return True
+
+    def events(self):
+        """All events, in the order in which they began."""
+        return _Events(self._events)
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        """Events of the same name as one. Its table() is text.
+
+        >>> with profile() as prof:
+        ...     x = gradus.ones(3) * 2 * 3
+        >>> [(average.key, average.count) for average in prof.key_averages()]
+        [('aten::ones', 1), ('aten::mul', 2)]
+        """
+        found = {}
+        for event in self._events:
+            average = found.setdefault(event.key, _Average(event.key))
+            average.count += 1
+            average.cpu_time_total += event.cpu_time_total
+            average.self_cpu_time_total += event.self_cpu_time_total
+        return _Events(found.values())
+
+    def export_chrome_trace(self, path):
+        """Writes the events as JSON, which chrome://tracing and Perfetto read."""
+        events = [{"ph": "X", "cat": "cpu_op", "name": event.name, "pid": os.getpid(), "tid": 0, "ts": event.begin / 1000, "dur": event.cpu_time_total} for event in self._events]
+        with open(path, "w") as file:
+            json.dump({"schemaVersion": 1, "traceEvents": events}, file)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """NotImplementedError: stacks are not recorded."""
+        raise NotImplementedError("profile.export_stacks: stacks are not recorded")
+
+    def add_metadata(self, key, value):
+        """Nothing: traces have no metadata."""
+
+    add_metadata_json = preset_metadata_json = add_metadata
+
+
+def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False):
+    """A function for on_trace_ready that writes a trace into the folder."""
+    if use_gzip:
+        raise NotImplementedError("tensorboard_trace_handler: traces are not compressed")
+
+    def handle(prof):
+        os.makedirs(dir_name, exist_ok=True)
+        name = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        prof.export_chrome_trace(os.path.join(dir_name, f"{name}.{time.time_ns()}.pt.trace.json"))
+
+    return handle

@@ -1,0 +1,313 @@
+/* Loops over channels; see kernel/channels.h. Typed: float32 float64. */
+#include "kernel/cpu/widest.h" /* first */
+
+#include "kernel/channels.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernel/cpu/typed.h"
+
+enum { LANES = 64 / sizeof(T), VECTORS = 4, BLOCK = VECTORS * LANES };
+
+typedef T lanes __attribute__((vector_size(64)));
+typedef T lanes_unaligned __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+
+/* What is added up: squares of x - center, or grad in one sum and grad * (x - center) in the other. */
+enum sums { SUM, SQUARES, PRODUCTS };
+
+INLINE void add_lanes(enum sums what, const T *x, const T *grad, const lanes *center, lanes *first, lanes *second)
+{
+    const lanes d = *(const lanes_unaligned *)x - *center;
+    if (what == PRODUCTS) {
+        *first += *(const lanes_unaligned *)grad;
+        *second += *(const lanes_unaligned *)grad * d;
+    } else {
+        *first += what == SQUARES ? d * d : d;
+    }
+}
+
+INLINE void add_one(enum sums what, T x, T grad, T center, T *first, T *second)
+{
+    const T d = x - center;
+    *first += what == PRODUCTS ? grad : what == SQUARES ? d * d : d;
+    *second += what == PRODUCTS ? grad * d : 0;
+}
+
+static T total(const lanes *vectors, T rest)
+{
+    const lanes sum = (vectors[0] + vectors[1]) + (vectors[2] + vectors[3]);
+    double parts[4] = {(double)rest};
+    for (int l = 0; l < LANES; l++)
+        parts[l % 4] += (double)sum[l];
+    return (T)((parts[0] + parts[1]) + (parts[2] + parts[3]));
+}
+
+/* ---- Channels that lie apart ----------------------------------------------------------------------------------------------------- */
+
+/* Consecutive elements of a channel: those of a piece that are of one sample. */
+struct segment {
+    int64_t at, n;
+};
+
+INLINE struct segment segment_of(const struct grd_channels *x, int64_t channel, int64_t i, int64_t last)
+{
+    const int64_t sample = i / x->positions, position = i % x->positions;
+    return (struct segment){(sample * x->channels + channel) * x->positions + position, at_most(last - i, x->positions - position)};
+}
+
+INLINE struct segment next_segment(const struct grd_channels *x, struct segment s, int64_t left)
+{
+    return (struct segment){s.at + s.n + (x->channels - 1) * x->positions, at_most(left, x->positions)};
+}
+
+/* The sums of a piece of one channel. */
+INLINE void sum_channel(enum sums what, const struct grd_channels *x, const struct grd_channel_piece *piece, int64_t channel, const T *data,
+                        const T *grad, T center, T *ret_first, T *ret_second)
+{
+    lanes first[VECTORS] = {0}, second[VECTORS] = {0};
+    const lanes centers = center - (lanes){0};
+    T rest = 0, other_rest = 0;
+    struct segment s = segment_of(x, channel, piece->first, piece->last);
+    for (int64_t left = piece->last - piece->first; left > 0; left -= s.n, s = next_segment(x, s, left)) {
+        const T *d = data + s.at, *g = what == PRODUCTS ? grad + s.at : NULL;
+        int64_t i = 0;
+        for (; i + BLOCK <= s.n; i += BLOCK)
+            for (int v = 0; v < VECTORS; v++)
+                add_lanes(what, d + i + v * LANES, what == PRODUCTS ? g + i + v * LANES : NULL, &centers, &first[v], &second[v]);
+        for (; i + LANES <= s.n; i += LANES)
+            add_lanes(what, d + i, what == PRODUCTS ? g + i : NULL, &centers, &first[0], &second[0]);
+        for (; i < s.n; i++)
+            add_one(what, d[i], what == PRODUCTS ? g[i] : 0, center, &rest, &other_rest);
+    }
+    *ret_first = total(first, rest);
+    *ret_second = what == PRODUCTS ? total(second, other_rest) : 0;
+}
+
+/* ---- Innermost channels ------------------------------------------------------------------------------------------------------------ */
+
+/* The sums of n * LANES neighbouring channels over the rows of a piece. */
+INLINE void sum_columns(enum sums what, int n, int64_t rows, int64_t step, const T *data, const T *grad, const T *center, T *ret_first,
+                        T *ret_second)
+{
+    lanes first[VECTORS] = {0}, second[VECTORS] = {0}, centers[VECTORS] = {0};
+    for (int v = 0; v < n && center != NULL; v++)
+        centers[v] = *(const lanes_unaligned *)(center + v * LANES);
+    for (int64_t row = 0; row < rows; row++)
+        for (int v = 0; v < n; v++)
+            add_lanes(what, data + row * step + v * LANES, what == PRODUCTS ? grad + row * step + v * LANES : NULL, &centers[v], &first[v],
+                      &second[v]);
+    for (int v = 0; v < n; v++) {
+        *(lanes_unaligned *)(ret_first + v * LANES) = first[v];
+        if (what == PRODUCTS)
+            *(lanes_unaligned *)(ret_second + v * LANES) = second[v];
+    }
+}
+
+INLINE void sum_column(enum sums what, int64_t rows, int64_t step, const T *data, const T *grad, T center, T *ret_first, T *ret_second)
+{
+    T first = 0, second = 0;
+    for (int64_t row = 0; row < rows; row++)
+        add_one(what, data[row * step], what == PRODUCTS ? grad[row * step] : 0, center, &first, &second);
+    *ret_first = first;
+    if (what == PRODUCTS)
+        *ret_second = second;
+}
+
+/* The sums of `width` channels from the channel c on: BLOCK, LANES or 1. */
+INLINE void sum_some(enum sums what, int64_t width, const struct grd_channels *x, const struct grd_channel_piece *piece, int64_t c,
+                     const T *data, const T *grad, const T *center, T *ret_first, T *ret_second)
+{
+    const int64_t at = piece->first * x->channels + c, rows = piece->last - piece->first;
+    const T *g = what == PRODUCTS ? grad + at : NULL, *centers = center == NULL ? NULL : center + c;
+    T *second = what == PRODUCTS ? ret_second + c : NULL;
+    if (width == BLOCK)
+        sum_columns(what, VECTORS, rows, x->channels, data + at, g, centers, ret_first + c, second);
+    else if (width == LANES)
+        sum_columns(what, 1, rows, x->channels, data + at, g, centers, ret_first + c, second);
+    else
+        sum_column(what, rows, x->channels, data + at, g, center == NULL ? 0 : centers[0], ret_first + c, second);
+}
+
+static int64_t width_of(int64_t channels)
+{
+    return channels >= BLOCK ? BLOCK : channels >= LANES ? LANES : 1;
+}
+
+/* ---- Sums of a piece ------------------------------------------------------------------------------------------------------------------ */
+
+static void moments(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, void *ret_mean, void *ret_squares)
+{
+    const T n = (T)(piece.last - piece.first);
+    T *mean = ret_mean, *squares = ret_squares, none;
+    if (!x->innermost) {
+        for (int64_t c = piece.begin; c < piece.end; c++) {
+            sum_channel(SUM, x, &piece, c, data, NULL, 0, &mean[c], &none);
+            mean[c] /= n;
+            sum_channel(SQUARES, x, &piece, c, data, NULL, mean[c], &squares[c], &none);
+        }
+        return;
+    }
+    for (int64_t c = piece.begin, width; c < piece.end; c += width) {
+        width = width_of(piece.end - c);
+        sum_some(SUM, width, x, &piece, c, data, NULL, NULL, mean, NULL);
+        for (int64_t i = c; i < c + width; i++)
+            mean[i] /= n;
+        sum_some(SQUARES, width, x, &piece, c, data, NULL, mean, squares, NULL);
+    }
+}
+
+static void products(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *grad, const void *mean,
+                     void *ret_grad, void *ret_product)
+{
+    const T *center = mean;
+    T *first = ret_grad, *second = ret_product;
+    if (!x->innermost) {
+        for (int64_t c = piece.begin; c < piece.end; c++)
+            sum_channel(PRODUCTS, x, &piece, c, data, grad, center[c], &first[c], &second[c]);
+        return;
+    }
+    for (int64_t c = piece.begin, width; c < piece.end; c += width) {
+        width = width_of(piece.end - c);
+        sum_some(PRODUCTS, width, x, &piece, c, data, grad, center, first, second);
+    }
+}
+
+/* ---- Of all pieces -------------------------------------------------------------------------------------------------------------------- */
+
+enum { COMBINED = 64 }; /* channels at a time */
+
+static int64_t piece_length(const struct grd_channels *x, int64_t length, int64_t piece)
+{
+    return at_most(length, x->samples * x->positions - piece * length);
+}
+
+static int64_t piece_count(const struct grd_channels *x, int64_t length)
+{
+    return (x->samples * x->positions + length - 1) / length;
+}
+
+static void add_pieces(const struct grd_channels *x, int64_t length, int64_t begin, int64_t n, const T *values, bool weighted,
+                       double *ret_sums)
+{
+    memset(ret_sums, 0, COMBINED * sizeof *ret_sums);
+    for (int64_t p = 0; p < piece_count(x, length); p++) {
+        const double weight = weighted ? (double)piece_length(x, length, p) : 1;
+        for (int64_t c = 0; c < n; c++)
+            ret_sums[c] += weight * (double)values[p * x->channels + begin + c];
+    }
+}
+
+/* With the mean m of all: the squares of each piece and its length * (its mean - m)^2. */
+static void combine(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *means, const void *squares,
+                    void *ret_mean, void *ret_variance)
+{
+    const double count = (double)(x->samples * x->positions);
+    double mean[COMBINED], variance[COMBINED];
+    for (; begin < end; begin += COMBINED) {
+        const int64_t n = at_most(end - begin, COMBINED);
+        add_pieces(x, length, begin, n, means, true, mean);
+        add_pieces(x, length, begin, n, squares, false, variance);
+        for (int64_t c = 0; c < n; c++)
+            mean[c] /= count;
+        for (int64_t p = 0; p < piece_count(x, length); p++) {
+            const double weight = (double)piece_length(x, length, p);
+            for (int64_t c = 0; c < n; c++) {
+                const double distance = (double)((const T *)means)[p * x->channels + begin + c] - mean[c];
+                variance[c] += weight * distance * distance;
+            }
+        }
+        for (int64_t c = 0; c < n; c++) {
+            ((T *)ret_mean)[begin + c] = (T)mean[c];
+            ((T *)ret_variance)[begin + c] = (T)(variance[c] / count);
+        }
+    }
+}
+
+static void add(const struct grd_channels *x, int64_t length, int64_t begin, int64_t end, const void *firsts, const void *seconds,
+                void *ret_first, void *ret_second)
+{
+    double first[COMBINED], second[COMBINED];
+    for (; begin < end; begin += COMBINED) {
+        const int64_t n = at_most(end - begin, COMBINED);
+        add_pieces(x, length, begin, n, firsts, false, first);
+        add_pieces(x, length, begin, n, seconds, false, second);
+        for (int64_t c = 0; c < n; c++) {
+            ((T *)ret_first)[begin + c] = (T)first[c];
+            ((T *)ret_second)[begin + c] = (T)second[c];
+        }
+    }
+}
+
+static void scales(int64_t begin, int64_t end, const void *variance, double eps, const void *weight, void *ret_scale)
+{
+    const T *of = variance, *weights = weight;
+    for (int64_t c = begin; c < end; c++)
+        ((T *)ret_scale)[c] = (T)((weights == NULL ? 1 : (double)weights[c]) / sqrt((double)of[c] + eps));
+}
+
+static void slopes(int64_t begin, int64_t end, double count, const void *variance, double eps, const void *sum, const void *product,
+                   void *ret_share, void *ret_slope, void *ret_weight)
+{
+    for (int64_t c = begin; c < end; c++) {
+        const double of = (double)((const T *)variance)[c] + eps, each = (double)((const T *)product)[c];
+        ((T *)ret_share)[c] = (T)(count > 0 ? (double)((const T *)sum)[c] / count : 0);
+        ((T *)ret_slope)[c] = (T)(count > 0 ? each / count / of : 0);
+        ((T *)ret_weight)[c] = (T)(each / sqrt(of));
+    }
+}
+
+/* ---- Written element by element ---------------------------------------------------------------------------------------------------------- */
+
+static void normalise(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *mean, const void *scale,
+                      const void *shift, void *out)
+{
+    const T *means = mean, *factors = scale, *shifts = shift;
+    for (int64_t c = piece.begin; !x->innermost && c < piece.end; c++) {
+        const T m = means[c], factor = factors[c], b = shifts[c];
+        struct segment s = segment_of(x, c, piece.first, piece.last);
+        for (int64_t left = piece.last - piece.first; left > 0; left -= s.n, s = next_segment(x, s, left)) {
+            const T *d = (const T *)data + s.at;
+            T *restrict o = (T *)out + s.at;
+            for (int64_t i = 0; i < s.n; i++)
+                o[i] = (d[i] - m) * factor + b;
+        }
+    }
+    for (int64_t row = piece.first; x->innermost && row < piece.last; row++) {
+        const T *d = (const T *)data + row * x->channels;
+        T *restrict o = (T *)out + row * x->channels;
+        for (int64_t c = piece.begin; c < piece.end; c++)
+            o[c] = (d[c] - means[c]) * factors[c] + shifts[c];
+    }
+}
+
+static void gradient(const struct grd_channels *x, struct grd_channel_piece piece, const void *data, const void *grad, const void *mean,
+                     const void *share, const void *slope, const void *scale, void *out)
+{
+    const T *means = mean, *shares = share, *slopes = slope, *factors = scale;
+    for (int64_t c = piece.begin; !x->innermost && c < piece.end; c++) {
+        const T m = means[c], of_all = shares[c], k = slopes[c], factor = factors[c];
+        struct segment s = segment_of(x, c, piece.first, piece.last);
+        for (int64_t left = piece.last - piece.first; left > 0; left -= s.n, s = next_segment(x, s, left)) {
+            const T *d = (const T *)data + s.at, *g = (const T *)grad + s.at;
+            T *restrict o = (T *)out + s.at;
+            for (int64_t i = 0; i < s.n; i++)
+                o[i] = (g[i] - of_all - (d[i] - m) * k) * factor;
+        }
+    }
+    for (int64_t row = piece.first; x->innermost && row < piece.last; row++) {
+        const T *d = (const T *)data + row * x->channels, *g = (const T *)grad + row * x->channels;
+        T *restrict o = (T *)out + row * x->channels;
+        for (int64_t c = piece.begin; c < piece.end; c++)
+            o[c] = (g[c] - shares[c] - (d[c] - means[c]) * slopes[c]) * factors[c];
+    }
+}
+
+const struct grd_channels_row GRD_TYPED(grd_channels_row) = {.moments = moments,
+                                                             .products = products,
+                                                             .normalise = normalise,
+                                                             .gradient = gradient,
+                                                             .combine = combine,
+                                                             .add = add,
+                                                             .scales = scales,
+                                                             .slopes = slopes};

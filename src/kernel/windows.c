@@ -1,0 +1,104 @@
+/* Planes read through windows: see windows.h. A line is made of runs of places that differ in the last dimension alone. */
+#include "kernel/windows.h"
+
+#include <string.h>
+
+typedef struct {
+    uint64_t low, high;
+} pair;
+
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return a / b + (a % b > 0);
+}
+
+static inline int64_t clamped(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* n elements, `to` and `from` that many elements apart. */
+static void copy_elements(int64_t n, int64_t itemsize, char *to, int64_t to_step, const char *from, int64_t from_step)
+{
+    if (to_step == 1 && from_step == 1) {
+        memcpy(to, from, (size_t)(n * itemsize));
+        return;
+    }
+    switch (itemsize) {
+    case 1:
+        for (int64_t i = 0; i < n; i++)
+            ((uint8_t *)to)[i * to_step] = ((const uint8_t *)from)[i * from_step];
+        break;
+    case 2:
+        for (int64_t i = 0; i < n; i++)
+            ((uint16_t *)to)[i * to_step] = ((const uint16_t *)from)[i * from_step];
+        break;
+    case 4:
+        for (int64_t i = 0; i < n; i++)
+            ((uint32_t *)to)[i * to_step] = ((const uint32_t *)from)[i * from_step];
+        break;
+    case 8:
+        for (int64_t i = 0; i < n; i++)
+            ((uint64_t *)to)[i * to_step] = ((const uint64_t *)from)[i * from_step];
+        break;
+    default:
+        for (int64_t i = 0; i < n; i++)
+            ((pair *)to)[i * to_step] = ((const pair *)from)[i * from_step];
+    }
+}
+
+/* The element that place p of a dimension reads; -1: none. */
+static inline int64_t element_at(const struct grd_windows *w, int dim, int64_t p, int64_t tap)
+{
+    const int64_t offset = tap * w->dilation[dim] - w->padding[dim], step = w->step[dim];
+    int64_t i;
+    if (!w->spread)
+        i = p * step + offset;
+    else if (p < offset || (p - offset) % step != 0)
+        return -1;
+    else
+        i = (p - offset) / step;
+    return i >= 0 && i < w->plane[dim] ? i : -1;
+}
+
+/* Places [p, p + n) of the last dimension, of one row of the plane. */
+static void read_run(const struct grd_windows *w, const char *row, int64_t tap, int64_t p, int64_t n, char *to)
+{
+    enum { LAST = GRD_WINDOW_DIMS - 1 };
+    const int64_t offset = tap * w->dilation[LAST] - w->padding[LAST], step = w->step[LAST], size = w->plane[LAST], itemsize = w->itemsize;
+    if (w->spread) {
+        const int64_t first = clamped(p > offset ? ceil_div(p - offset, step) : 0, 0, size);
+        const int64_t past = clamped(p + n > offset ? ceil_div(p + n - offset, step) : 0, first, size);
+        if (past - first != n)
+            memset(to, 0, (size_t)(n * itemsize));
+        if (past > first)
+            copy_elements(past - first, itemsize, to + (first * step + offset - p) * itemsize, step, row + first * itemsize, 1);
+        return;
+    }
+    const int64_t first = clamped(offset < 0 ? ceil_div(-offset, step) : 0, p, p + n);
+    const int64_t past = clamped(offset < size ? ceil_div(size - offset, step) : 0, first, p + n);
+    memset(to, 0, (size_t)((first - p) * itemsize));
+    if (past > first)
+        copy_elements(past - first, itemsize, to + (first - p) * itemsize, 1, row + (first * step + offset) * itemsize, step);
+    memset(to + (past - p) * itemsize, 0, (size_t)((p + n - past) * itemsize));
+}
+
+void grd_windows_line(const struct grd_windows *w, const char *plane, const int64_t tap[GRD_WINDOW_DIMS], int64_t first, int64_t n,
+                      char *line)
+{
+    int64_t last = first % w->places[2], middle = first / w->places[2] % w->places[1], outer = first / w->places[2] / w->places[1];
+    for (int64_t done = 0; done < n;) {
+        const int64_t run = w->places[2] - last < n - done ? w->places[2] - last : n - done;
+        const int64_t i = element_at(w, 0, outer, tap[0]), j = element_at(w, 1, middle, tap[1]);
+        if (i < 0 || j < 0)
+            memset(line + done * w->itemsize, 0, (size_t)(run * w->itemsize));
+        else
+            read_run(w, plane + (i * w->plane[1] + j) * w->plane[2] * w->itemsize, tap[2], last, run, line + done * w->itemsize);
+        done += run;
+        last = 0;
+        if (++middle == w->places[1]) {
+            middle = 0;
+            outer++;
+        }
+    }
+}

@@ -1,0 +1,334 @@
+/* Attention: checks, plans, and scaled_dot_product_attention, which brings its arguments to the one form that _attention computes. The runs are in attention_blocks.c.
+ * Schema: schema/attention.toml. */
+#include "op/attention.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "gen/uses/op/attention.h"
+#include "gradus/library.h"
+#include "kernel/table.h"
+
+/* ---- Plans --------------------------------------------------------------------------------------------------------------------------- */
+
+static grd_dtype computed_in(grd_dtype dtype)
+{
+    return dtype == GRD_FLOAT16 || dtype == GRD_BFLOAT16 ? GRD_FLOAT32 : dtype;
+}
+
+/* The sizes of the batch, then `rows` and, unless negative, `columns`. */
+static grd_dims sizes_with(const grd_tensor *query, int64_t rows, int64_t columns, int64_t *ret_sizes)
+{
+    memcpy(ret_sizes, query->sizes, (size_t)(query->ndim - 2) * sizeof *ret_sizes);
+    ret_sizes[query->ndim - 2] = rows;
+    ret_sizes[query->ndim - 1] = columns;
+    return grd_dims_from(ret_sizes, columns < 0 ? query->ndim - 1 : query->ndim);
+}
+
+static int64_t size_from_end(const grd_tensor *t, int from_end)
+{
+    return t->sizes[t->ndim - from_end];
+}
+
+static bool check_matrices(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value)
+{
+    const int64_t n = query->ndim;
+    if (n < 2 || key->ndim != n || value->ndim != n)
+        return grd_raise(GRD_ERROR_RUNTIME, "query, key and value must have the same number of dimensions, at least 2");
+    if (memcmp(query->sizes, key->sizes, (size_t)(n - 2) * sizeof *query->sizes) != 0 ||
+        memcmp(query->sizes, value->sizes, (size_t)(n - 2) * sizeof *query->sizes) != 0 || query->sizes[n - 1] != key->sizes[n - 1] ||
+        key->sizes[n - 2] != value->sizes[n - 2])
+        return grd_raise(GRD_ERROR_RUNTIME, "query %s, key %s and value %s do not fit", grd_list_text(grd_sizes(query)),
+                         grd_list_text(grd_sizes(key)), grd_list_text(grd_sizes(value)));
+    if (query->dtype != key->dtype || query->dtype != value->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME, "query, key and value must have the same dtype");
+    return grd_kernels->attention[computed_in((grd_dtype)query->dtype)] != NULL ||
+           grd_raise_no_kernel("attention", (grd_dtype)query->dtype);
+}
+
+/* True if a mask is NULL or broadcasts to the sizes of the scores. */
+static bool check_mask(const grd_tensor *mask, grd_dims scores)
+{
+    int64_t sizes[GRD_MAX_DIMS], ndim;
+    if (mask == NULL)
+        return true;
+    if (!grd_shape_broadcast(scores, grd_sizes(mask), sizes, &ndim))
+        return false;
+    const grd_dims both = grd_dims_from(sizes, ndim);
+    return grd_dims_equal(both, scores) || grd_raise(GRD_ERROR_RUNTIME, "output with shape %s doesn't match the broadcast shape %s",
+                                                     grd_list_text(scores), grd_list_text(both));
+}
+
+/* Rows that are read must be contiguous each: otherwise `t` is copied, as it is where its dtype is another. */
+static bool read_rows(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
+{
+    const bool rows = t->dtype == dtype && (t->sizes[t->ndim - 1] <= 1 || t->strides[t->ndim - 1] == 1);
+    return rows ? grd_plan_reads(p, t) : grd_plan_reads_as(p, t, dtype);
+}
+
+static bool read_mask(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
+{
+    return t == NULL || t->dtype == dtype ? grd_plan_reads(p, t) : grd_plan_reads_as(p, t, dtype);
+}
+
+/* Checks what both passes read, and plans that. */
+static bool plan_operands(struct grd_plan *p, grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *bias, grd_tensor *mask,
+                          grd_tensor *keep, double dropout_p, bool is_causal, double scale)
+{
+    if (!check_matrices(query, key, value))
+        return false;
+    struct grd_attention *x = grd_attention_of(p);
+    const int n = query->ndim;
+    int64_t sizes[GRD_MAX_DIMS];
+    *x = (struct grd_attention){.dtype = computed_in((grd_dtype)query->dtype),
+                                .heads = grd_sizes_product(query->sizes, n - 2),
+                                .queries = query->sizes[n - 2],
+                                .keys = key->sizes[n - 2],
+                                .width = query->sizes[n - 1],
+                                .value_width = value->sizes[n - 1],
+                                .causal = is_causal,
+                                .scale = scale,
+                                .keep_scale = 1 / (1 - dropout_p)};
+    x->itemsize = grd_dtype_size(x->dtype);
+    const grd_dims scores = sizes_with(query, x->queries, x->keys, sizes);
+    if (!check_mask(bias, scores) || !check_mask(mask, scores))
+        return false;
+    if (keep != NULL && !grd_same_sizes(keep, scores))
+        return grd_raise(GRD_ERROR_RUNTIME, "keep must have the sizes of the scores, %s", grd_list_text(scores));
+    return read_rows(p, query, x->dtype) && read_rows(p, key, x->dtype) && read_rows(p, value, x->dtype) && read_mask(p, bias, x->dtype) &&
+           read_mask(p, mask, GRD_BOOL) && grd_plan_reads_as(p, keep, GRD_BOOL);
+}
+
+/* Plans a result of these sizes with the order of dimensions that `like` has in memory, rows contiguous. */
+static bool plan_ordered(struct grd_plan *p, grd_dims sizes, const grd_tensor *like, grd_dtype dtype)
+{
+    int64_t strides[GRD_MAX_DIMS];
+    if (grd_has(like, GRD_FLAG_CONTIGUOUS) || like->strides[like->ndim - 1] != 1)
+        return grd_plan_result(p, sizes, dtype);
+    grd_shape_dense_strides(sizes, like->strides, strides);
+    return strides[sizes.n - 1] == 1 ? grd_plan_strided(p, sizes, strides, dtype) : grd_plan_result(p, sizes, dtype);
+}
+
+bool plan_hidden_attention(struct grd_plan *p, grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *bias, grd_tensor *mask,
+                           grd_tensor *keep, double dropout_p, bool is_causal, double scale)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    if (!plan_operands(p, query, key, value, bias, mask, keep, dropout_p, is_causal, scale))
+        return false;
+    const struct grd_attention *x = grd_attention_of(p);
+    const grd_dtype dtype = (grd_dtype)query->dtype;
+    const grd_dims output = sizes_with(query, x->queries, x->value_width, sizes);
+    const bool planned = query->ndim >= 4 && keep == NULL && x->width == x->value_width ? plan_ordered(p, output, query, dtype)
+                                                                                        : grd_plan_result(p, output, dtype);
+    p->scratch_bytes = grd_attention_scratch(x, false);
+    return planned && grd_plan_computed_in(p, x->dtype) && grd_plan_result(p, sizes_with(query, x->queries, -1, sizes), x->dtype);
+}
+
+static bool plan_gradient(struct grd_plan *p, const grd_tensor *of)
+{
+    return plan_ordered(p, grd_sizes(of), of, (grd_dtype)of->dtype) && grd_plan_computed_in(p, grd_attention_of(p)->dtype);
+}
+
+bool plan_hidden_attention_backward(struct grd_plan *p, grd_tensor *grad_output, grd_tensor *grad_logsumexp, grd_tensor *query,
+                                    grd_tensor *key, grd_tensor *value, grd_tensor *bias, grd_tensor *mask, grd_tensor *keep,
+                                    grd_tensor *output, grd_tensor *logsumexp, double dropout_p, bool is_causal, double scale)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    if (!plan_operands(p, query, key, value, bias, mask, keep, dropout_p, is_causal, scale))
+        return false;
+    const struct grd_attention *x = grd_attention_of(p);
+    const grd_dims outputs = sizes_with(query, x->queries, x->value_width, sizes);
+    if (!grd_same_sizes(grad_output, outputs) || !grd_same_sizes(output, outputs))
+        return grd_raise(GRD_ERROR_RUNTIME, "the output and its gradient must have sizes %s", grd_list_text(outputs));
+    const grd_dims rows = sizes_with(query, x->queries, -1, sizes);
+    if (!grd_same_sizes(grad_logsumexp, rows) || !grd_same_sizes(logsumexp, rows))
+        return grd_raise(GRD_ERROR_RUNTIME, "logsumexp and its gradient must have sizes %s", grd_list_text(rows));
+    p->scratch_bytes = grd_attention_scratch(x, true);
+    return read_rows(p, grad_output, x->dtype) && grd_plan_reads_as(p, grad_logsumexp, x->dtype) && read_rows(p, output, x->dtype) &&
+           grd_plan_reads_as(p, logsumexp, x->dtype) && plan_gradient(p, query) && plan_gradient(p, key) && plan_gradient(p, value);
+}
+
+/* ---- scaled_dot_product_attention ---------------------------------------------------------------------------------------------------- */
+
+static bool check_arguments(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask,
+                            double dropout_p)
+{
+    if (query->ndim < 2 || key->ndim < 2 || value->ndim < 2)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: %d key.dim: %d and "
+                         "value.dim: %d instead.",
+                         (int)query->ndim, (int)key->ndim, (int)value->ndim);
+    const grd_dtype dtype = (grd_dtype)query->dtype;
+    if (dtype != key->dtype || dtype != value->dtype)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and value.dtype: %s "
+                         "instead.",
+                         grd_dtype_c_name(dtype), grd_dtype_c_name((grd_dtype)key->dtype), grd_dtype_c_name((grd_dtype)value->dtype));
+    if (mask != NULL && mask->dtype != GRD_BOOL && mask->dtype != GRD_FLOAT32 && mask->dtype != dtype)
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s and  "
+                         "query.dtype: %s instead.",
+                         grd_dtype_c_name((grd_dtype)mask->dtype), grd_dtype_c_name(dtype));
+    if (grd_dtype_is_integral(dtype))
+        return grd_raise(GRD_ERROR_RUNTIME, "expected scalar type Float but found %s", grd_dtype_type_name(dtype));
+    if (grd_kernels->attention[computed_in(dtype)] == NULL)
+        return grd_raise_no_kernel("softmax_lastdim_kernel_impl", dtype);
+    return (dropout_p >= 0 && dropout_p <= 1) ||
+           grd_raise(GRD_ERROR_RUNTIME, "dropout probability has to be between 0 and 1, but got %g", dropout_p);
+}
+
+/* PyTorch has two ways on a cpu, and takes a mask together with is_causal in one of them alone: four dimensions, heads of one size, a mask of two or four dimensions that is no
+ * part of a graph. */
+static bool check_causal(const grd_tensor *query, const grd_tensor *key, const grd_tensor *value, const grd_tensor *mask, double dropout_p)
+{
+    const bool same =
+        query->ndim == 4 && key->ndim == 4 && value->ndim == 4 && query->sizes[3] == value->sizes[3] && query->sizes[0] == key->sizes[0];
+    if (mask == NULL || (same && dropout_p == 0 && (mask->ndim == 2 || mask->ndim == 4) && !grd_requires_grad(mask)))
+        return true;
+    return grd_raise(GRD_ERROR_RUNTIME, "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+}
+
+/* RuntimeError, that of the product which cannot be made: a matrix of `rows` x `columns` stands where the other has `wanted` rows. */
+static bool check_product(const grd_dims batch, int64_t left_rows, int64_t wanted, int64_t rows, int64_t columns)
+{
+    if (rows == wanted)
+        return true;
+    if (batch.n == 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%lldx%lld and %lldx%lld)", (long long)left_rows,
+                         (long long)wanted, (long long)rows, (long long)columns);
+    const long long matrices = (long long)grd_sizes_product(batch.data, batch.n);
+    return grd_raise(GRD_ERROR_RUNTIME,
+                     "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: [%lld, %lld].", matrices,
+                     (long long)wanted, matrices, (long long)rows);
+}
+
+/* The arguments, on their way to the form that _attention takes. */
+struct arguments {
+    grd_tensor *query, *key, *value, *mask;
+};
+
+/* `t` with dimension -3, of n * m elements, as two of n and m; if `merged`, the second takes the place of dimension -2, which has size 1. */
+static grd_tensor *split_heads(grd_tensor *t, int64_t n, int64_t m, bool merged)
+{
+    int64_t sizes[GRD_MAX_DIMS + 1];
+    const int64_t first = t->ndim - 3;
+    memcpy(sizes, t->sizes, (size_t)first * sizeof *sizes);
+    sizes[first] = n;
+    sizes[first + 1] = m;
+    sizes[first + 2] = t->sizes[first + 1];
+    sizes[first + 3] = t->sizes[first + 2];
+    if (merged)
+        sizes[first + 2] = sizes[first + 3];
+    return grd_view(t, grd_dims_from(sizes, merged ? first + 3 : first + 4));
+}
+
+/* Each head of t, of dimension -3, `times` times. */
+static grd_tensor *repeat_heads(grd_tensor *t, int64_t times)
+{
+    int64_t sizes[GRD_MAX_DIMS + 1];
+    grd_tensor *lifted = grd_unsqueeze(t, -3);
+    if (times == 1 || grd_pending())
+        return t;
+    memcpy(sizes, lifted->sizes, (size_t)lifted->ndim * sizeof *sizes);
+    sizes[lifted->ndim - 3] = times;
+    return grd_flatten(grd_expand(lifted, grd_dims_from(sizes, lifted->ndim)), .start_dim = -4, .end_dim = -3);
+}
+
+/* Heads of the query that share a head of key and value become one more dimension, or the rows of that head where each has one row and all see the same keys. Returns the sizes
+ * that the output must get back, none where the arguments stay. */
+static bool group_heads(struct arguments *x, bool is_causal, bool *ret_grouped)
+{
+    int64_t dim;
+    *ret_grouped = false;
+    if (!grd_wrap_dim(x->query, -3, &dim) || !grd_wrap_dim(x->key, -3, &dim) || !grd_wrap_dim(x->value, -3, &dim))
+        return false;
+    const int64_t heads = size_from_end(x->query, 3), key_heads = size_from_end(x->key, 3), value_heads = size_from_end(x->value, 3);
+    if (key_heads == heads && value_heads == heads)
+        return true;
+    if (key_heads == 0 || value_heads == 0 || heads % key_heads != 0 || heads % value_heads != 0)
+        return grd_raise(GRD_ERROR_RUNTIME, "Number of heads in key and value must divide the number of heads in ");
+    if (key_heads != value_heads || key_heads == 1) {
+        x->key = repeat_heads(x->key, heads / key_heads);
+        x->value = repeat_heads(x->value, heads / value_heads);
+        return true;
+    }
+    const int64_t group = heads / key_heads;
+    const bool merged = size_from_end(x->query, 2) == 1 && !is_causal;
+    *ret_grouped = true;
+    x->query = split_heads(x->query, key_heads, group, merged);
+    if (!merged) {
+        x->key = grd_unsqueeze(x->key, -3);
+        x->value = grd_unsqueeze(x->value, -3);
+    }
+    if (x->mask != NULL && x->mask->ndim > 2 && (x->mask->sizes[x->mask->ndim - 3] == heads))
+        x->mask = split_heads(x->mask, key_heads, group, merged);
+    else if (x->mask != NULL && x->mask->ndim > 2 && !merged)
+        x->mask = grd_unsqueeze(x->mask, -3);
+    return !grd_pending();
+}
+
+/* `t` with its batch broadcast to `batch`. */
+static grd_tensor *with_batch(grd_tensor *t, grd_dims batch)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    if (t->ndim == batch.n + 2 && memcmp(t->sizes, batch.data, (size_t)batch.n * sizeof *t->sizes) == 0)
+        return t;
+    memcpy(sizes, batch.data, (size_t)batch.n * sizeof *sizes);
+    memcpy(sizes + batch.n, t->sizes + t->ndim - 2, 2 * sizeof *sizes);
+    return grd_expand(t, grd_dims_from(sizes, batch.n + 2));
+}
+
+static bool broadcast_batches(struct arguments *x)
+{
+    int64_t sizes[GRD_MAX_DIMS], n;
+    grd_tensor *const t[] = {x->query, x->key, x->value};
+    if (!grd_shape_broadcast(grd_dims_from(t[0]->sizes, t[0]->ndim - 2), grd_dims_from(t[1]->sizes, t[1]->ndim - 2), sizes, &n))
+        return false;
+    const grd_dims batch = grd_dims_from(sizes, n);
+    const int64_t queries = size_from_end(t[0], 2), keys = size_from_end(t[1], 2);
+    if (!check_product(batch, queries, size_from_end(t[0], 1), size_from_end(t[1], 1), keys) ||
+        !grd_shape_broadcast(batch, grd_dims_from(t[2]->sizes, t[2]->ndim - 2), sizes, &n))
+        return false;
+    const grd_dims all = grd_dims_from(sizes, n);
+    if (!check_product(all, queries, keys, size_from_end(t[2], 2), size_from_end(t[2], 1)))
+        return false;
+    x->query = with_batch(t[0], all);
+    x->key = with_batch(t[1], all);
+    x->value = with_batch(t[2], all);
+    return !grd_pending();
+}
+
+/* The weights that dropout keeps, drawn in the order of the scores; NULL without dropout. */
+static grd_tensor *kept_weights(const struct arguments *x, double dropout_p)
+{
+    int64_t sizes[GRD_MAX_DIMS];
+    const grd_dims scores = sizes_with(x->query, size_from_end(x->query, 2), size_from_end(x->key, 2), sizes);
+    return dropout_p > 0 ? grd_hidden_attention_keep(x->query, scores, dropout_p) : NULL;
+}
+
+/* PyTorch's kernel for four dimensions leaves the output in the order of the query; contiguous otherwise. */
+grd_tensor *op_scaled_dot_product_attention(grd_tensor *query, grd_tensor *key, grd_tensor *value, grd_tensor *attn_mask, double dropout_p,
+                                            bool is_causal, grd_scalar scale, bool enable_gqa)
+{
+    struct arguments x = {query, key, value, attn_mask};
+    int64_t dim, sizes[GRD_MAX_DIMS];
+    bool grouped = false;
+    if (!check_arguments(query, key, value, attn_mask, dropout_p) ||
+        (is_causal && !check_causal(query, key, value, attn_mask, dropout_p)) || (attn_mask != NULL && !grd_wrap_dim(attn_mask, -2, &dim)))
+        return grd_failed;
+    if ((enable_gqa && !group_heads(&x, is_causal, &grouped)) || !broadcast_batches(&x))
+        return grd_failed;
+    const int64_t width = size_from_end(query, 1);
+    const double factor = scale.kind != GRD_SCALAR_NONE ? grd_scalar_double(scale) : width == 0 ? 1 : 1 / sqrt((double)width);
+    const bool hides = x.mask != NULL && x.mask->dtype == GRD_BOOL;
+    if (!check_mask(x.mask, sizes_with(x.query, size_from_end(x.query, 2), size_from_end(x.key, 2), sizes)))
+        return grd_failed;
+    grd_tensor *output = grd_hidden_attention(x.query, x.key, x.value, hides ? NULL : x.mask, hides ? x.mask : NULL,
+                                              kept_weights(&x, dropout_p), dropout_p, is_causal, factor)
+                             .output;
+    if (!grouped || grd_pending())
+        return output;
+    memcpy(sizes, query->sizes, (size_t)(query->ndim - 1) * sizeof *sizes);
+    sizes[query->ndim - 1] = size_from_end(value, 1);
+    return grd_reshape(output, grd_dims_from(sizes, query->ndim));
+}

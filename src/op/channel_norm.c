@@ -1,0 +1,258 @@
+/* Batch normalisation and its gradient in two passes over memory; the loops are in kernel/cpu/channels.c. Checks and running statistics are in
+ * batch_norm.c, formulas in schema/normalization.toml.
+ *
+ * A pass works on units: a piece of one channel or, where channels are innermost, a piece of all. The first pass leaves two sums of each unit, which are
+ * combined for each channel; the second writes. A channel that fits into the cache goes through both before the next one does.
+ * Invariant: pieces lie at places that follow from the sizes alone, so that bits do not depend on the number of threads. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "gen/uses/op/channel_norm.h"
+#include "kernel/channels.h"
+#include "kernel/table.h"
+#include "op/formula.h"
+#include "op/lines.h"
+
+enum { PIECE = 4096, LEAST_ROWS = 64, GRAIN = 1 << 15, CACHED_BYTES = 1 << 19 };
+
+struct channel_norm {
+    struct grd_channels at;
+    const struct grd_channels_row *kernels;
+    int64_t itemsize, length, pieces; /* elements of a piece; pieces of a channel */
+    double eps;
+    bool own; /* the moments are the input's */
+    const char *data, *grad, *weight;
+    char *out, *mean, *variance, *grad_weight, *grad_bias;
+    char *firsts, *seconds;         /* sums of each unit: arrays over the channels, one for each piece */
+    char *scale, *shift, *slope;    /* values of channels */
+    grd_task *sum, *finish, *write; /* of units, of channels, of units */
+};
+
+static struct channel_norm *norm_of(const struct grd_plan *p)
+{
+    return (struct channel_norm *)(uintptr_t)p->state;
+}
+
+/* ---- Plans ---------------------------------------------------------------------------------------------------------------------------- */
+
+static bool plan_layout(struct grd_plan *p, const grd_tensor *input, double eps, bool own)
+{
+    struct channel_norm *x = norm_of(p);
+    const grd_dtype dtype = (grd_dtype)input->dtype, as = grd_lines_dtype(dtype);
+    if (grd_kernels->channels[as] == NULL)
+        return grd_raise_no_kernel("batch_norm", dtype);
+    *x = (struct channel_norm){.kernels = grd_kernels->channels[as], .itemsize = grd_dtype_size(as), .eps = eps, .own = own};
+    x->at.samples = input->sizes[0];
+    x->at.channels = input->sizes[1];
+    x->at.positions = grd_sizes_product(input->sizes + 2, input->ndim - 2);
+    x->at.innermost = x->at.positions == 1 || grd_shape_suggests_channels_last(grd_sizes(input), input->strides);
+    const int64_t rows = grd_greatest(LEAST_ROWS, PIECE / grd_greatest(1, x->at.channels));
+    x->length = x->at.innermost ? rows : PIECE;
+    x->pieces = (x->at.samples * x->at.positions + x->length - 1) / x->length;
+    p->scratch_bytes = (size_t)((2 * x->pieces + 3) * x->at.channels * x->itemsize);
+    return true;
+}
+
+static bool plan_like_input(struct grd_plan *p, const grd_tensor *input)
+{
+    const bool channels_last = grd_shape_suggests_channels_last(grd_sizes(input), input->strides);
+    return grd_plan_in_order(p, grd_sizes(input), channels_last, (grd_dtype)input->dtype) &&
+           grd_plan_computed_in(p, grd_lines_dtype((grd_dtype)input->dtype));
+}
+
+/* The run reads `t` in the order of the layout. */
+static bool plan_reads_channels(struct grd_plan *p, grd_tensor *t, grd_dtype dtype)
+{
+    int64_t dims[GRD_MAX_DIMS] = {0};
+    if (!norm_of(p)->at.innermost)
+        return grd_plan_reads_as(p, t, dtype);
+    for (int i = 1; i < t->ndim; i++)
+        dims[i] = i + 1 < t->ndim ? i + 1 : 1;
+    return grd_plan_reads_as(p, grd_permute(t, grd_dims_from(dims, t->ndim)), dtype) && !grd_pending();
+}
+
+enum { INPUT, WEIGHT, BIAS, MEAN, VARIANCE };
+
+bool plan_hidden_native_batch_norm(struct grd_plan *p, grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_tensor *mean,
+                                   grd_tensor *variance, double eps)
+{
+    if (!grd_check_batch_norm(input, mean, variance, weight, bias, mean == NULL) || !plan_layout(p, input, eps, mean == NULL))
+        return false;
+    const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
+    const grd_dims channels = grd_dims(input->sizes[1]);
+    return plan_like_input(p, input) && grd_plan_result(p, channels, dtype) && grd_plan_result(p, channels, dtype) &&
+           plan_reads_channels(p, input, dtype) && grd_plan_reads_as(p, weight, dtype) && grd_plan_reads_as(p, bias, dtype) &&
+           grd_plan_reads_as(p, mean, dtype) && grd_plan_reads_as(p, variance, dtype);
+}
+
+enum { BACK_GRAD, BACK_INPUT, BACK_WEIGHT, BACK_MEAN, BACK_VARIANCE };
+
+bool plan_hidden_native_batch_norm_backward(struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *weight, grd_tensor *mean,
+                                            grd_tensor *variance, bool own, double eps)
+{
+    if (!grd_check_batch_norm(input, NULL, NULL, weight, NULL, true) || !plan_layout(p, input, eps, own))
+        return false;
+    const grd_dtype dtype = grd_lines_dtype((grd_dtype)input->dtype);
+    const grd_dims channels = grd_dims(input->sizes[1]);
+    if (!grd_same_sizes(grad, grd_sizes(input)) || !grd_same_sizes(mean, channels) || !grd_same_sizes(variance, channels))
+        return grd_raise(GRD_ERROR_RUNTIME, "the gradient must have the input's size, and the statistics one element for each channel");
+    return plan_like_input(p, input) && grd_plan_result(p, channels, dtype) && grd_plan_result(p, channels, dtype) &&
+           plan_reads_channels(p, grad, dtype) && plan_reads_channels(p, input, dtype) && grd_plan_reads_as(p, weight, dtype) &&
+           grd_plan_reads_as(p, mean, dtype) && grd_plan_reads_as(p, variance, dtype);
+}
+
+/* ---- Passes ----------------------------------------------------------------------------------------------------------------------------- */
+
+static int64_t unit_count(const struct channel_norm *x)
+{
+    return x->pieces * (x->at.innermost ? 1 : x->at.channels);
+}
+
+static struct grd_channel_piece piece_of(const struct channel_norm *x, int64_t unit)
+{
+    const int64_t channel = x->at.innermost ? 0 : unit / x->pieces, first = (x->at.innermost ? unit : unit % x->pieces) * x->length;
+    return (struct grd_channel_piece){first, grd_least(first + x->length, x->at.samples * x->at.positions), channel,
+                                      x->at.innermost ? x->at.channels : channel + 1};
+}
+
+/* Where the sums of a unit's piece begin in an array of them. */
+static int64_t sums_at(const struct channel_norm *x, const struct grd_channel_piece *piece)
+{
+    return piece->first / x->length * x->at.channels * x->itemsize;
+}
+
+static void sum_moments(int64_t begin, int64_t end, void *context)
+{
+    const struct channel_norm *x = context;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const struct grd_channel_piece piece = piece_of(x, unit);
+        const int64_t at = sums_at(x, &piece);
+        x->kernels->moments(&x->at, piece, x->data, x->firsts + at, x->seconds + at);
+    }
+}
+
+static void finish_moments(int64_t begin, int64_t end, void *context)
+{
+    const struct channel_norm *x = context;
+    if (x->own)
+        x->kernels->combine(&x->at, x->length, begin, end, x->firsts, x->seconds, x->mean, x->variance);
+    x->kernels->scales(begin, end, x->variance, x->eps, x->weight, x->scale);
+}
+
+static void write_normalised(int64_t begin, int64_t end, void *context)
+{
+    const struct channel_norm *x = context;
+    for (int64_t unit = begin; unit < end; unit++)
+        x->kernels->normalise(&x->at, piece_of(x, unit), x->data, x->mean, x->scale, x->shift, x->out);
+}
+
+static void sum_products(int64_t begin, int64_t end, void *context)
+{
+    const struct channel_norm *x = context;
+    for (int64_t unit = begin; unit < end; unit++) {
+        const struct grd_channel_piece piece = piece_of(x, unit);
+        const int64_t at = sums_at(x, &piece);
+        x->kernels->products(&x->at, piece, x->data, x->grad, x->mean, x->firsts + at, x->seconds + at);
+    }
+}
+
+static void finish_products(int64_t begin, int64_t end, void *context)
+{
+    const struct channel_norm *x = context;
+    const double count = x->own ? (double)(x->at.samples * x->at.positions) : 0;
+    x->kernels->add(&x->at, x->length, begin, end, x->firsts, x->seconds, x->grad_bias, x->slope);
+    x->kernels->slopes(begin, end, count, x->variance, x->eps, x->grad_bias, x->slope, x->shift, x->slope, x->grad_weight);
+    x->kernels->scales(begin, end, x->variance, x->eps, x->weight, x->scale);
+}
+
+static void write_gradient(int64_t begin, int64_t end, void *context)
+{
+    const struct channel_norm *x = context;
+    for (int64_t unit = begin; unit < end; unit++)
+        x->kernels->gradient(&x->at, piece_of(x, unit), x->data, x->grad, x->mean, x->shift, x->slope, x->scale, x->out);
+}
+
+static void all_of_channels(int64_t begin, int64_t end, void *context)
+{
+    const struct channel_norm *x = context;
+    for (int64_t channel = begin; channel < end; channel++) {
+        x->sum(channel * x->pieces, (channel + 1) * x->pieces, context);
+        x->finish(channel, channel + 1, context);
+        x->write(channel * x->pieces, (channel + 1) * x->pieces, context);
+    }
+}
+
+static void run_passes(struct channel_norm *x)
+{
+    const int64_t count = x->at.samples * x->at.positions;
+    const int64_t of_unit = x->length * (x->at.innermost ? x->at.channels : 1);
+    const int64_t grain = grd_greatest(1, GRAIN / grd_greatest(1, grd_least(of_unit, count)));
+    if (x->sum != NULL && !x->at.innermost && count * x->itemsize <= CACHED_BYTES) {
+        grd_parallel_for(0, x->at.channels, grd_greatest(1, GRAIN / grd_greatest(1, count)), all_of_channels, x);
+        return;
+    }
+    if (x->sum != NULL)
+        grd_parallel_for(0, unit_count(x), grain, x->sum, x);
+    x->finish(0, x->at.channels, x);
+    grd_parallel_for(0, unit_count(x), grain, x->write, x);
+}
+
+static void share_scratch(struct channel_norm *x, char *scratch)
+{
+    const int64_t bytes = x->at.channels * x->itemsize;
+    x->scale = scratch;
+    x->shift = x->scale + bytes;
+    x->slope = x->shift + bytes;
+    x->firsts = x->slope + bytes;
+    x->seconds = x->firsts + x->pieces * bytes;
+}
+
+static char *data_of(const grd_tensor *t)
+{
+    return t == NULL ? NULL : t->data;
+}
+
+void run_hidden_native_batch_norm(const struct grd_plan *p, grd_tensor *input, grd_tensor *weight, grd_tensor *bias, grd_tensor *mean,
+                                  grd_tensor *variance, double eps)
+{
+    (void)input, (void)weight, (void)bias, (void)mean, (void)variance, (void)eps;
+    struct channel_norm *x = norm_of(p);
+    const size_t bytes = (size_t)(x->at.channels * x->itemsize);
+    share_scratch(x, p->scratch);
+    x->data = data_of(p->in[INPUT]);
+    x->weight = data_of(p->in[WEIGHT]);
+    x->out = p->results[0]->data;
+    x->mean = p->results[1]->data;
+    x->variance = p->results[2]->data;
+    x->sum = x->own ? sum_moments : NULL;
+    x->finish = finish_moments;
+    x->write = write_normalised;
+    memset(x->shift, 0, bytes);
+    if (p->in[BIAS] != NULL)
+        x->shift = data_of(p->in[BIAS]);
+    if (!x->own) {
+        memcpy(x->mean, p->in[MEAN]->data, bytes);
+        memcpy(x->variance, p->in[VARIANCE]->data, bytes);
+    }
+    run_passes(x);
+}
+
+void run_hidden_native_batch_norm_backward(const struct grd_plan *p, grd_tensor *grad, grd_tensor *input, grd_tensor *weight,
+                                           grd_tensor *mean, grd_tensor *variance, bool own, double eps)
+{
+    (void)grad, (void)input, (void)weight, (void)mean, (void)variance, (void)own, (void)eps;
+    struct channel_norm *x = norm_of(p);
+    share_scratch(x, p->scratch);
+    x->grad = data_of(p->in[BACK_GRAD]);
+    x->data = data_of(p->in[BACK_INPUT]);
+    x->weight = data_of(p->in[BACK_WEIGHT]);
+    x->mean = data_of(p->in[BACK_MEAN]);
+    x->variance = data_of(p->in[BACK_VARIANCE]);
+    x->out = p->results[0]->data;
+    x->grad_weight = p->results[1]->data;
+    x->grad_bias = p->results[2]->data;
+    x->sum = sum_products;
+    x->finish = finish_products;
+    x->write = write_gradient;
+    run_passes(x);
+}

@@ -1,0 +1,43 @@
+/* A convolution and its two gradients over strided memory. Between an image and places lies a kernel: place p sees the elements
+ * p * stride + t * dilation - padding of the image through its taps t. Of the three one is computed from the other two:
+ *
+ *   GRD_CONV_PLACES  y[n, o, p] = bias[o] + sum over c, t of w[o, c, t] * x[n, c, p * stride + t * dilation - padding]
+ *   GRD_CONV_IMAGE   x[n, c, i] = bias[c] + sum over o, t of w[o, c, t] * y[n, o, p], where i is what p sees through t: a transposed convolution
+ *   GRD_CONV_WEIGHT  w[o, c, t] = sum over n, p of y[n, o, p] * x[n, c, p * stride + t * dilation - padding]
+ *
+ * within each of `groups` groups of channels. One or two dimensions are the last of three. Checks and shapes are in convolution.c, running in
+ * convolution_run.c. */
+#ifndef GRD_OP_CONVOLUTION_H
+#define GRD_OP_CONVOLUTION_H
+
+#include "kernel/windows.h"
+#include "op/plan.h"
+
+enum { GRD_CONV_DIMS = GRD_WINDOW_DIMS };
+enum grd_conv_kind { GRD_CONV_PLACES, GRD_CONV_IMAGE, GRD_CONV_WEIGHT };
+
+struct grd_conv {
+    enum grd_conv_kind kind;
+    grd_dtype dtype;
+    int64_t batch, groups, inner, outer; /* channels of a group: of the image, of the places */
+    int64_t image[GRD_CONV_DIMS], kernel[GRD_CONV_DIMS], places[GRD_CONV_DIMS];
+    int64_t stride[GRD_CONV_DIMS], padding[GRD_CONV_DIMS], dilation[GRD_CONV_DIMS];
+};
+
+static inline struct grd_conv *grd_conv_of(const struct grd_plan *p)
+{
+    _Static_assert(sizeof(struct grd_conv) <= GRD_PLAN_STATE, "room in the plan");
+    return (struct grd_conv *)(uintptr_t)p->state;
+}
+
+static inline int64_t grd_conv_product(const int64_t sizes[GRD_CONV_DIMS])
+{
+    return sizes[0] * sizes[1] * sizes[2];
+}
+
+/* Works out the memory for run_conv; always true. */
+bool grd_conv_prepare(struct grd_plan *p);
+/* Of a planned convolution: reads are what is seen through windows (x, y, x), what is multiplied (w, w, y) and the bias, if there is one; all are contiguous. */
+void run_conv(const struct grd_plan *p);
+
+#endif

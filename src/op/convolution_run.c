@@ -1,0 +1,314 @@
+/* Running a convolution as a product with an operand that is read through windows: see convolution.h. Its columns are places (of all samples, one after the other), or the
+ * taps of all channels; blocks of them are tasks, each of which reads its windows into panels and calls the kernel of packed products.
+ *
+ * Invariants: blocks depend on shapes alone, and each is computed in one order, so the bits do not depend on the number of threads. Half types and small
+ * integers are computed in the dtype of their products, and rounded once. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "kernel/gemm.h"
+#include "kernel/table.h"
+#include "op/convolution.h"
+#include "op/product.h"
+
+enum {
+    BLOCK_COLUMNS = 192, /* every kernel's panel divides it */
+    BLOCK_ROWS = 64,     /* of the gradient of a weight */
+    LINES = 32,          /* windows read at a time */
+    MOST_SLOTS = 32,     /* tasks that have memory at a time */
+    SLOT_BYTES = 64 << 20
+};
+
+struct run {
+    const struct grd_conv *c;
+    const struct grd_product_kernels *kernels;
+    grd_loop_kernel *widen, *narrow; /* NULL: computed in the dtype itself */
+    int64_t itemsize, size;          /* bytes of an element, and of one computed in */
+    struct grd_windows windows;
+    int64_t taps, positions;        /* of the windows: taps of a channel, places of a sample */
+    int64_t rows, depth, step;      /* of the product of a group; depth at a time */
+    const char *left, *seen, *bias; /* what is multiplied, what is read through windows */
+    char *to;
+    int64_t to_sample, to_row, to_column;                      /* strides of the result, in elements; a group has `rows` rows */
+    char *packed;                                              /* the left operands of all groups, in strips */
+    int64_t packed_bytes, panel_bytes, sums_bytes, rows_bytes; /* of a group, of a slot */
+    char *slots;
+    int64_t nslots, blocks, first; /* blocks of a group; the first task of the wave */
+};
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t round_up(int64_t a, int64_t unit)
+{
+    return ceil_div(a, unit) * unit;
+}
+
+static void widen(const struct run *r, int64_t n, const char *from, char *to)
+{
+    r->widen(n, (char *const[]){to, (char *)(uintptr_t)from}, (const int64_t[]){r->size, r->itemsize}, NULL);
+}
+
+/* ---- What is multiplied ------------------------------------------------------------------------------------------------------------ */
+
+/* Elements [at, at + depth) of `rows` rows into strips. Each row has runs of `run` neighbours in memory, `apart` from one to the next. */
+static void pack_left(const struct run *r, const char *from, int64_t row, int64_t run, int64_t apart, int64_t rows, int64_t at,
+                      int64_t depth, char *to)
+{
+    const int64_t strip = r->kernels->strip;
+    _Alignas(64) char chunk[LINES * 64 * 4];
+    for (int64_t i = 0; i < rows; i += strip) {
+        const int64_t n = grd_least(strip, rows - i);
+        for (int64_t k = at; k < at + depth;) {
+            const int64_t length = grd_least(grd_least(run - k % run, at + depth - k), r->widen != NULL ? LINES : depth);
+            const char *lines = from + (i * row + k / run * apart + k % run) * r->itemsize;
+            char *const panel = to + (i * depth + (k - at) * strip) * r->size;
+            if (r->widen != NULL) {
+                for (int64_t line = 0; line < n; line++)
+                    widen(r, length, lines + line * row * r->itemsize, chunk + line * length * r->size);
+                r->kernels->pack(length, n, strip, chunk, 1, length, panel);
+            } else {
+                r->kernels->pack(length, n, strip, lines, 1, row, panel);
+            }
+            k += length;
+        }
+    }
+}
+
+/* The weights of groups [begin, end), in pieces of `step`: rows are channels of the result, a transposed convolution's lie `taps` apart. */
+static void pack_weights(int64_t begin, int64_t end, void *context)
+{
+    const struct run *r = context;
+    const struct grd_conv *c = r->c;
+    const bool image = c->kind == GRD_CONV_IMAGE;
+    const int64_t strips = round_up(r->rows, r->kernels->strip);
+    for (int64_t piece = begin; piece < end; piece++) {
+        const int64_t pieces = ceil_div(r->depth, r->step), group = piece / pieces, at = piece % pieces * r->step;
+        const char *w = r->left + group * c->outer * c->inner * r->taps * r->itemsize;
+        pack_left(r, w, image ? r->taps : r->depth, image ? r->taps : r->depth, c->inner * r->taps, r->rows, at,
+                  grd_least(r->step, r->depth - at), r->packed + group * r->packed_bytes + strips * at * r->size);
+    }
+}
+
+/* ---- What is read through windows ------------------------------------------------------------------------------------------------------ */
+
+/* What places [first, first + n), counted over all samples, of a group see through tap k of its channels. */
+static void read_line(const struct run *r, int64_t group, int64_t k, int64_t first, int64_t n, char *line)
+{
+    const struct grd_conv *c = r->c;
+    const int64_t channels = c->kind == GRD_CONV_IMAGE ? c->outer : c->inner, tap = k % r->taps;
+    const int64_t taps[GRD_CONV_DIMS] = {tap / c->kernel[2] / c->kernel[1], tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
+    const int64_t plane = grd_conv_product(r->windows.plane) * r->itemsize;
+    while (n > 0) {
+        const int64_t sample = first / r->positions, at = first % r->positions, length = grd_least(n, r->positions - at);
+        grd_windows_line(&r->windows, r->seen + ((sample * c->groups + group) * channels + k / r->taps) * plane, taps, at, length, line);
+        line += length * r->itemsize;
+        first += length;
+        n -= length;
+    }
+}
+
+/* Lines of `length` elements, k to k + n and places from `first` on. `across`: they are columns of the panel, and otherwise rows. */
+static void pack_lines(const struct run *r, int64_t group, int64_t k, int64_t n, int64_t first, int64_t length, bool across, int64_t width,
+                       char *panel)
+{
+    enum { MOST_PLACES = 64 };
+    _Alignas(64) char lines[LINES * MOST_PLACES * 16], wide[LINES * MOST_PLACES * 4];
+    const char *from = lines;
+    for (int64_t i = 0; i < n; i++)
+        read_line(r, group, k + i, first, length, lines + i * length * r->itemsize);
+    if (r->widen != NULL) {
+        widen(r, n * length, lines, wide);
+        from = wide;
+    }
+    r->kernels->pack(across ? length : n, across ? n : length, width, from, across ? 1 : length, across ? length : 1, panel);
+}
+
+/* ---- Tasks -------------------------------------------------------------------------------------------------------------------------------- */
+
+struct slot {
+    char *panels, *sums, *rows;
+};
+
+static struct slot slot_of(const struct run *r, int64_t task)
+{
+    char *const memory = r->slots + (task - r->first) * (r->panel_bytes + r->sums_bytes + r->rows_bytes);
+    return (struct slot){memory, memory + r->panel_bytes, memory + r->panel_bytes + r->sums_bytes};
+}
+
+/* Panels of windows, multiplied with strips that begin at `left`, are added to the sums: all columns of which have `depth` rows. */
+static void multiply(const struct run *r, const char *left, const struct slot *slot, int64_t rows, int64_t columns, int64_t depth,
+                     char *sums)
+{
+    r->kernels->packed(&(struct grd_gemm){.m = rows,
+                                          .n = columns,
+                                          .k = depth,
+                                          .a = left,
+                                          .b = slot->panels,
+                                          .c = sums,
+                                          .c_row = columns,
+                                          .c_col = 1,
+                                          .alpha = grd_int(1),
+                                          .beta = grd_int(1)});
+}
+
+/* A row of sums to its place in the result, in the dtype of that. */
+static void write_row(const struct run *r, const char *sums, int64_t n, char *to, int64_t step)
+{
+    if (r->narrow == NULL && step == 1)
+        memcpy(to, sums, (size_t)(n * r->itemsize));
+    else
+        (r->narrow != NULL ? r->narrow : grd_cast_kernel(r->c->dtype, r->c->dtype))(n, (char *const[]){to, (char *)(uintptr_t)sums},
+                                                                                    (const int64_t[]){step * r->itemsize, r->size}, NULL);
+}
+
+/* Fills the rows of sums with the bias of each, or with zeros. */
+static void begin_sums(const struct run *r, int64_t group, int64_t columns, char *sums)
+{
+    if (r->bias == NULL) {
+        memset(sums, 0, (size_t)(r->rows * columns * r->size));
+        return;
+    }
+    for (int64_t row = 0; row < r->rows; row++) {
+        const char *bias = r->bias + (group * r->rows + row) * r->itemsize;
+        (r->widen != NULL ? r->widen : grd_cast_kernel(r->c->dtype, r->c->dtype))(
+            columns, (char *const[]){sums + row * columns * r->size, (char *)(uintptr_t)bias}, (const int64_t[]){r->size, 0}, NULL);
+    }
+}
+
+/* Blocks of places: rows are channels of the result. */
+static void places_tasks(int64_t begin, int64_t end, void *context)
+{
+    const struct run *r = context;
+    const int64_t panel = r->kernels->panel, strips = round_up(r->rows, r->kernels->strip);
+    for (int64_t task = begin; task < end; task++) {
+        const struct slot slot = slot_of(r, task);
+        const int64_t group = task / r->blocks, first = task % r->blocks * BLOCK_COLUMNS,
+                      columns = grd_least(BLOCK_COLUMNS, r->c->batch * r->positions - first);
+        begin_sums(r, group, columns, slot.sums);
+        for (int64_t at = 0; at < r->depth; at += r->step) {
+            const int64_t depth = grd_least(r->step, r->depth - at);
+            for (int64_t j = 0; j < columns; j += panel) {
+                const int64_t n = grd_least(panel, columns - j), width = round_up(n, r->kernels->lanes);
+                for (int64_t k = 0; k < depth; k += LINES)
+                    pack_lines(r, group, at + k, grd_least(LINES, depth - k), first + j, n, false, width,
+                               slot.panels + (j * depth + k * width) * r->size);
+            }
+            multiply(r, r->packed + group * r->packed_bytes + strips * at * r->size, &slot, r->rows, columns, depth, slot.sums);
+        }
+        for (int64_t j = 0; j < columns;) {
+            const int64_t sample = (first + j) / r->positions, at = (first + j) % r->positions,
+                          n = grd_least(columns - j, r->positions - at);
+            for (int64_t row = 0; row < r->rows; row++)
+                write_row(r, slot.sums + (row * columns + j) * r->size, n,
+                          r->to + (sample * r->to_sample + (group * r->rows + row) * r->to_row + at * r->to_column) * r->itemsize,
+                          r->to_column);
+            j += n;
+        }
+    }
+}
+
+/* Blocks of the taps of all channels of the image: rows are channels of the places, and sums go over the places of all samples. */
+static void weight_tasks(int64_t begin, int64_t end, void *context)
+{
+    const struct run *r = context;
+    const struct grd_conv *c = r->c;
+    const int64_t panel = r->kernels->panel, all = c->inner * r->taps, column_blocks = ceil_div(all, BLOCK_COLUMNS);
+    for (int64_t task = begin; task < end; task++) {
+        const struct slot slot = slot_of(r, task);
+        const int64_t group = task / r->blocks, row = task % r->blocks / column_blocks * BLOCK_ROWS,
+                      first = task % column_blocks * BLOCK_COLUMNS;
+        const int64_t rows = grd_least(BLOCK_ROWS, r->rows - row), columns = grd_least(BLOCK_COLUMNS, all - first);
+        memset(slot.sums, 0, (size_t)(rows * columns * r->size));
+        for (int64_t at = 0; at < r->depth; at += r->step) {
+            const int64_t depth = grd_least(r->step, r->depth - at);
+            pack_left(r, r->left + (group * r->rows + row) * r->positions * r->itemsize, r->positions, r->positions,
+                      c->groups * r->rows * r->positions, rows, at, depth, slot.rows);
+            for (int64_t j = 0; j < columns; j += panel) {
+                const int64_t n = grd_least(panel, columns - j), width = round_up(n, r->kernels->lanes);
+                for (int64_t k = 0; k < depth; k += LINES) {
+                    const int64_t length = grd_least(LINES, depth - k);
+                    char *const to = slot.panels + (j * depth + k * width) * r->size;
+                    pack_lines(r, group, first + j, n, at + k, length, true, width, to);
+                }
+            }
+            multiply(r, slot.rows, &slot, rows, columns, depth, slot.sums);
+        }
+        for (int64_t i = 0; i < rows; i++)
+            write_row(r, slot.sums + i * columns * r->size, columns, r->to + ((group * r->rows + row + i) * all + first) * r->itemsize, 1);
+    }
+}
+
+/* ---- The whole -------------------------------------------------------------------------------------------------------------------------------- */
+
+static struct run describe(const struct grd_conv *c)
+{
+    const grd_dtype computed = grd_product_dtype(c->dtype);
+    const bool weight = c->kind == GRD_CONV_WEIGHT, image = c->kind == GRD_CONV_IMAGE;
+    struct run r = {.c = c, .kernels = grd_kernels->gemm[computed], .itemsize = grd_dtype_size(c->dtype), .size = grd_dtype_size(computed)};
+    if (computed != c->dtype) {
+        r.widen = grd_cast_kernel(c->dtype, computed);
+        r.narrow = grd_cast_kernel(computed, c->dtype);
+    }
+    r.windows = (struct grd_windows){.itemsize = r.itemsize, .spread = image};
+    memcpy(r.windows.plane, image ? c->places : c->image, sizeof c->image);
+    memcpy(r.windows.places, image ? c->image : c->places, sizeof c->image);
+    memcpy(r.windows.step, c->stride, sizeof c->stride);
+    memcpy(r.windows.dilation, c->dilation, sizeof c->dilation);
+    memcpy(r.windows.padding, c->padding, sizeof c->padding);
+    r.taps = grd_conv_product(c->kernel);
+    r.positions = grd_conv_product(r.windows.places);
+    r.rows = image ? c->inner : c->outer;
+    r.depth = weight ? c->batch * r.positions : (image ? c->outer : c->inner) * r.taps;
+    r.step = grd_greatest(1, grd_least(r.depth, r.kernels->depth));
+    const int64_t columns = weight ? c->inner * r.taps : c->batch * r.positions, block = grd_least(BLOCK_COLUMNS, columns);
+    const int64_t rows = weight ? grd_least(BLOCK_ROWS, r.rows) : r.rows, strips = round_up(rows, r.kernels->strip);
+    r.blocks = ceil_div(columns, BLOCK_COLUMNS) * (weight ? ceil_div(r.rows, BLOCK_ROWS) : 1);
+    r.packed_bytes = weight ? 0 : round_up(strips * r.depth * r.size, 64);
+    r.panel_bytes = round_up(round_up(block, r.kernels->panel) * r.step * r.size, 64);
+    r.sums_bytes = round_up(rows * block * r.size, 64);
+    r.rows_bytes = weight ? round_up(strips * r.step * r.size, 64) : 0;
+    const int64_t slot = grd_greatest(1, r.panel_bytes + r.sums_bytes + r.rows_bytes);
+    r.nslots = grd_least(grd_least(MOST_SLOTS, grd_greatest(1, SLOT_BYTES / slot)), c->groups * r.blocks);
+    return r;
+}
+
+bool grd_conv_prepare(struct grd_plan *p)
+{
+    const struct run r = describe(grd_conv_of(p));
+    p->scratch_bytes = (size_t)(r.c->groups * r.packed_bytes + r.nslots * (r.panel_bytes + r.sums_bytes + r.rows_bytes)) + 64;
+    return true;
+}
+
+/* Tasks in waves: each of a wave has a slot of memory. */
+static void run_tasks(struct run *r, grd_task *task)
+{
+    const int64_t tasks = r->c->groups * r->blocks;
+    for (r->first = 0; r->first < tasks; r->first += r->nslots)
+        grd_parallel_for(r->first, grd_least(tasks, r->first + r->nslots), 1, task, r);
+}
+
+void run_conv(const struct grd_plan *p)
+{
+    const struct grd_conv *c = grd_conv_of(p);
+    const grd_tensor *result = p->results[0];
+    const bool channels_last = !grd_has(result, GRD_FLAG_CONTIGUOUS);
+    struct run r = describe(c);
+    r.seen = p->in[0]->data;
+    r.left = p->in[1]->data;
+    r.bias = p->nreads > 2 && p->in[2] != NULL ? p->in[2]->data : NULL;
+    r.to = result->data;
+    r.to_sample = c->groups * r.rows * r.positions;
+    r.to_row = channels_last ? 1 : r.positions;
+    r.to_column = channels_last ? c->groups * r.rows : 1;
+    r.packed = (char *)(((uintptr_t)p->scratch + 63) & ~(uintptr_t)63);
+    r.slots = r.packed + c->groups * r.packed_bytes;
+    if (c->kind == GRD_CONV_WEIGHT) {
+        run_tasks(&r, weight_tasks);
+    } else {
+        grd_parallel_for(0, c->groups * ceil_div(r.depth, r.step), 1, pack_weights, &r);
+        run_tasks(&r, places_tasks);
+    }
+}

@@ -1,0 +1,237 @@
+"""Compares gradus.nn with PyTorch by the database of modules that PyTorch tests itself with (torch.testing._internal.common_modules.module_db).
+
+  tools/modules.py                          every module, float32 and float64, training and evaluation where these differ
+  tools/modules.py 'nn.Conv*' --limit 5     some modules, and at most that many samples of each dtype and mode
+
+Both frameworks construct a module from the same seed and call it. Parameters, repr, outputs, buffers afterwards, and the gradients of inputs and
+parameters must be equal, and each must load the other's state_dict. A sample that PyTorch refuses must be refused. The table says for each module how many
+samples are equal and why the first of the others is not. PYTHONPATH holds the package to compare, e.g. build/release/python.
+"""
+import argparse
+import dataclasses
+import fnmatch
+import sys
+import types
+import unittest
+import warnings
+from collections import OrderedDict
+
+import gradus
+import torch
+
+DTYPES = (torch.float32, torch.float64)
+SEED = 7
+
+
+def database():
+    """The list of PyTorch's ModuleInfo. It imports the package expecttest, of which nothing is used here, so a stand-in does."""
+    if "expecttest" not in sys.modules:
+        stand_in = types.ModuleType("expecttest")
+        stand_in.TestCase, stand_in.ACCEPT = unittest.TestCase, False
+        stand_in.assert_expected_inline = None
+        sys.modules["expecttest"] = stand_in
+    from torch.testing._internal.common_modules import module_db
+
+    return module_db
+
+
+# ---- From PyTorch to Gradus and back ------------------------------------------------------------------------------------------
+
+
+def to_gradus(value):
+    """The counterpart of a value of PyTorch: tensors are copied, classes and functions are found by their names."""
+    if isinstance(value, torch.Tensor):
+        tensor = gradus.from_numpy(value.detach().numpy().copy())
+        if isinstance(value, torch.nn.Parameter):
+            return gradus.nn.Parameter(tensor, value.requires_grad)
+        return tensor.requires_grad_(value.requires_grad)
+    if isinstance(value, torch.nn.Module):
+        return module_to_gradus(value)
+    if isinstance(value, torch.dtype):
+        return getattr(gradus, str(value).removeprefix("torch."))
+    if isinstance(value, (list, tuple)):
+        return type(value)(to_gradus(item) for item in value)
+    if isinstance(value, dict):
+        return type(value)((key, to_gradus(item)) for key, item in value.items())
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: to_gradus(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return getattr(gradus.nn, type(value).__name__)(**fields)
+    if callable(value):
+        return getattr(gradus.nn.functional, value.__name__)
+    return value
+
+
+def module_to_gradus(module):
+    """A module with the same attributes, as unpickling would make it; of the nearest public class."""
+    kind = next(getattr(gradus.nn, base.__name__) for base in type(module).__mro__ if hasattr(gradus.nn, base.__name__))
+    result = kind.__new__(kind)
+    result.__setstate__(to_gradus(module.__dict__))
+    return result
+
+
+def to_torch(value):
+    """The counterpart of a value of Gradus: tensors are copied."""
+    if isinstance(value, gradus.Tensor):
+        return torch.from_numpy(value.detach().numpy().copy())
+    if isinstance(value, (list, tuple)):
+        return type(value)(to_torch(item) for item in value)
+    if isinstance(value, dict):
+        return OrderedDict((key, to_torch(item)) for key, item in value.items())
+    return value
+
+
+# ---- One sample ---------------------------------------------------------------------------------------------------------------
+
+
+class Difference(Exception):
+    """The text says in what the two frameworks differ."""
+
+
+def tensors_in(value):
+    """All tensors in nested tuples, lists and dicts, in order."""
+    if isinstance(value, (gradus.Tensor, torch.Tensor)):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [tensor for item in value for tensor in tensors_in(item)] if isinstance(value, (list, tuple)) else []
+
+
+def expect_equal(what, got, wanted):
+    """Raises Difference unless the values of Gradus are those of PyTorch, within the tolerance of torch.testing.assert_close."""
+    got, wanted = tensors_in(got), tensors_in(wanted)
+    if len(got) != len(wanted):
+        raise Difference(f"{what}: {len(got)} tensors, not {len(wanted)}")
+    for ours, theirs in zip(got, wanted):
+        if ours.requires_grad != theirs.requires_grad:
+            raise Difference(f"{what}: requires_grad is {ours.requires_grad}")
+        try:
+            torch.testing.assert_close(to_torch(ours), theirs.detach(), equal_nan=True)
+        except AssertionError as error:
+            raise Difference(f"{what}: {' '.join(str(error).split())}") from None
+
+
+def attempt(function, *args, **kwargs):
+    """The result of the call and None, or None and the exception."""
+    try:
+        return function(*args, **kwargs), None
+    except Exception as error:
+        return None, error
+
+
+def both(what, ours, theirs):
+    """The results of two calls from the same seed; None where both raise. Raises Difference if one does."""
+    gradus.manual_seed(SEED)
+    got, error = attempt(ours)
+    torch.manual_seed(SEED)
+    wanted, expected = attempt(theirs)
+    if error is not None and expected is None:
+        raise Difference(f"{what}: {type(error).__name__}: {error}")
+    if error is None and expected is not None:
+        raise Difference(f"{what}: no {type(expected).__name__}: {expected}")
+    return None if error is not None else (got, wanted)
+
+
+def compare(info, sample, dtype, training):
+    """Raises Difference if a sample of the database is not equal in both."""
+    name = info.module_cls.__name__
+    if not hasattr(gradus.nn, name):
+        raise Difference("absent")
+    constructor, forward = sample.constructor_input, sample.forward_input
+    args, kwargs = to_gradus(constructor.args), to_gradus(constructor.kwargs)
+    made = both("constructor", lambda: getattr(gradus.nn, name)(*args, **kwargs), lambda: info.module_cls(*constructor.args, **constructor.kwargs))
+    if made is None:
+        return
+    ours, theirs = made[0].to(to_gradus(dtype)).train(training), made[1].to(dtype).train(training)
+    if repr(ours) != repr(theirs):
+        raise Difference(f"repr: {ours!r}, not {theirs!r}")
+    if forward is not None:
+        inputs = to_gradus((forward.args, forward.kwargs))
+        for tensor in tensors_in((forward.args, forward.kwargs)):
+            if tensor.requires_grad:
+                tensor.retain_grad()
+        results = both("forward", lambda: ours(*inputs[0], **inputs[1]), lambda: theirs(*forward.args, **forward.kwargs))
+        if results is None:
+            return
+        expect_equal("forward", *results)
+        compare_gradients(ours, theirs, inputs, (forward.args, forward.kwargs), *results)
+    compare_states(ours, theirs)
+
+
+def compare_gradients(ours, theirs, our_inputs, their_inputs, got, wanted):
+    """Compares the gradients of a weighted sum of all outputs, to parameters and inputs."""
+    generator = torch.Generator().manual_seed(SEED)
+    pairs = [pair for pair in zip(tensors_in(got), tensors_in(wanted)) if pair[1].requires_grad]
+    if not pairs:
+        return
+    weights = [torch.randn(theirs.shape, generator=generator, dtype=theirs.dtype) for _, theirs in pairs]
+    both("backward", lambda: gradus.autograd.backward([ours for ours, _ in pairs], [to_gradus(weight) for weight in weights]),
+         lambda: torch.autograd.backward([theirs for _, theirs in pairs], weights))
+    expect_gradients("gradient of input", tensors_in(our_inputs), tensors_in(their_inputs))
+    expect_gradients("gradient of parameter", ours.parameters(), theirs.parameters())
+
+
+def expect_gradients(what, ours, theirs):
+    for number, (got, wanted) in enumerate(zip(ours, theirs)):
+        if (got.grad is None) != (wanted.grad is None):
+            raise Difference(f"{what} {number}: {'absent' if got.grad is None else 'present'}")
+        if wanted.grad is not None:
+            expect_equal(f"{what} {number}", got.grad, wanted.grad)
+
+
+def compare_states(ours, theirs):
+    """Compares the state_dicts, and loads each into the other module."""
+    got, wanted = ours.state_dict(), theirs.state_dict()
+    if list(got) != list(wanted):
+        raise Difference(f"state_dict: keys {list(got)}, not {list(wanted)}")
+    expect_equal("state_dict", got, wanted)
+    ours.load_state_dict(to_gradus(wanted))
+    theirs.load_state_dict(to_torch(got))
+
+
+# ---- All of them --------------------------------------------------------------------------------------------------------------
+
+
+def samples(info, dtype, training, limit):
+    """The samples of a module, evenly chosen where there are more than `limit`."""
+    torch.manual_seed(SEED)
+    found = info.module_inputs_func(info, device="cpu", dtype=dtype, requires_grad=True, training=training)
+    step = max(1, -(-len(found) // limit)) if limit else 1
+    return found[::step]
+
+
+def run(info, limit=None):
+    """The number of samples of a module, and the reasons of those that are not equal."""
+    count, reasons = 0, []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for dtype in DTYPES:
+            for training in (True, False) if info.train_and_eval_differ else (True,):
+                for sample in samples(info, dtype, training, limit):
+                    count += 1
+                    try:
+                        compare(info, sample, dtype, training)
+                    except Difference as difference:
+                        reasons.append(f"{str(dtype).removeprefix('torch.')}, {'training' if training else 'evaluation'}, {sample.desc}: {difference}")
+    return count, reasons
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", default=["*"], help="patterns such as 'nn.Conv*'; all modules where there are none")
+    parser.add_argument("--limit", type=int, help="at most that many samples of each module, dtype and mode")
+    parser.add_argument("--all", action="store_true", help="every reason, not the first of each module alone")
+    arguments = parser.parse_args()
+    total = equal = 0
+    for info in database():
+        if not any(fnmatch.fnmatch(info.name, name) for name in arguments.names):
+            continue
+        count, reasons = run(info, arguments.limit)
+        total, equal = total + count, equal + count - len(reasons)
+        print(f"{info.name:32} {count - len(reasons):5} of {count:5}   {reasons[0][:200] if reasons else ''}", flush=True)
+        for reason in reasons if arguments.all else ():
+            print(f"    {reason}")
+    print(f"{equal} of {total} samples are equal: {100 * equal / max(total, 1):.2f} %")
+
+
+if __name__ == "__main__":
+    main()
