@@ -168,7 +168,7 @@ static grd_tensor *unpooled(const char *name, grd_tensor *self, grd_tensor *indi
         return grd_fail(GRD_ERROR_RUNTIME, "Found an invalid max index (output volumes are of size %s)", grd_list_text(output));
     grd_tensor *filled =
         grd_scatter(grd_reshape(zeros, grd_plane_sizes(wanted, n)), -1, grd_reshape(indices, planes), grd_reshape(self, planes));
-    return grd_composite_suggested(grd_reshape(filled, wanted), self);
+    return n == 2 ? grd_composite_suggested(grd_reshape(filled, wanted), self) : grd_reshape(filled, wanted);
 }
 
 grd_tensor *op_max_unpool2d(grd_tensor *self, grd_tensor *indices, grd_dims output_size)

@@ -27,6 +27,9 @@ DIFFERENT = {
     **{name: {"dtype": None} for name in ("randint", "randint_high", "randperm")},  # int64, by its number
     **{name: {"correction": 1} for name in ("var", "std", "var_mean", "std_mean")},
     **{f"conv{n}d_padded": {"padding": "valid"} for n in (1, 2, 3)},  # of the overload that takes a word
+    **{f"lp_pool{n}d": {"stride": []} for n in (1, 2, 3)},  # the kernel's size
+    **{f"max_pool{n}d_with_indices": {"stride": [], "padding": [0] * n, "dilation": [1] * n} for n in (1, 2, 3)},  # one number for each dimension
+    **{name: {"dilation": [1, 1], "padding": [0, 0], "stride": [1, 1]} for name in ("im2col", "col2im")},
     "bernoulli": {"p": None},  # the probabilities are the elements
 }
 

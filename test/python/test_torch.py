@@ -73,7 +73,8 @@ NAMES = {
     "to": lambda self, dtype=None, device=None, copy=False: self.to(dtype=dtype or self.dtype, copy=copy),
     "scalar_tensor": lambda s, dtype=None, device=None, requires_grad=False: torch.tensor(s, dtype=dtype),
     "where": lambda condition, self, other: torch.where(condition, self, other),
-    **{name: getattr(torch._C._nn, name) for name in ("adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool2d_with_indices", "max_pool3d_with_indices")},
+    **{name: getattr(torch._C._nn, name) for name in dir(torch._C._nn)
+       if name.startswith(("adaptive_max_pool", "col2im", "fractional_max_pool", "im2col", "max_pool", "max_unpool", "upsample_", "_upsample_"))},
     "lp_pool1d": lambda input, norm_type, kernel_size, stride=(None,), ceil_mode=False: F.lp_pool1d(input, norm_type, kernel_size[0], stride[0], ceil_mode),
     **{f"{how}_pad{n}d": getattr(torch.ops.aten, f"{how}_pad{n}d") for how in ("reflection", "replication") for n in (1, 2, 3)},
 }

@@ -184,7 +184,7 @@ INLINE void sample(const struct taps *taps, int count, int64_t n, const T *restr
         C s = 0;
         for (int k = 0; k < count; k++) {
             const C value = taps->weight[k][p] * plane[taps->place[k][p]];
-            s += taps->inside[k][p] ? value : 0;
+            s += taps->inside[k][p] ? value : taps->weight[k][p] * 0; /* NaN where the coordinate is */
         }
         out[p] = s;
     }

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+from collections.abc import Iterable
 
 from gradus import _C
 
@@ -35,3 +36,8 @@ def require_ints(function, **arguments):
         for i, value in enumerate(values):
             if not _is_int(value):
                 raise TypeError(f"{function}(): argument '{name}' must be tuple of ints, but found element of type {type(value).__name__} at pos {i}")
+
+
+def ntuple(n):
+    """Returns a function that gives what is iterable as a tuple, and another value n times."""
+    return lambda value: tuple(value) if isinstance(value, Iterable) else (value,) * n

@@ -4,13 +4,12 @@ from __future__ import annotations
 from gradus import _C
 from gradus._C import nn as _nn
 
-from ._sizes import _ntuple
+from ._arguments import ntuple as _ntuple
 
 __all__ = ["adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d",
            "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "fractional_max_pool2d",
-           "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "max_pool1d",
-           "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d",
-           "max_unpool2d", "max_unpool3d"]
+           "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "max_pool1d", "max_pool1d_with_indices",
+           "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d"]
 
 
 # ---- Windows of one size ----------------------------------------------------------------------------------------------------------------

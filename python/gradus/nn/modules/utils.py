@@ -1,9 +1,10 @@
 """Arguments that are one number for every dimension, or a number for each."""
 from __future__ import annotations
 
-from ..functional._sizes import _ntuple, _pair
+from ..functional._arguments import ntuple as _ntuple
 
 _single = _ntuple(1)
+_pair = _ntuple(2)
 _triple = _ntuple(3)
 _quadruple = _ntuple(4)
 
