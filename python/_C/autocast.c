@@ -80,16 +80,23 @@ static PyObject *decrement_nesting(PyObject *module, PyObject *nothing)
 }
 
 static PyMethodDef functions[] = {
-    {"is_autocast_cpu_enabled", is_enabled, METH_NOARGS, PyDoc_STR("is_autocast_cpu_enabled($module, /)\n--\n\nWhether autocast is on in this thread.")},
-    {"set_autocast_cpu_enabled", set_enabled, METH_O, PyDoc_STR("set_autocast_cpu_enabled($module, enabled, /)\n--\n\nTurns autocast on or off in this thread.")},
-    {"get_autocast_cpu_dtype", get_dtype, METH_NOARGS, PyDoc_STR("get_autocast_cpu_dtype($module, /)\n--\n\nThe dtype that autocast casts to.")},
-    {"set_autocast_cpu_dtype", set_dtype, METH_O, PyDoc_STR("set_autocast_cpu_dtype($module, dtype, /)\n--\n\nSets the dtype that autocast casts to.")},
-    {"is_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, PyDoc_STR("is_autocast_cache_enabled($module, /)\n--\n\nWhether casts of parameters are kept.")},
+    {"is_autocast_cpu_enabled", is_enabled, METH_NOARGS,
+     PyDoc_STR("is_autocast_cpu_enabled($module, /)\n--\n\nWhether autocast is on in this thread.")},
+    {"set_autocast_cpu_enabled", set_enabled, METH_O,
+     PyDoc_STR("set_autocast_cpu_enabled($module, enabled, /)\n--\n\nTurns autocast on or off in this thread.")},
+    {"get_autocast_cpu_dtype", get_dtype, METH_NOARGS,
+     PyDoc_STR("get_autocast_cpu_dtype($module, /)\n--\n\nThe dtype that autocast casts to.")},
+    {"set_autocast_cpu_dtype", set_dtype, METH_O,
+     PyDoc_STR("set_autocast_cpu_dtype($module, dtype, /)\n--\n\nSets the dtype that autocast casts to.")},
+    {"is_autocast_cache_enabled", is_cache_enabled, METH_NOARGS,
+     PyDoc_STR("is_autocast_cache_enabled($module, /)\n--\n\nWhether casts of parameters are kept.")},
     {"set_autocast_cache_enabled", set_cache_enabled, METH_O,
      PyDoc_STR("set_autocast_cache_enabled($module, enabled, /)\n--\n\nSets whether casts of parameters are kept.")},
     {"clear_autocast_cache", clear_cache, METH_NOARGS, PyDoc_STR("clear_autocast_cache($module, /)\n--\n\nDrops the casts of parameters.")},
-    {"autocast_increment_nesting", increment_nesting, METH_NOARGS, PyDoc_STR("autocast_increment_nesting($module, /)\n--\n\nCounts a context that is entered.")},
-    {"autocast_decrement_nesting", decrement_nesting, METH_NOARGS, PyDoc_STR("autocast_decrement_nesting($module, /)\n--\n\nCounts a context that is left.")},
+    {"autocast_increment_nesting", increment_nesting, METH_NOARGS,
+     PyDoc_STR("autocast_increment_nesting($module, /)\n--\n\nCounts a context that is entered.")},
+    {"autocast_decrement_nesting", decrement_nesting, METH_NOARGS,
+     PyDoc_STR("autocast_decrement_nesting($module, /)\n--\n\nCounts a context that is left.")},
     {0},
 };
 

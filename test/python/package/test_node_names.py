@@ -111,7 +111,7 @@ def names_of(function, operator, values, fixed, in_place):
         results = call(function, operator, values, **words)
     except (TypeError, ValueError, RuntimeError):
         return None
-    results = [results] if hasattr(results, "grad_fn") else [r for r in results if r is not None]
+    results = [results] if hasattr(results, "grad_fn") else [r for r in results or [] if r is not None]
     return [r.grad_fn and type(r.grad_fn).__name__ for r in results]
 
 
