@@ -55,7 +55,10 @@ DIFFERENT = {
 # More pairs of the names above.
 ALSO = {"scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
         "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
-        "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
+        "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")},
+        # Functions of lists are recorded by their parts here; there the node depends on the path inside.
+        "_foreach_add": {("AddBackward0", "CppFunction")}, "_foreach_sub": {("SubBackward0", "CppFunction")}, "_foreach_mul": {("MulBackward0", "CppFunction")},
+        "_foreach_div": {("DivBackward0", "CppFunction"), ("DivBackward0", "ForeachDivBackward0")}, "_foreach_norm": {("LinalgVectorNormBackward0", "ForeachNormBackward0")}}
 
 # Expressions, as above, that print other names.
 OTHERS = {
