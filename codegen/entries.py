@@ -73,6 +73,7 @@ def structure(operator, tables):
     facts += [f".out_rule = {out_rule(operator)}"] if operator.out else []
     facts += [f".providers = {json.dumps(operator.providers)}"] if operator.providers else []
     facts += [f".fills = GRD_FILLS_{operator.fills.upper()}"] if operator.fills else []
+    facts += [f".autocast = GRD_AUTOCAST_{operator.autocast.upper()}"] if operator.autocast else []
     facts += [f".batch = GRD_BATCH_{batch.batch_rule(operator).upper()}"] if operator.batch and (operator.batch != "align" or operator.is_composite) else []
     facts += [f".batched.refusal = {json.dumps(operator.batch_reason)}"] if operator.batch == "refuse" else []
     facts += [f".batched.formula = {operator.c_name}_batch"] if batch.batch_rule(operator) == "formula" else []

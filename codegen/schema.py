@@ -29,10 +29,10 @@ REFUSALS = {"RuntimeError": "GRD_ERROR_RUNTIME", "NotImplementedError": "GRD_ERR
 FORMS = ("functional", "inplace", "out")
 UNDERIVED = {"missing": "grd_derivative_missing", "not implemented": "grd_derivative_not_implemented"}  # grad = "…": the backward that raises the error PyTorch has
 FORWARD = ("zero", "pointwise", "lines", "linear", "multilinear", "adjoint", "given", "taken", "refuse")  # enum grd_forward in src/autograd/derivative.h; refuse: absent there
-KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
+KEYS = {"sig", "doc", "example", "type", "kernel", "expr", "body", "save", "dtypes", "formula", "through", "composite", "grad", "jvp", "forms", "view", "everywhere", "scalar", "words", "mask", "divides", "commutes", "refuse", "number", "operator", "block", "law", "reduce", "plan", "whole", "run", "check", "shortcut", "overlap", "providers", "fills", "node", "out", "version", "alone", "autocast", "batch", "symbol", "inlined", "where", "fast", "hidden", "python", "test"}
 # Keys of an entry that are fields of Operator as they stand.
 AS_WRITTEN = ("kernel", "expr", "save", "number", "mask", "divides", "commutes", "formula", "through", "composite", "law", "whole", "run", "check", "shortcut", "providers", "overlap", "view",
-              "everywhere", "alone", "version", "fills", "scalar", "symbol", "inlined")
+              "everywhere", "alone", "autocast", "version", "fills", "scalar", "symbol", "inlined")
 IMPLEMENTED = {"kernel", "formula", "through", "composite", "law", "whole"}  # keys that say how; an entry without them has a plan and a run
 PYTHON_KEYS = {"name", "in", "inplace", "arguments", "numbers", "values", "tuple", "none", "extra", "also"}
 HOMES = ("function", "method", "nn", "linalg")
@@ -51,6 +51,7 @@ OUT_TEXTS = {
 }
 # How a call with batch tensors is run (enum grd_batch_rule in src/dispatch/op.h); anything else is a formula over physical tensors. A composite without a rule is run by its parts.
 BATCH_RULES = ("align", "shift", "trailing", "random", "loop", "refuse")
+AUTOCAST = ("lower", "float32", "promote")  # enum grd_autocast_rule in src/dispatch/op.h
 BATCH_REFUSALS = {"dynamic": "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. Please file an issue at "
                              "https://github.com/pytorch/pytorch/issues if you need this feature.",
                   "fast": "vmap: {name} is the short form of a derivative, which batch tensors do not take."}
@@ -118,6 +119,7 @@ class Operator:
     python: dict = field(default_factory=dict)  # how Python sees it (PYTHON_KEYS)
     test: dict = field(default_factory=dict)
     lines: dict = field(default_factory=dict)  # key -> line
+    autocast: str = None  # one of AUTOCAST: the dtype of its floating tensors while autocast is on; None: as they are
     version: bool = True  # a call that writes bumps the version; False: the kernel does it itself, since it may write nothing
     alone: bool = False  # in place it changes where the memory of the tensor is, or its sizes, so no other thread may use the tensor meanwhile
     out: dict = field(default_factory=dict)  # dtype: the rule, texts: the error for each result

@@ -29,6 +29,20 @@ GRD_API bool grd_grad_enabled(void);
 /* Turns the recording of operators on this thread on or off; returns the previous setting. */
 GRD_API bool grd_set_grad_enabled(bool enabled);
 
+/* Autocast: while it is on in a thread, products, convolutions and attention take their floating tensors on the cpu in a dtype of 16 bits, losses and some others
+ * take them in float32 (`autocast` of the schema's entries). float64 stays. Casts are recorded, and gradients come back in the dtypes of the tensors. */
+GRD_API bool grd_autocast_enabled(void);
+/* Returns the previous setting. */
+GRD_API bool grd_set_autocast_enabled(bool enabled);
+/* bfloat16 unless it was set to float16 in this thread. */
+GRD_API grd_dtype grd_autocast_dtype(void);
+/* TypeError for a dtype that is not floating. */
+GRD_API void grd_set_autocast_dtype(grd_dtype dtype);
+/* Leaves that require a gradient are cast once and kept until grd_clear_autocast_cache, unless the cache is off. */
+GRD_API bool grd_autocast_cache_enabled(void);
+GRD_API void grd_set_autocast_cache_enabled(bool enabled);
+GRD_API void grd_clear_autocast_cache(void);
+
 /* ---- The engine -------------------------------------------------------------------------------------------------------- */
 /* Accumulates d(tensor)/d(leaf) into every leaf below `tensor`, which must have one element. Frees the graph. */
 GRD_API void grd_backward(grd_tensor *tensor);

@@ -393,5 +393,5 @@ static PyMethodDef functions[] = {
 bool py_add_autograd(PyObject *module)
 {
     return PyModule_AddFunctions(module, functions) == 0 && py_add_node(module) && py_add_hooks(module) && py_add_function(module) &&
-           py_add_modes(module);
+           py_add_modes(module) && py_add_autocast(module);
 }

@@ -58,4 +58,7 @@ bool py_add_function(PyObject *module);
 /* ---- Modes (modes.c) ---------------------------------------------------------------------------------------------------------------- */
 bool py_add_modes(PyObject *module);
 
+/* ---- Autocast (autocast.c) ----------------------------------------------------------------------------------------------------------- */
+bool py_add_autocast(PyObject *module);
+
 #endif

@@ -64,6 +64,10 @@ if TYPE_CHECKING:
     from gradus.amp import GradScaler as GradScaler
     from gradus.amp import autocast as autocast
     from gradus.amp import is_autocast_enabled as is_autocast_enabled
+    from gradus.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+    from gradus.amp.autocast_mode import is_autocast_available as is_autocast_available
+    from gradus.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+    from gradus.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
     from gradus.compiler import compile as compile
     from gradus.serialization import load as load
     from gradus.serialization import save as save
@@ -77,7 +81,8 @@ sys.meta_path.append(_absent.Finder)
 _SUBMODULES = frozenset({"accelerator", "amp", "autograd", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "func", "futures", "hub", "jit", "linalg", "mps", "multiprocessing", "nn", "onnx", "ops",
                          "optim", "overrides", "profiler", "random", "return_types", "safetensors", "serialization", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu"})
 _LAZY = {"save": "serialization", "load": "serialization", "compile": "compiler", "autocast": "amp", "GradScaler": "amp",
-         "is_autocast_enabled": "amp", "__version__": "torch_version", "vmap": "func"}
+         "is_autocast_enabled": "amp", "get_autocast_dtype": "amp.autocast_mode", "is_autocast_available": "amp",
+         "set_autocast_dtype": "amp.autocast_mode", "set_autocast_enabled": "amp.autocast_mode", "__version__": "torch_version", "vmap": "func"}
 _LAZY.update(dict.fromkeys(("BoolTensor", "ByteTensor", "CharTensor", "ShortTensor", "IntTensor", "LongTensor", "HalfTensor", "BFloat16Tensor",
                             "FloatTensor", "DoubleTensor", "set_default_tensor_type"), "_tensor_types"))
 
@@ -92,6 +97,8 @@ if not TYPE_CHECKING:  # which knows the names above, and must find the others a
     def __getattr__(name):
         if name in _SUBMODULES:
             return importlib.import_module(f"gradus.{name}")
+        if name.startswith(("_foreach_", "_amp_")):  # Operators of lists, which are no public names.
+            return getattr(_C, name)
         if name in _LAZY:
             value = getattr(importlib.import_module(f"gradus.{_LAZY[name]}"), name)
             globals()[name] = value

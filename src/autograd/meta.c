@@ -601,6 +601,7 @@ void grd_autograd_init(void)
 {
     grd_register_fallback(GRD_KEY_AUTOGRAD, grd_autograd_record, NULL);
     grd_register_fallback(GRD_KEY_FORWARD, grd_forward_record, NULL);
+    grd_autocast_init();
     grd_tangent_init();
     grd_print_grad_fn = print_grad_fn;
     grd_print_tangent = grd_tangent_find;

@@ -350,6 +350,7 @@ struct grd_tangent {
 /* Lets go of it. */
 void grd_tangent_clear(struct grd_tangent *self);
 void grd_tangent_init(void);
+void grd_autocast_init(void); /* autocast.c */
 
 /* t->autograd is NULL, or a grd_meta, or for a tensor that is output 0 of a node and nothing else, that node itself. */
 struct grd_meta {

@@ -62,7 +62,8 @@ grd_keyset grd_keys_of_device(grd_device device)
 static bool composite_serves(const struct grd_op *op, grd_key key)
 {
     return op->composite && key != GRD_KEY_LIFETIMES && (key != GRD_KEY_AUTOGRAD || op->derivative == NULL) &&
-           (key != GRD_KEY_FORWARD || !op->forward) && (key != GRD_KEY_BATCH || op->batch == GRD_BATCH_DEFAULT);
+           (key != GRD_KEY_FORWARD || !op->forward) && (key != GRD_KEY_AUTOCAST || op->autocast == GRD_AUTOCAST_NONE) &&
+           (key != GRD_KEY_BATCH || op->batch == GRD_BATCH_DEFAULT);
 }
 
 /* Other kernels of the tree serve cpu and meta. */

@@ -41,6 +41,14 @@ enum grd_batch_rule {
     GRD_BATCH_REFUSE
 };
 
+/* The dtype of the floating tensors among the arguments while autocast is on (src/autograd/autocast.c). */
+enum grd_autocast_rule {
+    GRD_AUTOCAST_NONE,    /* as they are */
+    GRD_AUTOCAST_LOWER,   /* autocast's */
+    GRD_AUTOCAST_FLOAT32, /* float32 */
+    GRD_AUTOCAST_PROMOTE  /* float32 if one of them has it, otherwise as they are */
+};
+
 /* The operator for physical tensors, each with the batch in front. Writes several results to `ret`. */
 typedef grd_tensor *grd_batch_formula(const grd_value *args, grd_tensor **ret);
 
@@ -93,6 +101,7 @@ struct grd_op {
     uint8_t batch;      /* grd_batch_rule */
     atomic_bool looped; /* the warning has been given */
     uint8_t fills;      /* grd_fills */
+    uint8_t autocast;   /* grd_autocast_rule */
     bool has_out;       /* typed kernels take `out` first: NULL allocates, args[0] is in place */
     bool is_view;       /* the result shares storage with args[0] */
     bool everywhere;    /* the kernel of the tree follows no address of a device: it serves them all */

@@ -154,6 +154,13 @@ static void muon_step(grd_tensor *param, grd_tensor *grad, grd_tensor *buffer, d
     grd_add_(param, update, .alpha = grd_float(-rate));
 }
 
+static bool check_rate(const char *adjust_lr_fn)
+{
+    return adjust_lr_fn == NULL || strcmp(adjust_lr_fn, "original") == 0 || strcmp(adjust_lr_fn, "match_rms_adamw") == 0 ||
+           grd_raise(GRD_ERROR_VALUE, "Adjust learning rate function %s is not supported: it is \"original\" or \"match_rms_adamw\"",
+                     adjust_lr_fn);
+}
+
 static bool check_matrix(const grd_tensor *param)
 {
     return param->ndim == 2 || grd_raise(GRD_ERROR_VALUE, "Param gradient must be a 2D matrix");
@@ -165,7 +172,7 @@ grd_tensors op_hidden_muon_step(grd_tensors params, grd_tensors grads, grd_tenso
 {
     const struct muon m = {lr, weight_decay, momentum, a, b, c, eps, ns_steps, nesterov};
     const grd_tensors none = {0};
-    if (!check_count(grads, params.n, "grads") || !check_count(momentum_buffers, params.n, "momentum_buffers"))
+    if (!check_count(grads, params.n, "grads") || !check_count(momentum_buffers, params.n, "momentum_buffers") || !check_rate(adjust_lr_fn))
         return none;
     if (ns_steps >= 100) {
         grd_raise(GRD_ERROR_VALUE, "Number of steps must be less than 100 for computational efficiency");

@@ -1,4 +1,12 @@
-"""Mixed precision: there is none yet. What is disabled does nothing, and what is enabled is refused."""
+"""Mixed precision: autocast computes products in 16 bits, GradScaler keeps their gradients in range.
+
+>>> import gradus
+>>> model = gradus.nn.Linear(3, 2)
+>>> with autocast("cpu", dtype=gradus.bfloat16):
+...     output = model(gradus.ones(1, 3))
+>>> output.dtype
+torch.bfloat16
+"""
 from .autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available, is_autocast_enabled
 from .grad_scaler import GradScaler
 

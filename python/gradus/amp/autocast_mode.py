@@ -1,80 +1,185 @@
-"""autocast, which does not exist yet."""
+"""autocast, and its settings. Which operators are cast is a fact of theirs (`autocast` of the schema's entries); src/autograd/autocast.c casts."""
+import collections
 import functools
 import warnings
 
-__all__ = ["autocast", "custom_bwd", "custom_fwd", "is_autocast_available", "is_autocast_enabled"]
+import gradus
+from gradus import _C
 
-_DEVICES = ("cpu", "cuda", "mps", "xpu")
+__all__ = ["autocast", "custom_bwd", "custom_fwd", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled", "set_autocast_dtype",
+           "set_autocast_enabled"]
+
+# Of devices that are absent the settings are kept, and mean nothing.
+_enabled = dict.fromkeys(("cuda", "mps", "xpu"), False)
+_dtypes = dict.fromkeys(_enabled, gradus.float16)
+
+
+def _check_device(device_type):
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if not is_autocast_available(device_type):
+        raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
 
 
 def is_autocast_available(device_type):
-    """False: no operator chooses its dtype by a context.
+    """True for the names of devices that autocast knows.
 
-    >>> is_autocast_available("cpu")
-    False
+    >>> is_autocast_available("cpu"), is_autocast_available("abacus")
+    (True, False)
     """
-    return False
+    return device_type == "cpu" or device_type in _enabled
 
 
 def is_autocast_enabled(device_type=None):
-    """False, inside of ``autocast`` too.
+    """True inside of ``autocast`` for this device; without one, for cuda.
 
-    >>> is_autocast_enabled("cpu")
-    False
+    >>> with autocast("cpu"):
+    ...     is_autocast_enabled("cpu")
+    True
     """
-    return False
+    device_type = "cuda" if device_type is None else device_type
+    _check_device(device_type)
+    return _C.is_autocast_cpu_enabled() if device_type == "cpu" else _enabled[device_type]
+
+
+def set_autocast_enabled(device_type, enabled):
+    """Turn autocast on or off in this thread; ``autocast`` goes back by itself."""
+    _check_device(device_type)
+    if device_type == "cpu":
+        _C.set_autocast_cpu_enabled(enabled)
+    else:
+        _enabled[device_type] = bool(enabled)
+
+
+def get_autocast_dtype(device_type):
+    """The dtype that products and their like are computed in inside of autocast.
+
+    >>> get_autocast_dtype("cpu")
+    torch.bfloat16
+    """
+    _check_device(device_type)
+    return _C.get_autocast_cpu_dtype() if device_type == "cpu" else _dtypes[device_type]
+
+
+def set_autocast_dtype(device_type, dtype):
+    """Set the dtype of ``get_autocast_dtype``."""
+    _check_device(device_type)
+    if device_type == "cpu":
+        _C.set_autocast_cpu_dtype(dtype)
+    else:
+        _dtypes[device_type] = dtype
 
 
 class autocast:
-    """A context and decorator that leaves dtypes as they are. For a device that is absent it is disabled, with a warning, as in PyTorch.
+    """A context and decorator in which products, convolutions and attention are computed in a dtype of 16 bits, and losses in float32.
+
+    Casts are recorded: gradients come back in the dtypes of the parameters. For a device that is absent autocast is disabled, with a warning, as in PyTorch.
 
     Args:
         device_type (str): ``"cpu"``, ``"cuda"``, ``"mps"`` or ``"xpu"``.
-        dtype, cache_enabled: accepted, of no effect.
-        enabled (bool): must be False on the cpu.
+        dtype (dtype, optional): ``bfloat16`` or ``float16``; that of ``get_autocast_dtype`` unless given. Others disable it, with a warning.
+        enabled (bool): False turns autocast off inside.
+        cache_enabled (bool, optional): False casts parameters anew in each call.
 
-    Raises NotImplementedError where it is enabled on the cpu; ValueError and RuntimeError for what is no device.
+    Raises ValueError and RuntimeError for what is no device.
 
-    >>> with autocast("cpu", enabled=False):
-    ...     pass
+    >>> import gradus
+    >>> with autocast("cpu"):
+    ...     (gradus.ones(2, 2) @ gradus.ones(2, 2)).dtype
+    torch.bfloat16
     """
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
-        if not isinstance(device_type, str):
-            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-        if device_type not in _DEVICES:
-            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+        _check_device(device_type)
         self.device = device_type
-        self._enabled = False
-        if enabled and device_type == "cpu":
-            raise NotImplementedError("autocast: mixed precision on the cpu is not available yet. Pass enabled=False, or convert the model and its inputs, "
-                                      "as by model.to(torch.bfloat16)")
-        if enabled:
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self._cache_enabled = _C.is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        if enabled and device_type != "cpu":
             warnings.warn(f"{device_type.upper()} is not available. Disabling autocast.", stacklevel=2)
+            enabled = False
+        elif enabled and self.fast_dtype not in (gradus.bfloat16, gradus.float16):
+            warnings.warn("In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                          "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.", stacklevel=2)
+            enabled = False
+        self._enabled = enabled
 
     def __enter__(self):
+        self.prev_cache_enabled = _C.is_autocast_cache_enabled()
+        self.prev = is_autocast_enabled(self.device)
+        self.prev_fastdtype = get_autocast_dtype(self.device)
+        set_autocast_enabled(self.device, self._enabled)
+        set_autocast_dtype(self.device, self.fast_dtype)
+        _C.autocast_increment_nesting()
+        _C.set_autocast_cache_enabled(self._cache_enabled)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        if _C.autocast_decrement_nesting() == 0:
+            _C.clear_autocast_cache()
+        set_autocast_enabled(self.device, self.prev)
+        set_autocast_dtype(self.device, self.prev_fastdtype)
+        _C.set_autocast_cache_enabled(self.prev_cache_enabled)
         return False
 
-    def __call__(self, function):
-        if not callable(function):
-            raise TypeError(f"autocast()(func) requires a callable, but got {type(function).__name__}")
+    def __call__(self, func):
+        if not callable(func):
+            raise TypeError(f"autocast()(func) requires a callable, but got {type(func).__name__}. Did you mean to use autocast as a context manager? "
+                            "For example:\n    with torch.autocast(device_type=...):\n        output = model(input)")
 
-        @functools.wraps(function)
+        @functools.wraps(func)
         def run(*args, **kwargs):
             with self:
-                return function(*args, **kwargs)
+                return func(*args, **kwargs)
 
         return run
 
 
+def _cast(value, device_type, dtype):
+    """The value with its floating tensors on a device, but float64, cast; containers are copied."""
+    if isinstance(value, gradus.Tensor):
+        fits = value.is_floating_point() and value.device.type == device_type and value.dtype != gradus.float64
+        return value.to(dtype) if fits else value
+    if isinstance(value, collections.abc.Mapping):
+        return {_cast(key, device_type, dtype): _cast(item, device_type, dtype) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_cast(item, device_type, dtype) for item in value)
+    return value
+
+
 def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
-    """The forward of an ``autograd.Function`` as it is: outside of autocast ``cast_inputs`` has no effect in PyTorch either."""
-    return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs) if fwd is None else fwd
+    """Decorate the ``forward`` of an ``autograd.Function``, whose first argument is its context, for use with autocast.
+
+    Args:
+        device_type (str): the device whose autocast counts.
+        cast_inputs (dtype, optional): inside of autocast, floating tensors are cast to it and ``forward`` runs without autocast.
+    """
+    _check_device(device_type)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorated(*args, **kwargs):
+        args[0]._dtype = get_autocast_dtype(device_type)
+        args[0]._fwd_used_autocast = is_autocast_enabled(device_type)
+        if cast_inputs is None or not args[0]._fwd_used_autocast:
+            args[0]._fwd_used_autocast = args[0]._fwd_used_autocast and cast_inputs is None
+            return fwd(*args, **kwargs)
+        args[0]._fwd_used_autocast = False
+        with autocast(device_type, enabled=False):
+            return fwd(*_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs))
+
+    return decorated
 
 
 def custom_bwd(bwd=None, *, device_type):
-    """The backward of an ``autograd.Function`` as it is."""
-    return functools.partial(custom_bwd, device_type=device_type) if bwd is None else bwd
+    """Decorate the ``backward`` of an ``autograd.Function``: it runs with the autocast that its ``forward``, decorated by ``custom_fwd``, had."""
+    _check_device(device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorated(*args, **kwargs):
+        with autocast(device_type, enabled=args[0]._fwd_used_autocast, dtype=args[0]._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorated

@@ -1,51 +1,227 @@
-"""GradScaler, which does not exist yet."""
+"""GradScaler: a factor on the loss that keeps small gradients from vanishing in float16."""
+from __future__ import annotations
 
 import warnings
+from collections import abc, defaultdict
+from enum import Enum
 
-__all__ = ["GradScaler"]
+import gradus
+from gradus import _C
+
+__all__ = ["GradScaler", "OptState"]
+
+
+class OptState(Enum):
+    """How far an optimizer is in an iteration."""
+
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+def _new_state():
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
 class GradScaler:
-    """PyTorch's scaler of losses, disabled: losses and gradients stay as they are, ``step`` is the optimizer's.
+    """Multiplies losses by a scale, divides the gradients by it before a step, leaves out steps whose gradients are not finite, and adapts the scale.
 
-    For a device that is absent it is disabled, with a warning, as in PyTorch. Raises NotImplementedError where it is enabled on the cpu.
+    For a device that is absent it is disabled, with a warning, as in PyTorch: then losses and gradients stay as they are, and ``step`` is the optimizer's.
 
-    >>> scaler = GradScaler("cpu", enabled=False)
-    >>> scaler.scale(2.5), scaler.get_scale(), scaler.is_enabled()
-    (2.5, 1.0, False)
+    Args:
+        device (str): where the gradients are.
+        init_scale (float): the first scale.
+        growth_factor (float): what it grows by after ``growth_interval`` steps.
+        backoff_factor (float): what it shrinks by after a step that was left out.
+        growth_interval (int): see above.
+        enabled (bool): False disables it.
+
+    >>> import gradus
+    >>> weight = gradus.ones(1, requires_grad=True)
+    >>> optimizer, scaler = gradus.optim.SGD([weight], lr=0.5), GradScaler("cpu", init_scale=4.0)
+    >>> scaler.scale(weight.sum()).backward()
+    >>> weight.grad.item()
+    4.0
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> weight.item(), scaler.get_scale()
+    (0.5, 4.0)
     """
 
     def __init__(self, device="cuda", init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
-        if enabled and device == "cpu":
-            raise NotImplementedError("GradScaler: scaling of gradients on the cpu is not available yet. Pass enabled=False")
-        if enabled:
+        self._device = device
+        self._enabled = enabled
+        if enabled and device != "cpu":
             warnings.warn(f"torch.{device}.amp.GradScaler is enabled, but {device.upper()} is not available.  Disabling.", stacklevel=2)
+            self._enabled = False
+        if not self._enabled:
+            return
+        if growth_factor <= 1.0:
+            raise AssertionError("The growth factor must be > 1.0.")
+        if backoff_factor >= 1.0:
+            raise AssertionError("The backoff factor must be < 1.0.")
+        self._init_scale = init_scale
+        self._scale = None  # Made when a loss is scaled.
+        self._growth_factor = growth_factor
+        self._backoff_factor = backoff_factor
+        self._growth_interval = growth_interval
+        self._init_growth_tracker = 0
+        self._growth_tracker = None
+        self._per_optimizer_states = defaultdict(_new_state)
 
-    def is_enabled(self):
-        """False."""
-        return False
+    def _check_scale_growth_tracker(self, function):
+        fix = "This may indicate your script did not use scaler.scale(loss or outputs) earlier in the iteration."
+        if self._scale is None:
+            raise AssertionError(f"Attempted {function} but _scale is None.  {fix}")
+        return self._scale, self._growth_tracker
 
-    def get_scale(self):
-        """1.0."""
-        return 1.0
+    def _lazy_init_scale_growth_tracker(self):
+        self._scale = gradus.full((), self._init_scale, dtype=gradus.float32)
+        self._growth_tracker = gradus.full((), self._init_growth_tracker, dtype=gradus.int32)
 
     def scale(self, outputs):
-        """The outputs themselves."""
-        return outputs
+        """A tensor, or each in a list or tuple, times the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, gradus.Tensor):
+            if self._scale is None:
+                self._lazy_init_scale_growth_tracker()
+            return outputs * self._scale
+        if not isinstance(outputs, abc.Iterable):
+            raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+        scaled = map(self.scale, outputs)
+        return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
+
+    def _unscale_grads(self, optimizer, inv_scale, found_inf, allow_fp16):
+        grads = [param.grad for group in optimizer.param_groups for param in group["params"] if param.grad is not None]
+        if not allow_fp16 and any(grad.dtype == gradus.float16 for grad in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        with gradus.no_grad():
+            _C._amp_foreach_non_finite_check_and_unscale_(grads, found_inf, inv_scale)
+        return {found_inf.device: found_inf} if grads else {}
 
     def unscale_(self, optimizer):
-        """Nothing: the gradients have no scale."""
+        """Divide the gradients of an optimizer by the scale before its step, for instance to cut them down; once for each step."""
+        if not self._enabled:
+            return
+        scale, _ = self._check_scale_growth_tracker("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        state["found_inf_per_device"] = self._unscale_grads(optimizer, scale.double().reciprocal().float(), gradus.zeros(()), False)
+        state["stage"] = OptState.UNSCALED
+
+    def _found_inf(self, state):
+        return any(found.item() for found in state["found_inf_per_device"].values())
 
     def step(self, optimizer, *args, **kwargs):
-        """The optimizer's step."""
-        return optimizer.step(*args, **kwargs)
+        """Unscale the gradients of an optimizer, unless that has been done, and step if all are finite. Returns what the step returns, None if it is left out."""
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._check_scale_growth_tracker("step")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if state["stage"] is OptState.READY:
+            self.unscale_(optimizer)
+        if not state["found_inf_per_device"]:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = None if self._found_inf(state) else optimizer.step(*args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
 
     def update(self, new_scale=None):
-        """Nothing: there is no scale."""
+        """Adapt the scale at the end of an iteration, or set it to a number or a tensor of one element."""
+        if not self._enabled:
+            return
+        scale, growth_tracker = self._check_scale_growth_tracker("update")
+        if isinstance(new_scale, gradus.Tensor):
+            if new_scale.numel() != 1 or new_scale.requires_grad:
+                raise AssertionError("new_scale should be a float or a 1-element torch.FloatTensor with requires_grad=False.")
+            scale.copy_(new_scale.reshape(()))
+        elif new_scale is not None:
+            scale.fill_(new_scale)
+        else:
+            found = [found for state in self._per_optimizer_states.values() for found in state["found_inf_per_device"].values()]
+            if not found:
+                raise AssertionError("No inf checks were recorded prior to update.")
+            _C._amp_update_scale_(scale, growth_tracker, sum(found[1:], found[0]), self._growth_factor, self._backoff_factor, self._growth_interval)
+        self._per_optimizer_states = defaultdict(_new_state)
+
+    def _get_scale_async(self):
+        return self._scale
+
+    def get_scale(self):
+        """The scale as a number; 1.0 where the scaler is disabled."""
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale.item()
+
+    def get_growth_factor(self):
+        """What the scale grows by."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor):
+        """Set what the scale grows by."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self):
+        """What the scale shrinks by."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor):
+        """Set what the scale shrinks by."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self):
+        """How many steps without a fault the scale waits for."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval):
+        """Set how many steps without a fault the scale waits for."""
+        self._growth_interval = new_interval
+
+    def _get_growth_tracker(self):
+        if not self._enabled:
+            return 0
+        return self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()
+
+    def is_enabled(self):
+        """True unless the scaler is disabled."""
+        return self._enabled
 
     def state_dict(self):
-        """An empty dictionary, as that of any disabled scaler."""
-        return {}
+        """The scale and its factors as numbers, which PyTorch's scaler loads; empty where the scaler is disabled."""
+        if not self._enabled:
+            return {}
+        return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
+                "growth_interval": self._growth_interval, "_growth_tracker": self._get_growth_tracker()}
 
     def load_state_dict(self, state_dict):
-        """Nothing, as any disabled scaler does."""
+        """Take over what ``state_dict`` gave; nothing where the scaler is disabled."""
+        if not self._enabled:
+            return
+        if len(state_dict) == 0:
+            raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler.")
+        self._init_scale = state_dict["scale"]
+        self._growth_factor = state_dict["growth_factor"]
+        self._backoff_factor = state_dict["backoff_factor"]
+        self._growth_interval = state_dict["growth_interval"]
+        self._init_growth_tracker = state_dict["_growth_tracker"]
+        if self._scale is not None:
+            self._scale.fill_(self._init_scale)
+            self._growth_tracker.fill_(self._init_growth_tracker)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        if self._enabled:
+            if self._per_optimizer_states:
+                raise AssertionError("A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update().")
+            state["_init_scale"] = self.get_scale()
+            state["_init_growth_tracker"] = self._get_growth_tracker()
+            state["_scale"] = state["_growth_tracker"] = None
+        return state

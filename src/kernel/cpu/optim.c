@@ -55,8 +55,8 @@ static inline T larger(T x, T y)
 
 /* ---- Updates ------------------------------------------------------------------------------------------------------------------ */
 
-/* buffer = momentum * buffer + (1 - dampening) * g;  g = buffer, or g + momentum * buffer for Nesterov. */
-static void add_momentum(int64_t n, T *restrict g, T *restrict buffer, const struct grd_sgd_numbers *x)
+/* buffer = momentum * buffer + (1 - dampening) * g */
+static void add_momentum(int64_t n, const T *restrict g, T *restrict buffer, const struct grd_sgd_numbers *x)
 {
     const T momentum = (T)x->momentum, part = (T)(1 - x->dampening);
     if (x->first) {
@@ -66,24 +66,24 @@ static void add_momentum(int64_t n, T *restrict g, T *restrict buffer, const str
         for (int64_t i = 0; i < n; i++)
             buffer[i] = added(g[i], part, buffer[i] * momentum);
     }
-    if (x->nesterov) {
-        for (int64_t i = 0; i < n; i++)
-            g[i] = added(buffer[i], momentum, g[i]);
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            g[i] = buffer[i];
-    }
 }
 
-/* p = p - lr * g */
+/* p = p - lr * direction, which is g, the buffer, or, for Nesterov, g + momentum * buffer */
 static void sgd(int64_t n, T *restrict p, T *restrict g, T *const *s, const void *numbers)
 {
     const struct grd_sgd_numbers *x = numbers;
-    const T back = (T)-x->common.lr;
-    if (s[0] != NULL)
+    const T back = (T)-x->common.lr, momentum = (T)x->momentum;
+    const T *restrict buffer = s[0];
+    if (buffer != NULL)
         add_momentum(n, g, s[0], x);
-    for (int64_t i = 0; i < n; i++)
-        p[i] = added(g[i], back, p[i]);
+    if (buffer != NULL && x->nesterov) {
+        for (int64_t i = 0; i < n; i++)
+            p[i] = added(added(buffer[i], momentum, g[i]), back, p[i]);
+    } else {
+        const T *restrict direction = buffer != NULL ? buffer : g;
+        for (int64_t i = 0; i < n; i++)
+            p[i] = added(direction[i], back, p[i]);
+    }
 }
 
 /* p = p - lr * mean / (sqrt(squares) / correction + eps) */
@@ -230,10 +230,13 @@ static void rprop(int64_t n, T *restrict p, T *restrict g, T *const *s, const vo
 static void begin(int64_t n, T *restrict g, const T *restrict grad, T *restrict p, const struct grd_optim_numbers *x)
 {
     const T sign = x->maximize ? -1 : 1, weight_decay = (T)x->weight_decay, shrink = (T)x->shrink;
-    for (int64_t i = 0; i < n; i++)
-        g[i] = sign * grad[i];
-    for (int64_t i = 0; weight_decay != 0 && i < n; i++)
-        g[i] = added(p[i], weight_decay, g[i]);
+    if (weight_decay != 0) {
+        for (int64_t i = 0; i < n; i++)
+            g[i] = added(p[i], weight_decay, sign * grad[i]);
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            g[i] = sign * grad[i];
+    }
     for (int64_t i = 0; shrink != 1 && i < n; i++)
         p[i] *= shrink;
 }

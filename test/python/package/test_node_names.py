@@ -63,7 +63,10 @@ ALSO = {"multi_margin_loss": {("ViewBackward0", "MultiMarginLossBackward0")},
         "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
         "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")},
         "scaled_dot_product_attention": {("ScaledDotProductFlashAttentionForCpuBackward0", "UnsafeViewBackward0"), ("ScaledDotProductFlashAttentionForCpuBackward0", "AddBackward0"),
-                                         ("ViewBackward0", "UnsafeViewBackward0")}}
+                                         ("ViewBackward0", "UnsafeViewBackward0")},
+        # Functions of lists are recorded by their parts here; there the node depends on the path inside.
+        "_foreach_add": {("AddBackward0", "CppFunction")}, "_foreach_sub": {("SubBackward0", "CppFunction")}, "_foreach_mul": {("MulBackward0", "CppFunction")},
+        "_foreach_div": {("DivBackward0", "CppFunction"), ("DivBackward0", "ForeachDivBackward0")}, "_foreach_norm": {("LinalgVectorNormBackward0", "ForeachNormBackward0")}}
 
 # Expressions, as above, that print other names.
 OTHERS = {
@@ -119,7 +122,7 @@ def names_of(function, operator, values, fixed, in_place):
         results = call(function, operator, values, **words)
     except (TypeError, ValueError, RuntimeError):
         return None
-    results = [results] if hasattr(results, "grad_fn") else [r for r in results if r is not None]
+    results = [results] if hasattr(results, "grad_fn") else [r for r in results or [] if r is not None]
     return [r.grad_fn and type(r.grad_fn).__name__ for r in results]
 
 

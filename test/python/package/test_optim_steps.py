@@ -250,3 +250,25 @@ def test_wrong_arguments_of_averages():
         swa_utils.SWALR(optimizer, 0.1, anneal_strategy="x")
     with pytest.raises(ValueError, match="anneal_epochs must be equal or greater than 0, got -1"):
         swa_utils.SWALR(optimizer, 0.1, anneal_epochs=-1)
+
+
+FOREACH = [("_foreach_add", "list"), ("_foreach_sub_", "list"), ("_foreach_mul", "number"), ("_foreach_div_", "number"), ("_foreach_mul_", "tensor"), ("_foreach_clamp_min_", "number"),
+           ("_foreach_clamp_max_", "number"), ("_foreach_norm", "number"), ("_foreach_zero_", "nothing"), ("_foreach_norm", "nothing")]
+
+
+@pytest.mark.parametrize(("name", "other"), FOREACH)
+def test_functions_of_lists(name, other):
+    def call(library):
+        tensors, others = ([tensor if library is torch else ours_of(tensor) for tensor in values("float32", seed, (3, 2), (4,), ())] for seed in (0, 1))
+        arguments = {"list": [others], "number": [2], "tensor": [others[2]], "nothing": []}[other]
+        results = getattr(library, name)(tensors, *arguments)
+        return tensors if name.endswith("_") else results
+
+    for ours, theirs in zip(call(gradus), call(torch)):
+        assert largest_difference(ours, theirs) <= 1e-6
+
+
+def test_lists_of_functions_have_one_length():
+    for library in (gradus, torch):
+        with pytest.raises(RuntimeError, match="must have the same number of tensors, got 1 and 2"):
+            library._foreach_add([library.ones(1)], [library.ones(1)] * 2)

@@ -8,13 +8,17 @@ import types
 import warnings
 
 import gradus
-from gradus._C import Tensor
+from gradus._C import Tensor, _foreach_clamp_max_, _foreach_clamp_min_, _foreach_mul_, _foreach_norm
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
 
 
 def _as_list(tensors):
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _gradients(parameters):
+    return [grad for grad in (parameter.grad for parameter in _as_list(parameters)) if grad is not None]
 
 
 def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
@@ -28,7 +32,9 @@ def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=No
     if not tensors:
         return gradus.tensor(0.0)
     with gradus.no_grad():
-        norms = [tensor.norm(norm_type).to(tensors[0].device) for tensor in tensors]
+        norms = _foreach_norm(tensors, norm_type)
+        if len({norm.device for norm in norms}) > 1:
+            norms = [norm.to(tensors[0].device) for norm in norms]
         total = gradus.stack(norms).norm(norm_type)
         if error_if_nonfinite and not total.isfinite():
             raise RuntimeError(f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To "
@@ -39,10 +45,7 @@ def _get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=No
 def _clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
     """Scales all gradients by max_norm / total_norm where that is below 1."""
     with gradus.no_grad():
-        scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for parameter in _as_list(parameters):
-            if parameter.grad is not None:
-                parameter.grad.mul_(scale.to(parameter.grad.device))
+        _foreach_mul_(_gradients(parameters), (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0))
 
 
 def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
@@ -57,8 +60,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     parameters = _as_list(parameters)
     if generated and not parameters:
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
-    grads = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    total_norm = _get_total_norm(grads, norm_type, error_if_nonfinite)
+    total_norm = _get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite)
     _clip_grads_with_norm_(parameters, max_norm, total_norm)
     return total_norm
 
@@ -73,6 +75,6 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
     """Brings every element of every gradient into [-clip_value, clip_value], in place."""
     clip_value = float(clip_value)
     with gradus.no_grad():
-        for parameter in _as_list(parameters):
-            if parameter.grad is not None:
-                parameter.grad.clamp_(min=-clip_value, max=clip_value)
+        grads = _gradients(parameters)
+        _foreach_clamp_min_(grads, -clip_value)
+        _foreach_clamp_max_(grads, clip_value)

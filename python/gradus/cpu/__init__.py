@@ -8,9 +8,15 @@
 >>> memory_allocated() - before >= 4_000_000
 True
 """
+import importlib
+from typing import TYPE_CHECKING
+
 from gradus import _C
 
-__all__ = ["Event", "Stream", "StreamContext", "current_device", "current_stream", "device_count", "empty_cache", "is_available", "is_initialized",
+if TYPE_CHECKING:
+    from gradus.cpu import amp
+
+__all__ = ["Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "empty_cache", "is_available", "is_initialized",
            "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "reset_peak_memory_stats",
            "set_cache_limit", "set_device", "set_memory_limit", "stream", "synchronize"]
 
@@ -154,3 +160,9 @@ def set_cache_limit(bytes):
     """Keeps at most `bytes` of freed memory for reuse. None: as the environment variable GRADUS_CACHE_LIMIT says (bytes, or a number followed
     by K, M, G or T); without it what is held stays within a quarter and 64 MiB above the most that was in use lately."""
     _C._memory_set_cache_limit(bytes)
+
+
+def __getattr__(name):
+    if name == "amp":
+        return importlib.import_module("gradus.cpu.amp")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

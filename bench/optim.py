@@ -1,0 +1,38 @@
+"""A step of every optimizer over 20 small parameters and over one large one, beside PyTorch's best of default, foreach and fused; and gradients cut down."""
+from beside import compare
+
+OPTIMIZERS = {"SGD": {"lr": 1e-3}, "SGD momentum": {"lr": 1e-3, "momentum": 0.9}, "Adam": {}, "AdamW": {}, "Adadelta": {}, "Adagrad": {}, "Adamax": {}, "ASGD": {}, "NAdam": {}, "RAdam": {},
+              "RMSprop": {}, "Rprop": {}, "Adafactor": {}, "Muon": {}}
+SMALL, LARGE = [(16, 16)] * 20, [(1024, 1024)]
+
+
+def parameters(torch, sizes):
+    params = [torch.randn(size, requires_grad=True) for size in sizes]
+    for param in params:
+        param.grad = torch.randn(param.shape) * 0.01
+    return params
+
+
+def cases(torch, layout):
+    """A layout is a way to step: PyTorch has several, and raises where an optimizer lacks one."""
+    found = {}
+    for name, options in OPTIMIZERS.items():
+        kind = getattr(torch.optim, name.split()[0])
+        for title, sizes in (("20 small", SMALL), ("one large", LARGE)):
+            try:
+                optimizer = kind(parameters(torch, sizes), **options, **({} if layout == "default" else {layout: True}))
+                optimizer.step()
+            except (TypeError, RuntimeError):
+                continue
+            found[f"{name}, {title}"] = optimizer.step
+    for title, sizes in (("20 small", SMALL), ("one large", LARGE)):
+        params = parameters(torch, sizes)
+        found[f"clip_grad_norm_, {title}"] = lambda params=params: torch.nn.utils.clip_grad_norm_(params, 1e9)
+        found[f"clip_grad_value_, {title}"] = lambda params=params: torch.nn.utils.clip_grad_value_(params, 1e9)
+    for step in found.values():  # What is loaded on first use is not timed.
+        step()
+    return found
+
+
+if __name__ == "__main__":
+    compare(cases, __doc__, layouts=("default", "foreach", "fused"))

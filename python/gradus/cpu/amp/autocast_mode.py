@@ -1,0 +1,15 @@
+"""autocast by its older name."""
+import warnings
+
+import gradus
+from gradus import amp
+
+__all__ = ["autocast"]
+
+
+class autocast(amp.autocast):
+    """``gradus.amp.autocast("cpu", ...)``; it warns that it is deprecated."""
+
+    def __init__(self, enabled=True, dtype=gradus.bfloat16, cache_enabled=True):
+        warnings.warn("`torch.cpu.amp.autocast(args...)` is deprecated. Please use `torch.amp.autocast('cpu', args...)` instead.", FutureWarning, stacklevel=2)
+        super().__init__("cpu", dtype=dtype, enabled=enabled, cache_enabled=cache_enabled)
