@@ -112,7 +112,9 @@ def tensor(node, shape, domain, pick, dtype):
         values = torch.randint(bounds.get("lo", 0), bounds.get("hi", 2), shape, generator=generator)
     else:
         low, high = bounds.get("lo", domain[0]), bounds.get("hi", domain[1])
-        values = (torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low).to(dtype)
+        values = torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low
+        ridge = "ridge" in bounds and len(shape) > 1 and shape[-1] == shape[-2]
+        values = (values + bounds["ridge"] * torch.eye(shape[-1], dtype=torch.float64) if ridge else values).to(dtype)
     return lay(values, layouts(shape, pick))
 
 

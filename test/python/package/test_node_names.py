@@ -117,7 +117,7 @@ def names_of(function, operator, values, fixed, in_place):
 
 def differing():
     """{(name, ours, PyTorch's)} of every sample of every operator, by each way it can be called."""
-    homes, found, compared = {"function": torch, "nn": torch.nn.functional, "method": torch.Tensor}, set(), 0
+    homes, found, compared = {"function": torch, "nn": torch.nn.functional, "linalg": torch.linalg, "method": torch.Tensor}, set(), 0
     for full, function, operator, form in shown():
         home, name = full.split(".")
         theirs = getattr(homes[home], name, None)
