@@ -28,6 +28,8 @@ DIFFERENT = {
     **{name: "PyTorch has it as a part of a backward alone" for name in ("convolution_input", "convolution_weight")},
     "alpha_dropout": "random; the strides of sizes of 1 are those of a product of three tensors",
     "native_batch_norm": "PyTorch goes by the strides of sizes of 1, too",
+    **{name: "PyTorch's result is contiguous; here it has the strides of its input" for name in ("standard_gamma_grad", "dirichlet_grad")},
+    "triangular_solve": "the copy of the matrix lies as the matrix does; PyTorch's lies column by column",
     "rrelu": "PyTorch's result is contiguous; here it has the strides of its input, as those of the other activations",
     "conj": "computes at once: docs/differences.md",
     "weight_norm": "PyTorch's kernel for the first and the last dimension gives contiguous tensors, its parts for others keep the strides of v",

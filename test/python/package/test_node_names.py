@@ -30,6 +30,9 @@ ORDERED = "in place PyTorch names the node of a comparison, whose gradient is 0;
 LOGICAL = "PyTorch leaves the node that was there before; here the node says that nothing flows through"
 REFUSED = "PyTorch's node only raises; here the result does not require a gradient, or has one"
 DIFFERENT = {
+    "_dirichlet_grad": ("DirichletGradBackward0", "NotImplemented", "neither has a derivative"),
+    "cholesky": ("LinalgCholeskyExBackward0", "CholeskyBackward0", "it is linalg.cholesky"),
+    "triangular_solve": ("LinalgSolveTriangularBackward0", "TriangularSolveBackward0", "it is linalg.solve_triangular"),
     "diag": ("CloneBackward0", "DiagonalBackward0_copy", "PyTorch's name is made from that of diagonal_copy"),
     "diff": ("CloneBackward0", "CopyBackwards", "a copy of no differences is a clone here"),
     "einsum": ("ViewBackward0", "SumBackward1", "the diagonal is summed as one of several places"),
@@ -53,7 +56,7 @@ DIFFERENT = {
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.
-ALSO = {"scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
+ALSO = {"triangular_solve": {("CloneBackward0", "TriangularSolveBackward0")}, "scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
         "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
         "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
 
