@@ -156,10 +156,11 @@ bool grd_cholesky_check(grd_tensor *info, const char *function)
     char element[48] = "";
     if (info->ndim > 0)
         snprintf(element, sizeof element, "(Batch element %lld): ", (long long)first);
-    return grd_raise(GRD_ERROR_LINALG,
-                     "%s: %sThe factorization could not be completed because the input is not positive-definite (the leading minor of order "
-                     "%lld is not positive-definite).",
-                     function, element, (long long)grd_item_int64(grd_select(orders, 0, first)));
+    return grd_raise(
+        GRD_ERROR_LINALG,
+        "%s: %sThe factorization could not be completed because the input is not positive-definite (the leading minor of order "
+        "%lld is not positive-definite).",
+        function, element, (long long)grd_item_int64(grd_select(orders, 0, first)));
 }
 
 bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
