@@ -20,7 +20,7 @@ from codegen.stubs import arguments as stub_arguments
 PACKAGE = Path(gradus.__file__).parent
 # What Python brings along, and what nobody calls by name.
 UNSAID = {*dir(object), "__dict__", "__module__", "__file__", "__loader__", "__name__", "__package__", "__spec__", "__setstate__", "__delitem__",
-          "__vectorcalloffset__", "__slotnames__", "nn", "linalg"}
+          "__vectorcalloffset__", "__slotnames__", "__weakref__", "nn", "linalg"}
 GOOD = """
 import gradus as torch
 from gradus import Size, Tensor
