@@ -1,6 +1,6 @@
 """The generated tests: sample argument lists from the schema (or from the family), as C tables for test/op/matrix.c.
 
-The sample language is Python call syntax: T(2,3) random floats in the operator's domain, T(3,3, diag=8)
+The sample language is Python call syntax: T(2,3) random floats in the operator's domain, T(3,3, ridge=8)
 the same with 8 more on the diagonal of its matrices, C(2,3) the same without a gradient, I(4, hi=3)
 integers, B(2,3) booleans, numbers, strings, lists, None, keywords. A sample that begins with ~ is not checked for gradients: there the
 derivative is not that of the function (embedding's padding) or does not exist.
@@ -54,7 +54,7 @@ def tensor(call, operator):
     bounds = {k.arg: evaluate(k.value, operator) for k in call.keywords}
     low, high = operator.test.get("domain", [-2, 2]) if kind in ("FLOATS", "CONSTANTS") else (0, 2)
     sizes = f", {len(shape)}, {{{', '.join(map(str, shape))}}}" if shape else ""
-    diagonal = f", .diagonal = {bounds['diag']}" if "diag" in bounds else ""
+    diagonal = f", .diagonal = {bounds['ridge']}" if "ridge" in bounds else ""
     return f"{{TEST_{kind}, {bounds.get('lo', low)}, {bounds.get('hi', high)}{sizes}{diagonal}}}"
 
 

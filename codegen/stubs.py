@@ -88,6 +88,12 @@ def named_tuples(found):
                    for name, operator in operators.items())
 
 
+def module(definitions):
+    """The text of a module with these functions. The classes of their results are those of gradus._C."""
+    results = sorted(set(re.findall(r"-> (_\w+_result)", definitions)))
+    return MODULE_HEAD + (f"from gradus._C import {', '.join(results)}\n\n" if results else "") + definitions
+
+
 def files(operators, folder):
     found = list(functions(operators).values())
     of = {home: [f for f in found if f.home == home] for home in HOMES}
@@ -95,5 +101,5 @@ def files(operators, folder):
     hand = hand.replace("# schema: functions\n", named_tuples(found) + "".join(definition(f, "") for f in of["function"]))
     by_hand = re.findall(r"^    def (\w+)", hand.partition("class Tensor:")[2], re.M)
     hand = hand.replace("    # schema: methods\n", "".join(definition(f, "    ") for f in of["method"] if f.name not in by_hand))
-    modules = {f"python/gradus/_C/{home}.pyi": MODULE_HEAD + "".join(definition(f, "") for f in of[home]) for home in ("nn", "linalg")}
+    modules = {f"python/gradus/_C/{home}.pyi": module("".join(definition(f, "") for f in of[home])) for home in ("nn", "linalg")}
     return {"python/gradus/_C/__init__.pyi": hand, **modules}

@@ -25,7 +25,7 @@ GRD_BEGIN_DECLS
     X(INDEX, "IndexError", "a dimension or an index is out of range")                                                                      \
     X(NOT_IMPLEMENTED, "NotImplementedError", "no kernel for this combination")                                                            \
     X(MEMORY, "MemoryError", "an allocation failed or exceeds the limit")                                                                  \
-    X(IO, "OSError", "a file could not be read or written")                                                                                    \
+    X(IO, "OSError", "a file could not be read or written")                                                                                \
     X(LINALG, "LinAlgError", "a matrix is not of the kind that a decomposition needs: a RuntimeError")
 
 typedef enum grd_error_code {

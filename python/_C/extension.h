@@ -200,7 +200,7 @@ struct py_function {
     grd_tensor *(*unary)(grd_tensor *x);
     grd_tensor *(*binary)(grd_tensor *x, grd_tensor *y);
     enum { PY_FUNCTION, PY_METHOD, PY_NN, PY_LINALG } home; /* of the module, of Tensor, of the module's nn or linalg */
-    const grd_op **ops;                          /* the operators of the signatures, found on first use */
+    const grd_op **ops;                                     /* the operators of the signatures, found on first use */
 };
 
 /* The ways to call a function, as its row in a table has them. */

@@ -35,9 +35,9 @@ PyMODINIT_FUNC PyInit__C(void);
 
 PyMODINIT_FUNC PyInit__C(void)
 {
-    bool (*const parts[])(PyObject *) = {py_add_errors, py_add_overrides,  py_add_types,   py_add_tensor,  py_add_generator, py_add_autograd,
-                                         py_add_transforms, py_add_interop, py_add_runtime, py_add_nn_module, add_inner_modules,
-                                         py_add_work};
+    bool (*const parts[])(PyObject *) = {py_add_errors,    py_add_overrides, py_add_types,      py_add_tensor,
+                                         py_add_generator, py_add_autograd,  py_add_transforms, py_add_interop,
+                                         py_add_runtime,   py_add_nn_module, add_inner_modules, py_add_work};
     py_functions_fill();
     py_nn_functions_fill();
     py_linalg_functions_fill();

@@ -104,9 +104,9 @@ static double beta_at_mean(double x, double a, double b, double total)
 {
     const double square = b * b;
     const double poly =
-        47 * x * square * square +
-        a * ((43 + 20 * (16 + 27 * b) * x) * square * b +
-             a * (3 * (59 + 180 * b - 90 * x) * square + a * ((453 + 1620 * b * (1 - x) - 455 * x) * b + a * (8 * (1 - x) * (135 * b - 11)))));
+        47 * x * square * square + a * ((43 + 20 * (16 + 27 * b) * x) * square * b +
+                                        a * (3 * (59 + 180 * b - 90 * x) * square +
+                                             a * ((453 + 1620 * b * (1 - x) - 455 * x) * b + a * (8 * (1 - x) * (135 * b - 11)))));
     return (1 + 12 * a) * (1 + 12 * b) / (total * total) / (1 - x) * poly / (12960 * a * a * a * b * b * (1 + 12 * total));
 }
 

@@ -2,6 +2,7 @@
  * random variates, 1993 (BTRS); G. Marsaglia and W. W. Tsang, A simple method for generating gamma variables, 2000. */
 #include "kernel/sampler.h"
 
+#include <float.h>
 #include <math.h>
 
 /* ---- Uniform and normal numbers ---------------------------------------------------------------------------------------------------- */
@@ -75,7 +76,7 @@ static double poisson_by_rejection(struct grd_generator *generator, double rate)
     }
 }
 
-double grd_sample_poisson(struct grd_generator *generator, double rate)
+static double next_poisson(struct grd_generator *generator, double rate)
 {
     return rate >= 10 ? poisson_by_rejection(generator, rate) : rate == 0 ? 0 : poisson_by_product(generator, rate);
 }
@@ -121,14 +122,14 @@ static double binomial_by_rejection(struct grd_generator *generator, double coun
             return k;
         const double rest = rounded(count - k, wide), after = rounded(rest + 1, wide), next = rounded(k + 1, wide);
         const double bound = (mode + 0.5) * log((mode + 1) / (odds * (count - mode + 1))) + more * log((count - mode + 1) / after) +
-                             (k + 0.5) * log(odds * after / next) + stirling_tail(mode) +
-                             stirling_tail(count - mode) - stirling_tail(k) - stirling_tail(rest);
+                             (k + 0.5) * log(odds * after / next) + stirling_tail(mode) + stirling_tail(count - mode) - stirling_tail(k) -
+                             stirling_tail(rest);
         if (log(v * alpha / (a / (edge * edge) + b)) <= bound)
             return k;
     }
 }
 
-double grd_sample_binomial(struct grd_generator *generator, double count, double probability, bool wide)
+static double next_binomial(struct grd_generator *generator, double count, double probability, bool wide)
 {
     if (isnan(count) || isnan(probability))
         return NAN;
@@ -138,13 +139,13 @@ double grd_sample_binomial(struct grd_generator *generator, double count, double
         return count;
     const double p = probability <= 0.5 ? probability : rounded(1 - probability, wide);
     const double drawn = rounded(count * p, wide) >= 10 ? binomial_by_rejection(generator, count, p, wide)
-                                                         : binomial_by_geometric(generator, count, p, wide);
+                                                        : binomial_by_geometric(generator, count, p, wide);
     return probability <= 0.5 ? drawn : rounded(count - drawn, wide);
 }
 
 /* ---- Gamma --------------------------------------------------------------------------------------------------------------------------- */
 
-double grd_sample_gamma(struct grd_generator *generator, double concentration, bool wide)
+static double next_gamma(struct grd_generator *generator, double concentration, bool wide)
 {
     double scale = 1;
     if (concentration == 0)
@@ -163,5 +164,45 @@ double grd_sample_gamma(struct grd_generator *generator, double concentration, b
         const double v = y * y * y, u = 1 - next_uniform(generator), square = x * x;
         if (u < 1 - (double)0.0331f * square * square || log(u) < 0.5 * square + d * (1 - v + log(v)))
             return scale * d * v;
+    }
+}
+
+/* ---- Arrays ---------------------------------------------------------------------------------------------------------------------------- */
+
+/* The least normal number where x is below that, or NaN. */
+static double at_least_normal(double x, bool wide)
+{
+    const double least = wide ? DBL_MIN : (double)FLT_MIN;
+    return least < x ? x : least;
+}
+
+void grd_sample_poissons(struct grd_generator *generator, int64_t n, const double *rates, double *ret_numbers)
+{
+    for (int64_t i = 0; i < n; i++)
+        ret_numbers[i] = next_poisson(generator, rates[i]);
+}
+
+void grd_sample_binomials(struct grd_generator *generator, int64_t n, const double *counts, const double *probabilities, bool wide,
+                          double *ret_numbers)
+{
+    for (int64_t i = 0; i < n; i++)
+        ret_numbers[i] = next_binomial(generator, counts[i], probabilities[i], wide);
+}
+
+void grd_sample_gammas(struct grd_generator *generator, int64_t n, const double *concentrations, bool wide, double *ret_numbers)
+{
+    for (int64_t i = 0; i < n; i++)
+        ret_numbers[i] = at_least_normal(next_gamma(generator, concentrations[i], wide), wide);
+}
+
+void grd_normalize_gammas(int64_t rows, int64_t n, bool wide, double *numbers)
+{
+    const double most = 1 - (wide ? DBL_EPSILON : (double)FLT_EPSILON) / 2;
+    for (double *row = numbers, *end = numbers + rows * n; row < end; row += n) {
+        double sum = 0;
+        for (int64_t i = 0; i < n; i++)
+            sum += row[i];
+        for (int64_t i = 0; i < n; i++)
+            row[i] = fmin(most, at_least_normal(row[i] / sum, wide));
     }
 }

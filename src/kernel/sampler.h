@@ -7,14 +7,17 @@
 
 #include "base/random.h"
 
-/* Each returns a number of a distribution. The parameters are elements of float64 (`wide`) or float32; intermediate values are rounded to
- * float32 where PyTorch rounds them. The generator is locked by the caller. */
+/* Each writes n numbers of a distribution, one for each n parameters, which are elements of float64 (`wide`) or float32; intermediate values are rounded
+ * to float32 where PyTorch rounds them. The generator is locked by the caller. */
 
-/* rate >= 0. */
-double grd_sample_poisson(struct grd_generator *generator, double rate);
-/* NaN where count or probability is NaN; 0 where count is negative. */
-double grd_sample_binomial(struct grd_generator *generator, double count, double probability, bool wide);
-/* The gamma distribution of rate 1; 0 for concentration 0. */
-double grd_sample_gamma(struct grd_generator *generator, double concentration, bool wide);
+/* rates >= 0. */
+void grd_sample_poissons(struct grd_generator *generator, int64_t n, const double *rates, double *ret_numbers);
+/* NaN where count or probability is NaN; 0 where the count is negative. */
+void grd_sample_binomials(struct grd_generator *generator, int64_t n, const double *counts, const double *probabilities, bool wide,
+                          double *ret_numbers);
+/* The gamma distribution of rate 1; no number is smaller than the least normal one. */
+void grd_sample_gammas(struct grd_generator *generator, int64_t n, const double *concentrations, bool wide, double *ret_numbers);
+/* Divides each n numbers of gamma by their sum; between the least normal number and the largest below 1. */
+void grd_normalize_gammas(int64_t rows, int64_t n, bool wide, double *numbers);
 
 #endif

@@ -24,8 +24,7 @@ static int64_t size_from_end(const grd_tensor *x, int from_end)
 
 static bool check_matrices(const grd_tensor *x, const char *argument, const char *function)
 {
-    return x->ndim >= 2 ||
-           grd_raise(GRD_ERROR_RUNTIME, "%s: The input tensor %s must have at least 2 dimensions.", function, argument);
+    return x->ndim >= 2 || grd_raise(GRD_ERROR_RUNTIME, "%s: The input tensor %s must have at least 2 dimensions.", function, argument);
 }
 
 static bool check_square(const grd_tensor *x, const char *prefix)
@@ -109,19 +108,6 @@ static const struct grd_decomposition_row *kernels_of(const grd_tensor *x)
     return grd_kernels->decomposition[x->dtype];
 }
 
-/* Zeros in the elements of an m x n matrix below its diagonal. */
-static void clear_below(int64_t m, int64_t n, char *a, int64_t itemsize)
-{
-    for (int64_t j = 0; j < grd_least(m, n); j++)
-        memset(a + (j + 1 + j * m) * itemsize, 0, (size_t)((m - 1 - j) * itemsize));
-}
-
-static void clear_above(int64_t n, char *a, int64_t itemsize)
-{
-    for (int64_t j = 1; j < n; j++)
-        memset(a + j * n * itemsize, 0, (size_t)(j * itemsize));
-}
-
 /* ---- Cholesky ---------------------------------------------------------------------------------------------------------------------------- */
 
 bool plan_hidden_cholesky_factor(struct grd_plan *p, grd_tensor *self, bool upper)
@@ -139,40 +125,17 @@ struct factors {
     bool upper;
 };
 
-/* Turns L into L^H. Both triangles are written. */
-static void turn(int64_t n, grd_dtype dtype, char *a)
-{
-    const int64_t itemsize = grd_dtype_size(dtype), half = itemsize / 2;
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t i = j + 1; i < n; i++) {
-            char *below = a + (i + j * n) * itemsize, *above = a + (j + i * n) * itemsize;
-            memcpy(above, below, (size_t)itemsize);
-            memset(below, 0, (size_t)itemsize);
-            if (dtype == GRD_COMPLEX64)
-                *(float *)(above + half) *= -1;
-            else if (dtype == GRD_COMPLEX128)
-                *(double *)(above + half) *= -1;
-        }
-}
-
 static void factor_matrices(int64_t begin, int64_t end, void *context)
 {
     const struct factors *f = context;
     const struct grd_decomposition_row *kernels = kernels_of(f->matrices);
-    const int64_t n = size_from_end(f->matrices, 1), itemsize = f->matrices->itemsize;
+    const int64_t n = size_from_end(f->matrices, 1);
     int32_t *info = (int32_t *)f->info->data;
-    const bool many = n <= GRD_SMALL_MATRIX_SIDE && kernels->cholesky_many != NULL && end - begin > 1;
-    if (many)
-        kernels->cholesky_many(end - begin, n, matrix_at(f->matrices, begin), info + begin);
-    for (int64_t i = begin; i < end; i++) {
-        char *a = matrix_at(f->matrices, i);
-        if (!many)
-            info[i] = kernels->cholesky(n, a);
-        if (f->upper)
-            turn(n, (grd_dtype)f->matrices->dtype, a);
-        else
-            clear_above(n, a, itemsize);
-    }
+    if (n <= GRD_SMALL_MATRIX_SIDE && kernels->cholesky_many != NULL && end - begin > 1)
+        kernels->cholesky_many(end - begin, n, f->upper, matrix_at(f->matrices, begin), info + begin);
+    else
+        for (int64_t i = begin; i < end; i++)
+            kernels->cholesky(n, f->upper, matrix_at(f->matrices, i), info + i);
 }
 
 void run_hidden_cholesky_factor(const struct grd_plan *p, grd_tensor *self, bool upper)
@@ -184,22 +147,20 @@ void run_hidden_cholesky_factor(const struct grd_plan *p, grd_tensor *self, bool
 
 bool grd_cholesky_check(grd_tensor *info, const char *function)
 {
+    double least, largest;
     info = grd_physical(info);
-    if (!grd_composite_has_values(info))
+    if (!grd_composite_extremes(info, &least, &largest) || largest == 0)
         return !grd_pending();
-    info = grd_contiguous(grd_to(info, .device = GRD_CPU));
-    const int32_t *orders = (const int32_t *)info->data;
-    for (int64_t i = 0; i < info->numel && !grd_pending(); i++) {
-        char element[48] = "";
-        if (info->ndim > 0)
-            snprintf(element, sizeof element, "(Batch element %lld): ", (long long)i);
-        if (orders[i] > 0)
-            return grd_raise(GRD_ERROR_LINALG,
-                             "%s: %sThe factorization could not be completed because the input is not positive-definite (the leading minor "
-                             "of order %d is not positive-definite).",
-                             function, element, (int)orders[i]);
-    }
-    return !grd_pending();
+    grd_tensor *orders = grd_reshape(info, grd_dims(-1));
+    const int64_t first = grd_item_int64(grd_argmax(grd_to(grd_ne_scalar(orders, grd_int(0)), .dtype = GRD_INT64)));
+    char element[48] = "";
+    if (info->ndim > 0)
+        snprintf(element, sizeof element, "(Batch element %lld): ", (long long)first);
+    return grd_raise(
+        GRD_ERROR_LINALG,
+        "%s: %sThe factorization could not be completed because the input is not positive-definite (the leading minor of order "
+        "%lld is not positive-definite).",
+        function, element, (long long)grd_item_int64(grd_select(orders, 0, first)));
 }
 
 bool grd_cholesky_solve_check(const grd_tensor *b, const grd_tensor *u)
@@ -235,8 +196,8 @@ bool plan_linalg_qr(struct grd_plan *p, grd_tensor *A, const char *mode)
     if (!check_matrices(A, "A", "linalg.qr") || !check_dtype(A, "linalg.qr", "geqrf"))
         return false;
     if (!complete && !without_q && strcmp(mode, "reduced") != 0)
-        return grd_raise(GRD_ERROR_RUNTIME, "qr received unrecognized mode '%s' but expected one of 'reduced' (default), 'r', or 'complete'",
-                         mode);
+        return grd_raise(GRD_ERROR_RUNTIME,
+                         "qr received unrecognized mode '%s' but expected one of 'reduced' (default), 'r', or 'complete'", mode);
     struct factorization *f = (struct factorization *)p->state;
     f->m = size_from_end(A, 2);
     f->n = size_from_end(A, 1);
@@ -257,12 +218,10 @@ static void decompose_matrices(int64_t begin, int64_t end, void *context)
     const struct grd_decomposition_row *kernels = kernels_of(r);
     const int64_t itemsize = r->itemsize, bytes = f->m * f->n * itemsize;
     for (int64_t i = begin; i < end; i++) {
-        char *a = f->p->scratch + i * (bytes + f->k * itemsize), *tau = a + bytes, *to = matrix_at(r, i);
+        char *a = f->p->scratch + i * (bytes + f->k * itemsize), *tau = a + bytes;
         memcpy(a, f->p->in[0]->data + i * bytes, (size_t)bytes);
         kernels->reflect(f->m, f->n, a, tau);
-        for (int64_t j = 0; j < f->n; j++)
-            memcpy(to + j * f->rows * itemsize, a + j * f->m * itemsize, (size_t)(f->rows * itemsize));
-        clear_below(f->rows, f->n, to, itemsize);
+        kernels->take_upper(f->m, f->n, f->rows, a, matrix_at(r, i));
         if (f->columns > 0)
             kernels->orthogonal(f->m, f->columns, f->k, a, tau, matrix_at(q, i));
     }
@@ -285,8 +244,9 @@ int64_t grd_qr_side(grd_dims sizes, const char *mode)
 {
     const int64_t m = sizes.data[sizes.n - 2], n = sizes.data[sizes.n - 1];
     if (strcmp(mode, "r") == 0)
-        grd_raise(GRD_ERROR_RUNTIME, "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
-                                     "mode='reduced') if you are going to differentiate through linalg.qr.");
+        grd_raise(GRD_ERROR_RUNTIME,
+                  "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
+                  "mode='reduced') if you are going to differentiate through linalg.qr.");
     else if (strcmp(mode, "complete") == 0 && m > n)
         grd_raise(GRD_ERROR_RUNTIME, "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.");
     return grd_least(m, n);
@@ -306,8 +266,8 @@ bool plan_linalg_solve_triangular(struct grd_plan *p, grd_tensor *self, grd_tens
         return grd_raise(GRD_ERROR_RUNTIME, "%s: Expected A and B to have the same dtype, but found A of type %s and B of type %s instead",
                          function, grd_dtype_type_name((grd_dtype)self->dtype), grd_dtype_type_name((grd_dtype)B->dtype));
     if (size_from_end(self, 1) != size_from_end(B, left ? 2 : 1))
-        return grd_raise(GRD_ERROR_RUNTIME, "%s: Incompatible shapes of A and B for the equation %s = B (%lldx%lld and %lldx%lld)", function,
-                         left ? "AX" : "XA", (long long)size_from_end(self, 2), (long long)size_from_end(self, 1),
+        return grd_raise(GRD_ERROR_RUNTIME, "%s: Incompatible shapes of A and B for the equation %s = B (%lldx%lld and %lldx%lld)",
+                         function, left ? "AX" : "XA", (long long)size_from_end(self, 2), (long long)size_from_end(self, 1),
                          (long long)size_from_end(B, 2), (long long)size_from_end(B, 1));
     if (!grd_shape_broadcast(batch_of(self), batch_of(B), sizes, &ndim))
         return false;

@@ -2,9 +2,6 @@
  *
  * How a number is made of the generator's words is in kernel/sampler.c; fills in place, whose parameters are numbers, are in random.c.
  * Invariant: numbers are drawn one after the other under the generator's lock, in the order of a contiguous result, after every check. */
-#include <float.h>
-#include <math.h>
-
 #include "gen/uses/op/draw.h"
 #include "kernel/sampler.h"
 #include "op/composite.h"
@@ -38,7 +35,8 @@ static const double *parameters(const struct grd_plan *p, int which)
 bool plan_poisson(struct grd_plan *p, grd_tensor *self, grd_generator *generator)
 {
     (void)generator;
-    return (grd_random_is_floating((grd_dtype)self->dtype) || grd_raise_no_kernel("poisson", (grd_dtype)self->dtype)) && plan_drawn(p, self);
+    return (grd_random_is_floating((grd_dtype)self->dtype) || grd_raise_no_kernel("poisson", (grd_dtype)self->dtype)) &&
+           plan_drawn(p, self);
 }
 
 bool check_poisson(struct grd_plan *p, grd_tensor *self, grd_generator *generator)
@@ -52,8 +50,7 @@ bool check_poisson(struct grd_plan *p, grd_tensor *self, grd_generator *generato
 void run_poisson(const struct grd_plan *p, grd_tensor *self, grd_generator *generator)
 {
     struct grd_generator *locked = grd_generator_lock(generator);
-    for (int64_t i = 0; i < self->numel; i++)
-        drawn(p)[i] = grd_sample_poisson(locked, parameters(p, 0)[i]);
+    grd_sample_poissons(locked, self->numel, parameters(p, 0), drawn(p));
     grd_generator_unlock(locked);
 }
 
@@ -83,19 +80,11 @@ void run_binomial(const struct grd_plan *p, grd_tensor *count, grd_tensor *prob,
 {
     (void)prob;
     struct grd_generator *locked = grd_generator_lock(generator);
-    for (int64_t i = 0; i < p->results[0]->numel; i++)
-        drawn(p)[i] = grd_sample_binomial(locked, parameters(p, 0)[i], parameters(p, 1)[i], count->dtype == GRD_FLOAT64);
+    grd_sample_binomials(locked, p->results[0]->numel, parameters(p, 0), parameters(p, 1), count->dtype == GRD_FLOAT64, drawn(p));
     grd_generator_unlock(locked);
 }
 
 /* ---- gamma, Dirichlet ---------------------------------------------------------------------------------------------------------------- */
-
-/* The least normal number of the dtype where x is below that, or NaN. */
-static double at_least_normal(double x, grd_dtype dtype)
-{
-    const double least = dtype == GRD_FLOAT64 ? DBL_MIN : (double)FLT_MIN;
-    return least < x ? x : least;
-}
 
 bool plan_standard_gamma(struct grd_plan *p, grd_tensor *self, grd_generator *generator)
 {
@@ -105,10 +94,8 @@ bool plan_standard_gamma(struct grd_plan *p, grd_tensor *self, grd_generator *ge
 
 void run_standard_gamma(const struct grd_plan *p, grd_tensor *self, grd_generator *generator)
 {
-    const grd_dtype dtype = (grd_dtype)self->dtype;
     struct grd_generator *locked = grd_generator_lock(generator);
-    for (int64_t i = 0; i < self->numel; i++)
-        drawn(p)[i] = at_least_normal(grd_sample_gamma(locked, parameters(p, 0)[i], dtype == GRD_FLOAT64), dtype);
+    grd_sample_gammas(locked, self->numel, parameters(p, 0), self->dtype == GRD_FLOAT64, drawn(p));
     grd_generator_unlock(locked);
 }
 
@@ -118,25 +105,12 @@ bool plan_sample_dirichlet(struct grd_plan *p, grd_tensor *self, grd_generator *
     return (is_wide((grd_dtype)self->dtype) || grd_raise_no_kernel("dirichlet", (grd_dtype)self->dtype)) && plan_drawn(p, self);
 }
 
-/* Divides the numbers of a row by their sum; between the least normal number and the largest below 1. */
-static void divide_by_sum(int64_t n, double *row, grd_dtype dtype)
-{
-    const double most = 1 - grd_dtype_epsilon(dtype) / 2;
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += row[i];
-    for (int64_t i = 0; i < n; i++)
-        row[i] = fmin(most, at_least_normal(row[i] / sum, dtype));
-}
-
-/* Gamma numbers divided by the sums of their rows. */
+/* Gamma numbers, of float64 in any case, divided by the sums of their rows. */
 void run_sample_dirichlet(const struct grd_plan *p, grd_tensor *self, grd_generator *generator)
 {
     const int64_t n = self->ndim > 0 ? self->sizes[self->ndim - 1] : 1;
     struct grd_generator *locked = grd_generator_lock(generator);
-    for (int64_t i = 0; i < self->numel; i++)
-        drawn(p)[i] = at_least_normal(grd_sample_gamma(locked, parameters(p, 0)[i], true), GRD_FLOAT64);
+    grd_sample_gammas(locked, self->numel, parameters(p, 0), true, drawn(p));
     grd_generator_unlock(locked);
-    for (int64_t first = 0; first < self->numel; first += n)
-        divide_by_sum(n, drawn(p) + first, (grd_dtype)self->dtype);
+    grd_normalize_gammas(self->numel / n, n, self->dtype == GRD_FLOAT64, drawn(p));
 }

@@ -226,7 +226,8 @@ bool plan_log_normal(struct grd_plan *p, grd_tensor *self, double mean, double s
         return grd_raise(GRD_ERROR_RUNTIME, "log_normal_ expects std > 0.0, but found std=%g", std);
     if (!grd_random_is_floating((grd_dtype)self->dtype))
         return grd_raise_no_kernel("log_normal", (grd_dtype)self->dtype);
-    return plan_random_fill(p, self, generator, log_normal_loop, GRD_RANDOM_NORMAL_DOUBLE, (struct grd_random_numbers){.a = mean, .b = std});
+    return plan_random_fill(p, self, generator, log_normal_loop, GRD_RANDOM_NORMAL_DOUBLE,
+                            (struct grd_random_numbers){.a = mean, .b = std});
 }
 
 /* ---- uniform, exponential, bernoulli ------------------------------------------------------------------------------------------------ */
@@ -278,9 +279,10 @@ bool plan_cauchy(struct grd_plan *p, grd_tensor *self, double median, double sig
     if (!(sigma > 0))
         return grd_raise(GRD_ERROR_RUNTIME, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
     if (!grd_random_is_floating((grd_dtype)self->dtype))
-        return grd_raise(GRD_ERROR_RUNTIME,
-                         "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified %s",
-                         grd_dtype_type_name((grd_dtype)self->dtype));
+        return grd_raise(
+            GRD_ERROR_RUNTIME,
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you specified %s",
+            grd_dtype_type_name((grd_dtype)self->dtype));
     return plan_random_fill(p, self, generator, draw_loop, GRD_RANDOM_CAUCHY, (struct grd_random_numbers){.a = median, .b = sigma});
 }
 

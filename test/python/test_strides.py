@@ -28,6 +28,8 @@ DIFFERENT = {
     **{name: "PyTorch has it as a part of a backward alone" for name in ("convolution_input", "convolution_weight")},
     "alpha_dropout": "random; the strides of sizes of 1 are those of a product of three tensors",
     "native_batch_norm": "PyTorch goes by the strides of sizes of 1, too",
+    **{name: "PyTorch's result is contiguous; here it has the strides of its input" for name in ("standard_gamma_grad", "dirichlet_grad")},
+    "triangular_solve": "the copy of the matrix lies as the matrix does; PyTorch's lies column by column",
     "rrelu": "PyTorch's result is contiguous; here it has the strides of its input, as those of the other activations",
     "conj": "computes at once: docs/differences.md",
     "weight_norm": "PyTorch's kernel for the first and the last dimension gives contiguous tensors, its parts for others keep the strides of v",
@@ -112,7 +114,9 @@ def tensor(node, shape, domain, pick, dtype):
         values = torch.randint(bounds.get("lo", 0), bounds.get("hi", 2), shape, generator=generator)
     else:
         low, high = bounds.get("lo", domain[0]), bounds.get("hi", domain[1])
-        values = (torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low).to(dtype)
+        values = torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low
+        ridge = "ridge" in bounds and len(shape) > 1 and shape[-1] == shape[-2]
+        values = (values + bounds["ridge"] * torch.eye(shape[-1], dtype=torch.float64) if ridge else values).to(dtype)
     return lay(values, layouts(shape, pick))
 
 

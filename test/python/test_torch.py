@@ -103,6 +103,7 @@ def oracle(operator):
     if operator.name in NAMES:
         return NAMES[operator.name]
     places = (F, torch, torch.Tensor) if operator.file == "schema/loss.toml" or "nn" in homes(operator) else (torch, F, torch.Tensor)
+    places = (torch.linalg, *places) if "linalg" in homes(operator) else places
     found = [getattr(place, name) for name in (operator.name, *names(operator)) for place in places if hasattr(place, name)]
     return found[0]
 
@@ -134,6 +135,7 @@ def make(call, dtype, seed, transposed):
         return torch.randint(low, high, shape, generator=generator)
     low, high = bounds.get("lo", make.domain[0]), bounds.get("hi", make.domain[1])
     t = torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low
+    t = t + bounds["ridge"] * torch.eye(shape[-1], dtype=torch.float64) if "ridge" in bounds else t
     if "complex" in dtype:
         t = torch.complex(t, torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low)
     elif dtype == "bool":

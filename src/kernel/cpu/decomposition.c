@@ -111,9 +111,19 @@ static R norm_of(int64_t n, const T *x)
 
 /* ---- Cholesky ------------------------------------------------------------------------------------------------------------------------- */
 
-static int32_t cholesky(int64_t n, void *matrix)
+/* Zeros above the diagonal; if `upper` the conjugate transpose of L takes its place. */
+static void finish_factor(int64_t n, bool upper, T *a)
 {
-    T *a = matrix;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = j + 1; i < n; i++) {
+            T *below = a + i + j * n, *above = a + j + i * n;
+            *above = upper ? conjugate(*below) : constant(0);
+            *below = upper ? constant(0) : *below;
+        }
+}
+
+static int32_t factor(int64_t n, T *a)
+{
     for (int64_t j = 0; j < n; j++) {
         T *column = a + j * n;
         const R pivot = real_part(column[j]);
@@ -127,6 +137,12 @@ static int32_t cholesky(int64_t n, void *matrix)
             subtract_multiple(n - k, conjugate(column[k]), column + k, a + k + k * n);
     }
     return 0;
+}
+
+static void cholesky(int64_t n, bool upper, void *a, int32_t *ret_info)
+{
+    *ret_info = factor(n, a);
+    finish_factor(n, upper, a);
 }
 
 #if !GRD_IS_COMPLEX
@@ -158,7 +174,7 @@ static void cholesky_in_lanes(int64_t n, lanes *a, int32_t *ret_info)
 }
 
 /* Lanes without a matrix factor the last one again. */
-static void cholesky_many(int64_t count, int64_t n, void *matrices, int32_t *ret_info)
+static void cholesky_many(int64_t count, int64_t n, bool upper, void *matrices, int32_t *ret_info)
 {
     T *a = matrices;
     const int64_t size = n * n;
@@ -170,9 +186,11 @@ static void cholesky_many(int64_t count, int64_t n, void *matrices, int32_t *ret
             for (int64_t i = 0; i < size; i++)
                 gathered[i][l] = a[(first + at_most(l, some - 1)) * size + i];
         cholesky_in_lanes(n, gathered, info);
-        for (int64_t l = 0; l < some; l++)
+        for (int64_t l = 0; l < some; l++) {
             for (int64_t i = 0; i < size; i++)
                 a[(first + l) * size + i] = gathered[i][l];
+            finish_factor(n, upper, a + (first + l) * size);
+        }
         memcpy(ret_info + first, info, (size_t)some * sizeof *info);
     }
 }
@@ -212,6 +230,15 @@ static void reflect(int64_t m, int64_t n, void *matrix, void *ret_tau)
         for (int64_t k = 1; k < n - j; k++)
             apply_reflection(m - j, conjugate(tau[j]), column, column + k * m);
     }
+}
+
+static void take_upper(int64_t m, int64_t n, int64_t rows, const void *matrix, void *ret_r)
+{
+    const T *a = matrix;
+    T *r = ret_r;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < rows; i++)
+            r[i + j * rows] = i <= j ? a[i + j * m] : constant(0);
 }
 
 static void orthogonal(int64_t m, int64_t columns, int64_t k, const void *matrix, const void *reflections, void *ret_q)
@@ -267,6 +294,7 @@ const struct grd_decomposition_row GRD_TYPED(grd_decomposition_row) = {
     .cholesky_many = cholesky_many,
 #endif
     .reflect = reflect,
+    .take_upper = take_upper,
     .orthogonal = orthogonal,
     .solve = solve,
 };

@@ -13,7 +13,7 @@ from codegen.samples import evaluate, sample_texts  # noqa: E402
 from codegen.schema import read_schema  # noqa: E402
 
 OPERATORS = read_schema(Path(__file__).resolve().parents[3] / "schema")
-HOMES = {"function": _C, "nn": _C.nn, "method": torch.Tensor}
+HOMES = {"function": _C, "nn": _C.nn, "linalg": _C.linalg, "method": torch.Tensor}
 
 
 def with_operators_arguments(function, one):
@@ -49,6 +49,7 @@ def tensor(call, domain, dtype, generator):
         return torch.randint(bounds.get("lo", 0), bounds.get("hi", 2), sizes, generator=generator)
     low, high = bounds.get("lo", domain[0]), bounds.get("hi", domain[1])
     t = torch.rand(sizes, dtype=torch.float64, generator=generator) * (high - low) + low
+    t = t + bounds["ridge"] * torch.eye(sizes[-1], dtype=torch.float64) if "ridge" in bounds else t
     return t.to(dtype)
 
 

@@ -16,7 +16,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT))
 from codegen.schema import read_schema  # noqa: E402
 
-EXTENSION = {"functions": gradus._C, "nn": gradus._C.nn, **{name: value for name, value in vars(gradus._C).items() if isinstance(value, type)}}
+EXTENSION = {"functions": gradus._C, "nn": gradus._C.nn, "linalg": gradus._C.linalg, **{name: value for name, value in vars(gradus._C).items() if isinstance(value, type)}}
 OTHERS = {"gradus._C", "gradus.as_torch"}
 MODULES = ["gradus", *(found.name for found in pkgutil.walk_packages(gradus.__path__, "gradus.") if found.name not in OTHERS)]
 NAMES = {"gradus": gradus, "torch": gradus, "nn": gradus.nn, "F": gradus.nn.functional}
@@ -76,4 +76,4 @@ def test_everything_public_is_described(name):
         assert value.__doc__, f"{name}.{public}"
         for method in filter(inspect.isfunction, vars(value).values() if isinstance(value, type) else ()):
             if not method.__name__.startswith("_") and method.__name__ not in ("forward", "extra_repr"):
-                assert method.__doc__, f"{name}.{public}.{method.__name__}"
+                assert inspect.getdoc(getattr(value, method.__name__)), f"{name}.{public}.{method.__name__}"

@@ -31,6 +31,9 @@ LOGICAL = "PyTorch leaves the node that was there before; here the node says tha
 PARTS = "the mean, the sum and what they are of are nodes of their own"
 REFUSED = "PyTorch's node only raises; here the result does not require a gradient, or has one"
 DIFFERENT = {
+    "_dirichlet_grad": ("DirichletGradBackward0", "NotImplemented", "neither has a derivative"),
+    "cholesky": ("LinalgCholeskyExBackward0", "CholeskyBackward0", "it is linalg.cholesky"),
+    "triangular_solve": ("LinalgSolveTriangularBackward0", "TriangularSolveBackward0", "it is linalg.solve_triangular"),
     "diag": ("CloneBackward0", "DiagonalBackward0_copy", "PyTorch's name is made from that of diagonal_copy"),
     "diff": ("CloneBackward0", "CopyBackwards", "a copy of no differences is a clone here"),
     "einsum": ("ViewBackward0", "SumBackward1", "the diagonal is summed as one of several places"),
@@ -57,7 +60,8 @@ DIFFERENT = {
     "squeeze": ("SqueezeBackward1", "SqueezeBackward2", "one dimension and a list of one are the same call here"),
 }
 # More pairs of the names above.
-ALSO = {"multi_margin_loss": {("ViewBackward0", "MultiMarginLossBackward0")},
+ALSO = {"triangular_solve": {("CloneBackward0", "TriangularSolveBackward0")},
+        "multi_margin_loss": {("ViewBackward0", "MultiMarginLossBackward0")},
         "multilabel_margin_loss": {(node, "MultilabelMarginLossBackward0") for node in ("SumBackward0", "DivBackward0")},
         "scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
         "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
@@ -128,7 +132,7 @@ def names_of(function, operator, values, fixed, in_place):
 
 def differing():
     """{(name, ours, PyTorch's)} of every sample of every operator, by each way it can be called."""
-    homes, found, compared = {"function": torch, "nn": torch.nn.functional, "method": torch.Tensor}, set(), 0
+    homes, found, compared = {"function": torch, "nn": torch.nn.functional, "linalg": torch.linalg, "method": torch.Tensor}, set(), 0
     for full, function, operator, form in shown():
         home, name = full.split(".")
         theirs = getattr(homes[home], name, None)

@@ -1,0 +1,128 @@
+"""Cholesky and QR decompositions and triangular solutions beside PyTorch: values, strides, first and second derivatives, errors."""
+import numpy as np
+import pytest
+
+from nn_programs import gradus
+from oracle import torch
+
+DTYPES = ["float64", "complex128"]
+
+
+def random(seed, shape, dtype):
+    pick = np.random.default_rng(seed)
+    values = pick.normal(size=shape)
+    return values + 1j * pick.normal(size=shape) if dtype == "complex128" else values
+
+
+def tensor(module, values, dtype):
+    return module.tensor(values.tolist(), dtype=getattr(module, dtype)).reshape(tuple(values.shape)).requires_grad_()
+
+
+def real_sum(module, results, dtype):
+    """A number that depends on the sizes of all elements, and on no phase of a column of Q."""
+    weights = [module.tensor(random(9 + i, tuple(r.shape), "float64").tolist(), dtype=module.float64).reshape(r.shape) for i, r in enumerate(results)]
+    return sum((((r.abs() if dtype == "complex128" else r) * w).sum() for r, w in zip(results, weights)), module.zeros((), dtype=module.float64))
+
+
+def squares(t):
+    return (t * t.conj()).real.sum() if t.is_complex() else (t * t).sum()
+
+
+def everything(module, function, inputs, dtype, differentiate=True):
+    given = [tensor(module, values, dtype) for values in inputs]
+    results = function(module, *given)
+    results = [results] if isinstance(results, module.Tensor) else list(results)
+    if not differentiate or not any(r.numel() for r in results):
+        return results, []
+    first = module.autograd.grad(real_sum(module, results, dtype), given, create_graph=True)
+    return results, [*first, *module.autograd.grad(sum(squares(g) for g in first), given)]
+
+
+def compare(function, inputs, dtype, differentiate=True):
+    ours, theirs = (everything(module, function, inputs, dtype, differentiate) for module in (gradus, torch))
+    for kind, tolerance in ((0, 1e-9), (1, 1e-5)):
+        assert len(ours[kind]) == len(theirs[kind])
+        for a, b in zip(ours[kind], theirs[kind]):
+            assert a.shape == tuple(b.shape) and (kind or a.stride() == b.stride())
+            a, b = (np.array(t.detach().tolist()) for t in (a, b))
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(b).max(initial=0))))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("shape", [(3, 3), (1, 1), (2, 4, 4), (2, 3, 5, 5), (40, 6, 6), (20, 20), (0, 0), (0, 3, 3)])
+def test_cholesky(shape, upper, dtype):
+    root = random(0, shape, dtype)
+    matrix = root @ np.conj(np.swapaxes(root, -1, -2)) + 0.5 * np.eye(shape[-1])
+    compare(lambda m, a: m.linalg.cholesky(a, upper=upper), [matrix], dtype)
+    compare(lambda m, a: m.cholesky_inverse(m.linalg.cholesky(a, upper=upper), upper), [matrix], dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("mode", ["reduced", "complete", "r"])
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (2, 6, 4), (2, 4, 6), (40, 12), (1, 1), (4, 1), (1, 4), (0, 3), (3, 0), (0, 3, 3)])
+def test_qr(shape, mode, dtype):
+    differentiate = mode == "reduced" or mode == "complete" and shape[-2] <= shape[-1]
+    compare(lambda m, a: m.linalg.qr(a, mode=mode), [random(1, shape, dtype)], dtype, differentiate)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("flags", [(upper, unit) for upper in (False, True) for unit in (False, True)])
+@pytest.mark.parametrize("shapes", [((3, 3), (3, 2), True), ((2, 3, 3), (3, 2), True), ((3, 1, 4, 4), (2, 4, 3), True), ((4, 4), (3, 4), False),
+                                    ((2, 4, 4), (5, 1, 3, 4), False), ((30, 30), (30, 5), True), ((3, 3), (3, 0), True)])
+def test_solve_triangular(shapes, flags, dtype):
+    a, b, left = shapes
+    matrix = 0.3 * random(2, a, dtype) + 2 * np.eye(a[-1])
+    compare(lambda m, x, y: m.linalg.solve_triangular(x, y, upper=flags[0], left=left, unitriangular=flags[1]), [matrix, random(3, b, dtype)], dtype)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_cholesky_solve(upper):
+    compare(lambda m, b, u: m.cholesky_solve(b, u, upper), [random(4, (2, 4, 3), "float64"), 0.3 * random(5, (4, 4), "float64") + 2 * np.eye(4)], "float64")
+
+
+def error(module, call):
+    with pytest.raises(Exception) as caught:
+        call(module)
+    return type(caught.value).__name__, str(caught.value)
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: m.linalg.cholesky(m.tensor([[1.0, 2.0], [2.0, 1.0]])),
+    lambda m: m.linalg.cholesky(m.stack([m.eye(2), m.tensor([[1.0, 2.0], [2.0, 1.0]])])),
+    lambda m: m.linalg.cholesky(m.full((2, 2), float("nan"))),
+    lambda m: m.linalg.cholesky_ex(-m.eye(2), check_errors=True),
+    lambda m: m.linalg.cholesky(m.ones(2, 3)), lambda m: m.linalg.cholesky(m.ones(2)), lambda m: m.linalg.cholesky(m.ones(2, 2, dtype=m.int64)),
+    lambda m: m.linalg.cholesky(m.ones(2, 2, dtype=m.float16)),
+    lambda m: m.linalg.qr(m.ones(2)), lambda m: m.linalg.qr(m.ones(2, 2), mode="x"), lambda m: m.linalg.qr(m.ones(2, 2, dtype=m.int64)),
+    lambda m: m.linalg.qr(m.rand(4, 2, requires_grad=True), mode="complete")[0].sum().backward(),
+    lambda m: m.linalg.qr(m.rand(4, 2, requires_grad=True), mode="r")[1].sum().backward(),
+    lambda m: m.linalg.solve_triangular(m.eye(3), m.ones(2, 2), upper=True), lambda m: m.linalg.solve_triangular(m.eye(3), m.ones(3), upper=True),
+    lambda m: m.linalg.solve_triangular(m.ones(2, 3), m.ones(3, 2), upper=True),
+    lambda m: m.cholesky_solve(m.ones(3), m.eye(3)), lambda m: m.cholesky_solve(m.ones(2, 2), m.eye(3)), lambda m: m.cholesky_inverse(m.ones(3, 2))])
+def test_errors(call):
+    assert error(gradus, call) == error(torch, call)
+
+
+def test_a_decomposition_that_fails_changes_nothing():
+    out = gradus.full((2, 2), 7.0)
+    with pytest.raises(gradus.linalg.LinAlgError):
+        gradus.linalg.cholesky(gradus.tensor([[1.0, 2.0], [2.0, 1.0]]), out=out)
+    assert out.tolist() == [[7.0, 7.0], [7.0, 7.0]] and issubclass(gradus.linalg.LinAlgError, RuntimeError)
+
+
+def test_what_failed_is_the_same_in_a_batch():
+    matrices = gradus.tensor(np.random.default_rng(0).normal(size=(40, 5, 5)).tolist()) + 2 * gradus.eye(5)
+    factor, info = gradus.linalg.cholesky_ex(matrices)
+    alone = [gradus.linalg.cholesky_ex(m) for m in matrices]
+    assert (info > 0).any() and info.tolist() == [one.info.item() for one in alone]
+    assert all((a == b.L).all() for a, b in zip(factor, alone))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (4, 2, 3), (64, 32), (7, 3, 3, 3)])
+def test_orthogonal(shape):
+    made = []
+    for module in (gradus, torch):
+        module.manual_seed(0)
+        made.append(np.array(module.nn.init.orthogonal_(module.empty(shape), 1.5).tolist()))
+    np.testing.assert_allclose(*made, atol=2e-6)
