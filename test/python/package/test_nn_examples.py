@@ -37,7 +37,17 @@ def char_gpt_losses(framework):
     return char_gpt.train(model, torch.tensor([min(ord(character), 127) for character in TEXT]), 50, 10, size=4)
 
 
-@pytest.mark.parametrize("losses", [digits_losses, char_gpt_losses])
+def lstm_names_losses(framework):
+    lstm_names = example("lstm_names", framework)
+    torch = lstm_names.torch
+    torch.manual_seed(3)
+    found = lstm_names.read_names(ROOT / "examples/data/names.txt")
+    names = [torch.tensor([min(ord(letter), 127) for letter in name]) for language in found for name in found[language]]
+    labels = torch.tensor([i for i, language in enumerate(found) for _ in found[language]])
+    return lstm_names.train(lstm_names.NameReader(128, len(found)), names, labels, 3)
+
+
+@pytest.mark.parametrize("losses", [digits_losses, char_gpt_losses, lstm_names_losses])
 def test_losses_are_those_of_pytorch(losses):
     needs_torch()
     assert losses("gradus") == pytest.approx(losses("torch"), rel=2e-4)
@@ -62,7 +72,15 @@ def test_char_gpt_learns_and_writes(tmp_path):
     assert len(result.stdout.splitlines()[-1]) == 61 and "[#" in result.stderr
 
 
+def test_lstm_names_learns_to_read():
+    result = run("lstm_names", "--read", "Giacomina", "Hideko")
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout.split("right: ")[1].split()[0]) >= 0.5 and "[#" in result.stderr
+    assert [line.split()[:2] for line in result.stdout.splitlines()[-2:]] == [["Giacomina", "Italian"], ["Hideko", "Japanese"]]
+
+
 def test_what_is_wrong_is_said(tmp_path):
+    assert "no such file" in run("lstm_names", "no such file").stderr
     assert "no such file" in run("digits", "no such file").stderr
     (tmp_path / "short.txt").write_text("short")
     result = run("char_gpt", tmp_path / "short.txt")
