@@ -11,10 +11,11 @@
 
 #include <gradus/gradus.h>
 
-static const char song[] = "one man went to mow, went to mow a meadow, one man and his dog, went to mow a meadow. "
-                           "two men went to mow, went to mow a meadow, two men, one man and his dog, went to mow a meadow. "
-                           "three men went to mow, went to mow a meadow, three men, two men, one man and his dog, went to mow a meadow. "
-                           "four men went to mow, went to mow a meadow, four men, three men, two men, one man and his dog, went to mow a meadow. ";
+static const char song[] =
+    "one man went to mow, went to mow a meadow, one man and his dog, went to mow a meadow. "
+    "two men went to mow, went to mow a meadow, two men, one man and his dog, went to mow a meadow. "
+    "three men went to mow, went to mow a meadow, three men, two men, one man and his dog, went to mow a meadow. "
+    "four men went to mow, went to mow a meadow, four men, three men, two men, one man and his dog, went to mow a meadow. ";
 
 enum { LETTERS = 29, WIDTH = 16, HIDDEN = 64, LENGTH = 40, ROWS = 16, STEPS = 400, SHOWN = 50, SUNG = 120 };
 
