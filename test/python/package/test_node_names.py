@@ -55,6 +55,7 @@ DIFFERENT = {
 # More pairs of the names above.
 ALSO = {"scatter_": {("ScatterReduceBackward0", "NotImplemented")}, "bilinear": {("ViewBackward0", "AddBackward0"), ("MmBackward0", "ViewBackward0")},
         "norm_except_dim": {("SqueezeBackward1", "TransposeBackward0"), ("LinalgVectorNormBackward0", "NormBackward0")},
+        "gru": {("RnnLayerBackward0", "CatBackward0"), ("ViewBackward0", "StackBackward0")}, "lstm": {("RnnLayerBackward0", "ViewBackward0"), ("ViewBackward0", "StackBackward0")},
         "scatter": {("ScatterReduceBackward0", "NotImplemented")}, "matmul": {("UnsafeViewBackward0", "CloneBackward0")}}
 
 # Expressions, as above, that print other names.
