@@ -40,7 +40,7 @@ def lstm(*args, **options):
 # Where PyTorch's function has neither the operator's name nor its name in Python.
 F = torch.nn.functional
 NAMES = {
-    "lstm": lstm, "lstm_packed": lstm,
+    "lstm": lstm, "lstm_packed": lstm, "pad_sequence": torch.nn.utils.rnn.pad_sequence,
     "convolution_input": lambda input_size, weight, *rest: getattr(torch.nn.grad, f"conv{weight.dim() - 2}d_input")(input_size, weight, *rest),
     "convolution_weight": lambda input, *rest: getattr(torch.nn.grad, f"conv{input.dim() - 2}d_weight")(input, *rest),
     "max_dim": lambda self, dim, keepdim=False: torch.max(self, dim, keepdim),
