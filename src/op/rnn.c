@@ -72,6 +72,10 @@ static grd_hidden_rnn_layer_result run_layer(grd_tensor *input, const struct lay
                                              const struct grd_rnn_kind *kind, bool reverse)
 {
     grd_tensor *const *t = layer->t;
+    const enum grd_category category = grd_category_of((grd_dtype)input->dtype);
+    if (!grd_pending() && kind->gates > 1 && category != GRD_CATEGORY_FLOAT && category != GRD_CATEGORY_COMPLEX)
+        grd_raise(GRD_ERROR_RUNTIME, "result type Float can't be cast to the desired output type %s",
+                  grd_dtype_type_name((grd_dtype)input->dtype));
     if (grd_pending())
         return (grd_hidden_rnn_layer_result){grd_failed, grd_failed, grd_failed};
     if (!are_plain(input, layer) || !sizes_agree(input, layer, batch_sizes, kind))

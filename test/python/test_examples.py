@@ -69,6 +69,11 @@ def test_checkpoint_goes_on_from_its_file(tmp_path):
     assert result.returncode == 1 and "bytes follow the header" in result.stderr
 
 
+def test_char_rnn_sings():
+    text = run("char_rnn")
+    assert float(re.search(r"loss (0\.\d+)", text)[1]) < 0.3 and "went to mow a meadow" in text.split("after")[1]
+
+
 def test_readme_program(tmp_path):
     program = re.search(r"```c\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
     assert len(program.splitlines()) <= 24

@@ -31,9 +31,16 @@ def put(self, indices, values, accumulate=False, dims=None):
     return torch.ops.aten.index_put(self, places, values, accumulate) if places else self.clone().copy_(values)
 
 
+def lstm(*args, **options):
+    """torch.lstm without oneDNN, which corrupts memory where sizes or dtypes do not match."""
+    with torch.backends.mkldnn.flags(enabled=False):
+        return torch.lstm(*args, **options)
+
+
 # Where PyTorch's function has neither the operator's name nor its name in Python.
 F = torch.nn.functional
 NAMES = {
+    "lstm": lstm, "lstm_packed": lstm, "pad_sequence": torch.nn.utils.rnn.pad_sequence,
     "convolution_input": lambda input_size, weight, *rest: getattr(torch.nn.grad, f"conv{weight.dim() - 2}d_input")(input_size, weight, *rest),
     "convolution_weight": lambda input, *rest: getattr(torch.nn.grad, f"conv{input.dim() - 2}d_weight")(input, *rest),
     "max_dim": lambda self, dim, keepdim=False: torch.max(self, dim, keepdim),
@@ -95,7 +102,7 @@ def is_superset(kind, operator, what):
 
 
 # Derivatives that PyTorch has to float32 only: constants are rounded, the series of trigamma is short.
-ROUGH = {"hardsigmoid", "polygamma"}
+ROUGH = {"hardsigmoid", "polygamma", "lstm", "lstm_packed", "gru", "gru_packed"}
 
 
 def oracle(operator):

@@ -12,11 +12,20 @@ static inline T larger(T a, T b)
     return a > b ? a : b;
 }
 
+/* exp(x - most); most of what is added is the largest itself, or nothing. */
+static inline T share(T x, T most)
+{
+    return x == most ? 1 : x == (T)-INFINITY ? 0 : exp(x - most);
+}
+
 /* log(exp(a) + exp(b) + exp(c)), -inf for three of those. */
 static inline T log_sum(T a, T b, T c)
 {
-    const T most = larger(a, larger(b, c)), shift = most == (T)-INFINITY ? 0 : most;
-    return log(exp(a - shift) + exp(b - shift) + exp(c - shift)) + shift;
+    const T most = larger(a, larger(b, c));
+    if (most == (T)-INFINITY)
+        return most;
+    const T sum = share(a, most) + share(b, most) + share(c, most);
+    return sum == 1 ? most : log(sum) + most;
 }
 
 static inline int64_t label_of(const struct grd_ctc *x, int64_t state)
@@ -88,7 +97,7 @@ static void backward(const struct grd_ctc *x, const void *loss, const void *grad
             *paths = log_sum(*paths, alpha[s] + now[s], (T)-INFINITY);
         }
         for (int64_t c = 0; c < x->classes; c++)
-            out[c] = (exp(log_probs[c]) - exp(out[c] + nll - log_probs[c])) * scale;
+            out[c] = (exp(log_probs[c]) - (out[c] == (T)-INFINITY && nll != (T)INFINITY ? 0 : exp(out[c] + nll - log_probs[c]))) * scale;
         T *const used = after != NULL ? after : (T *)beta + x->alpha_row;
         after = now;
         now = used;

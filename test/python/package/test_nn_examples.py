@@ -46,7 +46,17 @@ def mnist_losses(framework):
     return mnist.train_epoch(model, loader, torch.optim.AdamW(model.parameters(), lr=3e-3), 1)[:15]
 
 
-@pytest.mark.parametrize("losses", [digits_losses, gpt_losses, mnist_losses])
+def lstm_names_losses(framework):
+    lstm_names = example("lstm_names", framework)
+    torch = lstm_names.torch
+    torch.manual_seed(3)
+    found = lstm_names.read_names(ROOT / "examples/data/names.txt")
+    names = [torch.tensor([min(ord(letter), 127) for letter in name]) for language in found for name in found[language]]
+    labels = torch.tensor([i for i, language in enumerate(found) for _ in found[language]])
+    return lstm_names.train(lstm_names.NameReader(128, len(found)), names, labels, 3)
+
+
+@pytest.mark.parametrize("losses", [digits_losses, gpt_losses, lstm_names_losses, mnist_losses])
 def test_losses_are_those_of_pytorch(losses):
     needs_torch()
     assert losses("gradus") == pytest.approx(losses("torch"), rel=2e-4)
@@ -98,7 +108,15 @@ def test_mnist_cnn_learns_to_read(tmp_path):
     assert (tmp_path / "model.pt").exists() and len(list((tmp_path / "log").rglob("events.out.tfevents.*"))) == 3
 
 
+def test_lstm_names_learns_to_read():
+    result = run("lstm_names", "--read", "Giacomina", "Hideko")
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout.split("right: ")[1].split()[0]) >= 0.5 and "[#" in result.stderr
+    assert [line.split()[:2] for line in result.stdout.splitlines()[-2:]] == [["Giacomina", "Italian"], ["Hideko", "Japanese"]]
+
+
 def test_what_is_wrong_is_said(tmp_path):
+    assert "no such file" in run("lstm_names", "no such file").stderr
     assert "no such file" in run("digits", "no such file").stderr
     (tmp_path / "short.txt").write_text("short")
     result = run("gpt", "train", tmp_path / "short.txt")
