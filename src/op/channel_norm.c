@@ -13,7 +13,7 @@
 #include "op/formula.h"
 #include "op/lines.h"
 
-enum { PIECE = 4096, LEAST_ROWS = 64, GRAIN = 1 << 15, CACHED_BYTES = 1 << 19 };
+enum { PIECE = 4096, LEAST_ROWS = 64, MOST_ROWS = 128, GRAIN = 1 << 15, CACHED_BYTES = 1 << 19 };
 
 struct channel_norm {
     struct grd_channels at;
@@ -46,7 +46,7 @@ static bool plan_layout(struct grd_plan *p, const grd_tensor *input, double eps,
     x->at.channels = input->sizes[1];
     x->at.positions = grd_sizes_product(input->sizes + 2, input->ndim - 2);
     x->at.innermost = x->at.positions == 1 || grd_shape_suggests_channels_last(grd_sizes(input), input->strides);
-    const int64_t rows = grd_greatest(LEAST_ROWS, PIECE / grd_greatest(1, x->at.channels));
+    const int64_t rows = grd_least(MOST_ROWS, grd_greatest(LEAST_ROWS, PIECE / grd_greatest(1, x->at.channels)));
     x->length = x->at.innermost ? rows : PIECE;
     x->pieces = (x->at.samples * x->at.positions + x->length - 1) / x->length;
     p->scratch_bytes = (size_t)((2 * x->pieces + 3) * x->at.channels * x->itemsize);
@@ -161,8 +161,8 @@ static void finish_products(int64_t begin, int64_t end, void *context)
     const struct channel_norm *x = context;
     const double count = x->own ? (double)(x->at.samples * x->at.positions) : 0;
     x->kernels->add(&x->at, x->length, begin, end, x->firsts, x->seconds, x->grad_bias, x->slope);
-    x->kernels->slopes(begin, end, count, x->variance, x->eps, x->grad_bias, x->slope, x->shift, x->slope, x->grad_weight);
     x->kernels->scales(begin, end, x->variance, x->eps, x->weight, x->scale);
+    x->kernels->slopes(begin, end, count, x->variance, x->eps, x->scale, x->grad_bias, x->slope, x->shift, x->slope, x->grad_weight);
 }
 
 static void write_gradient(int64_t begin, int64_t end, void *context)

@@ -27,17 +27,17 @@ INLINE void add_lanes(enum sums what, const T *x, const T *grad, const lanes *ce
     }
 }
 
-INLINE void add_one(enum sums what, T x, T grad, T center, T *first, T *second)
+INLINE void add_one(enum sums what, T x, T grad, T center, double *first, double *second)
 {
     const T d = x - center;
-    *first += what == PRODUCTS ? grad : what == SQUARES ? d * d : d;
-    *second += what == PRODUCTS ? grad * d : 0;
+    *first += (double)(what == PRODUCTS ? grad : what == SQUARES ? d * d : d);
+    *second += (double)(what == PRODUCTS ? grad * d : 0);
 }
 
-static T total(const lanes *vectors, T rest)
+static T total(const lanes *vectors, double rest)
 {
     const lanes sum = (vectors[0] + vectors[1]) + (vectors[2] + vectors[3]);
-    double parts[4] = {(double)rest};
+    double parts[4] = {rest};
     for (int l = 0; l < LANES; l++)
         parts[l % 4] += (double)sum[l];
     return (T)((parts[0] + parts[1]) + (parts[2] + parts[3]));
@@ -67,7 +67,7 @@ INLINE void sum_channel(enum sums what, const struct grd_channels *x, const stru
 {
     lanes first[VECTORS] = {0}, second[VECTORS] = {0};
     const lanes centers = center - (lanes){0};
-    T rest = 0, other_rest = 0;
+    double rest = 0, other_rest = 0;
     struct segment s = segment_of(x, channel, piece->first, piece->last);
     for (int64_t left = piece->last - piece->first; left > 0; left -= s.n, s = next_segment(x, s, left)) {
         const T *d = data + s.at, *g = what == PRODUCTS ? grad + s.at : NULL;
@@ -106,12 +106,12 @@ INLINE void sum_columns(enum sums what, int n, int64_t rows, int64_t step, const
 
 INLINE void sum_column(enum sums what, int64_t rows, int64_t step, const T *data, const T *grad, T center, T *ret_first, T *ret_second)
 {
-    T first = 0, second = 0;
+    double first = 0, second = 0;
     for (int64_t row = 0; row < rows; row++)
         add_one(what, data[row * step], what == PRODUCTS ? grad[row * step] : 0, center, &first, &second);
-    *ret_first = first;
+    *ret_first = (T)first;
     if (what == PRODUCTS)
-        *ret_second = second;
+        *ret_second = (T)second;
 }
 
 /* The sums of `width` channels from the channel c on: BLOCK, LANES or 1. */
@@ -246,14 +246,54 @@ static void scales(int64_t begin, int64_t end, const void *variance, double eps,
         ((T *)ret_scale)[c] = (T)((weights == NULL ? 1 : (double)weights[c]) / sqrt((double)of[c] + eps));
 }
 
-static void slopes(int64_t begin, int64_t end, double count, const void *variance, double eps, const void *sum, const void *product,
-                   void *ret_share, void *ret_slope, void *ret_weight)
+static void slopes(int64_t begin, int64_t end, double count, const void *variance, double eps, const void *scale, const void *sum,
+                   const void *product, void *ret_share, void *ret_slope, void *ret_weight)
 {
     for (int64_t c = begin; c < end; c++) {
         const double of = (double)((const T *)variance)[c] + eps, each = (double)((const T *)product)[c];
-        ((T *)ret_share)[c] = (T)(count > 0 ? (double)((const T *)sum)[c] / count : 0);
-        ((T *)ret_slope)[c] = (T)(count > 0 ? each / count / of : 0);
+        const double share = count > 0 ? (double)((const T *)scale)[c] / count : 0;
+        ((T *)ret_share)[c] = (T)(share * (double)((const T *)sum)[c]);
+        ((T *)ret_slope)[c] = (T)(share * each / of);
         ((T *)ret_weight)[c] = (T)(each / sqrt(of));
+    }
+}
+
+/* ---- Of groups ------------------------------------------------------------------------------------------------------------------------- */
+
+static double weight_of(const struct grd_channel_groups *x, int64_t channel)
+{
+    return x->weight == NULL ? 1 : (double)((const T *)x->weight)[channel % (x->groups * x->width)];
+}
+
+static void spread(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *mean, const void *variance, void *ret_mean,
+                   void *ret_scale, void *ret_shift)
+{
+    for (int64_t c = begin * x->width; c < end * x->width; c++) {
+        const double of = (double)((const T *)variance)[c / x->width] + x->eps;
+        ((T *)ret_mean)[c] = ((const T *)mean)[c / x->width];
+        ((T *)ret_scale)[c] = (T)(weight_of(x, c) / sqrt(of));
+        ((T *)ret_shift)[c] = x->bias == NULL ? 0 : ((const T *)x->bias)[c % (x->groups * x->width)];
+    }
+}
+
+/* With u = grad * weight: share = rstd * mean(u), slope = rstd^3 * mean(u * (data - mean)). The product becomes the part of the weight's gradient. */
+static void group_slopes(const struct grd_channel_groups *x, int64_t begin, int64_t end, const void *variance, const void *sum,
+                         void *product, void *ret_share, void *ret_slope)
+{
+    const double count = (double)(x->width * x->positions);
+    for (int64_t group = begin; group < end; group++) {
+        const int64_t first = group * x->width;
+        const double of = (double)((const T *)variance)[group] + x->eps, rstd = 1 / sqrt(of);
+        double u = 0, ud = 0;
+        for (int64_t c = first; c < first + x->width; c++) {
+            u += weight_of(x, c) * (double)((const T *)sum)[c];
+            ud += weight_of(x, c) * (double)((const T *)product)[c];
+        }
+        for (int64_t c = first; c < first + x->width; c++) {
+            ((T *)product)[c] = (T)((double)((const T *)product)[c] * rstd);
+            ((T *)ret_share)[c] = (T)(rstd * u / count);
+            ((T *)ret_slope)[c] = (T)(rstd * ud / count / of);
+        }
     }
 }
 
@@ -292,14 +332,14 @@ static void gradient(const struct grd_channels *x, struct grd_channel_piece piec
             const T *d = (const T *)data + s.at, *g = (const T *)grad + s.at;
             T *restrict o = (T *)out + s.at;
             for (int64_t i = 0; i < s.n; i++)
-                o[i] = (g[i] - of_all - (d[i] - m) * k) * factor;
+                o[i] = g[i] * factor - of_all - (d[i] - m) * k;
         }
     }
     for (int64_t row = piece.first; x->innermost && row < piece.last; row++) {
         const T *d = (const T *)data + row * x->channels, *g = (const T *)grad + row * x->channels;
         T *restrict o = (T *)out + row * x->channels;
         for (int64_t c = piece.begin; c < piece.end; c++)
-            o[c] = (g[c] - shares[c] - (d[c] - means[c]) * slopes[c]) * factors[c];
+            o[c] = g[c] * factors[c] - shares[c] - (d[c] - means[c]) * slopes[c];
     }
 }
 
@@ -310,4 +350,6 @@ const struct grd_channels_row GRD_TYPED(grd_channels_row) = {.moments = moments,
                                                              .combine = combine,
                                                              .add = add,
                                                              .scales = scales,
-                                                             .slopes = slopes};
+                                                             .slopes = slopes,
+                                                             .spread = spread,
+                                                             .group_slopes = group_slopes};
