@@ -102,7 +102,7 @@ def main():
         return value
 
     for _ in range(3):
-        print(f"rosenbrock {search.step(rosenbrock).item():.5f}")
+        print(f"rosenbrock {search.step(rosenbrock).item():.2f}")
 
 
 if __name__ == "__main__":
